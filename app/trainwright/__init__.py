@@ -1,0 +1,3 @@
+"""Plans and tunes deep-learning workstations."""
+
+__version__ = "0.1.0"

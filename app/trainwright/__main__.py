@@ -1,0 +1,1 @@
+"""The two entry points."""

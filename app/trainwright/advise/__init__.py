@@ -1,0 +1,1 @@
+"""Search over the free settings, with reasons."""

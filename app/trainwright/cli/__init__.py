@@ -1,0 +1,1 @@
+"""The command line: one sub-command a module."""

@@ -1,0 +1,1 @@
+"""Memory, time and verdicts from a profile and a machine."""

@@ -1,0 +1,1 @@
+"""Files that run: one module a target."""

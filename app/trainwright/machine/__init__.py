@@ -1,0 +1,1 @@
+"""The machine: catalog ids and probed readings become one value."""

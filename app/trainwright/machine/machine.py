@@ -1,0 +1,46 @@
+"""The machine that a plan runs on: the same type for a probed computer and a build."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trainwright.catalog import GpuRecord
+from trainwright.explain import Quantity
+
+System = Literal["linux", "windows", "macos"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One kind of GPU in the machine."""
+
+    record: GpuRecord
+    count: int
+    total: Quantity
+    """Bytes that the driver offers: measured, or nominal less an assumed reserve."""
+    held: Quantity
+    """Bytes that the display and other programs hold."""
+    power_limit_w: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Resolved hardware; ids are looked up, quantities carry their sources."""
+
+    gpus: tuple[Gpu, ...]
+    cpu: str | None
+    cores: int | None
+    memory_bytes: int | None
+    drives: tuple[str, ...]
+    system: System
+    local: bool
+    """Whether it is the computer that the program runs on."""
+
+    @property
+    def gpu(self) -> Gpu:
+        """The GPU that an estimate is for: the first listed."""
+        return self.gpus[0]
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs in all."""
+        return sum(gpu.count for gpu in self.gpus)

@@ -1,0 +1,6 @@
+"""Sentences as values: the core names a message, the edges render it in a language."""
+
+from trainwright.messages.catalogue import LANGUAGES, Language, render
+from trainwright.messages.message import Message, UserError
+
+__all__ = ["LANGUAGES", "Language", "Message", "UserError", "render"]

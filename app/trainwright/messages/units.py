@@ -1,0 +1,79 @@
+"""Readable units at the edge: bytes and seconds inside, GiB and hours here."""
+
+from collections.abc import Callable
+from typing import Any
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def gib(value: float, _language: str = "en") -> str:
+    """Return bytes as GiB, or MiB below a tenth of one."""
+    if abs(value) < GIB / 10:
+        return f"{value / MIB:.0f} MiB"
+    return f"{value / GIB:.1f} GiB" if abs(value) >= 10 * GIB else f"{value / GIB:.2f} GiB"
+
+
+def number(value: float, _language: str = "en") -> str:
+    """Return a number with spaces between thousands, three figures when fractional."""
+    if float(value).is_integer() or abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:.3g}"
+
+
+def percent(value: float, _language: str = "en") -> str:
+    """Return a ratio as a percentage."""
+    return f"{value * 100:.0f} %" if abs(value) >= 0.1 else f"{value * 100:.1f} %"
+
+
+def count(value: float, _language: str = "en") -> str:
+    """Return a large count in short form: 8.03 B, 25.6 M; Korean counts in 억 and 만."""
+    if _language == "ko":
+        for size, suffix in ((1e8, "억"), (1e4, "만")):
+            if abs(value) >= size:
+                return (
+                    f"{value / size:.3g}{suffix}"
+                    if value / size < 1000
+                    else f"{value / size:,.0f}{suffix}"
+                )
+        return number(value)
+    for size, suffix in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if abs(value) >= size:
+            return f"{value / size:.3g} {suffix}"
+    return number(value)
+
+
+_DURATION = {
+    "en": (" d", " h", " min", " s", " ms"),
+    "ko": ("일", "시간", "분", "초", "ms"),
+}
+
+
+def duration(value: float, language: str = "en") -> str:
+    """Return seconds as two leading units: 5 h 54 min, 12.3 s, 4.1 ms."""
+    day, hour, minute, second, milli = _DURATION["ko" if language == "ko" else "en"]
+    if value < 1:
+        return f"{value * 1000:.3g}{milli}"
+    if value < 60:
+        return f"{value:.3g}{second}"
+    if value < 3600:
+        whole = round(value)
+        return (
+            f"{whole // 60}{minute} {whole % 60}{second}"
+            if whole % 60
+            else f"{whole // 60}{minute}"
+        )
+    if value < 2 * 86400:
+        whole = round(value / 60)
+        return f"{whole // 60}{hour} {whole % 60}{minute}"
+    whole = round(value / 3600)
+    return f"{whole // 24}{day} {whole % 24}{hour}"
+
+
+FORMATS: dict[str, Callable[[Any, str], str]] = {
+    "gib": gib,
+    "num": number,
+    "percent": percent,
+    "count": count,
+    "duration": duration,
+}

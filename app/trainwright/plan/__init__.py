@@ -1,0 +1,1 @@
+"""The document: schema, file, history, and its evaluation."""

@@ -1,0 +1,1 @@
+"""Readings of the computer that the program runs on."""

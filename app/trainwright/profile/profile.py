@@ -1,0 +1,112 @@
+"""What one training step does, for any batch size and sequence length."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MONOMIALS = ("1", "B", "S", "BS", "SS", "BSS")
+SCALE = 1024
+"""Coefficients are integers in 1/1024: strided maps give fractions."""
+
+
+def monomials(batch: int, sequence: int) -> Ints:
+    """Return the values of ``MONOMIALS`` at a point."""
+    b, s = batch, sequence
+    return np.array([1, b, s, b * s, s * s, b * s * s], dtype=np.int64)
+
+
+def evaluate(coefficients: Ints, batch: int, sequence: int) -> Ints:
+    """Return ceil(coefficients · monomials / SCALE) for each row; shape (n,) from (n, 6)."""
+    result: Ints = -(-(coefficients @ monomials(batch, sequence)) // SCALE)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A fitted segment: the log of ``trace.RawSegment`` with sizes as row numbers."""
+
+    code: NDArray[np.uint8]
+    a: NDArray[np.int32]
+    b: NDArray[np.int32]
+    """ALLOC: row of ``Profile.sizes``; PACK: storage id."""
+    c: NDArray[np.int32]
+    ops: NDArray[np.int32]
+    inputs: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpTable:
+    """Distinct operator calls, with costs as polynomials; rows align."""
+
+    name: tuple[str, ...]
+    phase: tuple[str, ...]
+    region: tuple[int, ...]
+    dtype: tuple[str, ...]
+    flops: Ints
+    """(rows, 6)."""
+    bytes_read: Ints
+    bytes_written: Ints
+    dims: Ints
+    """(rows, 7, 6); unused dimensions are 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Events and ops of one structure of the step, as polynomials in batch and sequence."""
+
+    sizes: Ints
+    """(rows, 6): bytes of the distinct allocation sizes."""
+    segments: dict[str, Segment]
+    ops: OpTable
+    category: dict[int, str]
+    """Storage id -> parameter | buffer | gradient | optimizer | input | output."""
+    model: dict[str, Any]
+    assumptions: dict[str, int]
+    kernels: dict[str, int]
+    versions: dict[str, str]
+    exact: bool
+    """Whether the polynomials matched the trace at the point not used for the fit; where
+    not, the profile answers only for ``points``."""
+    points: tuple[tuple[int, int], ...]
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks that checkpointing may wrap."""
+        return int(self.model.get("blocks", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What an allocator sees: births and deaths of storages in order, at one point.
+
+    Arrays align. ``storage`` is positive at a birth and negative at the death of the same
+    id; ``size`` is the bytes asked for, on both. Ids are unique over the whole sequence.
+    """
+
+    storage: Ints
+    size: Ints
+    op: NDArray[np.int32]
+    """Row in ``Profile.ops`` of the op that made it; -1 at deaths and where there is none."""
+    phase: NDArray[np.uint8]
+    """Index into ``PHASES``."""
+    category: dict[int, str]
+    """Storage id -> one of ``CATEGORIES``."""
+
+
+PHASES = ("setup", "forward", "backward", "optimizer", "prefill", "decode")
+CATEGORIES = (
+    "parameters",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits",
+    "temporaries",
+    "inputs",
+    "kv_cache",
+    "workspaces",
+)

@@ -1,0 +1,1 @@
+"""The desktop application; Qt lives here and nowhere else."""

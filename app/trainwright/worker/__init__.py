@@ -1,0 +1,1 @@
+"""Child processes: start, JSON lines, progress, cancel, limits."""

@@ -1,0 +1,93 @@
+"""Training settings: declared once, with type, range, default rule and meaning.
+
+The form, the command line, the exports' comments and the tests derive from these fields.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Precision = Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp8"]
+Quantization = Literal["none", "int8", "int4", "nf4", "fp8"]
+Optimizer = Literal["adamw", "adamw-8bit", "sgd", "adafactor", "lion", "muon", "paged-adamw-8bit"]
+Attention = Literal["eager", "sdpa", "flash"]
+Allocator = Literal["native", "expandable"]
+Strategy = Literal["single", "ddp"]
+KvCache = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
+Checkpointing = Annotated[
+    str, StringConstraints(pattern=r"^(none|full|selective|every-([2-9]|[1-9][0-9]))$")
+]
+
+
+class Frozen(BaseModel):
+    """A value that files can hold: immutable, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Loader(Frozen):
+    """DataLoader settings; a missing key is free."""
+
+    num_workers: Annotated[int, Field(ge=0, le=256)] | None = None
+    prefetch_factor: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Batches that each worker holds ready."""
+    pin_memory: bool | None = None
+    persistent_workers: bool | None = None
+
+
+class Settings(Frozen):
+    """What a person fixes; ``None`` is free for the search, and estimates take the default."""
+
+    precision: Precision | None = None
+    """Default: bf16-mixed from compute capability 8.0 on, fp16-mixed on 7.x, else fp32."""
+    quantization: Quantization | None = None
+    """Of frozen or served weights. Default: nf4 for qlora, else none."""
+    kv_cache: KvCache | None = None
+    """Inference only. Default: the dtype of the weights."""
+    micro_batch: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Samples a forward pass on one GPU. Default: the largest divisor of the GPU's share
+    of the effective batch that is at most 8."""
+    accumulation: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Micro-batches an optimizer step. Default: what reaches the effective batch."""
+    checkpointing: Checkpointing | None = None
+    """Default: none."""
+    optimizer: Optimizer | None = None
+    """Default: adamw (fused)."""
+    attention: Attention | None = None
+    """Default: sdpa."""
+    compile: bool | None = None
+    """torch.compile. Default: false."""
+    channels_last: bool | None = None
+    """Default: false."""
+    allocator: Allocator | None = None
+    """Default: native."""
+    strategy: Strategy | None = None
+    """Default: single with one GPU, ddp with more."""
+    learning_rate: Annotated[float, Field(gt=0, le=100)] | None = None
+    """Default: left to the training script."""
+    warmup: Annotated[int, Field(ge=0)] | None = None
+    """Steps of learning-rate warm-up."""
+    loader: Loader = Loader()
+
+
+class FullSettings(Frozen):
+    """Settings with every key decided: what an estimate is made for and an export writes."""
+
+    precision: Precision
+    quantization: Quantization
+    kv_cache: KvCache
+    micro_batch: int
+    accumulation: int
+    checkpointing: Checkpointing
+    optimizer: Optimizer
+    attention: Attention
+    compile: bool
+    channels_last: bool
+    allocator: Allocator
+    strategy: Strategy
+    learning_rate: float | None
+    warmup: int | None
+    num_workers: int
+    prefetch_factor: int
+    pin_memory: bool
+    persistent_workers: bool

@@ -1,0 +1,86 @@
+"""What is to be trained or served: the model's source, the task, its inputs and data."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from trainwright.workload.settings import Frozen
+
+Task = Literal["pretrain", "full", "lora", "qlora", "infer"]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class PythonSource(Frozen):
+    """A factory in a user's file; runs only in a child process, after consent."""
+
+    file: str
+    factory: str
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
+class ModelSource(Frozen):
+    """Exactly one of the places that a model can come from."""
+
+    preset: str | None = None
+    """Id of a shipped preset: ``llama-3.1-8b``."""
+    hf: str | None = None
+    """Path of a Hugging Face ``config.json`` or its folder."""
+    timm: str | None = None
+    """Name of a timm model."""
+    python: PythonSource | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [self.preset, self.hf, self.timm, self.python]
+        if sum(source is not None for source in given) != 1:
+            raise ValueError("give exactly one of preset, hf, timm, python")
+        return self
+
+
+class Inputs(Frozen):
+    """Shape of one sample; which keys apply depends on the model and the task."""
+
+    sequence_length: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """Tokens a sample."""
+    image_size: Annotated[int, Field(ge=8, le=16_384)] | None = None
+    """Pixels a side."""
+    prompt_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    new_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    concurrent: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Requests served at once."""
+
+
+class Dataset(Frozen):
+    """Where samples come from; absent means that input never limits, and the report says so."""
+
+    layout: Literal["files", "shards", "memory"] = "files"
+    sample_kib: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    decode: Literal["none", "jpeg", "png", "webp", "audio", "tokenise"] = "none"
+    path: str | None = None
+
+
+class Lora(Frozen):
+    """Low-rank adapters as PEFT makes them."""
+
+    rank: Annotated[int, Field(ge=1, le=4096)] = 16
+    alpha: Annotated[float, Field(gt=0)] = 32
+    targets: tuple[str, ...] = ()
+    """Names of linear layers; empty means every linear layer except the output head."""
+
+
+class Workload(Frozen):
+    """The job, apart from the machine and the settings."""
+
+    task: Task
+    inputs: Inputs = Inputs()
+    effective_batch: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    """Samples an optimizer step; the search keeps it. Required for training."""
+    samples: Annotated[int, Field(ge=1)] | None = None
+    epochs: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    dataset: Dataset | Literal["synthetic"] | None = None
+    lora: Lora | None = None
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is a backward pass."""
+        return self.task != "infer"

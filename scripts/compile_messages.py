@@ -1,0 +1,34 @@
+"""Compile the message catalogues: all ``resources/i18n/<language>/*.po`` into one ``.mo`` each.
+
+The result is committed, so that running the program needs no build step; a test checks
+that it is fresh. Ids live in one area file each (``plan.po`` holds ``plan.*``).
+"""
+
+import io
+import sys
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+I18N = Path(__file__).parents[1] / "resources" / "i18n"
+
+
+def compiled(language: str) -> bytes:
+    """Return the bytes of the language's ``.mo`` file."""
+    merged = Catalog(locale=language)
+    for path in sorted((I18N / language).glob("*.po")):
+        with path.open("rb") as file:
+            for message in read_po(file, locale=language):
+                if message.id:
+                    merged[message.id] = message
+    buffer = io.BytesIO()
+    write_mo(buffer, merged)
+    return buffer.getvalue()
+
+
+if __name__ == "__main__":
+    for folder in sorted(path for path in I18N.iterdir() if path.is_dir()):
+        (I18N / f"{folder.name}.mo").write_bytes(compiled(folder.name))
+        sys.stdout.write(f"{folder.name}.mo\n")
