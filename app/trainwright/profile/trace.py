@@ -122,7 +122,7 @@ def parse(document: dict[str, Any]) -> TraceResult:
 
 def _point(point: dict[str, Any]) -> RawTrace:
     segments = {name: _segment(name, fields) for name, fields in point["segments"].items()}
-    rows = [OpRow(*row[:7], tuple(row[7])) for row in point["rows"]]
+    rows = [OpRow(*fields, dims=tuple(dims)) for *fields, dims in point["rows"]]
     category = {int(key): value for key, value in point["category"].items()}
     return RawTrace(point["batch"], point["sequence"], segments, rows, category)
 
