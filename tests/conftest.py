@@ -1,0 +1,18 @@
+"""Shared set-up: no test needs a display, a GPU, a network, or touches a person's own files."""
+
+import os
+
+import pytest
+
+# Before anything loads Qt: pytest-qt aborts the interpreter where there is no display.
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path_factory, monkeypatch):
+    """Give each test its own cache, settings and state folders."""
+    home = tmp_path_factory.mktemp("home")
+    for name in ("CACHE", "CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(home / name.lower()))
+    monkeypatch.setenv("LOCALAPPDATA", str(home / "local"))
+    monkeypatch.delenv("TRAINWRIGHT_DEBUG", raising=False)
