@@ -55,7 +55,7 @@ class OpTable:
     """(rows, 7, 6); unused dimensions are 0."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Profile:
     """Events and ops of one structure of the step, as polynomials in batch and sequence."""
 
@@ -73,6 +73,12 @@ class Profile:
     """Whether the polynomials matched the trace at the point not used for the fit; where
     not, the profile answers only for ``points``."""
     points: tuple[tuple[int, int], ...]
+    covers_single: bool = False
+    """Whether batch 1 was traced and found to be the same structure."""
+
+    def answers(self, batch: int, sequence: int) -> bool:
+        """Return whether the polynomials hold at a point."""
+        return self.exact or (batch, sequence) in self.points
 
     @property
     def blocks(self) -> int:
@@ -80,7 +86,7 @@ class Profile:
         return int(self.model.get("blocks", 0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Events:
     """What an allocator sees: births and deaths of storages in order, at one point.
 
@@ -94,19 +100,29 @@ class Events:
     """Row in ``Profile.ops`` of the op that made it; -1 at deaths and where there is none."""
     phase: NDArray[np.uint8]
     """Index into ``PHASES``."""
-    category: dict[int, str]
-    """Storage id -> one of ``CATEGORIES``."""
+    term: NDArray[np.uint8]
+    """Index into ``CATEGORIES`` of what the storage is for, on births and deaths."""
+
+    @property
+    def signed(self) -> Ints:
+        """Bytes that each event adds: the size at a birth, its negative at a death."""
+        return np.where(self.storage > 0, self.size, -self.size)
 
 
 PHASES = ("setup", "forward", "backward", "optimizer", "prefill", "decode")
+"""``decode`` is one generated token at the longest context."""
+
 CATEGORIES = (
     "parameters",
     "gradients",
     "optimizer",
     "activations",
+    "casts",
     "logits",
     "temporaries",
     "inputs",
     "kv_cache",
     "workspaces",
 )
+"""What a storage is for. ``casts`` are autocast's low-precision copies of weights, ``logits``
+whatever the head and the loss make, ``temporaries`` what dies in the phase of its birth."""

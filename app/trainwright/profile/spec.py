@@ -11,6 +11,10 @@ TRACER_VERSION = 1
 Kernel = Literal["eager", "flash", "efficient", "math"]
 
 
+DEFAULT_LORA: tuple[int, tuple[str, ...]] = (16, ())
+"""Rank 16 on every linear layer but the output head: what ships."""
+
+
 @dataclass(frozen=True, slots=True)
 class TraceSpec:
     """One structure of the training step; batch and sequence are free within it."""
@@ -27,8 +31,13 @@ class TraceSpec:
     checkpointing: str = "none"
     """``none`` serves none, full and every-K, which are derived; ``selective`` is traced."""
     quantization: str = "none"
-    lora: tuple[int, tuple[str, ...]] = (16, ())
+    lora: tuple[int, tuple[str, ...]] = DEFAULT_LORA
     image_size: int = 0
+    """Pixels a side; 0 where the model has no image."""
+    sequence: bool = True
+    """Whether the model has a sequence whose length may change."""
+    single: bool = False
+    """Batch 1, where transformers take other paths than for 2 and more."""
     points: tuple[tuple[int, int], ...] = ()
     """(batch, sequence) to trace: those of the fit, then one to check it at."""
     optimizers: tuple[str, ...] = ("adamw", "sgd", "adafactor")
@@ -44,3 +53,19 @@ class TraceSpec:
     def document(self) -> dict[str, Any]:
         """Return what is sent to the child as JSON."""
         return asdict(self) | {"model": dict(self.model)}
+
+
+def kernel_points(spec: TraceSpec) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Return the sets of points to try, each ending with the one that checks the fit.
+
+    Flash attention is linear in the length: two lengths. Other kernels keep scores or
+    biases: three. Lengths are multiples of 128, where no kernel pads; every model here
+    takes at least 512 positions. Batch 1 is a structure of its own.
+    """
+    if not spec.sequence:
+        return (((2, 0), (3, 0), (5, 0)),)
+    if spec.single:
+        return (((1, 128), (1, 256), (1, 384), (1, 512)),)
+    linear = ((2, 128), (3, 128), (2, 256), (3, 256), (5, 512))
+    quadratic = ((2, 128), (3, 128), (2, 256), (3, 256), (2, 384), (3, 384), (5, 512))
+    return (linear, quadratic) if spec.kernel == "flash" else (quadratic,)

@@ -1,18 +1,169 @@
-"""Where profiles live: shipped presets, then the user's cache of traced ones."""
+"""Where profiles live: shipped with the presets, then the user's cache of traced ones."""
 
+import gzip
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from trainwright.data import resources
+from trainwright.messages import UserError
+from trainwright.profile import codec
+from trainwright.profile import trace as raw
+from trainwright.profile.fit import StructureError, fit
+from trainwright.profile.presets import presets
 from trainwright.profile.profile import Profile
-from trainwright.profile.spec import TraceSpec
+from trainwright.profile.spec import DEFAULT_LORA, TRACER_VERSION, TraceSpec, kernel_points
+from trainwright.worker import client
+
+Progress = Callable[[float, str], None]
+
+TIMEOUT_S = 900.0
+"""Seconds that one traced structure may take; assumed, SDXL needs about a minute."""
+MEMORY_BYTES = 12 << 30
+"""Address space that the child may take; torch alone reserves several GiB."""
 
 
 def load(spec: TraceSpec) -> Profile | None:
     """Return the profile for the structure, or None where it must be traced."""
-    raise NotImplementedError
+    for path in (*_shipped_paths(spec), cache_path(spec)):
+        profile = _read(path, path.stat().st_mtime_ns) if path.is_file() else None
+        if profile is not None and (not spec.single or _covers_single(profile)):
+            return profile
+    return None
 
 
-def trace(spec: TraceSpec, on_progress: object = None, cancel: object = None) -> Profile:
+def trace(
+    spec: TraceSpec,
+    *,
+    at: tuple[int, int] | None = None,
+    on_progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Profile:
     """Trace in a child process, fit, check, keep in the cache, and return the profile.
+
+    With ``at`` only that point is traced: faster, and the profile answers for it alone.
+    Where the events do not fit polynomials, or change from point to point, it is traced
+    at ``at`` (or the first point) and says so by ``exact``.
 
     Raises:
         UserError: the child failed, was cancelled, or ran into its limits.
     """
-    raise NotImplementedError
+
+    def run(points: tuple[tuple[int, int], ...]) -> Profile:
+        return fit(_traced(spec, points, on_progress, cancelled))
+
+    if at is not None:
+        return run((at,))
+    for points in kernel_points(spec):
+        try:
+            profile = run(points)
+        except StructureError:
+            continue
+        if profile.exact:
+            _keep(cache_path(spec), profile)
+            return profile
+    return run((kernel_points(spec)[0][0],))
+
+
+def torch_version() -> str:
+    """Return the version of the torch that would trace here, without importing it."""
+    try:
+        return version("torch").partition("+")[0]
+    except PackageNotFoundError:
+        return "none"
+
+
+def digest(definition: bytes) -> str:
+    """Return the hash that names a model's definition."""
+    return hashlib.sha256(definition).hexdigest()[:16]
+
+
+def cache_path(spec: TraceSpec) -> Path:
+    """Return where a traced profile is kept."""
+    folder = os.environ.get("TRAINWRIGHT_CACHE") or user_cache_path("trainwright", "Trainwright")
+    return Path(folder) / "profiles" / f"{spec.key(torch_version())}.profile"
+
+
+def shipped_path(spec: TraceSpec) -> Path | None:
+    """Return where the profile of a preset's structure ships, or None where none does."""
+    source = dict(spec.model)
+    preset = presets().get(source.get("preset", ""))
+    plain = spec.quantization in ("none", "nf4" if spec.task == "qlora" else "none")
+    if preset is None or not plain or spec.channels_last or spec.checkpointing != "none":
+        return None
+    if spec.lora != DEFAULT_LORA or spec.image_size != preset.image_size:
+        return None
+    if spec.digest != digest(preset.definition()):
+        return None
+    name = f"{spec.task}-{spec.precision}-{spec.kernel}{'-single' if spec.single else ''}"
+    return resources("profiles", preset.id, f"{name}.profile")
+
+
+def _shipped_paths(spec: TraceSpec) -> tuple[Path, ...]:
+    """Return the files that may answer: the structure's own, then that of larger batches."""
+    specs = (spec, replace(spec, single=False)) if spec.single else (spec,)
+    return tuple(path for s in specs if (path := shipped_path(s)) is not None)
+
+
+def _covers_single(profile: Profile) -> bool:
+    return profile.covers_single or all(batch == 1 for batch, _ in profile.points)
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path, _modified: int) -> Profile | None:
+    """Return a stored profile; a damaged or outdated one is traced anew."""
+    try:
+        profile = codec.decode(path.read_bytes(), path.name)
+    except (UserError, OSError):
+        return None
+    return profile if profile.versions.get("tracer") == str(TRACER_VERSION) else None
+
+
+def _keep(path: Path, profile: Profile) -> None:
+    """Write the profile beside the others; a cache that cannot be written is no error."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(codec.encode(profile))
+        os.replace(file.name, path)
+
+
+def _traced(
+    spec: TraceSpec,
+    points: tuple[tuple[int, int], ...],
+    on_progress: Progress | None,
+    cancelled: Callable[[], bool] | None,
+) -> raw.TraceResult:
+    document = spec.document()
+    document["model"] = _source(spec)
+    document["points"] = points
+    with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
+        result = Path(folder) / "trace.json.gz"
+        client.run(
+            "trace",
+            document | {"result_file": str(result)},
+            timeout_s=TIMEOUT_S,
+            memory_bytes=MEMORY_BYTES,
+            on_progress=on_progress,
+            cancelled=cancelled,
+        )
+        with gzip.open(result, "rt", encoding="utf-8") as file:
+            parsed = raw.parse(json.load(file))
+    parsed.versions["tracer"] = str(TRACER_VERSION)
+    return parsed
+
+
+def _source(spec: TraceSpec) -> dict[str, str]:
+    source = dict(spec.model)
+    if "preset" in source:
+        return presets()[source["preset"]].model()
+    return source

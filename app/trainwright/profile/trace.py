@@ -122,9 +122,14 @@ def parse(document: dict[str, Any]) -> TraceResult:
 
 def _point(point: dict[str, Any]) -> RawTrace:
     segments = {name: _segment(name, fields) for name, fields in point["segments"].items()}
-    rows = [OpRow(*fields, dims=tuple(dims)) for *fields, dims in point["rows"]]
+    rows = [_row(fields) for fields in point["rows"]]
     category = {int(key): value for key, value in point["category"].items()}
     return RawTrace(point["batch"], point["sequence"], segments, rows, category)
+
+
+def _row(fields: list[Any]) -> OpRow:
+    name, phase, region, dtype, flops, read, written, dims = fields
+    return OpRow(name, phase, region, dtype, flops, read, written, tuple(dims))
 
 
 def _segment(name: str, fields: dict[str, Any]) -> RawSegment:

@@ -1,0 +1,94 @@
+"""The shipped models: what they are, where they come from, and their usual inputs."""
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from trainwright.data import resources
+from trainwright.messages import Message, UserError
+from trainwright.messages.nearest import nearest
+
+Task = Literal["pretrain", "full", "lora", "qlora", "infer"]
+
+
+class Preset(BaseModel):
+    """A model that ships with its profiles."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9]+([-.][a-z0-9]+)*$")]
+    name: str
+    family: str
+    """Presets of one family differ in size; a smaller one is offered when nothing fits."""
+    aliases: tuple[str, ...] = ()
+    """What people type, Korean included."""
+    hf: str | None = None
+    """Name of a ``config.json`` folder below ``resources/presets``."""
+    timm: str | None = None
+    diffusers: str | None = None
+    builtin: str | None = None
+    parameters: int
+    """As published."""
+    source: str
+    """Where the architecture and the parameter count are published."""
+    sequence_length: int = 0
+    """Usual tokens a sample; 0 where the model has no sequence."""
+    image_size: int = 0
+    """Usual pixels a side; 0 where the model has no image."""
+    tasks: tuple[Task, ...]
+
+    @property
+    def stack(self) -> Literal["transformers", "plain"]:
+        """Whose training code the profile stands for."""
+        return "transformers" if self.hf else "plain"
+
+    @property
+    def description(self) -> Message:
+        """What the model is, in a line."""
+        return Message.of(f"preset.{self.id}")
+
+    def model(self) -> dict[str, str]:
+        """Return the source as the tracer takes it, with real paths."""
+        for kind in ("hf", "diffusers"):
+            if (folder := getattr(self, kind)) is not None:
+                return {kind: str(resources("presets", folder, "config.json"))}
+        return {"timm": self.timm} if self.timm else {"builtin": str(self.builtin)}
+
+    def definition(self) -> bytes:
+        """Return what the digest of the model is made from."""
+        (kind, value), *_ = self.model().items()
+        if kind in ("hf", "diffusers"):
+            return Path(value).read_bytes()
+        return f"{kind}:{value}".encode()
+
+
+@cache
+def presets() -> dict[str, Preset]:
+    """Return all presets by id, in the order of the file."""
+    with resources("presets", "presets.yaml").open("rb") as file:
+        entries = yaml.safe_load(file)
+    return {entry["id"]: Preset(**entry) for entry in entries}
+
+
+def find(text: str) -> Preset:
+    """Return the preset with this id or alias.
+
+    Raises:
+        UserError: there is none; names the nearest.
+    """
+    known = presets()
+    if text in known:
+        return known[text]
+    wanted = _plain(text)
+    for preset in known.values():
+        if wanted in map(_plain, (preset.id, preset.name, *preset.aliases)):
+            return preset
+    candidates = nearest(text, known)
+    raise UserError.of("profile.unknown-preset", preset=text, candidates=candidates)
+
+
+def _plain(text: str) -> str:
+    return "".join(c for c in text.casefold() if c.isalnum())
