@@ -3,6 +3,7 @@
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from trainwright.workload import ModelSource, Settings, Workload
 from trainwright.workload.settings import Frozen
@@ -44,15 +45,17 @@ class MachineChoice(Frozen):
 
     @model_validator(mode="after")
     def _local_or_gpus(self) -> Self:
-        if not self.local and not self.gpus:
-            raise ValueError("name at least one GPU under gpus, or set local: true")
+        if self.local == bool(self.gpus):
+            raise PydanticCustomError(
+                "plan.problem.local-or-gpus", "either GPUs under gpus, or local: true"
+            )
         return self
 
 
 class Limits(Frozen):
     """What the search must stay within."""
 
-    budget: Annotated[str, Field(pattern=r"^\d+(\.\d+)?\s*(USD|KRW)$")] | None = None
+    budget: Annotated[str, Field(pattern=r"^[0-9]{1,12}(\.[0-9]{1,2})? ?(USD|KRW)$")] | None = None
     power_w: Annotated[float, Field(gt=0)] | None = None
     deadline_h: Annotated[float, Field(gt=0)] | None = None
 
@@ -72,5 +75,7 @@ class Plan(Frozen):
     @model_validator(mode="after")
     def _training_needs_a_batch(self) -> Self:
         if self.workload.trains and self.workload.effective_batch is None:
-            raise ValueError("workload.effective_batch is required for training")
+            raise PydanticCustomError(
+                "plan.problem.effective-batch", "workload.effective_batch is required"
+            )
         return self

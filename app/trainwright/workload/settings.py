@@ -13,6 +13,8 @@ Optimizer = Literal["adamw", "adamw-8bit", "sgd", "adafactor", "lion", "muon", "
 Attention = Literal["eager", "sdpa", "flash"]
 Allocator = Literal["native", "expandable"]
 Strategy = Literal["single", "ddp"]
+StrategyWord = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp", "tp", "hybrid"]
+"""What a plan may say; ``defaults.filled`` refuses by name what is not planned yet."""
 KvCache = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
 Checkpointing = Annotated[
     str, StringConstraints(pattern=r"^(none|full|selective|every-([2-9]|[1-9][0-9]))$")
@@ -20,7 +22,11 @@ Checkpointing = Annotated[
 
 
 class Frozen(BaseModel):
-    """A value that files can hold: immutable, unknown keys refused."""
+    """A value that files can hold: immutable, unknown keys refused.
+
+    Validators that check several keys at once raise ``PydanticCustomError`` whose type is
+    a message id, so that the reader of a file can say it in the person's language.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -29,24 +35,30 @@ class Loader(Frozen):
     """DataLoader settings; a missing key is free."""
 
     num_workers: Annotated[int, Field(ge=0, le=256)] | None = None
+    """Default: at most 8, one core of each GPU's share left free, at least 2; 4 where the
+    cores are not known."""
     prefetch_factor: Annotated[int, Field(ge=1, le=64)] | None = None
-    """Batches that each worker holds ready."""
+    """Batches that each worker holds ready. Default: 2, as torch."""
     pin_memory: bool | None = None
+    """Default: true."""
     persistent_workers: bool | None = None
+    """Default: true where there are workers."""
 
 
 class Settings(Frozen):
     """What a person fixes; ``None`` is free for the search, and estimates take the default."""
 
     precision: Precision | None = None
-    """Default: bf16-mixed from compute capability 8.0 on, fp16-mixed on 7.x, else fp32."""
+    """Default: bf16-mixed from compute capability 8.0 on (and on other makers' GPUs with bf16
+    units), fp16-mixed on 7.x, else fp32. Inference, where no master copy is kept: bf16
+    where training would take bf16-mixed."""
     quantization: Quantization | None = None
     """Of frozen or served weights. Default: nf4 for qlora, else none."""
     kv_cache: KvCache | None = None
     """Inference only. Default: the dtype of the weights."""
     micro_batch: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Samples a forward pass on one GPU. Default: the largest divisor of the GPU's share
-    of the effective batch that is at most 8."""
+    of the effective batch that is at most 8. Inference: the requests served at once."""
     accumulation: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Micro-batches an optimizer step. Default: what reaches the effective batch."""
     checkpointing: Checkpointing | None = None
@@ -61,7 +73,7 @@ class Settings(Frozen):
     """Default: false."""
     allocator: Allocator | None = None
     """Default: native."""
-    strategy: Strategy | None = None
+    strategy: StrategyWord | None = None
     """Default: single with one GPU, ddp with more."""
     learning_rate: Annotated[float, Field(gt=0, le=100)] | None = None
     """Default: left to the training script."""

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
 from trainwright.workload.settings import Frozen
 
@@ -33,7 +34,9 @@ class ModelSource(Frozen):
     def _exactly_one(self) -> Self:
         given = [self.preset, self.hf, self.timm, self.python]
         if sum(source is not None for source in given) != 1:
-            raise ValueError("give exactly one of preset, hf, timm, python")
+            raise PydanticCustomError(
+                "workload.one-source", "give exactly one of preset, hf, timm, python"
+            )
         return self
 
 
@@ -59,6 +62,17 @@ class Dataset(Frozen):
     path: str | None = None
 
 
+def _dataset_kind(value: Any) -> str:
+    """Tell the two spellings apart, so that an error is about the one that was meant."""
+    return "synthetic" if isinstance(value, str) else "files"
+
+
+DatasetChoice = Annotated[
+    Annotated[Dataset, Tag("files")] | Annotated[Literal["synthetic"], Tag("synthetic")],
+    Discriminator(_dataset_kind),
+]
+
+
 class Lora(Frozen):
     """Low-rank adapters as PEFT makes them."""
 
@@ -77,7 +91,7 @@ class Workload(Frozen):
     """Samples an optimizer step; the search keeps it. Required for training."""
     samples: Annotated[int, Field(ge=1)] | None = None
     epochs: Annotated[float, Field(gt=0, le=1e6)] | None = None
-    dataset: Dataset | Literal["synthetic"] | None = None
+    dataset: DatasetChoice | None = None
     lora: Lora | None = None
 
     @property

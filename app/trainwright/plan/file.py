@@ -1,0 +1,265 @@
+"""Plan files: read with care, saved whole or not at all."""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from trainwright import __version__
+from trainwright.messages import UserError
+from trainwright.plan import overrides, problems
+from trainwright.plan.schema import SCHEMA, Plan
+from trainwright.plan.yamltext import MAX_BYTES, Document, Place, dump, parse
+
+SUFFIX = ".plan.yaml"
+_SECTIONS = frozenset({"workload", "machine", "settings", "limits"})
+_PATHS: tuple[tuple[str, ...], ...] = (
+    ("model", "hf"),
+    ("model", "python", "file"),
+    ("workload", "dataset", "path"),
+)
+"""Keys that hold paths: relative to the plan's folder in the file, absolute in a Plan."""
+
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""Schema version -> how data of it becomes data of the next; there is only version 1."""
+
+
+def read(source: Path | str, changes: Sequence[str] = ()) -> Plan:
+    """Return the plan in a file, or on standard input where ``source`` is ``-``.
+
+    ``changes`` are ``key=value`` overrides as the command line takes them; paths among
+    them are relative to the working directory, those in the file to its folder.
+
+    Raises:
+        UserError: the file cannot be read, or is no valid plan; one line with file, key
+            and remedy.
+    """
+    if str(source) == "-":
+        return parsed(_decoded(_limited(sys.stdin.buffer.read, "-"), "-"), "-", changes=changes)
+    path = Path(source)
+    return parsed(_text(path), str(path), folder=path.parent, changes=changes)
+
+
+def parsed(
+    text: str, name: str, *, folder: Path | None = None, changes: Sequence[str] = ()
+) -> Plan:
+    """Return the plan in a text; ``name`` is what errors call it.
+
+    Raises:
+        UserError: the text is no valid plan.
+    """
+    document = parse(text, name)
+    if document.data is None:
+        raise UserError.of("plan.empty", where=name)
+    if not isinstance(document.data, dict):
+        raise UserError.of("plan.not-a-plan", where=name)
+    data = _migrated(document, name)
+    _anchor(data, folder or Path.cwd())
+    parsed_changes = [overrides.parse_change(change) for change in changes]
+    for change in parsed_changes:
+        overrides.apply(data, change)
+    _anchor(data, Path.cwd())
+
+    def where(place: Place) -> str:
+        for change in reversed(parsed_changes):
+            if change.touches(place):
+                return f"--set {change.text}"
+        line = document.line(place)
+        return f"{name}:{line}" if line else name
+
+    return validated(data, where)
+
+
+def validated(data: dict[str, Any], where: Callable[[Place], str]) -> Plan:
+    """Return the plan in plain data.
+
+    Raises:
+        UserError: naming the key; ``where`` tells the place that it came from.
+    """
+    try:
+        # As JSON, because there strict means what a person expects: lists are tuples,
+        # whole numbers are numbers, and text is never a number.
+        return Plan.model_validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        raise problems.refusal(error, where) from None
+
+
+def _migrated(document: Document, name: str) -> dict[str, Any]:
+    data: dict[str, Any] = document.data
+    version = data.get("trainwright")
+    if isinstance(version, int) and not isinstance(version, bool):
+        if version > SCHEMA:
+            raise UserError.of(
+                "plan.newer", where=name, version=version, known=SCHEMA, program=__version__
+            )
+        while version in MIGRATIONS:
+            data = MIGRATIONS[version](data)
+            version = data["trainwright"]
+    return data
+
+
+def _text(path: Path) -> str:
+    name = str(path)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UserError.of("plan.too-large", where=name, limit=MAX_BYTES)
+        with path.open("rb") as file:
+            return _decoded(_limited(file.read, name), name)
+    except FileNotFoundError:
+        raise UserError.of("plan.not-found", where=name) from None
+    except OSError as error:
+        if path.is_dir():  # Windows refuses to open a folder with a permission error
+            raise UserError.of("plan.is-folder", where=name) from None
+        raise UserError.of("plan.cannot-read", where=name, reason=_reason(error)) from None
+    except ValueError:  # a null character in the name
+        raise UserError.of("plan.not-found", where=ascii(name)) from None
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+def _limited(read_bytes: Callable[[int], bytes], name: str) -> bytes:
+    """Read at most the limit: devices and pipes have no size to ask beforehand."""
+    content = read_bytes(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise UserError.of("plan.too-large", where=name, limit=MAX_BYTES)
+    return content
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UserError.of("plan.binary", where=name) from None
+
+
+def _anchor(data: dict[str, Any], folder: Path) -> None:
+    """Make the paths in the data absolute, in place; wrong types are left to the schema."""
+    for *above, key in _PATHS:
+        holder = _holder(data, above)
+        if holder is not None and isinstance(text := holder.get(key), str) and text:
+            path = os.path.expanduser(text)
+            holder[key] = os.path.normpath(os.path.abspath(os.path.join(folder, path)))
+
+
+def _holder(data: dict[str, Any], above: Sequence[str]) -> dict[str, Any] | None:
+    holder: Any = data
+    for part in above:
+        holder = holder.get(part) if isinstance(holder, dict) else None
+    return holder if isinstance(holder, dict) else None
+
+
+def text_of(plan: Plan, folder: Path | None = None) -> str:
+    """Return the plan as the text of a file; paths below ``folder`` become relative to it."""
+    data = plan.model_dump(mode="json", exclude_defaults=True)
+    data = {"trainwright": plan.trainwright, "name": plan.name} | data
+    data = {key: value if key == "model" else _tidy(value) for key, value in data.items()}
+    for written, gpu in zip(data["machine"].get("gpus", ()), plan.machine.gpus, strict=False):
+        written["count"] = gpu.count
+    if folder is not None:
+        _relate(data, folder)
+    order = list(Plan.model_fields)
+    return dump(dict(sorted(data.items(), key=lambda item: order.index(item[0]))), _SECTIONS)
+
+
+def _tidy(value: Any) -> Any:
+    """Return numbers as people write them: ``32``, not ``32.0``."""
+    if isinstance(value, dict):
+        return {key: _tidy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_tidy(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    return value
+
+
+def _relate(data: dict[str, Any], folder: Path) -> None:
+    base = Path(os.path.abspath(folder))
+    for *above, key in _PATHS:
+        holder = _holder(data, above)
+        text = holder.get(key) if holder is not None else None
+        if holder is not None and isinstance(text, str) and Path(text).is_relative_to(base):
+            holder[key] = Path(text).relative_to(base).as_posix()
+
+
+def write(plan: Plan, path: Path) -> Plan:
+    """Save the plan and return it as saved, with the versions that made its figures.
+
+    The file is replaced in one step: a crash leaves the old one or the new one.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    saved = plan.model_copy(update={"made_with": _versions()})
+    write_text(text_of(saved, path.parent), path)
+    return saved
+
+
+def _versions() -> dict[str, str]:
+    versions = {"trainwright": __version__}
+    with suppress(metadata.PackageNotFoundError):
+        versions["torch"] = metadata.version("torch").partition("+")[0]
+    return versions
+
+
+def write_text(text: str, path: Path) -> None:
+    """Replace a file's content in one step.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    target = Path(os.path.realpath(path))  # through a link, so that the link stays
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".saving")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        _keep_mode(target, temporary)
+        os.replace(temporary, target)
+        temporary = None
+        _sync_folder(target.parent)
+    except (OSError, UnicodeError, ValueError) as error:
+        reason = _reason(error) if isinstance(error, OSError) else str(error)
+        raise UserError.of("plan.cannot-write", where=str(path), reason=reason) from None
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
+def _keep_mode(target: Path, temporary: str) -> None:
+    """Give the new file the old one's permissions, or those of any new file.
+
+    Windows has no such bits: access there follows the folder.
+    """
+    if sys.platform == "win32":
+        return
+    try:
+        mode = target.stat().st_mode & 0o777
+    except FileNotFoundError:
+        umask = os.umask(0)
+        os.umask(umask)
+        mode = 0o666 & ~umask
+    os.chmod(temporary, mode)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the renaming itself durable, where folders can be opened (not on Windows)."""
+    if sys.platform == "win32":
+        return
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

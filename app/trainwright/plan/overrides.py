@@ -1,0 +1,94 @@
+"""Single keys set by name: ``settings.micro_batch=8``, as ``--set`` and the form do it."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from trainwright.messages import UserError
+from trainwright.plan import problems
+from trainwright.plan.yamltext import Place, dotted, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A key and the value that it is to take; None takes the key away."""
+
+    place: Place
+    value: Any
+    text: str
+    """As the person wrote it."""
+
+    def touches(self, place: Place) -> bool:
+        """Return whether the place lies within what the change sets."""
+        return place[: len(self.place)] == self.place
+
+
+def parse_change(text: str) -> Change:
+    """Return the change written as ``key=value``; the value is a YAML scalar or ``{}``/``[]``.
+
+    Raises:
+        UserError: no ``=``, no such key, or a value that is not YAML.
+    """
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UserError.of("plan.change-without-value", text=text[:80])
+    document = parse(value, f"--set {key.strip()[:80]}")
+    return Change(place_of(key.strip()), document.data, text[:80])
+
+
+def place_of(key: str) -> Place:
+    """Return the place that a dotted key names; ``machine.gpus[0].count``.
+
+    Raises:
+        UserError: the schema has no such key.
+    """
+    place: list[str | int] = []
+    for part in key.split("."):
+        name = part.partition("[")[0]
+        positions = part[len(name) :]
+        if not name or not re.fullmatch(r"(\[[0-9]{1,3}\])*", positions):
+            raise UserError.of("plan.odd-change-key", key=key[:80])
+        place.append(name)
+        place.extend(int(number) for number in re.findall(r"[0-9]+", positions))
+    for length in range(1, len(place) + 1):
+        *above, last = place[:length]
+        keys = problems.known_keys(tuple(above))
+        if isinstance(last, str) and keys and last not in keys:
+            problem = problems.unknown_key((*above, last))
+            raise UserError.of(
+                "plan.invalid", where="--set", key=key[:80], problem=problem, more=""
+            )
+    return tuple(place)
+
+
+def apply(data: dict[str, Any], change: Change) -> None:
+    """Carry out the change on plain data, in place.
+
+    Raises:
+        UserError: the key goes through something that holds no keys, or past a list's end.
+    """
+    holder: Any = data
+    for part, following in zip(change.place, change.place[1:], strict=False):
+        holder = _step(holder, part, [] if isinstance(following, int) else {}, change)
+    last = change.place[-1]
+    if change.value is None and isinstance(holder, dict):
+        holder.pop(last, None)
+    elif isinstance(holder, list) and isinstance(last, int) and last == len(holder):
+        holder.append(change.value)
+    else:
+        _step(holder, last, change.value, change)
+        holder[last] = change.value
+
+
+def _step(holder: Any, part: str | int, new: Any, change: Change) -> Any:
+    """Return what the holder has under the part, putting ``new`` where it has nothing."""
+    if isinstance(holder, dict) and isinstance(part, str):
+        if holder.get(part) is None:
+            holder[part] = new
+        return holder[part]
+    if isinstance(holder, list) and isinstance(part, int):
+        if part == len(holder):
+            holder.append(new)
+        if part < len(holder):
+            return holder[part]
+    raise UserError.of("plan.change-nowhere", key=dotted(change.place), text=change.text)

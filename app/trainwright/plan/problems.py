@@ -1,0 +1,184 @@
+"""From what the schema refused to one sentence that names file, key and remedy."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from trainwright.messages import Message, UserError
+from trainwright.plan.schema import Plan
+from trainwright.plan.yamltext import Place, dotted
+
+Details = dict[str, Any]
+"""One entry of ``ValidationError.errors()``."""
+
+
+def refusal(error: ValidationError, where: Callable[[Place], str]) -> UserError:
+    """Return the error for a person; of several, the one to put right first.
+
+    ``where`` names the place of a key: file and line, or the option it came from.
+    """
+    details: list[Any] = error.errors(include_url=False)
+    first = min(details, key=_urgency)
+    place = _place(first["loc"])
+    return UserError.of(
+        "plan.invalid",
+        where=where(place),
+        key=dotted(place) or "plan",
+        problem=_problem(first, place),
+        more=Message.of("plan.more", count=len(details) - 1) if len(details) > 1 else "",
+    )
+
+
+def _urgency(details: Details) -> int:
+    """Put unknown keys first: a typing error also makes the right key missing."""
+    return {"extra_forbidden": 0, "missing": 1}.get(details["type"], 2)
+
+
+def _place(location: Sequence[str | int]) -> Place:
+    """Return the location without the tag that a union's chosen member adds below its key."""
+    tags = ("files", "synthetic")
+    pairs = zip(("", *location), location, strict=False)
+    return tuple(part for above, part in pairs if not (above == "dataset" and part in tags))
+
+
+def _inside(kind: Any, part: str | int) -> Any:
+    """Return the type below a key or list position, None where there is none."""
+    if (model := _model(kind)) is not None and isinstance(part, str):
+        field = model.model_fields.get(part)
+        return field.annotation if field is not None else None
+    arguments = get_args(_plain(kind))
+    return arguments[-1 if isinstance(part, str) else 0] if arguments else None
+
+
+def _plain(kind: Any) -> Any:
+    """Return the type without ``Annotated`` and without ``| None``."""
+    while hasattr(kind, "__metadata__"):
+        kind = kind.__origin__
+    if get_origin(kind) in (Union, UnionType):
+        members = [member for member in get_args(kind) if member is not type(None)]
+        return _plain(members[0])
+    return kind
+
+
+def _model(kind: Any) -> type[BaseModel] | None:
+    kind = _plain(kind)
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def known_keys(place: Place) -> tuple[str, ...]:
+    """Return the keys that the schema has at a place; empty where it has none of its own."""
+    kind: Any = Plan
+    for part in place:
+        kind = _inside(kind, part)
+    model = _model(kind)
+    return tuple(model.model_fields) if model is not None else ()
+
+
+def nearest(word: str, words: Sequence[str]) -> str | None:
+    """Return the word that was probably meant."""
+    close = difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.6)
+    return close[0] if close else None
+
+
+def unknown_key(place: Place) -> Message:
+    """Return the problem of a key that the schema does not have."""
+    *above, key = place
+    keys = known_keys(tuple(above))
+    if (near := nearest(str(key), keys)) is not None:
+        return Message.of("plan.problem.unknown-key-near", near=near)
+    if (elsewhere := _elsewhere(str(key))) is not None:
+        return Message.of("plan.problem.key-elsewhere", right=elsewhere)
+    if not keys:
+        return Message.of("plan.problem.no-keys-here")
+    return Message.of("plan.problem.unknown-key", keys=keys)
+
+
+def _elsewhere(key: str) -> str | None:
+    """Return where a key that stands in the wrong section belongs."""
+    for section in ("model", "workload", "machine", "settings", "limits"):
+        if key in known_keys((section,)):
+            return f"{section}.{key}"
+    nested = {"num_workers": "settings.loader", "rank": "workload.lora"}
+    nested |= dict.fromkeys(known_keys(("workload", "inputs")), "workload.inputs")
+    return f"{nested[key]}.{key}" if key in nested else None
+
+
+_KINDS = {
+    "int": "plan.kind.whole",
+    "float": "plan.kind.number",
+    "bool": "plan.kind.switch",
+    "string": "plan.kind.text",
+    "tuple": "plan.kind.list",
+    "list": "plan.kind.list",
+    "model": "plan.kind.mapping",
+    "dict": "plan.kind.mapping",
+}
+_EXAMPLES = {
+    "budget": "3000 USD, 4500000 KRW",
+    "checkpointing": "none, full, every-2, selective",
+}
+
+
+def _problem(details: Details, place: Place) -> Message:
+    kind, context = details["type"], details.get("ctx", {})
+    found = shown(details.get("input"))
+    match kind:
+        case "extra_forbidden":
+            return unknown_key(place)
+        case "missing":
+            return _missing(place)
+        case "literal_error":
+            return _choice(str(context["expected"]), details["input"], found)
+        case "string_pattern_mismatch":
+            examples = _EXAMPLES.get(str(place[-1]), context["pattern"])
+            return Message.of("plan.problem.form", examples=examples, found=found)
+        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
+            limit = next(iter(context.values()))
+            return Message.of(f"plan.problem.{kind.replace('_', '-')}", limit=limit, found=found)
+        case "string_too_long":
+            return Message.of("plan.problem.too-long", limit=context["max_length"])
+    if "." in kind:  # one of ours: the type is a message id
+        return Message.of(kind)
+    if (wanted := _KINDS.get(kind.partition("_")[0])) is not None:
+        return Message.of("plan.problem.type", wanted=Message.of(wanted), found=found)
+    return Message.of("plan.problem.other", reason=details["msg"])
+
+
+def _missing(place: Place) -> Message:
+    examples: dict[Place, str] = {
+        ("trainwright",): "trainwright: 1",
+        ("model",): "model: {preset: gpt2}",
+        ("workload",): "workload: {task: pretrain, effective_batch: 32}",
+        ("workload", "task"): "task: full",
+        ("machine",): "machine: {gpus: [{id: rtx-4090}]}",
+    }
+    example = examples.get(place, f"{place[-1]}: ...")
+    return Message.of("plan.problem.missing", example=example)
+
+
+def _choice(expected: str, value: Any, found: Any) -> Message:
+    words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
+    near = nearest(value, words) if isinstance(value, str) else None
+    if near is not None:
+        return Message.of("plan.problem.choice-near", choices=words, found=found, near=near)
+    return Message.of("plan.problem.choice", choices=words, found=found)
+
+
+def shown(value: Any) -> Any:
+    """Return a value as an error may quote it: short, on one line, and with its kind."""
+    if isinstance(value, str):
+        text = " ".join(value.split())
+        text = "".join(c if c.isprintable() else "?" for c in text)
+        return Message.of("plan.found.text", value=text if len(text) <= 40 else text[:39] + "…")
+    if isinstance(value, dict):
+        return Message.of("plan.found.mapping")
+    if isinstance(value, (list, tuple)):
+        return Message.of("plan.found.list")
+    if value is None:
+        return Message.of("plan.found.nothing")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

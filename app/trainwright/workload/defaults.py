@@ -1,0 +1,316 @@
+"""From what a person fixed to settings with every key decided, or the reason why not.
+
+The rules are the ones that the fields of ``Settings`` state.
+"""
+
+from collections.abc import Iterator
+
+from trainwright.catalog import GpuRecord
+from trainwright.messages import Message, UserError
+from trainwright.workload.settings import (
+    FullSettings,
+    KvCache,
+    Loader,
+    Precision,
+    Quantization,
+    Settings,
+    Strategy,
+)
+from trainwright.workload.workload import Workload
+
+LARGEST_DEFAULT_BATCH = 8
+DEFAULT_WORKERS = 4
+"""Where the cores are not known; assumed."""
+
+NOT_YET: dict[tuple[str, str], str] = {
+    ("precision", "fp8"): "bf16-mixed",
+    ("quantization", "int8"): "nf4, none",
+    ("quantization", "int4"): "nf4, none",
+    ("quantization", "fp8"): "nf4, none",
+    ("optimizer", "lion"): "adamw",
+    ("optimizer", "muon"): "adamw",
+    ("optimizer", "adamw-8bit"): "adamw, adafactor",
+    ("optimizer", "paged-adamw-8bit"): "adamw, adafactor",
+    ("strategy", "fsdp2"): "ddp, single",
+    ("strategy", "zero1"): "ddp, single",
+    ("strategy", "zero2"): "ddp, single",
+    ("strategy", "zero3"): "ddp, single",
+    ("strategy", "pp"): "ddp, single",
+    ("strategy", "tp"): "ddp, single",
+    ("strategy", "hybrid"): "ddp, single",
+}
+"""(key, value) that plans may name and this release does not plan -> what to use instead."""
+
+ONLY_TRAINING = (
+    "settings.accumulation",
+    "settings.checkpointing",
+    "settings.optimizer",
+    "settings.learning_rate",
+    "settings.warmup",
+    "workload.effective_batch",
+    "workload.epochs",
+)
+"""Keys that mean nothing without a backward pass."""
+
+ONLY_INFERENCE = (
+    "settings.kv_cache",
+    "workload.inputs.prompt_tokens",
+    "workload.inputs.new_tokens",
+    "workload.inputs.concurrent",
+)
+"""Keys that mean nothing to training."""
+
+_WEIGHTS: dict[str, KvCache] = {
+    "fp32": "fp32",
+    "tf32": "fp32",
+    "fp16-mixed": "fp16",
+    "bf16-mixed": "bf16",
+    "bf16": "bf16",
+}
+"""Precision -> dtype in which attention keeps keys and values."""
+
+
+def filled(
+    settings: Settings,
+    workload: Workload,
+    record: GpuRecord,
+    gpu_count: int = 1,
+    cores: int | None = None,
+) -> FullSettings:
+    """Return the settings that an estimate is made for.
+
+    ``gpu_count`` is GPUs in the machine, ``cores`` the CPU cores that a loader may use.
+
+    Raises:
+        UserError: the settings contradict each other, the workload or the GPU, or name
+            what is not planned yet; names the key and what to do.
+    """
+    _refuse_not_yet(settings)
+    _refuse_meaningless(settings, workload)
+    precision = _precision(settings, workload, record)
+    strategy = _strategy(settings, gpu_count)
+    micro_batch, accumulation = _batches(settings, workload, gpu_count if strategy == "ddp" else 1)
+    _check_attention(settings, precision, record)
+    workers = _workers(settings.loader, gpu_count, cores)
+    return FullSettings(
+        precision=precision,
+        quantization=_quantization(settings, workload),
+        kv_cache=_kv_cache(settings, precision),
+        micro_batch=micro_batch,
+        accumulation=accumulation,
+        checkpointing=settings.checkpointing or "none",
+        optimizer=settings.optimizer or "adamw",
+        attention=settings.attention or "sdpa",
+        compile=bool(settings.compile),
+        channels_last=bool(settings.channels_last),
+        allocator=settings.allocator or "native",
+        strategy=strategy,
+        learning_rate=settings.learning_rate,
+        warmup=settings.warmup,
+        num_workers=workers,
+        prefetch_factor=settings.loader.prefetch_factor or 2,
+        pin_memory=settings.loader.pin_memory is not False,
+        persistent_workers=_persistent(settings.loader, workers),
+    )
+
+
+def _refuse_not_yet(settings: Settings) -> None:
+    for (key, value), instead in NOT_YET.items():
+        if getattr(settings, key) == value:
+            raise UserError.of(
+                "workload.not-yet", key=f"settings.{key}", value=value, instead=instead
+            )
+
+
+def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
+    """Yield the keys that are given and mean nothing to the task."""
+    given = {"settings": settings, "workload": workload, "workload.inputs": workload.inputs}
+    for key in ONLY_INFERENCE if workload.trains else ONLY_TRAINING:
+        section, _, name = key.rpartition(".")
+        if getattr(given[section], name) is not None:
+            yield key
+    if workload.lora is not None and workload.task not in ("lora", "qlora"):
+        yield "workload.lora"
+    if not workload.trains and workload.inputs.sequence_length is not None:
+        yield "workload.inputs.sequence_length"
+
+
+def _refuse_meaningless(settings: Settings, workload: Workload) -> None:
+    for key in meaningless(settings, workload):
+        if key == "workload.inputs.sequence_length":
+            raise UserError.of("workload.length-of-inference", key=key)
+        raise UserError.of("workload.meaningless", key=key, task=workload.task)
+
+
+def _precision(settings: Settings, workload: Workload, record: GpuRecord) -> Precision:
+    if settings.precision is None:
+        best = best_precision(record)
+        return "bf16" if best == "bf16-mixed" and not workload.trains else best
+    if (reason := unsupported_precision(settings.precision, record)) is not None:
+        raise UserError(reason)
+    return settings.precision
+
+
+def best_precision(record: GpuRecord) -> Precision:
+    """Return the precision that the GPU trains best in.
+
+    bf16 needs no loss scaling and has tensor cores from compute capability 8.0 on, fp16
+    from 7.0 on (NVIDIA's Transformer Engine and CUDA matrices of supported types).
+    """
+    if record.compute_capability is None:
+        return "bf16-mixed" if "bf16_fp32" in record.flops else "fp32"
+    if record.compute_capability >= (8, 0):
+        return "bf16-mixed"
+    return "fp16-mixed" if record.compute_capability >= (7, 0) else "fp32"
+
+
+def unsupported_precision(precision: Precision, record: GpuRecord) -> Message | None:
+    """Return why the GPU does not compute in the precision, or None where it does.
+
+    torch emulates bf16 on older GPUs and says that it is supported
+    (``torch.cuda.is_bf16_supported``); it is slower than fp32 there.
+    """
+    capability = record.compute_capability
+    if (
+        capability is None
+        or capability >= (8, 0)
+        or precision not in ("bf16", "bf16-mixed", "tf32")
+    ):
+        return None
+    return Message.of(
+        "workload.no-hardware",
+        key="settings.precision",
+        value=precision,
+        gpu=record.name,
+        capability=".".join(map(str, capability)),
+        instead=best_precision(record),
+    )
+
+
+def _quantization(settings: Settings, workload: Workload) -> Quantization:
+    chosen = settings.quantization
+    if workload.task == "qlora":
+        if chosen not in (None, "nf4"):
+            raise UserError.of("workload.qlora-needs-nf4", key="settings.quantization")
+        return "nf4"
+    if chosen not in (None, "none"):
+        remedy = "workload.quantized-inference" if not workload.trains else "workload.quantized"
+        raise UserError.of(remedy, key="settings.quantization", value=chosen, task=workload.task)
+    return "none"
+
+
+def _kv_cache(settings: Settings, precision: Precision) -> KvCache:
+    own = _WEIGHTS[precision]
+    if settings.kv_cache not in (None, own):
+        raise UserError.of(
+            "workload.not-yet", key="settings.kv_cache", value=settings.kv_cache, instead=own
+        )
+    return own
+
+
+def _strategy(settings: Settings, gpu_count: int) -> Strategy:
+    match settings.strategy:
+        case "single" | "ddp" as chosen:
+            return chosen
+        case _:
+            return "ddp" if gpu_count > 1 else "single"
+
+
+def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, int]:
+    """Return micro-batch and accumulation whose product over the GPUs is the effective batch."""
+    if not workload.trains:
+        return _served(settings, workload), 1
+    effective = workload.effective_batch
+    assert effective is not None, "the schema requires it for training"
+    micro, steps = settings.micro_batch, settings.accumulation
+    if effective % gpus:
+        raise _inexact("workload.batch-over-gpus", effective, gpus, gpus=gpus)
+    share = effective // gpus
+    if micro is not None and steps is not None:
+        if micro * steps != share:
+            raise UserError.of(
+                "workload.batch-product",
+                micro=micro,
+                accumulation=steps,
+                gpus=gpus,
+                product=micro * steps * gpus,
+                effective=effective,
+            )
+        return micro, steps
+    for key, given in (("micro_batch", micro), ("accumulation", steps)):
+        if given is not None and share % given:
+            raise _inexact(
+                "workload.batch-inexact",
+                effective,
+                given * gpus,
+                key=f"settings.{key}",
+                value=given,
+                gpus=gpus,
+                divisors=_near_divisors(share, given),
+            )
+    if micro is None:
+        micro = share // steps if steps is not None else largest_divisor(share)
+    return micro, share // micro
+
+
+def _served(settings: Settings, workload: Workload) -> int:
+    """Return the requests served at once."""
+    concurrent, batch = workload.inputs.concurrent, settings.micro_batch
+    if concurrent is not None and batch is not None and concurrent != batch:
+        raise UserError.of("workload.served-twice", concurrent=concurrent, batch=batch)
+    return concurrent or batch or 1
+
+
+def _inexact(id: str, effective: int, step: int, **values: object) -> UserError:
+    """Return the error with the nearest effective batches that would be exact."""
+    below, above = effective // step * step, -(-effective // step) * step
+    nearest = [below, above] if below else [above]
+    return UserError.of(id, effective=effective, nearest=nearest, **values)
+
+
+def _near_divisors(share: int, wanted: int) -> list[int]:
+    """Return the divisors of the share next below and above what was wanted."""
+    divisors = _divisors(share)
+    below = [divisor for divisor in divisors if divisor < wanted]
+    above = [divisor for divisor in divisors if divisor > wanted]
+    return [*below[-1:], *above[:1]]
+
+
+def _divisors(number: int) -> list[int]:
+    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def largest_divisor(share: int, limit: int = LARGEST_DEFAULT_BATCH) -> int:
+    """Return the largest divisor of the share that is at most the limit."""
+    return next(d for d in range(min(limit, share), 0, -1) if share % d == 0)
+
+
+def _check_attention(settings: Settings, precision: Precision, record: GpuRecord) -> None:
+    """Flash attention computes in 16 bits, on compute capability 8.0 and later.
+
+    Source: torch's ``sdp_utils.cpp`` (``check_sm_version``, ``check_tensor_dtype``).
+    """
+    if settings.attention != "flash":
+        return
+    if precision in ("fp32", "tf32"):
+        raise UserError.of("workload.flash-precision", key="settings.attention", value=precision)
+    capability = record.compute_capability
+    if capability is not None and capability < (8, 0):
+        raise UserError.of("workload.flash-gpu", key="settings.attention", gpu=record.name)
+
+
+def _workers(loader: Loader, gpu_count: int, cores: int | None) -> int:
+    if loader.num_workers is not None:
+        if loader.num_workers == 0 and loader.prefetch_factor is not None:
+            raise UserError.of("workload.no-workers", key="settings.loader.prefetch_factor")
+        return loader.num_workers
+    if cores is None:
+        return DEFAULT_WORKERS
+    return min(8, max(2, cores // gpu_count - 1))
+
+
+def _persistent(loader: Loader, workers: int) -> bool:
+    if loader.persistent_workers and workers == 0:
+        raise UserError.of("workload.no-workers", key="settings.loader.persistent_workers")
+    return workers > 0 if loader.persistent_workers is None else loader.persistent_workers
