@@ -1,19 +1,33 @@
 """Time of a training step: a roofline over the traced ops, with stated efficiencies."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+
+from trainwright.estimate.clock import Bottleneck, Clock, Link, Situation, StepTerms, link_between
+from trainwright.estimate.roofline import CLASSES, OpTimes, classify
 from trainwright.explain import Quantity
+from trainwright.explain.quantity import Interval, Kind, Unit
+from trainwright.machine.machine import Gpu
+from trainwright.messages import Message
+from trainwright.profile.profile import Floats, Profile
+from trainwright.workload import Dataset, FullSettings, Workload
 
-Bottleneck = Literal["gpu", "launch", "storage", "decode", "transfer", "communication"]
+__all__ = ["Bottleneck", "Stage", "TimeEstimate", "estimate_time"]
+
+_SOURCE = "resources/calibration/steptime.json"
+_SHOWN_ROWS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of the step."""
+    """A part of the step; those that are not hidden sum to the step."""
 
     name: str
-    """forward | recompute | backward | optimizer | communication | load | decode | transfer."""
+    """forward | recompute | backward | optimizer | prefill | generate | launch | communication
+    | load | decode | transfer. ``launch`` is the time that the GPU waits for the CPU."""
     seconds: Quantity
     hidden: bool
     """Whether it runs beside another stage and adds nothing to the step."""
@@ -24,12 +38,273 @@ class TimeEstimate:
     """The time side of a report."""
 
     step_seconds: Quantity
-    """One optimizer step: all micro-batches and the update."""
+    """One optimizer step: all micro-batches and the update; serving: one round of requests."""
     samples_per_second: Quantity
     """Over all GPUs; its interval is 90 %."""
     tokens_per_second: Quantity | None
-    """None where the model has no sequence."""
+    """None where the model has no sequence. Serving: generated tokens."""
     run_seconds: Quantity | None
     """None where samples or epochs are not given."""
     bottleneck: Bottleneck
     stages: tuple[Stage, ...]
+    reason: Message | None = None
+    """Why this is a bound and no estimate: the catalog lacks a rate of this GPU. The figures
+    then have no interval, and this as their note."""
+    notes: tuple[Message, ...] = ()
+    """What was assumed."""
+
+
+def estimate_time(
+    profile: Profile,
+    gpu: Gpu,
+    settings: FullSettings,
+    workload: Workload,
+    *,
+    batch: int,
+    sequence: int,
+    gpu_count: int,
+    cores: int | None = None,
+    clock: Clock | None = None,
+) -> TimeEstimate:
+    """Return the time of one optimizer step, with its derivation.
+
+    ``batch`` is samples a micro-batch on one GPU, ``sequence`` tokens a sample (0 without,
+    serving: of the prompt), ``cores`` physical cores of the CPU. A clock that has timed
+    other settings in the same situation may be given to save its work.
+
+    Raises:
+        KeyError: the optimizer is not in the profile.
+    """
+    clock = clock or Clock(Situation(gpu, gpu_count, workload, sequence, cores))
+    terms = clock.terms(profile, settings, batch)
+    reason = _missing_rates(profile, clock, settings)
+    stages = (*_kernel_stages(profile, clock, settings, batch), *_other_stages(clock, terms))
+    step = Quantity(
+        Message.of("time.step"),
+        terms.step,
+        Unit.SECONDS,
+        Kind.ESTIMATED,
+        formula="max(Σ GPU, Σ launches) + communication + waiting",
+        parts=tuple(stage.seconds for stage in stages if not stage.hidden),
+        source=_SOURCE,
+        note=reason,
+        role="step",
+    )
+    samples = batch * settings.accumulation * gpu_count if workload.trains else batch
+    return _rates_of(
+        TimeEstimate(
+            step_seconds=_with_interval(step, clock, reason),
+            samples_per_second=step,
+            tokens_per_second=None,
+            run_seconds=None,
+            bottleneck=terms.bottleneck,
+            stages=stages,
+            reason=reason,
+            notes=tuple(_notes(clock, settings, workload)),
+        ),
+        samples,
+        clock,
+    )
+
+
+def _rates_of(estimate: TimeEstimate, samples: int, clock: Clock) -> TimeEstimate:
+    """Return the estimate with what follows from the step: rates and the whole run."""
+    step, workload = estimate.step_seconds, clock.situation.workload
+    count = Quantity(
+        Message.of("time.samples-a-step"), samples, Unit.COUNT, Kind.YOURS, role="samples"
+    )
+    per_second = Quantity(
+        Message.of("time.samples-per-second"),
+        samples / step.value,
+        Unit.SAMPLES_PER_SECOND,
+        Kind.ESTIMATED,
+        formula="samples / step",
+        parts=(count, step),
+        note=estimate.reason,
+    )
+    length = clock.situation.sequence if workload.trains else clock.new_tokens
+    tokens = None
+    if clock.situation.sequence:
+        tokens = replace(
+            per_second,
+            name=Message.of("time.tokens-per-second"),
+            value=per_second.value * length,
+            unit=Unit.TOKENS_PER_SECOND,
+            formula=f"{length:,} · samples / step",
+        )
+    run = None
+    if workload.samples is not None:
+        epochs = workload.epochs or 1
+        run = Quantity(
+            Message.of("time.run"),
+            workload.samples * epochs / per_second.value,
+            Unit.SECONDS,
+            Kind.ESTIMATED,
+            formula=f"{workload.samples:,} · {epochs:g} / (samples/s)",
+            parts=(per_second,),
+            note=estimate.reason,
+        )
+    return replace(
+        estimate,
+        samples_per_second=_with_interval(per_second, clock, estimate.reason),
+        tokens_per_second=tokens and _with_interval(tokens, clock, estimate.reason),
+        run_seconds=run and _with_interval(run, clock, estimate.reason),
+    )
+
+
+def _with_interval(quantity: Quantity, clock: Clock, reason: Message | None) -> Quantity:
+    if reason is not None:
+        return quantity
+    factor = clock.efficiency.interval_factor.value
+    return replace(quantity, interval=Interval(quantity.value / factor, quantity.value * factor))
+
+
+def _missing_rates(profile: Profile, clock: Clock, settings: FullSettings) -> Message | None:
+    """Return why the time is only a bound, or None."""
+    rates = clock.rates(settings.precision)
+    table = classify(profile)
+    used = {table.dtypes[index] for index in np.unique(table.dtype[table.flops.any(axis=1)])}
+    missing = sorted(used & rates.missing)
+    if not missing:
+        return None
+    name = clock.situation.gpu.record.name
+    kind = "time.bound-vector" if rates.vector is not None else "time.bound-bandwidth"
+    return Message.of(kind, gpu=name, dtype=", ".join(missing))
+
+
+def _kernel_stages(
+    profile: Profile, clock: Clock, settings: FullSettings, batch: int
+) -> Iterator[Stage]:
+    for stage, times, counts in clock.stages(profile, settings, batch):
+        parts = tuple(_class_parts(profile, times, counts))
+        seconds = Quantity(
+            Message.of(f"time.stage.{stage}"),
+            float(counts @ times.seconds),
+            Unit.SECONDS,
+            Kind.ESTIMATED,
+            formula="Σ n · max(FLOP / (peak · e), bytes / (bandwidth · m), floor)",
+            parts=parts,
+            source=_SOURCE,
+            role=stage,
+        )
+        yield Stage(stage, seconds, hidden=False)
+
+
+def _class_parts(profile: Profile, times: OpTimes, counts: Floats) -> list[Quantity]:
+    """Return the classes of a stage, the slowest first, each with its slowest operators."""
+    seconds = counts * times.seconds
+    by_class = np.bincount(times.group, weights=seconds, minlength=len(CLASSES))
+    order = [number for number in np.argsort(-by_class).tolist() if by_class[number] > 0]
+    return [
+        Quantity(
+            Message.of(f"time.class.{CLASSES[number]}"),
+            float(by_class[number]),
+            Unit.SECONDS,
+            Kind.ESTIMATED,
+            formula="Σ n · t",
+            parts=tuple(_operator_parts(profile, times, counts, seconds, number)),
+            role=CLASSES[number],
+        )
+        for number in order
+    ]
+
+
+def _operator_parts(
+    profile: Profile, times: OpTimes, counts: Floats, seconds: Floats, number: int
+) -> Iterator[Quantity]:
+    """Yield the slowest operators of a class by name, and the rest as one."""
+    rows: dict[str, list[int]] = {}
+    for row in np.flatnonzero((times.group == number) & (counts > 0)).tolist():
+        rows.setdefault(profile.ops.name[row], []).append(row)
+    ranked = sorted(rows.items(), key=lambda item: -seconds[item[1]].sum())
+    for name, chosen in ranked[:_SHOWN_ROWS]:
+        runs = counts[chosen]
+        yield Quantity(
+            Message.of("time.operator", name=name, count=int(runs.sum())),
+            float(seconds[chosen].sum()),
+            Unit.SECONDS,
+            Kind.ESTIMATED,
+            formula="n · max(FLOP / (peak · e), bytes / (bandwidth · m), floor)",
+            parts=(
+                _work("time.flop", float(runs @ times.flops[chosen]), Unit.FLOP),
+                _work("time.bytes", float(runs @ times.bytes[chosen]), Unit.BYTES),
+            ),
+        )
+    rest = sum(float(seconds[chosen].sum()) for _, chosen in ranked[_SHOWN_ROWS:])
+    if rest > 0:
+        yield Quantity(Message.of("time.other-operators"), rest, Unit.SECONDS, Kind.ESTIMATED)
+
+
+def _work(id: str, value: float, unit: Unit) -> Quantity:
+    return Quantity(Message.of(id), value, unit, Kind.ESTIMATED, formula="traced")
+
+
+def _other_stages(clock: Clock, terms: StepTerms) -> Iterator[Stage]:
+    """Yield what is not kernels: waiting for launches, gradients on the wire, input."""
+    kernels = sum(terms.gpu.values())
+    if terms.host > kernels:
+        per_kernel = clock.efficiency.host_s_per_kernel
+        launches = _seconds("time.launches", terms.host, f"{per_kernel.value * 1e6:g} µs · n")
+        wait = _seconds("time.stage.launch", terms.host - kernels, "launches - Σ GPU", launches)
+        yield Stage("launch", replace(wait, role="launch"), hidden=False)
+    if terms.communication > 0:
+        link = link_between(clock.situation.gpu.record, clock.efficiency)
+        whole = _all_reduce(terms.communication, link)
+        formula = "0.3 · min(T, backward) + max(0, T - backward)"
+        exposed = _seconds("time.stage.communication", terms.exposed, formula, whole)
+        yield Stage("communication", replace(exposed, role="communication"), hidden=False)
+    yield from _input_stages(terms)
+
+
+def _all_reduce(seconds: float, link: Link) -> Quantity:
+    rate = Quantity(
+        Message.of(f"time.link.{link.name}"),
+        link.bytes_per_s,
+        Unit.BYTES_PER_SECOND,
+        Kind.ASSUMED if link.assumed else Kind.QUOTED,
+    )
+    share = Quantity(
+        Message.of("time.link-share"), link.share, Unit.RATIO, Kind.ASSUMED, source=_SOURCE
+    )
+    formula = "2 · (n - 1) / n · gradients / (link · share)"
+    whole = _seconds("time.all-reduce", seconds, formula)
+    return replace(whole, parts=(rate, share))
+
+
+def _input_stages(terms: StepTerms) -> Iterator[Stage]:
+    """Yield loading, decoding and transfer; only the slowest can be waited for."""
+    slowest = max(terms.input, key=terms.input.__getitem__, default="")
+    for name, seconds in terms.input.items():
+        whole = replace(_seconds(f"time.stage.{name}", seconds, ""), role=name)
+        if terms.workers == 0:
+            yield Stage(name, whole, hidden=False)
+        elif name == slowest and terms.waiting > 0:
+            formula = "T - GPU"
+            wait = _seconds(f"time.waiting.{name}", terms.waiting, formula, whole)
+            yield Stage(name, replace(wait, role=name), hidden=False)
+        else:
+            yield Stage(name, whole, hidden=True)
+
+
+def _seconds(id: str, value: float, formula: str, *parts: Quantity) -> Quantity:
+    return Quantity(
+        Message.of(id), value, Unit.SECONDS, Kind.ESTIMATED, formula, parts, source=_SOURCE
+    )
+
+
+def _notes(clock: Clock, settings: FullSettings, workload: Workload) -> Iterator[Message]:
+    efficiency, record = clock.efficiency, clock.situation.gpu.record
+    yield Message.of("time.note.interval", factor=efficiency.interval_factor.value)
+    if clock.situation.gpu_count > 1 and workload.trains:
+        link = link_between(record, efficiency)
+        values: dict[str, Any] = {"rate": link.bytes_per_s * link.share / 1e9}
+        yield Message.of(f"time.note.{link.name}", **values)
+    if workload.trains and not isinstance(workload.dataset, Dataset):
+        yield Message.of("time.note.input-never-limits")
+    elif workload.trains and clock.situation.cores is None:
+        yield Message.of("time.note.cores-unknown")
+    if settings.compile:
+        yield Message.of("time.note.compile")
+    limit, tdp = clock.situation.gpu.power_limit_w, record.tdp_w
+    if limit and tdp and limit < tdp.value:
+        yield Message.of("time.note.power", limit=limit, tdp=tdp.value)

@@ -1,0 +1,349 @@
+"""Time of a step: against measured kernels, and against what must hold for any model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainwright.catalog import Fact, GpuRecord
+from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.steptime import TimeEstimate, estimate_time
+from trainwright.explain import Quantity
+from trainwright.explain.quantity import Kind, Unit
+from trainwright.machine.machine import Gpu
+from trainwright.messages import LANGUAGES, Message, render
+from trainwright.profile.profile import SCALE, OpTable, Profile, Segment
+from trainwright.workload import Dataset, FullSettings, Inputs, Workload
+
+GIB = 1 << 30
+
+
+def fact(value: float) -> Fact:
+    return Fact(value=value, source="test", confidence="high")
+
+
+def record(name: str, bandwidth: float, segment: str = "consumer", **flops: float) -> GpuRecord:
+    return GpuRecord.model_validate(
+        {
+            "id": name,
+            "name": name,
+            "vendor": "NVIDIA",
+            "segment": segment,
+            "architecture": "Ada" if segment == "consumer" else "Ampere",
+            "memory_bytes": fact(24 * GIB),
+            "bandwidth_bytes_per_s": fact(bandwidth),
+            "pcie_generation": 4,
+            "pcie_lanes": 16,
+            "tdp_w": fact(450),
+            "flops": {key: fact(value) for key, value in flops.items()},
+        }
+    )
+
+
+RTX_4090 = record("rtx-4090", 1008e9, bf16_fp32=165.2e12, fp16_fp32=165.2e12, fp32=82.6e12)
+A800 = record("a800", 2039e9, "datacenter", bf16_fp32=312e12, fp16_fp32=312e12, fp32=19.5e12)
+
+
+def gpu(of: GpuRecord = RTX_4090, count: int = 1, power_limit_w: float | None = None) -> Gpu:
+    total = Quantity(Message.of("test"), 24 * GIB, Unit.BYTES, Kind.QUOTED)
+    return Gpu(of, count, total, replace(total, value=0), power_limit_w)
+
+
+def row(name: str, phase: str, **fields: object) -> dict[str, object]:
+    return {"name": name, "phase": phase, "region": -1, "dtype": "float16"} | fields
+
+
+def product(m: int, n: int, k: int, phase: str = "forward") -> dict[str, object]:
+    """A matrix product whose rows grow with the batch: m for each sample."""
+    return row(
+        "aten.mm.default",
+        phase,
+        flops=(0, 2 * m * n * k),
+        read=(2 * k * n, 2 * m * k),
+        written=(0, 2 * m * n),
+        dims=((1,), (0, m), (n,), (k,)),
+    )
+
+
+def addition(elements: int, phase: str = "forward") -> dict[str, object]:
+    return row(
+        "aten.add.Tensor",
+        phase,
+        read=(0, 4 * elements),
+        written=(0, 2 * elements),
+        dims=((0, elements),),
+    )
+
+
+def polynomial(coefficients: object) -> list[int]:
+    terms = list(coefficients or ())  # type: ignore[call-overload]
+    return [int(value * SCALE) for value in (*terms, *(0,) * (6 - len(terms)))]
+
+
+def profile_of(*rows: dict[str, object], repeat: int = 1, trainable: int = 0) -> Profile:
+    """A model that runs each row ``repeat`` times a micro-batch, optimizer rows once a step."""
+    dims = np.zeros((len(rows), 7, 6), dtype=np.int64)
+    for index, fields in enumerate(rows):
+        for place, coefficients in enumerate(fields.get("dims", ())):  # type: ignore[arg-type]
+            dims[index, place] = polynomial(coefficients)
+    ops = OpTable(
+        name=tuple(str(fields["name"]) for fields in rows),
+        phase=tuple(str(fields["phase"]) for fields in rows),
+        region=tuple(-1 for _ in rows),
+        dtype=tuple(str(fields["dtype"]) for fields in rows),
+        flops=np.array([polynomial(fields.get("flops")) for fields in rows]),
+        bytes_read=np.array([polynomial(fields.get("read")) for fields in rows]),
+        bytes_written=np.array([polynomial(fields.get("written")) for fields in rows]),
+        dims=dims,
+    )
+    update = [n for n, fields in enumerate(rows) if fields["phase"] == "optimizer"]
+    micro = [n for n in range(len(rows)) if n not in update] * repeat
+    segments = {
+        "setup": segment([]),
+        "micro": segment(micro),
+        "again": segment(micro),
+        "optimizer:adamw": segment(update),
+    }
+    model = {"blocks": 0, "trainable": trainable}
+    return Profile(
+        np.zeros((1, 6), np.int64), segments, ops, {}, model, {}, {}, {}, True, ((2, 0),)
+    )
+
+
+def segment(ops: list[int]) -> Segment:
+    empty = np.zeros(0, dtype=np.int32)
+    return Segment(empty.astype(np.uint8), empty, empty, empty, np.array(ops, dtype=np.int32), ())
+
+
+def full_settings(**changed: object) -> FullSettings:
+    return FullSettings.model_validate(
+        {
+            "precision": "fp16-mixed",
+            "quantization": "none",
+            "kv_cache": "fp16",
+            "micro_batch": 1,
+            "accumulation": 1,
+            "checkpointing": "none",
+            "optimizer": "adamw",
+            "attention": "sdpa",
+            "compile": False,
+            "channels_last": False,
+            "allocator": "native",
+            "strategy": "single",
+            "learning_rate": None,
+            "warmup": None,
+            "num_workers": 4,
+            "prefetch_factor": 2,
+            "pin_memory": True,
+            "persistent_workers": True,
+        }
+        | changed
+    )
+
+
+def workload(**changed: object) -> Workload:
+    return Workload.model_validate({"task": "full", "effective_batch": 8} | changed)
+
+
+def timed(profile: Profile, of: Gpu | None = None, **given: object) -> TimeEstimate:
+    options = {"batch": 1, "sequence": 0, "gpu_count": 1} | {
+        key: given.pop(key) for key in ("batch", "sequence", "gpu_count", "cores") if key in given
+    }
+    job = given.pop("workload", None) or workload()
+    return estimate_time(profile, of or gpu(), full_settings(**given), job, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("of", "size", "tflops"),
+    [(RTX_4090, 512, 47), (RTX_4090, 2048, 167), (RTX_4090, 8192, 159), (A800, 8192, 215)],
+)
+def test_square_fp16_products_take_the_time_that_was_measured(
+    of: GpuRecord, size: int, tflops: float
+) -> None:
+    # Rates published with the measured kernels of a Galvatron profile run.
+    estimate = timed(profile_of(product(size, size, size), repeat=50), gpu(of))
+    kernels = estimate.stages[0].seconds.value
+    assert kernels == pytest.approx(50 * 2 * size**3 / (tflops * 1e12), rel=0.3)
+
+
+def test_a_copy_of_many_bytes_is_bound_by_bandwidth() -> None:
+    # 4090: 921 of 1008 GB/s reached by large copies.
+    estimate = timed(profile_of(addition(1 << 28)))
+    assert estimate.stages[0].seconds.value == pytest.approx(6 * (1 << 28) / 921e9, rel=0.1)
+    assert estimate.bottleneck == "gpu"
+
+
+def test_many_tiny_kernels_wait_for_the_cpu() -> None:
+    estimate = timed(profile_of(addition(100), repeat=1000))
+    assert estimate.bottleneck == "launch"
+    assert [stage.name for stage in estimate.stages] == ["forward", "launch"]
+
+
+def test_stages_that_are_not_hidden_sum_to_the_step() -> None:
+    profile = profile_of(
+        *(product(512, 512, 512), product(512, 512, 512, "backward"), addition(99, "optimizer")),
+        trainable=10**8,
+    )
+    data = Dataset(sample_kib=110, decode="jpeg")
+    for options in ({}, {"gpu_count": 2}, {"cores": 2, "workload": workload(dataset=data)}):
+        estimate = timed(profile, **options)
+        shown = [stage.seconds.value for stage in estimate.stages if not stage.hidden]
+        assert sum(shown) == pytest.approx(estimate.step_seconds.value)
+
+
+def test_every_part_of_the_derivation_sums_to_its_whole() -> None:
+    profile = profile_of(product(512, 512, 512), addition(10**6), product(64, 64, 64, "backward"))
+    for stage in timed(profile).stages:
+        for _, quantity in stage.seconds.walk():
+            seconds = [part for part in quantity.parts if part.unit is Unit.SECONDS]
+            if seconds and stage.name in ("forward", "backward"):
+                assert sum(part.value for part in seconds) == pytest.approx(quantity.value)
+
+
+def test_accumulation_repeats_the_micro_batch_but_not_the_update() -> None:
+    profile = profile_of(product(4096, 4096, 4096), addition(10**8, "optimizer"))
+    once, four = timed(profile), timed(profile, accumulation=4)
+    stages = {stage.name: stage.seconds.value for stage in once.stages}
+    repeated = {stage.name: stage.seconds.value for stage in four.stages}
+    assert repeated["forward"] == pytest.approx(4 * stages["forward"])
+    assert repeated["optimizer"] == pytest.approx(stages["optimizer"])
+
+
+def test_causal_attention_does_half_the_arithmetic() -> None:
+    def attention(causal: int) -> dict[str, object]:
+        name = "aten._scaled_dot_product_flash_attention.default"
+        dims = ((0, 1), (32,), (8192,), (8192,), (128,), (8,), (causal,))
+        return row(name, "forward", flops=(0, 4 * 32 * 8192**2 * 128), dims=dims)
+
+    full, half = timed(profile_of(attention(0))), timed(profile_of(attention(1)))
+    assert half.step_seconds.value == pytest.approx(full.step_seconds.value / 2)
+
+
+def test_a_tile_that_is_not_full_wastes_arithmetic() -> None:
+    wide = timed(profile_of(product(4096, 4096, 4096))).step_seconds.value
+    narrow = timed(profile_of(product(4096, 4096, 32), repeat=128)).step_seconds.value
+    assert narrow > 1.5 * wide
+
+
+def test_two_gpus_without_nvlink_are_not_twice_as_fast() -> None:
+    profile = profile_of(
+        product(2048, 4096, 4096), product(2048, 4096, 4096, "backward"), trainable=10**8
+    )
+    one, two = timed(profile), timed(profile, gpu_count=2)
+    gain = two.samples_per_second.value / one.samples_per_second.value
+    assert gain < 1.9
+    assert two.bottleneck == "communication"
+    # 400 MB of fp32 gradients at about 13 GB/s each way.
+    assert two.step_seconds.value > 0.4e9 / 14e9
+
+
+def test_slow_decoding_is_the_bottleneck_and_more_cores_help() -> None:
+    data = workload(dataset=Dataset(sample_kib=110, decode="jpeg"))
+    profile = profile_of(product(256, 512, 512))
+    two = timed(profile, workload=data, batch=256, cores=2, num_workers=2)
+    eight = timed(profile, workload=data, batch=256, cores=8, num_workers=8)
+    assert two.bottleneck == "decode"
+    assert two.step_seconds.value > 3 * eight.step_seconds.value
+    # Pillow decodes 537 to 726 ImageNet pictures a second and core.
+    assert 800 < two.samples_per_second.value < 1400
+
+
+def test_no_workers_means_that_decoding_adds_to_the_step() -> None:
+    data = workload(dataset=Dataset(sample_kib=110, decode="jpeg"))
+    profile = profile_of(product(4096, 4096, 4096), repeat=20)
+    serial = timed(profile, workload=data, cores=8, num_workers=0)
+    beside = timed(profile, workload=data, cores=8, num_workers=4)
+    assert serial.step_seconds.value > beside.step_seconds.value
+
+
+def test_without_a_dataset_the_report_says_that_input_never_limits() -> None:
+    notes = [note.id for note in timed(profile_of(addition(100))).notes]
+    assert "time.note.input-never-limits" in notes
+
+
+def test_a_gpu_without_a_known_rate_gives_a_bound_and_says_so() -> None:
+    unknown = gpu(record("mystery", 500e9, fp32=20e12))
+    estimate = timed(profile_of(product(2048, 2048, 2048)), unknown)
+    assert estimate.reason is not None
+    assert estimate.reason.id == "time.bound-vector"
+    assert estimate.samples_per_second.interval is None
+    assert estimate.samples_per_second.note == estimate.reason
+    assert np.isfinite(estimate.step_seconds.value)
+    nothing = timed(profile_of(product(2048, 2048, 2048)), gpu(record("dark", 500e9)))
+    assert nothing.reason is not None
+    assert nothing.reason.id == "time.bound-bandwidth"
+    assert 0 < nothing.step_seconds.value < estimate.step_seconds.value
+
+
+def test_the_interval_is_wide_and_holds_the_value() -> None:
+    rate = timed(profile_of(product(2048, 2048, 2048))).samples_per_second
+    assert rate.interval is not None
+    assert rate.interval.probability == 0.9
+    assert rate.interval.low < rate.value / 1.5 < rate.value * 1.5 < rate.interval.high
+
+
+def test_a_power_limit_slows_arithmetic() -> None:
+    profile = profile_of(product(4096, 4096, 4096), repeat=10)
+    limited = timed(profile, gpu(power_limit_w=225))
+    assert limited.step_seconds.value > 1.2 * timed(profile).step_seconds.value
+    assert "time.note.power" in [note.id for note in limited.notes]
+
+
+def test_a_whole_run_is_samples_times_epochs_over_the_rate() -> None:
+    job = workload(samples=1000, epochs=2)
+    estimate = timed(profile_of(product(2048, 2048, 2048)), workload=job)
+    assert estimate.run_seconds is not None
+    assert estimate.run_seconds.value == pytest.approx(2000 * estimate.step_seconds.value)
+    assert timed(profile_of(addition(9))).run_seconds is None
+
+
+def test_tokens_are_counted_only_where_there_is_a_sequence() -> None:
+    profile = profile_of(product(2048, 2048, 2048))
+    assert timed(profile).tokens_per_second is None
+    with_tokens = timed(profile, sequence=512)
+    assert with_tokens.tokens_per_second is not None
+    assert with_tokens.tokens_per_second.value == pytest.approx(
+        512 * with_tokens.samples_per_second.value
+    )
+
+
+def test_serving_times_the_prompt_and_each_token() -> None:
+    profile = profile_of(product(2048, 2048, 2048))
+    reading = profile.segments["micro"]
+    serving = replace(profile, segments={"prefill": reading, "decode": reading})
+    job = Workload(task="infer", inputs=Inputs(prompt_tokens=100, new_tokens=11))
+    estimate = timed(serving, workload=job, sequence=100)
+    seconds = {stage.name: stage.seconds.value for stage in estimate.stages}
+    assert seconds["generate"] == pytest.approx(10 * seconds["prefill"])
+    assert estimate.tokens_per_second is not None
+    assert estimate.tokens_per_second.value == pytest.approx(11 / estimate.step_seconds.value)
+
+
+@settings(max_examples=50, deadline=None)
+@given(batch=st.integers(1, 4096), more=st.integers(1, 64))
+def test_a_larger_batch_never_takes_less_time_a_step_nor_more_a_sample(
+    batch: int, more: int
+) -> None:
+    profile = profile_of(product(64, 512, 512), product(64, 512, 512, "backward"), addition(4096))
+    clock = Clock(Situation(gpu(), 1, workload(), 0))
+    small = clock.terms(profile, full_settings(), batch).step
+    large = clock.terms(profile, full_settings(), batch * more).step
+    assert small <= large * (1 + 1e-9)
+    assert large / more <= small * (1 + 1e-9)
+
+
+def test_every_name_is_said_in_both_languages() -> None:
+    data = workload(dataset=Dataset(sample_kib=110, decode="jpeg"), samples=10)
+    profile = profile_of(
+        *(product(512, 512, 512), addition(9), product(9, 9, 9, "backward")), trainable=10**7
+    )
+    estimate = timed(
+        profile, gpu(power_limit_w=100), workload=data, cores=4, gpu_count=2, compile=True
+    )
+    tops = (estimate.step_seconds, estimate.samples_per_second, estimate.run_seconds)
+    names = [q.name for top in tops if top for _, q in top.walk()] + list(estimate.notes)
+    for message in names:
+        for language in LANGUAGES:
+            assert not render(message, language).startswith("time."), message.id
