@@ -123,11 +123,8 @@ def training_structure(
     setup = _part(profile, "setup")
     stride = int(np.abs(step.storage).max(initial=highest)) + 1
     lasting = _lasting(profile, setup, step)
-    structures = [setup]
     living = _Living(setup, profile)
-    for number in range(steps):
-        structures.append(living.step(step, lasting, number * stride))
-    return tuple(structures)
+    return (setup, *(living.step(step, lasting, number * stride) for number in range(steps)))
 
 
 def _derived(checkpointing: str) -> str:

@@ -65,7 +65,9 @@ def kernel_points(spec: TraceSpec) -> tuple[tuple[tuple[int, int], ...], ...]:
     if not spec.sequence:
         return (((2, 0), (3, 0), (5, 0)),)
     if spec.single:
-        return (((1, 128), (1, 256), (1, 384), (1, 512)),)
-    linear = ((2, 128), (3, 128), (2, 256), (3, 256), (5, 512))
-    quadratic = ((2, 128), (3, 128), (2, 256), (3, 256), (2, 384), (3, 384), (5, 512))
+        linear: tuple[tuple[int, int], ...] = ((1, 128), (1, 256), (1, 512))
+        quadratic: tuple[tuple[int, int], ...] = ((1, 128), (1, 256), (1, 384), (1, 512))
+    else:
+        linear = ((2, 128), (3, 128), (2, 256), (3, 256), (5, 512))
+        quadratic = ((2, 128), (3, 128), (2, 256), (3, 256), (2, 384), (3, 384), (5, 512))
     return (linear, quadratic) if spec.kernel == "flash" else (quadratic,)

@@ -47,6 +47,7 @@ def trace(
     at: tuple[int, int] | None = None,
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
+    keep: bool = True,
 ) -> Profile:
     """Trace in a child process, fit, check, keep in the cache, and return the profile.
 
@@ -68,8 +69,9 @@ def trace(
             profile = run(points)
         except StructureError:
             continue
-        if profile.exact:
+        if profile.exact and keep:
             _keep(cache_path(spec), profile)
+        if profile.exact:
             return profile
     return run((kernel_points(spec)[0][0],))
 
