@@ -159,15 +159,21 @@ def _holder(data: dict[str, Any], above: Sequence[str]) -> dict[str, Any] | None
 
 def text_of(plan: Plan, folder: Path | None = None) -> str:
     """Return the plan as the text of a file; paths below ``folder`` become relative to it."""
-    data = plan.model_dump(mode="json", exclude_defaults=True)
-    data = {"trainwright": plan.trainwright, "name": plan.name} | data
+    data = text_data(plan)
     data = {key: value if key == "model" else _tidy(value) for key, value in data.items()}
-    for written, gpu in zip(data["machine"].get("gpus", ()), plan.machine.gpus, strict=False):
-        written["count"] = gpu.count
     if folder is not None:
         _relate(data, folder)
-    order = list(Plan.model_fields)
-    return dump(dict(sorted(data.items(), key=lambda item: order.index(item[0]))), _SECTIONS)
+    return dump(data, _SECTIONS)
+
+
+def text_data(plan: Plan) -> dict[str, Any]:
+    """Return the plain data of a file, in the schema's order.
+
+    What was given is there even where it equals the default: a given key is fixed.
+    """
+    data = plan.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    data |= {"trainwright": plan.trainwright, "name": plan.name}
+    return {key: data[key] for key in Plan.model_fields if key in data}
 
 
 def _tidy(value: Any) -> Any:

@@ -1,0 +1,50 @@
+"""The machine as a plan names it; ``resolve`` looks the names up."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from trainwright.machine.machine import System
+from trainwright.workload.settings import Frozen
+
+
+class GpuChoice(Frozen):
+    """A GPU by catalog id, name or alias."""
+
+    id: str
+    count: Annotated[int, Field(ge=1, le=64)] = 1
+    power_limit_w: Annotated[float, Field(gt=0, le=10_000)] | None = None
+    reserved_mib: Annotated[float, Field(ge=0, le=10_000_000)] | None = None
+    """Held by the display and other programs. Default: by system and segment, assumed."""
+    mig: str | None = None
+
+
+class Drive(Frozen):
+    """A drive by catalog id."""
+
+    id: str
+
+
+class MachineChoice(Frozen):
+    """The machine as a person names it: ids, or ``local: true``."""
+
+    local: bool = False
+    gpus: tuple[GpuChoice, ...] = ()
+    cpu: str | None = None
+    board: str | None = None
+    psu: str | None = None
+    case: str | None = None
+    cooler: str | None = None
+    owned: tuple[str, ...] = ()
+    memory_gib: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    drives: tuple[Drive, ...] = ()
+    system: System = "linux"
+
+    @model_validator(mode="after")
+    def _local_or_gpus(self) -> Self:
+        if self.local == bool(self.gpus):
+            raise PydanticCustomError(
+                "machine.local-or-gpus", "either GPUs under gpus, or local: true"
+            )
+        return self

@@ -1,0 +1,62 @@
+"""From the ids in a plan to the machine that they name."""
+
+from dataclasses import dataclass
+
+from trainwright.catalog.query import find_gpu
+from trainwright.machine.capacity import held, nominal_total
+from trainwright.machine.choice import GpuChoice, MachineChoice
+from trainwright.machine.machine import Gpu, Machine, System
+from trainwright.messages import Message, UserError
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A machine, and what must be said about how its ids were understood."""
+
+    machine: Machine
+    notes: tuple[Message, ...]
+
+
+def catalogued(choice: MachineChoice) -> Resolved:
+    """Return the machine made of catalog ids.
+
+    Cores are unknown: the catalog has no processors yet.
+
+    Raises:
+        UserError: an id is unknown, or something about it is not planned yet; names the
+            key and the nearest ids.
+    """
+    resolved = [_gpu(gpu, number, choice.system) for number, gpu in enumerate(choice.gpus)]
+    machine = Machine(
+        gpus=tuple(gpu for gpu, _ in resolved),
+        cpu=choice.cpu,
+        cores=None,
+        memory_bytes=round(choice.memory_gib * GIB) if choice.memory_gib is not None else None,
+        drives=tuple(drive.id for drive in choice.drives),
+        system=choice.system,
+        local=False,
+    )
+    return Resolved(machine, tuple(note for _, note in resolved if note is not None))
+
+
+def _gpu(choice: GpuChoice, number: int, system: System) -> tuple[Gpu, Message | None]:
+    key = f"machine.gpus[{number}]"
+    if choice.mig is not None:
+        raise UserError.of("machine.mig-not-yet", key=f"{key}.mig")
+    try:
+        found = find_gpu(choice.id)
+    except UserError as error:
+        raise UserError.of("machine.at-key", key=f"{key}.id", problem=error.message) from None
+    record = found.record
+    gpu = Gpu(
+        record=record,
+        count=choice.count,
+        total=nominal_total(record),
+        held=held(record, system, choice.reserved_mib),
+        power_limit_w=choice.power_limit_w,
+    )
+    if gpu.held.value >= gpu.total.value:
+        raise UserError.of("machine.all-held", key=f"{key}.reserved_mib", gpu=record.name)
+    return gpu, found.note

@@ -1,0 +1,44 @@
+"""A plan with one key changed: what the form and the search's "apply" do."""
+
+from typing import Any
+
+from trainwright.plan.file import text_data, validated
+from trainwright.plan.overrides import Change, apply, place_of
+from trainwright.plan.schema import Plan
+from trainwright.plan.yamltext import Place, dotted
+from trainwright.workload.defaults import meaningless
+
+
+def with_key(plan: Plan, key: str, value: Any) -> Plan:
+    """Return the plan with ``settings.micro_batch`` or another dotted key set.
+
+    None frees the key. A new task drops the keys that mean nothing to it.
+
+    Raises:
+        UserError: no such key, or a value that it cannot take.
+    """
+    return with_keys(plan, {key: value})
+
+
+def with_keys(plan: Plan, values: dict[str, Any]) -> Plan:
+    """Return the plan with several dotted keys set at once; it must be valid only in the end.
+
+    Raises:
+        UserError: no such key, or a value that it cannot take.
+    """
+    data = text_data(plan)
+    for key, value in values.items():
+        apply(data, Change(place_of(key), value, key))
+    if data.get("workload", {}).get("task") != "infer":
+        data["workload"].setdefault("effective_batch", plan.workload.effective_batch or 1)
+    changed = validated(data, _where)
+    if changed.workload.task != plan.workload.task:
+        for key in tuple(meaningless(changed.settings, changed.workload)):
+            apply(data, Change(place_of(key), None, key))
+        changed = validated(data, _where)
+    return changed
+
+
+def _where(place: Place) -> str:
+    """Name the place of a key that no file holds."""
+    return dotted(place[:1]) or "plan"
