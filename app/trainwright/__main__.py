@@ -1,1 +1,50 @@
-"""The two entry points."""
+"""The two entry points: ``trainwright`` on the command line, ``trainwright-gui`` for menus."""
+
+import sys
+
+from trainwright.cli.run import run
+from trainwright.messages import UserError
+
+
+def main() -> int:
+    """Run the command line; without a sub-command it opens the window."""
+    return run(sys.argv[1:], open_window)
+
+
+def gui() -> int:
+    """Open the window, with the plan that a file manager passes."""
+    return main()
+
+
+def open_window(path: str | None) -> int:
+    """Open the desktop app and return its exit code.
+
+    Raises:
+        UserError: there is no display, or a system library that Qt needs is missing.
+    """
+    from trainwright.cli import display, qt_libraries
+
+    if not display.present():
+        raise UserError.of("cli.no-display")
+    if not qt_libraries.platform_loads():
+        raise _lacks_libraries()
+    try:
+        from trainwright.ui.app import main as show
+    except ImportError as error:
+        if qt_libraries.missing():
+            raise _lacks_libraries() from error
+        raise
+    return show(path)
+
+
+def _lacks_libraries() -> UserError:
+    from trainwright.cli import qt_libraries
+
+    missing = qt_libraries.missing()
+    if packages := qt_libraries.packages(missing):
+        return UserError.of("cli.qt-packages", packages=" ".join(packages))
+    return UserError.of("cli.qt-libraries", names=missing)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

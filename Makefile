@@ -1,0 +1,50 @@
+# The two commands: `make run` and `make test`. Everything else is a part of them.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: run test lint unit bench accuracy profiles messages clean
+
+run: $(VENV)/run.stamp
+	@$(BIN)/python scripts/run.py
+
+test: lint unit
+
+lint: $(VENV)/test.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+# Without the slow ones: those trace large models or really train, and `make accuracy` runs them.
+unit: $(VENV)/test.stamp
+	@$(BIN)/python scripts/system_packages.py --for tests
+	$(PYTEST) -q -n auto --maxprocesses 4 -m "not slow" tests/unit tests/ui tests/accuracy
+
+# Medians and ratios, printed and never asserted: a busy machine must not fail them.
+bench: $(VENV)/test.stamp
+	@$(BIN)/python scripts/system_packages.py --for tests
+	$(PYTEST) -q -s tests/bench
+
+accuracy: $(VENV)/test.stamp
+	$(PYTEST) -q -s tests/accuracy
+
+# Traces the twenty presets again, one child process at a time.
+profiles: $(VENV)/test.stamp
+	$(BIN)/pip install -q -e ".[vision]"
+	$(BIN)/python scripts/build_profiles.py
+
+messages: $(VENV)/test.stamp
+	$(BIN)/python scripts/compile_messages.py
+
+$(VENV)/run.stamp: pyproject.toml scripts/environment.sh
+	@scripts/environment.sh $(VENV) "."
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml scripts/environment.sh
+	@scripts/environment.sh $(VENV) ".[test]"
+	@touch $@ $(VENV)/run.stamp
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,215 @@
+"""``trainwright doctor``: versions, paths, and what works here and why not."""
+
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainwright import __version__, data
+from trainwright.cli import crash, display, options, qt_libraries
+from trainwright.cli.answer import Answer, Exit
+from trainwright.cli.parsing import Command
+from trainwright.cli.terminal import Terminal
+from trainwright.messages import Message, render
+
+if TYPE_CHECKING:
+    from trainwright.cli.screen import Screen
+
+PACKAGES = (
+    "torch",
+    "transformers",
+    "timm",
+    "peft",
+    "diffusers",
+    "PySide6_Essentials",
+    "pyqtgraph",
+    "numpy",
+    "pydantic",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that works here, or does not, or cannot be told."""
+
+    check: str
+    """Stable name; ``cli.doctor.<check>`` is what people read."""
+    works: bool | None
+    """None: cannot check."""
+    because: Message
+    needed: bool = False
+    """Whether the program is broken without it."""
+
+
+@click.command(cls=Command, help="cli.doctor.summary")
+@options.common
+@click.pass_obj
+def command(terminal: Terminal) -> Answer:
+    """Look at everything, change nothing."""
+    return answer([check() for check in CHECKS], terminal)
+
+
+def answer(findings: list[Finding], terminal: Terminal) -> Answer:
+    """Return the findings as an answer; exit 1 where a needed one fails."""
+    versions = {name: installed(name) for name in PACKAGES}
+    paths = {
+        "program": str(Path(__file__).parents[1]),
+        "hardware_db": str(data.folder("hardware_db")),
+        "resources": str(data.folder("resources")),
+        "cache": str(cache_folder()),
+        "crashes": str(crash.folder()),
+    }
+    document = {
+        "trainwright": __version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "packages": versions,
+        "paths": paths,
+        "checks": [
+            {
+                "check": finding.check,
+                "works": finding.works,
+                "because": render(finding.because, terminal.language),
+            }
+            for finding in findings
+        ],
+    }
+    broken = any(finding.needed and finding.works is False for finding in findings)
+
+    def show(screen: "Screen") -> None:
+        screen.line(f"Trainwright {__version__}, Python {platform.python_version()}", "bold")
+        screen.line(platform.platform())
+        screen.line()
+        screen.table(_rows(findings), title=Message.of("cli.doctor.findings"))
+        absent = Message.of("cli.doctor.absent")
+        screen.table(
+            ((name, version or absent) for name, version in versions.items()),
+            title=Message.of("cli.doctor.packages"),
+        )
+        screen.table(paths.items(), title=Message.of("cli.doctor.paths"))
+
+    return Answer(document, show, Exit.NO if broken else Exit.DONE)
+
+
+def _rows(findings: list[Finding]) -> list[tuple[str | Message, ...]]:
+    marks = {True: "✓", False: "✗", None: "?"}
+    return [
+        (marks[each.works], Message.of(f"cli.doctor.{each.check}"), each.because)
+        for each in findings
+    ]
+
+
+def installed(package: str) -> str | None:
+    """Return a package's version without importing it."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def cache_folder() -> Path:
+    """Return where traced profiles are kept."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("trainwright", appauthor=False))
+
+
+def _data() -> Finding:
+    wanted = [data.hardware_db("gpu"), data.resources("profiles"), data.resources("i18n")]
+    absent = [str(folder) for folder in wanted if not folder.is_dir()]
+    if absent:
+        return Finding("data", False, Message.of("cli.doctor.data-absent", paths=absent), True)
+    return Finding("data", True, Message.of("cli.doctor.data-found"), True)
+
+
+def _cache() -> Finding:
+    folder = cache_folder()
+    probe = folder / ".write-test"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        because = Message.of("cli.doctor.cache-refused", path=str(folder), detail=error.strerror)
+        return Finding("cache", False, because)
+    free = shutil.disk_usage(folder).free
+    return Finding("cache", True, Message.of("cli.doctor.cache-free", free=free))
+
+
+def _tracing() -> Finding:
+    version = installed("torch")
+    if version is None:
+        return Finding("tracing", False, Message.of("cli.doctor.no-torch"))
+    return Finding("tracing", True, Message.of("cli.doctor.torch", version=version))
+
+
+def _models() -> Finding:
+    sources = {"hf": installed("transformers"), "timm": installed("timm")}
+    absent = [name for name, version in sources.items() if version is None]
+    if absent:
+        return Finding("models", None, Message.of("cli.doctor.models-some", absent=absent))
+    return Finding("models", True, Message.of("cli.doctor.models-all"))
+
+
+def _driver() -> Finding:
+    if sys.platform == "darwin":
+        return Finding("driver", False, Message.of("cli.doctor.driver-macos"))
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return Finding("driver", False, Message.of("cli.doctor.driver-absent"))
+    query = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        run = subprocess.run(query, capture_output=True, text=True, timeout=15, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        because = Message.of("cli.doctor.driver-silent", detail=type(error).__name__)
+        return Finding("driver", False, because)
+    return Finding(
+        "driver", True, Message.of("cli.doctor.driver-found", gpus=run.stdout.strip().splitlines())
+    )
+
+
+def _window() -> Finding:
+    if installed("PySide6_Essentials") is None:
+        return Finding("window", False, Message.of("cli.doctor.no-qt"))
+    missing = qt_libraries.missing()
+    if packages := qt_libraries.packages(missing):
+        because = Message.of("cli.qt-packages", packages=" ".join(packages))
+        return Finding("window", False, because)
+    if missing:
+        return Finding("window", False, Message.of("cli.qt-libraries", names=missing))
+    if not display.present():
+        return Finding("window", False, Message.of("cli.doctor.no-display"))
+    return Finding("window", True, Message.of("cli.doctor.window-opens"))
+
+
+def _hangul() -> Finding:
+    if sys.platform in ("win32", "darwin"):  # both ship a Korean font
+        return Finding("hangul", True, Message.of("cli.doctor.hangul-system"))
+    program = shutil.which("fc-list")
+    if program is None:
+        return Finding("hangul", None, Message.of("cli.doctor.hangul-unknown"))
+    run = subprocess.run(
+        [program, ":lang=ko", "family"], capture_output=True, text=True, timeout=15, check=False
+    )
+    if not run.stdout.strip():
+        return Finding("hangul", False, Message.of("cli.doctor.hangul-absent"))
+    family = run.stdout.splitlines()[0].split(",")[0]
+    return Finding("hangul", True, Message.of("cli.doctor.hangul-found", family=family))
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    _data,
+    _cache,
+    _tracing,
+    _models,
+    _driver,
+    _window,
+    _hangul,
+)

@@ -1,0 +1,127 @@
+"""``trainwright estimate``: memory and time of a plan as it stands."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainwright.cli import options, planning
+from trainwright.cli.answer import Answer, Exit
+from trainwright.cli.parsing import Command, option
+from trainwright.cli.planning import PlanSource
+from trainwright.cli.terminal import Terminal
+from trainwright.explain import Kind, Quantity, Unit
+from trainwright.messages import Message
+from trainwright.plan.evaluate import Facts, evaluate
+from trainwright.plan.report import Report, Verdict, as_json
+from trainwright.plan.schema import Plan
+
+if TYPE_CHECKING:
+    from trainwright.cli.screen import Screen
+
+STYLES = {
+    Verdict.FITS: "bold green",
+    Verdict.TIGHT: "bold yellow",
+    Verdict.SPILLS: "bold yellow",
+    Verdict.NO: "bold red",
+    Verdict.CANNOT_CHECK: "bold",
+}
+MARKS = {
+    Verdict.FITS: "✓",
+    Verdict.TIGHT: "△",
+    Verdict.SPILLS: "△",
+    Verdict.NO: "✗",
+    Verdict.CANNOT_CHECK: "?",
+}
+
+
+@click.command(cls=Command, help="cli.estimate.summary")
+@planning.plan_argument
+@option("--explain", is_flag=True, help="cli.option.explain")
+@options.common
+@click.pass_obj
+def command(terminal: Terminal, source: PlanSource, explain: bool) -> Answer:
+    """Evaluate the plan."""
+    plan = planning.load(source)
+    facts = planning.facts(plan, terminal)
+    report = evaluate(plan, facts)
+
+    def show(screen: "Screen") -> None:
+        show_report(screen, plan, facts, report)
+        if explain:
+            screen.derivation(report.memory.derivation)
+            screen.derivation(report.memory.device_used_p95)
+            screen.derivation(report.time.step_seconds)
+
+    document: dict[str, Any] = as_json(report, terminal.language)
+    return Answer(document, show, Exit.NO if report.verdict is Verdict.NO else Exit.DONE)
+
+
+def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> None:
+    """Print a report: verdict, settings, memory, time, notes."""
+    memory, time, gpu = report.memory, report.time, facts.machine.gpu
+    screen.line(f"{plan.name} · {gpu.count} × {gpu.record.name}", "bold")
+    screen.line()
+    verdict = Message.of(f"cli.verdict.{report.verdict.value}", **_margins(report))
+    mark = MARKS[report.verdict]
+    screen.line(f"{mark} {screen.text(verdict)}", STYLES[report.verdict])
+    screen.line()
+    screen.table(
+        [(term.name, term, _share(term, memory.allocated_peak)) for term in memory.terms]
+        + [(total.name, total, "") for total in _totals(report)],
+        title=Message.of("cli.estimate.memory"),
+        numbers=(1, 2),
+    )
+    figures = (time.step_seconds, time.samples_per_second, time.tokens_per_second, time.run_seconds)
+    screen.table(
+        [(each.name, each, screen.interval(each)) for each in figures if each is not None]
+        + [
+            (Message.of("cli.estimate.bottleneck"), _bottleneck(report), ""),
+        ],
+        title=Message.of("cli.estimate.time"),
+    )
+    screen.table(
+        [(name, screen.value(value)) for name, value in _settings(report)],
+        title=Message.of("cli.estimate.settings"),
+    )
+    if report.notes:
+        screen.say("cli.estimate.notes", "bold")
+        screen.bullets(report.notes)
+    screen.line()
+    screen.say("cli.estimate.legend", "dim")
+
+
+def _margins(report: Report) -> dict[str, float]:
+    memory = report.memory
+    return {
+        "used": memory.device_used.value,
+        "p95": memory.device_used_p95.value,
+        "total": memory.device_total.value,
+        "free": abs(memory.device_total.value - memory.device_used_p95.value),
+    }
+
+
+def _totals(report: Report) -> tuple[Quantity, ...]:
+    memory = report.memory
+    return (
+        memory.allocated_peak,
+        memory.reserved_peak,
+        memory.device_used,
+        memory.device_used_p95,
+        memory.device_total,
+    )
+
+
+def _share(part: Quantity, whole: Quantity) -> Quantity | str:
+    if not whole.value:
+        return ""
+    return Quantity(part.name, part.value / whole.value, Unit.RATIO, Kind.YOURS)
+
+
+def _bottleneck(report: Report) -> Message:
+    return Message.of(f"cli.bottleneck.{report.time.bottleneck}")
+
+
+def _settings(report: Report) -> list[tuple[str, object]]:
+    return [
+        (name, value) for name, value in report.settings.model_dump().items() if value is not None
+    ]

@@ -1,0 +1,57 @@
+"""Quantities as text: a readable unit, and a mark that says how the value is known."""
+
+from trainwright.explain import Kind, Quantity, Unit
+from trainwright.messages import Language, Message, render
+from trainwright.messages.units import FORMATS
+
+_MARKED = {
+    Kind.ESTIMATED: "~{}",
+    Kind.MEASURED: "● {}",
+    Kind.QUOTED: "“{}”",
+    Kind.YOURS: "{}",
+    Kind.ASSUMED: "≈{}",
+}
+_SPEC = {
+    Unit.BYTES: "gib",
+    Unit.SECONDS: "duration",
+    Unit.RATIO: "percent",
+    Unit.COUNT: "num",
+    Unit.FLOP: "count",
+    Unit.FLOP_PER_SECOND: "count",
+    Unit.BYTES_PER_SECOND: "gib",
+    Unit.SAMPLES_PER_SECOND: "num",
+    Unit.TOKENS_PER_SECOND: "num",
+    Unit.WATTS: "num",
+}
+_WITH_UNIT = {
+    Unit.FLOP: "cli.unit.flop",
+    Unit.FLOP_PER_SECOND: "cli.unit.flop-per-second",
+    Unit.BYTES_PER_SECOND: "cli.unit.bytes-per-second",
+    Unit.SAMPLES_PER_SECOND: "cli.unit.samples-per-second",
+    Unit.TOKENS_PER_SECOND: "cli.unit.tokens-per-second",
+    Unit.WATTS: "cli.unit.watts",
+}
+
+
+def plain(value: float, unit: Unit, language: Language) -> str:
+    """Return a value in a readable unit."""
+    text = FORMATS[_SPEC[unit]](value, language)
+    if unit in _WITH_UNIT:
+        return render(Message.of(_WITH_UNIT[unit], value=text), language)
+    return text
+
+
+def figure(quantity: Quantity, language: Language) -> str:
+    """Return the value, marked: ``~`` estimated, ``●`` measured, quotes quoted, ``≈`` assumed."""
+    return _MARKED[quantity.kind].format(plain(quantity.value, quantity.unit, language))
+
+
+def interval(quantity: Quantity, language: Language) -> str:
+    """Return ``low – high`` of the interval, or nothing where there is none."""
+    if quantity.interval is None:
+        return ""
+    low, high = (
+        plain(bound, quantity.unit, language)
+        for bound in (quantity.interval.low, quantity.interval.high)
+    )
+    return f"{low} – {high}"

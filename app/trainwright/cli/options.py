@@ -1,0 +1,44 @@
+"""Options that every command has."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from trainwright.cli.parsing import option, terminal_of
+from trainwright.messages import LANGUAGES, UserError
+
+
+def _set_json(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        terminal_of(context).json = True
+
+
+def _set_language(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    known = {language: language for language in LANGUAGES}
+    if value not in known:
+        raise UserError.of("cli.no-such-language", name=value, known=LANGUAGES)
+    terminal_of(context).language = known[value]
+
+
+def common(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--json`` and ``--lang``, which stand before or after the sub-command's name."""
+    with_language: Callable[..., Any] = option(
+        "--lang",
+        metavar="en|ko",
+        expose_value=False,
+        is_eager=True,
+        callback=_set_language,
+        help="cli.option.lang",
+    )(function)
+    with_json: Callable[..., Any] = option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_set_json,
+        help="cli.option.json",
+    )(with_language)
+    return with_json

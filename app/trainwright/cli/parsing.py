@@ -1,0 +1,110 @@
+"""click, speaking our catalogue: help texts are message ids, rendered when they are shown."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from trainwright.cli.terminal import Terminal
+from trainwright.messages import Message, UserError
+
+
+def terminal_of(context: click.Context) -> Terminal:
+    """Return the run's terminal."""
+    terminal = context.find_object(Terminal)
+    assert terminal is not None, "every context is made with the run's terminal"
+    return terminal
+
+
+class Option(click.Option):
+    """An option whose ``help`` is a message id."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option's row of the help page in the reader's language."""
+        shown = copy.copy(self)
+        shown.help = terminal_of(ctx).say(self.help) if self.help else None
+        return click.Option.get_help_record(shown, ctx)
+
+
+class _Spoken(click.Command):
+    """The help page, in the reader's language."""
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the usage line."""
+        pieces = " ".join(self.collect_usage_pieces(ctx))
+        prefix = terminal_of(ctx).say("cli.help.usage") + " "
+        formatter.write_usage(ctx.command_path, pieces, prefix)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does."""
+        if self.help:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(terminal_of(ctx).say(self.help))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and the sub-commands of a group."""
+        records = (each.get_help_record(ctx) for each in self.get_params(ctx))
+        rows = [record for record in records if record is not None]
+        with formatter.section(terminal_of(ctx).say("cli.help.options")):
+            formatter.write_dl(rows)
+        if isinstance(self, click.Group):
+            self.format_commands(ctx, formatter)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return ``--help``, explained in the reader's language."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = terminal_of(ctx).say("cli.help.help")
+        return option
+
+
+class Command(_Spoken):
+    """A command whose ``help`` is a message id."""
+
+
+class Group(_Spoken, click.Group):
+    """Commands by name."""
+
+    command_class = Command
+
+    def summary(self, name: str) -> str:
+        """Return the message id of a sub-command's one-line description."""
+        return self.commands[name].help or ""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the sub-commands."""
+        terminal = terminal_of(ctx)
+        rows = [(name, terminal.say(self.summary(name))) for name in self.list_commands(ctx)]
+        with formatter.section(terminal.say("cli.help.commands")):
+            formatter.write_dl(rows)
+
+
+def option(*declarations: str, **attributes: Any) -> Callable[[Any], Any]:
+    """Declare an option of ours; ``help`` is a message id."""
+    return click.option(*declarations, cls=Option, **attributes)
+
+
+def explained(error: click.UsageError) -> UserError:
+    """Return click's complaint as one of our sentences."""
+    command = error.ctx.command_path if error.ctx is not None else "trainwright"
+    match error:
+        case click.NoSuchOption(option_name=name, possibilities=[near, *_]):
+            message = Message.of("cli.no-such-option-near", name=name, near=near)
+        case click.NoSuchOption(option_name=name):
+            message = Message.of("cli.no-such-option", name=name, command=command)
+        case click.MissingParameter(param=click.Parameter() as parameter):
+            message = Message.of("cli.missing", name=_shown(parameter), command=command)
+        case click.BadParameter(param=click.Parameter() as parameter):
+            message = Message.of("cli.bad-value", name=_shown(parameter), detail=error.message)
+        case _:
+            detail = error.format_message()
+            message = Message.of("cli.usage", detail=detail, command=command)
+    return UserError(message)
+
+
+def _shown(parameter: click.Parameter) -> str:
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len)
+    return parameter.human_readable_name

@@ -1,0 +1,77 @@
+"""From what stands on the command line to a plan and its facts."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from trainwright.cli.parsing import option
+from trainwright.cli.progress import ProgressLine
+from trainwright.cli.terminal import Terminal
+from trainwright.messages import UserError
+from trainwright.plan import file
+from trainwright.plan.evaluate import Facts, Pending, resolve
+from trainwright.plan.schema import Plan
+from trainwright.profile import store
+
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSource:
+    """PLAN and the options that go with it."""
+
+    plan: str
+    """A path, or ``-`` for standard input."""
+    overrides: tuple[str, ...]
+    """``key=value`` each."""
+    allow_code: bool
+    """Whether the user consents to running the plan's Python file."""
+
+
+def plan_argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add PLAN, ``--set`` and ``--allow-code``; the command takes them as one ``source``."""
+
+    @click.argument("plan", metavar="PLAN")
+    @option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="cli.option.set")
+    @option("--allow-code", is_flag=True, help="cli.option.allow-code")
+    def with_source(plan: str, overrides: tuple[str, ...], allow_code: bool, **rest: Any) -> Any:
+        return function(source=PlanSource(plan, overrides, allow_code), **rest)
+
+    # click keeps the parameters that decorators declared on the function itself.
+    declared = getattr(function, "__click_params__", [])
+    with_source.__click_params__ = declared + with_source.__click_params__
+    decorated: Callable[..., Any] = with_source
+    return decorated
+
+
+def load(source: PlanSource) -> Plan:
+    """Read the plan and apply the overrides.
+
+    Raises:
+        UserError: anything about the file, its keys or the overrides; or the plan's model is a
+            Python file and the user did not consent to running it.
+    """
+    if source.plan == STDIN and sys.stdin is None:
+        raise UserError.of("cli.input-closed")
+    plan = file.read(source.plan, source.overrides)
+    if plan.model.python is not None and not source.allow_code:
+        raise UserError.of("cli.code-consent", path=plan.model.python.file)
+    return plan
+
+
+def facts(plan: Plan, terminal: Terminal) -> Facts:
+    """Look everything up; where the profile is not at hand, trace it with progress.
+
+    Raises:
+        UserError: as ``resolve`` and ``profile.store.trace`` do.
+    """
+    found = resolve(plan)
+    if isinstance(found, Pending):
+        with ProgressLine(terminal, terminal.say("cli.tracing", name=plan.name)) as line:
+            store.trace(found.spec, on_progress=line.update)
+        found = resolve(plan)
+    assert isinstance(found, Facts), "a profile just kept is found"
+    return found

@@ -1,0 +1,101 @@
+"""Printing for people: sentences in their language, tables and derivations."""
+
+import shutil
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from trainwright.cli import figures
+from trainwright.explain import Quantity
+from trainwright.messages import Language, Message, render
+
+_WIDTH_WITHOUT_TERMINAL = 110
+"""Characters; wide enough for every table, so that files hold whole rows."""
+
+Cell = str | Message | Quantity
+
+
+class Screen:
+    """Standard output as people read it; loaded only where no JSON is asked for."""
+
+    def __init__(self, stream: TextIO, language: Language) -> None:
+        self.language = language
+        terminal = stream.isatty()
+        width = shutil.get_terminal_size().columns if terminal else _WIDTH_WITHOUT_TERMINAL
+        self._console = Console(
+            file=stream, width=width, highlight=False, markup=False, emoji=False
+        )
+
+    def text(self, cell: Cell) -> str:
+        """Return a cell as text in the language."""
+        match cell:
+            case Message():
+                return render(cell, self.language)
+            case Quantity():
+                return figures.figure(cell, self.language)
+            case _:
+                return cell
+
+    def interval(self, quantity: Quantity) -> str:
+        """Return ``low – high``, or nothing where the quantity has no interval."""
+        return figures.interval(quantity, self.language)
+
+    def value(self, value: object) -> str:
+        """Return a setting's value as it stands in a plan file."""
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def line(self, cell: Cell = "", style: str = "") -> None:
+        """Print one line."""
+        self._console.print(Text(self.text(cell), style=style))
+
+    def say(self, id: str, /, style: str = "", **values: object) -> None:
+        """Print the sentence of a catalogue id."""
+        self.line(Message.of(id, **values), style)
+
+    def bullets(self, cells: Iterable[Cell]) -> None:
+        """Print sentences as a list, continuation lines indented."""
+        grid = Table.grid(padding=(0, 1))
+        for cell in cells:
+            grid.add_row(" •", Text(self.text(cell)))
+        self._console.print(grid)
+
+    def table(
+        self,
+        rows: Iterable[Sequence[Cell]],
+        headings: Sequence[Cell] = (),
+        title: Cell = "",
+        numbers: Sequence[int] = (),
+    ) -> None:
+        """Print rows; the columns in ``numbers`` stand at the right."""
+        rows = [tuple(row) for row in rows]
+        table = Table(box=SIMPLE_HEAD, show_header=bool(headings), pad_edge=False)
+        for column in range(max((len(row) for row in rows), default=len(headings))):
+            heading = self.text(headings[column]) if headings else ""
+            justify = "right" if column in numbers else "left"
+            table.add_column(Text(heading), justify=justify, overflow="fold")  # type: ignore[arg-type]
+        for row in rows:
+            table.add_row(*(Text(self.text(cell)) for cell in row))
+        if title:
+            self.line(title, "bold")
+        self._console.print(table)
+
+    def derivation(self, quantity: Quantity) -> None:
+        """Print a quantity and everything it was made from, as a tree."""
+        self._console.print(self._branch(quantity))
+
+    def _branch(self, quantity: Quantity) -> Tree:
+        head = Text(f"{self.text(quantity.name)}  {self.text(quantity)}")
+        for detail in (quantity.formula, quantity.source):
+            if detail:
+                head.append(f"  {detail}", "dim")
+        if quantity.note is not None:
+            head.append(f"  {self.text(quantity.note)}", "italic")
+        tree = Tree(head, guide_style="dim")
+        for part in quantity.parts:
+            tree.children.append(self._branch(part))
+        return tree

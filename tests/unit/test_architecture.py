@@ -1,0 +1,152 @@
+"""Walls that keep the parts apart, beside those that the import contracts hold."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import trainwright
+
+PACKAGE = Path(trainwright.__file__).parent
+PROGRAMS = PACKAGE / "worker" / "programs"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+HEAVY = ("torch", "transformers", "PySide6", "pyqtgraph", "timm", "peft", "pynvml")
+CORE = (
+    "advise",
+    "catalog",
+    "cli.run",
+    "estimate",
+    "explain",
+    "export",
+    "machine",
+    "messages",
+    "plan.evaluate",
+    "plan.file",
+    "profile.store",
+    "worker",
+    "workload",
+)
+
+LINUX_ONLY = {
+    "fcntl": None,
+    "resource": None,
+    "pwd": None,
+    "grp": None,
+    "termios": None,
+    "os": {"fork", "killpg", "setsid", "getpgid", "geteuid", "getuid", "nice", "mkfifo"},
+    "signal": {"SIGKILL", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGPIPE", "pthread_kill"},
+}
+"""Modules that Windows lacks (None: the whole module), and names that it lacks in others."""
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "manager", "managers", "misc", "common"}
+
+
+def test_the_core_loads_neither_torch_nor_qt():
+    code = (
+        f"import sys, {', '.join(f'trainwright.{name}' for name in CORE)}\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_modules_stay_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
+
+
+def test_names_say_what_is_inside():
+    assert [path for path in MODULES if path.stem in EMPTY_NAMES] == []
+
+
+def test_nobody_imports_the_child_programs():
+    assert [path for path in MODULES if "trainwright.worker.programs" in imports(path)] == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_calls_that_windows_lacks_stand_behind_a_branch(path):
+    assert unguarded(ast.parse(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import fcntl",
+        "import os\nos.fork()",
+        "import signal\nsignal.SIGKILL",
+        "from os import killpg",
+        "import sys, os\nif sys.platform == 'win32':\n    pass\nos.fork()",
+    ],
+)
+def test_the_scan_finds_calls_that_windows_lacks(code):
+    assert unguarded(ast.parse(code))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys, os\nif sys.platform != 'win32':\n    os.fork()",
+        "import os\nif hasattr(os, 'fork'):\n    os.fork()",
+        "try:\n    import fcntl\nexcept ImportError:\n    fcntl = None",
+        "import os\nif os.name == 'nt':\n    pass\nelse:\n    os.killpg(1, 9)",
+        "import sys, os\ndef f():\n    if sys.platform == 'win32':\n        return\n    os.fork()",
+    ],
+)
+def test_the_scan_accepts_branches(code):
+    assert unguarded(ast.parse(code)) == []
+
+
+def imports(path):
+    """Return the dotted names that a module imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def unguarded(tree):
+    """Return the lines of calls that Windows lacks and that no branch on the system guards."""
+    return [line for node in tree.body for line in _lines(node, guarded=False)]
+
+
+def _lines(node, guarded):
+    if isinstance(node, ast.If | ast.IfExp | ast.BoolOp | ast.Try):
+        test = getattr(node, "test", node)
+        guarded = guarded or _asks_for_the_system(test)
+    if not guarded and _lacking(node):
+        yield node.lineno
+    body = getattr(node, "body", None)
+    if isinstance(node, ast.FunctionDef) and isinstance(body, list):
+        # `if windows: return` guards what follows it in the same function.
+        for statement in body:
+            yield from _lines(statement, guarded)
+            leaves = isinstance(statement, ast.If) and isinstance(
+                statement.body[-1], ast.Return | ast.Raise
+            )
+            guarded = guarded or (leaves and _asks_for_the_system(statement.test))
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _lines(child, guarded)
+
+
+def _asks_for_the_system(test):
+    text = ast.unparse(test)
+    marks = ("sys.platform", "os.name", "hasattr(os", "hasattr(signal", "except ImportError")
+    return any(mark in text for mark in (*marks, "except ModuleNotFoundError", "_WINDOWS"))
+
+
+def _lacking(node):
+    match node:
+        case ast.Import(names=names):
+            return any(name.name in LINUX_ONLY and not LINUX_ONLY[name.name] for name in names)
+        case ast.ImportFrom(module=module, names=names) if module in LINUX_ONLY:
+            lacking = LINUX_ONLY[module]
+            return lacking is None or any(name.name in lacking for name in names)
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            return module in LINUX_ONLY and name in (LINUX_ONLY[module] or ())
+    return False
