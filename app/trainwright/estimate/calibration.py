@@ -1,0 +1,56 @@
+"""Constants of the memory estimate that no source gives: assumed, or fitted on measured rows."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from trainwright.data import resources
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A middle value with the ends of its 90 % range, in bytes."""
+
+    low: float
+    middle: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCalibration:
+    """What ``resources/calibration/memory.json`` holds."""
+
+    source: str
+    context: dict[str, Range]
+    """CUDA context and loaded kernels by major compute capability, and ``other``."""
+    nccl: Range
+    """Buffers of one communicator."""
+    convolution_workspace: dict[str, float]
+    """Workspace of a cuDNN convolution as a share of the bytes that it reads and writes."""
+    relative_sigma: dict[str, float]
+    """Residual standard deviation of each term, relative to the term; ``cached`` is what the
+    allocator holds beyond blocks in use, ``whole`` is of the whole allocated peak."""
+    z95: float
+    """Standard deviations between the estimate and its p95."""
+
+
+@cache
+def memory_calibration() -> MemoryCalibration:
+    """Return the constants in use."""
+    document = json.loads(resources("calibration", "memory.json").read_text("utf-8"))
+    return MemoryCalibration(
+        source=document["source"],
+        context={key: _range(value) for key, value in document["context_mib"].items()},
+        nccl=_range(document["nccl_mib"]),
+        convolution_workspace=document["convolution_workspace"],
+        relative_sigma=document["relative_sigma"],
+        z95=document["z95"],
+    )
+
+
+def _range(mib: list[Any]) -> Range:
+    low, middle, high = (float(value) * MIB for value in mib)
+    return Range(low, middle, high)

@@ -1,0 +1,90 @@
+"""The allocated peak in microseconds: which moments can be the highest, and how high.
+
+Between a birth and the next death live bytes only rise, so that the peak is one of the last
+births before a death. Live bytes at each are a polynomial; moments that another one exceeds in
+every coefficient are dropped, which leaves a few dozen of tens of thousands.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from trainwright.estimate.allocator import MIN_BLOCK, rounded
+from trainwright.estimate.layout import Layout
+from trainwright.profile.profile import SCALE, Floats, Ints, monomials
+
+_POINTS = ((1, 128), (2, 128), (1, 256), (2, 256), (1, 384), (2, 384))
+"""Where hidden sizes are sampled; kernels pad lengths to multiples of 128."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ceiling:
+    """Candidates for the highest moment of one layout."""
+
+    coefficients: Floats
+    """Bytes by monomial, first of the layout's length, then of its context, then the number
+    of live storages whose size varies; (moments, 13)."""
+
+    def peak(self, batch: Ints, sequence: Ints, context: Ints | None = None) -> Ints:
+        """Return the allocated peak at each point, in bytes; (points,).
+
+        Within 256 bytes a live storage of the rounded sum; what blocks hold unsplit is not
+        in it, so that it is a little low: typically 0 to 3 %.
+        """
+        late = sequence if context is None else context
+        basis = np.array(
+            [
+                [*monomials(int(b), int(s)), *monomials(int(b), int(t)), MIN_BLOCK // 2]
+                for b, s, t in zip(batch, sequence, late, strict=True)
+            ],
+            dtype=np.float64,
+        )
+        result: Ints = (self.coefficients @ basis.T).max(axis=0).astype(np.int64)
+        return result
+
+
+@lru_cache(maxsize=256)
+def ceiling(layout: Layout) -> Ceiling:
+    """Return the moments of a layout that can be its peak."""
+    per_row = _polynomials(layout)
+    sign = np.sign(layout.storage).astype(np.float64)[:, None]
+    rises = layout.storage > 0
+    falls_next = np.append(layout.storage[1:] < 0, True)
+    live = np.cumsum(sign * per_row[layout.size], axis=0)
+    return Ceiling(_skyline(live[rises & falls_next]))
+
+
+def _polynomials(layout: Layout) -> Floats:
+    """Return each size row's bytes by monomial and whether it varies; (rows, 13)."""
+    exact: Floats = layout.profile.sizes.astype(np.float64) / SCALE
+    varies = layout.profile.sizes[:, 1:].any(axis=1)
+    exact[~varies, 0] = rounded(np.ceil(exact[~varies, 0]).astype(np.int64))
+    none = np.zeros_like(exact)
+    hidden = _hidden_polynomials(layout)
+    flags = np.concatenate([varies, varies, hidden[:, 1:].any(axis=1)])
+    early = np.concatenate([exact, none, hidden])
+    late = np.concatenate([none, exact, np.zeros_like(hidden)])
+    return np.column_stack([early, late, flags.astype(np.float64)])
+
+
+def _hidden_polynomials(layout: Layout) -> Floats:
+    if not layout.hidden:
+        return np.zeros((0, 6))
+    at = np.array([monomials(*point) for point in _POINTS], dtype=np.float64)
+    values = [layout.bytes_of(*point)[2 * layout.rows :] for point in _POINTS]
+    solved = np.linalg.solve(at, np.array(values, dtype=np.float64)).T
+    result: Floats = np.where(np.abs(solved) < 1e-6, 0.0, solved)
+    return result
+
+
+def _skyline(live: Floats) -> Floats:
+    """Return the rows that no other row exceeds in every column."""
+    left, kept = np.unique(live, axis=0), []
+    weight = np.array([*monomials(8, 1024), *monomials(8, 1024), 1.0])
+    order = np.argsort(-(left @ weight), kind="stable")
+    left = left[order]
+    while len(left):
+        kept.append(left[0])
+        left = left[(left > left[0]).any(axis=1)]
+    return np.array(kept) if kept else np.zeros((1, live.shape[1]))

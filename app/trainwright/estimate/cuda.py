@@ -1,0 +1,237 @@
+"""Memory that CUDA libraries take beside the tensors that a trace sees, by rule.
+
+Inside the caching allocator: cuBLAS workspaces, temporaries of attention kernels, cuDNN
+workspaces. Outside it: the CUDA context and NCCL. Not modelled, because small against what is
+live at the same time: scratch of sorts, reductions and embedding gradients, the reserve of
+cuDNN's batch normalisation, and random-number states.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainwright.catalog import GpuRecord
+from trainwright.estimate.calibration import Range, memory_calibration
+from trainwright.profile.profile import Profile, evaluate
+
+FLASH_SOURCE = "torch: aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd"
+EFFICIENT_SOURCE = (
+    "torch: aten/src/ATen/native/transformers/cuda/mem_eff_attention/kernel_backward.h,"
+    " workspace_size"
+)
+CUBLAS_SOURCE = "torch: aten/src/ATen/cuda/CublasHandlePool.cpp; pytorch#95668"
+SOFTMAX_SOURCE = "torch: aten/src/ATen/native/SoftMax.cpp, _safe_softmax"
+DDP_SOURCE = "torch: torch/csrc/distributed/c10d/reducer.hpp, bucket_cap_mb=25"
+
+BUCKET = 25 << 20
+"""``bucket_cap_mb`` of DistributedDataParallel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What of a GPU the rules ask for."""
+
+    vendor: str
+    major: int
+    """Compute capability; 8 where it is unknown."""
+
+    @classmethod
+    def of(cls, record: GpuRecord) -> "Device":
+        """Return the traits of a catalog record."""
+        capability = record.compute_capability
+        return cls(record.vendor, capability[0] if capability else 8)
+
+
+def cublas_workspace(device: Device) -> int:
+    """Return bytes of one cuBLAS workspace; there is one for each host thread that multiplies.
+
+    32 MiB on compute capability 9, 10 and 12; otherwise 2 x 4096 KiB + 8 x 16 KiB, as
+    ``getChosenWorkspaceSize`` decides; cuBLASLt shares it since torch 2.7. On AMD 76 MiB, for
+    hipBLASLt. Apple and Intel have none.
+    """
+    if device.vendor == "AMD":
+        return 76 << 20
+    if device.vendor != "NVIDIA":
+        return 0
+    return 32 << 20 if device.major >= 9 else 8_519_680
+
+
+def context(device: Device) -> Range:
+    """Return bytes of the context and loaded kernels, outside the allocator; assumed."""
+    ranges = memory_calibration().context
+    if device.vendor != "NVIDIA":
+        return ranges["other"]
+    return ranges.get(str(device.major), ranges["other"])
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operator call at a point."""
+
+    dims: tuple[int, ...]
+    bytes_read: int
+    bytes_written: int
+    itemsize: int
+    convolution_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Memory that a kernel takes for as long as it runs."""
+
+    name: str
+    op: str
+    """Beginning of the op's name."""
+    size: Callable[[Call], int]
+    source: str
+
+
+def _up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def _flash_delta(call: Call) -> int:
+    batch, heads, queries, *_ = call.dims
+    return 4 * batch * heads * _up(queries, 128)
+
+
+def _flash_dq(call: Call) -> int:
+    batch, heads, queries, _, head_dim, *_ = call.dims
+    padded = _up(head_dim, 32 if head_dim <= 128 else 64)
+    return 4 * batch * _up(queries, 128) * heads * padded
+
+
+def _flash_expanded(call: Call) -> int:
+    """Gradient of keys or values with a head for each query head, before groups are summed."""
+    batch, heads, _, keys, head_dim, kv_heads, *_ = call.dims
+    return call.itemsize * batch * keys * heads * head_dim if kv_heads != heads else 0
+
+
+def _efficient_delta(call: Call) -> int:
+    batch, heads, queries, *_ = call.dims
+    return 4 * batch * heads * _up(queries, 32)
+
+
+def _efficient_workspace(call: Call) -> int:
+    batch, heads, queries, keys, head_dim, *_ = call.dims
+    rows = _up(queries, 64)
+    # dK and dV fit into registers up to head size 128, and need no cast in fp32.
+    if head_dim > 128 and call.itemsize < 4:
+        rows += 2 * _up(keys, 64)
+    return 4 * batch * heads * rows * _up(head_dim, 64)
+
+
+def _softmax_mask(call: Call) -> int:
+    return call.bytes_written // call.itemsize
+
+
+def _convolution(call: Call) -> int:
+    return int(_one_convolution(call) * (call.bytes_read + call.bytes_written))
+
+
+def _convolution_backward(call: Call) -> int:
+    # The gradients of input and weight come one after the other; each sees two of the three.
+    return int(_one_convolution(call) * (call.bytes_read + call.bytes_written) * 2 / 3)
+
+
+def _one_convolution(call: Call) -> float:
+    _, channels, _, groups, *_ = call.dims
+    # torch has depthwise kernels of its own, which need no workspace.
+    return 0.0 if groups > 1 and groups == channels else call.convolution_share
+
+
+RULES = (
+    Rule(
+        "flash-delta",
+        "aten._scaled_dot_product_flash_attention_backward",
+        _flash_delta,
+        FLASH_SOURCE,
+    ),
+    Rule("flash-dq", "aten._scaled_dot_product_flash_attention_backward", _flash_dq, FLASH_SOURCE),
+    Rule(
+        "flash-dk",
+        "aten._scaled_dot_product_flash_attention_backward",
+        _flash_expanded,
+        FLASH_SOURCE,
+    ),
+    Rule(
+        "flash-dv",
+        "aten._scaled_dot_product_flash_attention_backward",
+        _flash_expanded,
+        FLASH_SOURCE,
+    ),
+    Rule(
+        "efficient-delta",
+        "aten._scaled_dot_product_efficient_attention_backward",
+        _efficient_delta,
+        EFFICIENT_SOURCE,
+    ),
+    Rule(
+        "efficient-workspace",
+        "aten._scaled_dot_product_efficient_attention_backward",
+        _efficient_workspace,
+        EFFICIENT_SOURCE,
+    ),
+    Rule("softmax-mask", "aten._safe_softmax", _softmax_mask, SOFTMAX_SOURCE),
+    Rule("softmax-copy", "aten._safe_softmax", lambda call: call.bytes_written, SOFTMAX_SOURCE),
+    Rule("convolution", "aten.convolution.", _convolution, memory_calibration().source),
+    Rule(
+        "convolution",
+        "aten.convolution_backward",
+        _convolution_backward,
+        memory_calibration().source,
+    ),
+)
+
+GEMMS = (
+    "aten.mm.",
+    "aten.addmm",
+    "aten.bmm",
+    "aten.baddbmm",
+    "aten.addbmm",
+    "aten.mv.",
+    "aten.linear",
+    "aten.matmul",
+    "aten._scaled_mm",
+    "aten._grouped_mm",
+)
+"""Beginnings of the names of ops that call cuBLAS."""
+
+ITEMSIZE = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "int32": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A storage that no trace shows: a rule for one op row, or constant bytes."""
+
+    rule: str
+    source: str
+    row: int = -1
+    """Row of ``Profile.ops``; -1 where ``nbytes`` says it all."""
+    size: Callable[[Call], int] | None = None
+    nbytes: int = 0
+
+
+def hidden_of(profile: Profile, row: int) -> tuple[Hidden, ...]:
+    """Return what a call of an op row takes while it runs."""
+    name = profile.ops.name[row]
+    return tuple(
+        Hidden(rule.name, rule.source, row, rule.size) for rule in RULES if name.startswith(rule.op)
+    )
+
+
+def hidden_bytes(
+    hidden: Hidden, profile: Profile, batch: int, sequence: int, *, channels_last: bool
+) -> int:
+    """Return the bytes of a hidden storage at a point."""
+    if hidden.size is None:
+        return hidden.nbytes
+    ops, row = profile.ops, hidden.row
+    shares = memory_calibration().convolution_workspace
+    call = Call(
+        dims=tuple(evaluate(ops.dims[row], batch, sequence).tolist()),
+        bytes_read=int(evaluate(ops.bytes_read[row : row + 1], batch, sequence)[0]),
+        bytes_written=int(evaluate(ops.bytes_written[row : row + 1], batch, sequence)[0]),
+        itemsize=ITEMSIZE.get(ops.dtype[row], 4),
+        convolution_share=shares["channels_last" if channels_last else "channels_first"],
+    )
+    return hidden.size(call)
