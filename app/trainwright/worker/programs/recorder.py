@@ -1,0 +1,365 @@
+"""Records what one step does to a device's memory, and the operators that it runs.
+
+Every storage on the simulated device is logged at birth and at death. Tensors that autograd
+saves are taken from it by hooks that keep only their description, so that the log shows both
+when a storage would die without autograd and when autograd lets go of it; the lives with any
+choice of checkpointed blocks follow from that. The codes and the format are stated in
+``trainwright/profile/trace.py``.
+"""
+
+import gc
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import costs
+import torch
+from autocast import tensors
+from questions import Answers
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+ALLOC, FREE, PACK, RELEASE, UNPACK, COPY_DEAD, BEGIN, END = range(8)
+OUTSIDE, HEAD = -1, -2
+
+aten = torch.ops.aten
+
+Event = tuple[int, int, int, int]
+
+
+@dataclass
+class Segment:
+    """The log of one part of the step."""
+
+    events: list[Event] = field(default_factory=list)
+    ops: list[int] = field(default_factory=list)
+    """Row of each operator call."""
+    first: list[int] = field(default_factory=list)
+    """Storage of each call's first operand."""
+    inputs: dict[int, list[int]] = field(default_factory=dict)
+
+
+class Holder:
+    """What autograd keeps in place of a tensor that it saves."""
+
+    __slots__ = ("block", "meta", "number", "recorder", "region", "storage", "tensor")
+
+    recorder: "Recorder"
+    number: int
+    storage: int
+    region: int
+    tensor: torch.Tensor | None
+    meta: Any
+
+    def __del__(self) -> None:
+        self.recorder.log(RELEASE, self.number)
+
+
+class Recorder(TorchDispatchMode):
+    """A dispatch mode that logs; it holds no tensor, so that it does not prolong a life."""
+
+    def __init__(self, device: str, answers: Answers) -> None:
+        super().__init__()
+        self.device = device
+        self.answers = answers
+        self.rows: dict[tuple[Any, ...], int] = {}
+        self.category: dict[int, str] = {}
+        self.segment = Segment()
+        self.stage = "setup"
+        self.region = OUTSIDE
+        self.block = -1
+        self.blocks = 0
+        self.calls = 0
+        self._storages: dict[int, tuple[weakref.ref[Any], int, int, int]] = {}
+        self._aliases: dict[int, int] = {}
+        self._next = 1
+        self._holders = 0
+        self._quiet = False
+        self._ops: dict[Any, tuple[bool, bool, Any]] = {}
+
+    # Segments
+
+    @contextmanager
+    def record(self, stage: str) -> Iterator[Segment]:
+        """Log into a new segment; it is in canonical order when the block ends.
+
+        Garbage in cycles dies at the end of the segment, not at a moment of its own.
+        """
+        segment = self.segment = Segment()
+        self.stage, self.region, self.block, self.calls = stage, OUTSIDE, -1, 0
+        gc.collect()
+        gc.disable()
+        try:
+            yield segment
+            gc.collect()
+        finally:
+            gc.enable()
+        merge_accumulation(segment, self._aliases, list(self.rows))
+        segment.events = canonical(segment.events)
+        self.segment = Segment()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Run operators without logging them or their storages."""
+        before, self._quiet = self._quiet, True
+        try:
+            yield
+        finally:
+            self._quiet = before
+
+    def log(self, code: int, a: int, b: int = 0, c: int = 0) -> None:
+        """Append an event."""
+        if not self._quiet:
+            self.segment.events.append((code, a, b, c))
+
+    def mark(self) -> tuple[int, int]:
+        """Return the state of the numbering, to return to."""
+        return self._next, self._holders
+
+    def reset(self, mark: tuple[int, int]) -> None:
+        """Number on from a mark: a second run of the same code gets the same numbers."""
+        self._next, self._holders = mark
+        self._aliases.clear()
+
+    # Storages
+
+    def storage_of(self, tensor: torch.Tensor) -> int:
+        """Return the id of the tensor's storage on the device, 0 where it has none."""
+        return self._root(self._number(tensor))
+
+    def name(self, category: str, found: Iterable[torch.Tensor | None]) -> None:
+        """Remember by identity what the storages of these tensors are."""
+        for tensor in found:
+            if tensor is not None and (storage := self.storage_of(tensor)):
+                self.category.setdefault(storage, category)
+
+    def living(self) -> set[int]:
+        """Return the ids of storages that are alive."""
+        return {self._root(entry[1]) for entry in self._storages.values()}
+
+    def adopt(self, tensor: torch.Tensor, storage: int) -> None:
+        """Let the tensor's storage, made quietly, go on as the given storage."""
+        self._watch(tensor.untyped_storage(), storage, FREE, storage)
+
+    def _number(self, tensor: torch.Tensor) -> int:
+        entry = self._storages.get(id(tensor.untyped_storage()))
+        return entry[1] if entry else 0
+
+    def _root(self, storage: int) -> int:
+        while storage in self._aliases:
+            storage = self._aliases[storage]
+        return storage
+
+    def _track(self, tensor: Any, op: int) -> None:
+        if not isinstance(tensor, FakeTensor) or tensor.fake_device.type != self.device:
+            return
+        storage = tensor.untyped_storage()
+        size = storage.nbytes()
+        entry = self._storages.get(id(storage))
+        if entry is not None and entry[0]() is storage:
+            if entry[2] == size:
+                return
+            self.log(FREE, entry[1])  # resized in place: another block of memory
+        if size == 0:
+            return
+        number, self._next = self._next, self._next + 1
+        self._watch(storage, number, FREE, number)
+        self.log(ALLOC, number, size, op)
+
+    def _watch(self, storage: Any, number: int, code: int, operand: int) -> None:
+        key = id(storage)
+        storages, log = self._storages, self.log
+
+        def dead(reference: Any) -> None:
+            entry = storages.get(key)
+            if entry is not None and entry[0] is reference:
+                del storages[key]
+                log(code, operand)
+
+        storages[key] = (weakref.ref(storage, dead), number, storage.nbytes(), code)
+
+    # Saved tensors
+
+    def saved(self) -> Any:
+        """Return the context in which autograd saves holders instead of tensors."""
+        return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
+
+    def _pack(self, tensor: torch.Tensor) -> Holder:
+        holder = Holder()
+        self._holders += 1
+        holder.recorder, holder.number = self, self._holders
+        holder.block, holder.region = self.block, self.region
+        holder.storage = self.storage_of(tensor)
+        lasting = self.category.get(holder.storage) in ("parameter", "buffer")
+        if lasting or not holder.storage or (tensor.is_leaf and tensor.requires_grad):
+            holder.tensor, holder.storage = tensor, 0
+        else:
+            holder.tensor = None
+            holder.meta = (
+                tuple(tensor.size()),
+                tuple(tensor.stride()),
+                tensor.storage_offset(),
+                tensor.dtype,
+                tensor.untyped_storage().nbytes(),
+            )
+        self.log(PACK, holder.number, holder.storage, holder.block)
+        return holder
+
+    def _unpack(self, holder: Holder) -> torch.Tensor:
+        self.log(UNPACK, holder.number)
+        self.region = holder.region
+        if holder.tensor is not None:
+            return holder.tensor
+        size, stride, offset, dtype, length = holder.meta
+        with self.quiet(), torch.no_grad():
+            base = torch.empty(length, dtype=torch.uint8, device=self.device)
+            copy = torch.as_strided(base.view(dtype), size, stride, offset)
+        self._watch(base.untyped_storage(), holder.storage, COPY_DEAD, holder.number)
+        return copy
+
+    # Blocks
+
+    def watch(self, blocks: list[nn.Module], root: nn.Module) -> None:
+        """Mark the blocks' forward passes, in the order of their calls, and the head."""
+        self.blocks = len(blocks)
+
+        def begin(module: nn.Module, args: Any, kwargs: Any) -> None:
+            if torch._C._current_graph_task_id() >= 0:
+                return
+            self.block = self.region = self.calls
+            self.calls += 1
+            found = [self.storage_of(tensor) for tensor in tensors((args, kwargs))]
+            self.segment.inputs[self.block] = sorted({number for number in found if number})
+            self.log(BEGIN, self.block)
+
+        def end(module: nn.Module, args: Any, result: Any) -> None:
+            if torch._C._current_graph_task_id() >= 0:
+                return
+            self.log(END, self.block)
+            self.block = -1
+            self.region = HEAD if self.calls >= self.blocks else OUTSIDE
+
+        def output(module: nn.Module, args: Any, result: Any) -> None:
+            self.name("output", list(tensors(dict(result) if hasattr(result, "keys") else result)))
+            if self.stage == "forward" and torch.is_grad_enabled():
+                self.stage, self.region = "loss", HEAD
+
+        for block in blocks:
+            block.register_forward_pre_hook(begin, with_kwargs=True)
+            block.register_forward_hook(end)
+        root.register_forward_hook(output)
+
+    # Operators
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Run the operator on fakes and log what it makes."""
+        kwargs = kwargs or {}
+        if self._quiet or func is torch.ops.prim.device.default:
+            return func(*args, **kwargs)
+        if func is aten.is_pinned.default:
+            return False
+        args = self.answers.indices(func, args, self)
+        known, out = self.answers.result(func, args, kwargs, self.stage)
+        if not known:
+            out = func(*args, **kwargs)
+        self.answers.remember(func, out)
+        view, allocation, written = self._ops.get(func) or self._describe(func)
+        if view:
+            return out
+        if allocation or not self._on_device(args, kwargs, out):
+            number = -1
+        else:
+            number = len(self.segment.ops)
+            self._note(func, args, kwargs, out, written)
+        for tensor in tensors(out):
+            self._track(tensor, number)
+        return out
+
+    def _describe(self, func: Any) -> tuple[bool, bool, Any]:
+        facts = (costs.is_view(func), costs.is_allocation(func), costs.written_places(func))
+        self._ops[func] = facts
+        return facts
+
+    def _on_device(self, args: Any, kwargs: Any, out: Any) -> bool:
+        found = tensors((out, args, kwargs))
+        return any(tensor.device.type == self.device for tensor in found)
+
+    def _note(self, func: Any, args: Any, kwargs: Any, out: Any, written: Any) -> None:
+        read, wrote = costs.traffic(func, args, kwargs, out, written)
+        row = (
+            str(func),
+            self._phase(),
+            self.region,
+            costs.dtype(args, out),
+            costs.flops(func, args, kwargs, out),
+            read,
+            wrote,
+            costs.dims(func, args, kwargs, out),
+        )
+        self.segment.ops.append(self.rows.setdefault(row, len(self.rows)))
+        first = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        self.segment.first.append(0 if first is None else self._number(first))
+
+    def _phase(self) -> str:
+        if torch._C._current_graph_task_id() < 0:
+            return self.stage
+        # Autograd runs without grad mode; an operator under it replays a checkpoint.
+        return "recompute" if torch.is_grad_enabled() else "backward"
+
+
+def merge_accumulation(segment: Segment, aliases: dict[int, int], rows: list[Any]) -> None:
+    """Undo out-of-place sums of gradients, in place in the segment and the aliases.
+
+    On real tensors autograd adds gradients in place; under a dispatch mode it makes a new
+    tensor. So in backward ``add(a, b) -> c``, where ``a`` dies before the next birth, means
+    that ``c`` is ``a``.
+    """
+    events = segment.events
+    dropped: set[int] = set()
+
+    def root(storage: int) -> int:
+        while storage in aliases:
+            storage = aliases[storage]
+        return storage
+
+    for place, (code, storage, _, op) in enumerate(events):
+        if code != ALLOC or op < 0:
+            continue
+        name, phase = rows[segment.ops[op]][:2]
+        if name != "aten.add.Tensor" or phase != "backward":
+            continue
+        augend = segment.first[op]
+        for later in range(place + 1, len(events)):
+            if events[later][0] == ALLOC:
+                break
+            if events[later][:2] == (FREE, augend) and later not in dropped:
+                dropped |= {place, later}
+                aliases[storage] = augend
+                break
+    storages = (ALLOC, FREE)
+    segment.events = [
+        (code, root(a), b, c)
+        if code in storages
+        else (code, a, root(b) if code == PACK else b, c)
+        for place, (code, a, b, c) in enumerate(events)
+        if place not in dropped
+    ]
+
+
+def canonical(events: list[Event]) -> list[Event]:
+    """Sort each run of deaths: their order within a run is chance and has no effect."""
+    result: list[Event] = []
+    run: list[Event] = []
+    for event in events:
+        if event[0] in (FREE, RELEASE, COPY_DEAD):
+            run.append(event)
+            continue
+        result += sorted(run)
+        run.clear()
+        result.append(event)
+    return result + sorted(run)

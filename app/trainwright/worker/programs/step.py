@@ -1,0 +1,323 @@
+"""The training step: forward, loss, backward, clipping, optimizer, accumulation.
+
+Written once: the tracer traces it, ``verify`` runs it, and the ``plain`` export embeds it.
+Plain torch and the standard library only.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
+
+IGNORED = -100
+"""Label of a token that does not count: the default of ``torch.nn.CrossEntropyLoss``."""
+
+AUTOCAST = {"bf16-mixed": torch.bfloat16, "fp16-mixed": torch.float16}
+
+Tensors = dict[str, torch.Tensor]
+Loss = Callable[[Any, Any, float], torch.Tensor]
+"""(model output, labels, count over the optimizer step) -> loss that backward starts at."""
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """What of the settings shapes one step."""
+
+    precision: str = "bf16-mixed"
+    """fp32 | tf32 | fp16-mixed | bf16-mixed | bf16."""
+    checkpointing: str = "none"
+    """none | full | every-K | selective."""
+    optimizer: str = "adamw"
+    """adamw (fused) | adamw-foreach | sgd | adafactor."""
+    learning_rate: float = 1e-4
+    clip: float = 1.0
+    """Largest norm of all gradients together; 0 for none."""
+    channels_last: bool = False
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples of one micro-batch."""
+
+    inputs: Tensors
+    """Arguments of the model's forward by name."""
+    labels: Any
+    """A tensor, or a dict of them."""
+
+
+# Model
+
+
+def prepare(model: nn.Module, settings: StepSettings, device: torch.device | str) -> nn.Module:
+    """Return the model ready to train: in place, in its dtype and layout, checkpointed."""
+    if settings.precision == "bf16":
+        model.to(torch.bfloat16)
+    if settings.channels_last:
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model.to(device)
+    model.train()
+    checkpoint_blocks(blocks(model), settings.checkpointing)
+    return model
+
+
+def allow_tf32(precision: str) -> None:
+    """Let matrix products and convolutions of fp32 use TF32, or forbid it for ``fp32``."""
+    allowed = precision != "fp32"
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
+
+
+def blocks(model: nn.Module) -> list[nn.Module]:
+    """Return the modules that checkpointing wraps, in the order of the model.
+
+    1. Modules that the library itself would checkpoint: ``GradientCheckpointingLayer`` of
+       transformers; ``ResnetBlock2D`` and ``BasicTransformerBlock`` of diffusers.
+    2. Else the repeated parts of the network: elements of a ``Sequential`` or ``ModuleList``
+       that are not plain ``torch.nn`` layers, at the deepest nesting that still holds half
+       of the parameters of the outermost ones.
+
+    A block within a block is left out.
+    """
+    marked = {"GradientCheckpointingLayer", "ResnetBlock2D", "BasicTransformerBlock"}
+    own = [
+        (name, module)
+        for name, module in model.named_modules()
+        if name and marked & {base.__name__ for base in type(module).__mro__}
+    ]
+    if own:
+        return [module for name, module in own if not _inside(name, own)]
+    levels: dict[int, list[nn.Module]] = {}
+    for name, module in model.named_modules():
+        if _is_element(model, name, module):
+            outer = sum(_is_element(model, *part) for part in _ancestors(model, name))
+            levels.setdefault(outer, []).append(module)
+    weights = {level: sum(map(_size, modules)) for level, modules in levels.items()}
+    deep = [level for level in levels if 2 * weights[level] >= weights[0]]
+    found = levels[max(deep)] if deep else []
+    return found if len(found) > 1 else []
+
+
+def checkpoint_blocks(modules: Sequence[nn.Module], how: str) -> None:
+    """Wrap the blocks so that backward computes them again.
+
+    ``full`` wraps each, ``every-K`` each K-th, ``selective`` wraps each but keeps the results
+    of matrix products, convolutions and attention kernels.
+    """
+    if how == "none":
+        return
+    every = int(how.removeprefix("every-")) if how.startswith("every-") else 1
+    again = partial(checkpoint, use_reentrant=False)
+    if how == "selective":
+        contexts = partial(create_selective_checkpoint_contexts, _keep_products)
+        again = partial(again, context_fn=contexts)
+    for module in modules[::every]:
+        module.forward = partial(again, module.forward)  # type: ignore[method-assign]
+
+
+def _keep_products(context: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+    name = op._schema.name.removeprefix("aten::") if hasattr(op, "_schema") else ""
+    kept = name in ("mm", "addmm", "convolution") or name.startswith("_scaled_dot_product")
+    return CheckpointPolicy.MUST_SAVE if kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+def _inside(name: str, others: Iterable[tuple[str, nn.Module]]) -> bool:
+    return any(name.startswith(other + ".") for other, _ in others)
+
+
+def _ancestors(model: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
+    parts = name.split(".")
+    for end in range(1, len(parts)):
+        outer = ".".join(parts[:end])
+        yield outer, model.get_submodule(outer)
+
+
+def _is_element(model: nn.Module, name: str, module: nn.Module) -> bool:
+    if not name or type(module).__module__.startswith("torch.nn."):
+        return False
+    container = model.get_submodule(name.rpartition(".")[0])
+    return isinstance(container, (nn.Sequential, nn.ModuleList)) and _size(module) > 0
+
+
+def _size(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+# Losses: sums divided by a count over all micro-batches of the optimizer step, so that any
+# split of a batch into micro-batches gives the same gradients.
+
+
+def token_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """Cross-entropy a token or a sample; ignored labels do not count."""
+    logits = scores(output)
+    summed = F.cross_entropy(
+        logits.view(-1, logits.size(-1)),
+        labels.view(-1),
+        ignore_index=IGNORED,
+        reduction="sum",
+    )
+    return summed / count
+
+
+def next_token_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """Cross-entropy of each token given those before it, in fp32, as transformers has it."""
+    logits = scores(output).float()
+    labels = F.pad(labels, (0, 1), value=IGNORED)[..., 1:].contiguous()
+    return token_loss(logits, labels, count)
+
+
+def noise_loss(output: Any, noise: torch.Tensor, count: float) -> torch.Tensor:
+    """Squared error of predicted noise, in fp32."""
+    return F.mse_loss(scores(output).float(), noise.float(), reduction="sum") / count
+
+
+def scores(output: Any) -> torch.Tensor:
+    """Return the tensor that the loss reads, from any library's kind of output."""
+    if isinstance(output, torch.Tensor):
+        return output
+    for name in ("logits", "sample"):
+        if hasattr(output, name):
+            return getattr(output, name)  # type: ignore[no-any-return]
+    return output[0]  # type: ignore[no-any-return]
+
+
+def counted(batches: Iterable[Batch], loss: Loss) -> float:
+    """Return what the losses of one optimizer step are divided by."""
+    total = 0
+    for batch in batches:
+        labels = batch.labels
+        if loss is next_token_loss:
+            labels = labels[..., 1:]
+        if isinstance(labels, dict):
+            total += len(next(iter(labels.values())))
+        elif labels.is_floating_point():
+            total += labels.numel()
+        else:
+            total += int((labels != IGNORED).sum())
+    return float(max(1, total))
+
+
+# Step
+
+
+def to_device(batch: Batch, device: torch.device | str, settings: StepSettings) -> Batch:
+    """Return the batch on the device, floats in the model's dtype, images in its layout."""
+
+    def move(tensor: torch.Tensor) -> torch.Tensor:
+        options: dict[str, Any] = {"non_blocking": True}
+        if settings.precision == "bf16" and tensor.is_floating_point():
+            options["dtype"] = torch.bfloat16
+        if settings.channels_last and tensor.dim() == 4:
+            options["memory_format"] = torch.channels_last
+        return tensor.to(device, **options)
+
+    labels = batch.labels
+    moved = (
+        {name: move(tensor) for name, tensor in labels.items()}
+        if isinstance(labels, dict)
+        else move(labels)
+    )
+    return Batch({name: move(tensor) for name, tensor in batch.inputs.items()}, moved)
+
+
+def autocast(settings: StepSettings, device: str) -> contextlib.AbstractContextManager[Any]:
+    """Return the context of forward and loss."""
+    dtype = AUTOCAST.get(settings.precision)
+    if dtype is None:
+        return contextlib.nullcontext()
+    return torch.autocast(device, dtype)
+
+
+def make_scaler(settings: StepSettings, device: str) -> torch.amp.GradScaler | None:
+    """Return the loss scaler that fp16 needs, or None."""
+    return torch.amp.GradScaler(device) if settings.precision == "fp16-mixed" else None
+
+
+def make_optimizer(
+    parameters: Iterable[nn.Parameter], settings: StepSettings
+) -> torch.optim.Optimizer:
+    """Return the optimizer over the trainable parameters.
+
+    Raises:
+        ValueError: the name is not known.
+    """
+    trainable = [parameter for parameter in parameters if parameter.requires_grad]
+    rate = settings.learning_rate
+    match settings.optimizer:
+        case "adamw":
+            return torch.optim.AdamW(trainable, lr=rate, fused=True)
+        case "adamw-foreach":
+            return torch.optim.AdamW(trainable, lr=rate, foreach=True)
+        case "sgd":
+            return torch.optim.SGD(trainable, lr=rate, momentum=0.9)
+        case "adafactor":
+            return torch.optim.Adafactor(trainable, lr=rate)
+        case name:
+            raise ValueError(f"unknown optimizer {name}")
+
+
+def micro_step(
+    model: nn.Module,
+    batch: Batch,
+    count: float,
+    loss: Loss,
+    settings: StepSettings,
+    scaler: torch.amp.GradScaler | None = None,
+) -> torch.Tensor:
+    """Run one micro-batch forward and backward; gradients add up. Returns its loss."""
+    device = next(iter(batch.inputs.values())).device.type
+    with autocast(settings, device):
+        value = loss(model(**batch.inputs), batch.labels, count)
+    if scaler is None:
+        value.backward()  # type: ignore[no-untyped-call]
+    else:
+        scaler.scale(value).backward()  # type: ignore[no-untyped-call]
+    return value.detach()
+
+
+def update(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    settings: StepSettings,
+    scaler: torch.amp.GradScaler | None = None,
+) -> None:
+    """Clip the gradients, move the parameters, and drop the gradients."""
+    if scaler is not None:
+        scaler.unscale_(optimizer)
+    if settings.clip:
+        trainable = (parameter for parameter in model.parameters() if parameter.requires_grad)
+        nn.utils.clip_grad_norm_(trainable, settings.clip)
+    if scaler is None:
+        optimizer.step()
+    else:
+        scaler.step(optimizer)
+        scaler.update()
+    optimizer.zero_grad(set_to_none=True)
+
+
+def train_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batches: Sequence[Batch],
+    loss: Loss,
+    settings: StepSettings,
+    device: torch.device | str,
+    scaler: torch.amp.GradScaler | None = None,
+) -> float:
+    """Run one optimizer step over its micro-batches, given on the host; returns the loss."""
+    count = counted(batches, loss)
+    total = [
+        micro_step(model, to_device(batch, device, settings), count, loss, settings, scaler)
+        for batch in batches
+    ]
+    update(model, optimizer, settings, scaler)
+    return float(torch.stack(total).sum())

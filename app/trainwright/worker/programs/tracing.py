@@ -1,0 +1,322 @@
+"""From a spec to the log of every segment at every point."""
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+import attention
+import models
+import simdevice
+import step
+import torch
+from adapters import add_lora, quantize
+from autocast import tensors
+from questions import Answers
+from recorder import ALLOC, PACK, Recorder, Segment
+from refusal import Refusal
+from simdevice import DEVICE
+
+Say = Callable[[float, str], None]
+
+COMPUTE = {
+    "bf16": torch.bfloat16,
+    "bf16-mixed": torch.bfloat16,
+    "fp16-mixed": torch.float16,
+}
+"""Type of frozen and of served weights by precision; fp32 for the others."""
+
+
+def trace(spec: dict[str, Any], say: Say) -> dict[str, Any]:
+    """Return the result document of a spec.
+
+    Raises:
+        Refusal: the model cannot be built or does not run; says why.
+    """
+    started = time.monotonic()
+    torch.set_num_threads(1)
+    simdevice.install()
+    say(0.05, "worker.building")
+    run = Run(spec, say)
+    with simdevice.simulate(spec["kernel"]), run.recorder:
+        traces = [run.point(*point) for point in spec["points"]]
+    return {
+        "format": 1,
+        "traces": traces,
+        "model": run.facts,
+        "assumptions": run.answers.given,
+        "kernels": dict(attention.used),
+        "repeats": run.repeats,
+        "versions": _versions(),
+        "seconds": time.monotonic() - started,
+    }
+
+
+class Run:
+    """One structure traced at its points; the model is built once."""
+
+    def __init__(self, spec: dict[str, Any], say: Say) -> None:
+        self.spec = spec
+        self.say = say
+        self.settings = step.StepSettings(
+            precision=spec["precision"],
+            checkpointing=spec["checkpointing"],
+            channels_last=spec["channels_last"],
+        )
+        self.trains = spec["task"] != "infer"
+        self.subject = models.build(spec)
+        self._check_lengths()
+        self._shape()
+        self.answers = Answers()
+        self.recorder = Recorder(DEVICE, self.answers)
+        self.setup: Segment | None = None
+        self.named: dict[int, str] = {}
+        self.mark = (1, 0)
+        self.repeats = True
+        self.done = 0
+        self.facts: dict[str, Any] = {}
+
+    def _check_lengths(self) -> None:
+        longest = self.subject.longest
+        asked = max((sequence for _, sequence in self.spec["points"]), default=0)
+        if longest and asked > longest:
+            raise Refusal("worker.sequence-too-long", asked=asked, longest=longest)
+
+    def _shape(self) -> None:
+        """Put adapters, frozen types, layout and checkpoints on the model, still on meta."""
+        spec, model = self.spec, self.subject.model
+        dtype = COMPUTE.get(spec["precision"], torch.float32)
+        four_bits = spec["task"] == "qlora" or spec["quantization"] in ("nf4", "int4")
+        self.blocks = step.blocks(model)
+        with torch.device("meta"):
+            if spec["task"] != "full":
+                model.to(dtype)
+            if four_bits:
+                quantize(model, dtype, self.subject.head)
+            if spec["task"] in ("lora", "qlora"):
+                rank, targets = spec["lora"]
+                if not add_lora(model, rank, targets, self.subject.head):
+                    raise Refusal("worker.no-targets", targets=", ".join(targets))
+        settings = self.settings
+        if spec["task"] != "full" and settings.precision == "bf16":
+            # Adapters stay fp32 beside a bf16 base.
+            settings = step.StepSettings("fp32", settings.checkpointing, channels_last=settings.channels_last)
+        step.prepare(model, settings, "meta")
+        if not self.trains:
+            model.eval()
+
+    # A point
+
+    def point(self, batch: int, sequence: int) -> dict[str, Any]:
+        """Return the log of every segment at one point."""
+        main = self.setup is None
+        recorder = self.recorder
+        self.say(0.1 + 0.85 * self.done / len(self.spec["points"]), "worker.tracing")
+        if main:
+            self._set_up()
+        recorder.rows.clear()
+        recorder.reset(self.mark)
+        recorder.category = dict(self.named)
+        assert self.setup is not None
+        segments = {"setup": self.setup}
+        if self.trains:
+            segments |= self._training(batch, sequence, main)
+        else:
+            segments |= self._inference(batch, sequence)
+        self.done += 1
+        return {
+            "batch": batch,
+            "sequence": sequence,
+            "segments": {name: _columns(segment) for name, segment in segments.items()},
+            "rows": [list(row) for row in recorder.rows],
+            "category": {str(number): name for number, name in recorder.category.items()},
+        }
+
+    def _set_up(self) -> None:
+        recorder, model = self.recorder, self.subject.model
+        with recorder.record("setup") as self.setup:
+            model.to_empty(device=DEVICE)
+        recorder.name("parameter", model.parameters())
+        recorder.name("buffer", model.buffers())
+        recorder.watch(self.blocks, model)
+        self.named = dict(recorder.category)
+        self.mark = recorder.mark()
+        self.facts = self._model_facts()
+
+    def _training(self, batch: int, sequence: int, main: bool) -> dict[str, Segment]:
+        recorder, model = self.recorder, self.subject.model
+        settings = self.settings
+        scaler = step.make_scaler(settings, DEVICE)
+        segments: dict[str, Segment] = {}
+        for name in ("micro", "again"):
+            segments[name] = self._micro(batch, sequence, scaler)
+            recorder.name("gradient", (parameter.grad for parameter in model.parameters()))
+        self.facts["blocks"] = len(segments["micro"].inputs)
+        gradients = {
+            parameter: recorder.storage_of(parameter.grad)
+            for parameter in model.parameters()
+            if parameter.grad is not None
+        }
+        names = self.spec["optimizers"] if main else ()
+        for position, name in enumerate(names):
+            if position:
+                self._restore(gradients)
+            segment, optimizer = self._optimizer(name, scaler)
+            segments[f"optimizer:{name}"] = segment
+            if not position:
+                self._second_step(batch, sequence, scaler, segments, name, optimizer)
+            with recorder.quiet():
+                del optimizer
+                gc.collect()
+        with recorder.quiet():
+            model.zero_grad(set_to_none=True)
+        return segments
+
+    def _micro(self, batch: int, sequence: int, scaler: Any) -> Segment:
+        recorder, subject, settings = self.recorder, self.subject, self.settings
+        with recorder.quiet():
+            host = subject.batch(batch, sequence)
+        with recorder.record("data") as segment, recorder.saved():
+            step.micro_step(
+                subject.model, self._on_device(host), 1.0, subject.loss, settings, scaler
+            )
+        return segment
+
+    def _on_device(self, host: step.Batch) -> step.Batch:
+        recorder = self.recorder
+        moved = step.to_device(host, DEVICE, self.settings)
+        recorder.name("input", tensors((moved.inputs, moved.labels)))
+        recorder.stage = "forward"
+        return moved
+
+    def _optimizer(
+        self, name: str, scaler: Any, existing: Any = None
+    ) -> tuple[Segment, torch.optim.Optimizer]:
+        recorder, model = self.recorder, self.subject.model
+        settings = step.StepSettings(self.settings.precision, optimizer=name)
+        with recorder.record("clip") as segment:
+            optimizer = existing or step.make_optimizer(model.parameters(), settings)
+            hook = optimizer.register_step_pre_hook(self._enter_optimizer)
+            step.update(model, optimizer, settings, scaler)
+            hook.remove()
+            recorder.name("optimizer", tensors(list(optimizer.state.values())))
+        return segment, optimizer
+
+    def _enter_optimizer(self, *unused: Any) -> None:
+        self.recorder.stage = "optimizer"
+
+    def _restore(self, gradients: dict[Any, int]) -> None:
+        """Give every parameter its gradient again, as the storage that it was."""
+        with self.recorder.quiet():
+            for parameter, storage in gradients.items():
+                parameter.grad = torch.empty_like(parameter)
+                self.recorder.adopt(parameter.grad, storage)
+
+    def _second_step(
+        self,
+        batch: int,
+        sequence: int,
+        scaler: Any,
+        segments: dict[str, Segment],
+        name: str,
+        optimizer: Any,
+    ) -> None:
+        """Check that a second step repeats the first but for births of optimizer state."""
+        recorder = self.recorder
+        known, rows = dict(recorder.category), dict(recorder.rows)
+        micro = self._micro(batch, sequence, scaler)
+        update, _ = self._optimizer(name, scaler, existing=optimizer)
+        lasting = {number for number, kind in known.items() if kind == "optimizer"}
+        self.repeats = _shape(micro) == _shape(segments["micro"]) and _births(update) == _births(
+            segments[f"optimizer:{name}"], lasting
+        )
+        recorder.category, recorder.rows = known, rows
+
+    def _inference(self, batch: int, sequence: int) -> dict[str, Segment]:
+        recorder, subject = self.recorder, self.subject
+        with recorder.quiet():
+            host = subject.batch(batch, sequence)
+            one = subject.batch(batch, 1)
+        cache: Any = None
+        options: dict[str, Any] = {}
+        if subject.decodes:
+            from transformers import DynamicCache
+
+            cache = DynamicCache(config=subject.config)
+            options = {"past_key_values": cache, "use_cache": True, "logits_to_keep": 1}
+        segments = {}
+        for name, given in (("prefill", host), ("decode", one)):
+            if name == "decode" and not subject.decodes:
+                break
+            with recorder.record("data") as segments[name], torch.no_grad():
+                self._answer(given, options)
+                if cache is not None:
+                    recorder.name("kv_cache", _cached(cache))
+        self.facts["blocks"] = len(segments["prefill"].inputs)
+        with recorder.quiet():
+            options.clear()
+            del cache
+            gc.collect()
+        return segments
+
+    def _answer(self, host: step.Batch, options: dict[str, Any]) -> None:
+        """Run the model once; a generating one ends with fp32 scores of the last token."""
+        inputs = self._on_device(step.Batch(host.inputs, {})).inputs
+        output = self.subject.model(**inputs, **options)
+        if options:
+            output.logits[:, -1, :].to(copy=True, dtype=torch.float32)
+
+    def _model_facts(self) -> dict[str, Any]:
+        model = self.subject.model
+        parameters = list(model.parameters())
+        frozen = [parameter for parameter in parameters if not parameter.requires_grad]
+        if not self.trains:
+            frozen = parameters
+        return self.subject.facts | {
+            "parameters": sum(parameter.numel() for parameter in parameters),
+            "trainable": 0
+            if not self.trains
+            else sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
+            "frozen_bytes": sum(parameter.nbytes for parameter in frozen),
+            "buffers": sum(buffer.nbytes for buffer in model.buffers()),
+            "blocks": len(self.blocks),
+            "adapters": self.spec["task"] in ("lora", "qlora"),
+        }
+
+
+def _cached(cache: Any) -> list[torch.Tensor]:
+    return [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+
+
+def _columns(segment: Segment) -> dict[str, Any]:
+    events = segment.events
+    return {
+        "code": [event[0] for event in events],
+        "a": [event[1] for event in events],
+        "b": [event[2] for event in events],
+        "c": [event[3] for event in events],
+        "ops": segment.ops,
+        "inputs": {str(block): numbers for block, numbers in segment.inputs.items()},
+    }
+
+
+def _shape(segment: Segment) -> list[tuple[int, int]]:
+    """Return the log without ids: what happens, and of what size."""
+    return [(code, 0 if code == PACK else b) for code, _, b, _ in segment.events]
+
+
+def _births(segment: Segment, without: set[int] | None = None) -> list[int]:
+    kept = without or set()
+    return [b for code, a, b, _ in segment.events if code == ALLOC and a not in kept]
+
+
+def _versions() -> dict[str, str]:
+    from importlib import metadata
+
+    found = {}
+    for name in ("torch", "transformers", "timm", "diffusers"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
