@@ -1,5 +1,21 @@
 """Hardware records: loading, look-up by what people type, and checks."""
 
-from trainwright.catalog.records import Fact, GpuRecord
+from trainwright.catalog.load import catalog, overlay_folder
+from trainwright.catalog.precision import Precision, peak_flops, supports
+from trainwright.catalog.query import Match, find_gpu, list_gpus
+from trainwright.catalog.records import Confidence, Fact, FlopKey, GpuRecord
 
-__all__ = ["Fact", "GpuRecord"]
+__all__ = [
+    "Confidence",
+    "Fact",
+    "FlopKey",
+    "GpuRecord",
+    "Match",
+    "Precision",
+    "catalog",
+    "find_gpu",
+    "list_gpus",
+    "overlay_folder",
+    "peak_flops",
+    "supports",
+]

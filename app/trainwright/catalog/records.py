@@ -7,6 +7,19 @@ from pydantic import BaseModel, ConfigDict, Field
 Confidence = Literal["high", "medium", "low"]
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "laptop", "workstation", "datacenter", "integrated"]
+FlopKey = Literal[
+    "fp32",
+    "tf32_fp32",
+    "fp16_fp32",
+    "fp16_fp16",
+    "bf16_fp32",
+    "fp8_fp32",
+    "fp8_fp16",
+    "fp4_fp32",
+    "int8_int32",
+    "fp16_vector",
+]
+"""``dtype_accumulate`` of a matrix unit; ``fp32`` and ``fp16_vector`` are the ordinary cores."""
 
 
 class Fact(BaseModel):
@@ -32,8 +45,12 @@ class GpuRecord(BaseModel):
     segment: Segment
     architecture: str
     """Ada, Hopper, RDNA 3, Xe2, Apple M4."""
+    chip: str | None = None
+    """AD102, Navi 31."""
     aliases: tuple[str, ...] = ()
-    """NVML names and what people type, Korean included."""
+    """NVML names and what people type, beyond what the name itself gives."""
+    shared_names: tuple[str, ...] = ()
+    """Names that several records answer to: families, and NVML names of two memory sizes."""
     compute_capability: tuple[int, int] | None = None
     """NVIDIA only."""
     memory_bytes: Fact
@@ -42,18 +59,27 @@ class GpuRecord(BaseModel):
     """What the driver reports as total, where someone published it."""
     unified_memory: bool = False
     bandwidth_bytes_per_s: Fact
+    memory_bus_bits: Fact | None = None
+    memory_bits_per_s: Fact | None = None
+    """Data rate of one memory pin."""
     l2_bytes: Fact | None = None
     sm_count: Fact | None = None
-    flops: dict[str, Fact] = {}
-    """Dense FLOP/s by ``dtype_accumulate``: fp32, tf32_fp32, fp16_fp32, fp16_fp16,
-    bf16_fp32, fp8_fp32, fp8_fp16, int8_int32 (OP/s), fp16_vector."""
+    """Streaming multiprocessors, AMD's compute units, Intel's Xe cores, Apple's GPU cores."""
+    cores: Fact | None = None
+    """Shader cores: CUDA cores, stream processors, Xe FP32 lanes."""
+    boost_hz: Fact | None = None
+    flops: dict[FlopKey, Fact] = {}
+    """Dense FLOP/s (OP/s for int8) by dtype and accumulate type, never with sparsity."""
     tdp_w: Fact | None = None
+    """Board power; of a laptop part, the highest that makers may set."""
     pcie_generation: int | None = None
     pcie_lanes: int | None = None
     nvlink_bytes_per_s: Fact | None = None
+    """Both directions together."""
     ecc: bool | None = None
     mig: bool = False
     launch: str | None = None
     """ISO date or year."""
     msrp_usd: Fact | None = None
+    """Launch price; never a current one."""
     notes: str = ""

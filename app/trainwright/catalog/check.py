@@ -1,0 +1,142 @@
+"""Is the catalog in order: how sure its values are, what is broken, what cannot be true."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwright.catalog.load import Catalog, catalog
+from trainwright.catalog.records import Confidence, Fact, FlopKey, GpuRecord
+from trainwright.messages import Message
+
+TOLERANCE = 0.05
+"""Largest relative difference between a stated figure and what follows from others; data
+sheets round, and rate tensor peaks at another clock now and then. Assumed."""
+_PER_CORE_AND_CLOCK = (2, 4)
+"""FP32 operations of one shader core in one clock: an FMA is 2; CDNA packs two, and RDNA 3 and
+4 issue two at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogCheck:
+    """What ``trainwright catalog check`` tells."""
+
+    records: int
+    values: int
+    by_confidence: dict[Confidence, int]
+    problems: tuple[Message, ...]
+    """Broken files, repeated ids and aliases."""
+    implausible: tuple[Message, ...]
+    """Values that contradict each other."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is broken and nothing contradicts itself."""
+        return not self.problems and not self.implausible
+
+    @property
+    def low(self) -> int:
+        """Values known only from recall or one scraped database."""
+        return self.by_confidence["low"]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The whole report, a sentence each."""
+        counts = {name: self.by_confidence[name] for name in ("high", "medium", "low")}
+        return (
+            Message.of("catalog.check-values", records=self.records, values=self.values, **counts),
+            *self.problems,
+            *self.implausible,
+            Message.of("catalog.check-ok" if self.ok else "catalog.check-not-ok"),
+        )
+
+
+def check(known: Catalog | None = None) -> CatalogCheck:
+    """Return the state of the catalog, the person's own records included."""
+    known = known or catalog()
+    records = [known.record(id) for id in known.ids]
+    confidence: Counter[Confidence] = Counter(
+        fact.confidence for record in records for _, fact in facts(record)
+    )
+    return CatalogCheck(
+        records=len(records),
+        values=confidence.total(),
+        by_confidence={name: confidence[name] for name in ("high", "medium", "low")},
+        problems=known.problems,
+        implausible=tuple(message for record in records for message in implausible(record)),
+    )
+
+
+def facts(record: GpuRecord) -> Iterator[tuple[str, Fact]]:
+    """Yield every fact of a record with its key; FLOP/s as ``flops.fp16_fp32``."""
+    for key, value in record:
+        if isinstance(value, Fact):
+            yield key, value
+    for name, fact in record.flops.items():
+        yield f"flops.{name}", fact
+
+
+def implausible(record: GpuRecord) -> Iterator[Message]:
+    """Yield what contradicts itself in a record."""
+    yield from _bandwidth(record)
+    yield from _fp32(record)
+    yield from _tensor_ratios(record)
+    yield from _driver_total(record)
+
+
+def _bandwidth(record: GpuRecord) -> Iterator[Message]:
+    """Bandwidth is bus width x data rate."""
+    bus, rate = record.memory_bus_bits, record.memory_bits_per_s
+    if bus and rate:
+        follows = bus.value * rate.value / 8
+        if _differs(record.bandwidth_bytes_per_s.value, follows):
+            yield _contradiction(
+                record, "bandwidth_gb_s", record.bandwidth_bytes_per_s.value / 1e9, follows / 1e9
+            )
+
+
+def _fp32(record: GpuRecord) -> Iterator[Message]:
+    """FP32 is shader cores x operations a clock x boost clock."""
+    stated, cores, boost = record.flops.get("fp32"), record.cores, record.boost_hz
+    if stated and cores and boost:
+        candidates = [cores.value * boost.value * each for each in _PER_CORE_AND_CLOCK]
+        nearest = min(candidates, key=lambda value: abs(value - stated.value))
+        if _differs(stated.value, nearest):
+            yield _contradiction(record, "tflops.fp32", stated.value / 1e12, nearest / 1e12)
+
+
+_ALLOWED_RATIOS: dict[tuple[FlopKey, FlopKey], tuple[float, ...]] = {
+    ("bf16_fp32", "fp16_fp32"): (1, 0.5),
+    ("fp16_fp16", "fp16_fp32"): (1, 2),
+    ("fp8_fp16", "fp8_fp32"): (1, 2),
+    ("fp8_fp32", "fp16_fp32"): (2, 1),
+    ("tf32_fp32", "fp16_fp32"): (0.5, 0.375),
+}
+"""Between dense figures of one chip, by vendors' data sheets; a sparse figure among them
+stands out as a factor of two. CDNA 3 runs tf32 at 3/8 of fp16 or half of it; CDNA and the
+first Instincts run bf16 at half of fp16."""
+
+
+def _tensor_ratios(record: GpuRecord) -> Iterator[Message]:
+    for (key, base), ratios in _ALLOWED_RATIOS.items():
+        if key in record.flops and base in record.flops:
+            stated, other = record.flops[key].value, record.flops[base].value
+            nearest = min((other * ratio for ratio in ratios), key=lambda v: abs(v - stated))
+            if _differs(stated, nearest):
+                yield _contradiction(record, f"tflops.{key}", stated / 1e12, nearest / 1e12)
+
+
+def _driver_total(record: GpuRecord) -> Iterator[Message]:
+    """A driver reports at most the nominal memory, and keeps little of it back."""
+    total, nominal = record.nvml_total_bytes, record.memory_bytes
+    if total and not 0.9 <= total.value / nominal.value <= 1.005:
+        yield _contradiction(record, "nvml_total_mib", total.value / 2**20, nominal.value / 2**20)
+
+
+def _differs(stated: float, follows: float) -> bool:
+    return abs(stated - follows) > TOLERANCE * follows
+
+
+def _contradiction(record: GpuRecord, key: str, stated: float, follows: float) -> Message:
+    return Message.of(
+        "catalog.implausible", gpu=record.id, key=key, stated=stated, follows=follows
+    )

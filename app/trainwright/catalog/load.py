@@ -1,0 +1,93 @@
+"""The catalog in use: the shipped records, and over them the person's own."""
+
+import os
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+
+import platformdirs
+
+from trainwright.catalog.compiled import Compiled, compiled_folder, yaml_files
+from trainwright.catalog.records import GpuRecord
+from trainwright.data import hardware_db, resources
+from trainwright.messages import Message
+
+OVERLAY_VARIABLE = "TRAINWRIGHT_HARDWARE"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Records by id and by name; a record is built when it is first asked for."""
+
+    shipped: Compiled
+    overlay: Compiled
+    _built: dict[str, GpuRecord] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of all records, the person's own last."""
+        return tuple(dict.fromkeys((*self.shipped.records, *self.overlay.records)))
+
+    @property
+    def problems(self) -> tuple[Message, ...]:
+        """What was left out of the shipped files and of the overlay, and why."""
+        return (*self.shipped.problems, *self.overlay.problems)
+
+    def record(self, id: str) -> GpuRecord:
+        """Return the record of an id.
+
+        Raises:
+            KeyError: no such id.
+        """
+        if id not in self._built:
+            data = self.overlay.records.get(id) or self.shipped.records[id]
+            self._built[id] = GpuRecord.model_validate(data)
+        return self._built[id]
+
+    def named(self, key: str) -> tuple[str, ...]:
+        """Return the ids that answer to a name key, preferred one first; the overlay's win."""
+        return tuple(self.overlay.names.get(key) or self.shipped.names.get(key) or ())
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All name keys, for suggestions."""
+        return (*self.overlay.names, *self.shipped.names)
+
+
+def overlay_folder() -> Path:
+    """Return where a person's own records are: ``gpu/*.yaml`` below the hardware folder.
+
+    The hardware folder is in the user's data directory unless the variable
+    ``TRAINWRIGHT_HARDWARE`` names another.
+    """
+    named = os.environ.get(OVERLAY_VARIABLE)
+    base = Path(named).expanduser() if named else _data_dir() / "hardware"
+    return base / "gpu"
+
+
+@cache
+def _data_dir() -> Path:
+    return Path(platformdirs.user_data_dir("trainwright", appauthor=False))
+
+
+def catalog() -> Catalog:
+    """Return the catalog; files that changed since the last call are read again."""
+    shipped, overlay = hardware_db("gpu"), overlay_folder()
+    return Catalog(
+        _compiled(shipped, resources("catalog", "gpu.json"), _state(shipped)),
+        _compiled(overlay, None, _state(overlay)),
+    )
+
+
+@lru_cache(maxsize=8)
+def _compiled(folder: Path, copy: Path | None, _state: object) -> Compiled:
+    return compiled_folder(folder, copy)
+
+
+def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return what changes when somebody edits the folder."""
+    return tuple(
+        (path.name, status.st_mtime_ns, status.st_size)
+        for path in yaml_files(folder)
+        if (status := path.stat())
+    )

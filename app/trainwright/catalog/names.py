@@ -1,0 +1,61 @@
+"""Names of hardware as people type them, reduced to keys that compare equal."""
+
+import re
+import unicodedata
+
+_KOREAN = {
+    "엔비디아": "nvidia",
+    "지포스": "geforce",
+    "라데온": "radeon",
+    "쿼드로": "quadro",
+    "테슬라": "tesla",
+    "타이탄": "titan",
+    "인스팅트": "instinct",
+    "인텔": "intel",
+    "아크": "arc",
+    "애플": "apple",
+    "블랙웰": "blackwell",
+    "에이다": "ada",
+    "노트북용": "laptop",
+    "노트북": "laptop",
+    "랩탑": "laptop",
+    "모바일": "laptop",
+    "슈퍼": "super",
+    "울트라": "ultra",
+    "맥스": "max",
+    "프로": "pro",
+    "기가": "gb",
+}
+_DROPPED_AHEAD = re.compile(r"^(?:nvidia|geforce|amd|ati|radeon|intel|tesla|instinct|arc|apple)+")
+_DROPPED_BEHIND = re.compile(r"(?:gpu|graphicscard|graphics|generation|그래픽카드)+$")
+_CAPACITY = re.compile(r"(?<![a-z])(\d+)\s*(?:gib|gb|g)(?![a-z0-9])")
+MAX_TYPED = 200
+"""Characters that are looked at; assumed, the longest NVML name has about 60."""
+
+
+def name_key(text: str) -> str:
+    """Return the key of a name: case, spaces, hyphens, vendor words and script do not count.
+
+    ``NVIDIA GeForce RTX 4090``, ``rtx-4090`` and ``지포스 RTX4090`` have the same key.
+    """
+    text = re.sub("[®™©]", " ", text[:MAX_TYPED])
+    text = unicodedata.normalize("NFKC", text).casefold()
+    text = re.sub(r"\((?:r|tm|c)\)", " ", text)
+    for korean, english in _KOREAN.items():
+        text = text.replace(korean, english)
+    text = re.sub(r"\bmobile\b", "laptop", text)
+    text = _CAPACITY.sub(r"\1gb", text)
+    text = re.sub(r"[^0-9a-z가-힣]+", "", text)
+    shorter = _DROPPED_BEHIND.sub("", _DROPPED_AHEAD.sub("", text))
+    return shorter or text
+
+
+def short_keys(key: str, memory_bytes: float) -> tuple[str, ...]:
+    """Return other keys of the same name: without the series, and with the memory size.
+
+    For ``rtx4090`` they are ``4090``, ``rtx409024gb`` and ``409024gb``.
+    """
+    bare = re.sub(r"^(?:rtx|gtx|rx)(?=\d)", "", key)
+    size = f"{memory_bytes / (1 << 30):.0f}gb"
+    keys = dict.fromkeys((bare, key + size, bare + size))
+    return tuple(other for other in keys if other != key and not other.endswith(size + size))

@@ -1,0 +1,113 @@
+"""What is wrong with a catalog file, told as file, key and remedy."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from trainwright.catalog.gpu_file import Entry, Provenance, Stated, Values
+from trainwright.catalog.records import FlopKey
+from trainwright.messages import Message
+
+SHOWN = 20
+"""Problems that one file may report; assumed, so that rubbish does not fill the screen."""
+
+
+def of_validation(error: ValidationError, file: str, data: Any) -> tuple[Message, ...]:
+    """Return one message for each thing wrong in a file."""
+    return tuple(_problem(one, file, data) for one in error.errors()[:SHOWN])
+
+
+def _problem(error: ErrorDetails, file: str, data: Any) -> Message:
+    location = [part for part in error["loc"] if part != "[key]"]
+    key = _readable(location, data)
+    match error["type"]:
+        case "extra_forbidden":
+            return _unknown_key(str(location[-1]), key, file, _allowed(location))
+        case "missing":
+            return Message.of("catalog.missing-key", file=file, key=key)
+        case "literal_error" if "[key]" in error["loc"]:
+            return _unknown_key(str(location[-1]), key, file, get_args(FlopKey))
+        case _:
+            expected = _expected(error)
+            given = _brief(error["input"])
+            return Message.of(
+                "catalog.bad-value", file=file, key=key, given=given, expected=expected
+            )
+
+
+def _unknown_key(key: str, place: str, file: str, allowed: Iterable[str]) -> Message:
+    near = get_close_matches(key, list(allowed), n=1, cutoff=0.6)
+    if near:
+        return Message.of("catalog.unknown-key-near", file=file, key=place, near=near[0])
+    return Message.of("catalog.unknown-key", file=file, key=place, allowed=sorted(allowed))
+
+
+def _allowed(location: list[int | str]) -> set[str]:
+    """Return the keys that may stand where an unknown one stands."""
+    match location:
+        case ["gpus", int(), _]:
+            return set(Entry.model_fields)
+        case ["defaults", _]:
+            return set(Values.model_fields)
+        case [_]:
+            return {"schema", "defaults", "gpus"}
+        case [*_, "sources", _, _]:
+            return set(Provenance.model_fields)
+        case _:
+            return set(Stated.model_fields)
+
+
+def _readable(location: list[int | str], data: Any) -> str:
+    """Return ``gpus[3].tdp_w`` as a person knows it: ``rtx-4090.tdp_w``."""
+    if len(location) > 1 and location[0] == "gpus" and isinstance(location[1], int):
+        identity = _id(data, location[1]) or f"gpus[{location[1]}]"
+        location = [identity, *location[2:]]
+    if location and location[-1] == "value":
+        location = location[:-1]
+    return ".".join(map(str, location)) or "gpus"
+
+
+def _id(data: Any, index: int) -> str | None:
+    try:
+        identity = data["gpus"][index]["id"]
+    except (KeyError, IndexError, TypeError):
+        return None
+    return identity[:60] if isinstance(identity, str) else None
+
+
+def _expected(error: ErrorDetails) -> Message:
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "literal_error":
+            return Message.of("catalog.expects-one-of", choices=str(context.get("expected", "")))
+        case "string_pattern_mismatch":
+            return Message.of("catalog.expects-pattern", pattern=str(context.get("pattern", "")))
+        case "greater_than" | "finite_number" | "float_type" | "float_parsing":
+            return Message.of("catalog.expects-positive")
+        case "less_than_equal":
+            return Message.of("catalog.expects-at-most", limit=context.get("le", 0))
+        case "greater_than_equal":
+            return Message.of("catalog.expects-at-least", limit=context.get("ge", 0))
+        case "int_type" | "int_parsing" | "int_from_float":
+            return Message.of("catalog.expects-whole")
+        case "bool_type" | "bool_parsing":
+            return Message.of("catalog.expects-bool")
+        case "tuple_type" | "list_type" | "too_short":
+            return Message.of("catalog.expects-list")
+        case "model_type" | "dict_type" | "model_attributes_type":
+            return Message.of("catalog.expects-mapping")
+        case "value_error":
+            return Message.of("catalog.expects-source-and-confidence")
+        case _:
+            return Message.of("catalog.expects-text")
+
+
+def _brief(value: Any) -> str:
+    text = str(value) if isinstance(value, str) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
