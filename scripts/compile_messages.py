@@ -1,7 +1,7 @@
 """Compile the message catalogues: all ``resources/i18n/<language>/*.po`` into one ``.mo`` each.
 
-The result is committed, so that running the program needs no build step; a test checks
-that it is fresh. Ids live in one area file each (``plan.po`` holds ``plan.*``).
+The result is committed, so that running the program needs no build step; ``--check`` fails
+where it is stale. Ids live in one area file each (``plan.po`` holds ``plan.*``).
 """
 
 import io
@@ -28,7 +28,18 @@ def compiled(language: str) -> bytes:
     return buffer.getvalue()
 
 
-if __name__ == "__main__":
+def main() -> int:
+    stale = 0
     for folder in sorted(path for path in I18N.iterdir() if path.is_dir()):
-        (I18N / f"{folder.name}.mo").write_bytes(compiled(folder.name))
-        sys.stdout.write(f"{folder.name}.mo\n")
+        goal, content = I18N / f"{folder.name}.mo", compiled(folder.name)
+        if sys.argv[1:] != ["--check"]:
+            goal.write_bytes(content)
+            sys.stdout.write(f"{goal.name}\n")
+        elif not goal.is_file() or goal.read_bytes() != content:
+            sys.stderr.write(f"{goal.name} is stale; run: make messages\n")
+            stale = 1
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -52,8 +52,8 @@ def command(terminal: Terminal, source: PlanSource, explain: bool) -> Answer:
             screen.derivation(report.memory.device_used_p95)
             screen.derivation(report.time.step_seconds)
 
-    document: dict[str, Any] = as_json(report, terminal.language)
-    return Answer(document, show, Exit.NO if report.verdict is Verdict.NO else Exit.DONE)
+    document: dict[str, Any] = as_json(report)
+    return Answer(document, show, Exit.DONE if report.fits else Exit.NO)
 
 
 def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> None:
@@ -61,9 +61,7 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
     memory, time, gpu = report.memory, report.time, facts.machine.gpu
     screen.line(f"{plan.name} · {gpu.count} × {gpu.record.name}", "bold")
     screen.line()
-    verdict = Message.of(f"cli.verdict.{report.verdict.value}", **_margins(report))
-    mark = MARKS[report.verdict]
-    screen.line(f"{mark} {screen.text(verdict)}", STYLES[report.verdict])
+    screen.line(f"{MARKS[report.verdict]} {screen.text(verdict(report))}", STYLES[report.verdict])
     screen.line()
     screen.table(
         [(term.name, term, _share(term, memory.allocated_peak)) for term in memory.terms]
@@ -90,14 +88,18 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
     screen.say("cli.estimate.legend", "dim")
 
 
-def _margins(report: Report) -> dict[str, float]:
+def verdict(report: Report) -> Message:
+    """Return the verdict as a sentence with its figures."""
     memory = report.memory
-    return {
-        "used": memory.device_used.value,
-        "p95": memory.device_used_p95.value,
-        "total": memory.device_total.value,
-        "free": abs(memory.device_total.value - memory.device_used_p95.value),
-    }
+    left = memory.device_total.value - memory.device_used_p95.value
+    over = "-over" if report.verdict is Verdict.TIGHT and left < 0 else ""
+    return Message.of(
+        f"cli.verdict.{report.verdict.value}{over}",
+        used=memory.device_used.value,
+        p95=memory.device_used_p95.value,
+        total=memory.device_total.value,
+        left=abs(left),
+    )
 
 
 def _totals(report: Report) -> tuple[Quantity, ...]:

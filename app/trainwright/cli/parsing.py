@@ -69,6 +69,9 @@ class Group(_Spoken, click.Group):
 
     command_class = Command
 
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, no_args_is_help=False, **attributes)
+
     def summary(self, name: str) -> str:
         """Return the message id of a sub-command's one-line description."""
         return self.commands[name].help or ""
@@ -97,11 +100,24 @@ def explained(error: click.UsageError) -> UserError:
         case click.MissingParameter(param=click.Parameter() as parameter):
             message = Message.of("cli.missing", name=_shown(parameter), command=command)
         case click.BadParameter(param=click.Parameter() as parameter):
-            message = Message.of("cli.bad-value", name=_shown(parameter), detail=error.message)
+            message = _bad_value(parameter, error.message)
+        case click.UsageError(ctx=click.Context(command=click.Group() as group) as context):
+            names = group.list_commands(context)
+            message = Message.of("cli.which-command", command=command, known=names)
         case _:
             detail = error.format_message()
             message = Message.of("cli.usage", detail=detail, command=command)
     return UserError(message)
+
+
+def _bad_value(parameter: click.Parameter, detail: str) -> Message:
+    name = _shown(parameter)
+    match parameter.type:
+        case click.Choice(choices=choices):
+            return Message.of("cli.bad-choice", name=name, choices=list(choices))
+        case click.IntRange(min=least) | click.FloatRange(min=least) if least is not None:
+            return Message.of("cli.bad-number", name=name, least=least)
+    return Message.of("cli.bad-value", name=name, detail=detail)
 
 
 def _shown(parameter: click.Parameter) -> str:

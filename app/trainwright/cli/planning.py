@@ -12,7 +12,7 @@ from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import UserError
 from trainwright.plan import file
-from trainwright.plan.evaluate import Facts, Pending, resolve
+from trainwright.plan.evaluate import Facts, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
 
@@ -69,9 +69,7 @@ def facts(plan: Plan, terminal: Terminal) -> Facts:
         UserError: as ``resolve`` and ``profile.store.trace`` do.
     """
     found = resolve(plan)
-    if isinstance(found, Pending):
-        with ProgressLine(terminal, terminal.say("cli.tracing", name=plan.name)) as line:
-            store.trace(found.spec, on_progress=line.update)
-        found = resolve(plan)
-    assert isinstance(found, Facts), "a profile just kept is found"
-    return found
+    if isinstance(found, Facts):
+        return found
+    with ProgressLine(terminal, terminal.say("cli.tracing", name=plan.name)) as line:
+        return found.answered(store.trace(found.spec, on_progress=line.update))

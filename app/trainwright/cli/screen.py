@@ -13,6 +13,7 @@ from rich.tree import Tree
 from trainwright.cli import figures
 from trainwright.explain import Quantity
 from trainwright.messages import Language, Message, render
+from trainwright.messages.units import FORMATS
 
 _WIDTH_WITHOUT_TERMINAL = 110
 """Characters; wide enough for every table, so that files hold whole rows."""
@@ -44,6 +45,10 @@ class Screen:
     def interval(self, quantity: Quantity) -> str:
         """Return ``low – high``, or nothing where the quantity has no interval."""
         return figures.interval(quantity, self.language)
+
+    def count(self, number: int) -> str:
+        """Return a whole number, thousands apart."""
+        return FORMATS["num"](number, self.language)
 
     def value(self, value: object) -> str:
         """Return a setting's value as it stands in a plan file."""

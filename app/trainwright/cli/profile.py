@@ -1,0 +1,122 @@
+"""``trainwright profile``: trace a model and keep, or save, what its training step does."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from trainwright.cli import options, planning
+from trainwright.cli.answer import Answer
+from trainwright.cli.parsing import Command, option
+from trainwright.cli.terminal import Terminal
+from trainwright.messages import Message, UserError
+from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
+from trainwright.profile import codec
+from trainwright.profile.profile import Profile
+from trainwright.workload import Inputs, ModelSource, Settings, Workload
+from trainwright.workload.settings import Precision
+from trainwright.workload.workload import Task
+
+if TYPE_CHECKING:
+    from trainwright.cli.screen import Screen
+
+TIMM = "timm:"
+GPU = "rtx-4090"
+"""Any GPU that has every precision: a profile does not depend on it."""
+BATCH = 8
+
+
+@click.command(cls=Command, help="cli.profile.summary")
+@click.argument("model", metavar="MODEL")
+@option("--task", type=click.Choice(get_args(Task)), default="full", help="cli.option.task")
+@option(
+    "--precision",
+    type=click.Choice(get_args(Precision)),
+    default="bf16-mixed",
+    help="cli.option.precision",
+)
+@option("--sequence-length", type=click.IntRange(min=1), help="cli.option.sequence-length")
+@option("-o", "--out", "out", type=click.Path(path_type=Path), help="cli.option.out-profile")
+@options.common
+@click.pass_obj
+def command(
+    terminal: Terminal,
+    model: str,
+    task: Task,
+    precision: Precision,
+    sequence_length: int | None,
+    out: Path | None,
+) -> Answer:
+    """Trace the model, or find its profile where it was traced before."""
+    plan = Plan(
+        name=model,
+        model=source(model),
+        workload=Workload(
+            task=task,
+            effective_batch=BATCH,
+            inputs=Inputs(sequence_length=sequence_length),
+        ),
+        machine=MachineChoice(gpus=(GpuChoice(id=GPU),)),
+        settings=Settings(precision=precision, micro_batch=BATCH),
+    )
+    found = planning.facts(plan, terminal).profile
+    if out is not None:
+        save(found, out)
+    return Answer(_document(model, found, out), lambda screen: _show(screen, model, found, out))
+
+
+def source(model: str) -> ModelSource:
+    """Return where a model comes from: ``timm:NAME``, a path, or the id of a preset."""
+    if model.startswith(TIMM):
+        return ModelSource(timm=model.removeprefix(TIMM))
+    path = Path(model).expanduser()
+    if path.exists() or path.suffix == ".json" or len(path.parts) > 1:
+        return ModelSource(hf=str(path.absolute()))
+    return ModelSource(preset=model)
+
+
+def save(profile: Profile, path: Path) -> None:
+    """Write the profile to a file.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    try:
+        path.write_bytes(codec.encode(profile))
+    except OSError as error:
+        detail = error.strerror or str(error)
+        raise UserError.of("cli.cannot-write", path=str(path), detail=detail) from None
+
+
+def _document(model: str, profile: Profile, out: Path | None) -> dict[str, Any]:
+    return {
+        "model": model,
+        "structure": profile.model,
+        "exact": profile.exact,
+        "points": [{"batch": batch, "sequence": sequence} for batch, sequence in profile.points],
+        "ops": len(profile.ops.name),
+        "events": {name: len(segment.code) for name, segment in profile.segments.items()},
+        "assumptions": profile.assumptions,
+        "kernels": profile.kernels,
+        "versions": profile.versions,
+        "file": None if out is None else str(out),
+    }
+
+
+def _show(screen: "Screen", model: str, profile: Profile, out: Path | None) -> None:
+    screen.line(model, "bold")
+    structure = [(name, str(value)) for name, value in profile.model.items() if value]
+    screen.table(structure, title=Message.of("cli.profile.structure"))
+    screen.table(
+        [(name, screen.count(len(segment.code))) for name, segment in profile.segments.items()],
+        title=Message.of("cli.profile.events"),
+        numbers=(1,),
+    )
+    exact = "cli.profile.exact" if profile.exact else "cli.profile.points-only"
+    screen.say(exact, points=[f"{batch} × {length}" for batch, length in profile.points])
+    versions = [f"{name} {version}" for name, version in profile.versions.items()]
+    screen.say("cli.profile.versions", versions=versions)
+    if profile.assumptions:
+        screen.say("cli.profile.assumptions", assumptions=list(profile.assumptions))
+    if out is not None:
+        screen.say("cli.profile.saved", path=str(out))
