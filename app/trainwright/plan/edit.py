@@ -6,7 +6,7 @@ from trainwright.plan.file import text_data, validated
 from trainwright.plan.overrides import Change, apply, place_of
 from trainwright.plan.schema import Plan
 from trainwright.plan.yamltext import Place, dotted
-from trainwright.workload.defaults import meaningless
+from trainwright.workload.defaults import LARGEST_DEFAULT_BATCH, meaningless
 
 
 def with_key(plan: Plan, key: str, value: Any) -> Plan:
@@ -29,8 +29,9 @@ def with_keys(plan: Plan, values: dict[str, Any]) -> Plan:
     data = text_data(plan)
     for key, value in values.items():
         apply(data, Change(place_of(key), value, key))
-    if data.get("workload", {}).get("task") != "infer":
-        data["workload"].setdefault("effective_batch", plan.workload.effective_batch or 1)
+    workload = data.get("workload")
+    if isinstance(workload, dict) and workload.get("task") != "infer":
+        workload.setdefault("effective_batch", LARGEST_DEFAULT_BATCH)
     changed = validated(data, _where)
     if changed.workload.task != plan.workload.task:
         for key in tuple(meaningless(changed.settings, changed.workload)):

@@ -1,14 +1,28 @@
 """The two steps on which app, command line, exporters and tests stand."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from trainwright.machine.machine import Machine
+from trainwright import __version__
+from trainwright.estimate.memory import MemoryEstimate, estimate_memory
+from trainwright.estimate.steptime import TimeEstimate, estimate_time
+from trainwright.machine.machine import Machine, System
+from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
-from trainwright.plan.report import Report
-from trainwright.plan.schema import Plan
+from trainwright.plan.question import question
+from trainwright.plan.report import Report, Verdict
+from trainwright.plan.schema import MachineChoice, Plan
+from trainwright.probe import snapshot
+from trainwright.profile import store
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
-from trainwright.workload import FullSettings
+from trainwright.workload import FullSettings, Inputs
+from trainwright.workload.defaults import filled
+
+HEADROOM = 0.02
+"""Share of the memory that the p95 must leave free for a comfortable fit; assumed: data
+loading in other processes and a desktop's ups and downs take some hundred MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +32,8 @@ class Facts:
     machine: Machine
     settings: FullSettings
     profile: Profile
+    inputs: Inputs
+    """Every input that the model and the task have."""
     notes: tuple[Message, ...]
 
 
@@ -28,6 +44,18 @@ class Pending:
     machine: Machine
     settings: FullSettings
     spec: TraceSpec
+    inputs: Inputs
+    notes: tuple[Message, ...]
+
+    def answered(self, profile: Profile) -> Facts:
+        """Return the facts that a traced profile completes."""
+        notes = (*self.notes, *_trace_notes(profile))
+        return Facts(self.machine, self.settings, profile, self.inputs, notes)
+
+    @property
+    def point(self) -> tuple[int, int]:
+        """(batch, sequence) that is asked about: what to trace first."""
+        return self.settings.micro_batch, _length(self.inputs)
 
 
 def resolve(plan: Plan) -> Facts | Pending:
@@ -36,9 +64,131 @@ def resolve(plan: Plan) -> Facts | Pending:
     Raises:
         UserError: an id is unknown, a file is missing, the pieces do not go together.
     """
-    raise NotImplementedError
+    found = _machine(plan.machine)
+    machine, record = found.machine, found.machine.gpu.record
+    settings = filled(plan.settings, plan.workload, record, machine.gpu_count, machine.cores)
+    asked = question(plan, settings, record)
+    notes = (*found.notes, *asked.notes, *_plan_notes(plan, machine, settings))
+    pending = Pending(machine, settings, asked.spec, asked.inputs, notes)
+    profile = stored(asked.spec)
+    return pending if profile is None else pending.answered(profile)
+
+
+def _machine(choice: MachineChoice) -> Resolved:
+    if choice.local:
+        return Resolved(snapshot.machine_of(snapshot.take()), ())
+    return _catalogued(choice)
+
+
+@lru_cache(maxsize=64)
+def _catalogued(choice: MachineChoice) -> Resolved:
+    """Look ids up once: the same machine is asked about at every edit."""
+    return catalogued(choice)
+
+
+def stored(spec: TraceSpec) -> Profile | None:
+    """Return the stored profile; where a model has no attention, that of any kernel."""
+    if (profile := store.load(spec)) is not None:
+        return profile
+    for kernel in ("flash", "efficient"):
+        other = store.load(replace(spec, kernel=kernel)) if spec.kernel != kernel else None
+        if other is not None and not other.kernels:
+            return other
+    return None
+
+
+def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterator[Message]:
+    """Yield what the report must say about the plan itself."""
+    torch = store.torch_version()
+    for name, now in (("trainwright", __version__), ("torch", torch)):
+        then = plan.made_with.get(name)
+        if then is not None and then != now:
+            yield Message.of("plan.note.made-with", name=name, then=then, now=now)
+    if len(machine.gpus) > 1:
+        yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
+    if settings.strategy == "single" and machine.gpu_count > 1:
+        yield Message.of("plan.note.idle-gpus", count=machine.gpu_count - 1)
+    if settings.compile:
+        yield Message.of("plan.note.compile")
+    if plan.workload.trains and plan.workload.dataset is None:
+        yield Message.of("plan.note.no-dataset")
+    unchecked = _unchecked(plan.machine)
+    if unchecked:
+        yield Message.of("plan.note.unchecked", parts=unchecked)
+
+
+def _unchecked(choice: MachineChoice) -> list[str]:
+    """Return the parts that a plan names and nothing looks at yet."""
+    named = [key for key in ("cpu", "board", "psu", "case", "cooler") if getattr(choice, key)]
+    return [*named, *(["drives"] if choice.drives else [])]
+
+
+def _trace_notes(profile: Profile) -> Iterator[Message]:
+    """Yield what the trace assumed."""
+    for assumed, times in profile.assumptions.items():
+        yield Message.of("plan.note.assumption", question=assumed, times=times)
+    if not profile.exact:
+        batch, sequence = profile.points[0]
+        yield Message.of("plan.note.one-point", batch=batch, sequence=sequence)
 
 
 def evaluate(plan: Plan, facts: Facts) -> Report:
     """Return the report; pure."""
-    raise NotImplementedError
+    memory = memory_of(plan, facts)
+    time = time_of(plan, facts)
+    return Report(
+        verdict=verdict(memory, facts.machine.system),
+        memory=memory,
+        time=time,
+        settings=facts.settings,
+        notes=(*facts.notes, *time.notes),
+    )
+
+
+def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
+    """Return the memory side of the report."""
+    return estimate_memory(
+        facts.profile,
+        facts.machine.gpu,
+        facts.settings,
+        batch=facts.settings.micro_batch,
+        sequence=_length(facts.inputs),
+        new_tokens=None if plan.workload.trains else facts.inputs.new_tokens or 1,
+        gpu_count=_training_gpus(facts),
+        system=facts.machine.system,
+    )
+
+
+def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
+    """Return the time side of the report."""
+    return estimate_time(
+        facts.profile,
+        facts.machine.gpu,
+        facts.settings,
+        plan.workload.model_copy(update={"inputs": facts.inputs}),
+        batch=facts.settings.micro_batch,
+        sequence=_length(facts.inputs),
+        gpu_count=_training_gpus(facts),
+        cores=facts.machine.cores,
+    )
+
+
+def _training_gpus(facts: Facts) -> int:
+    return facts.machine.gpu_count if facts.settings.strategy == "ddp" else 1
+
+
+def _length(inputs: Inputs) -> int:
+    """Return the tokens of a sample or a prompt; 0 where the model has no sequence."""
+    return inputs.sequence_length or inputs.prompt_tokens or 0
+
+
+def verdict(memory: MemoryEstimate, system: System) -> Verdict:
+    """Return whether it fits, decided on the p95 of device memory and on the replay.
+
+    Windows moves what does not fit into system memory (NVIDIA's sysmem fallback policy):
+    it runs, and crawls.
+    """
+    total, p95 = memory.device_total.value, memory.device_used_p95.value
+    if memory.out_of_memory or memory.device_used.value > total:
+        return Verdict.SPILLS if system == "windows" else Verdict.NO
+    return Verdict.FITS if p95 <= total * (1 - HEADROOM) else Verdict.TIGHT

@@ -4,8 +4,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from trainwright.plan.schema import SCHEMA, Plan
 from trainwright.plan.yamltext import MAX_BYTES, Document, Place, dump, parse
 
 SUFFIX = ".plan.yaml"
+STDIN = "stdin"
+"""What errors call the standard input."""
 _SECTIONS = frozenset({"workload", "machine", "settings", "limits"})
 _PATHS: tuple[tuple[str, ...], ...] = (
     ("model", "hf"),
@@ -42,9 +44,23 @@ def read(source: Path | str, changes: Sequence[str] = ()) -> Plan:
             and remedy.
     """
     if str(source) == "-":
-        return parsed(_decoded(_limited(sys.stdin.buffer.read, "-"), "-"), "-", changes=changes)
+        return parsed(
+            _decoded(_limited(sys.stdin.buffer.read, STDIN), STDIN), STDIN, changes=changes
+        )
     path = Path(source)
     return parsed(_text(path), str(path), folder=path.parent, changes=changes)
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Put the plan's name before what is wrong with it, where looking things up tells.
+
+    ``with naming(path): resolve(plan)`` gives a sentence with file, key and remedy.
+    """
+    try:
+        yield
+    except UserError as error:
+        raise UserError.of("plan.in-file", where=name, problem=error.message) from None
 
 
 def parsed(
@@ -93,6 +109,9 @@ def validated(data: dict[str, Any], where: Callable[[Place], str]) -> Plan:
 
 def _migrated(document: Document, name: str) -> dict[str, Any]:
     data: dict[str, Any] = document.data
+    if "trainwright" not in data:
+        problem = problems.missing(("trainwright",))
+        raise UserError.of("plan.invalid", where=name, key="trainwright", problem=problem, more="")
     version = data.get("trainwright")
     if isinstance(version, int) and not isinstance(version, bool):
         if version > SCHEMA:

@@ -1,6 +1,5 @@
 """From what the schema refused to one sentence that names file, key and remedy."""
 
-import difflib
 from collections.abc import Callable, Sequence
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -8,6 +7,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from trainwright.messages import Message, UserError
+from trainwright.messages.nearest import nearest
 from trainwright.plan.schema import Plan
 from trainwright.plan.yamltext import Place, dotted
 
@@ -77,17 +77,16 @@ def known_keys(place: Place) -> tuple[str, ...]:
     return tuple(model.model_fields) if model is not None else ()
 
 
-def nearest(word: str, words: Sequence[str]) -> str | None:
+def closest(word: str, words: Sequence[str]) -> str | None:
     """Return the word that was probably meant."""
-    close = difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.6)
-    return close[0] if close else None
+    return next(iter(nearest(word, words, count=1)), None)
 
 
 def unknown_key(place: Place) -> Message:
     """Return the problem of a key that the schema does not have."""
     *above, key = place
     keys = known_keys(tuple(above))
-    if (near := nearest(str(key), keys)) is not None:
+    if (near := closest(str(key), keys)) is not None:
         return Message.of("plan.problem.unknown-key-near", near=near)
     if (elsewhere := _elsewhere(str(key))) is not None:
         return Message.of("plan.problem.key-elsewhere", right=elsewhere)
@@ -129,7 +128,7 @@ def _problem(details: Details, place: Place) -> Message:
         case "extra_forbidden":
             return unknown_key(place)
         case "missing":
-            return _missing(place)
+            return missing(place)
         case "literal_error":
             return _choice(str(context["expected"]), details["input"], found)
         case "string_pattern_mismatch":
@@ -147,7 +146,8 @@ def _problem(details: Details, place: Place) -> Message:
     return Message.of("plan.problem.other", reason=details["msg"])
 
 
-def _missing(place: Place) -> Message:
+def missing(place: Place) -> Message:
+    """Return the problem of a key that must be there."""
     examples: dict[Place, str] = {
         ("trainwright",): "trainwright: 1",
         ("model",): "model: {preset: gpt2}",
@@ -161,7 +161,9 @@ def _missing(place: Place) -> Message:
 
 def _choice(expected: str, value: Any, found: Any) -> Message:
     words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
-    near = nearest(value, words) if isinstance(value, str) else None
+    if len(words) == 1:
+        return Message.of("plan.problem.must-be", choice=words[0], found=found)
+    near = closest(value, words) if isinstance(value, str) else None
     if near is not None:
         return Message.of("plan.problem.choice-near", choices=words, found=found, near=near)
     return Message.of("plan.problem.choice", choices=words, found=found)

@@ -1,5 +1,6 @@
 """Copies of unsaved plans, kept while the program runs and offered again after a crash."""
 
+import json
 import os
 import secrets
 import sys
@@ -55,7 +56,7 @@ class Autosave:
         """Write the copy; return whether it could be written."""
         text = file.text_of(plan)
         if origin is not None:
-            text = f"{_ORIGIN}{ascii(str(origin.absolute()))}\n{text}"
+            text = f"{_ORIGIN}{json.dumps(str(origin.absolute()))}\n{text}"
         try:
             self._copy.parent.mkdir(parents=True, exist_ok=True)
             if self._lock is None:
@@ -83,7 +84,7 @@ def offered(where: Path | None = None) -> tuple[Recovered, ...]:
     for path in (where or folder()).glob(f"*{file.SUFFIX}"):
         if _held(path):
             continue
-        with suppress(UserError, OSError):
+        with suppress(UserError, OSError, ValueError):
             found.append(Recovered(file.read(path), _origin(path), path.stat().st_mtime, path))
     return tuple(sorted(found, key=lambda one: one.kept_at, reverse=True))
 
@@ -93,8 +94,7 @@ def _origin(path: Path) -> Path | None:
         first = lines.readline().rstrip("\n")
     if not first.startswith(_ORIGIN):
         return None
-    quoted = first.removeprefix(_ORIGIN)[1:-1]
-    return Path(quoted.encode("ascii", "replace").decode("unicode_escape"))
+    return Path(json.loads(first.removeprefix(_ORIGIN)))
 
 
 def _lock_path(copy: Path) -> Path:

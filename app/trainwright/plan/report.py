@@ -1,11 +1,14 @@
 """What an evaluation answers: figures that open, a verdict, and notes."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.steptime import TimeEstimate
-from trainwright.messages import Message
+from trainwright.explain import Quantity
+from trainwright.messages import Message, render
 from trainwright.workload import FullSettings
 
 
@@ -14,6 +17,7 @@ class Verdict(StrEnum):
 
     FITS = "fits"
     TIGHT = "tight"
+    """It probably fits: the estimate does, its p95 does not or leaves next to nothing."""
     SPILLS = "spills"
     """Windows: would spill into system memory and crawl."""
     NO = "no"
@@ -31,3 +35,78 @@ class Report:
     """What the estimate was made for: the plan's own settings and the defaults."""
     notes: tuple[Message, ...]
     """Assumptions and warnings, most important first."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether even the p95 fits: what may be relied on."""
+        memory = self.memory
+        within = memory.device_used_p95.value <= memory.device_total.value
+        return within and self.verdict in (Verdict.FITS, Verdict.TIGHT)
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Return the report as plain data: the contract of ``estimate --json``.
+
+    A figure that is not known is None, never 0; sentences are in English.
+    """
+    return {
+        "fits": report.fits,
+        "verdict": report.verdict.value,
+        "memory": _memory(report.memory),
+        "time": _time(report.time),
+        "settings": report.settings.model_dump(mode="json"),
+        "notes": [render(note, "en") for note in report.notes],
+    }
+
+
+def _memory(memory: MemoryEstimate) -> dict[str, Any]:
+    figures = {
+        "allocated_peak_bytes": memory.allocated_peak,
+        "reserved_peak_bytes": memory.reserved_peak,
+        "device_used_bytes": memory.device_used,
+        "device_used_p95_bytes": memory.device_used_p95,
+        "device_total_bytes": memory.device_total,
+        "free_bytes": memory.free,
+    }
+    return {
+        **{name: _bytes(quantity) for name, quantity in figures.items()},
+        "out_of_memory": memory.out_of_memory,
+        "terms": _terms(memory),
+        "kinds": {name: quantity.kind.value for name, quantity in figures.items()},
+    }
+
+
+def _terms(memory: MemoryEstimate) -> list[dict[str, Any]]:
+    """Return the terms in whole bytes, which sum to the allocated peak."""
+    return [{"name": part.role or part.name.id, "bytes": _bytes(part)} for part in memory.terms]
+
+
+def _bytes(quantity: Quantity) -> int | None:
+    return round(quantity.value) if math.isfinite(quantity.value) else None
+
+
+def _time(time: TimeEstimate) -> dict[str, Any]:
+    rate = time.samples_per_second
+    interval = rate.interval
+    return {
+        "step_seconds": _number(time.step_seconds),
+        "samples_per_second": _number(rate),
+        "tokens_per_second": _number(time.tokens_per_second),
+        "run_seconds": _number(time.run_seconds),
+        "interval90": [interval.low, interval.high] if interval is not None else None,
+        "bottleneck": time.bottleneck,
+        "stages": [
+            {"name": stage.name, "seconds": _number(stage.seconds), "hidden": stage.hidden}
+            for stage in time.stages
+        ],
+        "kinds": {
+            "step_seconds": time.step_seconds.kind.value,
+            "samples_per_second": rate.kind.value,
+        },
+    }
+
+
+def _number(quantity: Quantity | None) -> float | None:
+    if quantity is None or not math.isfinite(quantity.value):
+        return None
+    return float(quantity.value)

@@ -1,9 +1,8 @@
 """The plan file's shape. One plan is workload x machine x settings, and nothing else."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
 from trainwright.machine.choice import Drive, GpuChoice, MachineChoice
 from trainwright.workload import ModelSource, Settings, Workload
@@ -33,11 +32,3 @@ class Plan(Frozen):
     machine: MachineChoice
     settings: Settings = Settings()
     limits: Limits = Limits()
-
-    @model_validator(mode="after")
-    def _training_needs_a_batch(self) -> Self:
-        if self.workload.trains and self.workload.effective_batch is None:
-            raise PydanticCustomError(
-                "plan.problem.effective-batch", "workload.effective_batch is required"
-            )
-        return self

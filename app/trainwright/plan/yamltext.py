@@ -113,7 +113,7 @@ class _Builder:
             return self._mapping(place)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(place)
-        return self._scalar(event)
+        return self._scalar(event, place)
 
     def _mapping(self, place: Place) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -136,13 +136,15 @@ class _Builder:
             data.append(self._node(event, (*place, len(data))))
         return data
 
-    def _scalar(self, event: Event) -> str | int | float | bool | None:
+    def _scalar(self, event: Event, place: Place) -> str | int | float | bool | None:
         if not event.implicit[0]:  # quoted, or a block of text
             return str(event.value)
         try:
             return scalar(event.value)
         except ValueError:
-            self._refuse("plan.not-a-number", event, value=event.value[:40])
+            self._refuse(
+                "plan.not-a-number", event, key=dotted(place) or "?", value=event.value[:40]
+            )
 
 
 def scalar(text: str) -> str | int | float | bool | None:

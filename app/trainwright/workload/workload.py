@@ -94,6 +94,12 @@ class Workload(Frozen):
     dataset: DatasetChoice | None = None
     lora: Lora | None = None
 
+    @model_validator(mode="after")
+    def _training_needs_a_batch(self) -> Self:
+        if self.trains and self.effective_batch is None:
+            raise PydanticCustomError("workload.effective-batch", "effective_batch is required")
+        return self
+
     @property
     def trains(self) -> bool:
         """Whether there is a backward pass."""

@@ -1,0 +1,246 @@
+"""The question that a plan puts to the tracer: which structure, of which model, at what inputs."""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from trainwright.catalog import GpuRecord
+from trainwright.messages import Message, UserError
+from trainwright.plan.schema import Plan
+from trainwright.profile import presets, store
+from trainwright.profile.presets import Preset
+from trainwright.profile.spec import DEFAULT_LORA, Kernel, TraceSpec
+from trainwright.workload import FullSettings, Inputs, ModelSource
+
+CONFIG_BYTES = 1 << 20
+USUAL_LENGTH = 2048
+USUAL_IMAGE = 224
+USUAL_PROMPT = 512
+USUAL_ANSWER = 128
+"""What is assumed where neither plan nor preset says; the report tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model as the tracer takes it, and the inputs that it can take."""
+
+    pairs: tuple[tuple[str, str], ...]
+    digest: str
+    has_sequence: bool
+    has_image: bool
+    usual: Inputs
+    """Usual length or size; the defaults of a plan that leaves them out."""
+    longest: int | None
+    """Positions that the model has; None where they have no end, or nobody says."""
+    assumed: bool
+    """Whether the usual inputs are only ours, and not the preset's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What must be known of the model, and at which inputs it is evaluated."""
+
+    spec: TraceSpec
+    inputs: Inputs
+    """With every key that the model and the task have; the others are None."""
+    notes: tuple[Message, ...]
+
+
+def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
+    """Return the structure to trace and the inputs to evaluate it at.
+
+    Raises:
+        UserError: the model is unknown, its file is missing or no model, or the task or
+            the inputs do not suit it.
+    """
+    model = _model(plan.model, plan.workload.task)
+    inputs, notes = _inputs(plan, model)
+    workload = plan.workload
+    adapters = workload.lora if workload.task in ("lora", "qlora") else None
+    spec = TraceSpec(
+        model=model.pairs,
+        digest=model.digest,
+        task="full" if workload.task == "pretrain" else workload.task,
+        precision="fp32" if settings.precision == "tf32" else settings.precision,
+        kernel=kernel(settings, record),
+        channels_last=settings.channels_last,
+        checkpointing="selective" if settings.checkpointing == "selective" else "none",
+        quantization=settings.quantization,
+        lora=(adapters.rank, adapters.targets) if adapters is not None else DEFAULT_LORA,
+        image_size=inputs.image_size or 0,
+        sequence=model.has_sequence,
+        single=settings.micro_batch == 1,
+    )
+    return Question(spec, inputs, notes)
+
+
+def kernel(settings: FullSettings, record: GpuRecord) -> Kernel:
+    """Return the attention kernel that torch takes first on the GPU.
+
+    Flash for 16-bit operands from compute capability 8.0 on, else memory-efficient
+    (``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp``); the tracer still steps on to
+    the next where the model's shapes rule one out.
+    """
+    if settings.attention == "eager":
+        return "eager"
+    capability = record.compute_capability
+    recent = capability is None or capability >= (8, 0)
+    return "flash" if recent and settings.precision not in ("fp32", "tf32") else "efficient"
+
+
+def _model(source: ModelSource, task: str) -> Model:
+    if source.preset is not None:
+        return _preset(source.preset, task)
+    if source.hf is not None:
+        return _hf(Path(source.hf))
+    if source.timm is not None:
+        definition = store.digest(f"timm:{source.timm}".encode())
+        usual = Inputs(image_size=USUAL_IMAGE)
+        return Model((("timm", source.timm),), definition, False, True, usual, None, True)
+    return _python(source)
+
+
+@lru_cache(maxsize=128)
+def _preset(id: str, task: str) -> Model:
+    try:
+        preset = presets.find(id)
+    except UserError as error:
+        raise UserError.of("plan.at-key", key="model.preset", problem=error.message) from None
+    if task not in preset.tasks:
+        raise UserError.of(
+            "plan.task-of-preset", preset=preset.id, task=task, tasks=list(preset.tasks)
+        )
+    usual = Inputs(
+        sequence_length=preset.sequence_length or None, image_size=preset.image_size or None
+    )
+    return Model(
+        pairs=(("preset", preset.id),),
+        digest=store.digest(preset.definition()),
+        has_sequence=bool(preset.sequence_length),
+        has_image=bool(preset.image_size),
+        usual=usual,
+        longest=_longest(_preset_config(preset)),
+        assumed=False,
+    )
+
+
+def _preset_config(preset: Preset) -> dict[str, Any]:
+    return _config(Path(preset.model()["hf"]))[0] if preset.hf else {}
+
+
+def _hf(path: Path) -> Model:
+    file = path / "config.json" if path.is_dir() else path
+    config, text = _config(file)
+    if "auto_map" in config:
+        raise UserError.of("plan.remote-code", file=str(file))
+    longest = _longest(config)
+    images = "image_size" in config and "vocab_size" not in config
+    size = config.get("image_size")
+    usual = (
+        Inputs(image_size=size if isinstance(size, int) and 8 <= size <= 16_384 else USUAL_IMAGE)
+        if images
+        else Inputs(sequence_length=min(longest or USUAL_LENGTH, USUAL_LENGTH))
+    )
+    pairs = (("hf", str(file)),)
+    return Model(pairs, store.digest(text), not images, images, usual, longest, not images)
+
+
+def _config(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return a model's ``config.json`` and its text, with nothing in it believed yet."""
+    key, name = "model.hf", str(path)
+    try:
+        with path.open("rb") as file:
+            text = file.read(CONFIG_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise UserError.of("plan.config-unreadable", key=key, file=name, reason=reason) from None
+    if len(text) > CONFIG_BYTES:
+        raise UserError.of("plan.config-too-large", key=key, file=name, limit=CONFIG_BYTES)
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UserError.of("plan.config-broken", key=key, file=name) from None
+    if not isinstance(config, dict) or not ("model_type" in config or "architectures" in config):
+        raise UserError.of("plan.config-of-what", key=key, file=name)
+    return config, text
+
+
+def _longest(config: dict[str, Any]) -> int | None:
+    """Return the positions that a configuration speaks of, where it does and they make sense."""
+    for key in ("max_position_embeddings", "n_positions", "max_sequence_length"):
+        value = config.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _python(source: ModelSource) -> Model:
+    assert source.python is not None, "the schema requires one source"
+    path = Path(source.python.file)
+    try:
+        definition = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise UserError.of(
+            "plan.config-unreadable", key="model.python.file", file=str(path), reason=reason
+        ) from None
+    pairs = (
+        ("args", json.dumps(source.python.args, sort_keys=True)),
+        ("factory", source.python.factory),
+        ("python", str(path)),
+    )
+    usual = Inputs(image_size=USUAL_IMAGE)
+    return Model(pairs, store.digest(definition), False, True, usual, None, True)
+
+
+def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
+    """Return the inputs with the model's usual ones filled in, and what was assumed."""
+    given = plan.workload.inputs
+    if given.image_size is not None and not model.has_image:
+        raise UserError.of("plan.no-images", key="workload.inputs.image_size")
+    lengths = ("sequence_length", "prompt_tokens", "new_tokens")
+    for name in lengths if not model.has_sequence else ():
+        if getattr(given, name) is not None:
+            raise UserError.of("plan.no-sequence", key=f"workload.inputs.{name}")
+    filled: dict[str, int | None] = {}
+    if model.has_image:
+        filled["image_size"] = given.image_size or model.usual.image_size
+    if model.has_sequence:
+        filled |= _served(given) if not plan.workload.trains else _trained(given, model)
+    inputs = Inputs.model_validate(filled)
+    _check_length(plan, inputs, model)
+    return inputs, tuple(_assumptions(given, inputs, model))
+
+
+def _trained(given: Inputs, model: Model) -> dict[str, int | None]:
+    return {"sequence_length": given.sequence_length or model.usual.sequence_length}
+
+
+def _served(given: Inputs) -> dict[str, int | None]:
+    return {
+        "prompt_tokens": given.prompt_tokens or USUAL_PROMPT,
+        "new_tokens": given.new_tokens or USUAL_ANSWER,
+    }
+
+
+def _check_length(plan: Plan, inputs: Inputs, model: Model) -> None:
+    length = inputs.sequence_length or (inputs.prompt_tokens or 0) + (inputs.new_tokens or 0)
+    if model.longest is not None and length > model.longest:
+        key = "sequence_length" if plan.workload.trains else "prompt_tokens"
+        raise UserError.of(
+            "plan.too-long", key=f"workload.inputs.{key}", length=length, longest=model.longest
+        )
+
+
+def _assumptions(given: Inputs, inputs: Inputs, model: Model) -> list[Message]:
+    """Return a note for each input that is our guess and neither plan's nor preset's."""
+    ours = {"prompt_tokens", "new_tokens"} | (
+        {"sequence_length", "image_size"} if model.assumed else set()
+    )
+    return [
+        Message.of("plan.note.assumed-input", key=f"workload.inputs.{name}", value=value)
+        for name, value in inputs.model_dump(exclude_none=True).items()
+        if name in ours and getattr(given, name) is None
+    ]
