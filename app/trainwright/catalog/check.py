@@ -137,6 +137,4 @@ def _differs(stated: float, follows: float) -> bool:
 
 
 def _contradiction(record: GpuRecord, key: str, stated: float, follows: float) -> Message:
-    return Message.of(
-        "catalog.implausible", gpu=record.id, key=key, stated=stated, follows=follows
-    )
+    return Message.of("catalog.implausible", gpu=record.id, key=key, stated=stated, follows=follows)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from trainwright import __version__
 from trainwright.catalog import problems
-from trainwright.catalog.gpu_file import GpuFile, IncompleteEntry, records
+from trainwright.catalog.gpu_file import GpuFile, IncompleteError, records
 from trainwright.catalog.names import name_key, short_keys
 from trainwright.catalog.records import GpuRecord
 from trainwright.catalog.yaml_file import read_yaml
@@ -76,9 +76,7 @@ def compile_folder(folder: Path) -> Compiled:
         try:
             for record in _file_records(path, wrong):
                 if record.id in found:
-                    wrong.append(
-                        Message.of("catalog.repeated-id", file=path.name, key=record.id)
-                    )
+                    wrong.append(Message.of("catalog.repeated-id", file=path.name, key=record.id))
                 found.setdefault(record.id, record)
         except UserError as error:
             wrong.append(error.message)
@@ -100,7 +98,7 @@ def _file_records(path: Path, wrong: list[Message]) -> tuple[GpuRecord, ...]:
         return tuple(records(GpuFile.model_validate(data)))
     except ValidationError as error:
         wrong.extend(problems.of_validation(error, path.name, data))
-    except IncompleteEntry as error:
+    except IncompleteError as error:
         wrong.append(
             Message.of("catalog.missing-key", file=path.name, key=f"{error.id}.{error.key}")
         )
@@ -153,9 +151,7 @@ def to_json(compiled: Compiled) -> str:
     ]
     names = json.dumps(dict(sorted(compiled.names.items())), ensure_ascii=False)
     body = ",\n".join(lines)
-    return (
-        f'{{"sources": "{compiled.sources}",\n"records": {{\n{body}\n}},\n"names": {names}\n}}\n'
-    )
+    return f'{{"sources": "{compiled.sources}",\n"records": {{\n{body}\n}},\n"names": {names}\n}}\n'
 
 
 def from_json(path: Path, sources: str) -> Compiled | None:

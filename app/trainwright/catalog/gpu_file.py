@@ -136,7 +136,7 @@ class GpuFile(_Model):
     gpus: Annotated[tuple[Entry, ...], Field(min_length=1)]
 
 
-class IncompleteEntry(ValueError):
+class IncompleteError(ValueError):
     """An entry from which no record can be made: ``key`` is what it lacks."""
 
     def __init__(self, id: str, key: str) -> None:
@@ -149,7 +149,7 @@ def records(file: GpuFile) -> Iterator[GpuRecord]:
     """Yield the file's records.
 
     Raises:
-        IncompleteEntry: a key that every record needs stands neither in the entry nor in
+        IncompleteError: a key that every record needs stands neither in the entry nor in
             the defaults, or a value has no source.
     """
     for entry in file.gpus:
@@ -207,7 +207,7 @@ class _Builder:
     def _needed(self, key: str) -> Any:
         value = self._plain(key)
         if value is None:
-            raise IncompleteEntry(self._entry.id, key)
+            raise IncompleteError(self._entry.id, key)
         return value
 
     def _fact(self, key: str, unit: float = 1) -> Fact | None:
@@ -219,22 +219,32 @@ class _Builder:
         return Fact(value=_exact(stated.value * unit), source=source, confidence=confidence)
 
     def _provenance(self, key: str, stated: Stated) -> tuple[str, Confidence]:
-        """The nearest statement wins: the value's own, then the record's, then the file's."""
+        """The nearest statement wins: the value's own, then the record's, then the file's.
+
+        A value that stands in the defaults is the file's, whatever a record says of its own.
+        """
         if stated.source is not None and stated.confidence is not None:
             return stated.source, stated.confidence
-        for holder in (self._entry, self._defaults):
+        holders: tuple[Values, ...] = (self._entry, self._defaults)
+        for holder in holders[self._is_default(key, stated) :]:
             if key in holder.sources:
                 return holder.sources[key].source, holder.sources[key].confidence
             if holder.source is not None and holder.confidence is not None:
                 return holder.source, holder.confidence
-        raise IncompleteEntry(self._entry.id, f"{key}: source, confidence")
+        raise IncompleteError(self._entry.id, f"{key}: source, confidence")
+
+    def _is_default(self, key: str, stated: Stated) -> bool:
+        default = getattr(self._defaults, key, None)
+        return stated is default or (
+            isinstance(default, dict) and any(stated is value for value in default.values())
+        )
 
     def _bandwidth(self, bus: Fact | None, rate: Fact | None) -> Fact:
         stated = self._fact("bandwidth_gb_s", 1e9)
         if stated is not None:
             return stated
         if bus is None or rate is None:
-            raise IncompleteEntry(self._entry.id, "bandwidth_gb_s")
+            raise IncompleteError(self._entry.id, "bandwidth_gb_s")
         return Fact(
             value=bus.value * rate.value / 8,
             source=f"formula: {bus.value:g} bit x {rate.value / 1e9:g} Gbit/s / 8",

@@ -13,6 +13,7 @@ from trainwright.data import hardware_db, resources
 from trainwright.messages import Message
 
 OVERLAY_VARIABLE = "TRAINWRIGHT_HARDWARE"
+_State = tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +74,24 @@ def _data_dir() -> Path:
 def catalog() -> Catalog:
     """Return the catalog; files that changed since the last call are read again."""
     shipped, overlay = hardware_db("gpu"), overlay_folder()
+    return _catalog(shipped, _state(shipped), overlay, _state(overlay))
+
+
+@lru_cache(maxsize=4)
+def _catalog(shipped: Path, _shipped: _State, overlay: Path, _overlay: _State) -> Catalog:
     return Catalog(
-        _compiled(shipped, resources("catalog", "gpu.json"), _state(shipped)),
-        _compiled(overlay, None, _state(overlay)),
+        compiled_folder(shipped, resources("catalog", "gpu.json")), compiled_folder(overlay)
     )
 
 
-@lru_cache(maxsize=8)
-def _compiled(folder: Path, copy: Path | None, _state: object) -> Compiled:
-    return compiled_folder(folder, copy)
-
-
-def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
+def _state(folder: Path) -> _State:
     """Return what changes when somebody edits the folder."""
-    return tuple(
-        (path.name, status.st_mtime_ns, status.st_size)
-        for path in yaml_files(folder)
-        if (status := path.stat())
-    )
+    return tuple((path.name, *_stamp(path)) for path in yaml_files(folder))
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size

@@ -16,10 +16,10 @@ _RATE: dict[Precision, tuple[FlopKey, ...]] = {
     "fp32": ("fp32",),
     "tf32": ("tf32_fp32",),
     # Training accumulates in fp32: the fp16-accumulate rate of GeForce is never reached.
-    # Without a matrix unit, cuBLAS computes in fp32.
+    # Without a matrix unit products are computed in fp32.
     "fp16-mixed": ("fp16_fp32", "fp32"),
-    "bf16-mixed": ("bf16_fp32",),
-    "bf16": ("bf16_fp32",),
+    "bf16-mixed": ("bf16_fp32", "fp32"),
+    "bf16": ("bf16_fp32", "fp32"),
     "fp8": ("fp8_fp32",),
 }
 _CAPABILITY: dict[Precision, tuple[int, int]] = {
@@ -42,8 +42,8 @@ _BY_ARCHITECTURE: dict[str, frozenset[Precision]] = {
     "CDNA 3": _BRAIN | {"tf32", "fp8"},
     # CDNA 4 has no tf32 matrix instructions any more.
     "CDNA 4": _BRAIN | {"fp8"},
-    "Xe-HPG": _BRAIN,
-    "Xe2-HPG": _BRAIN,
+    "Xe": _BRAIN,
+    "Xe2": _BRAIN,
     "Apple M1": _HALF,
     "Apple M2": _BRAIN,
     "Apple M3": _BRAIN,
@@ -85,9 +85,7 @@ def _on_nvidia(record: GpuRecord, precision: Precision) -> Literal[True] | Messa
     if has >= needs:
         return True
     if precision == "fp16-mixed":
-        return Message.of(
-            "catalog.precision-no-tensor-cores", gpu=record.name, has=_dotted(has)
-        )
+        return Message.of("catalog.precision-no-tensor-cores", gpu=record.name, has=_dotted(has))
     return Message.of(
         "catalog.precision-capability",
         precision=precision,

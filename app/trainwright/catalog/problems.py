@@ -109,5 +109,3 @@ def _brief(value: Any) -> str:
     text = str(value) if isinstance(value, str) else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= 40 else text[:39] + "…"
-
-

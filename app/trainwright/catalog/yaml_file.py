@@ -44,7 +44,7 @@ def _refuse_unusual(text: str, file: str) -> None:
     """Look at the events before anything is built, so that a bomb never goes off."""
     depth = documents = 0
     for event in yaml.parse(text, Loader=Loader):
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 0
         match event:
             case yaml.DocumentStartEvent():
                 documents += 1
