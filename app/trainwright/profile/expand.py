@@ -142,12 +142,19 @@ def _part(
     """Return one segment's events with phases; terms are told later, from whole lives."""
     segment = profile.segments[name]
     log = derive(segment, blocks, fresh)
-    row = np.where(log.op >= 0, segment.ops[np.maximum(log.op, 0)], -1).astype(np.int32)
-    phase = _phases(profile, segment, name, log)
+    row = _op_rows(segment, log)
+    phase = _phases(profile, name, row, log)
     return Structure(log.storage, log.size, row, phase, _terms(profile, log, row, phase))
 
 
-def _phases(profile: Profile, segment: Segment, name: str, log: Log) -> NDArray[np.uint8]:
+def _op_rows(segment: Segment, log: Log) -> NDArray[np.int32]:
+    """Return the op row of each birth; -1 where there is none, and at deaths."""
+    row = np.full(len(log.op), -1, dtype=np.int32)
+    row[log.op >= 0] = segment.ops[log.op[log.op >= 0]]
+    return row
+
+
+def _phases(profile: Profile, name: str, row: NDArray[np.int32], log: Log) -> NDArray[np.uint8]:
     """Return each event's phase: its op's, or at a death that of the op before it."""
     fixed = {"setup": "setup", "prefill": "prefill", "decode": "decode"}.get(name)
     if fixed is None and name.startswith("optimizer:"):
@@ -155,9 +162,8 @@ def _phases(profile: Profile, segment: Segment, name: str, log: Log) -> NDArray[
     if fixed is not None:
         return np.full(len(log.storage), PHASE[fixed], dtype=np.uint8)
     of_row = np.array([_PHASE_OF_OP[phase] for phase in profile.ops.phase], dtype=np.uint8)
-    own = of_row[segment.ops[np.maximum(log.op, 0)]]
+    own = np.where(row >= 0, of_row[np.maximum(row, 0)], 0).astype(np.uint8)
     own[log.recomputed] = PHASE["backward"]
-    own[log.op < 0] = 0
     return np.maximum.accumulate(np.maximum(own, PHASE["forward"]))
 
 
