@@ -1,6 +1,8 @@
 """The two entry points: ``trainwright`` on the command line, ``trainwright-gui`` for menus."""
 
+import signal
 import sys
+from types import FrameType
 
 from trainwright.cli.run import run
 from trainwright.messages import UserError
@@ -8,6 +10,7 @@ from trainwright.messages import UserError
 
 def main() -> int:
     """Run the command line; without a sub-command it opens the window."""
+    signal.signal(signal.SIGTERM, _interrupt)
     return run(sys.argv[1:], open_window)
 
 
@@ -44,6 +47,11 @@ def _lacks_libraries() -> UserError:
     if packages := qt_libraries.packages(missing):
         return UserError.of("cli.qt-packages", packages=" ".join(packages))
     return UserError.of("cli.qt-libraries", names=missing)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """End like Ctrl-C does, so that children are stopped on the way out."""
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

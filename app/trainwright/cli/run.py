@@ -2,10 +2,8 @@
 
 import errno
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
 
 import click
 
@@ -23,7 +21,6 @@ def run(arguments: Sequence[str], open_window: OpenWindow) -> int:
     ``TRAINWRIGHT_DEBUG=1`` lets unexpected exceptions through, with their traceback.
     """
     speak_utf8()
-    signal.signal(signal.SIGTERM, _interrupt)
     spoken = language.asked_for(arguments) or language.of_system()
     terminal = Terminal(spoken, open_window)
     try:
@@ -63,11 +60,6 @@ def _call(terminal: Terminal, arguments: Sequence[str]) -> int:
     if sys.stdout is not None:
         sys.stdout.flush()
     return int(outcome)
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """End like Ctrl-C does, so that children are stopped on the way out."""
-    raise KeyboardInterrupt
 
 
 def _crash_message(error: Exception) -> Message:

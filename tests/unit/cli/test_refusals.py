@@ -1,0 +1,225 @@
+"""Whatever is wrong, a person gets one line that names what, where and what to do."""
+
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{key}: &{key} [{', '.join([f'*{last}'] * 9)}]\n"
+    for last, key in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+WRONG_PLANS = {
+    "wrong type": ("effective_batch: 64", "effective_batch: many", "workload.effective_batch"),
+    "unknown key": ("task: lora", "task: lora\n  epoch: 3", "epochs"),
+    "negative": ("effective_batch: 64", "effective_batch: -64", "workload.effective_batch"),
+    "absurd": ("sequence_length: 2048", "sequence_length: 1e30", "workload.inputs.sequence_length"),
+    "not a number": ("samples: 52000", "samples: .nan", "some.plan.yaml:8"),
+    "infinite": ("epochs: 3", "epochs: .inf", "some.plan.yaml:9"),
+    "unknown GPU": ("rtx-4090", "rtx-4909", "rtx-4090"),
+    "unknown preset": ("llama-3.1-8b", "lama-3.1-8b", "llama-3.1-8b"),
+    "newer schema": ("trainwright: 1", "trainwright: 99", "99"),
+    "tag": (
+        "name: llama-8b-lora",
+        "name: !!python/object/apply:os.system [id]",
+        "some.plan.yaml:2",
+    ),
+    "no GPU": ("gpus: [{id: rtx-4090, count: 1}]", "gpus: []", "machine"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "named"), WRONG_PLANS.values(), ids=WRONG_PLANS)
+def test_a_wrong_plan_is_refused_by_name(inside, plan_file, old, new, named):
+    path = plan_file(replace=[(old, new)])
+    assert named in inside("estimate", path, "--json").complaint
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x00\x01\x02\xff\xfe binary junk" * 50,
+        b"\xff\xd8\xff\xe0 a photograph",
+        BOMB.encode(),
+        ("[" * 5000).encode(),
+        b"just a sentence",
+        b"- a\n- list\n",
+        b"{unclosed: [",
+        b"trainwright: 1\n---\ntrainwright: 1\n",
+        "이름: 한글만\n".encode(),
+    ],
+    ids=["empty", "binary", "jpeg", "bomb", "deep", "text", "list", "cut", "two", "hangul"],
+)
+def test_what_is_no_plan_is_refused(inside, plan_file, content):
+    assert "some.plan.yaml" in inside("estimate", plan_file(content)).complaint
+
+
+def test_a_huge_file_is_refused_without_reading_it(trainwright, tmp_path):
+    path = tmp_path / "huge.plan.yaml"
+    with path.open("wb") as file:
+        file.truncate(100 * 1024 * 1024)
+    assert "huge.plan.yaml" in trainwright("estimate", path).complaint
+
+
+def test_a_missing_file_is_refused_by_name(trainwright, tmp_path):
+    assert "nothing.plan.yaml" in trainwright("estimate", tmp_path / "nothing.plan.yaml").complaint
+
+
+def test_a_file_name_cannot_break_the_line_or_the_terminal(inside, tmp_path):
+    complaint = inside("estimate", tmp_path / "two\nlines \x1b[31m red.plan.yaml").complaint
+    assert "\x1b" not in complaint
+
+
+def test_junk_on_standard_input_is_refused(trainwright):
+    assert trainwright("estimate", "-", "--json", stdin=b"\x00\xff" * 1000).complaint
+
+
+def test_a_closed_standard_input_is_refused():
+    script = f'"{sys.executable}" -m trainwright estimate - <&-'
+    run = subprocess.run(script, shell=True, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is a device of Linux")
+@pytest.mark.parametrize("arguments", ["doctor", "doctor --json", "catalog list", "--help"])
+def test_a_full_disk_behind_standard_output_is_said(arguments):
+    script = f'"{sys.executable}" -m trainwright {arguments} > /dev/full'
+    run = subprocess.run(script, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert "space" in run.stderr
+
+
+def test_a_closed_standard_output_is_said():
+    script = f'"{sys.executable}" -m trainwright doctor >&-'
+    run = subprocess.run(script, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+
+
+def test_a_reader_that_leaves_is_no_error():
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "trainwright", "catalog", "list"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    writer.stdout.close()
+    complaint = writer.stderr.read()
+    writer.stderr.close()
+    assert (writer.wait(timeout=60), complaint) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["estimat", "x"], "estimate"),
+        (["estimate"], "PLAN"),
+        (["estimate", "--jsn"], "--json"),
+        (["estimate", "x.yaml", "--set", "settings.micro_batch"], "--set"),
+        (["estimate", "x.yaml", "--frobnicate"], "--frobnicate"),
+        (["catalog", "sho"], "show"),
+        (["catalog", "list", "--vendor", "Matrox"], "NVIDIA"),
+        (["catalog", "show", "rtx-4909"], "rtx-4090"),
+        (["catalog", "prices"], "later"),
+        (["--lang", "xx", "doctor"], "ko"),
+        (["export", "x.yaml", "--out", "y"], "--to"),
+        (["profile", "no-such-model"], "no-such-model"),
+        (["frobnicate"], "estimate"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_command_line_is_refused_with_a_remedy(inside, plan_file, arguments, named):
+    if "x.yaml" in arguments:
+        arguments = [str(plan_file()) if each == "x.yaml" else each for each in arguments]
+    assert named in inside(*arguments).complaint
+
+
+@pytest.mark.parametrize(
+    "name", ["build", "upgrade", "mig", "probe", "monitor", "diagnose", "verify"]
+)
+def test_commands_of_later_releases_say_so(inside, name):
+    complaint = inside(name, "--anything", "--json").complaint
+    assert name in complaint
+    assert "later release" in complaint
+
+
+def test_refusals_speak_korean(inside, plan_file):
+    path = plan_file(replace=[("rtx-4090", "rtx-4909")])
+    before = inside("--lang", "ko", "estimate", path).complaint
+    after = inside("estimate", path, "--lang=ko").complaint
+    assert before == after
+    assert any("가" <= character <= "힣" for character in before)
+
+
+def test_overrides_are_named_in_a_refusal(inside, plan_file):
+    complaint = inside("estimate", plan_file(), "--set", "settings.micro_batch=-1").complaint
+    assert "settings.micro_batch" in complaint
+    assert "--set" in complaint
+
+
+def test_a_python_model_needs_consent(inside, plan_file):
+    model = "{python: {file: net.py, factory: build}}"
+    path = plan_file(replace=[("{preset: llama-3.1-8b}", model)])
+    complaint = inside("estimate", path).complaint
+    assert "net.py" in complaint
+    assert "--allow-code" in complaint
+
+
+def test_a_fault_of_ours_leaves_a_crash_file_and_no_traceback(inside, monkeypatch, tmp_path):
+    from trainwright.cli import crash, doctor
+
+    def fail():
+        raise RuntimeError("the sky fell")
+
+    monkeypatch.setattr(doctor, "CHECKS", (fail,))
+    monkeypatch.setattr(crash, "folder", lambda: tmp_path / "crashes")
+    complaint = inside("doctor").complaint
+    (file,) = (tmp_path / "crashes").iterdir()
+    assert str(file) in complaint
+    assert "the sky fell" in file.read_text(encoding="utf-8")
+
+
+def test_a_fault_of_ours_shows_its_traceback_when_asked(inside, monkeypatch):
+    from trainwright.cli import doctor
+
+    def fail():
+        raise RuntimeError("the sky fell")
+
+    monkeypatch.setattr(doctor, "CHECKS", (fail,))
+    monkeypatch.setenv("TRAINWRIGHT_DEBUG", "1")
+    with pytest.raises(RuntimeError, match="the sky fell"):
+        inside("doctor")
+
+
+def test_ctrl_c_ends_with_one_line(inside, monkeypatch):
+    from trainwright.cli import doctor
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "CHECKS", (interrupt,))
+    outcome = inside("doctor", "--json")
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (130, "", 1)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.text(max_size=12), min_size=1, max_size=5))
+def test_no_arguments_break_the_parser(inside, arguments):
+    if any(each.startswith("-h") for each in arguments):
+        return
+    outcome = inside("estimate", *arguments)
+    assert outcome.code in (0, 1, 2)
+    assert "inside Trainwright" not in outcome.err
+
+
+def test_json_has_no_infinities(inside):
+    def refuse(name):
+        raise AssertionError(name)
+
+    document = json.loads(inside("catalog", "list", "--json").out, parse_constant=refuse)
+    assert all(math.isfinite(gpu["memory_bytes"]["value"]) for gpu in document["gpus"])

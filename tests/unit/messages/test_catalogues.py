@@ -1,0 +1,112 @@
+"""Both languages are complete: every id has its sentence, with the same values in it."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from babel.messages.pofile import read_po
+
+import trainwright
+from trainwright.data import resources
+from trainwright.messages import LANGUAGES
+from trainwright.messages.units import FORMATS
+
+PACKAGE = Path(trainwright.__file__).parent
+I18N = resources("i18n")
+AREAS = sorted(path.stem for path in (I18N / "en").glob("*.po"))
+ID = re.compile(r"[a-z][a-z_0-9]*(\.[a-z0-9][a-z0-9_.-]*)+")
+SPEAKING = {"of", "say", "tr", "Message"}
+"""Calls whose first argument is an id."""
+
+
+def entries(language, area):
+    with (I18N / language / f"{area}.po").open("rb") as file:
+        return {message.id: message for message in read_po(file) if message.id}
+
+
+def plain(id):
+    return id[0] if isinstance(id, tuple) else id
+
+
+def forms(message):
+    return message.string if isinstance(message.string, tuple) else (message.string,)
+
+
+def placeholders(text):
+    return {(name, spec) for _, name, spec, _ in Formatter().parse(text) if name is not None}
+
+
+def ids_in_code():
+    """Yield (id, file) of every id that is written out where a message is made."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            name = getattr(node.func, "attr", getattr(node.func, "id", None))
+            first = node.args[0]
+            text = first.value if isinstance(first, ast.Constant) else None
+            if name in SPEAKING and isinstance(text, str) and ID.fullmatch(text):
+                yield text, path.relative_to(PACKAGE).as_posix()
+
+
+def test_both_languages_have_the_same_areas():
+    assert sorted(path.stem for path in (I18N / "ko").glob("*.po")) == AREAS
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_both_languages_have_the_same_ids(area):
+    english, korean = entries("en", area), entries("ko", area)
+    assert english.keys() == korean.keys()
+
+
+@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_sentence_is_empty(language, area):
+    empty = [plain(m.id) for m in entries(language, area).values() if not all(forms(m))]
+    assert empty == []
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_both_languages_take_the_same_values(area):
+    english, korean = entries("en", area), entries("ko", area)
+    for id in english.keys() & korean.keys():
+        names = [
+            {name for form in forms(entry[id]) for name, _ in placeholders(form)}
+            for entry in (english, korean)
+        ]
+        assert names[0] == names[1], plain(id)
+
+
+@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_units_in_sentences_are_ours(language, area):
+    for message in entries(language, area).values():
+        for form in forms(message):
+            for name, spec in placeholders(form):
+                assert spec == "" or spec in FORMATS, f"{plain(message.id)}: {{{name}:{spec}}}"
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_korean_is_korean(area):
+    for message in entries("ko", area).values():
+        words = re.sub(r"\{[^}]*\}|[^A-Za-z가-힣]", "", "".join(forms(message)))
+        english = forms(entries("en", area)[message.id])
+        same = forms(message)[0] == english[0]
+        abbreviation = not words or words.isupper()
+        assert same or abbreviation or re.search("[가-힣]", words), plain(message.id)
+
+
+def test_every_id_in_the_code_has_its_sentence():
+    known = {plain(id) for area in AREAS for id in entries("en", area)}
+    missing = sorted({(id, file) for id, file in ids_in_code() if id not in known})
+    assert missing == []
+
+
+def test_the_compiled_catalogues_are_fresh():
+    script = Path(__file__).parents[3] / "scripts" / "compile_messages.py"
+    run = subprocess.run([sys.executable, script, "--check"], capture_output=True, check=False)
+    assert run.returncode == 0, run.stderr.decode()
