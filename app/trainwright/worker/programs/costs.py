@@ -1,11 +1,13 @@
 """What one operator call costs: FLOPs, bytes and dimensions, from its arguments."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import torch
 from autocast import tensors
+from questions import asks
 from torch.utils.flop_counter import flop_registry
 
 aten = torch.ops.aten
@@ -48,90 +50,106 @@ CONVOLUTIONS = {
 """Convolution -> what its first operand is, places of it, the weight and the groups."""
 
 
-def is_view(op: Any) -> bool:
-    """Whether the call only makes another view of a storage, with no work on the device."""
-    if op in (aten._unsafe_view.default, aten._reshape_alias.default):
-        return True
-    infos = [returned.alias_info for returned in op._schema.returns]
-    return bool(infos) and all(info is not None and not info.is_write for info in infos)
+@dataclass(frozen=True)
+class Facts:
+    """What is the same in all calls of one operator."""
+
+    op: Any
+    name: str
+    passes: bool
+    """Only makes another view of a storage, or answers about one."""
+    allocates: bool
+    """Only takes memory, with no work on the device."""
+    asks: bool
+    """May depend on data that a fake tensor does not have."""
+    written: tuple[tuple[int, str], ...]
+    """Arguments that it writes in place: place and name."""
+    returns: bool
+    """Whether it returns memory of its own."""
+    flops: Any
+    """torch's formula, or None."""
 
 
-def is_allocation(op: Any) -> bool:
-    """Whether the call only takes memory, with no work on the device."""
-    name: str = op._schema.name
-    return name.startswith(("aten::empty", "aten::new_empty"))
-
-
-def written_places(op: Any) -> tuple[tuple[int, str], ...]:
-    """Return the arguments that the call writes in place."""
-    return tuple(
+def describe(op: Any) -> Facts:
+    """Return the facts of an operator, from its schema."""
+    schema = op._schema
+    infos = [returned.alias_info for returned in schema.returns]
+    view = bool(infos) and all(info is not None and not info.is_write for info in infos)
+    views = (aten._unsafe_view.default, aten._reshape_alias.default, torch.ops.prim.device.default)
+    written = tuple(
         (place, argument.name)
-        for place, argument in enumerate(op._schema.arguments)
+        for place, argument in enumerate(schema.arguments)
         if argument.alias_info is not None and argument.alias_info.is_write
     )
+    return Facts(
+        op,
+        str(op),
+        passes=view or op in views,
+        allocates=schema.name.startswith(("aten::empty", "aten::new_empty")),
+        asks=asks(op),
+        written=written,
+        returns=any(info is None for info in infos),
+        flops=flop_registry.get(op._overloadpacket),
+    )
 
 
-def makes_output(op: Any) -> bool:
-    """Whether the call returns memory of its own."""
-    return any(returned.alias_info is None for returned in op._schema.returns)
+def traffic(facts: Facts, args: Any, kwargs: Any, given: Any, made: Any) -> tuple[int, int]:
+    """Return (bytes read, bytes written), each operand counted once.
 
-
-def flops(op: Any, args: Any, kwargs: Any, out: Any) -> int:
-    """Return floating-point operations by torch's own formulas, 0 where it has none."""
-    formula = flop_registry.get(op._overloadpacket)
-    if formula is None:
-        return 0
-    return int(formula(*args, **kwargs, out_val=out))
-
-
-def traffic(op: Any, args: Any, kwargs: Any, out: Any, written: Any) -> tuple[int, int]:
-    """Return (bytes read, bytes written), each operand counted once."""
-    outputs = _bytes(tensors(out)) if makes_output(op) else 0
+    Args:
+        facts: of the operator.
+        args: of the call.
+        kwargs: of the call.
+        given: the tensors among the arguments.
+        made: the tensors returned.
+    """
+    outputs = _bytes(made) if facts.returns else 0
     in_place = sum(
         _bytes(tensors(args[place] if place < len(args) else kwargs.get(name)))
-        for place, name in written
+        for place, name in facts.written
     )
-    if op in GATHERS:
-        indices = [t for t in tensors((args, kwargs)) if not t.is_floating_point()]
+    if facts.op in GATHERS:
+        indices = [tensor for tensor in given if not tensor.is_floating_point()]
         return outputs + _bytes(indices), outputs
-    read = _bytes(tensors((args, kwargs)))
-    return read - in_place if op in OVERWRITES else read, outputs + in_place
+    read = _bytes(given)
+    return read - in_place if facts.op in OVERWRITES else read, outputs + in_place
 
 
-def dims(op: Any, args: Any, kwargs: Any, out: Any) -> tuple[int, ...]:
+def dims(
+    facts: Facts, args: Any, kwargs: Any, out: Any, given: Any, made: Any
+) -> tuple[int, ...]:
     """Return the dimensions that the profile's ``OpRow.dims`` names."""
+    op = facts.op
     if op in MULTIPLIES:
         left, right = (args[place] for place in MULTIPLIES[op])
         batch = left.shape[0] if left.dim() == 3 else 1
         return batch, left.shape[-2], right.shape[-1], left.shape[-1]
     if op in CONVOLUTIONS:
         return _convolution(op, args, out)
-    if op._schema.name.startswith("aten::_scaled_dot_product"):
+    if facts.name.startswith("aten._scaled_dot_product"):
         return _attention(op, args, kwargs)
-    largest = max((t.numel() for t in tensors((out, args))), default=0)
-    if op._schema.name.startswith(("aten::_foreach", "aten::_fused", "aten::_amp")):
-        first = args[0] if args else ()
-        return (sum(t.numel() for t in tensors(first)),)
-    return (largest,)
+    if facts.name.startswith(("aten._foreach", "aten._fused_adam", "aten._fused_sgd", "aten._amp")):
+        return (sum(tensor.numel() for tensor in tensors(args[0])),)
+    return (max(tensor.numel() for tensor in (*made, *given)),)
 
 
-def dtype(args: Any, out: Any) -> str:
+def dtype(given: Any, made: Any) -> str:
     """Return the dtype of the first floating-point operand, or of the first operand."""
-    names = ""
-    for tensor in tensors((args, out)):
-        name = str(tensor.dtype).removeprefix("torch.")
-        if tensor.is_floating_point():
-            return name
-        names = names or name
-    return names
+    operands = (*given, *made)
+    found = next((t for t in operands if t.is_floating_point()), operands[0])
+    return str(found.dtype).removeprefix("torch.")
 
 
 def _bytes(operands: Iterable[torch.Tensor]) -> int:
-    return sum(
-        prod(size for size, stride in zip(t.shape, t.stride(), strict=True) if stride)
-        * t.element_size()
-        for t in operands
-    )
+    return sum(map(_size, operands))
+
+
+def _size(tensor: torch.Tensor) -> int:
+    """Bytes of a tensor in memory: repeated rows of an expanded one count once."""
+    if 0 not in tensor.stride():
+        return tensor.nbytes
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    return prod(size for size, stride in pairs if stride) * tensor.element_size()
 
 
 def _convolution(op: Any, args: Any, out: Any) -> tuple[int, ...]:

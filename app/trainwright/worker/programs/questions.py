@@ -19,6 +19,19 @@ INDEXING = (
     aten._index_put_impl_.default,
 )
 
+ASKING = (
+    aten._local_scalar_dense.default,
+    aten.nonzero.default,
+    aten._unique2.default,
+    aten._grouped_mm.default,
+    aten.is_pinned.default,
+)
+
+
+def asks(op: Any) -> bool:
+    """Whether the operator may need an answer."""
+    return op in ASKING or op in INDEXING
+
 
 class Answers:
     """Answers by rule, and counts what it answered."""
@@ -32,8 +45,7 @@ class Answers:
 
     def remember(self, func: Any, out: Any) -> None:
         """Note on a scalar which operator made it."""
-        if isinstance(out, FakeTensor) and out.dim() == 0:
-            out._made_by = func._schema.name.split("::")[-1]  # type: ignore[attr-defined]
+        out._made_by = func._schema.name.split("::")[-1]
 
     def indices(self, func: Any, args: tuple[Any, ...], recorder: Any) -> tuple[Any, ...]:
         """Return the arguments with masks as indices: as a GPU does, by ``nonzero``."""
@@ -56,6 +68,8 @@ class Answers:
         first = args[0] if args and isinstance(args[0], FakeTensor) else None
         if first is None:
             return False, None
+        if func is aten.is_pinned.default:
+            return True, False
         if func is aten._local_scalar_dense.default:
             return True, self._scalar(first, stage)
         if func is aten.nonzero.default:

@@ -78,7 +78,11 @@ class Recorder(TorchDispatchMode):
         self._next = 1
         self._holders = 0
         self._quiet = False
-        self._ops: dict[Any, tuple[bool, bool, Any]] = {}
+        self._ops: dict[Any, costs.Facts] = {}
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing here is compiled, and the wrapper costs time at every call
 
     # Segments
 
@@ -91,6 +95,7 @@ class Recorder(TorchDispatchMode):
         segment = self.segment = Segment()
         self.stage, self.region, self.block, self.calls = stage, OUTSIDE, -1, 0
         gc.collect()
+        gc.freeze()  # collections then look at this segment's objects only
         gc.disable()
         try:
             yield segment
@@ -215,9 +220,11 @@ class Recorder(TorchDispatchMode):
             return holder.tensor
         size, stride, offset, dtype, length = holder.meta
         with self.quiet(), torch.no_grad():
-            base = torch.empty(length, dtype=torch.uint8, device=self.device)
-            copy = torch.as_strided(base.view(dtype), size, stride, offset)
-        self._watch(base.untyped_storage(), holder.storage, COPY_DEAD, holder.number)
+            copy = torch.empty_strided(size, stride, dtype=dtype, device=self.device)
+            if offset or copy.untyped_storage().nbytes() != length:
+                base = torch.empty(length, dtype=torch.uint8, device=self.device)
+                copy = torch.as_strided(base.view(dtype), size, stride, offset)
+        self._watch(copy.untyped_storage(), holder.storage, COPY_DEAD, holder.number)
         return copy
 
     # Blocks
@@ -259,47 +266,44 @@ class Recorder(TorchDispatchMode):
     ) -> Any:
         """Run the operator on fakes and log what it makes."""
         kwargs = kwargs or {}
-        if self._quiet or func is torch.ops.prim.device.default:
+        if self._quiet:
             return func(*args, **kwargs)
-        if func is aten.is_pinned.default:
-            return False
-        args = self.answers.indices(func, args, self)
-        known, out = self.answers.result(func, args, kwargs, self.stage)
-        if not known:
-            out = func(*args, **kwargs)
-        self.answers.remember(func, out)
-        view, allocation, written = self._ops.get(func) or self._describe(func)
-        if view:
-            return out
-        if allocation or not self._on_device(args, kwargs, out):
-            number = -1
+        facts = self._ops.get(func)
+        if facts is None:
+            facts = self._ops[func] = costs.describe(func)
+        if facts.passes:
+            return func(*args, **kwargs)
+        if facts.asks:
+            args = self.answers.indices(func, args, self)
+            known, out = self.answers.result(func, args, kwargs, self.stage)
+            if not known:
+                out = func(*args, **kwargs)
         else:
+            out = func(*args, **kwargs)
+        if isinstance(out, FakeTensor) and not out.ndim:
+            self.answers.remember(func, out)
+        given, made = list(tensors((args, kwargs))), list(tensors(out))
+        number = -1
+        if not facts.allocates and any(t.device.type == self.device for t in (*made, *given)):
             number = len(self.segment.ops)
-            self._note(func, args, kwargs, out, written)
-        for tensor in tensors(out):
+            self._note(facts, args, kwargs, out, given, made)
+        for tensor in made:
             self._track(tensor, number)
         return out
 
-    def _describe(self, func: Any) -> tuple[bool, bool, Any]:
-        facts = (costs.is_view(func), costs.is_allocation(func), costs.written_places(func))
-        self._ops[func] = facts
-        return facts
-
-    def _on_device(self, args: Any, kwargs: Any, out: Any) -> bool:
-        found = tensors((out, args, kwargs))
-        return any(tensor.device.type == self.device for tensor in found)
-
-    def _note(self, func: Any, args: Any, kwargs: Any, out: Any, written: Any) -> None:
-        read, wrote = costs.traffic(func, args, kwargs, out, written)
+    def _note(
+        self, facts: costs.Facts, args: Any, kwargs: Any, out: Any, given: Any, made: Any
+    ) -> None:
+        read, wrote = costs.traffic(facts, args, kwargs, given, made)
         row = (
-            str(func),
+            facts.name,
             self._phase(),
             self.region,
-            costs.dtype(args, out),
-            costs.flops(func, args, kwargs, out),
+            costs.dtype(given, made),
+            facts.flops(*args, **kwargs, out_val=out) if facts.flops else 0,
             read,
             wrote,
-            costs.dims(func, args, kwargs, out),
+            costs.dims(facts, args, kwargs, out, given, made),
         )
         self.segment.ops.append(self.rows.setdefault(row, len(self.rows)))
         first = args[0] if args and isinstance(args[0], torch.Tensor) else None
