@@ -59,15 +59,16 @@ def kernel_points(spec: TraceSpec) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Return the sets of points to try, each ending with the one that checks the fit.
 
     Flash attention is linear in the length: two lengths. Other kernels keep scores or
-    biases: three. Lengths are multiples of 128, where no kernel pads; every model here
-    takes at least 512 positions. Batch 1 is a structure of its own.
+    biases: three. Lengths are multiples of 32, where no kernel pads; every model here takes
+    at least 512 positions. The first point has factors (3, 11) that sizes of layers do not
+    have, so that equal sizes there are equal everywhere. Batch 1 is a structure of its own.
     """
     if not spec.sequence:
         return (((2, 0), (3, 0), (5, 0)),)
-    if spec.single:
-        linear: tuple[tuple[int, int], ...] = ((1, 128), (1, 256), (1, 512))
-        quadratic: tuple[tuple[int, int], ...] = ((1, 128), (1, 256), (1, 384), (1, 512))
-    else:
-        linear = ((2, 128), (3, 128), (2, 256), (3, 256), (5, 512))
-        quadratic = ((2, 128), (3, 128), (2, 256), (3, 256), (2, 384), (3, 384), (5, 512))
-    return (linear, quadratic) if spec.kernel == "flash" else (quadratic,)
+    batches = (1,) if spec.single else (3, 2)
+    check = (1, 512) if spec.single else (5, 512)
+    linear = tuple((batch, length) for length in (352, 416) for batch in batches)
+    quadratic = tuple((batch, length) for length in (352, 416, 256) for batch in batches)
+    if spec.kernel == "flash":
+        return (*linear, check), (*quadratic, check)
+    return ((*quadratic, check),)

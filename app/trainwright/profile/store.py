@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,7 +16,7 @@ from platformdirs import user_cache_path
 
 from trainwright.data import resources
 from trainwright.messages import UserError
-from trainwright.profile import codec
+from trainwright.profile import codec, depth
 from trainwright.profile import trace as raw
 from trainwright.profile.fit import StructureError, fit
 from trainwright.profile.presets import presets
@@ -25,6 +25,7 @@ from trainwright.profile.spec import DEFAULT_LORA, TRACER_VERSION, TraceSpec, ke
 from trainwright.worker import client
 
 Progress = Callable[[float, str], None]
+Point = tuple[int, int]
 
 TIMEOUT_S = 900.0
 """Seconds that one traced structure may take; assumed, SDXL needs about a minute."""
@@ -44,7 +45,7 @@ def load(spec: TraceSpec) -> Profile | None:
 def trace(
     spec: TraceSpec,
     *,
-    at: tuple[int, int] | None = None,
+    at: Point | None = None,
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     keep: bool = True,
@@ -58,22 +59,19 @@ def trace(
     Raises:
         UserError: the child failed, was cancelled, or ran into its limits.
     """
-
-    def run(points: tuple[tuple[int, int], ...]) -> Profile:
-        return fit(_traced(spec, points, on_progress, cancelled))
-
+    tracer = _Tracer(spec, on_progress, cancelled)
     if at is not None:
-        return run((at,))
+        return fit(tracer.run((at,)))
     for points in kernel_points(spec):
         try:
-            profile = run(points)
+            profile = fit(tracer.everywhere(points))
         except StructureError:
             continue
         if profile.exact and keep:
             _keep(cache_path(spec), profile)
         if profile.exact:
             return profile
-    return run((kernel_points(spec)[0][0],))
+    return fit(tracer.run((kernel_points(spec)[0][0],)))
 
 
 def torch_version() -> str:
@@ -139,29 +137,55 @@ def _keep(path: Path, profile: Profile) -> None:
         os.replace(file.name, path)
 
 
-def _traced(
-    spec: TraceSpec,
-    points: tuple[tuple[int, int], ...],
-    on_progress: Progress | None,
-    cancelled: Callable[[], bool] | None,
-) -> raw.TraceResult:
-    document = spec.document()
-    document["model"] = _source(spec)
-    document["points"] = points
-    with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
-        result = Path(folder) / "trace.json.gz"
-        client.run(
-            "trace",
-            document | {"result_file": str(result)},
-            timeout_s=TIMEOUT_S,
-            memory_bytes=MEMORY_BYTES,
-            on_progress=on_progress,
-            cancelled=cancelled,
-        )
-        with gzip.open(result, "rt", encoding="utf-8") as file:
-            parsed = raw.parse(json.load(file))
-    parsed.versions["tracer"] = str(TRACER_VERSION)
-    return parsed
+@dataclass(frozen=True, slots=True)
+class _Tracer:
+    """Runs of the tracer for one structure."""
+
+    spec: TraceSpec
+    on_progress: Progress | None
+    cancelled: Callable[[], bool] | None
+
+    def everywhere(self, points: tuple[Point, ...]) -> raw.TraceResult:
+        """Trace at every point; a deep model at the first, and the rest from a shallow copy."""
+        source = _source(self.spec)
+        config = depth.shallow_config(Path(source["hf"])) if "hf" in source else None
+        if config is None:
+            return self.run(points)
+        with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
+            path = Path(folder) / "config.json"
+            path.write_text(json.dumps(config), encoding="utf-8")
+            shallow = self.run(points, source={"hf": str(path)}, optimizers=())
+        try:
+            return depth.transferred(self.run(points[:1]), shallow)
+        except depth.TransferError:
+            return self.run(points)
+
+    def run(
+        self,
+        points: tuple[Point, ...],
+        source: dict[str, str] | None = None,
+        optimizers: tuple[str, ...] | None = None,
+    ) -> raw.TraceResult:
+        """Trace at the points in a child process."""
+        document = self.spec.document() | {
+            "model": source or _source(self.spec),
+            "points": points,
+            "optimizers": self.spec.optimizers if optimizers is None else optimizers,
+        }
+        with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
+            result = Path(folder) / "trace.json.gz"
+            client.run(
+                "trace",
+                document | {"result_file": str(result)},
+                timeout_s=TIMEOUT_S,
+                memory_bytes=MEMORY_BYTES,
+                on_progress=self.on_progress,
+                cancelled=self.cancelled,
+            )
+            with gzip.open(result, "rt", encoding="utf-8") as file:
+                parsed = raw.parse(json.load(file))
+        parsed.versions["tracer"] = str(TRACER_VERSION)
+        return parsed
 
 
 def _source(spec: TraceSpec) -> dict[str, str]:

@@ -1,0 +1,121 @@
+"""The other points of a deep model, from a shallow one of the same layers.
+
+A layer does the same at every depth. So a deep model is traced once, and a copy with a few
+layers at every point of the fit; each call and each storage of the deep log then takes, at
+the other points, what its equal in the shallow log takes there. Two calls that look alike
+at the main point and differ elsewhere make the transfer ambiguous, and a call that the
+shallow model lacks makes it impossible: the deep model is then traced at every point.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from trainwright.profile.trace import ALLOC, OpRow, RawSegment, RawTrace, TraceResult
+
+LAYERS = 3
+"""Of the shallow copy: a first, an inner and a last one."""
+
+_DEPTH_KEYS = ("num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "n_layers")
+
+_Birth = tuple[OpRow | None, int]
+
+
+class TransferError(Exception):
+    """The shallow model does not determine what the deep one does."""
+
+
+def shallow_config(path: Path) -> dict[str, Any] | None:
+    """Return the config with few layers, or None where it does not say how many it has."""
+    config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    keys = [key for key in _DEPTH_KEYS if isinstance(config.get(key), int)]
+    if not keys or min(config[key] for key in keys) <= LAYERS:
+        return None
+    kinds = config.get("layer_types")
+    cut = {"layer_types": kinds[:LAYERS]} if isinstance(kinds, list) else {}
+    return config | dict.fromkeys(keys, LAYERS) | cut
+
+
+def transferred(deep: TraceResult, shallow: TraceResult) -> TraceResult:
+    """Return the deep model's trace at every point of the shallow one's.
+
+    Raises:
+        TransferError: a call is ambiguous, or not in the shallow model.
+    """
+    main = deep.traces[0]
+    if (main.batch, main.sequence) != (shallow.traces[0].batch, shallow.traces[0].sequence):
+        raise TransferError("the main points differ")
+    others = [_elsewhere(main, shallow, number) for number in range(1, len(shallow.traces))]
+    return replace(deep, traces=(main, *others))
+
+
+def _elsewhere(main: RawTrace, shallow: TraceResult, number: int) -> RawTrace:
+    """Return the deep trace at the shallow trace's point of this number."""
+    here, there = shallow.traces[0], shallow.traces[number]
+    calls: dict[OpRow, OpRow] = {}
+    births: dict[_Birth, int] = {}
+    for name in there.segments:
+        _learn(here, there, name, calls, births)
+    rows: dict[OpRow, int] = {}
+    segments = {}
+    for name in there.segments:
+        if name == "setup" or name.startswith("optimizer:"):
+            continue  # The batch does not change them.
+        segments[name] = _moved(main, main.segments[name], calls, births, rows)
+    return RawTrace(there.batch, there.sequence, segments, list(rows), main.category)
+
+
+def _learn(
+    here: RawTrace,
+    there: RawTrace,
+    name: str,
+    calls: dict[OpRow, OpRow],
+    births: dict[_Birth, int],
+) -> None:
+    one, other = here.segments[name], there.segments[name]
+    if one.code != other.code or one.c != other.c or len(one.ops) != len(other.ops):
+        raise TransferError(f"the shallow model changes its events: {name}")
+    for row, row_there in set(zip(one.ops, other.ops, strict=True)):
+        _only(calls, _anywhere(here.rows[row]), _anywhere(there.rows[row_there]))
+    for index, code in enumerate(one.code):
+        if code == ALLOC:
+            _only(births, _birth(here, one, index), other.b[index])
+
+
+def _only(known: dict[Any, Any], key: Any, value: Any) -> None:
+    if known.setdefault(key, value) != value:
+        raise TransferError(f"ambiguous: {key}")
+
+
+def _anywhere(row: OpRow) -> OpRow:
+    """Return the call without the number of its block."""
+    return replace(row, region=min(row.region, 0)) if row.region > 0 else row
+
+
+def _birth(trace: RawTrace, segment: RawSegment, index: int) -> _Birth:
+    op = segment.c[index]
+    maker = _anywhere(trace.rows[segment.ops[op]]) if op >= 0 else None
+    return maker, segment.b[index]
+
+
+def _moved(
+    main: RawTrace,
+    segment: RawSegment,
+    calls: dict[OpRow, OpRow],
+    births: dict[_Birth, int],
+    rows: dict[OpRow, int],
+) -> RawSegment:
+    """Return the segment with every call and size as it is at the other point."""
+    numbers: dict[int, int] = {}
+    sizes = list(segment.b)
+    try:
+        for row in set(segment.ops):
+            call = calls[_anywhere(main.rows[row])]
+            numbers[row] = rows.setdefault(call, len(rows))
+        for index, code in enumerate(segment.code):
+            if code == ALLOC:
+                sizes[index] = births[_birth(main, segment, index)]
+    except KeyError as error:
+        raise TransferError(f"not in the shallow model: {error}") from error
+    return replace(segment, b=sizes, ops=[numbers[row] for row in segment.ops])
