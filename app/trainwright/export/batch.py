@@ -1,0 +1,32 @@
+"""How the effective batch is made up in the exported run."""
+
+from dataclasses import dataclass
+
+from trainwright.plan.schema import Plan
+from trainwright.workload import FullSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """effective = micro x accumulation x gpus, exactly."""
+
+    micro: int
+    accumulation: int
+    gpus: int
+
+    @property
+    def effective(self) -> int:
+        """Samples an optimizer step."""
+        return self.micro * self.accumulation * self.gpus
+
+
+def batch(plan: Plan, settings: FullSettings) -> Batch:
+    """Return the batch; of this computer's GPUs, those that make up the effective batch."""
+    micro, accumulation = settings.micro_batch, settings.accumulation
+    if settings.strategy == "single":
+        gpus = 1
+    elif plan.machine.gpus:
+        gpus = sum(gpu.count for gpu in plan.machine.gpus)
+    else:
+        gpus = max(1, round((plan.workload.effective_batch or 1) / (micro * accumulation)))
+    return Batch(micro, accumulation, gpus)

@@ -1,0 +1,41 @@
+"""Comment blocks for exported programs: reasons beside the values that they explain."""
+
+import unicodedata
+from collections.abc import Iterable
+
+WIDTH = 100
+"""Columns; East Asian wide characters take two, as linters count them."""
+
+
+def comment(paragraphs: Iterable[tuple[int, str]]) -> str:
+    """Return (indent, text) paragraphs as wrapped ``#`` lines; empty text is an empty line.
+
+    Whatever the text holds, it stays a comment: line breaks and control characters, which a
+    plan's name may carry, become spaces.
+    """
+    lines: list[str] = []
+    for indent, text in paragraphs:
+        lead = "# " + " " * indent
+        lines += [lead + line for line in wrapped(plain(text), WIDTH - len(lead))] or ["#"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def plain(text: str) -> str:
+    """Return the text on one line without characters that do not print."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of the text, filled by words; a word longer than a line is kept whole."""
+    lines: list[str] = []
+    for word in text.split(" ") if text else ():
+        if lines and columns(lines[-1]) + 1 + columns(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def columns(text: str) -> int:
+    """Return the width of the text in columns of a terminal."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)

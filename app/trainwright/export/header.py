@@ -1,0 +1,79 @@
+"""The comment block at the head of an exported program: what, how to start it, and why so."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from trainwright.export.comments import comment
+from trainwright.messages import Language, Message, render
+from trainwright.plan.schema import Plan
+from trainwright.workload import FullSettings
+
+Reasons = Mapping[str, Message]
+"""Name of a setting, as ``FullSettings`` has it -> why it has its value."""
+
+FREE_IN_LOADER = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
+
+
+def header(
+    plan: Plan,
+    settings: FullSettings,
+    reasons: Reasons,
+    *,
+    title: str,
+    start: Message,
+    commands: Sequence[str],
+    made_for: Mapping[str, str],
+    lost: Iterable[Message],
+    remarks: Iterable[Message],
+    language: Language,
+) -> str:
+    """Return the block as ``#`` lines."""
+
+    def say(id: str, **values: object) -> str:
+        return render(Message.of(id, **values), language)
+
+    def paragraphs() -> Iterator[tuple[int, str]]:
+        yield 0, say("export.header.title", name=plan.name, model=title, task=plan.workload.task)
+        versions = [f"{library} {versions}" for library, versions in made_for.items()]
+        yield 0, say("export.header.made-for", versions=versions)
+        yield 0, ""
+        yield 0, render(start, language)
+        for command in commands:
+            yield 4, command
+        yield 0, ""
+        yield 0, say("export.header.settings")
+        for name, value, why in explained(plan, settings, reasons):
+            shown = value if isinstance(value, str) else json.dumps(value)
+            yield 2, f"{name} = {shown}: {render(why, language)}"
+        lines = tuple(lost)
+        if lines:
+            yield 0, ""
+            yield 0, say("export.header.lost")
+            for message in lines:
+                yield 2, f"- {render(message, language)}"
+        for remark in remarks:
+            yield 0, ""
+            yield 0, render(remark, language)
+
+    return comment(paragraphs())
+
+
+def explained(
+    plan: Plan, settings: FullSettings, reasons: Reasons
+) -> Iterator[tuple[str, object, Message]]:
+    """Yield (setting, value, reason) for every setting that has a part in training."""
+    for name, value in settings:
+        if name == "kv_cache" or (value is None and name not in reasons):
+            continue
+        if name in reasons:
+            yield name, value, reasons[name]
+        elif _given(plan, name) is not None:
+            yield name, value, Message.of("export.reason.yours")
+        else:
+            yield name, value, Message.of("export.reason.default")
+
+
+def _given(plan: Plan, name: str) -> object:
+    if name in FREE_IN_LOADER:
+        return getattr(plan.settings.loader, name)
+    return getattr(plan.settings, name)

@@ -1,0 +1,197 @@
+"""Target ``transformers``: TrainingArguments in a file, and a script around the Trainer."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from trainwright.data import resources
+from trainwright.export.batch import Batch, batch
+from trainwright.export.header import Reasons, header
+from trainwright.export.learning import learning_rate
+from trainwright.export.lost import Replacements, carried, lost
+from trainwright.export.model import FOLDER, definition
+from trainwright.export.write import Files
+from trainwright.messages import Language, Message, UserError
+from trainwright.plan.schema import Plan
+from trainwright.workload import FullSettings, Lora
+
+made_for: Mapping[str, str] = {
+    "python": ">=3.10",
+    "torch": ">=2.10,<2.14",
+    "transformers": ">=5.23,<6",
+    "accelerate": ">=1.10",
+    "peft": ">=0.17",
+    "bitsandbytes": ">=0.48",
+}
+"""Version ranges that the exported files were made for. The names of activation checkpointing
+are those of transformers 5.23; 6 takes the old ones away."""
+
+REPLACED: Replacements = {
+    "precision": {"fp8": "bf16-mixed"},
+    "quantization": {"int4": "nf4", "fp8": "int8"},
+    "optimizer": {"muon": "adamw"},
+    "checkpointing": {"selective": "full"},
+}
+OPTIMIZERS = {
+    "adamw": "adamw_torch_fused",
+    "adamw-8bit": "adamw_bnb_8bit",
+    "paged-adamw-8bit": "paged_adamw_8bit",
+    "adafactor": "adafactor",
+    "sgd": "sgd",
+    "lion": "lion_32bit",
+}
+ATTENTION = {"eager": "eager", "sdpa": "sdpa", "flash": "flash_attention_2"}
+
+
+SHARED = ("dataset", "hf_models", "made", "strict")
+
+
+def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Language) -> Files:
+    """Return the exported files: train_hf.py, its arguments, and the model's configuration.
+
+    Raises:
+        UserError: the model is none of transformers', or its file cannot be read.
+    """
+    model, parts = definition(plan), batch(plan, settings)
+    if model.kind != "hf":
+        raise UserError.of("export.needs-transformers", model=model.title)
+    rate = learning_rate(plan, settings, parts.effective)
+    head = header(
+        plan,
+        settings,
+        {"learning_rate": rate.because, **reasons},
+        title=model.title,
+        start=Message.of("export.header.start-trainer"),
+        commands=_commands(parts),
+        made_for=_libraries(plan, settings),
+        lost=not_expressible(plan, settings),
+        remarks=(Message.of("export.remark.transformers"),),
+        language=language,
+    )
+    return {
+        "train_hf.py": f"{head}\n{_own('transformers', 'train_hf.py')}",
+        "training_args.json": _json(training_arguments(plan, settings)),
+        "script_args.json": _json(_script_arguments(plan, settings)),
+        **{f"{name}.py": _own("shared", f"{name}.py") for name in SHARED},
+        **model.files,
+    }
+
+
+def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
+    """Return what the files leave out or replace, one message each."""
+    return lost(plan, settings, REPLACED)
+
+
+def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
+    """Return the keys of TrainingArguments, under the names of transformers 5."""
+    parts, task = batch(plan, settings), plan.workload.task
+    rate = learning_rate(plan, settings, parts.effective)
+    workers = settings.num_workers > 0
+    precision = carried(settings, REPLACED, "precision")
+    arguments: dict[str, Any] = {
+        "output_dir": "checkpoints",
+        "seed": 0,
+        "per_device_train_batch_size": parts.micro,
+        "gradient_accumulation_steps": parts.accumulation,
+        "num_train_epochs": plan.workload.epochs or 1.0,
+        "learning_rate": rate.value,
+        "lr_scheduler_type": "cosine_with_min_lr",
+        "lr_scheduler_kwargs": {"min_lr_rate": 0.1},
+        # A float below 1 is a share of all steps.
+        "warmup_steps": 0.03 if settings.warmup is None else settings.warmup,
+        "weight_decay": 0.0 if task in ("lora", "qlora") else 0.01,
+        "max_grad_norm": 1.0,
+        "optim": OPTIMIZERS[carried(settings, REPLACED, "optimizer")],
+        "bf16": precision == "bf16-mixed",
+        "fp16": precision == "fp16-mixed",
+        "average_tokens_across_devices": True,
+        "dataloader_num_workers": settings.num_workers,
+        "dataloader_pin_memory": settings.pin_memory,
+        "dataloader_persistent_workers": settings.persistent_workers and workers,
+        "logging_steps": 10,
+        "save_steps": 500,
+        "save_total_limit": 2,
+        "report_to": "none",
+    }
+    if settings.optimizer == "sgd":
+        arguments["optim_args"] = "momentum=0.9"
+    if workers:
+        arguments["dataloader_prefetch_factor"] = settings.prefetch_factor
+    if precision == "tf32":
+        arguments["tf32"] = True
+    if settings.compile:
+        arguments["torch_compile"] = True
+    if settings.checkpointing != "none":
+        arguments["activation_checkpointing"] = True
+        mode = carried(settings, REPLACED, "checkpointing")
+        arguments["activation_checkpointing_kwargs"] = _checkpointing(mode)
+    if settings.strategy == "ddp":
+        arguments["ddp_find_unused_parameters"] = False
+    return arguments
+
+
+def _checkpointing(mode: str) -> dict[str, Any]:
+    every = mode.removeprefix("every-")
+    layers = {"every_n_layers": int(every)} if every.isdigit() else {}
+    return {"use_reentrant": False, **layers}
+
+
+def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
+    workload, adapts = plan.workload, plan.workload.task in ("lora", "qlora")
+    lora, data, model = workload.lora or Lora(), workload.dataset, definition(plan)
+    return {
+        "format": 1,
+        "config": FOLDER,
+        "weights": None,
+        "dtype": _dtype(plan, settings),
+        "attention": ATTENTION[settings.attention],
+        "quantization": carried(settings, REPLACED, "quantization"),
+        "lora_rank": lora.rank if adapts else None,
+        "lora_alpha": lora.alpha if adapts else None,
+        "lora_targets": list(lora.targets) if adapts else [],
+        "channels_last": settings.channels_last,
+        "allocator": settings.allocator,
+        "data": data.path if data is not None and data != "synthetic" else None,
+        "tokenizer": None,
+        "sequence_length": workload.inputs.sequence_length or model.sequence_length or 1024,
+    }
+
+
+def _dtype(plan: Plan, settings: FullSettings) -> str:
+    precision = carried(settings, REPLACED, "precision")
+    if precision == "bf16":
+        return "bfloat16"
+    if plan.workload.task in ("lora", "qlora"):
+        # Frozen weights need no fp32 master copy; the adapters keep fp32 ones.
+        return {"bf16-mixed": "bfloat16", "fp16-mixed": "float16"}.get(precision, "float32")
+    return "float32"
+
+
+def _libraries(plan: Plan, settings: FullSettings) -> Mapping[str, str]:
+    needed = {"python", "torch", "transformers", "accelerate"}
+    if plan.workload.task in ("lora", "qlora"):
+        needed.add("peft")
+    if settings.quantization != "none" or settings.optimizer in (
+        "adamw-8bit",
+        "paged-adamw-8bit",
+        "lion",
+    ):
+        needed.add("bitsandbytes")
+    return {name: versions for name, versions in made_for.items() if name in needed}
+
+
+def _commands(parts: Batch) -> tuple[str, ...]:
+    start = "python train_hf.py"
+    if parts.gpus > 1:
+        start = f"torchrun --standalone --nproc-per-node={parts.gpus} train_hf.py"
+    return (f"{start} --synthetic --steps 20", f"{start} --data DATA --tokenizer TOKENIZER")
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+
+
+@cache
+def _own(*parts: str) -> str:
+    return resources("export", *parts).read_text(encoding="utf-8")

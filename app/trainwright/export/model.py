@@ -1,0 +1,78 @@
+"""The plan's model as an exported program names it, with the files that it needs beside it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from trainwright.messages import UserError
+from trainwright.plan.schema import Plan
+from trainwright.profile import presets
+
+Kind = Literal["hf", "diffusers", "timm", "builtin", "python"]
+
+FOLDER = "model"
+"""Where the model's own files lie below the export folder."""
+CONFIG = f"{FOLDER}/config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A model by its source, without its weights."""
+
+    kind: Kind
+    where: str
+    """hf, diffusers: folder of ``config.json``. timm, builtin: name. python:
+    ``file.py:factory``."""
+    title: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Copied into the export."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    sequence_length: int | None = None
+    """Usual tokens a sample, of presets."""
+    image_size: int | None = None
+    """Usual pixels a side, of presets."""
+
+
+def definition(plan: Plan) -> Definition:
+    """Return the model's definition.
+
+    Raises:
+        UserError: no such preset, or the model's file cannot be read.
+    """
+    source = plan.model
+    if source.hf is not None:
+        path = Path(source.hf).expanduser()
+        path = path / "config.json" if path.is_dir() else path
+        title = path.parent.name if path.name == "config.json" else path.stem
+        return Definition("hf", FOLDER, title, {CONFIG: _read(path)})
+    if source.timm is not None:
+        return Definition("timm", source.timm, source.timm)
+    if source.python is not None:
+        python = source.python
+        text = _read(Path(python.file).expanduser())
+        name = Path(python.file).name
+        where = f"{FOLDER}/{name}:{python.factory}"
+        return Definition("python", where, name, {f"{FOLDER}/{name}": text}, python.args)
+    return _preset(presets.find(str(source.preset)))
+
+
+def _preset(preset: presets.Preset) -> Definition:
+    (kind, value), *_ = preset.model().items()
+    configured = kind in ("hf", "diffusers")
+    return Definition(
+        cast(Kind, kind),
+        FOLDER if configured else value,
+        preset.name,
+        {CONFIG: _read(Path(value))} if configured else {},
+        sequence_length=preset.sequence_length or None,
+        image_size=preset.image_size or None,
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError.of("export.cannot-read", path=str(path), reason=reason) from error

@@ -1,0 +1,69 @@
+"""The export targets by name. One plan, files for each; ``write`` puts them into a folder."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from trainwright.export import hf_trainer, plain
+from trainwright.export.header import Reasons
+from trainwright.export.write import Files
+from trainwright.messages import Language, Message, UserError
+from trainwright.messages.nearest import nearest
+from trainwright.plan.schema import Plan
+from trainwright.workload import FullSettings
+
+
+class Target(Protocol):
+    """What a target's module offers. All of it is pure and quick, for a live preview."""
+
+    @property
+    def made_for(self) -> Mapping[str, str]:
+        """Version ranges by library."""
+
+    def files(
+        self, plan: Plan, settings: FullSettings, reasons: Reasons, language: Language
+    ) -> Files:
+        """Return the text of each file, by its path below the export folder."""
+
+    def not_expressible(self, plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
+        """Return what the files leave out or replace; each names its ``setting``."""
+
+
+TARGETS: Mapping[str, Target] = {"plain": plain, "transformers": hf_trainer}
+
+
+def target(name: str) -> Target:
+    """Return the target of this name.
+
+    Raises:
+        UserError: there is none.
+    """
+    if name in TARGETS:
+        return TARGETS[name]
+    raise UserError.of(
+        "export.unknown-target",
+        name=name,
+        near=(nearest(name, TARGETS) or tuple(TARGETS))[0],
+        known=tuple(TARGETS),
+    )
+
+
+def files(
+    name: str, plan: Plan, settings: FullSettings, reasons: Reasons, language: Language
+) -> Files:
+    """Return the files of a plan for a target.
+
+    Args:
+        name: Of the target.
+        plan: What is exported.
+        settings: With every key decided; those of the report, or of a choice of ``advise``.
+        reasons: Why a setting has its value, where something is known beside "as the plan
+            says" and "the default".
+        language: Of the comments.
+
+    Raises:
+        UserError: no such target, the plan does not train, or the target cannot take its model.
+    """
+    chosen = target(name)
+    if not plan.workload.trains:
+        raise UserError.of("export.no-inference", name=name)
+    return chosen.files(plan, settings, reasons, language)

@@ -1,0 +1,91 @@
+"""Writing of exported files: all of them or none, and nobody else's overwritten."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from trainwright.messages import UserError
+
+Files = Mapping[str, str]
+"""Path below the export folder, with forward slashes -> text, written as UTF-8."""
+
+
+def write(files: Files, folder: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
+    """Write the files into the folder and return their paths in order.
+
+    The files are staged beside their goal and then renamed into place, so that a reader never
+    meets half a file; where a rename fails, those done before are taken back. Other files in
+    the folder stay as they are.
+
+    Raises:
+        UserError: the folder is a file, cannot be written, or holds other text under one of
+            the names and ``overwrite`` is false.
+    """
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise UserError.of("export.not-a-folder", path=str(folder))
+        if not overwrite:
+            _refuse_to_overwrite(files, folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _replace_all(files, folder)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError.of("export.cannot-write", path=str(folder), reason=reason) from error
+    return tuple(folder / name for name in files)
+
+
+def _refuse_to_overwrite(files: Files, folder: Path) -> None:
+    taken = [
+        name
+        for name, text in files.items()
+        if (folder / name).exists() and not _holds(folder / name, text)
+    ]
+    if taken:
+        raise UserError.of(
+            "export.would-overwrite", path=str(folder), first=taken[0], count=len(taken)
+        )
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
+def _replace_all(files: Files, folder: Path) -> None:
+    stage = Path(tempfile.mkdtemp(prefix=".export-", dir=folder.parent))
+    try:
+        new = stage / "new"
+        for name, text in files.items():
+            path = new / PurePosixPath(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+        if folder.exists():
+            _swap(files, new, folder, stage / "old")
+        else:
+            new.mkdir(exist_ok=True)
+            os.replace(new, folder)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _swap(files: Files, new: Path, folder: Path, old: Path) -> None:
+    undo: list[tuple[Path, Path | None]] = []
+    try:
+        for name in files:
+            goal = folder / name
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            kept: Path | None = None
+            if goal.exists():
+                kept = old / name
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(goal, kept)
+            undo.append((goal, kept))
+            os.replace(new / name, goal)
+    except OSError:
+        for goal, kept in reversed(undo):
+            if kept is None:
+                goal.unlink(missing_ok=True)
+            else:
+                os.replace(kept, goal)
+        raise

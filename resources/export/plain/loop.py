@@ -1,0 +1,307 @@
+"""The run: processes, order of samples, schedule, checkpoints; the step itself is step.py."""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import math
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import saved
+import torch
+import torch.distributed as dist
+from dataset import Order
+from networks import Network, build
+from optimizers import build_optimizer
+from plan_file import Plan, Schedule
+from selfcheck import report
+from step import (
+    Batch,
+    StepSettings,
+    allow_tf32,
+    counted,
+    make_scaler,
+    micro_step,
+    prepare,
+    to_device,
+    update,
+)
+from strict import InputError
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among those that train together."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+
+@dataclass
+class Training:
+    """What changes from step to step, and is kept in a checkpoint."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler | None
+    step: int = 0
+
+
+def run(plan: Plan, options: argparse.Namespace) -> None:
+    """Train by the plan.
+
+    Raises:
+        InputError: something that must be put right first.
+    """
+    world = join(cpu=options.cpu)
+    try:
+        train(plan, options, world)
+    finally:
+        if world.size > 1:
+            dist.destroy_process_group()
+
+
+def join(*, cpu: bool) -> World:
+    """Return this process's place; torchrun tells it by environment variables."""
+    rank, size, local = (
+        int(os.environ.get(name, default))
+        for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0))
+    )
+    found = None if cpu else torch.accelerator.current_accelerator(check_available=True)
+    device = torch.device("cpu") if found is None else torch.device(found.type, local)
+    if device.type != "cpu":
+        torch.accelerator.set_device_index(local)
+    if size > 1:
+        dist.init_process_group({"cuda": "nccl", "xpu": "xccl"}.get(device.type, "gloo"))
+    return World(rank, size, device)
+
+
+def accumulation(plan: Plan, world: World) -> int:
+    """Return the micro-batches a step on this process; the effective batch is always kept."""
+    batch = plan.batch
+    if batch.effective % (world.size * batch.micro):
+        raise InputError(
+            f"batch.effective {batch.effective} is not a multiple of {world.size} processes x "
+            f"micro {batch.micro}; start {batch.gpus} processes or change batch in plan.json"
+        )
+    return batch.effective // (world.size * batch.micro)
+
+
+def train(plan: Plan, options: argparse.Namespace, world: World) -> None:
+    """Build everything, go on from a checkpoint where asked, and run the steps."""
+    rounds = accumulation(plan, world)
+    settings = step_settings(plan)
+    allow_tf32(settings.precision)
+    torch.manual_seed(plan.run.seed)
+    network = build(plan, options)
+    # Adapters stay fp32 beside a bf16 base, which has its type already.
+    frozen = plan.lora is not None
+    shape = dataclasses.replace(settings, precision="fp32") if frozen else settings
+    model = prepare(network.model, shape, world.device)
+    training = Training(
+        model, build_optimizer(model, plan), make_scaler(settings, world.device.type)
+    )
+    # From here on processes differ, in dropout for one.
+    torch.manual_seed(plan.run.seed + world.rank)
+
+    output = Path(plan.run.output)
+    goal = steps_to_go(plan, network)
+    identity = {
+        "effective": plan.batch.effective,
+        "seed": plan.run.seed,
+        "samples": len(network.dataset),
+        "steps": goal,
+    }
+    if options.resume:
+        saved.load(output, training, identity, world)
+    runner = wrapped(model, plan, world)
+    if options.selfcheck:
+        report(plan, training, world, rounds)
+    _steps(plan, options, world, network, training, runner, identity)
+    if world.rank == 0 and training.step == goal:
+        network.save(output)
+        say(f"trained: {output}")
+
+
+def _steps(
+    plan: Plan,
+    options: argparse.Namespace,
+    world: World,
+    network: Network,
+    training: Training,
+    runner: nn.Module,
+    identity: dict[str, int],
+) -> None:
+    rounds, goal = accumulation(plan, world), identity["steps"]
+    settings, output = step_settings(plan), Path(plan.run.output)
+    stop = Stop()
+    last = min(goal, options.stop_at or goal)
+    batches = iter(loader(plan, network, training.step, world))
+    while training.step < last:
+        started = time.perf_counter()
+        rate = learning_rate(plan.schedule, training.step, goal)
+        for group in training.optimizer.param_groups:
+            group["lr"] = rate
+        micro = [Batch(**next(batches)) for _ in range(rounds)]
+        count, stopping = together(counted(micro, network.loss), stop.asked, world)
+        losses = []
+        for number, batch in enumerate(micro):
+            with sync_only_if(number == rounds - 1, runner, world):
+                on_device = to_device(batch, world.device, settings)
+                # DDP averages over processes what must be summed: hence count / size.
+                losses.append(
+                    micro_step(
+                        runner,
+                        on_device,
+                        count / world.size,
+                        network.loss,
+                        settings,
+                        training.scaler,
+                    )
+                )
+        update(runner, training.optimizer, settings, training.scaler)
+        training.step += 1
+        loss = mean(torch.stack(losses).sum(), world)
+        if not math.isfinite(loss) and training.scaler is None:
+            raise InputError(f"step {training.step}: the loss is {loss}; lower the learning rate")
+        if world.rank == 0:
+            seconds = time.perf_counter() - started
+            record(output, training.step, goal, loss, rate, plan.batch.effective / seconds)
+        if training.step % plan.run.save_every == 0 or training.step == last or stopping:
+            saved.save(output, training, identity, world, plan.run.keep)
+        if stopping:
+            say(f"stopped at step {training.step}; --resume goes on from here")
+            break
+
+
+def step_settings(plan: Plan) -> StepSettings:
+    """Return what of the plan shapes one step."""
+    return StepSettings(
+        precision=plan.settings.precision,
+        checkpointing=plan.settings.checkpointing,
+        optimizer=plan.settings.optimizer,
+        learning_rate=plan.schedule.learning_rate,
+        clip=plan.schedule.clip_norm,
+        channels_last=plan.settings.channels_last,
+    )
+
+
+def wrapped(model: nn.Module, plan: Plan, world: World) -> nn.Module:
+    """Return the model as the steps call it: under DDP and compiled, where these apply."""
+    if world.size > 1:
+        ids = None if world.device.type == "cpu" else [world.device.index]
+        model = nn.parallel.DistributedDataParallel(model, device_ids=ids)
+    if plan.settings.compile:
+        model = torch.compile(model)
+    return model
+
+
+def loader(plan: Plan, network: Network, step: int, world: World) -> DataLoader[Any]:
+    """Return the micro-batches of this process from an optimizer step on."""
+    order = Order(
+        len(network.dataset), plan.batch.effective, world.rank, world.size, plan.run.seed, step
+    )
+    data, workers = plan.data, {}
+    if data.num_workers:
+        workers = {
+            "prefetch_factor": data.prefetch_factor,
+            "persistent_workers": data.persistent_workers,
+        }
+    return DataLoader(
+        network.dataset,
+        plan.batch.micro,
+        sampler=order,
+        num_workers=data.num_workers,
+        collate_fn=network.collate,
+        pin_memory=data.pin_memory and world.device.type == "cuda",
+        # Workers draw their seed from here and leave the run's own generator alone.
+        generator=torch.Generator().manual_seed(plan.run.seed),
+        **workers,
+    )
+
+
+def steps_to_go(plan: Plan, network: Network) -> int:
+    """Return the optimizer steps of the whole run."""
+    if plan.schedule.steps is not None:
+        return plan.schedule.steps
+    return max(1, math.ceil(len(network.dataset) * plan.schedule.epochs / plan.batch.effective))
+
+
+def learning_rate(schedule: Schedule, step: int, steps: int) -> float:
+    """Return the rate of a step: linear warm-up, then half a cosine to the final ratio."""
+    warmup = schedule.warmup_steps
+    warmup = math.ceil(0.03 * steps) if warmup is None else warmup
+    if step < warmup:
+        return schedule.learning_rate * (step + 1) / warmup
+    progress = (step - warmup) / max(1, steps - warmup)
+    floor = schedule.final_ratio
+    cosine = floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+    return schedule.learning_rate * cosine
+
+
+class Stop:
+    """Whether someone asked the run to end; then it saves after the step and leaves."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, self._ask)
+
+    def _ask(self, *_: Any) -> None:
+        self.asked = True
+
+
+def together(count: float, stop: bool, world: World) -> tuple[float, bool]:
+    """Return the count over all processes, and whether any of them was asked to stop."""
+    if world.size == 1:
+        return count, stop
+    totals = torch.tensor([count, float(stop)], dtype=torch.float64, device=world.device)
+    dist.all_reduce(totals)
+    return float(totals[0]), bool(totals[1])
+
+
+def mean(loss: torch.Tensor, world: World) -> float:
+    """Return the loss over the effective batch."""
+    if world.size > 1:
+        dist.all_reduce(loss)
+        loss = loss / world.size
+    return float(loss)
+
+
+def sync_only_if(
+    last: bool, runner: nn.Module, world: World
+) -> contextlib.AbstractContextManager[Any]:
+    """Return the context in which only the last micro-batch exchanges gradients."""
+    if world.size == 1 or last:
+        return contextlib.nullcontext()
+    return runner.no_sync()
+
+
+def record(
+    output: Path, step: int, goal: int, loss: float, rate: float, samples_per_second: float
+) -> None:
+    """Append the step to log.jsonl, and show some of them."""
+    output.mkdir(parents=True, exist_ok=True)
+    line = {"step": step, "loss": loss, "lr": rate, "samples_per_second": samples_per_second}
+    with (output / "log.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    if step == 1 or step % 10 == 0 or step == goal:
+        say(
+            f"step {step}/{goal}  loss {loss:.4f}  lr {rate:.3g}  "
+            f"{samples_per_second:.3g} samples/s"
+        )
+
+
+def say(text: str) -> None:
+    """Write a line at once, so that it is seen through a pipe too."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

@@ -1,0 +1,182 @@
+"""What plan.json may say."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from strict import InputError, read
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is trained."""
+
+    kind: Literal["hf", "timm", "diffusers", "builtin", "python"]
+    where: str
+    """hf, diffusers: folder of config.json. timm, builtin: name. python: file.py:factory."""
+    weights: str | None
+    """hf: folder or hub id of pretrained weights; timm: "pretrained"; null starts from random."""
+    arguments: dict[str, Any]
+    """python: keyword arguments of the factory."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Shape of one sample; null where the model has no such side."""
+
+    sequence_length: int | None
+    image_size: int | None
+
+
+@dataclass(frozen=True)
+class Lora:
+    """Low-rank adapters; no targets means every linear layer except the output head."""
+
+    rank: int
+    alpha: float
+    targets: list[str]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """effective = micro x accumulation x gpus samples an optimizer step."""
+
+    effective: int
+    micro: int
+    accumulation: int
+    gpus: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a step is computed."""
+
+    precision: Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16"]
+    quantization: Literal["none", "int8", "nf4"]
+    checkpointing: str
+    optimizer: Literal[
+        "adamw", "adamw-8bit", "sgd", "adafactor", "lion", "muon", "paged-adamw-8bit"
+    ]
+    attention: Literal["eager", "sdpa", "flash"]
+    compile: bool
+    channels_last: bool
+    allocator: Literal["native", "expandable"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Linear warm-up, then a cosine down to ``final_ratio`` of the learning rate."""
+
+    learning_rate: float
+    warmup_steps: int | None
+    """null: 3 % of the steps."""
+    epochs: float
+    steps: int | None
+    """Optimizer steps; null: from the epochs and the size of the dataset."""
+    final_ratio: float
+    weight_decay: float
+    clip_norm: float
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where samples come from, and the DataLoader."""
+
+    path: str | None
+    tokenizer: str | None
+    """Folder or hub id; needed for text that is not tokenised yet."""
+    num_workers: int
+    prefetch_factor: int
+    pin_memory: bool
+    persistent_workers: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """Seed, and what is written where and when."""
+
+    seed: int
+    output: str
+    save_every: int
+    """Optimizer steps between checkpoints; the last step is always saved."""
+    keep: int
+    """Checkpoints kept; older ones are removed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole file."""
+
+    format: int
+    name: str
+    made_for: dict[str, str]
+    task: Literal["pretrain", "full", "lora", "qlora"]
+    model: Model
+    inputs: Inputs
+    lora: Lora | None
+    batch: Batch
+    settings: Settings
+    schedule: Schedule
+    data: Data
+    run: Run
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the plan in the file.
+
+    Raises:
+        InputError: as ``strict.read`` does, or numbers contradict each other.
+    """
+    plan = read(Plan, path)
+    try:
+        _check(plan)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return plan
+
+
+def _check(plan: Plan) -> None:
+    batch, schedule, data = plan.batch, plan.schedule, plan.data
+    positive = {
+        "batch.effective": batch.effective,
+        "batch.micro": batch.micro,
+        "batch.accumulation": batch.accumulation,
+        "batch.gpus": batch.gpus,
+        "schedule.learning_rate": schedule.learning_rate,
+        "schedule.epochs": schedule.epochs,
+        "schedule.steps": 1 if schedule.steps is None else schedule.steps,
+        "schedule.clip_norm": schedule.clip_norm,
+        "data.prefetch_factor": data.prefetch_factor,
+        "run.save_every": plan.run.save_every,
+        "run.keep": plan.run.keep,
+    }
+    for key, value in positive.items():
+        if value <= 0:
+            raise InputError(f"{key}: {value} is not above 0")
+    for key, value in {
+        "data.num_workers": data.num_workers,
+        "schedule.warmup_steps": schedule.warmup_steps or 0,
+        "schedule.final_ratio": schedule.final_ratio,
+        "schedule.weight_decay": schedule.weight_decay,
+    }.items():
+        if value < 0:
+            raise InputError(f"{key}: {value} is negative")
+    product = batch.micro * batch.accumulation * batch.gpus
+    if product != batch.effective:
+        raise InputError(
+            f"batch: micro {batch.micro} x accumulation {batch.accumulation} x gpus "
+            f"{batch.gpus} = {product}, but effective is {batch.effective}; change one of them"
+        )
+    _check_checkpointing(plan.settings.checkpointing)
+    if (plan.task in ("lora", "qlora")) != (plan.lora is not None):
+        raise InputError(f"lora: must be given for lora and qlora alone, but task is {plan.task}")
+
+
+def _check_checkpointing(mode: str) -> None:
+    every = mode.removeprefix("every-")
+    if mode not in ("none", "full", "selective") and not (
+        mode.startswith("every-") and every.isdigit() and int(every) >= 2
+    ):
+        raise InputError(
+            f"settings.checkpointing: {mode!r} is not none, full, selective or every-K"
+        )

@@ -1,0 +1,117 @@
+"""What is really active, against what the plan says: nothing is downgraded in silence."""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import step
+import torch
+from plan_file import Plan
+from strict import InputError
+from torch import nn
+
+
+def report(plan: Plan, training: Any, world: Any, rounds: int) -> None:
+    """Print a line for each setting.
+
+    Raises:
+        InputError: a setting is not in force; names all of them.
+    """
+    lines = [*_facts(plan, training, world, rounds)]
+    if world.rank == 0:
+        for name, wanted, found, holds in lines:
+            verdict = "ok" if holds else "NOT IN FORCE"
+            print(f"{name:14} plan: {wanted!s:12} active: {found!s:32} {verdict}", flush=True)
+    broken = [name for name, _, _, holds in lines if not holds]
+    if broken:
+        raise InputError(f"selfcheck: not in force on this machine: {', '.join(broken)}")
+
+
+Fact = tuple[str, object, object, bool]
+
+
+def _facts(plan: Plan, training: Any, world: Any, rounds: int) -> Iterator[Fact]:
+    settings, model, device = plan.settings, training.model, world.device
+    yield "gpus", plan.batch.gpus, f"{world.size} x {device}", world.size == plan.batch.gpus
+    effective = plan.batch.micro * rounds * world.size
+    yield (
+        "batch",
+        plan.batch.effective,
+        f"{plan.batch.micro} x {rounds} x {world.size}",
+        (effective == plan.batch.effective),
+    )
+    yield _precision(plan, training, device)
+    wrapped = sum(_recomputes(module) for module in model.modules())
+    blocks = len(step.blocks(model))
+    yield (
+        "checkpointing",
+        settings.checkpointing,
+        f"{wrapped} of {blocks} blocks",
+        ((wrapped > 0) == (settings.checkpointing != "none")),
+    )
+    kind = type(training.optimizer)
+    yield "optimizer", settings.optimizer, f"{kind.__module__}.{kind.__name__}", True
+    yield _attention(plan, model)
+    yield _layout(plan, model)
+    yield _quantization(plan, model)
+    wanted = settings.allocator == "expandable"
+    active = "expandable_segments:True" in os.environ.get("PYTORCH_ALLOC_CONF", "")
+    yield (
+        "allocator",
+        settings.allocator,
+        "expandable" if active else "native",
+        active or not wanted,
+    )
+    trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    total = sum(p.numel() for p in model.parameters())
+    adapts = plan.task in ("lora", "qlora")
+    yield "task", plan.task, f"{trainable:,} of {total:,} weights", (trainable < total) == adapts
+
+
+def _precision(plan: Plan, training: Any, device: torch.device) -> Fact:
+    precision = plan.settings.precision
+    dtypes = {
+        str(p.dtype).removeprefix("torch.") for p in training.model.parameters() if p.requires_grad
+    }
+    probe = torch.ones(2, 2, device=device, dtype=next(training.model.parameters()).dtype)
+    with step.autocast(step.StepSettings(precision=precision), device.type):
+        product = (torch.ones_like(probe, dtype=torch.float32) @ torch.eye(2, device=device)).dtype
+    found = f"weights {'+'.join(sorted(dtypes))}, products {str(product).removeprefix('torch.')}"
+    scaled = (training.scaler is not None) == (precision == "fp16-mixed")
+    holds = product == step.AUTOCAST.get(precision, torch.float32) and scaled
+    if precision == "tf32":
+        fast = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+        found, holds = f"{found}, tf32 {'on' if fast else 'off'}", holds and fast
+    if precision == "bf16":
+        holds = "bfloat16" in dtypes
+    return "precision", precision, found, holds
+
+
+def _recomputes(module: nn.Module) -> bool:
+    forward = module.__dict__.get("forward")
+    return isinstance(forward, partial) and "checkpoint" in repr(forward.func)
+
+
+def _attention(plan: Plan, model: nn.Module) -> Fact:
+    wanted = plan.settings.attention
+    found = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    if found is None:
+        return "attention", wanted, "as the model has it", True
+    return "attention", wanted, found, found.startswith(wanted)
+
+
+def _layout(plan: Plan, model: nn.Module) -> Fact:
+    images = [p for p in model.parameters() if p.ndim == 4]
+    active = any(
+        p.is_contiguous(memory_format=torch.channels_last) and not p.is_contiguous() for p in images
+    )
+    wanted = plan.settings.channels_last
+    return "channels_last", wanted, active, active or not wanted
+
+
+def _quantization(plan: Plan, model: nn.Module) -> Fact:
+    wanted = plan.settings.quantization
+    kinds = {"nf4": "Linear4bit", "int8": "Linear8bitLt"}
+    count = sum(type(module).__name__ == kinds.get(wanted) for module in model.modules())
+    return "quantization", wanted, f"{count} layers", wanted == "none" or count > 0

@@ -1,0 +1,92 @@
+"""Models of transformers: by configuration or with weights, quantized and adapted as asked."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+from strict import InputError
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How the weights come into being."""
+
+    where: str | None
+    """Folder or hub id; None starts from random ones."""
+    dtype: torch.dtype
+    attention: str
+    quantization: str
+    """none, int8 or nf4: of frozen weights."""
+
+
+def model_class(config: Any) -> Any:
+    """Return the auto class of the configuration's architecture.
+
+    Raises:
+        InputError: the architecture does something else than these scripts train for.
+    """
+    kinds = {
+        "ForCausalLM": "CausalLM",
+        "WithLMHeadModel": "Seq2SeqLM",
+        "LMHeadModel": "CausalLM",
+        "ForMaskedLM": "MaskedLM",
+        "ForPreTraining": "MaskedLM",
+        "ForImageClassification": "ImageClassification",
+        "ForConditionalGeneration": "Seq2SeqLM",
+    }
+    name = next(iter(config.architectures or ()), "")
+    ends = [kind for ending, kind in kinds.items() if name.endswith(ending)]
+    for kind in ends or (() if name else ("Seq2SeqLM", "MaskedLM", "CausalLM")):
+        auto = getattr(transformers, f"AutoModelFor{kind}")
+        if type(config) in auto._model_mapping:
+            return auto
+    raise InputError(f"{name or config.model_type}: these scripts have no data and loss for it")
+
+
+def build(config: Any, weights: Weights) -> Any:
+    """Return the model; a cache of keys and values would only cost memory in training."""
+    config.use_cache = False
+    kind = model_class(config)
+    options = {"dtype": weights.dtype, "attn_implementation": weights.attention}
+    if weights.where is None:
+        return kind.from_config(config, **options)
+    if weights.quantization != "none":
+        options["quantization_config"] = _quantized(weights)
+    model = kind.from_pretrained(weights.where, **options)
+    model.config.use_cache = False
+    return model
+
+
+def adapted(model: Any, rank: int, alpha: float, targets: list[str]) -> Any:
+    """Return the model frozen, with fp32 adapters beside its linear layers.
+
+    Raises:
+        InputError: peft is missing, or no layer has one of the names.
+    """
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as error:
+        raise InputError("LoRA needs peft: pip install peft") from error
+    lora = LoraConfig(
+        r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules=targets or "all-linear"
+    )
+    try:
+        return get_peft_model(model, lora)
+    except ValueError as error:
+        raise InputError(f"lora: {' '.join(str(error).split())[:300]}") from error
+
+
+def _quantized(weights: Weights) -> Any:
+    from importlib.util import find_spec
+
+    if find_spec("bitsandbytes") is None:
+        raise InputError("quantized weights need bitsandbytes: pip install bitsandbytes")
+    if weights.quantization == "int8":
+        return transformers.BitsAndBytesConfig(load_in_8bit=True)
+    return transformers.BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=weights.dtype,
+    )

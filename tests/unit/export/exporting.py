@@ -1,0 +1,130 @@
+"""A tiny language model's plan, and a way to run what is exported from it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from trainwright import export
+from trainwright.plan.schema import Plan
+from trainwright.workload import FullSettings
+
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+}
+
+SETTINGS = FullSettings(
+    precision="fp32",
+    quantization="none",
+    kv_cache="bf16",
+    micro_batch=2,
+    accumulation=4,
+    checkpointing="none",
+    optimizer="adamw",
+    attention="sdpa",
+    compile=False,
+    channels_last=False,
+    allocator="native",
+    strategy="single",
+    learning_rate=3e-3,
+    warmup=2,
+    num_workers=0,
+    prefetch_factor=2,
+    pin_memory=True,
+    persistent_workers=False,
+)
+
+
+def settings(**changed: Any) -> FullSettings:
+    return SETTINGS.model_copy(update=changed)
+
+
+def plan(model: dict[str, Any], task: str = "pretrain", **fields: Any) -> Plan:
+    workload = {"task": task, "inputs": {"sequence_length": 16}, "effective_batch": 8}
+    return Plan.model_validate(
+        {
+            "name": "작은 라마",
+            "model": model,
+            "workload": workload,
+            "machine": {"gpus": [{"id": "rtx-4090"}]},
+            **fields,
+        }
+    )
+
+
+def llama(folder: Path, task: str = "pretrain", **config: Any) -> Plan:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "config.json"
+    path.write_text(json.dumps(LLAMA | config), encoding="utf-8")
+    return plan({"hf": str(path)}, task)
+
+
+def put(folder: Path, target: str, plan: Plan, settings: FullSettings = SETTINGS) -> Path:
+    export.write(export.files(target, plan, settings, {}, "ko"), folder)
+    return folder
+
+
+def edit(path: Path, **sections: Any) -> Path:
+    """Change keys of the sections of a plan.json, as a person with an editor would."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    for section, values in sections.items():
+        document[section] |= values
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+_DRIVER = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import train
+for arguments in json.loads(sys.argv[2]):
+    sys.argv = ["train.py", *arguments]
+    code = train.main()
+    sys.stderr.write(f"<exit {code}>\\n")
+"""
+"""Several runs in one process, because importing torch takes longer than they do."""
+
+
+def drive(folder: Path, runs: list[list[str]]) -> list[tuple[int, str]]:
+    """Run the exported train.py with each list of arguments; return exit codes and errors."""
+    done = start([sys.executable, "-c", _DRIVER, str(folder), json.dumps(runs)], folder)
+    assert done.returncode == 0, done.stderr[-2000:]
+    *parts, rest = done.stderr.split("<exit ")
+    codes = [int(part.partition(">")[0]) for part in [*parts[1:], rest]]
+    texts = [parts[0], *(part.partition(">\n")[2] for part in parts[1:])]
+    return list(zip(codes, texts, strict=True))
+
+
+def start(command: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONUTF8": "1",
+    }
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=500,
+        check=False,
+    )
+
+
+def losses(folder: Path) -> list[float]:
+    lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["loss"] for line in lines]

@@ -1,0 +1,202 @@
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exporting import SETTINGS, llama, plan, put, settings
+from trainwright import export
+from trainwright.export.comments import columns
+from trainwright.messages import Message, UserError, render
+from trainwright.plan.schema import Plan
+from trainwright.workload import FullSettings
+
+TARGETS = tuple(export.TARGETS)
+
+OTHERS: dict[str, tuple[Any, ...]] = {
+    "precision": ("tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp8"),
+    "quantization": ("int8", "int4", "nf4", "fp8"),
+    "kv_cache": ("fp8",),
+    "micro_batch": (4,),
+    "accumulation": (2,),
+    "checkpointing": ("full", "every-2", "every-3", "selective"),
+    "optimizer": ("adamw-8bit", "sgd", "adafactor", "lion", "muon", "paged-adamw-8bit"),
+    "attention": ("eager", "flash"),
+    "compile": (True,),
+    "channels_last": (True,),
+    "allocator": ("expandable",),
+    "strategy": ("ddp",),
+    "learning_rate": (1e-4, None),
+    "warmup": (7, None),
+    "num_workers": (4, 0),
+    "prefetch_factor": (3,),
+    "pin_memory": (False,),
+    "persistent_workers": (True,),
+}
+"""For each setting, the values that differ from ``BASE``."""
+
+BASE = settings(num_workers=2)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Plan:
+    return llama(tmp_path / "모델")
+
+
+def values(target: str, plan: Plan, settings: FullSettings) -> dict[str, str]:
+    """The exported files without the comments, which name every setting anyhow."""
+    files = export.files(target, plan, settings, {}, "en")
+    return {
+        name: text if not name.endswith(".py") else ast.unparse(ast.parse(text))
+        for name, text in files.items()
+    }
+
+
+def asking_for(plan: Plan, name: str, value: Any) -> Plan:
+    """The plan as if the person had set this, on as many GPUs as it takes."""
+    document = plan.model_dump(mode="json", exclude_none=True)
+    if name == "kv_cache":
+        document["settings"]["kv_cache"] = value
+    if name == "strategy":
+        document["machine"]["gpus"][0]["count"] = 2
+    return Plan.model_validate(document)
+
+
+def test_every_setting_is_listed_here() -> None:
+    assert set(OTHERS) == set(FullSettings.model_fields)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", FullSettings.model_fields)
+def test_every_setting_reaches_the_files_or_is_said_to_be_lost(
+    tiny: Plan, target: str, name: str
+) -> None:
+    before = values(target, tiny, BASE)
+    for value in OTHERS[name]:
+        changed = BASE.model_copy(update={name: value})
+        asked = asking_for(tiny, name, value)
+        lost = export.target(target).not_expressible(asked, changed)
+        assert values(target, asked, changed) != before or [
+            message for message in lost if message.values["setting"] == name
+        ], f"{target} loses {name} = {value} without a word"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("precision", ["fp8", "bf16-mixed"])
+def test_says_what_is_written_instead(tiny: Plan, target: str, precision: str) -> None:
+    lost = export.target(target).not_expressible(tiny, settings(precision=precision))
+    texts = [render(message, "en") for message in lost]
+    assert any("bf16-mixed is written instead" in text for text in texts) == (precision == "fp8")
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_programs_compile_and_their_comments_carry_the_reasons(
+    tiny: Plan, target: str, language: Any
+) -> None:
+    reason = Message.of("export.lost.kv-cache", setting="kv_cache")
+    files = export.files(target, tiny, SETTINGS, {"precision": reason}, language)
+    for name, text in files.items():
+        if name.endswith(".py"):
+            compile(text, name, "exec")
+    first = next(iter(files.values()))
+    comments = " ".join(
+        line.removeprefix("#").strip() for line in first.splitlines() if line.startswith("#")
+    )
+    assert f"precision = fp32: {render(reason, language)}" in comments
+    assert "작은 라마" in comments
+    assert "torch >=2.10,<2.14" in comments
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x\nimport os", "x\r\nimport os", "x\u2028import os", "x\fimport os", "# x", '"""', "\\"],
+)
+def test_a_plan_name_stays_a_comment(tmp_path: Path, name: str) -> None:
+    source = llama(tmp_path)
+    named = source.model_copy(update={"name": name})
+    programs = [
+        next(iter(export.files("plain", case, SETTINGS, {}, "en").values()))
+        for case in (source, named)
+    ]
+    plain, hostile = [ast.dump(ast.parse(program)) for program in programs]
+    assert plain == hostile
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_comments_fit_the_line_as_linters_count(tiny: Plan, language: Any) -> None:
+    text = export.files("plain", tiny, SETTINGS, {}, language)["train.py"]
+    assert max(map(columns, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_exported_programs_are_clean_for_a_linter(tiny: Plan, target: str, tmp_path: Path) -> None:
+    folder = put(tmp_path / "내보낸 파일", target, tiny)
+    for check in (["check", "--select", "E,F,I,B,UP", "--line-length", "100"], ["format", "--check"]):
+        command = [sys.executable, "-m", "ruff", *check, "--isolated", "--target-version", "py310"]
+        if check[0] == "format":
+            command += ["--line-length", "100"]
+        done = subprocess.run(
+            [*command, str(folder)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_importing_and_writing_needs_no_torch(tiny: Plan, target: str) -> None:
+    code = (
+        "import sys; from trainwright import export; "
+        "from trainwright.plan.schema import Plan; from trainwright.workload import FullSettings; "
+        f"export.files({target!r}, Plan.model_validate_json(sys.argv[1]), "
+        "FullSettings.model_validate_json(sys.argv[2]), {}, 'ko'); "
+        "sys.exit(bool({'torch', 'transformers', 'PySide6'} & sys.modules.keys()))"
+    )
+    documents = [tiny.model_dump_json(exclude_none=True), SETTINGS.model_dump_json()]
+    subprocess.run([sys.executable, "-c", code, *documents], check=True)
+
+
+def test_batch_of_the_files_is_micro_times_accumulation_times_gpus(tiny: Plan) -> None:
+    two = asking_for(tiny, "strategy", "ddp")
+    files = export.files("plain", two, settings(accumulation=2, strategy="ddp"), {}, "en")
+    document = json.loads(files["plan.json"])
+    assert document["batch"] == {"effective": 8, "micro": 2, "accumulation": 2, "gpus": 2}
+    assert "torchrun --standalone --nproc-per-node=2 train.py" in files["train.py"]
+
+
+def test_the_step_is_the_traced_one_to_the_letter(tiny: Plan) -> None:
+    import trainwright.worker
+
+    traced = Path(trainwright.worker.__file__).parent / "programs" / "step.py"
+    files = export.files("plain", tiny, SETTINGS, {}, "en")
+    assert files["step.py"] == traced.read_text(encoding="utf-8")
+
+
+def test_unknown_target_names_the_nearest() -> None:
+    with pytest.raises(UserError, match="did you mean transformers"):
+        export.target("transformer")
+
+
+def test_inference_plan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="infer"):
+        export.files("plain", llama(tmp_path, "infer"), SETTINGS, {}, "en")
+
+
+def test_trainer_refuses_models_of_other_libraries() -> None:
+    with pytest.raises(UserError, match="export it to plain"):
+        export.files("transformers", plan({"timm": "resnet18"}), SETTINGS, {}, "en")
+
+
+def test_missing_model_file_is_named(tmp_path: Path) -> None:
+    gone = plan({"hf": str(tmp_path / "없는 폴더" / "config.json")})
+    with pytest.raises(UserError, match="없는 폴더"):
+        export.files("plain", gone, SETTINGS, {}, "en")
+
+
+def test_learning_rate_of_the_plan_wins_and_a_missing_one_names_its_source(tiny: Plan) -> None:
+    own = export.files("plain", tiny, settings(learning_rate=0.125), {}, "en")
+    open_ = export.files("plain", tiny, settings(learning_rate=None), {}, "en")
+    assert json.loads(own["plan.json"])["schedule"]["learning_rate"] == 0.125
+    assert json.loads(open_["plan.json"])["schedule"]["learning_rate"] == 3e-4
+    assert "arXiv" in open_["train.py"] or "Touvron 2023" in open_["train.py"]
