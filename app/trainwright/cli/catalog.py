@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from trainwright.catalog import find_gpu, list_gpus
+from trainwright.catalog.check import check, facts
 from trainwright.catalog.query import SortKey
 from trainwright.catalog.records import Fact, GpuRecord, Segment, Vendor
 from trainwright.cli import options
-from trainwright.cli.answer import Answer
+from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, Group, option
-from trainwright.messages import Message, UserError
+from trainwright.messages import Message, UserError, render
 from trainwright.messages.units import GIB
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def show_command(name: str) -> Answer:
         screen.table(
             [
                 (key, _readable(key, fact.value), fact.confidence, fact.source)
-                for key, fact in _facts(record)
+                for key, fact in facts(record)
             ],
             headings=[
                 Message.of(f"cli.catalog.{name}")
@@ -88,6 +89,27 @@ def show_command(name: str) -> Answer:
         screen.table([(key, screen.value(value)) for key, value in _plain(record)])
 
     return Answer({"gpu": _document(record)}, show)
+
+
+@command.command("check", cls=Command, help="cli.catalog.check")
+@options.common
+def check_command() -> Answer:
+    """Check the shipped records and the user's own; exit 1 where something is wrong."""
+    found = check()
+
+    def show(screen: "Screen") -> None:
+        for message in found.messages:
+            screen.line(message)
+
+    document = {
+        "ok": found.ok,
+        "records": found.records,
+        "values": found.values,
+        "by_confidence": found.by_confidence,
+        "problems": [render(message, "en") for message in found.problems],
+        "implausible": [render(message, "en") for message in found.implausible],
+    }
+    return Answer(document, show, Exit.DONE if found.ok else Exit.NO)
 
 
 @command.command("prices", cls=Command, help="cli.catalog.prices")
@@ -111,14 +133,6 @@ def _row(record: GpuRecord) -> tuple[str, ...]:
 
 def _document(record: GpuRecord) -> dict[str, Any]:
     return record.model_dump(mode="json", exclude_none=True)
-
-
-def _facts(record: GpuRecord) -> Iterator[tuple[str, Fact]]:
-    for key, value in record:
-        if isinstance(value, Fact):
-            yield key, value
-        elif key == "flops":
-            yield from ((f"flops {name}", fact) for name, fact in value.items())
 
 
 def _plain(record: GpuRecord) -> Iterator[tuple[str, object]]:

@@ -70,7 +70,8 @@ class Group(_Spoken, click.Group):
     command_class = Command
 
     def __init__(self, *args: Any, **attributes: Any) -> None:
-        super().__init__(*args, no_args_is_help=False, **attributes)
+        super().__init__(*args, **attributes)
+        self.no_args_is_help = False
 
     def summary(self, name: str) -> str:
         """Return the message id of a sub-command's one-line description."""

@@ -6,6 +6,7 @@ from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
@@ -61,6 +62,10 @@ class Screen:
     def say(self, id: str, /, style: str = "", **values: object) -> None:
         """Print the sentence of a catalogue id."""
         self.line(Message.of(id, **values), style)
+
+    def indented(self, cell: Cell, style: str = "") -> None:
+        """Print a paragraph below a heading, every line of it indented."""
+        self._console.print(Padding(Text(self.text(cell), style=style), (0, 0, 0, 4)))
 
     def bullets(self, cells: Iterable[Cell]) -> None:
         """Print sentences as a list, continuation lines indented."""

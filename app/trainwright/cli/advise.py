@@ -1,0 +1,103 @@
+"""``trainwright advise``: the best values of the settings that a plan leaves free."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainwright.advise import Advice, Choice, advise, make_it_fit, with_whole_batch
+from trainwright.advise.report import as_json
+from trainwright.cli import options, planning
+from trainwright.cli.answer import Answer, Exit
+from trainwright.cli.estimate import verdict
+from trainwright.cli.parsing import Command, option
+from trainwright.cli.planning import PlanSource
+from trainwright.cli.terminal import Terminal
+from trainwright.messages import Message, render
+from trainwright.plan import file
+from trainwright.plan.schema import Plan
+
+if TYPE_CHECKING:
+    from trainwright.cli.screen import Screen
+
+
+@click.command(cls=Command, help="cli.advise.summary")
+@planning.plan_argument
+@option("--top", type=click.IntRange(min=1), default=5, metavar="N", help="cli.option.top")
+@option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT", help="cli.option.out-plan")
+@options.common
+@click.pass_obj
+def command(terminal: Terminal, source: PlanSource, top: int, out: Path | None) -> Answer:
+    """Search, rank, and write the plan with the first choice where that is asked for."""
+    plan, rounding = with_whole_batch(planning.load(source))
+    advice = advise(plan, planning.facts(plan, terminal), top=top)
+    saved = out if advice.choices else None
+    if saved is not None:
+        file.write(make_it_fit(plan, advice), saved)
+
+    def show(screen: "Screen") -> None:
+        if advice.choices:
+            show_choices(screen, plan, advice)
+        else:
+            show_ways_out(screen, plan, advice)
+        notes = (*rounding, *advice.notes)
+        if notes:
+            screen.line()
+            screen.say("cli.estimate.notes", "bold")
+            screen.bullets(notes)
+        if saved is not None:
+            screen.line()
+            screen.say("cli.advise.saved", path=str(saved))
+
+    document = as_json(advice)
+    document["notes"] = [render(note, "en") for note in rounding] + document["notes"]
+    return Answer(document, show, Exit.DONE if advice.choices else Exit.NO)
+
+
+def show_choices(screen: "Screen", plan: Plan, advice: Advice) -> None:
+    """Print the ranked choices, and why the first one is as it is."""
+    screen.say("cli.advise.best", "bold", name=plan.name, considered=advice.considered)
+    varying = _varying(advice.choices)
+    headings = ("cli.advise.step", "cli.advise.rate", "cli.advise.p95")
+    screen.table(
+        [
+            (
+                str(rank),
+                choice.estimate.time.step_seconds,
+                choice.estimate.time.samples_per_second,
+                choice.estimate.memory.device_used_p95,
+                *(screen.value(getattr(choice.settings, name)) for name in varying),
+            )
+            for rank, choice in enumerate(advice.choices, start=1)
+        ],
+        headings=["", *map(Message.of, headings), *varying],
+        numbers=(0, 1, 2, 3),
+    )
+    best = advice.choices[0]
+    screen.line(verdict(best.estimate), "bold green")
+    screen.line()
+    screen.say("cli.advise.why", "bold")
+    for reason in best.reasons:
+        screen.line(f"{reason.setting} = {screen.value(reason.value)}", "bold")
+        screen.indented(reason.because)
+        if reason.flips is not None:
+            screen.indented(reason.flips)
+        screen.indented(Message.of("cli.advise.source", source=reason.source), "dim")
+
+
+def show_ways_out(screen: "Screen", plan: Plan, advice: Advice) -> None:
+    """Print that nothing fits, and the smallest changes after which something does."""
+    screen.say("cli.advise.nothing-fits", "bold red", name=plan.name)
+    if advice.short_by_bytes is not None:
+        screen.say("cli.advise.short-by", short=advice.short_by_bytes)
+    if advice.nothing_fits:
+        screen.line()
+        screen.say("cli.advise.ways-out", "bold")
+        screen.bullets(each.change for each in advice.nothing_fits)
+
+
+def _varying(choices: tuple[Choice, ...]) -> list[str]:
+    """Return the settings in which the choices differ; those of the first where none do."""
+    dumps = [choice.settings.model_dump() for choice in choices]
+    names = [name for name in dumps[0] if len({dump[name] for dump in dumps}) > 1]
+    return names or ["precision", "micro_batch", "accumulation", "checkpointing"]
