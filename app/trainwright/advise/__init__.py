@@ -1,1 +1,17 @@
-"""Search over the free settings, with reasons."""
+"""Search over the free settings, with a reason for each."""
+
+from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
+from trainwright.advise.choose import advise, make_it_fit, with_whole_batch
+from trainwright.advise.learning_rate import learning_rate_advice
+
+__all__ = [
+    "Advice",
+    "Choice",
+    "Point",
+    "Reason",
+    "Relaxation",
+    "advise",
+    "learning_rate_advice",
+    "make_it_fit",
+    "with_whole_batch",
+]

@@ -1,12 +1,15 @@
 """Plain seconds of one optimizer step, by stage: what estimates and the search share."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.efficiency import Efficiency, load
+from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.roofline import OpTimes, Rates, classify, op_times, rates
 from trainwright.machine.machine import Gpu
 from trainwright.profile.expand import op_counts
@@ -170,8 +173,9 @@ class Clock:
                 profile,
                 accumulation=settings.accumulation,
                 checkpointing=settings.checkpointing,
-                optimizer=settings.optimizer,
+                optimizer=traced_name(profile, settings.optimizer),
             )
+            counts["optimizer"] = np.where(_makes_state(profile), 0.0, counts["optimizer"])
             return [(stage, times, count) for stage, count in counts.items() if count.any()]
         tokens = self.new_tokens
         first = self.operators(profile, settings, batch, length)
@@ -252,6 +256,16 @@ def link_between(record: GpuRecord, efficiency: Efficiency) -> Link:
         share = efficiency.links["nvlink"].value
         return Link("nvlink", record.nvlink_bytes_per_s.value, share, assumed=False)
     return host_link(record, efficiency)
+
+
+@lru_cache(maxsize=64)
+def _makes_state(profile: Profile) -> NDArray[np.bool_]:
+    """Return which rows make optimizer state, which only the first step does."""
+    rows = zip(profile.ops.name, profile.ops.phase, strict=True)
+    return np.array(
+        [phase == "optimizer" and name.startswith("aten.zeros") for name, phase in rows],
+        dtype=np.bool_,
+    )
 
 
 def _runs(profile: Profile, segment: str) -> Floats:

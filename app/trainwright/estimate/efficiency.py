@@ -42,6 +42,8 @@ class Efficiency(_Entry):
     interval_factor: Constant
     """The 90 % interval of a time is time / factor to time * factor."""
     classes: dict[str, ClassEfficiency]
+    channels_last: dict[str, ClassEfficiency]
+    """Classes that reach something else in that layout."""
     ceilings: dict[str, Constant]
     """Architecture (and segment) -> factor on every compute share."""
     unknown_ceiling: Constant

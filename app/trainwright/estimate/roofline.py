@@ -199,6 +199,8 @@ def op_times(
 ) -> OpTimes:
     """Return max(FLOPs / (peak · e · shape), bytes / (bandwidth · m), floor) for each row.
 
+    Dense convolutions pay for transposes on top: a share of their traffic by layout.
+
     ``shape`` is 1 / ((1 + m0/M)(1 + n0/N)(1 + k0/K)) for products: small ones fill neither
     the tiles nor the multiprocessors. Form and constants: ``resources/calibration``.
     """
@@ -207,10 +209,8 @@ def op_times(
     flops, moved = table.flops @ point, table.bytes @ point
     causal = (group == _NUMBER["attention"]) & (table.dims[6, :, 0] == 1)
     flops = np.where(causal, flops * efficiency.causal_share.value, flops)
-    layout = efficiency.layout_traffic["channels_last" if channels_last else "channels_first"]
-    moved = np.where(group == _NUMBER["convolution"], moved * (1 + layout.value), moved)
 
-    shares = _shares(efficiency)
+    shares = _shares(efficiency, channels_last)
     peak = np.array([rates.product_rate(dtype) for dtype in table.dtypes])[table.dtype]
     if rates.vector is not None:
         peak[group == _NUMBER["depthwise-convolution"]] = rates.vector
@@ -221,6 +221,9 @@ def op_times(
         memory[fused] *= efficiency.compile_memory.value
     launches = (group != _NUMBER["view"]).astype(np.float64)
     seconds = np.maximum(np.maximum(compute, memory), efficiency.kernel_floor_s.value) * launches
+    layout = efficiency.layout_traffic["channels_last" if channels_last else "channels_first"]
+    dense = group == _NUMBER["convolution"]
+    seconds[dense] += layout.value * moved[dense] / rates.bandwidth
     return OpTimes(seconds, compute, memory, flops, moved, group, launches)
 
 
@@ -234,8 +237,9 @@ class _Shares:
     """(3, classes): m0, n0, k0."""
 
 
-def _shares(efficiency: Efficiency) -> _Shares:
-    entries = [efficiency.classes.get(name, efficiency.classes["other"]) for name in CLASSES]
+def _shares(efficiency: Efficiency, channels_last: bool) -> _Shares:
+    known = efficiency.classes | (efficiency.channels_last if channels_last else {})
+    entries = [known.get(name, known["other"]) for name in CLASSES]
     return _Shares(
         np.array([entry.compute for entry in entries]),
         np.array([entry.memory for entry in entries]),

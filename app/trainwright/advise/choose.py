@@ -1,0 +1,124 @@
+"""The entry points: advice for a plan, and the plan with the advice taken."""
+
+from trainwright.advise import learning_rate, pareto, relax
+from trainwright.advise.advice import Advice, Choice
+from trainwright.advise.mistakes import mistakes
+from trainwright.advise.reasons import reasons
+from trainwright.advise.search import Search, Sources, Timed
+from trainwright.messages import Message, UserError
+from trainwright.plan.evaluate import Facts, resolve, stored
+from trainwright.plan.question import question
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
+
+_SAME = 1e-9
+"""Relative difference below which two times are the same work."""
+
+
+def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = None) -> Advice:
+    """Return the best settings for the keys that the plan leaves free, ranked.
+
+    Minimises the time of the effective batch, which is kept exactly, among settings whose
+    p95 of device memory fits. Considers only structures whose profile is at hand, and says
+    which it could not consider.
+    """
+    search = Search(plan, facts, sources or STORED)
+    chosen = _chosen(search, top)
+    if not chosen:
+        return Advice(
+            choices=(),
+            pareto=(),
+            nothing_fits=relax.relaxations(search),
+            notes=_not_considered(search),
+            considered=len(search.obedient),
+            short_by_bytes=relax.shortage(search),
+        )
+    best, report = chosen[0]
+    return Advice(
+        choices=tuple(
+            Choice(search.settings(timed.candidate), found, reasons(search, timed, found))
+            for timed, found in chosen
+        ),
+        pareto=pareto.front(search, best),
+        nothing_fits=(),
+        notes=(*mistakes(search, best, report), *_not_considered(search)),
+        considered=len(search.obedient),
+    )
+
+
+def _chosen(search: Search, top: int) -> list[tuple[Timed, Report]]:
+    """Return the best that fit, of those that take the same time only the least surprising."""
+    chosen: list[tuple[Timed, Report]] = []
+    for timed in search.obedient:
+        if len(chosen) == top:
+            break
+        again = any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one, _ in chosen)
+        if not again:
+            chosen.extend(search.confirmed([timed]))
+    return chosen
+
+
+def _not_considered(search: Search) -> tuple[Message, ...]:
+    """Return which values had no profile at hand."""
+    base = search.facts.settings
+    found: dict[str, None] = {}
+    for candidate in search.missing.values():
+        for key in ("precision", "attention", "channels_last", "checkpointing"):
+            value = getattr(candidate, key)
+            if value != getattr(base, key) and (key != "checkpointing" or value == "selective"):
+                found[f"{key}: {value}".lower()] = None
+    return (Message.of("advise.not-considered", values=sorted(found)),) if found else ()
+
+
+def make_it_fit(plan: Plan, advice: Advice) -> Plan:
+    """Return the plan with the best choice in its free keys, or the smallest relaxation.
+
+    Fixed keys stay as they are where something fits. The plan itself where nothing helps.
+    """
+    if advice.choices:
+        return relax.with_settings(plan, advice.choices[0].settings)
+    return advice.nothing_fits[0].plan if advice.nothing_fits else plan
+
+
+def with_whole_batch(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:
+    """Return the plan with an effective batch that its GPUs share evenly, and what changed.
+
+    The plan itself where nothing must change, or where the search may leave GPUs idle.
+    """
+    effective = plan.workload.effective_batch
+    gpus = sum(gpu.count for gpu in plan.machine.gpus) or 1
+    if effective is None or not plan.workload.trains or plan.settings.strategy == "single":
+        return plan, ()
+    rounded = learning_rate.whole_batch(effective, gpus)
+    if rounded == effective:
+        return plan, ()
+    workload = plan.workload.model_copy(update={"effective_batch": rounded})
+    notes = [Message.of("advise.rounded", asked=effective, taken=rounded, gpus=gpus)]
+    rate = learning_rate.learning_rate_advice(
+        plan.settings.optimizer or "adamw",
+        plan.workload.task,
+        effective,
+        rounded,
+        plan.settings.learning_rate,
+    )
+    if rate is not None:
+        notes.append(rate)
+    return plan.model_copy(update={"workload": workload}), tuple(notes)
+
+
+def _stored_profile(plan: Plan, facts: Facts, settings: FullSettings) -> Profile | None:
+    return stored(question(plan, settings, facts.machine.gpu.record).spec)
+
+
+def _resolved(plan: Plan) -> Facts | None:
+    try:
+        found = resolve(plan)
+    except UserError:
+        return None
+    return found if isinstance(found, Facts) else None
+
+
+STORED = Sources(_stored_profile, _resolved)
+"""Shipped and cached profiles."""

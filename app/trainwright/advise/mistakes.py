@@ -1,0 +1,97 @@
+"""Where a setting that the plan fixes follows a common mistake: what the numbers say here."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from trainwright.advise.search import Search, Timed, first
+from trainwright.messages import Message
+from trainwright.plan.report import Report
+from trainwright.workload import Dataset
+
+_WORTH_SAYING = 0.95
+"""A step that is at least 5 % shorter; below that the estimate cannot tell. Assumed."""
+_TRIES = 3
+"""Replays spent on each fixed key."""
+_WORKERS_A_CORE = 2
+"""Assumed: above two workers a core each one only costs memory; torch warns above one."""
+
+
+def mistakes(search: Search, best: Timed, report: Report) -> tuple[Message, ...]:
+    """Return what fixed settings cost, largest first, each with this model's numbers."""
+    found = [saved for key in search.held if (saved := _freed(search, best, key))]
+    found.sort(key=lambda pair: pair[0])
+    return (
+        *(message for _, message in found),
+        *_quantised(search, best),
+        *_by_rule(search, report),
+    )
+
+
+def _freed(search: Search, best: Timed, key: str) -> tuple[float, Message] | None:
+    """Return (seconds against the best, message) if the plan were better without the key."""
+    better = [
+        timed
+        for timed in search.timed.get(key, ())
+        if timed.seconds < _WORTH_SAYING * best.seconds
+        and timed.candidate.recipe <= best.candidate.recipe
+        and search.may_fit(timed.candidate)
+    ]
+    for timed, report in islice(search.confirmed(better[:_TRIES]), 1):
+        ratio = timed.seconds / best.seconds
+        return ratio, _message(search, best, timed, report, key)
+    return None
+
+
+def _message(search: Search, best: Timed, timed: Timed, report: Report, key: str) -> Message:
+    ours, theirs = timed.candidate, best.candidate
+    values = {
+        "saved": 1 - timed.seconds / best.seconds,
+        "used": report.memory.device_used_p95.value,
+        "total": report.memory.device_total.value,
+    }
+    if key == "batch":
+        micro = {"micro": theirs.micro_batch, "better": ours.micro_batch}
+        return Message.of("advise.mistake.batch", **micro, **values)
+    own, better = getattr(theirs, key), getattr(ours, key)
+    if key == "checkpointing" and better == "none":
+        return Message.of("advise.mistake.checkpointing", own=own, **values)
+    if key == "precision" and own == "fp32":
+        gpu = search.facts.machine.gpu.record.name
+        return Message.of("advise.mistake.fp32", better=better, gpu=gpu, **values)
+    return Message.of("advise.mistake.other", setting=key, own=own, better=better, **values)
+
+
+def _quantised(search: Search, best: Timed) -> Iterator[Message]:
+    """Yield what training on quantised weights costs, where plain LoRA would do."""
+    if search.plan.workload.task != "qlora":
+        return
+    workload = search.plan.workload.model_copy(update={"task": "lora"})
+    settings = search.plan.settings.model_copy(update={"quantization": None})
+    changed = {"workload": workload, "settings": settings}
+    answer = first(search.plan.model_copy(update=changed), search.sources)
+    if answer is None:
+        yield Message.of("advise.mistake.qlora-is-slower")
+        return
+    _, timed, report = answer
+    if timed.seconds < _WORTH_SAYING * best.seconds:
+        yield Message.of(
+            "advise.mistake.qlora-measured",
+            saved=1 - timed.seconds / best.seconds,
+            used=report.memory.device_used_p95.value,
+            total=report.memory.device_total.value,
+        )
+
+
+def _by_rule(search: Search, report: Report) -> Iterator[Message]:
+    workload, base = search.plan.workload, search.facts.settings
+    if not workload.trains:
+        return
+    cores, workers = search.facts.machine.cores, search.plan.settings.loader.num_workers
+    if workers and cores and workers * search.facts.machine.gpu_count > _WORKERS_A_CORE * cores:
+        yield Message.of("advise.mistake.workers", workers=workers, cores=cores)
+    if workers == 0 and isinstance(workload.dataset, Dataset):
+        yield Message.of("advise.mistake.no-workers", seconds=report.time.step_seconds.value)
+    if base.precision == "fp16-mixed" and (
+        (search.facts.machine.gpu.record.compute_capability or (0, 0)) >= (8, 0)
+    ):
+        yield Message.of("advise.mistake.fp16")

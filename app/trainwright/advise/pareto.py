@@ -1,0 +1,29 @@
+"""What no other setting beats in both memory and time."""
+
+from trainwright.advise.advice import Point
+from trainwright.advise.search import Search, Timed
+
+
+def front(search: Search, best: Timed) -> tuple[Point, ...]:
+    """Return the trades between micro-batch and checkpointing, fastest first.
+
+    Only in the structure of the best candidate: other precisions and kernels are dominated
+    in both nearly everywhere, and each would cost a layout of its own.
+    """
+    alike = [
+        timed
+        for timed in search.obedient
+        if (chosen := timed.candidate).precision == best.candidate.precision
+        and chosen.attention == best.candidate.attention
+        and chosen.channels_last == best.candidate.channels_last
+        and chosen.optimizer == best.candidate.optimizer
+        and chosen.strategy == best.candidate.strategy
+        and chosen.allocator == best.candidate.allocator
+    ]
+    points: list[Point] = []
+    for timed in sorted(alike, key=lambda one: one.seconds):
+        peak = search.peak(timed.candidate)
+        if not points or peak < points[-1].allocated_bytes:
+            may = search.may_fit(timed.candidate)
+            points.append(Point(search.settings(timed.candidate), timed.seconds, peak, may))
+    return tuple(points)

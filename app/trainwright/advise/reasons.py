@@ -1,0 +1,318 @@
+"""Why each free setting has its value, with this model's numbers and what would flip it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from trainwright.advise.advice import Reason
+from trainwright.advise.search import Search, Timed
+from trainwright.advise.space import Candidate
+from trainwright.messages import Message
+from trainwright.plan.report import Report
+
+_ESTIMATE = "estimate"
+_CAPABILITY = "NVIDIA CUDA programming guide, arithmetic by compute capability; stas00, dtype"
+
+
+def reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
+    """Return a reason for each setting that the plan leaves free."""
+    found: list[Reason] = []
+    for key, explain in _SEARCHED.items():
+        if key not in search.held:
+            found.extend(explain(search, best, report))
+    found.extend(_by_rule(search))
+    return tuple(found)
+
+
+def alternative(search: Search, best: Timed, **changed: Any) -> Timed | None:
+    """Return the candidate that differs only in the given values, or None."""
+    wanted = replace(best.candidate, **changed)
+    return next((timed for timed in search.obedient if timed.candidate == wanted), None)
+
+
+def slower(timed: Timed, than: Timed) -> float:
+    """Return how much longer a step takes, as a ratio: 0.25 for a quarter more."""
+    return timed.seconds / than.seconds - 1
+
+
+def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    value = best.candidate.precision
+    gpu = search.facts.machine.gpu.record.name
+    others = [
+        other
+        for name in ("fp32", "tf32", "bf16-mixed", "fp16-mixed")
+        if name != value and (other := alternative(search, best, precision=name))
+    ]
+    flips = None
+    if value == "fp16-mixed":
+        flips = Message.of("advise.flip.bf16-gpu")
+    if not others:
+        yield _reason("precision", value, f"advise.precision.{value}", _CAPABILITY, flips, gpu=gpu)
+        return
+    other = others[0]
+    gain = other.seconds / best.seconds
+    if value in ("bf16-mixed", "bf16") and gain > 1:
+        flips = Message.of("advise.flip.diverges", other=other.candidate.precision, factor=gain)
+    yield _reason(
+        "precision",
+        value,
+        "advise.precision.faster" if gain > 1 else "advise.precision.only-fits",
+        _CAPABILITY,
+        flips,
+        gpu=gpu,
+        value=value,
+        other=other.candidate.precision,
+        factor=gain,
+    )
+
+
+def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    count = search.facts.machine.gpu_count
+    if count < 2 or not search.plan.workload.trains:
+        return
+    value = best.candidate.strategy
+    other_name = "single" if value == "ddp" else "ddp"
+    share = (search.plan.workload.effective_batch or 1) // (count if value == "single" else 1)
+    rivals = [one for one in search.obedient if one.candidate.strategy == other_name]
+    if not rivals:
+        yield _reason("strategy", value, "advise.strategy.only", _ESTIMATE, None, share=share)
+        return
+    gain = rivals[0].seconds / best.seconds
+    flips = Message.of("advise.flip.link") if value == "single" or gain < 0.9 * count else None
+    yield _reason(
+        "strategy", value, f"advise.strategy.{value}", _ESTIMATE, flips, gpus=count, factor=gain
+    )
+
+
+def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    chosen = best.candidate
+    if not search.plan.workload.trains:
+        return
+    yield _micro_batch(search, best)
+    yield _reason(
+        "accumulation",
+        chosen.accumulation,
+        "advise.accumulation.exact",
+        "stas00, training performance; token-mean loss makes it equivalent",
+        Message.of("advise.flip.batch-norm") if _has_batch_norm(search, chosen) else None,
+        micro=chosen.micro_batch,
+        accumulation=chosen.accumulation,
+        gpus=search.gpus(chosen),
+        effective=chosen.micro_batch * chosen.accumulation * search.gpus(chosen),
+    )
+
+
+def _micro_batch(search: Search, best: Timed) -> Reason:
+    micro = best.candidate.micro_batch
+    larger = [
+        timed
+        for timed in search.obedient
+        if timed.candidate.micro_batch > micro
+        and timed.candidate
+        == replace(
+            best.candidate,
+            micro_batch=timed.candidate.micro_batch,
+            accumulation=timed.candidate.accumulation,
+        )
+    ]
+    if not larger:
+        return _reason("micro_batch", micro, "advise.micro.whole", _ESTIMATE, None, micro=micro)
+    following = min(larger, key=lambda timed: timed.candidate.micro_batch)
+    need, room = search.peak(following.candidate), search.room(following.candidate)
+    if following.seconds >= best.seconds:
+        return _reason(
+            "micro_batch",
+            micro,
+            "advise.micro.fastest",
+            _ESTIMATE,
+            None,
+            micro=micro,
+            following=following.candidate.micro_batch,
+        )
+    saved = 1 - following.seconds / best.seconds
+    return _reason(
+        "micro_batch",
+        micro,
+        "advise.micro.largest",
+        _ESTIMATE,
+        Message.of(
+            "advise.flip.memory-batch", following=following.candidate.micro_batch, saved=saved
+        ),
+        micro=micro,
+        following=following.candidate.micro_batch,
+        need=need,
+        room=room,
+    )
+
+
+def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    value = best.candidate.checkpointing
+    if (
+        not search.plan.workload.trains
+        or len({t.candidate.checkpointing for t in search.obedient}) < 2
+    ):
+        return
+    if value == "none":
+        full = alternative(search, best, checkpointing="full")
+        if full is None:
+            return
+        yield _reason(
+            "checkpointing",
+            value,
+            "advise.checkpointing.off",
+            _ESTIMATE,
+            Message.of("advise.flip.less-memory"),
+            freed=max(search.peak(best.candidate) - search.peak(full.candidate), 0),
+            cost=slower(full, best),
+        )
+        return
+    plain = alternative(search, best, checkpointing="none")
+    if plain is None:
+        return
+    need, room = search.peak(plain.candidate), search.room(plain.candidate)
+    rival = next(
+        (
+            t
+            for t in search.obedient
+            if t.candidate.checkpointing == "none" and search.may_fit(t.candidate)
+        ),
+        None,
+    )
+    flips = Message.of("advise.flip.memory-checkpointing", more=max(need - room, 0))
+    values = {
+        "need": need,
+        "room": room,
+        "cost": slower(best, plain),
+        "micro": best.candidate.micro_batch,
+    }
+    if rival is None or rival.candidate.recipe > best.candidate.recipe:
+        yield _reason("checkpointing", value, "advise.checkpointing.on", _ESTIMATE, flips, **values)
+    else:
+        values |= {"other": rival.candidate.micro_batch, "gain": slower(rival, best)}
+        yield _reason(
+            "checkpointing", value, "advise.checkpointing.pays", _ESTIMATE, flips, **values
+        )
+
+
+def _optimizer(search: Search, best: Timed, report: Report) -> Iterator[Reason]:
+    if not search.plan.workload.trains:
+        return
+    value = best.candidate.optimizer
+    state = sum(term.value for term in report.memory.terms if term.role == "optimizer")
+    if best.candidate.recipe and value != "adamw":
+        id, source = "advise.optimizer.smaller", "Shazeer and Stern 2018 (arXiv 1804.04235)"
+        flips = Message.of("advise.flip.memory-optimizer")
+    else:
+        id, source, flips = "advise.optimizer.default", "Loshchilov and Hutter 2019", None
+    yield _reason("optimizer", value, id, source, flips, value=value, state=state)
+
+
+def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    profile = search.profile(best.candidate)
+    if profile is None or not profile.kernels:
+        return
+    value = best.candidate.attention
+    source = "torch: scaled_dot_product_attention; Dao et al. 2022 (arXiv 2205.14135)"
+    kernel = max(profile.kernels, key=profile.kernels.__getitem__)
+    eager = alternative(search, best, attention="eager")
+    if value != "eager" and eager is not None:
+        yield _reason(
+            "attention",
+            value,
+            "advise.attention.measured",
+            source,
+            None,
+            kernel=kernel,
+            cost=slower(eager, best),
+            more=max(search.peak(eager.candidate) - search.peak(best.candidate), 0),
+        )
+        return
+    yield _reason("attention", value, "advise.attention.default", source, None, kernel=kernel)
+
+
+def _channels_last(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    value = best.candidate.channels_last
+    other = alternative(search, best, channels_last=not value)
+    if other is None:
+        return
+    id = "advise.channels-last.on" if value else "advise.channels-last.off"
+    yield _reason(
+        "channels_last", value, id, "timm benchmark rows, RTX 3090", None, cost=slower(other, best)
+    )
+
+
+def _allocator(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    value = best.candidate.allocator
+    source = "torch: CUDA memory management notes"
+    flips = Message.of("advise.flip.fragmentation") if value == "native" else None
+    yield _reason("allocator", value, f"advise.allocator.{value}", source, flips)
+
+
+_SEARCHED = {
+    "precision": _precision,
+    "strategy": _strategy,
+    "batch": _batch,
+    "checkpointing": _checkpointing,
+    "optimizer": _optimizer,
+    "attention": _attention,
+    "channels_last": _channels_last,
+    "allocator": _allocator,
+}
+
+
+def _by_rule(search: Search) -> Iterator[Reason]:
+    """Yield reasons for what follows from rules and is not searched."""
+    base, given = search.facts.settings, search.plan.settings
+    trains = search.plan.workload.trains
+    if given.quantization is None:
+        id = "nf4" if base.quantization == "nf4" else "none" if trains else "none-serving"
+        source = "Dettmers et al. 2023 (arXiv 2305.14314)"
+        yield _reason("quantization", base.quantization, f"advise.quantization.{id}", source, None)
+    if given.compile is None:
+        source = "stas00, torch.compile on B200; torchtitan and torchtune tables"
+        flips = Message.of("advise.flip.compile")
+        yield _reason("compile", base.compile, "advise.compile.off", source, flips)
+    if trains:
+        yield from _loader(search)
+
+
+def _loader(search: Search) -> Iterator[Reason]:
+    base, given, cores = (
+        search.facts.settings,
+        search.plan.settings.loader,
+        search.facts.machine.cores,
+    )
+    if given.num_workers is None:
+        id = "advise.workers.unknown" if cores is None else "advise.workers.rule"
+        yield _reason(
+            "loader.num_workers",
+            base.num_workers,
+            id,
+            "stas00, DataLoader; torch warns above the cores of the process",
+            Message.of("advise.flip.workers"),
+            workers=base.num_workers,
+            cores=cores or 0,
+        )
+    if given.prefetch_factor is None:
+        yield _reason(
+            "loader.prefetch_factor", base.prefetch_factor, "advise.prefetch", "torch default", None
+        )
+    if given.pin_memory is None:
+        source = "stas00: 0.46 s pinned against 0.65 s pageable on A100"
+        yield _reason("loader.pin_memory", base.pin_memory, "advise.pin", source, None)
+    if given.persistent_workers is None and base.num_workers > 0:
+        source = "torch: DataLoader"
+        yield _reason(
+            "loader.persistent_workers", base.persistent_workers, "advise.persistent", source, None
+        )
+
+
+def _has_batch_norm(search: Search, candidate: Candidate) -> bool:
+    profile = search.profile(candidate)
+    return profile is not None and any("batch_norm" in name for name in profile.ops.name)
+
+
+def _reason(
+    setting: str, value: Any, id: str, source: str, flips: Message | None, /, **values: Any
+) -> Reason:
+    return Reason(setting, value, Message.of(id, **values), source, flips)

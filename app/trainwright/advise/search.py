@@ -1,0 +1,250 @@
+"""The search: every candidate is timed, then confirmed in order of time until enough fit.
+
+Exact: the first choice is the minimum over the whole space of (values that train
+differently, seconds, distance from the defaults) among settings whose p95 fits. Candidates
+are dropped unseen only where a lower bound of their memory is more than the device has.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trainwright.advise import space
+from trainwright.advise.space import Candidate
+from trainwright.estimate.calibration import memory_calibration
+from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.memory import allocated_peak_bytes, bytes_outside
+from trainwright.plan.evaluate import Facts, evaluate
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the search finds profiles and other plans' facts; neither ever traces."""
+
+    find: Callable[[Plan, Facts, FullSettings], Profile | None]
+    """Settings -> the profile of their structure, or None where it is not at hand."""
+    resolve: Callable[[Plan], Facts | None]
+    """Plan -> its facts; None where it cannot be, or would have to be traced."""
+
+
+_SLACK = 32 << 20
+"""Bytes by which the quick peak may be above the replayed one: 256 for each live storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A candidate with the seconds of a step."""
+
+    candidate: Candidate
+    seconds: float
+    """For the whole effective batch: the same number of samples for every candidate."""
+
+    @property
+    def rank(self) -> tuple[int, float, int, int]:
+        """Return the sort key: the smaller the better."""
+        chosen = self.candidate
+        return chosen.recipe, self.seconds, chosen.surprise, -chosen.micro_batch
+
+
+class Search:
+    """One search; keeps the profiles, times and reports that it has worked out."""
+
+    def __init__(self, plan: Plan, facts: Facts, sources: Sources) -> None:
+        self.plan = plan
+        self.facts = facts
+        self.held = space.fixed(plan.settings, facts.settings)
+        self.missing: dict[tuple[object, ...], Candidate] = {}
+        """Structures without a profile at hand, with an example of each."""
+        self.sources = sources
+        self._workload = plan.workload.model_copy(update={"inputs": facts.inputs})
+        self._profiles: dict[tuple[object, ...], Profile | None] = {}
+        self._clocks: dict[int, Clock] = {}
+        self._seconds: dict[tuple[object, ...], float | None] = {}
+        self._peaks: dict[tuple[object, ...], dict[int, int]] = {}
+        self._reports: dict[Candidate, Report] = {}
+        self.timed = self._timed()
+
+    @property
+    def obedient(self) -> list[Timed]:
+        """Candidates that keep to what the plan fixes, best first."""
+        return self.timed[""]
+
+    def settings(self, candidate: Candidate) -> FullSettings:
+        """Return the candidate's settings; what is not searched is the plan's or default."""
+        return candidate.settings(self.facts.settings)
+
+    def profile(self, candidate: Candidate) -> Profile | None:
+        """Return the profile of the candidate's structure, or None where it is not at hand."""
+        key = _structure(candidate)
+        if key not in self._profiles:
+            settings = self.settings(candidate)
+            self._profiles[key] = self.sources.find(self.plan, self.facts, settings)
+            if self._profiles[key] is None:
+                self.missing[key] = candidate
+        return self._profiles[key]
+
+    def gpus(self, candidate: Candidate) -> int:
+        """Return how many GPUs the candidate uses."""
+        return self.facts.machine.gpu_count if candidate.strategy == "ddp" else 1
+
+    def confirmed(self, ordered: Sequence[Timed]) -> Iterator[tuple[Timed, Report]]:
+        """Yield those whose replayed p95 fits, in the given order."""
+        for timed in ordered:
+            if self.may_fit(timed.candidate):
+                report = self.report(timed.candidate)
+                if report.fits:
+                    yield timed, report
+
+    def report(self, candidate: Candidate) -> Report:
+        """Return the full evaluation of a candidate."""
+        if candidate not in self._reports:
+            profile = self.profile(candidate)
+            assert profile is not None, "only candidates with a profile are timed"
+            facts = replace(self.facts, settings=self.settings(candidate), profile=profile)
+            self._reports[candidate] = evaluate(self.plan, facts)
+        return self._reports[candidate]
+
+    def may_fit(self, candidate: Candidate) -> bool:
+        """Return whether a lower bound of the p95 is within the device."""
+        constants = memory_calibration()
+        spread = 1 + constants.z95 * constants.relative_sigma["whole"]
+        least = (self.peak(candidate) - _SLACK) * spread
+        return least <= self.room(candidate)
+
+    def room(self, candidate: Candidate) -> float:
+        """Return the bytes that the allocator may take on the device."""
+        gpu = self.facts.machine.gpu
+        return gpu.total.value - bytes_outside(gpu, self.gpus(candidate))
+
+    def peak(self, candidate: Candidate) -> int:
+        """Return the quick allocated peak; worked out for all micro-batches at once."""
+        key = _layout(candidate)
+        if key not in self._peaks:
+            self._peaks[key] = self._all_peaks(candidate)
+        known = self._peaks[key]
+        if candidate.micro_batch not in known:
+            known |= self._all_peaks(candidate, (candidate.micro_batch,))
+        return known[candidate.micro_batch]
+
+    def _all_peaks(self, candidate: Candidate, batches: Sequence[int] = ()) -> dict[int, int]:
+        profile = self.profile(candidate)
+        assert profile is not None, "only candidates with a profile are timed"
+        if not batches:
+            batches = self._micro_batches(candidate)
+        peaks = allocated_peak_bytes(
+            profile,
+            self.facts.machine.gpu,
+            self.settings(candidate),
+            batch=np.array(batches, dtype=np.int64),
+            sequence=self.sequence,
+            new_tokens=None if self.plan.workload.trains else self.facts.inputs.new_tokens or 1,
+            gpu_count=self.gpus(candidate),
+        )
+        return dict(zip(batches, peaks.tolist(), strict=True))
+
+    def _micro_batches(self, like: Candidate) -> list[int]:
+        """Return the micro-batches that share the candidate's layout."""
+        alike = {
+            timed.candidate.micro_batch
+            for timed in self.timed[like.freed]
+            if _layout(timed.candidate) == _layout(like)
+        }
+        return sorted(alike | {like.micro_batch})
+
+    @property
+    def sequence(self) -> int:
+        """Tokens a sample, or of a prompt; 0 where there is none."""
+        inputs = self.facts.inputs
+        return inputs.sequence_length or inputs.prompt_tokens or 0
+
+    def _timed(self) -> dict[str, list[Timed]]:
+        """Return all candidates by the fixed key that they disregard, each list best first."""
+        machine = self.facts.machine
+        values = space.values(
+            self.plan.settings,
+            self.facts.settings,
+            self.plan.workload,
+            machine.gpu.record,
+            self.facts.profile,
+            machine.gpu_count,
+        )
+        lists: dict[str, list[Timed]] = {"": []}
+        points = space.candidates(
+            values, self.held, self.facts.settings, self.plan.workload, machine.gpu_count
+        )
+        for candidate in points:
+            if (seconds := self._step(candidate)) is not None:
+                lists.setdefault(candidate.freed, []).append(Timed(candidate, seconds))
+        for timed in lists.values():
+            timed.sort(key=lambda one: one.rank)
+        return lists
+
+    def _step(self, candidate: Candidate) -> float | None:
+        """Return the seconds of a step; None where there is no profile for it."""
+        key = (*_structure(candidate), *_work(candidate))
+        if key not in self._seconds:
+            profile = self.profile(candidate)
+            self._seconds[key] = None
+            if profile is not None and _answers(profile, candidate, self.sequence):
+                settings = self.settings(candidate)
+                clock = self.clock(candidate)
+                terms = clock.terms(profile, settings, candidate.micro_batch)
+                self._seconds[key] = terms.step
+        return self._seconds[key]
+
+    def clock(self, candidate: Candidate) -> Clock:
+        """Return the clock for as many GPUs as the candidate uses."""
+        count = self.gpus(candidate)
+        if count not in self._clocks:
+            machine = self.facts.machine
+            self._clocks[count] = Clock(
+                Situation(machine.gpu, count, self._workload, self.sequence, machine.cores)
+            )
+        return self._clocks[count]
+
+
+def first(plan: Plan, sources: Sources) -> tuple[Search, Timed, Report] | None:
+    """Return the best settings of a plan, or None where nothing fits or is at hand."""
+    facts = sources.resolve(plan)
+    if facts is None:
+        return None
+    search = Search(plan, facts, sources)
+    for timed, report in search.confirmed(search.obedient):
+        return search, timed, report
+    return None
+
+
+def _structure(candidate: Candidate) -> tuple[object, ...]:
+    """Return what decides which profile answers."""
+    traced = "selective" if candidate.checkpointing == "selective" else "derived"
+    return (
+        *(candidate.precision, candidate.attention, candidate.channels_last, traced),
+        candidate.micro_batch == 1,
+    )
+
+
+def _layout(candidate: Candidate) -> tuple[object, ...]:
+    """Return what decides the order of births and deaths."""
+    return (
+        *_structure(candidate),
+        *(candidate.checkpointing, candidate.optimizer, candidate.strategy, candidate.freed),
+        min(candidate.accumulation, 2),
+    )
+
+
+def _work(candidate: Candidate) -> tuple[object, ...]:
+    """Return what decides the time, beside the structure."""
+    return (
+        *(candidate.micro_batch, candidate.accumulation, candidate.checkpointing),
+        *(candidate.optimizer, candidate.strategy),
+    )
+
+
+def _answers(profile: Profile, candidate: Candidate, sequence: int) -> bool:
+    """Return whether the profile holds for the candidate's point."""
+    return profile.exact or (candidate.micro_batch, sequence) in profile.points
