@@ -16,7 +16,7 @@ from trainwright import __version__
 from trainwright.messages import UserError
 from trainwright.plan import overrides, problems
 from trainwright.plan.schema import SCHEMA, Plan
-from trainwright.plan.yamltext import MAX_BYTES, Document, Place, dump, parse
+from trainwright.plan.yamltext import MAX_BYTES, Document, Place, dump, one_line, parse
 
 SUFFIX = ".plan.yaml"
 STDIN = "stdin"
@@ -48,7 +48,7 @@ def read(source: Path | str, changes: Sequence[str] = ()) -> Plan:
             _decoded(_limited(sys.stdin.buffer.read, STDIN), STDIN), STDIN, changes=changes
         )
     path = Path(source)
-    return parsed(_text(path), str(path), folder=path.parent, changes=changes)
+    return parsed(_text(path), one_line(str(path), 300), folder=path.parent, changes=changes)
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def _migrated(document: Document, name: str) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
-    name = str(path)
+    name = one_line(str(path), 300)
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UserError.of("plan.too-large", where=name, limit=MAX_BYTES)
@@ -134,11 +134,11 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         raise UserError.of("plan.not-found", where=name) from None
     except OSError as error:
-        if path.is_dir():  # Windows refuses to open a folder with a permission error
+        if os.path.isdir(path):  # Windows refuses to open a folder with a permission error
             raise UserError.of("plan.is-folder", where=name) from None
         raise UserError.of("plan.cannot-read", where=name, reason=_reason(error)) from None
     except ValueError:  # a null character in the name
-        raise UserError.of("plan.not-found", where=ascii(name)) from None
+        raise UserError.of("plan.not-found", where=name) from None
 
 
 def _reason(error: OSError) -> str:

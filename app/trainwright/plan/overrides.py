@@ -6,7 +6,7 @@ from typing import Any
 
 from trainwright.messages import UserError
 from trainwright.plan import problems
-from trainwright.plan.yamltext import Place, dotted, parse
+from trainwright.plan.yamltext import Place, dotted, one_line, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ def parse_change(text: str) -> Change:
     """
     key, equals, value = text.partition("=")
     if not equals:
-        raise UserError.of("plan.change-without-value", text=text[:80])
-    document = parse(value, f"--set {key.strip()[:80]}")
-    return Change(place_of(key.strip()), document.data, text[:80])
+        raise UserError.of("plan.change-without-value", text=one_line(text, 80))
+    document = parse(value, f"--set {one_line(key, 80)}")
+    return Change(place_of(key.strip()), document.data, one_line(text, 80))
 
 
 def place_of(key: str) -> Place:
@@ -47,7 +47,7 @@ def place_of(key: str) -> Place:
         name = part.partition("[")[0]
         positions = part[len(name) :]
         if not name or not re.fullmatch(r"(\[[0-9]{1,3}\])*", positions):
-            raise UserError.of("plan.odd-change-key", key=key[:80])
+            raise UserError.of("plan.odd-change-key", key=one_line(key, 80))
         place.append(name)
         place.extend(int(number) for number in re.findall(r"[0-9]+", positions))
     for length in range(1, len(place) + 1):
@@ -56,7 +56,7 @@ def place_of(key: str) -> Place:
         if isinstance(last, str) and keys and last not in keys:
             problem = problems.unknown_key((*above, last))
             raise UserError.of(
-                "plan.invalid", where="--set", key=key[:80], problem=problem, more=""
+                "plan.invalid", where="--set", key=one_line(key, 80), problem=problem, more=""
             )
     return tuple(place)
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
 from trainwright.plan.schema import Plan
-from trainwright.plan.yamltext import Place, dotted
+from trainwright.plan.yamltext import Place, dotted, one_line
 
 Details = dict[str, Any]
 """One entry of ``ValidationError.errors()``."""
@@ -172,9 +172,7 @@ def _choice(expected: str, value: Any, found: Any) -> Message:
 def shown(value: Any) -> Any:
     """Return a value as an error may quote it: short, on one line, and with its kind."""
     if isinstance(value, str):
-        text = " ".join(value.split())
-        text = "".join(c if c.isprintable() else "?" for c in text)
-        return Message.of("plan.found.text", value=text if len(text) <= 40 else text[:39] + "…")
+        return Message.of("plan.found.text", value=one_line(value))
     if isinstance(value, dict):
         return Message.of("plan.found.mapping")
     if isinstance(value, (list, tuple)):

@@ -63,7 +63,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         model=model.pairs,
         digest=model.digest,
         task="full" if workload.task == "pretrain" else workload.task,
-        precision="fp32" if settings.precision == "tf32" else settings.precision,
+        precision=_traced_precision(settings, workload.trains),
         kernel=kernel(settings, record),
         channels_last=settings.channels_last,
         checkpointing="selective" if settings.checkpointing == "selective" else "none",
@@ -74,6 +74,16 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         single=settings.micro_batch == 1,
     )
     return Question(spec, inputs, notes)
+
+
+def _traced_precision(settings: FullSettings, trains: bool) -> str:
+    """Return the precision whose events are the same.
+
+    tf32 only changes how matrix products run; serving has no master copy in any precision.
+    """
+    if settings.precision == "tf32":
+        return "fp32"
+    return "bf16-mixed" if settings.precision == "bf16" and not trains else settings.precision
 
 
 def kernel(settings: FullSettings, record: GpuRecord) -> Kernel:
@@ -133,7 +143,7 @@ def _preset_config(preset: Preset) -> dict[str, Any]:
 def _hf(path: Path) -> Model:
     file = path / "config.json" if path.is_dir() else path
     config, text = _config(file)
-    if "auto_map" in config:
+    if b'"auto_map"' in text:
         raise UserError.of("plan.remote-code", file=str(file))
     longest = _longest(config)
     images = "image_size" in config and "vocab_size" not in config
@@ -187,9 +197,9 @@ def _python(source: ModelSource) -> Model:
             "plan.config-unreadable", key="model.python.file", file=str(path), reason=reason
         ) from None
     pairs = (
-        ("args", json.dumps(source.python.args, sort_keys=True)),
-        ("factory", source.python.factory),
         ("python", str(path)),
+        ("factory", source.python.factory),
+        ("args", json.dumps(source.python.args, sort_keys=True)),
     )
     usual = Inputs(image_size=USUAL_IMAGE)
     return Model(pairs, store.digest(definition), False, True, usual, None, True)

@@ -64,7 +64,8 @@ def parse(text: str, name: str) -> Document:
         return _Builder(yaml.parse(text, Loader=_LOADER), name).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = _at(name, mark.line + 1 if mark is not None else None)
+        last = max(1, len(text.splitlines()))
+        where = _at(name, min(mark.line + 1, last) if mark is not None else None)
         raise UserError.of("plan.not-yaml", where=where, problem=error.problem or "") from None
     except (yaml.YAMLError, UnicodeError):
         raise UserError.of("plan.binary", where=name) from None
@@ -105,7 +106,7 @@ class _Builder:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             self._refuse("plan.anchor", event)
         if getattr(event, "tag", None) not in (None, "!"):
-            self._refuse("plan.tag", event, tag=str(event.tag)[:60])
+            self._refuse("plan.tag", event, tag=one_line(str(event.tag)))
         if len(place) > MAX_DEPTH:
             self._refuse("plan.too-deep", event, limit=MAX_DEPTH)
         self._lines.setdefault(place, event.start_mark.line + 1)
@@ -143,7 +144,7 @@ class _Builder:
             return scalar(event.value)
         except ValueError:
             self._refuse(
-                "plan.not-a-number", event, key=dotted(place) or "?", value=event.value[:40]
+                "plan.not-a-number", event, key=dotted(place) or "?", value=one_line(event.value)
             )
 
 
@@ -170,14 +171,20 @@ def scalar(text: str) -> str | int | float | bool | None:
 
 
 def dotted(place: Place) -> str:
-    """Return a place as people write it: ``machine.gpus[0].count``."""
+    """Return a place as people write it, ``machine.gpus[0].count``, fit to stand in a line."""
     text = ""
     for part in place:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            text += f".{part}" if text else part
+            text += f".{one_line(part)}" if text else one_line(part)
     return text
+
+
+def one_line(text: str, limit: int = 40) -> str:
+    """Return text as an error may quote it: printable, on one line, and short."""
+    text = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def dump(data: dict[str, Any], sections: frozenset[str] = frozenset()) -> str:

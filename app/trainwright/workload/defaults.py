@@ -191,10 +191,11 @@ def _quantization(settings: Settings, workload: Workload) -> Quantization:
         if chosen not in (None, "nf4"):
             raise UserError.of("workload.qlora-needs-nf4", key="settings.quantization")
         return "nf4"
-    if chosen not in (None, "none"):
-        remedy = "workload.quantized-inference" if not workload.trains else "workload.quantized"
-        raise UserError.of(remedy, key="settings.quantization", value=chosen, task=workload.task)
-    return "none"
+    if workload.trains and chosen not in (None, "none"):
+        raise UserError.of(
+            "workload.quantized", key="settings.quantization", value=chosen, task=workload.task
+        )
+    return chosen or "none"
 
 
 def _kv_cache(settings: Settings, precision: Precision) -> KvCache:

@@ -1,0 +1,103 @@
+"""The YAML that plans are written in: what reads as what, and what is refused."""
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainwright.messages import UserError
+from trainwright.plan.yamltext import MAX_NODES, dump, parse, scalar
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
+NUMBERS = st.integers(-(10**18) + 1, 10**18 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(TEXT, VALUES, max_size=5))
+def test_what_is_dumped_reads_back_as_itself(data: dict[str, object]) -> None:
+    text = dump(data, frozenset(data))
+    assert parse(text, "plan").data == (data or None)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-4", 1e-4),
+        (".5", 0.5),
+        ("8", 8),
+        ("010", 10),
+        ("true", True),
+        ("no", "no"),
+        ("2026-01-01", "2026-01-01"),
+        ("1_000", "1_000"),
+        ("12:30:45", "12:30:45"),
+        ("~", None),
+        ("'8'", "8"),
+        ("0.3.0", "0.3.0"),
+    ],
+)
+def test_scalars_are_what_a_person_means(text: str, value: object) -> None:
+    read = parse(f"key: {text}", "plan").data["key"]
+    assert read == value
+    assert type(read) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "id", "line"),
+    [
+        ("a: 1\nb: !!python/object/apply:os.system [ls]", "plan.tag", 2),
+        ("a: &x 1", "plan.anchor", 1),
+        ("a: 1\n\nb: *x", "plan.anchor", 3),
+        ("a: 1\na: 2", "plan.duplicate-key", 2),
+        ("a: {b: 1, b: 2}", "plan.duplicate-key", 1),
+        ("a: 1\n---\nb: 2", "plan.several-documents", 2),
+        ("? [x]\n: 1", "plan.odd-key", 1),
+        ("a: .nan", "plan.not-a-number", 1),
+        ("a: -.inf", "plan.not-a-number", 1),
+        ("a: 1e999", "plan.not-a-number", 1),
+        ("a: 9999999999999999999", "plan.not-a-number", 1),
+        ("a: [1, 2", "plan.not-yaml", 1),
+        ("a: 'x", "plan.not-yaml", 1),
+        ("a: b: c", "plan.not-yaml", 1),
+        ("\ta: 1", "plan.not-yaml", 1),
+        ("a: " + "[" * 5000, "plan.too-deep", 1),
+        ("- " * 5000 + "1", "plan.too-deep", 1),
+        ("[" + "1," * (MAX_NODES + 1) + "]", "plan.too-many-values", 1),
+    ],
+)
+def test_what_plans_do_without_is_refused_at_its_line(text: str, id: str, line: int) -> None:
+    with pytest.raises(UserError) as error:
+        parse(text, "mine.plan.yaml")
+    assert error.value.message.id == id
+    assert error.value.message.values["where"] == f"mine.plan.yaml:{line}"
+
+
+def test_a_null_character_is_binary_and_no_yaml() -> None:
+    with pytest.raises(UserError, match="no UTF-8 text"):
+        parse("a: \x00", "plan")
+
+
+def test_a_billion_laughs_costs_nothing() -> None:
+    names = "abcdefghi"
+    bomb = 'a: &a ["lol"]\n' + "".join(
+        f"{after}: &{after} [{','.join([f'*{name}'] * 9)}]\n" for name, after in pairwise(names)
+    )
+    start = time.perf_counter()
+    with pytest.raises(UserError):
+        parse(bomb, "plan")
+    assert time.perf_counter() - start < 1
+
+
+@given(st.text())
+def test_unquoted_text_is_a_plain_value_or_refused(text: str) -> None:
+    try:
+        value = scalar(text)
+    except ValueError:
+        return
+    assert value is None or isinstance(value, (str, int, float))
