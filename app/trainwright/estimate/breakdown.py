@@ -17,6 +17,9 @@ from trainwright.profile.profile import PHASES, Ints
 _LARGEST = 6
 """Members that a term lists by name."""
 
+_OF_WEIGHTS = {"parameters", "gradients", "optimizer"}
+"""Terms whose members are told by what they are rather than by the op that made them."""
+
 _ASSUMED_RULES = {"convolution"}
 """Hidden storages whose size no source gives."""
 
@@ -86,7 +89,7 @@ def peak_terms(layout: Layout, sizes: Ints, replay: Replay) -> tuple[Quantity, .
     for kind in np.unique(layout.term[births]).tolist():
         of_kind = layout.term[births] == kind
         if total := int(asked[of_kind].sum()):
-            members = _members(layout, births[of_kind], asked[of_kind])
+            members = _members(layout, TERMS[kind], births[of_kind], asked[of_kind])
             terms.append(_term(TERMS[kind], total, members))
     granule = int((rounded(asked) - asked).sum())
     unsplit = replay.allocated_peak - int(rounded(asked).sum())
@@ -118,14 +121,14 @@ def _term(name: str, value: int, members: tuple[Quantity, ...]) -> Quantity:
     )
 
 
-def _members(layout: Layout, births: Ints, asked: Ints) -> tuple[Quantity, ...]:
+def _members(layout: Layout, term: str, births: Ints, asked: Ints) -> tuple[Quantity, ...]:
     """Return a term's largest groups of equal storages, and the others as one."""
     keys = np.stack([layout.size[births], _alike(layout)[layout.op[births]]])
     groups, inverse, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
     totals = np.bincount(inverse.ravel(), weights=asked).astype(np.int64)
     order = np.argsort(-totals, kind="stable")
     members = [
-        _member(layout, int(groups[0, at]), int(groups[1, at]), int(counts[at]), int(totals[at]))
+        _member(layout, term, *map(int, (*groups[:, at], counts[at], totals[at])))
         for at in order[:_LARGEST]
     ]
     left = order[_LARGEST:]
@@ -144,18 +147,19 @@ def _alike(layout: Layout) -> NDArray[np.int64]:
     return np.array([*(first.setdefault(kind, row) for row, kind in rows), -1], dtype=np.int64)
 
 
-def _member(layout: Layout, size: int, op: int, count: int, value: int) -> Quantity:
+def _member(layout: Layout, term: str, size: int, op: int, count: int, value: int) -> Quantity:
     if size >= 2 * layout.rows:
         return _hidden_member(layout, size, op, count, value)
     ops = layout.profile.ops
     name, dtype = (_plain(ops.name[op]), ops.dtype[op]) if op >= 0 else ("", "")
     coefficients = layout.profile.sizes[size % layout.rows]
     text = formula(coefficients, dtype, layout.profile.model)
-    message = (
-        Message.of("memory.member.op", count=count, op=name, dtype=dtype)
-        if name
-        else Message.of("memory.member.tensors", count=count)
-    )
+    if term in _OF_WEIGHTS:
+        message = Message.of(f"memory.member.{term}", count=count)
+    elif name:
+        message = Message.of("memory.member.op", count=count, op=name, dtype=dtype)
+    else:
+        message = Message.of("memory.member.tensors", count=count)
     return Quantity(
         message,
         value,

@@ -33,15 +33,16 @@ class Ceiling:
         in it, so that it is a little low: typically 0 to 3 %.
         """
         late = sequence if context is None else context
-        basis = np.array(
-            [
-                [*monomials(int(b), int(s)), *monomials(int(b), int(t)), MIN_BLOCK // 2]
-                for b, s, t in zip(batch, sequence, late, strict=True)
-            ],
-            dtype=np.float64,
-        )
-        result: Ints = (self.coefficients @ basis.T).max(axis=0).astype(np.int64)
+        rounding = np.full(len(batch), MIN_BLOCK / 2)
+        basis = np.vstack([_basis(batch, sequence), _basis(batch, late), rounding])
+        result: Ints = (self.coefficients @ basis).max(axis=0).astype(np.int64)
         return result
+
+
+def _basis(batch: Ints, sequence: Ints) -> Floats:
+    """Return ``monomials`` at many points; (6, points)."""
+    b, s = batch.astype(np.float64), sequence.astype(np.float64)
+    return np.stack([np.ones_like(b), b, s, b * s, s * s, b * s * s])
 
 
 @lru_cache(maxsize=256)

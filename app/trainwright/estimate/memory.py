@@ -118,7 +118,9 @@ def estimate_memory(
     allocated = _allocated(terms, free_run, settings)
     reserved = _reserved(allocated, free_run if limited.out_of_memory else limited)
     used = total(Message.of("memory.used"), (reserved, *outside), role="used")
-    p95 = _p95(run, used, allocated, outside, room, total_bytes)
+    margin = _margin(used, allocated, outside)
+    passes = not limited.out_of_memory and not run.within(int(room - margin)).out_of_memory
+    p95 = _p95(used, margin, total_bytes if passes else None)
     return MemoryEstimate(
         allocated_peak=allocated,
         reserved_peak=reserved,
@@ -273,24 +275,15 @@ def _margin(used: Quantity, allocated: Quantity, outside: tuple[Quantity, ...]) 
     return hypot(constants.z95 * _sigma_allocated(allocated.parts), constants.z95 * cached, *spread)
 
 
-def _p95(
-    run: _Run,
-    used: Quantity,
-    allocated: Quantity,
-    outside: tuple[Quantity, ...],
-    room: int,
-    total_bytes: int,
-) -> Quantity:
+def _p95(used: Quantity, margin: float, ceiling_bytes: int | None) -> Quantity:
     """Return device use that is exceeded in 5 % of cases.
 
-    Cached segments are given back before torch fails. So where use and margin together are
-    more than the card has, the step is replayed in what the margin leaves: if it passes, the
-    p95 is the whole card and not more.
+    Cached segments are given back before torch fails. So where the step also passes in what
+    the margin leaves of the card, the p95 is at most the whole card: ``ceiling_bytes``.
     """
-    margin = _margin(used, allocated, outside)
     value = used.value + margin
-    if value > total_bytes and not run.within(int(room - margin)).out_of_memory:
-        value = float(total_bytes)
+    if ceiling_bytes is not None:
+        value = max(min(value, ceiling_bytes), used.value)
     return Quantity(
         Message.of("memory.used-p95"),
         value,

@@ -11,6 +11,9 @@ _SYMBOLS = {"1": "", "B": "B", "S": "S", "BS": "B·S", "SS": "S²", "BSS": "B·S
 _CERTAIN = 32
 """Narrower widths are only believed at the op's own bytes for an element."""
 
+_FEW = 64
+"""Largest number that stands before a width: 16·B·S·hidden, but not 1000·hidden."""
+
 
 def formula(coefficients: Ints, dtype: str, model: Mapping[str, Any]) -> str:
     """Return a size polynomial as text.
@@ -38,7 +41,16 @@ def _product(scaled: int, own: int, symbol: str, widths: Mapping[int, str]) -> s
         width, left = divmod(nbytes, itemsize)
         if left == 0 and width in widths and (itemsize == own or width >= _CERTAIN):
             return _times(str(itemsize), symbol, widths[width])
-    return _times(_grouped(nbytes), symbol)
+    return _multiple(nbytes, symbol, widths) or _times(_grouped(nbytes), symbol)
+
+
+def _multiple(nbytes: int, symbol: str, widths: Mapping[int, str]) -> str:
+    """Return the bytes as a small multiple of the widest width that divides them."""
+    for width in sorted(widths, reverse=True):
+        times, left = divmod(nbytes, width)
+        if left == 0 and width >= _CERTAIN and 1 < times <= _FEW:
+            return _times(str(times), symbol, widths[width])
+    return ""
 
 
 def _times(*factors: str) -> str:
@@ -67,6 +79,6 @@ def _widths(model: Mapping[str, Any]) -> dict[int, str]:
             found.setdefault(int(value), text)
     hidden = int(model.get("hidden") or 0)
     for width, text in list(found.items()):
-        if hidden and width > 1:
+        if hidden and text != "heads":
             found.setdefault(hidden * width, "hidden²" if width == hidden else f"{text}·hidden")
     return found

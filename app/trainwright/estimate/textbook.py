@@ -97,7 +97,13 @@ def _activation_factors(members: tuple[Quantity, ...], precision: str, batch: in
 
 
 def _factor(name: str, value: float, unit: Unit, kind: Kind = Kind.ESTIMATED) -> Quantity:
-    return Quantity(Message.of(f"memory.factor.{name}"), value, unit, kind, source="" if kind is Kind.YOURS else "trace")
+    return Quantity(
+        Message.of(f"memory.factor.{name}"),
+        value,
+        unit,
+        kind,
+        source="" if kind is Kind.YOURS else "trace",
+    )
 
 
 def _short(value: float) -> str:
