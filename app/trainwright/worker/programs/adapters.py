@@ -69,9 +69,7 @@ def linears(model: nn.Module) -> list[tuple[str, nn.Module]]:
     """Return the layers that compute a matrix product with their weight."""
     kinds = ("Linear", "Conv1D", "Nf4Linear", "LoRACompatibleLinear")
     return [
-        (name, module)
-        for name, module in model.named_modules()
-        if type(module).__name__ in kinds
+        (name, module) for name, module in model.named_modules() if type(module).__name__ in kinds
     ]
 
 

@@ -79,7 +79,12 @@ def install(device: str) -> None:
 
 
 def _flash(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, p: float, causal: bool, scale: float
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    p: float,
+    causal: bool,
+    scale: float,
 ) -> torch.Tensor:
     """Head sizes are padded to a multiple of 8 as torch does."""
     size = query.size(-1)

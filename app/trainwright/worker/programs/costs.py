@@ -115,9 +115,7 @@ def traffic(facts: Facts, args: Any, kwargs: Any, given: Any, made: Any) -> tupl
     return read - in_place if facts.op in OVERWRITES else read, outputs + in_place
 
 
-def dims(
-    facts: Facts, args: Any, kwargs: Any, out: Any, given: Any, made: Any
-) -> tuple[int, ...]:
+def dims(facts: Facts, args: Any, kwargs: Any, out: Any, given: Any, made: Any) -> tuple[int, ...]:
     """Return the dimensions that the profile's ``OpRow.dims`` names."""
     op = facts.op
     if op in MULTIPLIES:

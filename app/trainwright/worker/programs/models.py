@@ -71,7 +71,9 @@ def _hugging_face(path: str, spec: dict[str, Any]) -> Subject:
         auto = _auto_class(transformers, config)
         implementation = "eager" if eager else "sdpa"
         try:
-            model = auto.from_config(config, dtype=torch.float32, attn_implementation=implementation)
+            model = auto.from_config(
+                config, dtype=torch.float32, attn_implementation=implementation
+            )
         except ValueError:
             if eager:
                 raise
@@ -81,7 +83,9 @@ def _hugging_face(path: str, spec: dict[str, Any]) -> Subject:
     except Exception as error:
         raise Refusal("worker.config-invalid", file=path, reason=first_line(error)) from error
     _be_real(transformers)
-    return _language(model, config) if hasattr(config, "vocab_size") else _vision(model, config, spec)
+    return (
+        _language(model, config) if hasattr(config, "vocab_size") else _vision(model, config, spec)
+    )
 
 
 def read_config(path: Path) -> dict[str, Any]:

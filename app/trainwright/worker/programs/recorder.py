@@ -347,9 +347,7 @@ def merge_accumulation(segment: Segment, aliases: dict[int, int], rows: list[Any
                 break
     storages = (ALLOC, FREE)
     segment.events = [
-        (code, root(a), b, c)
-        if code in storages
-        else (code, a, root(b) if code == PACK else b, c)
+        (code, root(a), b, c) if code in storages else (code, a, root(b) if code == PACK else b, c)
         for place, (code, a, b, c) in enumerate(events)
         if place not in dropped
     ]

@@ -100,7 +100,9 @@ class Run:
         settings = self.settings
         if spec["task"] != "full" and settings.precision == "bf16":
             # Adapters stay fp32 beside a bf16 base.
-            settings = step.StepSettings("fp32", settings.checkpointing, channels_last=settings.channels_last)
+            settings = step.StepSettings(
+                "fp32", settings.checkpointing, channels_last=settings.channels_last
+            )
         step.prepare(model, settings, "meta")
         if not self.trains:
             model.eval()
