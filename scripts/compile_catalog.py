@@ -8,7 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-from trainwright.catalog.compiled import compile_folder, to_json
+from trainwright.catalog.compiled import to_json
+from trainwright.catalog.compiler import compile_folder
 from trainwright.catalog.gpu_file import GpuFile
 
 ROOT = Path(__file__).parents[1]

@@ -108,12 +108,11 @@ _ALLOWED_RATIOS: dict[tuple[FlopKey, FlopKey], tuple[float, ...]] = {
     ("bf16_fp32", "fp16_fp32"): (1, 0.5),
     ("fp16_fp16", "fp16_fp32"): (1, 2),
     ("fp8_fp16", "fp8_fp32"): (1, 2),
-    ("fp8_fp32", "fp16_fp32"): (2, 1),
-    ("tf32_fp32", "fp16_fp32"): (0.5, 0.375),
+    ("fp8_fp32", "bf16_fp32"): (2,),
+    ("tf32_fp32", "bf16_fp32"): (0.5,),
 }
-"""Between dense figures of one chip, by vendors' data sheets; a sparse figure among them
-stands out as a factor of two. CDNA 3 runs tf32 at 3/8 of fp16 or half of it; CDNA and the
-first Instincts run bf16 at half of fp16."""
+"""Between dense figures of one chip, by vendors' data sheets: a sparse figure among them stands
+out as a factor of two. The first Instincts run bf16 at half of fp16."""
 
 
 def _tensor_ratios(record: GpuRecord) -> Iterator[Message]:

@@ -4,23 +4,18 @@ import hashlib
 import json
 import os
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import platformdirs
-from pydantic import ValidationError
 
 from trainwright import __version__
-from trainwright.catalog import problems
-from trainwright.catalog.gpu_file import GpuFile, IncompleteError, records
-from trainwright.catalog.names import name_key, short_keys
-from trainwright.catalog.records import GpuRecord
-from trainwright.catalog.yaml_file import read_yaml
-from trainwright.messages import Message, UserError
+from trainwright.messages import Message
 
+MAX_BYTES = 1 << 20
+"""Largest file that is read; assumed, the largest shipped one is a fiftieth of it."""
 FORMAT = 1
 """Raised when records or names come out differently for the same YAML."""
 
@@ -32,7 +27,7 @@ class Compiled:
     sources: str
     """Hash of the YAML files that it was made from."""
     records: Mapping[str, Mapping[str, Any]]
-    """Plain data of a :class:`GpuRecord`, by id, in the files' order."""
+    """Plain data of a ``GpuRecord``, by id, in the files' order."""
     names: Mapping[str, Sequence[str]]
     """Ids that answer to a name key; several where the name is shared, preferred one first."""
     problems: tuple[Message, ...] = ()
@@ -50,8 +45,11 @@ def sources_hash(folder: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
+    """Return what decides the hash; of a file too large to be read, its beginning and size."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        return content if len(content) <= MAX_BYTES else b"%d" % path.stat().st_size + content
     except OSError:
         return b"unreadable"
 
@@ -62,85 +60,12 @@ def yaml_files(folder: Path) -> list[Path]:
         return sorted(
             path
             for path in folder.iterdir()
-            if path.suffix.lower() in {".yaml", ".yml"} and not path.name.startswith(".")
+            if path.suffix.lower() in {".yaml", ".yml"}
+            and not path.name.startswith(".")
+            and path.is_file()
         )
     except OSError:
         return []
-
-
-def compile_folder(folder: Path) -> Compiled:
-    """Return the folder's records; a broken file is left out whole and told in ``problems``."""
-    wrong: list[Message] = []
-    found: dict[str, GpuRecord] = {}
-    for path in yaml_files(folder):
-        try:
-            for record in _file_records(path, wrong):
-                if record.id in found:
-                    wrong.append(Message.of("catalog.repeated-id", file=path.name, key=record.id))
-                found.setdefault(record.id, record)
-        except UserError as error:
-            wrong.append(error.message)
-    names, clashes = _names(found.values())
-    return Compiled(
-        sources=sources_hash(folder),
-        records={
-            id: record.model_dump(mode="json", exclude_defaults=True)
-            for id, record in found.items()
-        },
-        names=names,
-        problems=(*wrong, *clashes),
-    )
-
-
-def _file_records(path: Path, wrong: list[Message]) -> tuple[GpuRecord, ...]:
-    data = read_yaml(path)
-    try:
-        return tuple(records(GpuFile.model_validate(data)))
-    except ValidationError as error:
-        wrong.extend(problems.of_validation(error, path.name, data))
-    except IncompleteError as error:
-        wrong.append(
-            Message.of("catalog.missing-key", file=path.name, key=f"{error.id}.{error.key}")
-        )
-    return ()
-
-
-def _names(
-    found: Iterable[GpuRecord],
-) -> tuple[dict[str, list[str]], list[Message]]:
-    """Return ids by name key: own names first, then shared ones, then those cut short."""
-    own: dict[str, str] = {}
-    shared: dict[str, list[str]] = defaultdict(list)
-    short: dict[str, list[str]] = defaultdict(list)
-    clashes: list[Message] = []
-    for record in found:
-        for name in (record.id, record.name, *record.aliases):
-            key = name_key(name)
-            if own.setdefault(key, record.id) != record.id:
-                clashes.append(
-                    Message.of(
-                        "catalog.repeated-alias", alias=name, first=own[key], second=record.id
-                    )
-                )
-            for cut in short_keys(key, record.memory_bytes.value):
-                _add(short[cut], record.id)
-        for name in record.shared_names:
-            key = name_key(name)
-            _add(shared[key], record.id)
-            for cut in short_keys(key, record.memory_bytes.value):
-                _add(short[cut], record.id)
-    clashes += [
-        Message.of("catalog.repeated-alias", alias=key, first=own[key], second=ids[0])
-        for key, ids in shared.items()
-        if key in own
-    ]
-    owned = {key: [id] for key, id in own.items()}
-    return dict(short) | dict(shared) | owned, clashes
-
-
-def _add(ids: list[str], id: str) -> None:
-    if id not in ids:
-        ids.append(id)
 
 
 def to_json(compiled: Compiled) -> str:
@@ -167,12 +92,18 @@ def from_json(path: Path, sources: str) -> Compiled | None:
 
 def compiled_folder(folder: Path, shipped_copy: Path | None = None) -> Compiled:
     """Return the folder's records from a copy of the same hash, or compile them and keep one."""
+    if not yaml_files(folder):
+        return Compiled("", {}, {})
     sources = sources_hash(folder)
     cached = _cache_file(sources)
     for copy in (shipped_copy, cached):
         known = from_json(copy, sources) if copy else None
         if known is not None:
             return known
+    # Only here: the file models and the YAML reader cost more than everything else, and with
+    # a fresh copy nobody needs them.
+    from trainwright.catalog.compiler import compile_folder
+
     fresh = compile_folder(folder)
     if not fresh.problems:
         _keep(cached, to_json(fresh))

@@ -17,7 +17,10 @@ SHOWN = 20
 
 def of_validation(error: ValidationError, file: str, data: Any) -> tuple[Message, ...]:
     """Return one message for each thing wrong in a file."""
-    return tuple(_problem(one, file, data) for one in error.errors()[:SHOWN])
+    errors = error.errors()
+    # A list whose every entry is wrong counts as too short on top: that says nothing new.
+    told = [one for one in errors if one["type"] != "too_short"] or errors
+    return tuple(_problem(one, file, data) for one in told[:SHOWN])
 
 
 def _problem(error: ErrorDetails, file: str, data: Any) -> Message:
@@ -82,7 +85,8 @@ def _expected(error: ErrorDetails) -> Message:
     context = error.get("ctx", {})
     match error["type"]:
         case "literal_error":
-            return Message.of("catalog.expects-one-of", choices=str(context.get("expected", "")))
+            choices = str(context.get("expected", "")).replace(" or ", ", ").replace("'", "")
+            return Message.of("catalog.expects-one-of", choices=choices)
         case "string_pattern_mismatch":
             return Message.of("catalog.expects-pattern", pattern=str(context.get("pattern", "")))
         case "greater_than" | "finite_number" | "float_type" | "float_parsing":

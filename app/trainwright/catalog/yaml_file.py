@@ -5,10 +5,9 @@ from typing import Any
 
 import yaml
 
+from trainwright.catalog.compiled import MAX_BYTES
 from trainwright.messages import Message, UserError
 
-MAX_BYTES = 1 << 20
-"""Assumed; the largest shipped file is a twentieth of it."""
 MAX_DEPTH = 8
 """Assumed; shipped files nest five deep."""
 

@@ -1,0 +1,228 @@
+"""A person's own GPU files: they add, they win, and a broken one hides nothing."""
+
+import pytest
+import yaml
+
+from trainwright.catalog import catalog, find_gpu, list_gpus, overlay_folder
+from trainwright.catalog.check import check
+from trainwright.messages import render
+
+CARD = {
+    "id": "my-card",
+    "name": "My Card 9000",
+    "vendor": "NVIDIA",
+    "segment": "workstation",
+    "architecture": "Ada",
+    "compute_capability": "8.9",
+    "source": "my own measurement",
+    "confidence": "medium",
+    "memory_gib": 48,
+    "bandwidth_gb_s": 900,
+}
+
+
+def write(folder, file="mine.yaml", **changes):
+    card = {key: value for key, value in (CARD | changes).items() if value is not None}
+    text = yaml.safe_dump({"schema": 1, "gpus": [card]}, allow_unicode=True)
+    (folder / file).write_text(text, encoding="utf-8")
+
+
+def problems():
+    return [render(problem, "en") for problem in catalog().problems]
+
+
+def test_the_variable_names_the_folder(overlay):
+    assert overlay_folder() == overlay
+
+
+def test_an_own_card_is_found_beside_the_shipped_ones(overlay):
+    write(overlay, aliases=["내 그래픽 카드"])
+    assert find_gpu("my card 9000").record.memory_bytes.source == "my own measurement"
+    assert find_gpu("내 그래픽 카드").record.id == "my-card"
+    assert "my-card" in {gpu.id for gpu in list_gpus()}
+    assert find_gpu("4090").record.id == "rtx-4090"
+    assert problems() == []
+
+
+def test_an_own_record_replaces_the_shipped_one(overlay):
+    write(overlay, id="rtx-4090", name="GeForce RTX 4090", memory_gib=96)
+    assert find_gpu("지포스 RTX 4090").record.memory_bytes.value == 96 << 30
+    assert len([gpu for gpu in list_gpus() if gpu.id == "rtx-4090"]) == 1
+
+
+def test_an_edit_is_seen_at_the_next_question(overlay):
+    write(overlay)
+    assert find_gpu("my-card").record.memory_bytes.value == 48 << 30
+    write(overlay, memory_gib=640, notes="soldered by hand")
+    assert find_gpu("my-card").record.memory_bytes.value == 640 << 30
+
+
+def test_folders_with_spaces_and_hangul_work(tmp_path, monkeypatch):
+    base = tmp_path / "내 하드웨어 목록"
+    (base / "gpu").mkdir(parents=True)
+    write(base / "gpu", "내 카드.yaml")
+    monkeypatch.setenv("TRAINWRIGHT_HARDWARE", str(base))
+    assert find_gpu("my-card").record.name == "My Card 9000"
+
+
+def test_bandwidth_and_tflops_follow_from_formulas_when_not_stated(overlay):
+    write(
+        overlay,
+        bandwidth_gb_s=None,
+        memory_bus_bits=384,
+        memory_gbps=20,
+        sm=100,
+        boost_mhz=2000,
+        per_clock={"bf16_fp32": 1024},
+    )
+    gpu = find_gpu("my-card").record
+    assert gpu.bandwidth_bytes_per_s.value == 960e9
+    assert gpu.bandwidth_bytes_per_s.source.startswith("formula: 384 bit x 20 Gbit/s")
+    assert gpu.flops["bf16_fp32"].value == pytest.approx(204.8e12)
+    assert "100 SM x 1024 FLOP/clock x 2000 MHz" in gpu.flops["bf16_fp32"].source
+    assert gpu.flops["bf16_fp32"].confidence == "medium"
+
+
+def test_a_value_may_have_a_source_of_its_own(overlay):
+    write(overlay, tdp_w={"value": 300, "source": "wall meter", "confidence": "high"})
+    gpu = find_gpu("my-card").record
+    assert (gpu.tdp_w.source, gpu.tdp_w.confidence) == ("wall meter", "high")
+    assert (gpu.memory_bytes.source, gpu.memory_bytes.confidence) == (
+        "my own measurement",
+        "medium",
+    )
+
+
+def test_a_default_keeps_its_own_source_beside_a_record_with_another(overlay):
+    text = """
+schema: 1
+defaults:
+  {vendor: AMD, segment: consumer, architecture: RDNA 4, l2_mib: 8, source: sheet, confidence: high}
+gpus:
+  - {id: one, name: One, source: hearsay, confidence: low, memory_gib: 16, bandwidth_gb_s: 600}
+"""
+    (overlay / "mine.yaml").write_text(text)
+    gpu = find_gpu("one").record
+    assert (gpu.l2_bytes.source, gpu.l2_bytes.confidence) == ("sheet", "high")
+    assert (gpu.memory_bytes.source, gpu.memory_bytes.confidence) == ("hearsay", "low")
+
+
+BROKEN = {
+    "tag": ("gpus: !!python/object/apply:os.system [echo]", ["line 1", "python/object"]),
+    "bomb": (
+        "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: [*c, *c]",
+        ["line 1", "anchors"],
+    ),
+    "depth": ("[" * 500, ["line 1", "nested"]),
+    "documents": ("schema: 1\n---\nschema: 1", ["line 2", "more than one document"]),
+    "no yaml": ("schema: 1\ngpus: [", ["not valid YAML", "line"]),
+    "binary": (b"\x00\xff\xfe\x01", ["UTF-8"]),
+    "control": (b"\x07\x08", ["not valid YAML"]),
+    "impossible date": ("schema: 1\nlaunch: 2020-13-41", ["not valid YAML"]),
+    "empty": ("", ["gpus"]),
+    "a list": ("- 1\n- 2", ["mapping"]),
+    "only text": ("hello", ["mapping"]),
+    "future schema": ("schema: 2\ngpus: []", ["schema", "1"]),
+    "no gpus": ("schema: 1\ngpus: []", ["gpus", "at least one"]),
+    "twice": ("schema: 1\nschema: 1", ["line 2", "twice"]),
+    "key no text": ("{[1]: 2}", ["line 1"]),
+}
+
+
+@pytest.mark.parametrize(("content", "told"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_file_is_told_and_hides_nothing(overlay, content, told):
+    write(overlay, "good.yaml")
+    data = content if isinstance(content, bytes) else content.encode()
+    (overlay / "broken.yaml").write_bytes(data)
+    assert find_gpu("4090").record.id == "rtx-4090"
+    assert find_gpu("my-card").record.id == "my-card"
+    text = " ".join(problems())
+    assert "broken.yaml" in text
+    for word in told:
+        assert word in text
+    assert not check().ok
+
+
+WRONG = {
+    "text for a number": ({"tdp_w": "much"}, "my-card.tdp_w is much, but must be a positive"),
+    "negative": ({"memory_gib": -1}, "my-card.memory_gib is -1, but must be a positive"),
+    "zero": ({"memory_gib": 0}, "my-card.memory_gib is 0, but must be a positive"),
+    "nan": ({"bandwidth_gb_s": float("nan")}, "my-card.bandwidth_gb_s is nan"),
+    "infinite": ({"bandwidth_gb_s": float("inf")}, "my-card.bandwidth_gb_s is inf"),
+    "absurd": ({"memory_gib": 1e12}, "must be at most"),
+    "true for a number": ({"tdp_w": True}, "my-card.tdp_w is True"),
+    "a list for a number": ({"tdp_w": [1, 2]}, "my-card.tdp_w"),
+    "unknown key": (
+        {"memroy_gib": 4},
+        "my-card.memroy_gib is no known key. Did you mean memory_gib?",
+    ),
+    "unknown dtype": ({"tflops": {"bf61_fp32": 1}}, "Did you mean bf16_fp32?"),
+    "unknown vendor": ({"vendor": "NVIDEA"}, "must be one of NVIDIA, AMD, Intel, Apple"),
+    "capability unquoted": ({"compute_capability": 8.9}, "my-card.compute_capability is 8.9"),
+    "no vendor": ({"vendor": None}, "my-card.vendor is missing"),
+    "no bandwidth": ({"bandwidth_gb_s": None}, "my-card.bandwidth_gb_s is missing"),
+    "no source": ({"source": None, "confidence": None}, "source, confidence is missing"),
+    "half a source": (
+        {"tdp_w": {"value": 3, "source": "x"}},
+        "source and confidence must stand together",
+    ),
+    "shouted id": ({"id": "My Card"}, "must be text of the form"),
+    "long name": ({"name": "x" * 5000}, "my-card.name"),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), WRONG.values(), ids=WRONG)
+def test_a_wrong_value_is_told_by_file_record_and_key(overlay, change, told):
+    write(overlay, **change)
+    [problem] = problems()
+    assert problem.startswith("mine.yaml: ")
+    assert told in problem
+    assert len(problem) < 400
+    assert all(render(message, "ko") for message in catalog().problems)
+    assert find_gpu("4090").record.id == "rtx-4090"
+
+
+def test_a_huge_file_is_not_read(overlay):
+    with (overlay / "huge.yaml").open("wb") as file:
+        file.truncate(100 << 20)
+    assert find_gpu("4090").record.id == "rtx-4090"
+    assert "too large" in problems()[0]
+
+
+def test_two_records_of_one_name_are_told(overlay):
+    write(overlay, "a.yaml", aliases=["Brick"])
+    write(overlay, "b.yaml", id="other-card", name="Other Card", aliases=["brick"])
+    [problem] = problems()
+    assert "my-card" in problem
+    assert "other-card" in problem
+
+
+def test_two_records_of_one_id_are_told(overlay):
+    write(overlay, "a.yaml")
+    write(overlay, "b.yaml", name="Another")
+    assert "id my-card is taken" in problems()[0]
+
+
+IMPLAUSIBLE = {
+    "bandwidth": {"memory_bus_bits": 384, "memory_gbps": 21, "bandwidth_gb_s": 2016},
+    "fp32": {"cores": 1000, "boost_mhz": 1000, "tflops": {"fp32": 9}},
+    "sparse among dense": {"tflops": {"bf16_fp32": 100, "fp8_fp32": 400}},
+    "driver total": {"nvml_total_mib": 24576},
+}
+
+
+@pytest.mark.parametrize("change", IMPLAUSIBLE.values(), ids=IMPLAUSIBLE)
+def test_values_that_contradict_each_other_are_told(overlay, change):
+    write(overlay, **change)
+    [message] = check().implausible
+    assert message.values["gpu"] == "my-card"
+    assert "my-card" in render(message, "en")
+    assert "my-card" in render(message, "ko")
+
+
+def test_a_check_counts_the_persons_own_values(overlay):
+    before = check()
+    write(overlay)
+    after = check()
+    assert (after.records, after.values) == (before.records + 1, before.values + 2)
+    assert "high confidence" in render(after.messages[0], "en")
