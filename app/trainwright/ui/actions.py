@@ -1,0 +1,95 @@
+"""Everything that a person can do, declared once.
+
+Menu, palette, shortcut sheet and tests read this table; the window binds the callbacks.
+The text of an action is ``ui.action.<id>``, its tooltip ``ui.action.<id>.tip``.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
+
+from trainwright.ui.i18n import tr
+
+Group = Literal["file", "edit", "go", "view", "help"]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing to do."""
+
+    id: str
+    group: Group
+    icon: str
+    shortcut: str
+
+    @property
+    def text(self) -> str:
+        """What menus and the palette call it."""
+        return tr(f"ui.action.{self.id}")
+
+    @property
+    def tip(self) -> str:
+        """What it does, in a sentence."""
+        return tr(f"ui.action.{self.id}.tip")
+
+
+ACTIONS: tuple[Action, ...] = (
+    Action("open", "file", "folder-open", "Ctrl+O"),
+    Action("save", "file", "floppy-disk", "Ctrl+S"),
+    Action("save-as", "file", "floppy-disk", "Ctrl+Shift+S"),
+    Action("rename", "file", "pencil-simple", "Ctrl+R"),
+    Action("copy-summary", "file", "copy", "Ctrl+Shift+C"),
+    Action("quit", "file", "x", "Ctrl+Q"),
+    Action("undo", "edit", "arrow-u-up-left", "Ctrl+Z"),
+    Action("redo", "edit", "arrow-u-up-right", "Ctrl+Shift+Z"),
+    Action("make-it-fit", "edit", "magic-wand", "Ctrl+M"),
+    Action("free-all", "edit", "lock-simple-open", "Ctrl+Shift+F"),
+    Action("explain", "edit", "question", "F1"),
+    Action("go-start", "go", "house", "Alt+1"),
+    Action("go-plan", "go", "sliders-horizontal", "Alt+2"),
+    Action("go-advise", "go", "magic-wand", "Alt+3"),
+    Action("go-export", "go", "export", "Ctrl+E"),
+    Action("go-settings", "go", "gear-six", "Ctrl+,"),
+    Action("pick-model", "go", "cube", "Ctrl+L"),
+    Action("pick-gpu", "go", "cpu", "Ctrl+G"),
+    Action("palette", "view", "magnifying-glass", "Ctrl+K"),
+    Action("theme", "view", "moon", "F2"),
+    Action("language", "view", "translate", "F3"),
+    Action("full-screen", "view", "arrows-out", "F11"),
+    Action("shortcuts", "help", "keyboard", "Ctrl+/"),
+)
+
+GROUPS: tuple[Group, ...] = ("file", "edit", "go", "view", "help")
+
+Callbacks = Mapping[str, Callable[[], object]]
+
+
+def bind(callbacks: Callbacks, owner: QWidget) -> dict[str, QAction]:
+    """Return a QAction for each action, with shortcuts that work all over the owner."""
+    bound: dict[str, QAction] = {}
+    for action in ACTIONS:
+        made = QAction(owner)
+        made.setShortcut(QKeySequence(action.shortcut))
+        made.triggered.connect(_plain(callbacks[action.id]))
+        owner.addAction(made)
+        bound[action.id] = made
+    name(bound)
+    return bound
+
+
+def name(bound: Mapping[str, QAction]) -> None:
+    """Give the actions their texts in the current language."""
+    for action in ACTIONS:
+        bound[action.id].setText(action.text.replace("&", "&&"))
+        bound[action.id].setToolTip(action.tip)
+        bound[action.id].setStatusTip(action.tip)
+
+
+def _plain(callback: Callable[[], object]) -> Callable[[], None]:
+    def triggered() -> None:
+        callback()
+
+    return triggered

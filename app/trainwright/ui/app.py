@@ -1,0 +1,50 @@
+"""Starts the window."""
+
+import os
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import QLibraryInfo, Qt
+from PySide6.QtWidgets import QApplication
+
+from trainwright.ui import i18n, theme
+from trainwright.ui.core import Core
+from trainwright.ui.preferences import Preferences
+from trainwright.ui.window import Window
+
+
+def main(path: str | None = None) -> int:
+    """Open the window, with a plan or a model's config where one is named."""
+    _choose_input_method()
+    app = QApplication(sys.argv[:1])
+    window = prepared(app, Core(), Preferences())
+    if path is not None:
+        window.when_awake(lambda: window.open_path(Path(path)))
+    window.show()
+    return app.exec()
+
+
+def prepared(app: QApplication, core: Core, preferences: Preferences) -> Window:
+    """Return a window in the preferred look and language, not yet shown."""
+    app.setApplicationName("trainwright")
+    app.setApplicationDisplayName("Trainwright")
+    app.setDesktopFileName("trainwright")
+    theme.apply(app, theme.resolve(preferences.theme, app))
+    i18n.use(preferences.spoken_language())
+    window = Window(core, preferences)
+
+    def follow(_scheme: Qt.ColorScheme) -> None:
+        if preferences.theme == "system":
+            window.take_preferences()
+
+    app.styleHints().colorSchemeChanged.connect(follow)
+    return window
+
+
+def _choose_input_method() -> None:
+    """Let fcitx users type Hangul: Qt's wheels lack its plugin, and fcitx5 serves ibus too."""
+    if not os.environ.get("QT_IM_MODULE", "").startswith("fcitx"):
+        return
+    plugins = Path(QLibraryInfo.path(QLibraryInfo.LibraryPath.PluginsPath))
+    if not list(plugins.glob("platforminputcontexts/*fcitx*")):
+        os.environ["QT_IM_MODULE"] = "ibus"

@@ -1,0 +1,1 @@
+"""Charts painted with tokens: units in the heading, direct labels, horizontal hairlines."""

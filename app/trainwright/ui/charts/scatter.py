@@ -1,0 +1,179 @@
+"""Memory against time: every choice a point, the best of them joined by a step line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from PySide6.QtCore import QPointF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPen
+
+from trainwright.ui import tokens
+from trainwright.ui.charts.axis import Scale, tick_text, ticks
+from trainwright.ui.i18n import tr
+from trainwright.ui.paint import Drawing
+from trainwright.ui.widgets.base import Painted
+
+_LEFT, _BOTTOM, _TOP, _RIGHT = 44, 36, 10, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One choice: gigabytes against seconds, and what to call it."""
+
+    memory_gib: float
+    seconds: float
+    name: str
+    fits: bool
+    best: bool = False
+    """Whether no other point is better in both."""
+    yours: bool = False
+
+
+class Scatter(Painted):
+    """The chart; arrow keys walk the best points, Enter picks one."""
+
+    picked = Signal(int)
+
+    def __init__(self) -> None:
+        super().__init__(tr("ui.chart.choices"))
+        self.setMinimumHeight(220)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setMouseTracking(True)
+        self._points: Sequence[Point] = ()
+        self._limit = 0.0
+        self._here: int | None = None
+
+    def show_points(self, points: Sequence[Point], limit_gib: float) -> None:
+        """Show another set of choices."""
+        self._points, self._limit, self._here = points, limit_gib, None
+        self.update()
+
+    def _scales(self) -> tuple[Scale, Scale]:
+        memories = [p.memory_gib for p in self._points] + [self._limit]
+        seconds = [p.seconds for p in self._points]
+        x = Scale(0, max(memories) * 1.06, _LEFT, self.width() - _RIGHT)
+        y = Scale(0, max(seconds) * 1.10, self.height() - _BOTTOM, _TOP)
+        return x, y
+
+    def draw(self, d: Drawing, w: int, h: int) -> None:
+        if not self._points:
+            return
+        x, y = self._scales()
+        self._draw_axes(d, x, y, w, h)
+        for index, point in enumerate(self._points):
+            if not point.best and not point.yours:
+                shade = tokens.colour("text3", 0.55 if point.fits else 0.25)
+                d.setPen(Qt.PenStyle.NoPen)
+                d.setBrush(shade)
+                d.drawEllipse(QPointF(x(point.memory_gib), y(point.seconds)), 2.8, 2.8)
+            if index == self._here:
+                d.setBrush(Qt.BrushStyle.NoBrush)
+                d.setPen(QPen(tokens.colour("accent"), 2))
+                d.drawEllipse(QPointF(x(point.memory_gib), y(point.seconds)), 8, 8)
+        self._draw_front(d, x, y)
+        self._draw_yours(d, x, y, w)
+        if self._here is not None:
+            self._draw_name(d, self._points[self._here], x, y, w)
+
+    def _draw_axes(self, d: Drawing, x: Scale, y: Scale, w: int, h: int) -> None:
+        at = x(self._limit)
+        d.fillRect(
+            round(at), _TOP, round(w - _RIGHT - at), h - _BOTTOM - _TOP, tokens.colour("canvas")
+        )
+        for value in ticks(0, y.high, 5):
+            d.rule(_LEFT, round(y(value)), w - _RIGHT, round(y(value)))
+            d.write(0, y(value) - 8, _LEFT - 8, 16, tick_text(value),
+                    px=tokens.MICRO, colour="text3", align="right")  # fmt: skip
+        for value in ticks(0, x.high, 6):
+            d.write(x(value) - 30, h - _BOTTOM + 3, 60, 16, tick_text(value),
+                    px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
+        d.write(_LEFT, h - 17, w - _LEFT - _RIGHT, 16, tr("ui.chart.choices.x"),
+                px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
+        d.rule(round(at), _TOP, round(at), h - _BOTTOM, "text", width=2)
+        text = tr("ui.chart.limit", value=f"{self._limit:.1f}")
+        wide = tokens.width(text, tokens.MICRO, 600)
+        left = at + 6 if at + wide + 8 < w else at - wide - 6
+        d.write(left, _TOP, wide + 1, 16, text, px=tokens.MICRO, weight=600)
+
+    def _draw_front(self, d: Drawing, x: Scale, y: Scale) -> None:
+        front = sorted((p for p in self._points if p.best), key=lambda p: p.memory_gib)
+        d.setPen(QPen(tokens.colour("accent"), 1.6))
+        for first, second in pairwise(front):
+            corner = QPointF(x(second.memory_gib), y(first.seconds))
+            d.drawLine(QPointF(x(first.memory_gib), y(first.seconds)), corner)
+            d.drawLine(corner, QPointF(x(second.memory_gib), y(second.seconds)))
+        d.setPen(QPen(tokens.colour("surface"), 1))
+        d.setBrush(tokens.colour("accent"))
+        for point in front:
+            d.drawEllipse(QPointF(x(point.memory_gib), y(point.seconds)), 4, 4)
+
+    def _draw_yours(self, d: Drawing, x: Scale, y: Scale, w: int) -> None:
+        for point in self._points:
+            if not point.yours:
+                continue
+            centre = QPointF(x(point.memory_gib), y(point.seconds))
+            d.setPen(QPen(tokens.colour("surface"), 1.5))
+            d.setBrush(tokens.colour("tightFill"))
+            d.drawEllipse(centre, 6.5, 6.5)
+            text = tr("ui.chart.yours")
+            wide = tokens.width(text, tokens.LABEL, 600)
+            left = centre.x() + 12
+            if left + wide > w - _RIGHT:
+                left = centre.x() - wide - 12
+            d.write(left, centre.y() - 18, wide + 1, 16, text, px=tokens.LABEL, weight=600)
+
+    def _draw_name(self, d: Drawing, point: Point, x: Scale, y: Scale, w: int) -> None:
+        wide = tokens.width(point.name, tokens.MICRO, 600) + 16
+        left = min(max(_LEFT, x(point.memory_gib) - wide / 2), w - _RIGHT - wide)
+        top = y(point.seconds) - 30
+        top = top if top > 0 else y(point.seconds) + 12
+        d.box(left, top, wide, 20, "text", radius=tokens.CHIP)
+        d.write(left + 8, top, wide - 14, 20, point.name,
+                px=tokens.MICRO, weight=600, colour="surface")  # fmt: skip
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._point_at(self._nearest(event.position()))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        nearest = self._nearest(event.position())
+        if nearest is not None:
+            self.picked.emit(nearest)
+
+    def leaveEvent(self, _event: object) -> None:
+        self._point_at(None)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        best = sorted(
+            (i for i, p in enumerate(self._points) if p.best),
+            key=lambda i: self._points[i].memory_gib,
+        )
+        key = Qt.Key(event.key())
+        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and best:
+            way = 1 if key == Qt.Key.Key_Right else -1
+            at = best.index(self._here) + way if self._here in best else 0
+            self._point_at(best[at % len(best)])
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Space) and self._here is not None:
+            self.picked.emit(self._here)
+        else:
+            super().keyPressEvent(event)
+
+    def _point_at(self, index: int | None) -> None:
+        if index != self._here:
+            self._here = index
+            if index is not None:
+                self.setAccessibleDescription(self._points[index].name)
+            self.update()
+
+    def _nearest(self, position: QPointF) -> int | None:
+        if not self._points:
+            return None
+        x, y = self._scales()
+
+        def distance(index: int) -> float:
+            point = self._points[index]
+            return (x(point.memory_gib) - position.x()) ** 2 + (
+                y(point.seconds) - position.y()
+            ) ** 2
+
+        nearest = min(range(len(self._points)), key=distance)
+        return nearest if distance(nearest) < 20**2 else None

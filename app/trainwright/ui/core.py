@@ -1,0 +1,75 @@
+"""What the window asks of the core, in one place, so that a test can answer instead.
+
+Everything is imported when it is first asked: the window is painted before numpy is loaded.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainwright.advise.advice import Advice
+    from trainwright.plan.evaluate import Facts, Pending
+    from trainwright.plan.report import Report
+    from trainwright.plan.schema import Plan
+    from trainwright.profile.profile import Profile
+    from trainwright.profile.spec import TraceSpec
+
+Progress = Callable[[float, str], None]
+Cancelled = Callable[[], bool]
+
+
+def _resolve(plan: "Plan") -> "Facts | Pending":
+    from trainwright.plan.evaluate import resolve
+
+    return resolve(plan)
+
+
+def _evaluate(plan: "Plan", facts: "Facts") -> "Report":
+    from trainwright.plan.evaluate import evaluate
+
+    return evaluate(plan, facts)
+
+
+def _trace(spec: "TraceSpec", on_progress: Progress, cancelled: Cancelled) -> "Profile":
+    from trainwright.profile.store import trace
+
+    return trace(spec, on_progress=on_progress, cancelled=cancelled)
+
+
+def _advise(plan: "Plan", facts: "Facts") -> "Advice":
+    from trainwright.advise import advise
+
+    return advise(plan, facts)
+
+
+def _make_it_fit(plan: "Plan", advice: "Advice") -> "Plan":
+    from trainwright.advise import make_it_fit
+
+    return make_it_fit(plan, advice)
+
+
+def _snapshot() -> Any:
+    from trainwright.probe.snapshot import take
+
+    return take()
+
+
+def _examples() -> Sequence[Path]:
+    from trainwright.data import resources
+
+    return sorted(resources("examples").glob("*.plan.yaml"))
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The functions behind the window; the defaults are the real ones."""
+
+    resolve: "Callable[[Plan], Facts | Pending]" = _resolve
+    evaluate: "Callable[[Plan, Facts], Report]" = _evaluate
+    trace: "Callable[[TraceSpec, Progress, Cancelled], Profile]" = _trace
+    advise: "Callable[[Plan, Facts], Advice]" = _advise
+    make_it_fit: "Callable[[Plan, Advice], Plan]" = _make_it_fit
+    snapshot: Callable[[], Any] = _snapshot
+    examples: Callable[[], Sequence[Path]] = _examples

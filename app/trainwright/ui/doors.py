@@ -1,0 +1,98 @@
+"""Figures by address: each figure on a screen is an address into the report.
+
+So a figure keeps its meaning when the report changes under it, and the Explain pane
+follows.
+"""
+
+from trainwright.explain import Quantity
+from trainwright.plan.report import Report
+
+DEFAULT = "memory.used"
+
+_TRANSIENT = {"temporaries"}
+_COLOURS = {
+    "parameters": "weights",
+    "weights": "weights",
+    "gradients": "grad",
+    "optimizer": "optim",
+    "activations": "act",
+    "logits": "head",
+    "temporaries": "act",
+    "inputs": "data",
+    "kv_cache": "optim",
+    "workspaces": "work",
+    "context": "ctx",
+    "forward": "fwd",
+    "prefill": "fwd",
+    "generate": "rec",
+    "launch": "slack",
+    "recompute": "rec",
+    "backward": "bwd",
+    "communication": "data",
+    "load": "input",
+    "decode": "input",
+    "transfer": "input",
+}
+
+
+def colour(role: str) -> str:
+    """Return the colour token of a role; it is the same on every screen."""
+    return _COLOURS.get(role, "slack")
+
+
+def hatched(role: str) -> bool:
+    """Whether a role is drawn hatched: transient, slack, or held by others."""
+    return role in _TRANSIENT or role not in _COLOURS
+
+
+def find(report: Report, address: str) -> Quantity | None:
+    """Return the figure at an address, or None where this report has no such figure."""
+    area, _, name = address.partition(".")
+    if area == "memory":
+        return _memory(report, name)
+    if area == "term":
+        return next((part for part in segments(report) if part.role == name), None)
+    if area == "time":
+        return _time(report, name)
+    if area == "stage":
+        stages = report.time.stages
+        return next((stage.seconds for stage in stages if stage.name == name), None)
+    return None
+
+
+def _memory(report: Report, name: str) -> Quantity | None:
+    memory = report.memory
+    return {
+        "used": memory.device_used,
+        "p95": memory.device_used_p95,
+        "total": memory.device_total,
+        "free": memory.free,
+        "allocated": memory.allocated_peak,
+        "reserved": memory.reserved_peak,
+        "derivation": memory.derivation,
+    }.get(name)
+
+
+def _time(report: Report, name: str) -> Quantity | None:
+    time = report.time
+    return {
+        "step": time.step_seconds,
+        "samples": time.samples_per_second,
+        "tokens": time.tokens_per_second,
+        "run": time.run_seconds,
+    }.get(name)
+
+
+def segments(report: Report) -> tuple[Quantity, ...]:
+    """Return what fills the card, in drawing order; they sum to what the device uses.
+
+    The reserved part is shown as what is allocated at the peak and what torch caches.
+    """
+    shown: list[Quantity] = []
+    for part in report.memory.device_used.parts:
+        if part.role == "reserved":
+            shown.extend(report.memory.terms)
+            shown.extend(inner for inner in part.parts if inner.role != "allocated")
+        else:
+            shown.append(part)
+    return tuple(part for part in shown if part.value > 0)

@@ -1,0 +1,381 @@
+"""Where a figure comes from: the figure, its derivation as a tree, and how sure it is."""
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QPainter, QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import (
+    QFrame,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeView,
+)
+
+from trainwright.explain import Interval, Kind, Quantity
+from trainwright.messages import Message
+from trainwright.ui import doors, icons, tokens
+from trainwright.ui.charts.axis import Scale
+from trainwright.ui.figures import figure, sentence, span
+from trainwright.ui.i18n import say, tr
+from trainwright.ui.paint import Drawing, draw_mark
+from trainwright.ui.session import Session
+from trainwright.ui.widgets.base import Hairline, Heading, Painted, Surface
+
+QUANTITY = Qt.ItemDataRole.UserRole + 1
+_Index = QModelIndex | QPersistentModelIndex
+
+
+class ExplainPane(Surface):
+    """Renders ``Quantity.walk`` of the figure that the session explains."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("left", padding=(tokens.L, tokens.L, tokens.L, tokens.M), gap=0)
+        self.setFixedWidth(304)
+        self._session = session
+        self._hero = Hero()
+        self._tree = DerivationTree()
+        self._sure = HowSure()
+        self.column.addWidget(Heading(Message.of("ui.explain.heading"), "F1"))
+        self.column.addSpacing(8)
+        self.column.addWidget(self._hero)
+        self.column.addSpacing(4)
+        self.column.addWidget(self._tree, 1)
+        self.column.addWidget(Hairline())
+        self.column.addSpacing(10)
+        self.column.addWidget(Heading(Message.of("ui.explain.sure")))
+        self.column.addWidget(self._sure)
+        self.column.addSpacing(6)
+        self.column.addWidget(KindLegend())
+        session.reported.connect(self.refresh)
+        session.explained_changed.connect(self.refresh)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show the figure at the session's address in the present report."""
+        report = self._session.report
+        quantity = doors.find(report, self._session.explained) if report else None
+        if quantity is None and report is not None:
+            quantity = doors.find(report, doors.DEFAULT)
+        self._hero.show_quantity(quantity)
+        self._tree.show_quantity(quantity)
+        self._sure.show_quantity(quantity)
+
+    def focus_tree(self) -> None:
+        """Bring the keyboard to the derivation."""
+        self._tree.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+
+class Hero(Painted):
+    """The figure itself, large, with what it is made by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._quantity: Quantity | None = None
+        self._lines: list[str] = []
+        self.setFixedHeight(78)
+
+    def show_quantity(self, quantity: Quantity | None) -> None:
+        """Show another figure."""
+        self._quantity = quantity
+        self.setAccessibleName(sentence(quantity) if quantity else tr("ui.explain.nothing"))
+        text = _below(quantity) if quantity else tr("ui.explain.nothing")
+        self._lines = tokens.wrapped(text, 272, tokens.MICRO)[:4]
+        self.setFixedHeight(58 + 15 * max(1, len(self._lines)) + 6)
+        self.update()
+
+    def draw(self, d: Drawing, w: int, h: int) -> None:
+        d.rule(0, h - 1, w, h - 1)
+        top = 0.0
+        if self._quantity is not None:
+            d.write(0, 0, w, 18, say(self._quantity.name), px=tokens.LABEL, weight=500,
+                    colour="text2")  # fmt: skip
+            shown = figure(self._quantity)
+            used = d.write(0, 20, w, 32, shown.value, px=24, weight=600)
+            used += d.write(used + 5, 24, w - used - 5, 28, shown.unit, weight=500, colour="text2")
+            d.mark(min(used + 14, w - 10), 38, self._quantity.kind)
+            top = 53.0
+        for number, line in enumerate(self._lines):
+            d.write(0, top + 15 * number, w, 15, line, px=tokens.MICRO, colour="text3")
+
+
+def _below(quantity: Quantity) -> str:
+    if quantity.note is not None:
+        return say(quantity.note)
+    if quantity.formula:
+        return quantity.formula
+    return quantity.source or tr(f"ui.kind.{quantity.kind.value}")
+
+
+class DerivationTree(QTreeView):
+    """The derivation; arrow keys walk and open it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._model = QStandardItemModel(self)
+        self._open: set[str] = set()
+        self.setModel(self._model)
+        self.setHeaderHidden(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setItemDelegate(DerivationDelegate(self))
+        self.setAccessibleName(tr("ui.explain.tree"))
+        self.setVerticalScrollMode(QTreeView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setIndentation(14)
+        self.setRootIsDecorated(False)
+        self.setExpandsOnDoubleClick(False)
+        self.setMouseTracking(True)
+        self.setEditTriggers(QTreeView.EditTrigger.NoEditTriggers)
+        self.clicked.connect(self._toggle)
+        self.expanded.connect(self._opened)
+        self.collapsed.connect(self._closed)
+        self._top = ""
+
+    def show_quantity(self, quantity: Quantity | None) -> None:
+        """Show another derivation; what was open stays open."""
+        here = self.currentIndex().data(Qt.ItemDataRole.UserRole)
+        self._model.clear()
+        if quantity is None:
+            return
+        if quantity.name.id != self._top:
+            self._top = quantity.name.id
+            self._open = {_largest(quantity)} if quantity.parts else set()
+        parts = quantity.parts or (quantity,)
+        for part in parts:
+            self._model.appendRow(self._item(part, ""))
+        self._restore(here)
+
+    def _item(self, quantity: Quantity, above: str) -> QStandardItem:
+        path = f"{above}/{quantity.name.id}:{quantity.role}"
+        item = QStandardItem(say(quantity.name))
+        item.setData(path, Qt.ItemDataRole.UserRole)
+        item.setData(quantity, QUANTITY)
+        spoken = [sentence(quantity), quantity.formula, quantity.source]
+        item.setData(", ".join(s for s in spoken if s), Qt.ItemDataRole.AccessibleTextRole)
+        item.setToolTip("\n".join(_about(quantity)))
+        for part in quantity.parts:
+            item.appendRow(self._item(part, path))
+        return item
+
+    def _restore(self, here: str | None) -> None:
+        self.blockSignals(True)
+        for index in self._indexes():
+            path = index.data(Qt.ItemDataRole.UserRole)
+            self.setExpanded(index, path in self._open)
+            if path == here:
+                self.setCurrentIndex(index)
+        self.blockSignals(False)
+
+    def _indexes(self, parent: QModelIndex | None = None) -> Iterator[QModelIndex]:
+        above = parent or QModelIndex()
+        for row in range(self._model.rowCount(above)):
+            index = self._model.index(row, 0, above)
+            yield index
+            yield from self._indexes(index)
+
+    def _toggle(self, index: QModelIndex) -> None:
+        self.setExpanded(index, not self.isExpanded(index))
+
+    def _opened(self, index: QModelIndex) -> None:
+        self._open.add(index.data(Qt.ItemDataRole.UserRole))
+
+    def _closed(self, index: QModelIndex) -> None:
+        self._open.discard(index.data(Qt.ItemDataRole.UserRole))
+
+    def drawBranches(self, _painter: QPainter, _rect: QRect, _index: _Index) -> None:
+        """Draw nothing: the delegate draws the caret."""
+
+
+def _largest(quantity: Quantity) -> str:
+    with_parts = [part for part in quantity.parts if part.parts] or list(quantity.parts)
+    part = max(with_parts, key=lambda p: p.value if p.unit == quantity.unit else 0)
+    return f"/{part.name.id}:{part.role}"
+
+
+def _about(quantity: Quantity) -> list[str]:
+    note = say(quantity.note) if quantity.note else ""
+    kind = tr(f"ui.kind.{quantity.kind.value}")
+    return [
+        line for line in (say(quantity.name), note, quantity.formula, quantity.source, kind) if line
+    ]
+
+
+class DerivationDelegate(QStyledItemDelegate):
+    """Rows: caret, colour, name, value, how it is known; formula or source below the name."""
+
+    def __init__(self, tree: QTreeView) -> None:
+        super().__init__(tree)
+        self._tree = tree
+
+    def sizeHint(self, _option: QStyleOptionViewItem, index: _Index) -> QSize:
+        quantity = index.data(QUANTITY)
+        top = not index.parent().isValid()
+        below = quantity is not None and bool(second_line(quantity))
+        return QSize(200, (40 if below else 27) if top else (36 if below else 24))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
+        quantity = index.data(QUANTITY)
+        if quantity is None:
+            return
+        rect: QRect = option.rect
+        state: QStyle.StateFlag = option.state
+        top = not index.parent().isValid()
+        full = self._tree.viewport().width()
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if state & QStyle.StateFlag.State_MouseOver:
+            painter.fillRect(0, rect.y(), full, rect.height(), tokens.colour("sunken"))
+        focused = state & QStyle.StateFlag.State_HasFocus
+        if focused and self._tree.hasFocus():
+            painter.setPen(tokens.colour("accent"))
+            painter.drawRoundedRect(1, rect.y() + 1, full - 3, rect.height() - 3, 4, 4)
+        if top and index.row():
+            painter.setPen(tokens.colour("line"))
+            painter.drawLine(0, rect.y(), full, rect.y())
+        _paint_row(painter, quantity, rect, full, top=top,
+                   has_parts=bool(quantity.parts), is_open=self._tree.isExpanded(index))  # fmt: skip
+        painter.restore()
+
+
+def second_line(quantity: Quantity) -> str:
+    """Return the formula of a quantity, or where it comes from."""
+    return quantity.formula or quantity.source or (say(quantity.note) if quantity.note else "")
+
+
+def _paint_row(
+    painter: QPainter,
+    quantity: Quantity,
+    rect: QRect,
+    full: int,
+    *,
+    top: bool,
+    has_parts: bool,
+    is_open: bool,
+) -> None:
+    y, x = rect.y(), rect.x()
+    line = 27 if top else 24
+    middle = Qt.AlignmentFlag.AlignVCenter
+    if has_parts:
+        painter.setFont(icons.font(11))
+        painter.setPen(tokens.colour("text3"))
+        painter.drawText(QRect(x - 4, y, 18, line), int(middle), icons.glyph(
+            "caret-down" if is_open else "caret-right"))  # fmt: skip
+    left = x + 14
+    if quantity.role:
+        _paint_swatch(painter, quantity, left, y + (line - 10) // 2)
+        left += 16
+    size, weight = (tokens.BODY, 600 if top and is_open else 500) if top else (tokens.LABEL, 400)
+    value = str(figure(quantity))
+    value_width = int(tokens.width(value, size, 600 if top else 500)) + 1
+    painter.setFont(tokens.font(size, 600 if top else 500))
+    painter.setPen(tokens.colour("text"))
+    painter.drawText(QRect(full - 18 - value_width, y, value_width, line), int(middle), value)
+    painter.setFont(tokens.font(size, weight))
+    painter.setPen(tokens.colour("text" if top else "text2"))
+    room = full - 26 - value_width - left
+    name = tokens.metrics(size, weight).elidedText(
+        say(quantity.name), Qt.TextElideMode.ElideRight, room
+    )
+    painter.drawText(QRect(left, y, room, line), int(middle), name)
+    _paint_second(painter, quantity, QRect(left, y + line - 5, full - 18 - left, 15))
+    draw_mark(painter, full - 12, y + line / 2, quantity.kind)
+
+
+def _paint_second(painter: QPainter, quantity: Quantity, rect: QRect) -> None:
+    text = second_line(quantity)
+    if not text:
+        return
+    mono = bool(quantity.formula)
+    painter.setFont(tokens.font(tokens.MICRO, 400, mono))
+    painter.setPen(tokens.colour("text3"))
+    shown = tokens.metrics(tokens.MICRO, 400, mono).elidedText(
+        text, Qt.TextElideMode.ElideRight, rect.width()
+    )
+    painter.drawText(rect, int(Qt.AlignmentFlag.AlignVCenter), shown)
+
+
+def _paint_swatch(painter: QPainter, quantity: Quantity, x: int, y: int) -> None:
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(tokens.colour(doors.colour(quantity.role)))
+    painter.drawRoundedRect(x, y, 10, 10, 2.5, 2.5)
+
+
+class HowSure(Painted):
+    """The figure's interval as a dimension line on its own axis."""
+
+    def __init__(self) -> None:
+        super().__init__(height=66)
+        self._quantity: Quantity | None = None
+
+    def show_quantity(self, quantity: Quantity | None) -> None:
+        """Show another figure's interval."""
+        self._quantity = quantity
+        self.setAccessibleName(self._text())
+        self.update()
+
+    def _interval(self) -> Interval | None:
+        return self._quantity.interval if self._quantity else None
+
+    def _text(self) -> str:
+        interval = self._interval()
+        if self._quantity is None or interval is None:
+            kind = self._quantity.kind.value if self._quantity else "none"
+            return tr(f"ui.explain.sure.{kind}")
+        return tr(
+            "ui.explain.interval",
+            share=interval.probability,
+            span=span(interval.low, interval.high, self._quantity.unit),
+        )
+
+    def draw(self, d: Drawing, w: int, h: int) -> None:
+        for number, line in enumerate(tokens.wrapped(self._text(), w, tokens.MICRO)[:4]):
+            d.write(0, 15 * number, w, 15, line, px=tokens.MICRO, colour="text3")
+        interval = self._interval()
+        if self._quantity is None or interval is None or interval.high <= interval.low:
+            return
+        value = self._quantity.value
+        reach = max(interval.high - value, value - interval.low) * 1.5 or 1.0
+        x = Scale(value - reach, value + reach, 4, w - 4)
+        y = 44
+        d.fillRect(
+            int(x(interval.low)), y - 12, int(x(interval.high) - x(interval.low)), 24,
+            tokens.colour("accentWash"),
+        )  # fmt: skip
+        d.rule(4, y, w - 4, y, "line2")
+        d.dimension(x(interval.low), x(interval.high), y, "", "accent")
+        d.setPen(Qt.PenStyle.NoPen)
+        d.setBrush(tokens.colour("fitsFill"))
+        d.drawEllipse(round(x(value)) - 4, y - 4, 8, 8)
+        self._ends(d, x, interval, w, y + 12)
+
+    def _ends(self, d: Drawing, x: Scale, interval: Interval, w: int, y: float) -> None:
+        assert self._quantity is not None
+        for value in (interval.low, interval.high):
+            ratio = (value / self._quantity.value - 1) * 100 if self._quantity.value else 0
+            text = f"{'+' if ratio >= 0 else '−'}{abs(ratio):.1f} %"
+            d.write(x(value) - 40, y, 80, 14, text, px=tokens.MICRO, colour="text3",
+                    align="centre")  # fmt: skip
+
+
+class KindLegend(Painted):
+    """What the marks mean, in as many rows as they need."""
+
+    _KINDS = (Kind.ESTIMATED, Kind.MEASURED, Kind.QUOTED, Kind.ASSUMED, Kind.YOURS)
+
+    def __init__(self) -> None:
+        words = [tr(f"ui.kind.{kind.value}") for kind in self._KINDS]
+        super().__init__(", ".join(words))
+        self._words = words
+        wide = [tokens.width(word, tokens.MICRO) + 26 for word in words]
+        self._rows = 1 if sum(wide) < 272 else 2
+        self.setFixedHeight(18 * self._rows)
+
+    def draw(self, d: Drawing, w: int, h: int) -> None:
+        x = y = 0.0
+        for kind, word in zip(self._KINDS, self._words, strict=True):
+            wide = tokens.width(word, tokens.MICRO) + 26
+            if x + wide - 12 > w:
+                x, y = 0.0, y + 18
+            d.mark(x, y + 9, kind)
+            d.write(x + 13, y, wide - 12, 18, word, px=tokens.MICRO, colour="text2")
+            x += wide

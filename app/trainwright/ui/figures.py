@@ -1,0 +1,98 @@
+"""Quantities as people read them: value and unit apart, and a sentence for screen readers."""
+
+from dataclasses import dataclass
+
+from trainwright.explain import Kind, Quantity, Unit
+from trainwright.messages.units import GIB, MIB, count, duration, number, percent
+from trainwright.ui.i18n import language, say, tr
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A value and its unit; the unit is painted lighter."""
+
+    value: str
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value} {self.unit}" if self.unit else self.value
+
+
+_RATES = {
+    Unit.SAMPLES_PER_SECOND: "ui.unit.samples-per-second",
+    Unit.TOKENS_PER_SECOND: "ui.unit.tokens-per-second",
+}
+
+
+def figure(quantity: Quantity) -> Figure:
+    """Return a quantity's figure; an estimate leads with a tilde, an assumption with ≈."""
+    plain = bare(quantity.value, quantity.unit)
+    lead = {Kind.ESTIMATED: "~", Kind.ASSUMED: "≈"}.get(quantity.kind, "")
+    return Figure(lead + plain.value, plain.unit)
+
+
+def bare(value: float, unit: Unit) -> Figure:
+    """Return a figure without a sign of how it is known."""
+    match unit:
+        case Unit.BYTES:
+            return memory(value)
+        case Unit.SECONDS:
+            return Figure(duration(value, language()))
+        case Unit.RATIO:
+            return Figure(percent(value))
+        case Unit.COUNT:
+            return Figure(number(value) if abs(value) < 1e7 else count(value, language()))
+        case Unit.WATTS:
+            return Figure(number(round(value)), "W")
+        case Unit.BYTES_PER_SECOND:
+            return Figure(number(round(value / 1e9)), "GB/s")
+        case Unit.FLOP_PER_SECOND:
+            return Figure(number(round(value / 1e12)), "TFLOP/s")
+        case Unit.FLOP:
+            return Figure(f"{value / 1e12:.3g}", "TFLOP")
+    return Figure(three(value), tr(_RATES[unit]))
+
+
+def memory(value: float) -> Figure:
+    """Return bytes in GiB, or MiB where GiB would say nothing."""
+    size = abs(value)
+    sign = "−" if value < 0 else ""
+    if 0 < size < GIB / 20:
+        return Figure(f"{sign}{size / MIB:.3g}", "MiB")
+    digits = 1 if size >= 10 * GIB else 2
+    return Figure(f"{sign}{size / GIB:.{digits}f}", "GiB")
+
+
+def gib(value: float) -> str:
+    """Return bytes as a number of GiB, for charts whose unit stands in the heading."""
+    size = abs(value) / GIB
+    digits = 1 if size >= 10 else 2
+    return f"{'−' if value < 0 else ''}{size:.{digits}f}"
+
+
+def three(value: float) -> str:
+    """Return three figures, thousands apart."""
+    return number(value) if abs(value) >= 1000 else f"{value:#.3g}".rstrip(".")
+
+
+def signed(value: float) -> str:
+    """Return a change of memory with its sign."""
+    return ("+" if value >= 0 else "−") + str(memory(abs(value)))
+
+
+def span(low: float, high: float, unit: Unit) -> str:
+    """Return an interval; the unit stands once where both ends share it."""
+    first, last = bare(low, unit), bare(high, unit)
+    if first.unit and first.unit == last.unit:
+        return f"{first.value} – {last}"
+    return f"{first} – {last}"
+
+
+def sentence(quantity: Quantity) -> str:
+    """Return what a screen reader says: name, how it is known, value."""
+    return tr(
+        "ui.figure.spoken",
+        name=say(quantity.name),
+        kind=tr(f"ui.kind.{quantity.kind.value}"),
+        value=str(bare(quantity.value, quantity.unit)),
+    )

@@ -1,0 +1,54 @@
+"""The language of the window: messages rendered from the shared catalogues."""
+
+from typing import Any, Literal
+
+from trainwright.messages import Language, Message, render
+
+_language: Language = "en"
+_pseudo = False
+
+Text = Message | str
+"""A message, or text that is the same in every language: a name, a number, a path."""
+
+
+def use(language: Language) -> None:
+    """Make a language the one that ``tr`` answers in; views are then built anew."""
+    global _language
+    _language = language
+
+
+def language() -> Language:
+    """Return the language in use."""
+    return _language
+
+
+def lengthen(on: bool) -> None:
+    """Make every sentence 40 % longer, as a trial of the layouts."""
+    global _pseudo
+    _pseudo = on
+
+
+def tr(id: str, /, **values: Any) -> str:
+    """Return the sentence of a message id."""
+    return say(Message.of(id, **values))
+
+
+def say(text: Text) -> str:
+    """Return the text of a message in the current language."""
+    if isinstance(text, str):
+        return text
+    sentence = render(text, _language)
+    return _longer(sentence) if _pseudo else sentence
+
+
+def _longer(sentence: str) -> str:
+    extra = max(1, round(len(sentence) * 0.4))
+    return sentence + ("ěñlárgéd " * (extra // 9 + 1))[:extra].rstrip()
+
+
+def system_language(tag: str) -> Language:
+    """Return the language for a locale name such as ``ko_KR``."""
+    return "ko" if tag.lower().startswith("ko") else "en"
+
+
+Preference = Literal["system", "en", "ko"]

@@ -1,0 +1,89 @@
+"""What the window remembers: look, language, recent files, where it stood. Never the plan."""
+
+from pathlib import Path
+from typing import cast
+
+from PySide6.QtCore import QByteArray, QLocale, QSettings
+
+from trainwright.messages import Language
+from trainwright.ui.i18n import Preference as LanguagePreference
+from trainwright.ui.i18n import system_language
+from trainwright.ui.theme import Preference as ThemePreference
+
+_RECENT = 9
+
+
+class Preferences:
+    """Typed access to the settings file."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        if file is not None:
+            self._settings = QSettings(str(file), QSettings.Format.IniFormat)
+        else:
+            self._settings = QSettings(
+                QSettings.Format.IniFormat, QSettings.Scope.UserScope, "trainwright", "window"
+            )
+
+    @property
+    def theme(self) -> ThemePreference:
+        """Light, dark, or as the system."""
+        value = str(self._settings.value("theme", "system"))
+        known = value if value in ("system", "light", "dark") else "system"
+        return cast(ThemePreference, known)
+
+    @theme.setter
+    def theme(self, value: ThemePreference) -> None:
+        self._settings.setValue("theme", value)
+
+    @property
+    def language(self) -> LanguagePreference:
+        """English, Korean, or as the system."""
+        value = str(self._settings.value("language", "system"))
+        return cast(LanguagePreference, value if value in ("system", "en", "ko") else "system")
+
+    @language.setter
+    def language(self, value: LanguagePreference) -> None:
+        self._settings.setValue("language", value)
+
+    def spoken_language(self) -> Language:
+        """Return the language to speak: the preference, or what the system speaks."""
+        if self.language == "system":
+            return system_language(QLocale.system().name())
+        return self.language
+
+    @property
+    def recent(self) -> list[Path]:
+        """Files opened or saved lately, newest first."""
+        stored = self._settings.value("recent", [])
+        values = [stored] if isinstance(stored, str) else list(cast(list[str], stored or []))
+        return [Path(value) for value in values if value][:_RECENT]
+
+    def opened(self, path: Path) -> None:
+        """Put a file at the head of the recent ones."""
+        path = path.absolute()
+        others = [old for old in self.recent if old != path]
+        self._settings.setValue("recent", [str(p) for p in (path, *others)][:_RECENT])
+
+    def forget(self, path: Path) -> None:
+        """Take a file out of the recent ones."""
+        self._settings.setValue("recent", [str(p) for p in self.recent if p != path])
+
+    @property
+    def geometry(self) -> QByteArray | None:
+        """Where the window stood."""
+        value = self._settings.value("geometry")
+        return value if isinstance(value, QByteArray) else None
+
+    @geometry.setter
+    def geometry(self, value: QByteArray) -> None:
+        self._settings.setValue("geometry", value)
+
+    @property
+    def export_folder(self) -> Path | None:
+        """Where files were exported to last."""
+        value = str(self._settings.value("export-folder", ""))
+        return Path(value) if value else None
+
+    @export_folder.setter
+    def export_folder(self, value: Path) -> None:
+        self._settings.setValue("export-folder", str(value))

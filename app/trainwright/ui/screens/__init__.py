@@ -1,0 +1,1 @@
+"""One module a screen; each is a view of the session."""

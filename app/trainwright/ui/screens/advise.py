@@ -1,0 +1,258 @@
+"""Advise: the choices of the search with their reasons; the trade of memory and time."""
+
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from trainwright.advise.advice import Advice, Choice, Reason
+from trainwright.messages import Message
+from trainwright.messages.units import GIB
+from trainwright.ui import tokens
+from trainwright.ui.charts.scatter import Point, Scatter
+from trainwright.ui.figures import figure, gib
+from trainwright.ui.i18n import say, tr
+from trainwright.ui.paint import STATE_ICON, Drawing
+from trainwright.ui.screens.planform import checkpointing_name
+from trainwright.ui.session import Session
+from trainwright.ui.widgets.base import Hairline, Heading, Label, Surface, clear
+from trainwright.ui.widgets.buttons import Button
+from trainwright.ui.widgets.notice import Strip
+from trainwright.ui.widgets.verdict import STATE
+
+
+class AdviseScreen(QScrollArea):
+    """Asks when it is entered; every Apply is one undoable step."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        body = QWidget()
+        line = QHBoxLayout(body)
+        line.setContentsMargins(tokens.L, tokens.L, tokens.L, tokens.L)
+        line.setSpacing(tokens.M)
+        self._list = QVBoxLayout()
+        self._list.setSpacing(tokens.M)
+        line.addLayout(self._list, 3)
+        line.addLayout(self._right_side(), 2)
+        self.setWidget(body)
+        session.advised.connect(self.refresh)
+        session.reported.connect(self._ask_if_shown)
+        self.refresh()
+
+    def _right_side(self) -> QVBoxLayout:
+        column = QVBoxLayout()
+        column.setSpacing(tokens.M)
+        card = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S))
+        card.column.addWidget(Heading(Message.of("ui.chart.choices"), tr("ui.chart.choices.note")))
+        self.scatter = Scatter()
+        self.scatter.setFixedHeight(320)
+        card.column.addWidget(self.scatter)
+        column.addWidget(card)
+        self._chart = card
+        self._notes = Surface(gap=6)
+        column.addWidget(self._notes)
+        column.addStretch(1)
+        return column
+
+    def entered(self) -> None:
+        """Search, where the answer is not at hand yet."""
+        self._session.ask_advice()
+        self.refresh()
+
+    def _ask_if_shown(self) -> None:
+        if self.isVisible() and self._session.report is not None:
+            self._session.ask_advice()
+
+    def refresh(self) -> None:
+        """Show the advice, or what keeps it."""
+        session = self._session
+        clear(self._list)
+        advice = session.advice
+        self._chart.setVisible(advice is not None and bool(advice.pareto))
+        self._notes.setVisible(advice is not None and bool(advice.notes))
+        if session.advice_problem is not None:
+            strip = Strip("warning-fill", "no")
+            strip.label.tell(session.advice_problem)
+            self._list.addWidget(strip)
+        elif advice is None:
+            strip = Strip("spinner-gap", "na")
+            strip.label.tell(Message.of("ui.advise.working"))
+            self._list.addWidget(strip)
+        else:
+            self._show_advice(advice)
+        self._list.addStretch(1)
+
+    def _show_advice(self, advice: Advice) -> None:
+        if advice.choices:
+            note = tr("ui.advise.considered", count=advice.considered)
+            self._list.addWidget(Heading(Message.of("ui.advise.heading"), note))
+            for rank, choice in enumerate(advice.choices, start=1):
+                card = ChoiceCard(rank, choice, self._is_plan(choice))
+                card.applied.connect(self._session.apply_choice)
+                self._list.addWidget(card)
+        else:
+            self._show_relaxations(advice)
+        self._show_chart(advice)
+        clear(self._notes.column)
+        if advice.notes:
+            self._notes.column.addWidget(Heading(Message.of("ui.advise.notes")))
+        for message in advice.notes:
+            self._notes.column.addWidget(Label(message, px=tokens.LABEL, colour="text2", wrap=True))
+
+    def _show_relaxations(self, advice: Advice) -> None:
+        strip = Strip("x-circle-fill", "no")
+        short = advice.short_by_bytes
+        if short is not None:
+            strip.label.tell(Message.of("ui.advise.short-by", short=short))
+        else:
+            strip.label.tell(Message.of("ui.fit.nothing"))
+        self._list.addWidget(strip)
+        if advice.nothing_fits:
+            self._list.addWidget(Heading(Message.of("ui.advise.relax")))
+        for relaxation in advice.nothing_fits:
+            card = Surface(padding=(tokens.L, tokens.M, tokens.M, tokens.M))
+            line = QHBoxLayout()
+            line.addWidget(Label(relaxation.change, wrap=True), 1)
+            name = tr("ui.advise.apply.named", name=say(relaxation.change))
+            button = Button(Message.of("ui.advise.apply"), "secondary", "check", name=name)
+            button.clicked.connect(self._relaxer(relaxation))
+            line.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+            card.column.addLayout(line)
+            self._list.addWidget(card)
+
+    def _relaxer(self, relaxation: Any) -> Any:
+        def relax() -> None:
+            self._session.apply_relaxation(relaxation)
+
+        return relax
+
+    def _is_plan(self, choice: Choice) -> bool:
+        report = self._session.report
+        return report is not None and report.settings == choice.settings
+
+    def _show_chart(self, advice: Advice) -> None:
+        report = self._session.report
+        if report is None or not advice.pareto:
+            return
+        points = [
+            Point(p.allocated_bytes / GIB, p.step_seconds, brief(p.settings), p.fits, best=True)
+            for p in advice.pareto
+        ]
+        yours = Point(
+            report.memory.allocated_peak.value / GIB, report.time.step_seconds.value,
+            tr("ui.chart.yours"), report.fits, yours=True,
+        )  # fmt: skip
+        outside = report.memory.device_used.value - report.memory.reserved_peak.value
+        limit = (report.memory.device_total.value - outside) / GIB
+        self.scatter.show_points([*points, yours], limit)
+
+
+def brief(settings: Any) -> str:
+    """Return settings in a few words, for a point of the chart."""
+    parts = [settings.precision, f"{settings.micro_batch} × {settings.accumulation}"]
+    parts.append(say(checkpointing_name(settings.checkpointing)))
+    return " · ".join(parts)
+
+
+class ChoiceCard(Surface):
+    """One choice: its figures, its settings, and why each has its value."""
+
+    applied = Signal(object)
+
+    def __init__(self, rank: int, choice: Choice, is_plan: bool) -> None:
+        super().__init__(padding=(tokens.L, tokens.M, tokens.M, tokens.M), gap=tokens.S)
+        self._choice = choice
+        head = QHBoxLayout()
+        head.setSpacing(tokens.M)
+        title = brief(choice.settings)
+        head.addWidget(Rank(rank, STATE[choice.estimate.verdict]))
+        names = QVBoxLayout()
+        names.setSpacing(1)
+        names.addWidget(Label(title, px=tokens.SECTION, weight=600))
+        names.addWidget(Label(self._figures(), px=tokens.LABEL, colour="text2", wrap=True))
+        head.addLayout(names, 1)
+        head.addWidget(self._button(rank, title, is_plan), 0, Qt.AlignmentFlag.AlignTop)
+        self.column.addLayout(head)
+        self.column.addWidget(Hairline())
+        self.column.addLayout(self._reasons(rank == 1))
+
+    def _button(self, rank: int, title: str, is_plan: bool) -> Button:
+        kind: Any = "fix" if rank == 1 else "secondary"
+        name = tr("ui.advise.apply.named", name=title)
+        text = Message.of("ui.advise.applied" if is_plan else "ui.advise.apply")
+        button = Button(text, kind, "check", name=name)
+        button.setEnabled(not is_plan)
+        button.clicked.connect(lambda: self.applied.emit(self._choice))
+        return button
+
+    def _figures(self) -> str:
+        report = self._choice.estimate
+        return tr(
+            "ui.advise.figures",
+            speed=str(figure(report.time.samples_per_second)),
+            step=str(figure(report.time.step_seconds)),
+            used=str(figure(report.memory.device_used)),
+            total=gib(report.memory.device_total.value),
+        )
+
+    def _reasons(self, all_of_them: bool) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setContentsMargins(0, 2, 0, 0)
+        grid.setHorizontalSpacing(tokens.M)
+        grid.setVerticalSpacing(7)
+        grid.setColumnStretch(2, 1)
+        shown = self._choice.reasons if all_of_them else self._choice.reasons[:3]
+        for line, reason in enumerate(shown):
+            name = Label(reason.setting, px=tokens.LABEL, colour="text2", mono=True)
+            value = Label(_value(reason), px=tokens.LABEL, weight=600)
+            top = Qt.AlignmentFlag.AlignTop
+            grid.addWidget(name, line, 0, top)
+            grid.addWidget(value, line, 1, top)
+            grid.addWidget(self._because(reason), line, 2, top)
+        return grid
+
+    def _because(self, reason: Reason) -> QWidget:
+        holder = QWidget()
+        column = QVBoxLayout(holder)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(1)
+        column.addWidget(Label(reason.because, px=tokens.LABEL, wrap=True))
+        more = say(reason.flips) if reason.flips is not None else ""
+        if more:
+            column.addWidget(Label(more, px=tokens.MICRO, colour="text3", wrap=True))
+        holder.setToolTip(reason.source)
+        return holder
+
+
+def _value(reason: Reason) -> str:
+    if isinstance(reason.value, bool):
+        return tr("ui.on" if reason.value else "ui.off")
+    return str(reason.value)
+
+
+class Rank(QWidget):
+    """The rank in the list, with the state of the verdict."""
+
+    def __init__(self, rank: int, state: str) -> None:
+        super().__init__()
+        self._rank, self._state = rank, state
+        self.setFixedSize(40, 36)
+        self.setAccessibleName(tr("ui.advise.rank", rank=rank))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with Drawing(self) as d:
+            d.write(0, 0, 18, 36, str(self._rank), px=tokens.FIGURE, weight=600, colour="text3")
+            d.icon(STATE_ICON[self._state], 20, 9, 18, f"{self._state}Fill")

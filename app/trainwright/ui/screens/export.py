@@ -1,0 +1,210 @@
+"""Export: a live preview of the files that run, and what the target cannot express."""
+
+from pathlib import Path
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QPlainTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from trainwright.export import TARGETS, Reasons, files, target, write
+from trainwright.messages import Message, UserError
+from trainwright.ui import tokens
+from trainwright.ui.i18n import language, tr
+from trainwright.ui.preferences import Preferences
+from trainwright.ui.screens.form import row_label
+from trainwright.ui.session import Session
+from trainwright.ui.widgets.base import Heading, Label, Surface, clear
+from trainwright.ui.widgets.buttons import Button
+from trainwright.ui.widgets.controls import Segmented
+from trainwright.ui.widgets.notice import Strip
+
+
+class ExportScreen(QWidget):
+    """Target left, files right; the preview follows the plan."""
+
+    def __init__(self, session: Session, preferences: Preferences) -> None:
+        super().__init__()
+        self._session = session
+        self._preferences = preferences
+        self._target = next(iter(TARGETS))
+        self._files: dict[str, str] = {}
+        self._shown = ""
+        line = QHBoxLayout(self)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(0)
+        line.addWidget(self._side())
+        line.addWidget(self._preview(), 1)
+        session.reported.connect(self.refresh)
+        session.advised.connect(self.refresh)
+        self.refresh()
+
+    def _side(self) -> Surface:
+        side = Surface("right", padding=(tokens.XL, tokens.L, tokens.L, tokens.L), gap=tokens.M)
+        side.column.addWidget(Heading(Message.of("ui.export.heading")))
+        choices = [(name, Message.of(f"ui.export.target.{name}")) for name in TARGETS]
+        self.targets = Segmented(choices, self._target, name=Message.of("ui.export.target"))
+        self.targets.chosen.connect(self._choose_target)
+        side.column.addWidget(self.targets)
+        self._about = Label(px=tokens.LABEL, colour="text2", wrap=True)
+        side.column.addWidget(self._about)
+        self._made_for = Label(px=tokens.LABEL, colour="text3", wrap=True)
+        side.column.addWidget(self._made_for)
+        self._lost = QVBoxLayout()
+        self._lost.setSpacing(6)
+        side.column.addLayout(self._lost)
+        side.column.addStretch(1)
+        self.save = Button(Message.of("ui.export.save"), "primary", "download-simple")
+        self.save.clicked.connect(self.ask_folder)
+        self.copy = Button(Message.of("ui.export.copy"), "secondary", "copy")
+        self.copy.clicked.connect(self._copy)
+        side.column.addWidget(self.save)
+        side.column.addWidget(self.copy)
+        side.setFixedWidth(max(320, self.targets.minimumSizeHint().width() + 46))
+        return side
+
+    def _preview(self) -> QWidget:
+        body = QWidget()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(tokens.L, tokens.L, tokens.L, tokens.L)
+        column.setSpacing(tokens.M)
+        self._warning = Strip("warning-fill", "tight")
+        column.addWidget(self._warning)
+        card = Surface(padding=(tokens.L, tokens.M, tokens.M, tokens.M))
+        head = QHBoxLayout()
+        self._tabs = QHBoxLayout()
+        self._tabs.setSpacing(tokens.XS)
+        self._count = row_label("")
+        head.addLayout(self._tabs)
+        head.addStretch(1)
+        head.addWidget(self._count)
+        card.column.addLayout(head)
+        self.text = QPlainTextEdit()
+        self.text.setReadOnly(True)
+        self.text.setFrameShape(QFrame.Shape.NoFrame)
+        self.text.setFont(tokens.font(tokens.LABEL, 400, mono=True))
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.setAccessibleName(tr("ui.export.preview"))
+        self.text.setTabChangesFocus(True)
+        card.column.addWidget(self.text, 1)
+        column.addWidget(card, 1)
+        return body
+
+    def refresh(self) -> None:
+        """Make the files of the plan as it stands."""
+        session = self._session
+        self.save.setEnabled(False)
+        self.copy.setEnabled(False)
+        self._about.tell(Message.of(f"ui.export.target.{self._target}.about"))
+        made_for = ", ".join(f"{k} {v}" for k, v in target(self._target).made_for.items())
+        self._made_for.tell(Message.of("ui.export.made-for", versions=made_for))
+        if session.plan is None or session.report is None:
+            self._show_files({})
+            waiting = session.problem or Message.of("ui.export.waiting")
+            self._warn(waiting)
+            return
+        settings = session.report.settings
+        try:
+            made = files(self._target, session.plan, settings, self._reasons(), language())
+            lost = target(self._target).not_expressible(session.plan, settings)
+        except UserError as error:
+            self._show_files({})
+            self._show_lost(())
+            self._warn(error.message)
+            return
+        self._show_files(dict(made))
+        self._show_lost(lost)
+        fits = session.report.fits
+        self._warn(None if fits else Message.of("ui.export.not-fitting"))
+        self.save.setEnabled(True)
+        self.copy.setEnabled(True)
+
+    def _reasons(self) -> Reasons:
+        """Return the reasons of the search, where its choice is what is exported."""
+        advice, report = self._session.advice, self._session.report
+        if advice is None or report is None:
+            return {}
+        for choice in advice.choices:
+            if choice.settings == report.settings:
+                return {r.setting.rpartition(".")[2]: r.because for r in choice.reasons}
+        return {}
+
+    def _warn(self, message: Message | None) -> None:
+        self._warning.setVisible(message is not None)
+        if message is not None:
+            self._warning.label.tell(message)
+
+    def _show_lost(self, lost: tuple[Message, ...]) -> None:
+        clear(self._lost)
+        if not lost:
+            return
+        self._lost.addWidget(Heading(Message.of("ui.export.lost")))
+        for message in lost:
+            self._lost.addWidget(Label(message, px=tokens.LABEL, colour="text2", wrap=True))
+
+    def _show_files(self, made: dict[str, str]) -> None:
+        names = list(made)
+        if names != list(self._files):
+            self._make_tabs(names)
+        self._files = made
+        if self._shown not in made:
+            self._shown = names[0] if names else ""
+        self._show_text()
+
+    def _make_tabs(self, names: list[str]) -> None:
+        clear(self._tabs)
+        if not names:
+            return
+        self.tabs = Segmented([(name, name) for name in names], names[0],
+                              name=Message.of("ui.export.files"))  # fmt: skip
+        self.tabs.chosen.connect(self._choose_file)
+        self._tabs.addWidget(self.tabs)
+
+    def _choose_file(self, name: str) -> None:
+        self._shown = name
+        self._show_text()
+
+    def _show_text(self) -> None:
+        text = self._files.get(self._shown, "")
+        if text == self.text.toPlainText():
+            return
+        at = self.text.verticalScrollBar().value()
+        self.text.setPlainText(text)
+        self.text.verticalScrollBar().setValue(at)
+        lines = text.count("\n")
+        self._count.setText(tr("ui.export.lines", count=lines) if text else "")
+
+    def _choose_target(self, name: str) -> None:
+        self._target = name
+        self.refresh()
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._files.get(self._shown, ""))
+        self._session.noticed.emit(Message.of("ui.copied"))
+
+    def ask_folder(self) -> None:
+        """Ask where to, and write all files there."""
+        start = str(self._preferences.export_folder or Path.home())
+        folder = QFileDialog.getExistingDirectory(self, tr("ui.export.save"), start)
+        if folder:
+            self.save_to(Path(folder))
+
+    def save_to(self, folder: Path) -> bool:
+        """Write all files into a folder of the plan's name; returns whether they were written."""
+        plan = self._session.plan
+        assert plan is not None
+        name = "".join(c if c.isalnum() or c in "-_ " else "-" for c in plan.name) or "plan"
+        goal = folder / f"{name}-{self._target}"
+        try:
+            write(self._files, goal)
+        except UserError as error:
+            self._session.noticed.emit(error.message)
+            return False
+        self._preferences.export_folder = folder
+        self._session.noticed.emit(Message.of("ui.export.saved", path=str(goal)))
+        return True

@@ -1,0 +1,108 @@
+"""Rows of a form: label, control, lock; columns aligned over all groups."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QWidget
+
+from trainwright.plan.schema import Plan
+from trainwright.ui import tokens
+from trainwright.ui.i18n import Text, say
+from trainwright.ui.widgets.base import Heading, Label
+from trainwright.ui.widgets.buttons import Lock
+from trainwright.ui.widgets.controls import Control
+from trainwright.workload import FullSettings
+
+ValueOf = Callable[[Plan, FullSettings | None], Any]
+"""The value to show: the plan's own, else the one that the estimate was made for."""
+
+
+@dataclass(slots=True)
+class Row:
+    """One line of the form; ``lock`` is None where nothing can be free."""
+
+    key: str
+    label: Label
+    control: QWidget
+    lock: Lock | None = None
+    value: ValueOf | None = None
+    applies: Callable[[Plan], bool] | None = None
+
+    def show_plan(self, plan: Plan, settings: FullSettings | None) -> None:
+        """Show a plan's value, or hide the row where it means nothing."""
+        here = self.applies is None or self.applies(plan)
+        for part in (self.label, self.control, self.lock):
+            if part is not None:
+                part.setVisible(here)
+        if not here or self.value is None:
+            return
+        free = self.lock is not None and is_free(plan, self.key)
+        if self.lock is not None:
+            self.lock.set_free(free)
+        value = self.value(plan, settings)
+        if value is not None:
+            show_in(self.control, value, free=free)
+
+
+def show_in(control: QWidget, value: Any, *, free: bool) -> None:
+    """Show a value in any of the kit's controls."""
+    shower: Any = control
+    shower.show_value(value, free=free)
+
+
+def is_free(plan: Plan, key: str) -> bool:
+    """Return whether a settings key is left to the search."""
+    place: Any = plan
+    for name in key.split("."):
+        place = getattr(place, name)
+    return place is None
+
+
+class Group(QWidget):
+    """A heading and its rows in a grid."""
+
+    def __init__(self, title: Text, label_width: int) -> None:
+        super().__init__()
+        self.heading = Heading(title)
+        self.rows: list[Row] = []
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(tokens.S)
+        self._grid.setVerticalSpacing(7)
+        self._grid.setColumnMinimumWidth(0, label_width)
+        self._grid.setColumnStretch(1, 1)
+        self._grid.addWidget(self.heading, 0, 0, 1, 3)
+        self._next = 1
+
+    def add(self, row: Row) -> Row:
+        """Add a row below the others."""
+        self.rows.append(row)
+        self._grid.addWidget(row.label, self._next, 0)
+        self._grid.addWidget(row.control, self._next, 1, 1, 1 if row.lock else 2)
+        if row.lock is not None:
+            self._grid.addWidget(row.lock, self._next, 2)
+        row.label.setBuddy(row.control)
+        self._next += 1
+        return row
+
+    def add_wide(self, widget: QWidget, *, from_column: int = 0) -> None:
+        """Add a widget over the columns."""
+        self._grid.addWidget(widget, self._next, from_column, 1, 3 - from_column)
+        self._next += 1
+
+
+def pair(first: Control, second: Control) -> QWidget:
+    """Return two controls that share a row."""
+    holder = QWidget()
+    line = QHBoxLayout(holder)
+    line.setContentsMargins(0, 0, 0, 0)
+    line.setSpacing(tokens.S)
+    line.addWidget(first, 3)
+    line.addWidget(second, 2)
+    return holder
+
+
+def row_label(text: Text) -> Label:
+    """Return the label of a row."""
+    return Label(say(text), colour="text2")

@@ -1,0 +1,197 @@
+"""Plan, the home of the application: settings, answer, and where the answer comes from."""
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from trainwright.messages import Message
+from trainwright.plan.report import Report
+from trainwright.ui import tokens
+from trainwright.ui.charts.memory import MemoryChart
+from trainwright.ui.charts.waterfall import Waterfall
+from trainwright.ui.explain_pane import ExplainPane
+from trainwright.ui.i18n import say, tr
+from trainwright.ui.screens.planform import PlanForm
+from trainwright.ui.session import Session
+from trainwright.ui.widgets.base import Heading, Label, Surface, clear
+from trainwright.ui.widgets.buttons import Button
+from trainwright.ui.widgets.cards import ChangeCards
+from trainwright.ui.widgets.figurestrip import FigureStrip
+from trainwright.ui.widgets.notice import Strip
+from trainwright.ui.widgets.verdict import VerdictCard
+
+_WIDE = 1240
+"""Below this width the Explain pane lies over the figures, when it is asked for."""
+
+
+class PlanScreen(QWidget):
+    """Settings left, answer in the middle, derivation right."""
+
+    explained = Signal()
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self.form = PlanForm(session)
+        self.pane = ExplainPane(session)
+        self.verdict = VerdictCard()
+        self.figures = FigureStrip()
+        self.memory = MemoryChart()
+        self.waterfall = Waterfall()
+        self.changes = ChangeCards()
+        self._trace = self._trace_strip()
+        self._problem = Strip("warning-fill", "no")
+        self._memory_heading = Heading(Message.of("ui.chart.memory"))
+        self._time_heading = Heading(Message.of("ui.chart.time"))
+        self._notes = Surface(gap=6)
+        self._asked = False
+        line = QHBoxLayout(self)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(0)
+        line.addWidget(self.form)
+        line.addWidget(self._middle(), 1)
+        line.addWidget(self.pane)
+        self._line = line
+        for source in (self.verdict, self.figures, self.waterfall):
+            source.opened.connect(self._open)
+        self.changes.applied.connect(session.apply_change)
+        session.edited.connect(self.refresh)
+        session.reported.connect(self.refresh)
+        session.changes_found.connect(self._show_changes)
+        self.refresh()
+        self._show_changes()
+
+    def _trace_strip(self) -> Strip:
+        strip = Strip("spinner-gap", "na")
+        cancel = Button(Message.of("ui.trace.cancel"), small=True)
+        strip.offer(cancel, "cancel")
+        strip.answered.connect(lambda _: self._session.cancel_trace())
+        return strip
+
+    def _middle(self) -> QScrollArea:
+        body = QWidget()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(tokens.L, tokens.L, tokens.L, tokens.L)
+        column.setSpacing(tokens.M)
+        memory = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S), gap=4)
+        memory.column.addWidget(self._memory_heading)
+        memory.column.addWidget(self.memory, 1)
+        time = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S), gap=6)
+        time.column.addWidget(self._time_heading)
+        time.column.addWidget(self.waterfall)
+        for widget in (self._trace, self._problem, self.verdict, self.figures):
+            column.addWidget(widget)
+        column.addWidget(memory, 1)
+        column.addWidget(time)
+        column.addWidget(self.changes)
+        column.addWidget(self._notes)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(body)
+        scroll.setMinimumWidth(body.minimumSizeHint().width())
+        self._charts = (memory, time)
+        return scroll
+
+    # What is shown
+
+    def refresh(self) -> None:
+        """Show the session's answer, or why there is none."""
+        session = self._session
+        self._trace.setVisible(session.tracing is not None)
+        if session.tracing is not None:
+            stage = Message.of(session.tracing.stage) if session.tracing.stage else ""
+            done = session.tracing.fraction
+            self._trace.label.tell(Message.of("ui.trace.running", share=done, stage=stage))
+        self._problem.setVisible(session.problem is not None)
+        if session.problem is not None:
+            self._problem.label.tell(session.problem)
+        report = session.report
+        for chart in self._charts:
+            chart.setVisible(report is not None)
+        self.figures.show_report(report)
+        self.memory.show_report(report)
+        self.waterfall.show_report(report)
+        if report is None:
+            self._show_blank()
+        else:
+            self._show_report(report)
+
+    def _show_blank(self) -> None:
+        session = self._session
+        self._notes.hide()
+        self.changes.hide()
+        if session.tracing is not None:
+            reason = Message.of("ui.trace.why")
+            self.verdict.show_blank(Message.of("ui.verdict.tracing"), reason)
+        elif session.problem is not None:
+            reason = Message.of("ui.verdict.see-above")
+            self.verdict.show_blank(Message.of("ui.verdict.cannot-check"), reason)
+        else:
+            self.verdict.show_blank(Message.of("ui.verdict.working"), "")
+
+    def _show_report(self, report: Report) -> None:
+        plan = self._session.plan
+        assert plan is not None
+        gpus = sum(gpu.count for gpu in plan.machine.gpus) or 1
+        self.verdict.show_report(report, gpus, provisional=self._session.provisional)
+        micro = report.settings.micro_batch
+        self._memory_heading.annotate(tr("ui.chart.memory.note", micro=micro))
+        self._time_heading.annotate(tr("ui.chart.time.note"))
+        self._show_notes(report)
+
+    def _show_notes(self, report: Report) -> None:
+        texts = [say(note) for note in report.notes]
+        if texts == getattr(self, "_said", None):
+            self._notes.setVisible(bool(texts))
+            return
+        self._said = texts
+        clear(self._notes.column)
+        self._notes.setVisible(bool(texts))
+        if texts:
+            self._notes.column.addWidget(Heading(Message.of("ui.notes.heading")))
+        for text in texts:
+            self._notes.column.addWidget(Label(text, px=tokens.LABEL, colour="text2", wrap=True))
+
+    def _show_changes(self) -> None:
+        changes = [change for change, _ in self._session.changes]
+        self.changes.show_changes(changes)
+        self.changes.setVisible(bool(changes) and self._session.report is not None)
+
+    # Explain
+
+    def _open(self, address: str) -> None:
+        self._asked = True
+        self._session.explain(address)
+        self._place_pane()
+
+    def explain(self) -> None:
+        """Open the pane for what the keyboard is at, or move into it."""
+        self._asked = True
+        self._place_pane()
+        self.pane.focus_tree()
+
+    def close_pane(self) -> None:
+        """Put an overlaid pane away."""
+        self._asked = False
+        self._place_pane()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_pane()
+
+    def _place_pane(self) -> None:
+        if self.width() >= _WIDE - tokens.RAIL_WIDTH:
+            if self._line.indexOf(self.pane) < 0:
+                self._line.addWidget(self.pane)
+            self.pane.show()
+            return
+        if self._line.indexOf(self.pane) >= 0:
+            self._line.removeWidget(self.pane)
+        self.pane.setParent(self)
+        wide = self.pane.minimumWidth()
+        self.pane.setGeometry(self.width() - wide, 0, wide, self.height())
+        self.pane.setVisible(self._asked)
+        self.pane.raise_()

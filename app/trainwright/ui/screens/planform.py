@@ -1,0 +1,516 @@
+"""The left side of Plan: machine, workload, settings, input; each setting fixed or free."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+
+from trainwright.messages import Message, UserError
+from trainwright.messages.units import GIB, count, number
+from trainwright.plan.schema import Plan
+from trainwright.ui import tokens, whatif
+from trainwright.ui.i18n import language, tr
+from trainwright.ui.paint import Drawing
+from trainwright.ui.screens.form import Group, Row, pair, row_label
+from trainwright.ui.session import Session
+from trainwright.ui.widgets.base import Hairline, Painted, Surface
+from trainwright.ui.widgets.buttons import Lock
+from trainwright.ui.widgets.controls import Choice, Combo, Segmented, Stepper, Switch
+from trainwright.ui.widgets.picker import Option, Picker, plain
+from trainwright.workload import FullSettings
+
+_TASKS = ("pretrain", "full", "lora", "qlora", "infer")
+_PRECISIONS = ("fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16")
+_CHECKPOINTING = (
+    "none",
+    "full",
+    "selective",
+    "every-2",
+    "every-3",
+    "every-4",
+    "every-6",
+    "every-8",
+)
+_OPTIMIZERS = ("adamw", "adamw-8bit", "paged-adamw-8bit", "sgd", "adafactor")
+_ATTENTION = ("eager", "sdpa", "flash")
+_ALLOCATORS = ("native", "expandable")
+_SYSTEMS = ("linux", "windows")
+_QUANTIZATION = ("none", "nf4")
+_KV_CACHE = ("fp32", "bf16", "fp16", "fp8", "int8")
+
+
+def _named(kind: str, keys: Sequence[str]) -> list[Choice]:
+    return [(key, Message.of(f"ui.{kind}.{key}")) for key in keys]
+
+
+def _verbatim(keys: Sequence[str]) -> list[Choice]:
+    return [(key, key) for key in keys]
+
+
+class PlanForm(Surface):
+    """The form; it shows the session's plan and edits it."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("right", padding=(0, 0, 1, 0), gap=0)
+        self._session = session
+        self._fixed: QWidget | None = None
+        self._groups: list[Group] = []
+        self._labels = self._label_width()
+        body = QWidget()
+        body.setAutoFillBackground(False)
+        self._column = QVBoxLayout(body)
+        self._column.setContentsMargins(tokens.XL, tokens.L, tokens.M, tokens.L)
+        self._column.setSpacing(11)
+        self._build()
+        self._column.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.viewport().setAutoFillBackground(False)
+        scroll.setWidget(body)
+        body.setAutoFillBackground(False)
+        self.column.addWidget(scroll)
+        self.setFixedWidth(max(340, body.minimumSizeHint().width() + 12))
+        session.edited.connect(self.refresh)
+        session.reported.connect(self.refresh)
+        self.refresh()
+
+    def _label_width(self) -> int:
+        keys = ("gpu", "count", "model", "effective_batch", "samples", "micro_batch", "lora",
+                "accumulation", "checkpointing", "optimizer", "channels_last", "prompt_tokens",
+                "loader.prefetch_factor", "allocator", "sequence_length")  # fmt: skip
+        return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
+
+    def refresh(self) -> None:
+        """Show the plan as it stands."""
+        plan = self._session.plan
+        if plan is None:
+            return
+        report = self._session.report
+        settings = report.settings if report else None
+        for group in self._groups:
+            for row in group.rows:
+                row.show_plan(plan, settings)
+        self._show_model(plan)
+        self._show_gpu(plan)
+        self._show_counts(plan, settings)
+
+    # Groups
+
+    def _build(self) -> None:
+        for index, make in enumerate((self._machine, self._workload, self._settings, self._input)):
+            if index:
+                self._column.addWidget(Hairline())
+            group = make()
+            self._groups.append(group)
+            self._column.addWidget(group)
+
+    def _machine(self) -> Group:
+        group = Group(Message.of("ui.group.machine"), self._labels)
+        self.gpu = Picker(search_gpus, name=Message.of("ui.key.gpu"), icon="cpu",
+                          hint=Message.of("ui.picker.gpu"))  # fmt: skip
+        self.gpu.chosen.connect(self._choose_gpu)
+        group.add(Row("machine.gpus", row_label(Message.of("ui.key.gpu")), self.gpu))
+        self._gpu_facts = FactLine()
+        group.add_wide(self._gpu_facts, from_column=1)
+        counter = Stepper(1, name=Message.of("ui.key.count"), high=64)
+        counter.chosen.connect(self._choose_count)
+        group.add(Row("count", row_label(Message.of("ui.key.count")), counter,
+                      value=lambda plan, _: _gpus(plan),
+                      applies=lambda plan: not plan.machine.local))  # fmt: skip
+        system = Segmented(_named("system", _SYSTEMS), "linux", name=Message.of("ui.key.system"))
+        system.chosen.connect(lambda value: self._session.set_key("machine.system", value))
+        group.add(Row("system", row_label(Message.of("ui.key.system")), system,
+                      value=lambda plan, _: plan.machine.system,
+                      applies=lambda plan: not plan.machine.local))  # fmt: skip
+        return group
+
+    def _workload(self) -> Group:
+        group = Group(Message.of("ui.group.workload"), self._labels)
+        self.model = Picker(search_models, name=Message.of("ui.key.model"), icon="cube",
+                            hint=Message.of("ui.picker.model"))  # fmt: skip
+        self.model.chosen.connect(self._choose_model)
+        group.add(Row("model", row_label(Message.of("ui.key.model")), self.model))
+        self._model_facts = FactLine()
+        group.add_wide(self._model_facts, from_column=1)
+        self._combo(group, "workload.task", _named("task", _TASKS), lambda p, _: p.workload.task)
+        self._lora(group)
+        self._number(group, "workload.inputs.sequence_length", "tokens", doubling=True,
+                     applies=lambda p: p.workload.inputs.sequence_length is not None
+                     and p.workload.trains)  # fmt: skip
+        self._number(group, "workload.inputs.image_size", "pixels",
+                     applies=lambda p: p.workload.inputs.image_size is not None)  # fmt: skip
+        for name, unit in (("prompt_tokens", "tokens"), ("new_tokens", "tokens"),
+                           ("concurrent", "requests")):  # fmt: skip
+            self._number(group, f"workload.inputs.{name}", unit, absent=True,
+                         applies=lambda p: not p.workload.trains)  # fmt: skip
+        self._number(group, "workload.effective_batch", "samples", doubling=True,
+                     applies=lambda p: p.workload.trains)  # fmt: skip
+        self._samples(group)
+        return group
+
+    def _settings(self) -> Group:
+        group = Group(Message.of("ui.group.settings"), self._labels)
+        self._fixed_note = group.heading
+        trains = _trains
+        self._combo(group, "settings.precision", _verbatim(_PRECISIONS), _setting("precision"))
+        self._number(group, "settings.micro_batch", "", lock=True, settings="micro_batch")
+        self._number(group, "settings.accumulation", "", lock=True, settings="accumulation",
+                     applies=trains)  # fmt: skip
+        spacings: list[Choice] = [(key, checkpointing_name(key)) for key in _CHECKPOINTING]
+        self._combo(group, "settings.checkpointing", spacings, _setting("checkpointing"),
+                    applies=trains)  # fmt: skip
+        self._combo(group, "settings.optimizer", _named("optimizer", _OPTIMIZERS),
+                    _setting("optimizer"), applies=trains)  # fmt: skip
+        self._segments(group, "settings.attention", _verbatim(_ATTENTION), _setting("attention"),
+                       applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
+        self._combo(group, "settings.quantization", _named("quantization", _QUANTIZATION),
+                    _setting("quantization"),
+                    applies=lambda p: p.workload.task in ("qlora", "infer"))  # fmt: skip
+        self._combo(group, "settings.kv_cache", _verbatim(_KV_CACHE), _setting("kv_cache"),
+                    applies=lambda p: not p.workload.trains)  # fmt: skip
+        self._combo(group, "settings.allocator", _named("allocator", _ALLOCATORS),
+                    _setting("allocator"))  # fmt: skip
+        self._switch(group, "settings.channels_last",
+                     applies=lambda p: p.workload.inputs.image_size is not None)  # fmt: skip
+        self._switch(group, "settings.compile")
+        self._equation = Equation()
+        group.add_wide(self._equation)
+        return group
+
+    def _input(self) -> Group:
+        group = Group(Message.of("ui.group.input"), self._labels)
+        layouts = ("absent", "synthetic", "files", "shards", "memory")
+        layout = Combo(_named("dataset", layouts), "absent", name=Message.of("ui.key.dataset"))
+        layout.chosen.connect(self._choose_dataset)
+        group.add(Row("dataset", row_label(Message.of("ui.key.dataset")), layout,
+                      value=lambda plan, _: _dataset(plan)))  # fmt: skip
+        self._number(group, "settings.loader.num_workers", "", low=0, lock=True,
+                     settings="num_workers", applies=_trains)  # fmt: skip
+        self._number(group, "settings.loader.prefetch_factor", "", lock=True,
+                     settings="prefetch_factor", applies=_trains)  # fmt: skip
+        return group
+
+    # Rows
+
+    def _add(
+        self, group: Group, key: str, control: Any, value: Any, *, lock: bool, applies: Any
+    ) -> None:
+        name = Message.of(f"ui.key.{_short(key)}")
+        made = Lock(name, free=False) if lock else None
+        if made is not None:
+            made.clicked.connect(self._toggle(key, value))
+        group.add(Row(key, row_label(name), control, made, value, applies))
+
+    def _toggle(self, key: str, value: Any) -> Callable[[bool], None]:
+        def toggled(free: bool) -> None:
+            plan, report = self._session.plan, self._session.report
+            if plan is None:
+                return
+            shown = None if free else value(plan, report.settings if report else None)
+            self._session.set_key(key, shown)
+
+        return toggled
+
+    def _combo(
+        self, group: Group, key: str, choices: list[Choice], value: Any, *, applies: Any = None
+    ) -> None:
+        combo = Combo(choices, choices[0][0], name=Message.of(f"ui.key.{_short(key)}"))
+        combo.chosen.connect(lambda chosen: self._session.set_key(key, chosen))
+        lock = key.startswith("settings.")
+        self._add(group, key, combo, value, lock=lock, applies=applies)
+
+    def _segments(
+        self, group: Group, key: str, choices: list[Choice], value: Any, *, applies: Any = None
+    ) -> None:
+        name = Message.of(f"ui.key.{_short(key)}")
+        segments = Segmented(choices, choices[0][0], name=name)
+        segments.chosen.connect(lambda chosen: self._session.set_key(key, chosen))
+        self._add(group, key, segments, value, lock=True, applies=applies)
+
+    def _switch(self, group: Group, key: str, *, applies: Any = None) -> None:
+        name = _short(key)
+        switch = Switch(False, name=Message.of(f"ui.key.{name}"),
+                        on=Message.of("ui.on"), off=Message.of("ui.off"))  # fmt: skip
+        switch.chosen.connect(lambda on: self._session.set_key(key, on))
+        self._add(group, key, switch, _setting(name), lock=True, applies=applies)
+
+    def _number(
+        self,
+        group: Group,
+        key: str,
+        unit: str,
+        *,
+        low: int = 1,
+        doubling: bool = False,
+        lock: bool = False,
+        absent: bool = False,
+        settings: str = "",
+        applies: Any = None,
+    ) -> None:
+        stepper = Stepper(
+            max(low, 1), name=Message.of(f"ui.key.{_short(key)}"), low=0 if absent else low,
+            unit=Message.of(f"ui.unit.{unit}") if unit else "", doubling=doubling,
+            absent=Message.of("ui.form.absent") if absent else "",
+        )  # fmt: skip
+        stepper.chosen.connect(
+            lambda value: self._session.set_key(key, value or (None if absent else 0), merge=True)
+        )
+        value = _setting(settings) if settings else _at(key, 0 if absent else None)
+        self._add(group, key, stepper, value, lock=lock, applies=applies)
+
+    def _lora(self, group: Group) -> None:
+        rank = Stepper(16, name=Message.of("ui.key.rank"), high=4096, doubling=True)
+        alpha = Stepper(32, name=Message.of("ui.key.alpha"), high=65536, doubling=True)
+        rank.chosen.connect(lambda v: self._session.set_key("workload.lora.rank", v, merge=True))
+        alpha.chosen.connect(lambda v: self._session.set_key("workload.lora.alpha", v, merge=True))
+        holder = Pair(rank, alpha)
+        group.add(Row("lora", row_label(Message.of("ui.key.lora")), holder, value=_lora_of,
+                      applies=lambda p: p.workload.task in ("lora", "qlora")))  # fmt: skip
+
+    def _samples(self, group: Group) -> None:
+        absent = Message.of("ui.form.absent")
+        samples = Stepper(0, name=Message.of("ui.key.sample-count"), low=0, absent=absent)
+        epochs = Stepper(0, name=Message.of("ui.key.epochs"), low=0, absent=absent)
+        samples.setSingleStep(1000)
+        samples.chosen.connect(
+            lambda v: self._session.set_key("workload.samples", v or None, merge=True)
+        )
+        epochs.chosen.connect(
+            lambda v: self._session.set_key("workload.epochs", v or None, merge=True)
+        )
+        holder = Pair(samples, epochs)
+        group.add(Row("samples", row_label(Message.of("ui.key.samples")), holder,
+                      value=lambda p, _: (p.workload.samples or 0, round(p.workload.epochs or 0)),
+                      applies=_trains))  # fmt: skip
+
+    # What lies outside rows
+
+    def _show_model(self, plan: Plan) -> None:
+        self.model.show_value(model_name(plan))
+        facts = self._session.facts
+        self._model_facts.tell(_model_facts(facts.profile.model) if facts else "")
+
+    def _show_gpu(self, plan: Plan) -> None:
+        if plan.machine.local:
+            self.gpu.show_value(tr("ui.form.this-computer"))
+            self._gpu_facts.tell("")
+            return
+        title, facts = gpu_name(plan.machine.gpus[0].id)
+        self.gpu.show_value(title)
+        self._gpu_facts.tell(facts)
+
+    def _show_counts(self, plan: Plan, settings: FullSettings | None) -> None:
+        locks = [row for group in self._groups for row in group.rows
+                 if row.lock is not None and row.lock.isVisibleTo(self)]  # fmt: skip
+        free = sum(row.lock.isChecked() for row in locks if row.lock is not None)
+        self._fixed_note.annotate(tr("ui.form.fixed-free", fixed=len(locks) - free, free=free))
+        self._equation.setVisible(settings is not None and plan.workload.trains)
+        if settings is not None:
+            self._equation.tell(plan, settings)
+
+    def _choose_model(self, key: str) -> None:
+        plan = self._session.plan
+        if plan is None:
+            return
+        from trainwright.profile.presets import presets
+
+        preset = presets()[key]
+        label = Message.of("ui.edit.model", value=preset.name)
+        self._session.put(whatif.for_preset(plan, preset), label)
+
+    def _choose_gpu(self, key: str) -> None:
+        plan = self._session.plan
+        if plan is None:
+            return
+        count = _gpus(plan) if not plan.machine.local else 1
+        gpus = [{"id": key, "count": count}]
+        self._session.set_keys({"machine.gpus": gpus, "machine.local": False})
+
+    def _choose_count(self, count: int) -> None:
+        plan = self._session.plan
+        if plan is not None and plan.machine.gpus:
+            gpus = [gpu.model_dump(exclude_none=True) for gpu in plan.machine.gpus]
+            gpus[0]["count"] = count
+            self._session.set_keys({"machine.gpus": gpus}, key="count")
+
+    def _choose_dataset(self, value: str) -> None:
+        choice: Any = {"absent": None, "synthetic": "synthetic"}.get(value, {"layout": value})
+        self._session.set_key("workload.dataset", choice)
+
+
+class Pair(QWidget):
+    """Two steppers in one row, shown and set together."""
+
+    def __init__(self, first: Stepper, second: Stepper) -> None:
+        super().__init__()
+        self._parts = (first, second)
+        holder = pair(first, second)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(holder)
+
+    def show_value(self, value: tuple[int, int], *, free: bool = False) -> None:
+        """Show both values."""
+        for part, one in zip(self._parts, value, strict=True):
+            part.show_value(one, free=free)
+
+
+class FactLine(Painted):
+    """A quoted fact in small type below a control."""
+
+    def __init__(self) -> None:
+        super().__init__(height=15)
+        self._text = ""
+
+    def tell(self, text: str) -> None:
+        """Show another fact; nothing hides the line."""
+        self._text = text
+        self.setAccessibleName(text)
+        self.setToolTip(text)
+        self.setVisible(bool(text))
+        self.update()
+
+    def draw(self, d: Drawing, w: int, h: int) -> None:
+        d.icon("quotes-fill", 0, 0, 12, "accent")
+        d.write(15, -1, w - 15, 15, self._text, px=tokens.MICRO, colour="text3")
+
+
+class Equation(Painted):
+    """How the batch comes about: micro-batch times steps times GPUs."""
+
+    def __init__(self) -> None:
+        super().__init__(height=26)
+        self._text = ""
+
+    def tell(self, plan: Plan, settings: FullSettings) -> None:
+        """Show the product for these settings."""
+        gpus = _gpus(plan) if settings.strategy == "ddp" else 1
+        product = settings.micro_batch * settings.accumulation * gpus
+        self._text = tr("ui.form.equation", micro=settings.micro_batch,
+                        steps=settings.accumulation, gpus=gpus, product=product)  # fmt: skip
+        self.setAccessibleName(self._text)
+        self.update()
+
+    def draw(self, d: Drawing, w: int, h: int) -> None:
+        d.box(0, 0, w, h, "sunken")
+        d.write(0, 0, w, h, self._text, px=tokens.LABEL, weight=500, colour="text2",
+                align="centre")  # fmt: skip
+
+
+def checkpointing_name(value: str) -> Message:
+    """Return what a kind of checkpointing is called."""
+    word, _, spacing = value.partition("-")
+    if word == "every":
+        return Message.of("ui.checkpointing.every", spacing=int(spacing))
+    return Message.of(f"ui.checkpointing.{word}")
+
+
+def _trains(plan: Plan) -> bool:
+    return plan.workload.trains
+
+
+def _gpus(plan: Plan) -> int:
+    return sum(gpu.count for gpu in plan.machine.gpus) or 1
+
+
+def _short(key: str) -> str:
+    for prefix in ("settings.", "workload.inputs.", "workload."):
+        key = key.removeprefix(prefix)
+    return key
+
+
+def _setting(name: str) -> Callable[[Plan, FullSettings | None], Any]:
+    def value(plan: Plan, settings: FullSettings | None) -> Any:
+        loader = name in type(plan.settings.loader).model_fields
+        own = getattr(plan.settings.loader if loader else plan.settings, name)
+        return own if own is not None or settings is None else getattr(settings, name)
+
+    return value
+
+
+def _at(key: str, otherwise: Any) -> Callable[[Plan, FullSettings | None], Any]:
+    def value(plan: Plan, _settings: FullSettings | None) -> Any:
+        place: Any = plan
+        for name in key.split("."):
+            place = getattr(place, name)
+        return otherwise if place is None else place
+
+    return value
+
+
+def _lora_of(plan: Plan, _settings: FullSettings | None) -> tuple[int, int]:
+    lora = plan.workload.lora
+    return (lora.rank, round(lora.alpha)) if lora else (16, 32)
+
+
+def _dataset(plan: Plan) -> str:
+    dataset = plan.workload.dataset
+    if dataset is None:
+        return "absent"
+    return dataset if isinstance(dataset, str) else dataset.layout
+
+
+def search_models(text: str) -> list[Option]:
+    """Return the presets that match every word, by name, family or alias."""
+    from trainwright.profile.presets import presets
+
+    words = [plain(word) for word in text.split()]
+    found: list[Option] = []
+    for preset in presets().values():
+        searched = plain(" ".join((preset.id, preset.name, preset.family, *preset.aliases)))
+        if all(word in searched for word in words):
+            found.append(Option(preset.id, preset.name, count(preset.parameters, language())))
+    return found
+
+
+def search_gpus(text: str) -> list[Option]:
+    """Return the GPUs of the catalog that match, those people own first."""
+    from trainwright.catalog.query import list_gpus
+
+    return [
+        Option(gpu.id, gpu.name, f"{number(round(gpu.memory_bytes.value / GIB))} GiB")
+        for gpu in list_gpus(text, sort="launch")
+    ]
+
+
+def model_name(plan: Plan) -> str:
+    """Return what the plan's model is called."""
+    from trainwright.profile.presets import presets
+
+    source = plan.model
+    if source.preset is not None:
+        known = presets().get(source.preset)
+        return known.name if known else source.preset
+    if source.hf is not None:
+        parts = [part for part in source.hf.replace("\\", "/").split("/") if part != "config.json"]
+        return parts[-1] if parts else source.hf
+    return source.timm or (source.python.factory if source.python else "")
+
+
+def gpu_name(id: str) -> tuple[str, str]:
+    """Return the name of a GPU and its facts in a line."""
+    from trainwright.catalog.query import find_gpu
+
+    try:
+        record = find_gpu(id).record
+    except UserError:
+        return id, ""
+    facts = [
+        f"{number(round(record.memory_bytes.value / GIB))} GiB",
+        f"{number(round(record.bandwidth_bytes_per_s.value / 1e9))} GB/s",
+        record.architecture,
+    ]
+    return record.name, " · ".join(facts)
+
+
+def _model_facts(model: dict[str, Any]) -> str:
+    facts: list[str] = []
+    if parameters := model.get("parameters"):
+        facts.append(tr("ui.form.parameters", value=parameters))
+    if layers := model.get("layers"):
+        facts.append(tr("ui.form.layers", count=layers))
+    return " · ".join(facts)

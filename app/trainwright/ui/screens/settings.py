@@ -1,0 +1,101 @@
+"""Settings of the application: look, language, and where things are kept."""
+
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from trainwright.messages import Message
+from trainwright.ui import tokens
+from trainwright.ui.i18n import tr
+from trainwright.ui.preferences import Preferences
+from trainwright.ui.screens.form import row_label
+from trainwright.ui.widgets.base import Heading, Label, Surface
+from trainwright.ui.widgets.controls import Segmented
+
+
+class SettingsScreen(QScrollArea):
+    """Every change applies at once."""
+
+    changed = Signal()
+
+    def __init__(self, preferences: Preferences) -> None:
+        super().__init__()
+        self._preferences = preferences
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        body = QWidget()
+        outer = QHBoxLayout(body)
+        outer.setContentsMargins(tokens.XXL, tokens.XXL, tokens.XXL, tokens.XXL)
+        inner = QWidget()
+        inner.setMaximumWidth(760)
+        outer.addStretch(1)
+        outer.addWidget(inner, 100)
+        outer.addStretch(1)
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.L)
+        column.addWidget(Label(Message.of("ui.place.settings"), px=tokens.DISPLAY, weight=600))
+        column.addWidget(self._look())
+        column.addWidget(self._places())
+        column.addStretch(1)
+        self.setWidget(body)
+
+    def _look(self) -> Surface:
+        card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
+        card.column.addWidget(Heading(Message.of("ui.settings.look")))
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(tokens.L)
+        grid.setVerticalSpacing(tokens.M)
+        grid.setColumnStretch(2, 1)
+        self.theme = self._choice(
+            grid, 0, "theme", ("system", "light", "dark"), self._preferences.theme
+        )
+        self.language = self._choice(
+            grid, 1, "language", ("system", "en", "ko"), self._preferences.language
+        )
+        self.theme.chosen.connect(self._set_theme)
+        self.language.chosen.connect(self._set_language)
+        card.column.addLayout(grid)
+        return card
+
+    def _choice(
+        self, grid: QGridLayout, line: int, key: str, values: tuple[str, ...], value: str
+    ) -> Segmented:
+        name = Message.of(f"ui.settings.{key}")
+        choices: Any = [(v, Message.of(f"ui.settings.{key}.{v}")) for v in values]
+        control = Segmented(choices, value, name=name)
+        label = row_label(name)
+        label.setBuddy(control)
+        grid.addWidget(label, line, 0)
+        grid.addWidget(control, line, 1)
+        return control
+
+    def _places(self) -> Surface:
+        from trainwright.catalog.load import overlay_folder
+        from trainwright.plan.recovery import folder
+
+        card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
+        card.column.addWidget(Heading(Message.of("ui.settings.places")))
+        for key, path in (("overlay", overlay_folder()), ("recovery", folder())):
+            card.column.addWidget(
+                Label(Message.of(f"ui.settings.{key}"), colour="text2", wrap=True)
+            )
+            shown = Label(str(path), px=tokens.LABEL, mono=True, wrap=True)
+            shown.setTextInteractionFlags(
+                Qt.TextInteractionFlag.TextSelectableByMouse
+                | Qt.TextInteractionFlag.TextSelectableByKeyboard
+            )
+            shown.setAccessibleName(f"{tr(f'ui.settings.{key}')}: {path}")
+            card.column.addWidget(shown)
+        return card
+
+    def _set_theme(self, value: Any) -> None:
+        self._preferences.theme = value
+        self.changed.emit()
+
+    def _set_language(self, value: Any) -> None:
+        self._preferences.language = value
+        self.changed.emit()

@@ -1,0 +1,343 @@
+"""Start: this computer, recent plans, examples, and a place to drop a file."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from trainwright.messages import Message
+from trainwright.messages.units import GIB, duration
+from trainwright.ui import tokens
+from trainwright.ui.core import Core
+from trainwright.ui.i18n import language, say, tr
+from trainwright.ui.paint import Drawing
+from trainwright.ui.preferences import Preferences
+from trainwright.ui.tasks import Latest
+from trainwright.ui.widgets.base import Heading, Label, Surface, clear
+from trainwright.ui.widgets.buttons import Button
+from trainwright.ui.widgets.notice import Strip
+
+
+class StartScreen(QScrollArea):
+    """What a person sees first. It is painted before the core is loaded."""
+
+    chosen = Signal(str, object)
+    """(file | example | local | new | browse | recover, path or recovered plan)."""
+
+    def __init__(self, core: Core, preferences: Preferences, snapshot: Any = None) -> None:
+        super().__init__()
+        self._core = core
+        self._preferences = preferences
+        self._snapshot = snapshot
+        self._probe = Latest(self)
+        self._probe.done.connect(self._probed)
+        self._probe.failed.connect(self._not_probed)
+        self._recovered: list[Any] = []
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        body = QWidget()
+        self.setWidget(body)
+        outer = QHBoxLayout(body)
+        outer.setContentsMargins(tokens.XXL, tokens.XXL, tokens.XXL, tokens.XXL)
+        inner = QWidget()
+        inner.setMaximumWidth(1120)
+        outer.addStretch(1)
+        outer.addWidget(inner, 100)
+        outer.addStretch(1)
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(tokens.L)
+        column.addWidget(Label(Message.of("ui.start.title"), px=tokens.DISPLAY, weight=600))
+        column.addWidget(Label(Message.of("ui.start.lead"), px=tokens.SECTION, colour="text2",
+                               wrap=True))  # fmt: skip
+        column.addSpacing(tokens.XS)
+        self._recovery = QVBoxLayout()
+        column.addLayout(self._recovery)
+        grid = QGridLayout()
+        grid.setSpacing(tokens.L)
+        grid.setColumnStretch(0, 5)
+        grid.setColumnStretch(1, 6)
+        grid.addWidget(self._computer_card(), 0, 0)
+        grid.addWidget(self._recent_card(), 0, 1)
+        grid.addWidget(self._drop_zone(), 1, 0)
+        grid.addWidget(self._examples_card(), 1, 1)
+        column.addLayout(grid)
+        column.addStretch(1)
+
+    def wake(self) -> None:
+        """Probe this computer and look for unsaved plans, now that the window is painted."""
+        self._offer_recovery()
+        self._fill_examples()
+        if self._snapshot is not None:
+            self._probed(self._snapshot)
+        else:
+            self._probe.submit(self._core.snapshot)
+
+    # This computer
+
+    def _computer_card(self) -> Surface:
+        card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.S)
+        card.column.addWidget(Heading(Message.of("ui.start.computer")))
+        self._readings = QVBoxLayout()
+        self._readings.setSpacing(6)
+        self._readings.addWidget(
+            Label(Message.of("ui.start.probing"), colour="text3", px=tokens.LABEL)
+        )
+        card.column.addLayout(self._readings)
+        card.column.addStretch(1)
+        self._plan_here = Button(Message.of("ui.start.plan-here"), "primary", "desktop-tower")
+        self._plan_here.clicked.connect(lambda: self.chosen.emit("local", None))
+        self._plan_here.hide()
+        self._plan_new = Button(Message.of("ui.start.plan-new"), "secondary", "file-plus")
+        self._plan_new.clicked.connect(lambda: self.chosen.emit("new", None))
+        line = QVBoxLayout()
+        line.setSpacing(tokens.S)
+        line.addWidget(self._plan_here)
+        line.addWidget(self._plan_new)
+        card.column.addLayout(line)
+        return card
+
+    def _probed(self, snapshot: Any) -> None:
+        self._snapshot = snapshot
+        clear(self._readings)
+        found = False
+        for icon, text, note, present in readings(snapshot):
+            self._readings.addWidget(Reading(icon, text, note, present=present))
+            found = found or (icon == "cpu" and present)
+        self._plan_here.setVisible(found)
+
+    def _not_probed(self, problem: Message) -> None:
+        clear(self._readings)
+        self._readings.addWidget(Label(problem, colour="text2", px=tokens.LABEL, wrap=True))
+
+    # Lists
+
+    def _recent_card(self) -> Surface:
+        card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.M), gap=2)
+        card.column.addWidget(Heading(Message.of("ui.start.recent")))
+        recent = [path for path in self._preferences.recent if path.is_file()]
+        if not recent:
+            card.column.addWidget(
+                Label(Message.of("ui.start.no-recent"), px=tokens.LABEL, colour="text3", wrap=True)
+            )
+        for path in recent[:6]:
+            title = path.name.removesuffix(".plan.yaml")
+            entry = Entry("file-text", title, str(path.parent), _age(path))
+            entry.clicked.connect(self._emitter("file", path))
+            card.column.addWidget(entry)
+        card.column.addStretch(1)
+        return card
+
+    def _examples_card(self) -> Surface:
+        card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.M), gap=2)
+        card.column.addWidget(Heading(Message.of("ui.start.examples")))
+        self._examples = QVBoxLayout()
+        self._examples.setSpacing(2)
+        card.column.addLayout(self._examples)
+        card.column.addStretch(1)
+        return card
+
+    def _fill_examples(self) -> None:
+        clear(self._examples)
+        for path in self._core.examples():
+            title = path.name.removesuffix(".plan.yaml")
+            entry = Entry("cube", title, example_line(path), "")
+            entry.clicked.connect(self._emitter("example", path))
+            self._examples.addWidget(entry)
+
+    def _emitter(self, what: str, value: object) -> Callable[[], None]:
+        def emit() -> None:
+            self.chosen.emit(what, value)
+
+        return emit
+
+    def _drop_zone(self) -> "DropZone":
+        zone = DropZone()
+        zone.clicked.connect(self._emitter("browse", None))
+        return zone
+
+    # Recovery
+
+    def _offer_recovery(self) -> None:
+        from trainwright.plan.recovery import offered
+
+        clear(self._recovery)
+        self._recovered = list(offered())[:3]
+        for index, recovered in enumerate(self._recovered):
+            strip = Strip("clock-counter-clockwise")
+            age = duration(max(60, time.time() - recovered.kept_at), language())
+            strip.label.tell(Message.of("ui.start.recovered", name=recovered.plan.name, age=age))
+            strip.offer(
+                Button(Message.of("ui.start.restore"), "fix", small=True), f"restore {index}"
+            )
+            strip.offer(Button(Message.of("ui.start.discard"), small=True), f"discard {index}")
+            strip.answered.connect(self._recovery_answered)
+            self._recovery.addWidget(strip)
+
+    def _recovery_answered(self, answer: str) -> None:
+        word, _, index = answer.partition(" ")
+        recovered = self._recovered[int(index)]
+        if word == "restore":
+            self.chosen.emit("recover", recovered)
+        else:
+            recovered.discard()
+            self._offer_recovery()
+
+
+class Reading(QWidget):
+    """One line about this computer; a missing reading says why."""
+
+    def __init__(self, icon: str, text: str, note: str, *, present: bool) -> None:
+        super().__init__()
+        line = QHBoxLayout(self)
+        line.setContentsMargins(28, 2, 0, 2)
+        column = QVBoxLayout()
+        column.setSpacing(1)
+        line.addLayout(column)
+        self._icon, self._present = icon, present
+        weight = 500 if present else 400
+        colour = "text" if present else "text2"
+        column.addWidget(Label(text, weight=weight, colour=colour, wrap=True))
+        if note:
+            column.addWidget(Label(note, px=tokens.LABEL, colour="text3", wrap=True))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with Drawing(self) as d:
+            glyph = self._icon if self._present else "question-fill"
+            d.icon(glyph, 0, 4, 18, "text2" if self._present else "naFill")
+
+
+def readings(snapshot: Any) -> list[tuple[str, str, str, bool]]:
+    """Return (icon, text, note, whether it is present) for each reading of a snapshot."""
+    from trainwright.probe.reading import Missing
+
+    lines: list[tuple[str, str, str, bool]] = []
+    if isinstance(snapshot.nvidia, Missing):
+        lines.append(("cpu", tr("ui.start.no-gpu"), say(snapshot.nvidia.reason), False))
+    else:
+        driver = snapshot.nvidia.driver
+        note = tr("ui.start.driver", version=driver) if isinstance(driver, str) else ""
+        for gpu in snapshot.nvidia.gpus:
+            name = say(gpu.name.reason) if isinstance(gpu.name, Missing) else gpu.name
+            memory = gpu.memory
+            if not isinstance(memory, Missing):
+                name = f"{name} · {memory.total / GIB:.1f} GiB"
+            lines.append(("cpu", name, note, not isinstance(gpu.name, Missing)))
+        if not snapshot.nvidia.gpus:
+            lines.append(("cpu", tr("ui.start.no-gpu"), "", False))
+    host = snapshot.host
+    for value, icon, text in (
+        (host.cpu, "desktop-tower", lambda v: v),
+        (host.cores, "stack", lambda v: tr("ui.start.cores", count=v)),
+        (host.memory_bytes, "hard-drive", lambda v: tr("ui.start.memory", value=v)),
+    ):
+        if isinstance(value, Missing):
+            lines.append((icon, say(value.reason), "", False))
+        else:
+            lines.append((icon, text(value), "", True))
+    return lines
+
+
+def example_line(path: Path) -> str:
+    """Return what an example plans, in a line; nothing where it cannot be read."""
+    from trainwright.messages import UserError
+    from trainwright.plan.file import read
+    from trainwright.ui.screens.planform import gpu_name, model_name
+
+    try:
+        plan = read(path)
+    except UserError as error:
+        return say(error.message)
+    task = tr(f"ui.task.{plan.workload.task}")
+    gpus = plan.machine.gpus
+    machine = gpu_name(gpus[0].id)[0] if gpus else tr("ui.form.this-computer")
+    return f"{model_name(plan)} · {task} · {machine}"
+
+
+def _age(path: Path) -> str:
+    age = time.time() - path.stat().st_mtime
+    if age < 86400:
+        return tr("ui.start.today")
+    return tr("ui.start.days-ago", count=int(age // 86400))
+
+
+class Entry(QAbstractButton):
+    """A plan in a list: name, what it is, when."""
+
+    def __init__(self, icon: str, title: str, below: str, note: str) -> None:
+        super().__init__()
+        self._icon, self._title, self._below, self._note = icon, title, below, note
+        self.setAccessibleName(", ".join(text for text in (title, below, note) if text))
+        self.setToolTip(below)
+        self.setFixedHeight(44)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def sizeHint(self) -> QSize:
+        wide = max(tokens.width(self._below, tokens.LABEL), tokens.width(self._title)) + 60
+        return QSize(int(min(wide, 420)), 44)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(240, 44)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        w, h = self.width(), self.height()
+        with Drawing(self) as d:
+            if self.underMouse():
+                d.box(0, 0, w, h, "sunken")
+            d.icon(self._icon, 8, 13, 18, "text2")
+            note = tokens.width(self._note, tokens.LABEL) if self._note else 0
+            d.write(36, 4, w - 56 - note, 20, self._title, weight=500)
+            below = tokens.metrics(tokens.LABEL).elidedText(
+                self._below, Qt.TextElideMode.ElideMiddle, w - 46
+            )
+            d.write(36, 22, w - 44, 18, below, px=tokens.LABEL, colour="text3")
+            if self._note:
+                d.write(w - note - 8, 4, note + 1, 20, self._note, px=tokens.LABEL, colour="text3")
+            if self.hasFocus():
+                d.focus_ring(w, h)
+
+
+class DropZone(QAbstractButton):
+    """Says what may be dropped on the window; a click asks for a file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._title = tr("ui.start.drop")
+        self._below = tr("ui.start.drop.below")
+        self.setAccessibleName(self._title)
+        self.setAccessibleDescription(self._below)
+        self.setMinimumHeight(150)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        w, h = self.width(), self.height()
+        with Drawing(self) as d:
+            hover = self.underMouse()
+            d.box(0, 0, w, h, "accentWash" if hover else None, "accentLine",
+                  radius=tokens.CARD, dashed=True)  # fmt: skip
+            lines = tokens.wrapped(self._below, w - 48, tokens.LABEL)
+            top = (h - 60 - 17 * len(lines)) / 2
+            d.icon("download-simple", w / 2 - 14, top, 28, "accent")
+            d.write(0, top + 34, w, 22, self._title, weight=500, align="centre")
+            for number, line in enumerate(lines):
+                d.write(0, top + 57 + 17 * number, w, 17, line,
+                        px=tokens.LABEL, colour="text3", align="centre")  # fmt: skip
+            if self.hasFocus():
+                d.focus_ring(w, h, tokens.CARD)

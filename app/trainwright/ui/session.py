@@ -1,0 +1,405 @@
+"""The open document and its answer: what every screen is a view of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from trainwright.advise.advice import Advice, Choice, Relaxation
+from trainwright.messages import Message, UserError
+from trainwright.plan import file
+from trainwright.plan.edit import with_keys
+from trainwright.plan.evaluate import Facts, Pending
+from trainwright.plan.history import History
+from trainwright.plan.recovery import Autosave
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+from trainwright.ui import doors, whatif
+from trainwright.ui.core import Core
+from trainwright.ui.tasks import Cancellable, Latest
+
+_AUTOSAVE_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the core says to a plan: a report, or what must be traced first."""
+
+    plan: Plan
+    facts: Facts | None = None
+    report: Report | None = None
+    pending: Pending | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing:
+    """How far a trace is."""
+
+    fraction: float
+    stage: str
+
+
+class Session(QObject):
+    """Holds the history and asks the core, off the UI thread, whenever the plan changes."""
+
+    edited = Signal()
+    """The plan is another one."""
+    reported = Signal()
+    """Report, problem, or what is traced changed."""
+    advised = Signal()
+    """The search answered, or its answer no longer holds."""
+    changes_found = Signal()
+    """The "what would change it" cards are ready."""
+    explained_changed = Signal()
+    noticed = Signal(object)
+    """A message that a person should see once."""
+
+    def __init__(self, core: Core, *, autosave: Autosave | None = None) -> None:
+        super().__init__()
+        self.core = core
+        self.path: Path | None = None
+        self.report: Report | None = None
+        self.reported_plan: Plan | None = None
+        """The plan that the report is for; while it is not ``plan``, the report is provisional."""
+        self.facts: Facts | None = None
+        self.problem: Message | None = None
+        self.tracing: Tracing | None = None
+        self.advice: Advice | None = None
+        self.advice_problem: Message | None = None
+        self.changes: Sequence[tuple[whatif.Change, Plan]] = ()
+        self.explained = doors.DEFAULT
+        self._history: History | None = None
+        self._saved: Plan | None = None
+        self._autosave = autosave or Autosave()
+        self._autosave_timer = QTimer(self, singleShot=True, interval=_AUTOSAVE_MS)
+        self._autosave_timer.timeout.connect(self._keep)
+        self._answers = Latest(self)
+        self._answers.done.connect(self._answered)
+        self._answers.failed.connect(self._failed)
+        self._whatif = Latest(self)
+        self._whatif.done.connect(self._changes_came)
+        self._advising = Latest(self)
+        self._advising.done.connect(self._advice_came)
+        self._advising.failed.connect(self._advice_failed)
+        self._fit_when_advised = False
+        self._trace = Cancellable(self)
+        self._trace.progressed.connect(self._traced_some)
+        self._trace.ended.connect(self._traced)
+
+    # The document
+
+    @property
+    def plan(self) -> Plan | None:
+        """The document as it stands; None before one is opened."""
+        return self._history.plan if self._history else None
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether there are edits that no file holds."""
+        return self.plan is not None and self.plan != self._saved
+
+    @property
+    def provisional(self) -> bool:
+        """Whether the figures on screen are for the plan before the last edit."""
+        return self.report is not None and self.reported_plan is not self.plan
+
+    @property
+    def undo_label(self) -> Message | None:
+        """What undo would take back."""
+        return self._history.undo_label if self._history else None
+
+    @property
+    def redo_label(self) -> Message | None:
+        """What redo would do again."""
+        return self._history.redo_label if self._history else None
+
+    def open_plan(self, plan: Plan, path: Path | None, *, saved: bool = True) -> None:
+        """Make a plan the document."""
+        self._autosave.clear()
+        self.path = path
+        self._saved = plan if saved else None
+        self.report = None
+        self.explained = doors.DEFAULT
+        self._take(History.of(plan))
+
+    def open_file(self, path: Path) -> bool:
+        """Open a plan file, or a model's ``config.json`` into the present plan.
+
+        A file that cannot be read leaves the document as it is and says so in one line.
+        """
+        try:
+            if path.name.endswith(".json") or path.is_dir():
+                self.take_model(path)
+            else:
+                self.open_plan(file.read(path), path.absolute())
+        except UserError as error:
+            self.noticed.emit(error.message)
+            return False
+        return True
+
+    def take_model(self, path: Path) -> None:
+        """Plan for the model of a ``config.json``, in a plan of its own where none is open.
+
+        Raises:
+            UserError: the plan cannot take it.
+        """
+        config = path / "config.json" if path.is_dir() else path
+        base = self.plan or whatif.starting_plan()
+        changed = base.model_copy(update={"model": whatif.hf_model(config.absolute())})
+        if self.plan is None:
+            self.open_plan(changed, None, saved=False)
+        else:
+            self.put(changed, Message.of("ui.edit.model", value=config.parent.name), key="model")
+
+    def save(self, path: Path) -> bool:
+        """Write the plan to a file; returns whether it could be written."""
+        if self.plan is None:
+            return False
+        try:
+            written = file.write(self.plan, path)
+        except UserError as error:
+            self.noticed.emit(error.message)
+            return False
+        assert self._history is not None
+        steps = list(self._history.steps)
+        steps[self._history.at] = replace(steps[self._history.at], plan=written)
+        self._history = History(tuple(steps), self._history.at)
+        if self.reported_plan is not None and self.report is not None:
+            self.reported_plan = written
+        self.path, self._saved = path, written
+        self._autosave_timer.stop()
+        self._autosave.clear()
+        self.edited.emit()
+        return True
+
+    def set_key(self, key: str, value: Any, *, merge: bool = False) -> None:
+        """Set one dotted key of the plan; None frees it. Successive edits may merge."""
+        self.set_keys({key: value}, key=key if merge else "")
+
+    def set_keys(self, values: dict[str, Any], *, key: str = "") -> None:
+        """Set several dotted keys at once."""
+        if self.plan is None:
+            return
+        try:
+            plan = with_keys(self.plan, values)
+        except UserError as error:
+            self.noticed.emit(error.message)
+            self.edited.emit()
+            return
+        name, value = next(iter(values.items()))
+        self.put(plan, whatif.edit_label(name, value), key=key)
+
+    def put(self, plan: Plan, label: Message, *, key: str = "") -> None:
+        """Make a plan the next state of the document."""
+        if self._history is None or plan == self.plan:
+            return
+        self._take(self._history.pushed(plan, label, key=key))
+
+    def undo(self) -> None:
+        """Go one state back."""
+        if self._history is not None and self._history.undo_label is not None:
+            self._take(self._history.undone())
+
+    def redo(self) -> None:
+        """Go one state forth."""
+        if self._history is not None and self._history.redo_label is not None:
+            self._take(self._history.redone())
+
+    def _take(self, history: History) -> None:
+        self._history = history
+        self.advice, self.advice_problem = None, None
+        self._advising.forget()
+        self._fit_when_advised = False
+        if self.unsaved:
+            self._autosave_timer.start()
+        self.edited.emit()
+        self.advised.emit()
+        self.ask()
+
+    def _keep(self) -> None:
+        if self.plan is not None and self.unsaved:
+            self._autosave.keep(self.plan, self.path)
+
+    def close(self) -> None:
+        """Stop all work; an unsaved plan stays in its recovery copy."""
+        self._keep()
+        self._trace.cancel()
+        for worker in (self._answers, self._whatif, self._advising):
+            worker.forget()
+            worker.wait()
+        self._trace.wait()
+
+    def discard_copy(self) -> None:
+        """Remove the recovery copy: the document was closed on purpose."""
+        self._autosave_timer.stop()
+        self._autosave.clear()
+
+    # The answer
+
+    def ask(self) -> None:
+        """Ask the core about the plan; the newest question wins."""
+        plan, core = self.plan, self.core
+        if plan is None:
+            return
+        self._trace.cancel()
+        self.tracing = None
+        self._whatif.forget()
+
+        def answer() -> Answer:
+            found = core.resolve(plan)
+            if isinstance(found, Pending):
+                return Answer(plan, pending=found)
+            return Answer(plan, facts=found, report=core.evaluate(plan, found))
+
+        self._answers.submit(answer)
+        self.reported.emit()
+
+    def _answered(self, answer: Answer) -> None:
+        self.problem = None
+        self.tracing = None
+        self.facts = answer.facts
+        if answer.pending is not None:
+            self.report = None
+            self._start_trace(answer.pending)
+        else:
+            self.report, self.reported_plan = answer.report, self.plan
+            self._look_for_changes()
+        self.reported.emit()
+
+    def _failed(self, problem: Message) -> None:
+        self.report, self.facts, self.problem = None, None, problem
+        self.changes = ()
+        self.reported.emit()
+        self.changes_found.emit()
+
+    def _start_trace(self, pending: Pending) -> None:
+        trace = self.core.trace
+        self.tracing = Tracing(0.0, "")
+        self._trace.wait()
+        self._trace.start(
+            lambda report, cancelled: trace(
+                pending.spec, lambda done, stage: report(Tracing(done, stage)), cancelled.is_set
+            )
+        )
+
+    def cancel_trace(self) -> None:
+        """Stop tracing; the plan stays without figures until it is asked again."""
+        self._trace.cancel()
+
+    def _traced_some(self, tracing: Tracing) -> None:
+        if self.tracing is not None:
+            self.tracing = tracing
+            self.reported.emit()
+
+    def _traced(self, _profile: object, problem: Message | None) -> None:
+        if self.tracing is None:
+            return
+        self.tracing = None
+        if problem is None:
+            self.ask()
+        else:
+            self.problem = problem
+            self.reported.emit()
+
+    # What would change it
+
+    def _look_for_changes(self) -> None:
+        plan, report, core = self.plan, self.report, self.core
+        if plan is None or report is None:
+            return
+        self._whatif.submit(lambda: whatif.changes(plan, report, core))
+
+    def _changes_came(self, changes: Sequence[tuple[whatif.Change, Plan]]) -> None:
+        self.changes = changes
+        self.changes_found.emit()
+
+    def apply_change(self, index: int) -> None:
+        """Take one of the offered changes; undoable."""
+        change, plan = self.changes[index]
+        self.put(plan, change.title)
+
+    # The search
+
+    @property
+    def advising(self) -> bool:
+        """Whether the search runs."""
+        return self._advising.busy and self.advice is None and self.advice_problem is None
+
+    def ask_advice(self) -> None:
+        """Search the free settings of the plan."""
+        plan, core = self.plan, self.core
+        if plan is None or self.advice is not None or self._advising.busy:
+            return
+
+        def search() -> Advice:
+            facts = core.resolve(plan)
+            if isinstance(facts, Pending):
+                raise UserError.of("ui.advise.trace-first")
+            return core.advise(plan, facts)
+
+        self._advising.submit(search)
+        self.advised.emit()
+
+    def make_it_fit(self) -> None:
+        """Take the best choice of the search, as one undoable step."""
+        if self.plan is None:
+            return
+        if self.advice is not None:
+            self._apply_best()
+            return
+        self._fit_when_advised = True
+        if self._advising.busy:
+            return
+        self.ask_advice()
+
+    def _advice_came(self, advice: Advice) -> None:
+        self.advice, self.advice_problem = advice, None
+        self.advised.emit()
+        if self._fit_when_advised:
+            self._apply_best()
+
+    def _advice_failed(self, problem: Message) -> None:
+        self.advice_problem = problem
+        if self._fit_when_advised:
+            self._fit_when_advised = False
+            self.noticed.emit(problem)
+        self.advised.emit()
+
+    def _apply_best(self) -> None:
+        self._fit_when_advised = False
+        advice, plan = self.advice, self.plan
+        if advice is None or plan is None:
+            return
+        fitted = self.core.make_it_fit(plan, advice)
+        if fitted != plan:
+            self.put(fitted, Message.of("ui.edit.make-it-fit"))
+            if not advice.choices:
+                change = advice.nothing_fits[0].change
+                self.noticed.emit(Message.of("ui.fit.only-by", change=change))
+        else:
+            helped = bool(advice.choices)
+            self.noticed.emit(Message.of("ui.fit.already" if helped else "ui.fit.nothing"))
+
+    def apply_choice(self, choice: Choice) -> None:
+        """Take a choice of the search into the free settings; undoable."""
+        if self.plan is None or self.advice is None:
+            return
+        fitted = self.core.make_it_fit(self.plan, replace(self.advice, choices=(choice,)))
+        if fitted == self.plan:
+            self.noticed.emit(Message.of("ui.fit.already"))
+        else:
+            self.put(fitted, Message.of("ui.edit.advice"))
+
+    def apply_relaxation(self, relaxation: Relaxation) -> None:
+        """Take a change that makes the plan fit; undoable."""
+        self.put(relaxation.plan, Message.of("ui.edit.relaxed"))
+
+    # Explain
+
+    def explain(self, address: str) -> None:
+        """Open where the figure at an address comes from."""
+        if address:
+            self.explained = address
+            self.explained_changed.emit()

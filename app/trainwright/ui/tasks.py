@@ -1,0 +1,135 @@
+"""Work off the UI thread: the newest question wins, and a long one can be cancelled."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QObject, QRunnable, QThreadPool, Signal
+
+from trainwright.messages import Message, UserError
+
+Job = Callable[[], Any]
+
+
+class Latest(QObject):
+    """Runs jobs one at a time and answers only for the newest; those between are dropped.
+
+    ``done`` and ``failed`` are emitted on the thread that this object lives on.
+    """
+
+    done = Signal(object)
+    failed = Signal(object)
+    _finished = Signal(int, object, object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool = QThreadPool(self)
+        self._pool.setMaxThreadCount(1)
+        self._newest = 0
+        self._finished.connect(self._deliver)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job is under way or waits."""
+        return self._pool.activeThreadCount() > 0
+
+    def submit(self, job: Job) -> None:
+        """Run a job in place of any that still waits."""
+        self._newest += 1
+        self._pool.clear()
+        self._pool.start(_Run(self._newest, job, self._finished))
+
+    def forget(self) -> None:
+        """Drop what waits, and the answer of what runs."""
+        self._newest += 1
+        self._pool.clear()
+
+    def wait(self, milliseconds: int = 5000) -> bool:
+        """Wait for the running job to end; return whether it did."""
+        return self._pool.waitForDone(milliseconds)
+
+    def _deliver(self, number: int, result: object, problem: object) -> None:
+        if number != self._newest:
+            return
+        if problem is None:
+            self.done.emit(result)
+        else:
+            self.failed.emit(problem)
+
+
+class _Run(QRunnable):
+    def __init__(self, number: int, job: Job, finished: Any) -> None:
+        super().__init__()
+        self._number = number
+        self._job = job
+        self._finished = finished
+
+    def run(self) -> None:
+        result, problem = attempt(self._job)
+        try:
+            self._finished.emit(self._number, result, problem)
+        except RuntimeError:
+            return  # the window was closed meanwhile; nobody waits for the answer
+
+
+def attempt(job: Job) -> tuple[Any, Message | None]:
+    """Return a job's result, or what to tell a person: no traceback reaches a user."""
+    try:
+        return job(), None
+    except UserError as error:
+        return None, error.message
+    except NotImplementedError:
+        return None, Message.of("ui.problem.not-here")
+    except Exception as error:  # the window must outlive any fault in an estimate
+        reason = f"{type(error).__name__}: {error}"
+        return None, Message.of("ui.problem.unexpected", reason=reason)
+
+
+class Cancellable(QObject):
+    """One long job with progress and a cancel, such as tracing a model."""
+
+    progressed = Signal(object)
+    ended = Signal(object, object)
+    """(result, problem): one of them is None."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.cancelled = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the job is under way."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, job: Callable[[Callable[[Any], None], threading.Event], Any]) -> None:
+        """Start a job; it is given a function to report progress to, and the cancel event."""
+        self.cancelled = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(job, self.cancelled), daemon=True)
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Ask the job to end."""
+        self.cancelled.set()
+
+    def wait(self, seconds: float = 10) -> None:
+        """Wait for the job to end."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _run(
+        self,
+        job: Callable[[Callable[[Any], None], threading.Event], Any],
+        cancelled: threading.Event,
+    ) -> None:
+        result, problem = attempt(lambda: job(self._progress, cancelled))
+        try:
+            self.ended.emit(result, problem)
+        except RuntimeError:
+            return
+
+    def _progress(self, progress: Any) -> None:
+        try:
+            self.progressed.emit(progress)
+        except RuntimeError:
+            return

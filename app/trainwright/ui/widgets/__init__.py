@@ -1,0 +1,1 @@
+"""The kit: painted controls that keep their Qt base class, for keys and screen readers."""

@@ -1,0 +1,108 @@
+"""Push buttons: one primary in a view; green only applies a fix."""
+
+from typing import Literal
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QPushButton, QSizePolicy
+
+from trainwright.ui import tokens
+from trainwright.ui.i18n import Text, say, tr
+from trainwright.ui.paint import Drawing
+
+ButtonKind = Literal["primary", "secondary", "ghost", "fix"]
+
+_FACE: dict[ButtonKind, tuple[str | None, str | None, str]] = {
+    "primary": ("accent", None, "accentInk"),
+    "secondary": ("surface", "line2", "text"),
+    "ghost": (None, None, "text2"),
+    "fix": ("fitsFill", None, "fitsInk"),
+}
+
+
+class Button(QPushButton):
+    """A button with an icon, a text or both; without a text it needs a name."""
+
+    def __init__(
+        self,
+        text: Text = "",
+        kind: ButtonKind = "secondary",
+        icon: str = "",
+        *,
+        name: Text = "",
+        tip: Text = "",
+        small: bool = False,
+    ) -> None:
+        super().__init__()
+        self._kind = kind
+        self._icon = icon
+        self._height = 28 if small else tokens.BUTTON_HEIGHT
+        self._px = tokens.LABEL if small else tokens.BODY
+        self.setText(say(text).replace("&", "&&"))
+        self._label = say(text)
+        self.setAccessibleName(say(name or text))
+        if tip:
+            self.setToolTip(say(tip))
+            self.setAccessibleDescription(say(tip))
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.setFixedSize(self.sizeHint())
+
+    def sizeHint(self) -> QSize:
+        if not self._label:
+            return QSize(self._height, self._height)
+        wide = tokens.width(self._label, self._px, 500) + 24 + (22 if self._icon else 0)
+        return QSize(int(wide + 0.99), self._height)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        w, h = self.width(), self.height()
+        fill, line, ink = _FACE[self._kind]
+        if not self.isEnabled():
+            fill, line, ink = ("sunken" if fill else None), ("line" if fill else None), "text3"
+        elif self.isDown():
+            fill = "accentHover" if self._kind == "primary" else fill and "line"
+        elif self.underMouse():
+            fill = {"primary": "accentHover", "fix": "fits"}.get(self._kind, "sunken")
+            if self._kind == "fix" and tokens.theme() == "dark":
+                fill = "fits"
+        with Drawing(self) as d:
+            d.box(0, 0, w, h, fill, line)
+            x = 12.0 if self._label else (w - 18) / 2
+            if self._icon:
+                d.icon(self._icon, x - (1 if self._label else 0), (h - 18) / 2, 18, ink)
+                x += 22
+            if self._label:
+                d.write(x, 0, w - x, h, self._label, px=self._px, weight=500, colour=ink)
+            if self.hasFocus():
+                d.focus_ring(w, h)
+
+
+class Lock(QPushButton):
+    """Fixed or free. A free setting is for the search to choose."""
+
+    def __init__(self, name: Text, *, free: bool) -> None:
+        super().__init__()
+        self._name = say(name)
+        self.setCheckable(True)
+        self.setFixedSize(24, tokens.CONTROL_HEIGHT)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.set_free(free)
+
+    def set_free(self, free: bool) -> None:
+        """Show the state without telling anybody."""
+        self.blockSignals(True)
+        self.setChecked(free)
+        self.blockSignals(False)
+        self.setAccessibleName(tr("ui.lock.free" if free else "ui.lock.fixed", name=self._name))
+        self.setToolTip(tr("ui.lock.free.tip" if free else "ui.lock.fixed.tip"))
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        free = self.isChecked()
+        with Drawing(self) as d:
+            if self.underMouse():
+                d.box(0, 0, self.width(), self.height(), "sunken", radius=tokens.CHIP)
+            glyph = "lock-simple-open" if free else "lock-simple-fill"
+            d.icon(glyph, 5, (self.height() - 15) / 2, 15, "accent" if free else "text3")
+            if self.hasFocus():
+                d.focus_ring(self.width(), self.height(), tokens.CHIP)

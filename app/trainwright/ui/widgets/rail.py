@@ -1,0 +1,105 @@
+"""The rail: the places of the work, in their order."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QAbstractButton, QFrame, QVBoxLayout
+
+from trainwright.ui import tokens
+from trainwright.ui.i18n import tr
+from trainwright.ui.paint import STATE_ICON, Drawing
+
+_DOT = {"fits": "#3FC594", "tight": "#EFB040", "no": "#F27B4E", "na": "#8796A1"}
+
+
+class Place(QAbstractButton):
+    """One place: an icon with a word, and the state of the verdict where it has one."""
+
+    def __init__(self, id: str, icon: str) -> None:
+        super().__init__()
+        self.id = id
+        self._icon = icon
+        self._word = tr(f"ui.place.{id}")
+        self._state = ""
+        self.setCheckable(True)
+        self.setAccessibleName(self._word)
+        self.setFixedSize(tokens.RAIL_WIDTH - 16, 56)
+
+    def show_state(self, state: str, spoken: str) -> None:
+        """Show the dot of a verdict; an empty state takes it away."""
+        self._state = state
+        self.setAccessibleDescription(spoken)
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        w, h, on = self.width(), self.height(), self.isChecked()
+        with Drawing(self) as d:
+            if on or self.underMouse():
+                d.box(0, 0, w, h, tokens.colour("railSel", 1.0 if on else 0.6), radius=8)
+            ink = "railOn" if on else "railText"
+            d.icon(f"{self._icon}-fill" if on else self._icon, w / 2 - 12, 8, 24, ink)
+            d.write(0, 34, w, 16, self._word, px=tokens.MICRO, weight=600 if on else 500,
+                    colour=ink, align="centre")  # fmt: skip
+            if self._state:
+                d.box(w / 2 + 6.5, 4.5, 13, 13, "railSel" if on else "rail", radius=6.5)
+                d.icon(STATE_ICON[self._state], w / 2 + 7, 5, 12, _DOT[self._state])
+            if self.hasFocus():
+                d.box(0, 0, w, h, None, "railOn", radius=8, width=2)
+
+
+class Rail(QFrame):
+    """The column of places at the left of the window."""
+
+    chosen = Signal(str)
+
+    def __init__(self, places: Sequence[tuple[str, str]], last: tuple[str, str]) -> None:
+        super().__init__()
+        self.setFixedWidth(tokens.RAIL_WIDTH)
+        self.setAccessibleName(tr("ui.rail"))
+        self._places = [Place(id, icon) for id, icon in (*places, last)]
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(8, 66, 8, 12)
+        layout.setSpacing(8)
+        for place in self._places[:-1]:
+            layout.addWidget(place)
+        layout.addStretch(1)
+        layout.addWidget(self._places[-1])
+        for place in self._places:
+            place.clicked.connect(self._choose)
+
+    def _choose(self) -> None:
+        place = self.sender()
+        if isinstance(place, Place):
+            self.chosen.emit(place.id)
+
+    def show_place(self, id: str) -> None:
+        """Mark the place that is shown."""
+        for place in self._places:
+            place.setChecked(place.id == id)
+
+    def show_state(self, id: str, state: str, spoken: str) -> None:
+        """Show a verdict at a place."""
+        for place in self._places:
+            if place.id == id:
+                place.show_state(state, spoken)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        w, h = self.width(), self.height()
+        with Drawing(self) as d:
+            d.fillRect(self.rect(), tokens.colour("rail"))
+            if tokens.theme() == "dark":
+                d.rule(w - 1, 0, w - 1, h)
+            draw_logo(d, w / 2 - 17, 12)
+
+
+def draw_logo(d: Drawing, x: float, y: float) -> None:
+    """Draw the sign: a T as a rule with dimension ticks."""
+    ink = tokens.colour("logoInk")
+    d.box(x, y, 34, 34, "logo", radius=8)
+    d.box(x + 7, y + 9, 20, 3.4, ink, radius=1.2)
+    d.box(x + 15.3, y + 9, 3.4, 17, ink, radius=1.2)
+    d.box(x + 7, y + 15, 2.2, 5, ink, radius=0)
+    d.box(x + 24.8, y + 15, 2.2, 5, ink, radius=0)
+    d.rule(x + 8, y + 17.5, x + 14, y + 17.5, ink, width=1.6)
+    d.rule(x + 20, y + 17.5, x + 26, y + 17.5, ink, width=1.6)

@@ -1,0 +1,535 @@
+"""The window: rail, top bar, one screen at a time, status bar.
+
+Before the first paint only Qt is loaded. The session, and with it the core, comes right
+after: ``wake``. A change of language or theme builds the views anew; the session stays.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QResizeEvent,
+    QShowEvent,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QFileDialog,
+    QHBoxLayout,
+    QInputDialog,
+    QMainWindow,
+    QMenu,
+    QVBoxLayout,
+    QWidget,
+)
+
+from trainwright import __version__
+from trainwright.messages import Message
+from trainwright.ui import actions, i18n, theme, tokens
+from trainwright.ui.core import Core
+from trainwright.ui.i18n import say, tr
+from trainwright.ui.preferences import Preferences
+from trainwright.ui.screens.start import StartScreen
+from trainwright.ui.widgets.base import Door
+from trainwright.ui.widgets.buttons import Button
+from trainwright.ui.widgets.notice import Notice
+from trainwright.ui.widgets.rail import Rail
+from trainwright.ui.widgets.topbar import StatusBar, TopBar
+
+if TYPE_CHECKING:
+    from trainwright.ui.session import Session
+    from trainwright.ui.widgets.picker import Option
+
+PLACES = (
+    ("start", "house"),
+    ("plan", "sliders-horizontal"),
+    ("advise", "magic-wand"),
+    ("export", "export"),
+)
+SETTINGS = ("settings", "gear-six")
+
+
+class Window(QMainWindow):
+    """Holds the session and shows one of its screens."""
+
+    def __init__(self, core: Core | None = None, preferences: Preferences | None = None) -> None:
+        super().__init__()
+        self.core = core or Core()
+        self.preferences = preferences or Preferences()
+        self.session: Session | None = None
+        self.place = "start"
+        self._screens: dict[str, QWidget] = {}
+        self._snapshot: Any = None
+        self._asleep: list[Callable[[], None]] = []
+        self._woken = False
+        self.setWindowTitle("Trainwright")
+        self.setAcceptDrops(True)
+        self.setMinimumSize(960, 620)
+        self.resize(1440, 900)
+        if self.preferences.geometry is not None:
+            self.restoreGeometry(self.preferences.geometry)
+        self.actions_by_id: dict[str, QAction] = actions.bind(self._callbacks(), self)
+        self._build()
+
+    def _callbacks(self) -> actions.Callbacks:
+        return {
+            "open": self.ask_open,
+            "save": self.save,
+            "save-as": self.save_as,
+            "rename": self.rename,
+            "copy-summary": self.copy_summary,
+            "quit": self.close,
+            "undo": self.undo,
+            "redo": self.redo,
+            "make-it-fit": self.make_it_fit,
+            "free-all": self.free_all,
+            "explain": self.explain,
+            "go-start": lambda: self.go("start"),
+            "go-plan": lambda: self.go("plan"),
+            "go-advise": lambda: self.go("advise"),
+            "go-export": lambda: self.go("export"),
+            "go-settings": lambda: self.go("settings"),
+            "pick-model": lambda: self._pick("model"),
+            "pick-gpu": lambda: self._pick("gpu"),
+            "palette": self.open_palette,
+            "theme": self.switch_theme,
+            "language": self.switch_language,
+            "full-screen": self.switch_full_screen,
+            "shortcuts": self.show_shortcuts,
+        }
+
+    # Views
+
+    def _build(self) -> None:
+        """Make all views in the present language and theme."""
+        self._screens = {}
+        actions.name(self.actions_by_id)
+        self.rail = Rail(PLACES, SETTINGS)
+        self.rail.chosen.connect(self.go)
+        self.top = self._top_bar()
+        self.status = StatusBar()
+        root = QWidget()
+        line = QHBoxLayout(root)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.setSpacing(0)
+        line.addWidget(self.rail)
+        self._column = QVBoxLayout()
+        self._column.setSpacing(0)
+        line.addLayout(self._column, 1)
+        self._column.addWidget(self.top)
+        self._body = QWidget()
+        self._stack = QVBoxLayout(self._body)
+        self._stack.setContentsMargins(0, 0, 0, 0)
+        self._column.addWidget(self._body, 1)
+        self._column.addWidget(self.status)
+        self.setCentralWidget(root)
+        self.notice = Notice(self)
+        self.go(self.place)
+        self._show_document()
+
+    def _top_bar(self) -> TopBar:
+        self._tools: dict[str, Button] = {}
+        for id, kind in (("undo", "ghost"), ("redo", "ghost")):
+            self._tools[id] = self._tool(id, kind, bare=True)
+        self._tools["make-it-fit"] = self._tool("make-it-fit", "secondary")
+        self._tools["go-export"] = self._tool("go-export", "primary")
+        more = Button("", "ghost", "dots-three", name=tr("ui.menu"), tip=tr("ui.menu.tip"))
+        more.setMenu(self._menu(more))
+        self._tools["more"] = more
+        bar = TopBar(*self._tools.values())
+        bar.search.clicked.connect(self.open_palette)
+        return bar
+
+    def _tool(self, id: str, kind: Any, *, bare: bool = False) -> Button:
+        action = next(a for a in actions.ACTIONS if a.id == id)
+        button = Button("" if bare else action.text, kind, action.icon,
+                        name=action.text, tip=f"{action.tip} ({action.shortcut})")  # fmt: skip
+        button.clicked.connect(self.actions_by_id[id].trigger)
+        return button
+
+    def _menu(self, parent: QWidget) -> QMenu:
+        menu = QMenu(parent)
+        for group in actions.GROUPS:
+            menu.addSection(tr(f"ui.group.{group}"))
+            for action in actions.ACTIONS:
+                if action.group == group:
+                    menu.addAction(self.actions_by_id[action.id])
+        return menu
+
+    def rebuild(self) -> None:
+        """Make all views anew: another language, another theme."""
+        old = self.takeCentralWidget()
+        self.notice.deleteLater()
+        if old is not None:
+            old.deleteLater()
+        self._build()
+
+    def go(self, place: str) -> None:
+        """Show a screen; those that need a plan show Start while there is none."""
+        if place in ("plan", "advise", "export") and (
+            self.session is None or self.session.plan is None
+        ):
+            place = "start" if self.session is None else place
+            if self.session is not None:
+                self.session.open_plan(_starting_plan(), None, saved=False)
+        self.place = place
+        if place not in self._screens:
+            self._screens[place] = self._make(place)
+            self._stack.addWidget(self._screens[place])
+        for name, screen in self._screens.items():
+            screen.setVisible(name == place)
+        self.rail.show_place(place)
+        entered = getattr(self._screens[place], "entered", None)
+        if entered is not None:
+            entered()
+
+    def _make(self, place: str) -> QWidget:
+        if place == "start":
+            start = StartScreen(self.core, self.preferences, self._snapshot)
+            start.chosen.connect(self._start_with)
+            if self.session is not None:
+                start.wake()
+            return start
+        assert self.session is not None
+        if place == "plan":
+            from trainwright.ui.screens.plan import PlanScreen
+
+            return PlanScreen(self.session)
+        if place == "advise":
+            from trainwright.ui.screens.advise import AdviseScreen
+
+            return AdviseScreen(self.session)
+        if place == "export":
+            from trainwright.ui.screens.export import ExportScreen
+
+            return ExportScreen(self.session, self.preferences)
+        from trainwright.ui.screens.settings import SettingsScreen
+
+        screen = SettingsScreen(self.preferences)
+        screen.changed.connect(self.take_preferences)
+        return screen
+
+    def screen_named(self, place: str) -> QWidget:
+        """Return a screen, made if need be."""
+        self.go(place)
+        return self._screens[place]
+
+    # Waking up
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._woken:
+            self._woken = True
+            QTimer.singleShot(0, self.wake)
+
+    def when_awake(self, then: Callable[[], None]) -> None:
+        """Run something as soon as the session is there."""
+        if self.session is not None:
+            then()
+        else:
+            self._asleep.append(then)
+
+    def wake(self) -> None:
+        """Load the core, now that the window is painted."""
+        if self.session is not None:
+            return
+        from trainwright.ui.session import Session
+
+        self.session = Session(self.core)
+        self._listen()
+        start = self._screens.get("start")
+        if isinstance(start, StartScreen):
+            start.wake()
+        waiting, self._asleep = self._asleep, []
+        for then in waiting:
+            then()
+        self._show_document()
+
+    def _listen(self) -> None:
+        assert self.session is not None
+        self.session.edited.connect(self._show_document)
+        self.session.reported.connect(self._show_answer)
+        self.session.noticed.connect(self._notice)
+
+    def _notice(self, message: Message) -> None:
+        self.notice.say(say(message))
+
+    def _show_document(self) -> None:
+        session = self.session
+        plan = session.plan if session else None
+        for id in ("save", "save-as", "rename", "copy-summary", "make-it-fit", "free-all",
+                   "go-export", "go-advise", "explain", "pick-model", "pick-gpu"):  # fmt: skip
+            self.actions_by_id[id].setEnabled(plan is not None)
+            if id in self._tools:
+                self._tools[id].setEnabled(plan is not None)
+        for id, label in (
+            ("undo", session.undo_label if session else None),
+            ("redo", session.redo_label if session else None),
+        ):
+            self.actions_by_id[id].setEnabled(label is not None)
+            self._tools[id].setEnabled(label is not None)
+            text = tr(f"ui.action.{id}.named", what=say(label)) if label else tr(f"ui.action.{id}")
+            self.actions_by_id[id].setText(text)
+            self._tools[id].setToolTip(text)
+        if session is None or plan is None:
+            self.top.title.show_document("Trainwright", "", tr("ui.tagline"), saved=True)
+            self.setWindowTitle("Trainwright")
+        else:
+            state = tr("ui.state.unsaved" if session.unsaved else "ui.state.saved")
+            below = machine_line(plan)
+            self.top.title.show_document(plan.name, state, below, saved=not session.unsaved)
+            self.setWindowTitle(f"{plan.name}[*] – Trainwright")
+            self.setWindowModified(session.unsaved)
+        self._show_answer()
+
+    def _show_answer(self) -> None:
+        session = self.session
+        items: list[tuple[str, str, str]] = []
+        report = session.report if session else None
+        if session is not None and report is not None:
+            from trainwright.ui.widgets.verdict import STATE
+
+            state = STATE[report.verdict]
+            spoken = tr(f"ui.verdict.{report.verdict.value}")
+            self.rail.show_state("plan", state, spoken)
+            note = ("bell", tr("ui.status.notes", count=len(report.notes)), "text3")
+            items.append(note)
+        else:
+            self.rail.show_state("plan", "", "")
+        if session is not None and session.tracing is not None:
+            items.insert(0, ("spinner-gap", tr("ui.status.tracing"), "accent"))
+        elif session is not None and session.provisional:
+            items.insert(0, ("spinner-gap", tr("ui.status.working"), "accent"))
+        elif session is not None and session.plan is not None and report is not None:
+            items.insert(0, ("check-circle-fill", tr("ui.status.ready"), "fits"))
+        self.status.show_items(items, f"Trainwright {__version__}")
+
+    # Actions
+
+    def _start_with(self, what: str, value: object) -> None:
+        assert self.session is not None
+        if what == "file" and isinstance(value, Path):
+            self.open_path(value)
+        elif what == "example" and isinstance(value, Path):
+            if self.session.open_file(value):
+                self.session.path = None
+                self.go("plan")
+        elif what == "recover":
+            recovered: Any = value
+            self.session.open_plan(recovered.plan, recovered.origin, saved=False)
+            recovered.discard()
+            self.go("plan")
+        elif what == "local":
+            self.session.open_plan(_local_plan(), None, saved=False)
+            self.go("plan")
+        elif what == "browse":
+            self.ask_open()
+        else:
+            self.session.open_plan(_starting_plan(), None, saved=False)
+            self.go("plan")
+
+    def open_path(self, path: Path) -> None:
+        """Open a plan file or a model's config; a bad one leaves everything as it is."""
+        assert self.session is not None
+        if self.session.open_file(path):
+            if path.name.endswith((".yaml", ".yml")):
+                self.preferences.opened(path)
+            self.go("plan")
+
+    def ask_open(self) -> None:
+        """Ask for a file and open it."""
+        path, _ = QFileDialog.getOpenFileName(
+            self, tr("ui.action.open"), "", tr("ui.open.filter") + " (*.plan.yaml *.yaml *.json)"
+        )
+        if path:
+            self.when_awake(lambda: self.open_path(Path(path)))
+
+    def save(self) -> None:
+        """Save the plan where it came from."""
+        if self.session is None or self.session.plan is None:
+            return
+        if self.session.path is None:
+            self.save_as()
+        elif self.session.save(self.session.path):
+            self.preferences.opened(self.session.path)
+
+    def save_as(self) -> None:
+        """Ask where to, and save."""
+        if self.session is None or self.session.plan is None:
+            return
+        name = f"{self.session.plan.name}.plan.yaml".replace("/", "-")
+        path, _ = QFileDialog.getSaveFileName(
+            self, tr("ui.action.save-as"), name, tr("ui.open.filter") + " (*.plan.yaml)"
+        )
+        if path and self.session.save(Path(path)):
+            self.preferences.opened(Path(path))
+
+    def rename(self) -> None:
+        """Ask for another name of the plan."""
+        if self.session is None or self.session.plan is None:
+            return
+        name, given = QInputDialog.getText(
+            self, tr("ui.action.rename"), tr("ui.rename.label"), text=self.session.plan.name
+        )
+        if given and name.strip():
+            self.session.set_key("name", name.strip())
+
+    def copy_summary(self) -> None:
+        """Put the answer on the clipboard as text."""
+        if self.session is None or self.session.report is None:
+            return
+        from trainwright.ui.summary import summary
+
+        QGuiApplication.clipboard().setText(summary(self.session))
+        self.notice.say(tr("ui.copied"))
+
+    def undo(self) -> None:
+        """Take the last edit back."""
+        if self.session is not None:
+            self.session.undo()
+
+    def redo(self) -> None:
+        """Do the edit again that was taken back."""
+        if self.session is not None:
+            self.session.redo()
+
+    def make_it_fit(self) -> None:
+        """Take the best settings that fit."""
+        if self.session is not None:
+            self.session.make_it_fit()
+
+    def free_all(self) -> None:
+        """Leave every setting to the search."""
+        if self.session is not None and self.session.plan is not None:
+            plan = self.session.plan
+            freed = plan.model_copy(update={"settings": type(plan.settings)()})
+            self.session.put(freed, Message.of("ui.edit.free-all"))
+
+    def explain(self) -> None:
+        """Open where the focused figure comes from."""
+        focus = QApplication.focusWidget()
+        if isinstance(focus, Door):
+            focus.click()
+            return
+        screen: Any = self.screen_named("plan")
+        if hasattr(screen, "explain"):
+            screen.explain()
+
+    def _pick(self, what: str) -> None:
+        screen: Any = self.screen_named("plan")
+        if hasattr(screen, "form"):
+            getattr(screen.form, what).open()
+
+    def open_palette(self) -> None:
+        """Search for anything to do, a model or a GPU."""
+        from trainwright.ui.widgets.palette import open_palette
+
+        popup = open_palette(self, self._find_things)
+        popup.chosen.connect(self._run_chosen)
+
+    def _find_things(self, text: str) -> "list[Option]":
+        if self.session is None or self.session.plan is None:
+            return []
+        from trainwright.ui.screens.planform import search_gpus, search_models
+        from trainwright.ui.widgets.picker import Option
+
+        models = [
+            Option(f"model:{o.key}", o.title, tr("ui.key.model")) for o in search_models(text)
+        ]
+        gpus = [Option(f"gpu:{o.key}", o.title, o.note) for o in search_gpus(text)]
+        return [*models[:8], *gpus[:12]]
+
+    def _run_chosen(self, key: str) -> None:
+        kind, _, id = key.partition(":")
+        if kind == "action":
+            self.actions_by_id[id].trigger()
+            return
+        screen: Any = self.screen_named("plan")
+        getattr(screen.form, kind).chosen.emit(id)
+
+    def switch_theme(self) -> None:
+        """Turn from light to dark, or back."""
+        self.preferences.theme = "dark" if tokens.theme() == "light" else "light"
+        self.take_preferences()
+
+    def switch_language(self) -> None:
+        """Turn from English to Korean, or back."""
+        self.preferences.language = "ko" if i18n.language() == "en" else "en"
+        self.take_preferences()
+
+    def take_preferences(self) -> None:
+        """Apply the look and the language."""
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        theme.apply(app, theme.resolve(self.preferences.theme, app))
+        i18n.use(self.preferences.spoken_language())
+        self.rebuild()
+
+    def switch_full_screen(self) -> None:
+        """Fill the screen, or go back."""
+        self.setWindowState(self.windowState() ^ Qt.WindowState.WindowFullScreen)
+
+    def show_shortcuts(self) -> None:
+        """Show every action with its keys."""
+        from trainwright.ui.widgets.palette import ShortcutSheet
+
+        sheet = ShortcutSheet(self)
+        sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        sheet.open()
+
+    # Events
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
+        if paths:
+            event.acceptProposedAction()
+            self.when_awake(lambda: self.open_path(paths[0]))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self.notice.isVisible():
+            self.notice.place()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.preferences.geometry = self.saveGeometry()
+        if self.session is not None:
+            self.session.close()
+        super().closeEvent(event)
+
+
+def machine_line(plan: Any) -> str:
+    """Return the machine in a line: GPUs, processor, memory."""
+    from trainwright.ui.screens.planform import gpu_name, model_name
+
+    machine = plan.machine
+    parts = [tr("ui.form.this-computer")] if machine.local else []
+    for gpu in machine.gpus:
+        name = gpu_name(gpu.id)[0]
+        parts.append(tr("ui.machine.gpus", count=gpu.count, name=name) if gpu.count > 1 else name)
+    if machine.memory_gib:
+        parts.append(f"{machine.memory_gib:g} GiB")
+    return " · ".join([model_name(plan), *parts])
+
+
+def _starting_plan() -> Any:
+    from trainwright.ui.whatif import starting_plan
+
+    return starting_plan()
+
+
+def _local_plan() -> Any:
+    from trainwright.ui.whatif import starting_plan
+
+    plan = starting_plan()
+    machine = type(plan.machine)(local=True)
+    return plan.model_copy(update={"machine": machine})

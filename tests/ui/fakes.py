@@ -1,0 +1,266 @@
+"""A core that answers at once with made-up figures, so that screens can be tried without profiles.
+
+The plan's machine, defaults and edits are real; only profile, memory and time are invented.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
+from trainwright.data import resources
+from trainwright.estimate.breakdown import Curve
+from trainwright.estimate.memory import MemoryEstimate
+from trainwright.estimate.steptime import Stage, TimeEstimate
+from trainwright.explain import Interval, Kind, Quantity, Unit, total
+from trainwright.machine.resolve import catalogued
+from trainwright.messages import Message, UserError
+from trainwright.plan.edit import with_keys
+from trainwright.plan.evaluate import Facts
+from trainwright.plan.report import Report, Verdict
+from trainwright.plan.schema import Plan
+from trainwright.probe.host import Host
+from trainwright.probe.reading import Missing
+from trainwright.probe.snapshot import Snapshot
+from trainwright.profile.profile import OpTable, Profile
+from trainwright.ui.core import Core
+from trainwright.workload.defaults import filled
+
+GIB = 1 << 30
+LAYERS = 32
+EXAMPLE = resources("examples", "llama-8b-lora.plan.yaml")
+
+
+def core(state: str = "fits", *, failing: Message | None = None, **others: Any) -> Core:
+    """Return a core whose answers have the wanted verdict for the plan as opened."""
+    scale = {"fits": 1.0, "tight": 1.14, "no": 1.4}[state]
+
+    def resolve(plan: Plan) -> Facts:
+        if failing is not None:
+            raise UserError(failing)
+        machine = catalogued(plan.machine).machine
+        settings = filled(plan.settings, plan.workload, machine.gpu.record, machine.gpu_count)
+        return Facts(machine, settings, _profile(), plan.workload.inputs, ())
+
+    def evaluate(plan: Plan, facts: Facts) -> Report:
+        return report(plan, facts, scale)
+
+    def advise(plan: Plan, facts: Facts) -> Advice:
+        return advice(plan, facts, evaluate)
+
+    wanted: dict[str, Any] = {
+        "resolve": resolve,
+        "evaluate": evaluate,
+        "advise": advise,
+        "snapshot": snapshot,
+        "examples": lambda: [EXAMPLE],
+    }
+    return Core(**(wanted | others))
+
+
+def snapshot() -> Snapshot:
+    host = Host("linux", "Debian 12", "AMD Ryzen 9 7950X", 32, 64 * GIB)
+    return Snapshot(host, Missing(Message.of("probe.no-driver")))
+
+
+def _profile() -> Profile:
+    none = np.zeros((0, 6), dtype=np.int64)
+    table = OpTable((), (), (), (), none, none, none, np.zeros((0, 7, 6), dtype=np.int64))
+    model = {"parameters": 8_030_261_248, "layers": LAYERS, "vocabulary": 128_256}
+    fields = {
+        "sizes": none, "segments": {}, "ops": table, "category": {}, "model": model,
+        "assumptions": {}, "kernels": {}, "versions": {}, "exact": True, "points": ((2, 2048),),
+    }  # fmt: skip
+    names = {name for name in Profile.__dataclass_fields__}
+    return Profile(**{k: v for k, v in fields.items() if k in names})
+
+
+def quantity(id: str, value: float, unit: Unit = Unit.BYTES, kind: Kind = Kind.ESTIMATED,
+             **more: Any) -> Quantity:  # fmt: skip
+    return Quantity(Message.of(id), value, unit, kind, **more)
+
+
+def report(plan: Plan, facts: Facts, scale: float) -> Report:
+    memory = _memory(plan, facts, scale)
+    used, limit = memory.device_used.value, memory.device_total.value
+    if used > limit:
+        verdict = Verdict.SPILLS if plan.machine.system == "windows" else Verdict.NO
+    else:
+        fits = memory.device_used_p95.value <= limit * 0.98
+        verdict = Verdict.FITS if fits else Verdict.TIGHT
+    notes = (
+        Message.of("plan.note.no-dataset"),
+        Message.of("plan.note.assumption", question="item() of a mask", times=2),
+    )
+    return Report(verdict, memory, _time(plan, facts), facts.settings, notes)
+
+
+def _memory(plan: Plan, facts: Facts, scale: float) -> MemoryEstimate:
+    settings = facts.settings
+    length = plan.workload.inputs.sequence_length or 1024
+    tokens = settings.micro_batch * length / 4096
+    checkpointed = settings.checkpointing != "none"
+    weights = 14.96 * (0.29 if plan.workload.task == "qlora" else 1.0) * scale
+    names = {
+        "parameters": weights,
+        "logits": 2.93 * tokens,
+        "activations": (1.0 if checkpointed else 9.0) * tokens,
+        "temporaries": 0.35 * tokens,
+        "workspaces": 0.31,
+        "optimizer": 0.10,
+        "gradients": 0.08,
+        "rounding": 0.02,
+    }
+    terms = tuple(
+        sorted((_term(name, gib * GIB) for name, gib in names.items()), key=lambda t: -t.value)
+    )
+    allocated = replace(
+        total(Message.of("memory.allocated"), terms, role="allocated"),
+        interval=Interval(0.97 * sum(t.value for t in terms), 1.03 * sum(t.value for t in terms)),
+    )
+    cached = quantity("memory.cached", 0.39 * GIB, role="cached")
+    reserved = total(Message.of("memory.reserved"), (allocated, cached), role="reserved")
+    context = quantity("memory.context", 0.49 * GIB, kind=Kind.ASSUMED, role="context",
+                       interval=Interval(0.42 * GIB, 0.6 * GIB))  # fmt: skip
+    used = total(
+        Message.of("memory.used"), (reserved, context, facts.machine.gpu.held), role="used"
+    )
+    margin = quantity("memory.margin", 0.04 * used.value, kind=Kind.ASSUMED, role="margin")
+    card = facts.machine.gpu.total
+    return MemoryEstimate(
+        allocated_peak=allocated,
+        reserved_peak=reserved,
+        device_used=used,
+        device_used_p95=quantity(
+            "memory.used-p95", used.value * 1.04, formula="use + 1.645·σ", parts=(used, margin)
+        ),
+        device_total=card,
+        free=quantity("memory.free", card.value - used.value, formula="total − use",
+                      parts=(card, used), role="free"),  # fmt: skip
+        out_of_memory=used.value > card.value,
+        curve=_curve(terms),
+        derivation=quantity("memory.allocated", allocated.value, parts=terms),
+    )
+
+
+def _term(name: str, value: float) -> Quantity:
+    if name != "logits":
+        return quantity(f"memory.term.{name}", value, formula="a + b·B", role=name)
+    count = Unit.COUNT
+    factors = (
+        quantity("ui.key.micro_batch", 2, count, Kind.YOURS),
+        quantity("ui.key.sequence_length", 2048, count, Kind.YOURS, source="plan"),
+        quantity("ui.form.parameters.vocabulary", 128_256, count, Kind.QUOTED, source="config.json"),
+    )
+    halves = tuple(
+        quantity(f"memory.term.{name}", value * share, formula=formula, parts=factors)
+        for share, formula in ((0.25, "2·B·S·V"), (0.5, "4·B·S·V"), (0.25, "2·B·S·V"))
+    )
+    return quantity("memory.term.logits", value, parts=halves, formula="8·B·S·V", role=name)
+
+
+def _curve(terms: tuple[Quantity, ...]) -> Curve:
+    n, fwd, head = 3000, 1000, 1150
+    t = np.arange(n)
+    rise = np.clip(np.floor(t / (fwd / LAYERS)) / LAYERS, 0, 1)
+    fall = np.clip(1 - np.floor((t - head) / ((n - 40 - head) / LAYERS)) / LAYERS, 0, 1)
+    saw = (t % 60) / 60
+    shapes = {
+        "activations": np.where(t < fwd, rise, np.where(t < head, 1, fall)),
+        "logits": np.select(
+            [t < fwd, t < fwd + 30, t < fwd + 60, t < fwd + 90, t < head],
+            [0, 0.25, 0.75, 1.0, 0.5], 0.0,
+        ),  # fmt: skip
+        "temporaries": np.where(t < fwd, 0.4 * saw, np.where(t < head, 0.1, saw * 1.5)),
+        "gradients": np.clip((t - head) / (n - head), 0, 1),
+    }
+    live = [term.value * shapes.get(term.role, np.ones(n)) for term in terms]
+    phases = (("forward", 0, fwd), ("backward", fwd, n - 40), ("optimizer", n - 40, n))
+    return Curve(
+        t.astype(np.int64), np.stack(live).astype(np.int64), tuple(t.role for t in terms), phases
+    )
+
+
+def _time(plan: Plan, facts: Facts) -> TimeEstimate:
+    settings = facts.settings
+    samples = plan.workload.effective_batch or 1
+    slow = 1.24 if plan.workload.task == "qlora" else 1.0
+    each = {"forward": 0.264, "backward": 0.29, "optimizer": 0.0004}
+    if settings.checkpointing != "none":
+        each = {"forward": 0.264, "recompute": 0.26, "backward": 0.29, "optimizer": 0.0004}
+    each |= {"load": 0.02, "decode": 0.106, "transfer": 0.004}
+    stages = tuple(
+        Stage(
+            name,
+            quantity(f"time.stage.{name}", seconds * samples * slow, Unit.SECONDS, role=name,
+                     formula="Σ n · max(FLOP / (peak · e), bytes / (bandwidth · m))"),
+            name in ("load", "decode", "transfer"),
+        )
+        for name, seconds in each.items()
+    )  # fmt: skip
+    step = sum(s.seconds.value for s in stages if not s.hidden)
+    wide = Interval(0.75 * samples / step, 1.25 * samples / step)
+    rate = quantity("time.samples", samples / step, Unit.SAMPLES_PER_SECOND, interval=wide)
+    length = plan.workload.inputs.sequence_length
+    run = None
+    if plan.workload.samples and plan.workload.epochs:
+        whole = plan.workload.samples * plan.workload.epochs / (samples / step)
+        run = quantity("time.run", whole, Unit.SECONDS, interval=Interval(whole * 0.8, whole * 1.3))
+    fields: dict[str, Any] = {
+        "step_seconds": quantity("time.step", step, Unit.SECONDS, parts=tuple(s.seconds for s in stages),
+                                 interval=Interval(step * 0.8, step * 1.3)),
+        "samples_per_second": rate,
+        "tokens_per_second": replace(rate, value=rate.value * length,
+                                     unit=Unit.TOKENS_PER_SECOND) if length else None,
+        "run_seconds": run,
+        "bottleneck": "gpu",
+        "stages": stages,
+        "notes": (),
+    }  # fmt: skip
+    known = TimeEstimate.__dataclass_fields__
+    return TimeEstimate(**{k: v for k, v in fields.items() if k in known})
+
+
+def advice(plan: Plan, facts: Facts, evaluate: Callable[[Plan, Facts], Report]) -> Advice:
+    """Return two choices that fit, or the change that would."""
+    batch = plan.workload.effective_batch or 1
+    choices = []
+    for micro, checkpointing in ((1, "full"), (1, "none")):
+        settings = facts.settings.model_copy(
+            update={"micro_batch": micro, "accumulation": batch, "checkpointing": checkpointing}
+        )
+        found = evaluate(plan, replace(facts, settings=settings))
+        if found.fits:
+            choices.append(Choice(settings, found, _reasons(settings)))
+    points = tuple(
+        Point(facts.settings.model_copy(update={"micro_batch": micro}), 60 - 3 * micro,
+              int((16 + 1.4 * micro) * GIB), micro < 5)
+        for micro in (1, 2, 4, 8)
+    )  # fmt: skip
+    smaller = with_keys(plan, {"workload.inputs.sequence_length": 512})
+    relaxed = Relaxation(Message.of("ui.change.sequence", value=512), smaller)
+    return Advice(
+        choices=tuple(choices),
+        pareto=points if choices else (),
+        nothing_fits=() if choices else (relaxed,),
+        notes=(Message.of("plan.note.no-dataset"),),
+        considered=512,
+        short_by_bytes=None if choices else 2.1 * GIB,
+    )
+
+
+def _reasons(settings: Any) -> tuple[Reason, ...]:
+    because = Message.of("plan.note.assumption", question="a reason of usual length", times=2)
+    return (
+        Reason("micro_batch", settings.micro_batch, because, "estimate", because),
+        Reason("checkpointing", settings.checkpointing, because, "estimate"),
+        Reason("optimizer", settings.optimizer, because, "estimate"),
+    )
+
+
+def file_in(folder: Path, text: str, name: str = "a.plan.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
