@@ -109,14 +109,14 @@ def estimate_memory(
     sizes = layout.bytes_of(batch, sequence, _context(sequence, new_tokens))
     expandable = settings.allocator == "expandable" and system == "linux"
     run = _Run(layout.storage, sizes[layout.size], expandable)
-    free_run = run.within(None)
-    terms = peak_terms(layout, sizes, free_run)
     outside = _outside(gpu, gpu_count)
     total_bytes = int(gpu.total.value)
     room = total_bytes - int(sum(part.value for part in outside))
     limited = run.within(room)
-    allocated = _allocated(terms, free_run, settings)
-    reserved = _reserved(allocated, free_run if limited.out_of_memory else limited)
+    shown = run.within(None) if limited.out_of_memory else limited
+    terms = peak_terms(layout, sizes, shown)
+    allocated = _allocated(terms, shown, settings)
+    reserved = _reserved(allocated, shown)
     used = total(Message.of("memory.used"), (reserved, *outside), role="used")
     margin = _margin(used, allocated, outside)
     passes = not limited.out_of_memory and not run.within(int(room - margin)).out_of_memory
@@ -129,7 +129,7 @@ def estimate_memory(
         device_total=gpu.total,
         free=_free(gpu.total, used),
         out_of_memory=limited.out_of_memory,
-        curve=curve(layout, sizes, free_run.block),
+        curve=curve(layout, sizes, shown.block),
         derivation=textbook_line(profile, terms, settings.precision, batch),
     )
 

@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 
+from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.cuda import (
+    RULES,
     Device,
     context,
     cublas_workspace,
     hidden_bytes,
     hidden_of,
 )
+from trainwright.estimate.layout import TERMS
+from trainwright.messages import Message, render
 from trainwright.profile.profile import SCALE, OpTable, Profile
 
 MIB = 2**20
@@ -102,3 +106,23 @@ def test_convolutions_take_less_in_channels_last_and_none_when_depthwise():
 def test_a_safe_softmax_holds_a_mask_and_a_second_output():
     profile = profile_of("aten._safe_softmax.default", ((0, 4),), written=(0, 1024))
     assert taken(profile, 2) == {"softmax-mask": 1024, "softmax-copy": 2048}
+
+
+_HIDDEN = [*(rule.name for rule in RULES), "cublas-forward", "cublas-backward", "last-bucket"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(Message.of(f"memory.term.{term}") for term in TERMS),
+        *(Message.of(f"memory.hidden.{rule}", count=2) for rule in _HIDDEN),
+    ],
+    ids=lambda message: message.id,
+)
+def test_every_term_and_rule_has_a_name_in_both_languages(message):
+    for language in ("en", "ko"):
+        assert not render(message, language).startswith(message.id)
+
+
+def test_every_term_has_a_residual_width():
+    assert set(TERMS) <= set(memory_calibration().relative_sigma)
