@@ -13,7 +13,6 @@ from trainwright.messages import Message
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
-from trainwright.probe import snapshot
 from trainwright.profile import store
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
@@ -76,6 +75,8 @@ def resolve(plan: Plan) -> Facts | Pending:
 
 def _machine(choice: MachineChoice) -> Resolved:
     if choice.local:
+        from trainwright.probe import snapshot  # loads the drivers' libraries
+
         return Resolved(snapshot.machine_of(snapshot.take()), ())
     return _catalogued(choice)
 
@@ -108,10 +109,8 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
         yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
     if settings.strategy == "single" and machine.gpu_count > 1:
         yield Message.of("plan.note.idle-gpus", count=machine.gpu_count - 1)
-    if settings.compile:
-        yield Message.of("plan.note.compile")
-    if plan.workload.trains and plan.workload.dataset is None:
-        yield Message.of("plan.note.no-dataset")
+    if machine.gpu.record.vendor != "NVIDIA":
+        yield Message.of("plan.note.other-maker", gpu=machine.gpu.record.name)
     unchecked = _unchecked(plan.machine)
     if unchecked:
         yield Message.of("plan.note.unchecked", parts=unchecked)

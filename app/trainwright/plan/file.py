@@ -6,7 +6,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -229,10 +228,10 @@ def write(plan: Plan, path: Path) -> Plan:
 
 
 def _versions() -> dict[str, str]:
-    versions = {"trainwright": __version__}
-    with suppress(metadata.PackageNotFoundError):
-        versions["torch"] = metadata.version("torch").partition("+")[0]
-    return versions
+    from trainwright.profile import store  # loads numpy, which reading a plan does not need
+
+    versions = {"trainwright": __version__, "torch": store.torch_version()}
+    return {name: version for name, version in versions.items() if version != "none"}
 
 
 def write_text(text: str, path: Path) -> None:

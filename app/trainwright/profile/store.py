@@ -26,6 +26,8 @@ from trainwright.worker import client
 
 Progress = Callable[[float, str], None]
 Point = tuple[int, int]
+Runner = Callable[..., object]
+"""Starts a program with a document, as ``worker.client.run`` does."""
 
 TIMEOUT_S = 900.0
 """Seconds that one traced structure may take; assumed, SDXL needs about a minute."""
@@ -49,17 +51,18 @@ def trace(
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
     keep: bool = True,
+    run: Runner | None = None,
 ) -> Profile:
     """Trace in a child process, fit, check, keep in the cache, and return the profile.
 
     With ``at`` only that point is traced: faster, and the profile answers for it alone.
     Where the events do not fit polynomials, or change from point to point, it is traced
-    at ``at`` (or the first point) and says so by ``exact``.
+    at ``at`` (or the first point) and says so by ``exact``. ``run`` starts the child.
 
     Raises:
         UserError: the child failed, was cancelled, or ran into its limits.
     """
-    tracer = _Tracer(spec, on_progress, cancelled)
+    tracer = _Tracer(spec, on_progress, cancelled, run or client.run)
     if at is not None:
         return fit(tracer.run((at,)))
     for points in kernel_points(spec):
@@ -74,6 +77,7 @@ def trace(
     return fit(tracer.run((kernel_points(spec)[0][0],)))
 
 
+@lru_cache(maxsize=1)
 def torch_version() -> str:
     """Return the version of the torch that would trace here, without importing it."""
     try:
@@ -144,6 +148,7 @@ class _Tracer:
     spec: TraceSpec
     on_progress: Progress | None
     cancelled: Callable[[], bool] | None
+    start: Runner
 
     def everywhere(self, points: tuple[Point, ...]) -> raw.TraceResult:
         """Trace at every point; a deep model at the first, and the rest from a shallow copy."""
@@ -174,7 +179,7 @@ class _Tracer:
         }
         with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
             result = Path(folder) / "trace.json.gz"
-            client.run(
+            self.start(
                 "trace",
                 document | {"result_file": str(result)},
                 timeout_s=TIMEOUT_S,

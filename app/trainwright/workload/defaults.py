@@ -223,7 +223,8 @@ def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, in
     assert effective is not None, "the schema requires it for training"
     micro, steps = settings.micro_batch, settings.accumulation
     if effective % gpus:
-        raise _inexact("workload.batch-over-gpus", effective, gpus, gpus=gpus)
+        unit = gpus * (micro or 1) * (steps or 1)
+        raise _inexact("workload.batch-over-gpus", effective, unit, gpus=gpus)
     share = effective // gpus
     if micro is not None and steps is not None:
         if micro * steps != share:

@@ -1,0 +1,195 @@
+"""From a plan to the structure that must be known of its model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainwright.data import resources
+from trainwright.machine.resolve import catalogued
+from trainwright.messages import UserError, render
+from trainwright.plan import file
+from trainwright.plan.edit import with_keys
+from trainwright.plan.question import Question, question
+from trainwright.plan.schema import Plan
+from trainwright.workload.defaults import filled
+
+EXAMPLE = file.read(resources("examples", "llama-8b-lora.plan.yaml"))
+
+
+def plan(**values: Any) -> Plan:
+    named = {key.replace("__", "."): value for key, value in values.items()}
+    return with_keys(EXAMPLE, named)
+
+
+def ask(asked: Plan) -> Question:
+    record = catalogued(asked.machine).machine.gpu.record
+    return question(asked, filled(asked.settings, asked.workload, record), record)
+
+
+def refusal(asked: Plan) -> str:
+    with pytest.raises(UserError) as error:
+        ask(asked)
+    assert len(render(error.value.message, "ko").splitlines()) == 1
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "precision", "attention", "kernel"),
+    [
+        # torch's order of kernels: sdp_utils.cpp, check_sm_version and check_tensor_dtype.
+        ("rtx-4090", "bf16-mixed", "sdpa", "flash"),
+        ("rtx-4090", "fp16-mixed", "sdpa", "flash"),
+        ("rtx-4090", "fp32", "sdpa", "efficient"),
+        ("rtx-4090", "tf32", "sdpa", "efficient"),
+        ("rtx-4090", "bf16-mixed", "flash", "flash"),
+        ("rtx-4090", "bf16-mixed", "eager", "eager"),
+        ("rtx-2080-ti", "fp16-mixed", "sdpa", "efficient"),
+        ("a100-80gb", "bf16", "sdpa", "flash"),
+    ],
+)
+def test_the_kernel_is_the_one_that_torch_takes(
+    gpu: str, precision: str, attention: str, kernel: str
+) -> None:
+    asked = plan(
+        machine={"gpus": [{"id": gpu}]},
+        settings__precision=precision,
+        settings__attention=attention,
+    )
+    assert ask(asked).spec.kernel == kernel
+
+
+def test_what_only_the_search_changes_is_the_same_structure() -> None:
+    first = ask(plan()).spec
+    for changes in (
+        {"settings__micro_batch": 4},
+        {"settings__checkpointing": "every-2"},
+        {"settings__optimizer": "sgd"},
+        {"workload__inputs__sequence_length": 4096},
+        {"workload__effective_batch": 128},
+    ):
+        assert ask(plan(**changes)).spec == first
+    assert ask(plan(settings__micro_batch=1)).spec.single
+    assert ask(plan(settings__checkpointing="selective")).spec.checkpointing == "selective"
+    assert ask(plan(workload__lora={"rank": 8})).spec.lora == (8, ())
+
+
+def test_pretraining_and_tuning_run_the_same_step() -> None:
+    assert ask(plan(workload__task="pretrain")).spec == ask(plan(workload__task="full")).spec
+
+
+def test_tf32_has_the_events_of_fp32_and_serving_no_master_copy() -> None:
+    assert ask(plan(settings__precision="tf32")).spec.precision == "fp32"
+    served = plan(workload__task="infer", settings__precision="bf16")
+    assert ask(served).spec.precision == "bf16-mixed"
+
+
+def test_missing_inputs_are_the_presets_and_guesses_are_told() -> None:
+    found = ask(plan(workload__inputs=None))
+    assert found.inputs.sequence_length == 2048
+    assert found.notes == ()
+    served = ask(plan(workload__task="infer", workload__inputs={}))
+    assert served.inputs.prompt_tokens
+    assert len(served.notes) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"model": {"preset": "llama-3.1-8bb"}}, "model.preset: "),
+        ({"model": {"preset": "resnet50"}, "workload__inputs": {}}, "workload.task"),
+        (
+            {"model": {"preset": "resnet50"}, "workload__task": "full"},
+            "workload.inputs.sequence_length",
+        ),
+        ({"workload__inputs": {"image_size": 224}}, "workload.inputs.image_size"),
+        ({"workload__inputs": {"sequence_length": 200_000}}, "131\u202f072"),
+    ],
+)
+def test_what_does_not_suit_the_model_is_refused_by_key(changes: dict[str, Any], says: str) -> None:
+    assert says in refusal(plan(**changes))
+
+
+GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_positions": 512}
+
+
+def config(folder: Path, content: Any) -> Plan:
+    path = folder / "config.json"
+    text = content if isinstance(content, bytes) else json.dumps(content).encode()
+    path.write_bytes(text)
+    return plan(model={"hf": str(path)}, workload__inputs=None)
+
+
+def test_a_configuration_gives_its_length_and_a_digest_of_its_own(tmp_path: Path) -> None:
+    first = ask(config(tmp_path, GPT2))
+    assert first.inputs.sequence_length == 512
+    assert ask(plan(model={"hf": str(tmp_path)}, workload__inputs=None)).spec == first.spec
+    other = ask(config(tmp_path, {**GPT2, "n_layer": 3}))
+    assert other.spec.digest != first.spec.digest
+    assert [note.values["value"] for note in first.notes] == [512]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "not valid JSON"),
+        (b"\xff\xfe\x00", "not valid JSON"),
+        (b"{", "not valid JSON"),
+        (b"[" * 100_000, "not valid JSON"),
+        (b"[]", "describes no model"),
+        (b"{}", "describes no model"),
+        (b'{"model_type": 1e999}', None),
+        (b" " * (2 << 20), "larger than"),
+        ({**GPT2, "auto_map": {"AutoModel": "evil.Model"}}, "never run"),
+        ({**GPT2, "text_config": {"auto_map": {}}}, "never run"),
+        ({**GPT2, "n_positions": "many"}, None),
+        ({**GPT2, "n_positions": -1}, None),
+    ],
+)
+def test_a_broken_or_hostile_configuration_is_a_line(
+    tmp_path: Path, content: Any, says: str | None
+) -> None:
+    asked = config(tmp_path, content)
+    if says is None:
+        assert ask(asked).inputs.sequence_length
+        return
+    line = refusal(asked)
+    assert line.startswith("model.hf: ")
+    assert "config.json" in line
+    assert says in line
+
+
+@pytest.mark.parametrize("path", ["nothing/here", "a\0b"])
+def test_a_missing_configuration_names_the_path(path: str) -> None:
+    assert "cannot be read" in refusal(plan(model={"hf": path}, workload__inputs=None))
+    source = {"python": {"file": path, "factory": "build"}}
+    line = refusal(plan(model=source, workload__task="full", workload__inputs=None))
+    assert line.startswith("model.python.file: ")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*GPT2, "image_size", "vocab_size", "max_position_embeddings"]), JSON
+    )
+)
+def test_any_configuration_is_a_question_or_a_line(
+    tmp_path_factory: pytest.TempPathFactory, fields: dict[str, Any]
+) -> None:
+    asked = config(tmp_path_factory.mktemp("any"), fields)
+    try:
+        ask(asked)
+    except UserError as error:
+        line = str(error)
+    else:
+        line = "a question"
+    assert len(line.splitlines()) == 1

@@ -1,0 +1,222 @@
+"""What is filled in where a plan leaves keys free, and what is refused."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainwright.catalog import Fact, GpuRecord
+from trainwright.messages import LANGUAGES, UserError, render
+from trainwright.workload import FullSettings, Settings, Workload
+from trainwright.workload.defaults import NOT_YET, filled, meaningless
+
+
+def gpu(capability: tuple[int, int] | None, **values: Any) -> GpuRecord:
+    fact = Fact(value=1.0, source="test", confidence="high")
+    return GpuRecord(
+        id="test",
+        name="Test 1",
+        vendor="NVIDIA" if capability else "AMD",
+        segment="consumer",
+        architecture="",
+        compute_capability=capability,
+        memory_bytes=fact,
+        bandwidth_bytes_per_s=fact,
+        **values,
+    )
+
+
+ADA = gpu((8, 9))
+TURING = gpu((7, 5))
+PASCAL = gpu((6, 1))
+
+
+def settle(
+    settings: dict[str, Any] | None = None,
+    *,
+    task: str = "full",
+    record: GpuRecord = ADA,
+    gpus: int = 1,
+    cores: int | None = None,
+    **workload: Any,
+) -> FullSettings:
+    if task != "infer":
+        workload.setdefault("effective_batch", 64)
+    return filled(
+        Settings.model_validate(settings or {}),
+        Workload.model_validate({"task": task, **workload}),
+        record,
+        gpus,
+        cores,
+    )
+
+
+def refusal(settings: dict[str, Any] | None = None, **rest: Any) -> str:
+    with pytest.raises(UserError) as error:
+        settle(settings, **rest)
+    for language in LANGUAGES:
+        assert len(render(error.value.message, language).splitlines()) == 1
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("record", "training", "serving"),
+    [
+        (ADA, "bf16-mixed", "bf16"),
+        (gpu((8, 0)), "bf16-mixed", "bf16"),
+        (TURING, "fp16-mixed", "fp16-mixed"),
+        (gpu((7, 0)), "fp16-mixed", "fp16-mixed"),
+        (PASCAL, "fp32", "fp32"),
+        (gpu(None), "fp32", "fp32"),
+    ],
+)
+def test_precision_follows_the_compute_capability(
+    record: GpuRecord, training: str, serving: str
+) -> None:
+    assert settle(record=record).precision == training
+    assert settle(record=record, task="infer").precision == serving
+
+
+def test_other_makers_get_bf16_where_they_have_units_for_it() -> None:
+    units = {"bf16_fp32": Fact(value=1e14, source="test", confidence="high")}
+    assert settle(record=gpu(None, flops=units)).precision == "bf16-mixed"
+
+
+@pytest.mark.parametrize("precision", ["bf16", "bf16-mixed", "tf32"])
+def test_a_precision_without_hardware_is_refused_with_the_better_one(precision: str) -> None:
+    line = refusal({"precision": precision}, record=TURING)
+    assert "settings.precision" in line
+    assert "7.5" in line
+    assert "fp16-mixed" in line
+    assert settle({"precision": precision}).precision == precision
+
+
+@pytest.mark.parametrize(("key", "value"), NOT_YET)
+def test_what_is_not_planned_yet_is_refused_by_name(key: str, value: str) -> None:
+    line = refusal({key: value})
+    assert f"settings.{key}: {value} is not planned yet; use " in line
+
+
+@pytest.mark.parametrize(
+    ("effective", "gpus", "settings", "expected"),
+    [
+        (64, 1, {}, (8, 8)),
+        (64, 2, {}, (8, 4)),
+        (7, 1, {}, (7, 1)),
+        (13, 1, {}, (1, 13)),
+        (12, 1, {}, (6, 2)),
+        (64, 1, {"micro_batch": 2}, (2, 32)),
+        (64, 4, {"micro_batch": 16}, (16, 1)),
+        (64, 1, {"accumulation": 4}, (16, 4)),
+        (64, 2, {"micro_batch": 8, "accumulation": 4}, (8, 4)),
+        (64, 2, {"strategy": "single"}, (8, 8)),
+    ],
+)
+def test_the_effective_batch_is_kept(
+    effective: int, gpus: int, settings: dict[str, Any], expected: tuple[int, int]
+) -> None:
+    found = settle(settings, gpus=gpus, effective_batch=effective)
+    assert (found.micro_batch, found.accumulation) == expected
+
+
+@given(st.integers(1, 5000), st.integers(1, 9), st.integers(1, 40), st.integers(1, 40))
+def test_batches_multiply_to_the_effective_batch_or_say_what_would(
+    effective: int, gpus: int, micro: int, steps: int
+) -> None:
+    for settings in ({}, {"micro_batch": micro}, {"accumulation": steps}):
+        try:
+            found = settle(settings, gpus=gpus, effective_batch=effective)
+        except UserError as error:
+            nearest = error.message.values["nearest"]
+        else:
+            assert found.micro_batch * found.accumulation * gpus == effective
+            continue
+        for exact in nearest:
+            found = settle(settings, gpus=gpus, effective_batch=exact)
+            assert found.micro_batch * found.accumulation * gpus == exact
+
+
+def test_an_inexact_batch_names_the_nearest_exact_ones() -> None:
+    line = refusal({"micro_batch": 5})
+    assert "settings.micro_batch" in line
+    assert "4, 8" in line
+    assert "60, 65" in line
+    assert "3 GPUs; the nearest that do are 63, 66" in refusal(gpus=3)
+    assert "effective_batch: 48" in refusal({"micro_batch": 6, "accumulation": 8})
+
+
+@pytest.mark.parametrize(
+    ("task", "rest", "key"),
+    [
+        ("infer", {"settings": {"optimizer": "sgd"}}, "settings.optimizer"),
+        ("infer", {"settings": {"accumulation": 2}}, "settings.accumulation"),
+        ("infer", {"settings": {"checkpointing": "full"}}, "settings.checkpointing"),
+        ("infer", {"effective_batch": 8}, "workload.effective_batch"),
+        ("infer", {"inputs": {"sequence_length": 8}}, "workload.inputs.sequence_length"),
+        ("full", {"settings": {"kv_cache": "bf16"}}, "settings.kv_cache"),
+        ("full", {"inputs": {"new_tokens": 8}}, "workload.inputs.new_tokens"),
+        ("full", {"inputs": {"concurrent": 8}}, "workload.inputs.concurrent"),
+        ("full", {"lora": {"rank": 8}}, "workload.lora"),
+        ("infer", {"lora": {"rank": 8}}, "workload.lora"),
+    ],
+)
+def test_a_key_that_means_nothing_to_the_task_is_refused(
+    task: str, rest: dict[str, Any], key: str
+) -> None:
+    assert refusal(task=task, **rest).startswith(key)
+
+
+def test_nothing_is_meaningless_in_a_plain_workload() -> None:
+    for task in ("full", "lora", "infer"):
+        batch = {} if task == "infer" else {"effective_batch": 8}
+        workload = Workload.model_validate({"task": task, **batch})
+        assert list(meaningless(Settings(), workload)) == []
+
+
+def test_quantisation_follows_the_task() -> None:
+    assert settle(task="qlora").quantization == "nf4"
+    assert settle(task="lora").quantization == "none"
+    assert settle({"quantization": "nf4"}, task="infer").quantization == "nf4"
+    assert "task qlora" in refusal({"quantization": "nf4"}, task="lora")
+    assert "nf4" in refusal({"quantization": "none"}, task="qlora")
+
+
+def test_the_cache_has_the_type_of_the_weights() -> None:
+    assert settle(task="infer").kv_cache == "bf16"
+    assert settle({"precision": "fp32"}, task="infer").kv_cache == "fp32"
+    assert "settings.kv_cache" in refusal({"kv_cache": "int8"}, task="infer")
+
+
+def test_requests_at_once_are_the_batch_of_serving() -> None:
+    assert settle(task="infer", inputs={"concurrent": 16}).micro_batch == 16
+    assert settle({"micro_batch": 4}, task="infer").micro_batch == 4
+    assert settle(task="infer").micro_batch == 1
+    assert "concurrent" in refusal({"micro_batch": 4}, task="infer", inputs={"concurrent": 8})
+
+
+def test_flash_attention_needs_16_bits_and_ampere() -> None:
+    assert settle({"attention": "flash"}).attention == "flash"
+    assert "16 bits" in refusal({"attention": "flash", "precision": "fp32"})
+    assert "Test 1" in refusal({"attention": "flash"}, record=TURING)
+
+
+@pytest.mark.parametrize(
+    ("cores", "gpus", "workers"), [(None, 1, 4), (16, 1, 8), (8, 1, 7), (8, 2, 3), (2, 1, 2)]
+)
+def test_workers_leave_a_core_for_each_gpu(cores: int | None, gpus: int, workers: int) -> None:
+    assert settle(cores=cores, gpus=gpus).num_workers == workers
+
+
+def test_loader_settings_agree_with_each_other() -> None:
+    found = settle({"loader": {"num_workers": 0}})
+    assert (found.num_workers, found.persistent_workers) == (0, False)
+    assert settle().persistent_workers
+    for key, value in (("prefetch_factor", 2), ("persistent_workers", True)):
+        assert f"settings.loader.{key}" in refusal({"loader": {"num_workers": 0, key: value}})
+
+
+def test_strategy_follows_the_number_of_gpus() -> None:
+    assert settle().strategy == "single"
+    assert settle(gpus=2).strategy == "ddp"
+    assert settle({"strategy": "single"}, gpus=2).strategy == "single"
