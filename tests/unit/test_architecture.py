@@ -125,13 +125,17 @@ def _lines(node, guarded):
         # `if windows: return` guards what follows it in the same function.
         for statement in body:
             yield from _lines(statement, guarded)
-            leaves = isinstance(statement, ast.If) and isinstance(
-                statement.body[-1], ast.Return | ast.Raise
-            )
-            guarded = guarded or (leaves and _asks_for_the_system(statement.test))
+            guarded = guarded or _turns_away(statement)
         return
     for child in ast.iter_child_nodes(node):
         yield from _lines(child, guarded)
+
+
+def _turns_away(statement):
+    leaves = isinstance(statement, ast.If) and isinstance(
+        statement.body[-1], ast.Return | ast.Raise
+    )
+    return leaves and _asks_for_the_system(statement.test)
 
 
 def _asks_for_the_system(test):

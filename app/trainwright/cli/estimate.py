@@ -42,7 +42,7 @@ MARKS = {
 def command(terminal: Terminal, source: PlanSource, explain: bool) -> Answer:
     """Evaluate the plan."""
     plan = planning.load(source)
-    facts = planning.facts(plan, terminal)
+    facts = planning.facts(plan, terminal, one_point=True)
     report = evaluate(plan, facts)
 
     def show(screen: "Screen") -> None:

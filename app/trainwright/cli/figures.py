@@ -2,7 +2,7 @@
 
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Language, Message, render
-from trainwright.messages.units import FORMATS
+from trainwright.messages.units import FORMATS, MIB
 
 _MARKED = {
     Kind.ESTIMATED: "~{}",
@@ -35,6 +35,8 @@ _WITH_UNIT = {
 
 def plain(value: float, unit: Unit, language: Language) -> str:
     """Return a value in a readable unit."""
+    if unit is Unit.BYTES and 0 < value < MIB / 2:
+        return "<1 MiB"
     text = FORMATS[_SPEC[unit]](value, language)
     if unit in _WITH_UNIT:
         return render(Message.of(_WITH_UNIT[unit], value=text), language)

@@ -62,8 +62,11 @@ def load(source: PlanSource) -> Plan:
     return plan
 
 
-def facts(plan: Plan, terminal: Terminal) -> Facts:
+def facts(plan: Plan, terminal: Terminal, *, one_point: bool = False) -> Facts:
     """Look everything up; where the profile is not at hand, trace it with progress.
+
+    ``one_point`` traces only the plan's batch and length: sooner, and not kept, since it
+    answers nothing else.
 
     Raises:
         UserError: as ``resolve`` and ``profile.store.trace`` do.
@@ -71,5 +74,6 @@ def facts(plan: Plan, terminal: Terminal) -> Facts:
     found = resolve(plan)
     if isinstance(found, Facts):
         return found
+    at = found.point if one_point else None
     with ProgressLine(terminal, terminal.say("cli.tracing", name=plan.name)) as line:
-        return found.answered(store.trace(found.spec, on_progress=line.update))
+        return found.answered(store.trace(found.spec, at=at, on_progress=line.update))

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterable, Sequence
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -22,6 +22,13 @@ _WIDTH_WITHOUT_TERMINAL = 110
 Cell = str | Message | Quantity
 
 
+class _Console(Console):
+    """rich ends the program with 1 where its reader leaves; the run decides that itself."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
+
+
 class Screen:
     """Standard output as people read it; loaded only where no JSON is asked for."""
 
@@ -29,7 +36,7 @@ class Screen:
         self.language = language
         terminal = stream.isatty()
         width = shutil.get_terminal_size().columns if terminal else _WIDTH_WITHOUT_TERMINAL
-        self._console = Console(
+        self._console = _Console(
             file=stream, width=width, highlight=False, markup=False, emoji=False
         )
 

@@ -138,6 +138,8 @@ def _kill_marked(token: str) -> None:
     Elsewhere the variables of other processes cannot be read without tools, and what
     leaves the session stays: none of our programs does.
     """
+    if sys.platform != "linux":
+        return
     mark = f"{TOKEN}={token}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
