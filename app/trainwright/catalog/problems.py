@@ -11,6 +11,12 @@ from trainwright.catalog.gpu_file import Entry, Provenance, Stated, Values
 from trainwright.catalog.records import FlopKey
 from trainwright.messages import Message
 
+_FORMS = {
+    "id": Message.of("catalog.expects-id"),
+    "compute_capability": Message.of("catalog.expects-capability"),
+    "launch": Message.of("catalog.expects-date"),
+}
+"""Texts of a form that a pattern would not explain."""
 SHOWN = 20
 """Problems that one file may report; assumed, so that rubbish does not fill the screen."""
 
@@ -34,15 +40,15 @@ def _problem(error: ErrorDetails, file: str, data: Any) -> Message:
         case "literal_error" if "[key]" in error["loc"]:
             return _unknown_key(str(location[-1]), key, file, get_args(FlopKey))
         case _:
-            expected = _expected(error)
-            given = _brief(error["input"])
+            expected = _FORMS.get(str(location[-1]) if location else "") or _expected(error)
+            given = brief(error["input"])
             return Message.of(
                 "catalog.bad-value", file=file, key=key, given=given, expected=expected
             )
 
 
 def _unknown_key(key: str, place: str, file: str, allowed: Iterable[str]) -> Message:
-    near = get_close_matches(key, list(allowed), n=1, cutoff=0.6)
+    near = get_close_matches(key[:60], list(allowed), n=1, cutoff=0.6)
     if near:
         return Message.of("catalog.unknown-key-near", file=file, key=place, near=near[0])
     return Message.of("catalog.unknown-key", file=file, key=place, allowed=sorted(allowed))
@@ -70,7 +76,7 @@ def _readable(location: list[int | str], data: Any) -> str:
         location = [identity, *location[2:]]
     if location and location[-1] == "value":
         location = location[:-1]
-    return ".".join(map(str, location)) or "gpus"
+    return ".".join(map(brief, location)) or "gpus"
 
 
 def _id(data: Any, index: int) -> str | None:
@@ -78,7 +84,7 @@ def _id(data: Any, index: int) -> str | None:
         identity = data["gpus"][index]["id"]
     except (KeyError, IndexError, TypeError):
         return None
-    return identity[:60] if isinstance(identity, str) else None
+    return identity if isinstance(identity, str) else None
 
 
 def _expected(error: ErrorDetails) -> Message:
@@ -87,8 +93,6 @@ def _expected(error: ErrorDetails) -> Message:
         case "literal_error":
             choices = str(context.get("expected", "")).replace(" or ", ", ").replace("'", "")
             return Message.of("catalog.expects-one-of", choices=choices)
-        case "string_pattern_mismatch":
-            return Message.of("catalog.expects-pattern", pattern=str(context.get("pattern", "")))
         case "greater_than" | "finite_number" | "float_type" | "float_parsing":
             return Message.of("catalog.expects-positive")
         case "less_than_equal":
@@ -109,7 +113,8 @@ def _expected(error: ErrorDetails) -> Message:
             return Message.of("catalog.expects-text")
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """Return a value in one short line, however it was written."""
     text = str(value) if isinstance(value, str) else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= 40 else text[:39] + "…"

@@ -6,6 +6,7 @@ from typing import Any
 import yaml
 
 from trainwright.catalog.compiled import MAX_BYTES
+from trainwright.catalog.problems import brief
 from trainwright.messages import Message, UserError
 
 MAX_DEPTH = 8
@@ -53,7 +54,8 @@ def _refuse_unusual(text: str, file: str) -> None:
                 if event.anchor:
                     raise UserError.of("catalog.yaml-anchor", file=file, line=line)
                 if event.tag:
-                    raise UserError.of("catalog.yaml-tag", file=file, line=line, tag=event.tag)
+                    tag = brief(event.tag)
+                    raise UserError.of("catalog.yaml-tag", file=file, line=line, tag=tag)
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -85,7 +87,8 @@ def _refuse_repeated_keys(node: yaml.Node, file: str) -> None:
             if not isinstance(key, yaml.ScalarNode):
                 raise UserError.of("catalog.yaml-shape", file=file, line=line)
             if key.value in seen:
-                raise UserError.of("catalog.repeated-key", file=file, line=line, key=key.value)
+                name = brief(key.value)
+                raise UserError.of("catalog.repeated-key", file=file, line=line, key=name)
             seen.add(key.value)
             _refuse_repeated_keys(value, file)
 

@@ -1,10 +1,16 @@
 """A person's own GPU files: they add, they win, and a broken one hides nothing."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trainwright.catalog import catalog, find_gpu, list_gpus, overlay_folder
 from trainwright.catalog.check import check
+from trainwright.catalog.compiler import compile_folder
 from trainwright.messages import render
 
 CARD = {
@@ -158,7 +164,7 @@ WRONG = {
     ),
     "unknown dtype": ({"tflops": {"bf61_fp32": 1}}, "Did you mean bf16_fp32?"),
     "unknown vendor": ({"vendor": "NVIDEA"}, "must be one of NVIDIA, AMD, Intel, Apple"),
-    "capability unquoted": ({"compute_capability": 8.9}, "my-card.compute_capability is 8.9"),
+    "capability unquoted": ({"compute_capability": 8.9}, 'must be quoted, such as "8.9"'),
     "no vendor": ({"vendor": None}, "my-card.vendor is missing"),
     "no bandwidth": ({"bandwidth_gb_s": None}, "my-card.bandwidth_gb_s is missing"),
     "no source": ({"source": None, "confidence": None}, "source, confidence is missing"),
@@ -166,7 +172,8 @@ WRONG = {
         {"tdp_w": {"value": 3, "source": "x"}},
         "source and confidence must stand together",
     ),
-    "shouted id": ({"id": "My Card"}, "must be text of the form"),
+    "shouted id": ({"id": "My Card"}, "such as rtx-4090"),
+    "no date": ({"launch": "soon"}, "my-card.launch is soon, but must be a date"),
     "long name": ({"name": "x" * 5000}, "my-card.name"),
 }
 
@@ -180,6 +187,38 @@ def test_a_wrong_value_is_told_by_file_record_and_key(overlay, change, told):
     assert len(problem) < 400
     assert all(render(message, "ko") for message in catalog().problems)
     assert find_gpu("4090").record.id == "rtx-4090"
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from([*CARD, "gpus", "defaults", "x"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+anything = (
+    st.binary(max_size=200)
+    | st.text(max_size=200).map(str.encode)
+    | plain.map(lambda data: yaml.safe_dump(data).encode())
+    | plain.map(lambda data: yaml.safe_dump({"schema": 1, "gpus": [data]}).encode())
+    | st.tuples(st.sampled_from([*CARD, "tflops", "sources", "launch"]), plain).map(
+        lambda change: yaml.safe_dump({"schema": 1, "gpus": [CARD | dict([change])]}).encode()
+    )
+)
+
+
+@given(anything)
+def test_any_file_gives_records_or_plain_sentences(content):
+    with TemporaryDirectory() as folder:
+        Path(folder, "mine.yaml").write_bytes(content)
+        compiled = compile_folder(Path(folder))
+    assert compiled.records or compiled.problems
+    for problem in compiled.problems:
+        for language in ("en", "ko"):
+            sentence = render(problem, language)
+            assert sentence.startswith("mine.yaml")
+            assert "\n" not in sentence
 
 
 def test_a_huge_file_is_not_read(overlay):
