@@ -64,10 +64,10 @@ class NatureActorCritic(nn.Module):
     """The network of Mnih et al. 2015 with a policy and a value head, for PPO.
 
     Args:
-        actions: number of discrete actions; 18 is the full Atari set.
+        actions: number of discrete actions; Pong has 6.
     """
 
-    def __init__(self, actions: int = 18) -> None:
+    def __init__(self, actions: int = 6) -> None:
         super().__init__()
         self.body = nn.Sequential(
             nn.Conv2d(4, 32, 8, stride=4),

@@ -83,8 +83,8 @@ def blocks(model: nn.Module) -> list[nn.Module]:
     1. Modules that the library itself would checkpoint: ``GradientCheckpointingLayer`` of
        transformers; ``ResnetBlock2D`` and ``BasicTransformerBlock`` of diffusers.
     2. Else the repeated parts of the network: elements of a ``Sequential`` or ``ModuleList``
-       that are not plain ``torch.nn`` layers, at the deepest nesting that still holds half
-       of the parameters of the outermost ones.
+       that are not plain ``torch.nn`` layers or norms, at the deepest nesting that still
+       holds half of the weights of the outermost ones.
 
     A block within a block is left out.
     """
@@ -149,7 +149,8 @@ def _is_element(model: nn.Module, name: str, module: nn.Module) -> bool:
 
 
 def _size(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
+    """Weights of a module; the vectors of norms and biases do not count."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.dim() > 1)
 
 
 # Losses: sums divided by a count over all micro-batches of the optimizer step, so that any

@@ -10,21 +10,14 @@ import models
 import simdevice
 import step
 import torch
-from adapters import add_lora, quantize
 from autocast import tensors
 from questions import Answers
 from recorder import ALLOC, PACK, Recorder, Segment
 from refusal import Refusal
+from shaping import shape
 from simdevice import DEVICE
 
 Say = Callable[[float, str], None]
-
-COMPUTE = {
-    "bf16": torch.bfloat16,
-    "bf16-mixed": torch.bfloat16,
-    "fp16-mixed": torch.float16,
-}
-"""Type of frozen and of served weights by precision; fp32 for the others."""
 
 
 def trace(spec: dict[str, Any], say: Say) -> dict[str, Any]:
@@ -58,15 +51,11 @@ class Run:
     def __init__(self, spec: dict[str, Any], say: Say) -> None:
         self.spec = spec
         self.say = say
-        self.settings = step.StepSettings(
-            precision=spec["precision"],
-            checkpointing=spec["checkpointing"],
-            channels_last=spec["channels_last"],
-        )
         self.trains = spec["task"] != "infer"
         self.subject = models.build(spec)
         self._check_lengths()
-        self._shape()
+        self.blocks = step.blocks(self.subject.model)
+        self.settings = shape(self.subject, spec)
         self.answers = Answers()
         self.recorder = Recorder(DEVICE, self.answers)
         self.setup: Segment | None = None
@@ -81,31 +70,6 @@ class Run:
         asked = max((sequence for _, sequence in self.spec["points"]), default=0)
         if longest and asked > longest:
             raise Refusal("worker.sequence-too-long", asked=asked, longest=longest)
-
-    def _shape(self) -> None:
-        """Put adapters, frozen types, layout and checkpoints on the model, still on meta."""
-        spec, model = self.spec, self.subject.model
-        dtype = COMPUTE.get(spec["precision"], torch.float32)
-        four_bits = spec["task"] == "qlora" or spec["quantization"] in ("nf4", "int4")
-        self.blocks = step.blocks(model)
-        with torch.device("meta"):
-            if spec["task"] != "full":
-                model.to(dtype)
-            if four_bits:
-                quantize(model, dtype, self.subject.head)
-            if spec["task"] in ("lora", "qlora"):
-                rank, targets = spec["lora"]
-                if not add_lora(model, rank, targets, self.subject.head):
-                    raise Refusal("worker.no-targets", targets=", ".join(targets))
-        settings = self.settings
-        if spec["task"] != "full" and settings.precision == "bf16":
-            # Adapters stay fp32 beside a bf16 base.
-            settings = step.StepSettings(
-                "fp32", settings.checkpointing, channels_last=settings.channels_last
-            )
-        step.prepare(model, settings, "meta")
-        if not self.trains:
-            model.eval()
 
     # A point
 
@@ -229,9 +193,9 @@ class Run:
         micro = self._micro(batch, sequence, scaler)
         update, _ = self._optimizer(name, scaler, existing=optimizer)
         lasting = {number for number, kind in known.items() if kind == "optimizer"}
-        self.repeats = _shape(micro) == _shape(segments["micro"]) and _births(update) == _births(
-            segments[f"optimizer:{name}"], lasting
-        )
+        self.repeats = _anonymous(micro) == _anonymous(segments["micro"]) and _births(
+            update
+        ) == _births(segments[f"optimizer:{name}"], lasting)
         recorder.category, recorder.rows = known, rows
 
     def _inference(self, batch: int, sequence: int) -> dict[str, Segment]:
@@ -302,7 +266,7 @@ def _columns(segment: Segment) -> dict[str, Any]:
     }
 
 
-def _shape(segment: Segment) -> list[tuple[int, int]]:
+def _anonymous(segment: Segment) -> list[tuple[int, int]]:
     """Return the log without ids: what happens, and of what size."""
     return [(code, 0 if code == PACK else b) for code, _, b, _ in segment.events]
 

@@ -1,0 +1,81 @@
+"""Reads a ``config.json`` that may be broken or hostile, and checks what libraries do not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from refusal import Refusal
+
+CONFIG_BYTES = 4 * 2**20
+"""Assumed: no honest ``config.json`` is larger."""
+LARGEST = {"layers": 2048, "number": 10**9}
+"""Assumed bounds on what is built: blocks, and any integer of a configuration."""
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the fields of a ``config.json``, given as the file or its folder.
+
+    Raises:
+        Refusal: it is missing, too large, not JSON, not an object, or names code.
+    """
+    file = path / "config.json" if path.is_dir() else path
+    try:
+        if file.stat().st_size > CONFIG_BYTES:
+            raise Refusal("worker.config-too-large", file=str(file))
+        fields = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except OSError as error:
+        raise Refusal("worker.config-missing", file=str(file)) from error
+    except (ValueError, RecursionError) as error:
+        raise Refusal("worker.config-unreadable", file=str(file)) from error
+    if not isinstance(fields, dict):
+        raise Refusal("worker.config-unreadable", file=str(file))
+    if _mentions(fields, "auto_map"):
+        raise Refusal("worker.remote-code", file=str(file))
+    return fields
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def _mentions(value: Any, key: str) -> bool:
+    if isinstance(value, dict):
+        return key in value or any(_mentions(item, key) for item in value.values())
+    return isinstance(value, list) and any(_mentions(item, key) for item in value)
+
+
+_POSITIVE = {
+    "hidden_size", "d_model", "n_embd", "num_hidden_layers", "num_layers", "n_layer",
+    "num_attention_heads", "num_heads", "n_head", "num_key_value_heads", "vocab_size",
+    "intermediate_size", "d_ff", "d_kv", "head_dim", "image_size", "patch_size",
+    "num_channels", "max_position_embeddings", "n_positions",
+}  # fmt: skip
+
+
+def check_config(fields: dict[str, Any], file: str) -> None:
+    """Check what libraries do not: sizes are sane, and heads divide.
+
+    Raises:
+        Refusal: names the field and what it must be.
+    """
+    for key, value in fields.items():
+        if key in _POSITIVE and value is not None and not isinstance(value, (list, dict)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise Refusal("worker.config-field", file=file, field=key, value=str(value)[:40])
+            limit = LARGEST["layers"] if key.endswith(("layers", "layer")) else LARGEST["number"]
+            if value > limit:
+                raise Refusal("worker.config-absurd", file=file, field=key, value=value)
+        elif isinstance(value, dict):
+            check_config(value, file)
+    width = fields.get("hidden_size") or fields.get("n_embd")
+    heads = fields.get("num_attention_heads") or fields.get("n_head")
+    shared = fields.get("num_key_value_heads")
+    free = "head_dim" in fields or "qk_nope_head_dim" in fields
+    if _ints(width, heads) and not free and width % heads:
+        raise Refusal("worker.heads-divide", file=file, width=width, heads=heads)
+    if _ints(heads, shared) and heads % shared:
+        raise Refusal("worker.kv-heads-divide", file=file, heads=heads, kv_heads=shared)
+
+
+def _ints(*values: Any) -> bool:
+    return all(isinstance(value, int) for value in values)

@@ -1,0 +1,153 @@
+"""Models of Hugging Face transformers from their ``config.json``; no code that comes with it."""
+
+from pathlib import Path
+from typing import Any
+
+import step
+import torch
+from config import check_config, read_config
+from refusal import Refusal
+from subject import Subject, first_line, images, package
+from torch import nn
+
+
+def build(path: str, spec: dict[str, Any]) -> Subject:
+    fields = read_config(Path(path))
+    transformers = package("transformers", "hf")
+    check_config(fields, path)
+    model_type = fields.get("model_type")
+    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    if model_type not in known:
+        raise Refusal("worker.model-type-unknown", file=path, model_type=str(model_type))
+    fields.pop("quantization_config", None)
+    eager = spec["kernel"] == "eager"
+    try:
+        config = known[model_type].from_dict(fields)
+        auto = _auto_class(transformers, config)
+        implementation = "eager" if eager else "sdpa"
+        try:
+            model = auto.from_config(
+                config, dtype=torch.float32, attn_implementation=implementation
+            )
+        except ValueError:
+            if eager:
+                raise
+            model = auto.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    except Refusal:
+        raise
+    except Exception as error:
+        raise Refusal("worker.config-invalid", file=path, reason=first_line(error)) from error
+    _be_real(transformers)
+    return (
+        _language(model, config) if hasattr(config, "vocab_size") else _vision(model, config, spec)
+    )
+
+
+def _auto_class(transformers: Any, config: Any) -> Any:
+    names = {
+        "ForCausalLM": "AutoModelForCausalLM",
+        "LMHeadModel": "AutoModelForCausalLM",
+        "ForMaskedLM": "AutoModelForMaskedLM",
+        "ForPreTraining": "AutoModelForMaskedLM",
+        "ForSequenceClassification": "AutoModelForSequenceClassification",
+        "ForTokenClassification": "AutoModelForTokenClassification",
+        "ForImageClassification": "AutoModelForImageClassification",
+        "WithLMHeadModel": "AutoModelForSeq2SeqLM",
+        "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
+    }
+    architecture = next(iter(getattr(config, "architectures", None) or ()), "")
+    for ending in sorted(names, key=len, reverse=True):
+        auto = getattr(transformers, names[ending])
+        if architecture.endswith(ending) and type(config) in auto._model_mapping:
+            return auto
+    for name in ("Seq2SeqLM", "MaskedLM", "CausalLM", "ImageClassification"):
+        auto = getattr(transformers, f"AutoModelFor{name}")
+        if type(config) in auto._model_mapping:
+            return auto
+    raise Refusal(
+        "worker.architecture-unknown", architecture=architecture or str(config.model_type)
+    )
+
+
+def _be_real(transformers: Any) -> None:
+    """Masks must be built as for real inputs: the library treats fakes as a trace of its own."""
+    from transformers import masking_utils
+    from transformers.integrations import sdpa_attention
+
+    for module in (masking_utils, sdpa_attention):
+        for name in ("is_tracing", "is_fake_tensor"):
+            if hasattr(module, name):
+                setattr(module, name, lambda *args, **kwargs: False)
+
+
+def _language(model: nn.Module, config: Any) -> Subject:
+    name = type(model).__name__
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    generates = name.endswith(("ForCausalLM", "LMHeadModel"))
+    samples = name.endswith("ForSequenceClassification")
+    both = bool(getattr(config, "is_encoder_decoder", False)) and not samples
+
+    def batch(size: int, length: int) -> step.Batch:
+        tokens = torch.zeros((size, length), dtype=torch.int64)
+        inputs = {"input_ids": tokens}
+        if both:
+            inputs["decoder_input_ids"] = torch.zeros((size, length), dtype=torch.int64)
+        labels = torch.zeros((size,) if samples else (size, length), dtype=torch.int64)
+        return step.Batch(inputs, labels)
+
+    if hasattr(config, "use_cache"):
+        config.use_cache = False
+    return Subject(
+        model,
+        batch,
+        step.next_token_loss if generates else step.token_loss,
+        facts=_facts(text, "transformers"),
+        head=model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None,
+        config=config,
+        decodes=generates,
+        longest=_longest(model),
+    )
+
+
+def _vision(model: nn.Module, config: Any, spec: dict[str, Any]) -> Subject:
+    size = spec["image_size"] or getattr(config, "image_size", 0) or 224
+    pixels = int(size if isinstance(size, int) else size[0])
+    channels = getattr(config, "num_channels", 3)
+    make = images("pixel_values", channels, pixels)
+    facts = _facts(config, "transformers") | {"image_size": pixels}
+    return Subject(model, make, step.token_loss, facts, head=getattr(model, "classifier", None))
+
+
+def _longest(model: nn.Module) -> int:
+    for name, module in model.named_modules():
+        last = name.rpartition(".")[2]
+        if isinstance(module, nn.Embedding) and (
+            last in ("wpe", "embed_positions") or last == "position_embeddings"
+        ):
+            # RoBERTa counts positions from its padding index on.
+            return module.num_embeddings - (
+                0 if module.padding_idx is None else module.padding_idx + 1
+            )
+    return 0
+
+
+def _facts(config: Any, stack: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"stack": stack, "family": getattr(config, "model_type", "")}
+    names = {
+        "layers": ("num_hidden_layers", "num_layers", "n_layer"),
+        "vocabulary": ("vocab_size",),
+        "hidden": ("hidden_size", "d_model", "n_embd"),
+        "heads": ("num_attention_heads", "num_heads", "n_head"),
+        "kv_heads": ("num_key_value_heads",),
+        "head_dim": ("head_dim", "d_kv"),
+    }
+    for fact, keys in names.items():
+        values = [getattr(config, key, None) for key in keys]
+        value = next((value for value in values if isinstance(value, int)), None)
+        if value is not None:
+            found[fact] = value
+    if "heads" in found:
+        found.setdefault("kv_heads", found["heads"])
+        if "hidden" in found:
+            found.setdefault("head_dim", found["hidden"] // found["heads"])
+    return found

@@ -1,0 +1,54 @@
+"""A model to trace, without memory, and how it is fed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import step
+import torch
+from refusal import Refusal
+from torch import nn
+
+Make = Callable[[int, int], step.Batch]
+"""(batch, sequence) -> a batch on the host."""
+
+
+@dataclass
+class Subject:
+    """A model to trace, still without memory, and how it is fed."""
+
+    model: nn.Module
+    batch: Make
+    loss: step.Loss
+    facts: dict[str, Any] = field(default_factory=dict)
+    head: nn.Module | None = None
+    config: Any = None
+    decodes: bool = False
+    """Whether it generates with a cache of keys and values."""
+    longest: int = 0
+    """Largest sequence that its position table has, 0 where there is none."""
+
+
+def images(name: str, channels: int, pixels: int) -> Make:
+    """Return what makes batches of square images with a class each."""
+
+    def batch(size: int, length: int) -> step.Batch:
+        pictures = torch.zeros((size, channels, pixels, pixels))
+        return step.Batch({name: pictures}, torch.zeros((size,), dtype=torch.int64))
+
+    return batch
+
+
+def package(name: str, source: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Refusal("worker.package-missing", package=name, source=source) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, shortened."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{type(error).__name__}: {lines[0]}"[:300]
