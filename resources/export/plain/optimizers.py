@@ -22,7 +22,7 @@ def build_optimizer(model: nn.Module, plan: Plan) -> torch.optim.Optimizer:
         return optimizer
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if name == "muon":
-        return _Muon(model, schedule.learning_rate, schedule.weight_decay)
+        return Muon(model, schedule.learning_rate, schedule.weight_decay)
     try:
         import bitsandbytes.optim as bnb
     except ImportError as error:
@@ -35,7 +35,7 @@ def build_optimizer(model: nn.Module, plan: Plan) -> torch.optim.Optimizer:
     return kinds[name](trainable, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
 
 
-class _Muon(torch.optim.Optimizer):
+class Muon(torch.optim.Optimizer):
     """Muon for the matrices of hidden layers, AdamW for all the rest, as one optimizer."""
 
     def __init__(self, model: nn.Module, rate: float, decay: float) -> None:

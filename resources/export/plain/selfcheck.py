@@ -29,6 +29,17 @@ def report(plan: Plan, training: Any, world: Any, rounds: int) -> None:
 
 
 Fact = tuple[str, object, object, bool]
+"""Setting, value in the plan, what is active, whether that is the same."""
+
+OPTIMIZERS = {
+    "adamw": "AdamW",
+    "adamw-8bit": "AdamW8bit",
+    "paged-adamw-8bit": "PagedAdamW8bit",
+    "sgd": "SGD",
+    "adafactor": "Adafactor",
+    "lion": "Lion",
+    "muon": "Muon",
+}
 
 
 def _facts(plan: Plan, training: Any, world: Any, rounds: int) -> Iterator[Fact]:
@@ -42,16 +53,10 @@ def _facts(plan: Plan, training: Any, world: Any, rounds: int) -> Iterator[Fact]
         (effective == plan.batch.effective),
     )
     yield _precision(plan, training, device)
-    wrapped = sum(_recomputes(module) for module in model.modules())
-    blocks = len(step.blocks(model))
-    yield (
-        "checkpointing",
-        settings.checkpointing,
-        f"{wrapped} of {blocks} blocks",
-        ((wrapped > 0) == (settings.checkpointing != "none")),
-    )
+    yield _checkpointing(plan, model)
     kind = type(training.optimizer)
-    yield "optimizer", settings.optimizer, f"{kind.__module__}.{kind.__name__}", True
+    own = kind.__name__ == OPTIMIZERS[settings.optimizer]
+    yield "optimizer", settings.optimizer, f"{kind.__module__}.{kind.__name__}", own
     yield _attention(plan, model)
     yield _layout(plan, model)
     yield _quantization(plan, model)
@@ -86,6 +91,16 @@ def _precision(plan: Plan, training: Any, device: torch.device) -> Fact:
     if precision == "bf16":
         holds = "bfloat16" in dtypes
     return "precision", precision, found, holds
+
+
+def _checkpointing(plan: Plan, model: nn.Module) -> Fact:
+    wanted = plan.settings.checkpointing
+    blocks = step.blocks(model)
+    wrapped = sum(map(_recomputes, blocks))
+    every = int(wanted.removeprefix("every-")) if wanted.startswith("every-") else 1
+    goal = 0 if wanted == "none" else -(-len(blocks) // every)
+    holds = wrapped == goal and (wrapped > 0 or wanted == "none")
+    return "checkpointing", wanted, f"{wrapped} of {len(blocks)} blocks", holds
 
 
 def _recomputes(module: nn.Module) -> bool:

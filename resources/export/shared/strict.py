@@ -55,7 +55,7 @@ def _value(kind: Any, value: Any, key: str) -> Any:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind is float and number and math.isfinite(value):
         return float(value)
-    if type(value) is not kind:
+    if type(value) is not kind or kind is float:
         raise InputError(f"{key}: {value!r} is not {_NAMES[kind]}")
     return value
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from exporting import SETTINGS, llama, plan, put, settings
+
 from trainwright import export
 from trainwright.export.comments import columns
 from trainwright.messages import Message, UserError, render
@@ -134,13 +135,14 @@ def test_comments_fit_the_line_as_linters_count(tiny: Plan, language: Any) -> No
 @pytest.mark.parametrize("target", TARGETS)
 def test_exported_programs_are_clean_for_a_linter(tiny: Plan, target: str, tmp_path: Path) -> None:
     folder = put(tmp_path / "내보낸 파일", target, tiny)
-    for check in (["check", "--select", "E,F,I,B,UP", "--line-length", "100"], ["format", "--check"]):
+    for check in (
+        ["check", "--select", "E,F,I,B,UP", "--line-length", "100"],
+        ["format", "--check"],
+    ):
         command = [sys.executable, "-m", "ruff", *check, "--isolated", "--target-version", "py310"]
         if check[0] == "format":
             command += ["--line-length", "100"]
-        done = subprocess.run(
-            [*command, str(folder)], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

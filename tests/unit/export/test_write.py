@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from trainwright.export import write
 from trainwright.messages import UserError
 

@@ -1,0 +1,107 @@
+"""The exported arguments are read by transformers itself, and the Trainer runs by them."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exporting import llama, put, settings, start
+
+from trainwright import export
+from trainwright.workload import FullSettings
+
+pytestmark = pytest.mark.slow
+
+CASES: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "tf32": {"precision": "tf32"},
+    "fp16": {"precision": "fp16-mixed"},
+    "bf16": {"precision": "bf16-mixed", "checkpointing": "full"},
+    "fp8": {"precision": "fp8"},
+    "every second layer": {"checkpointing": "every-2", "num_workers": 4},
+    "no workers": {"num_workers": 0, "prefetch_factor": 4, "persistent_workers": True},
+    "compiled": {"compile": True},
+    "open schedule": {"learning_rate": None, "warmup": None},
+    **{
+        name: {"optimizer": name}
+        for name in ("adamw-8bit", "sgd", "adafactor", "lion", "muon", "paged-adamw-8bit")
+    },
+}
+
+
+def arguments(tmp_path: Path, settings: FullSettings) -> dict[str, Any]:
+    files = export.files("transformers", llama(tmp_path / "m"), settings, {}, "en")
+    values: dict[str, Any] = json.loads(files["training_args.json"])
+    return values | {"output_dir": str(tmp_path)}
+
+
+@pytest.fixture
+def parse(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The target's own loader, on a computer that has no GPU."""
+    import transformers.training_args as module
+    from transformers import HfArgumentParser, TrainingArguments
+
+    # bf16 and tf32 are refused without an Ampere GPU; the plan's machine has one.
+    monkeypatch.setattr(module, "is_torch_bf16_gpu_available", lambda: True)
+    monkeypatch.setattr(module, "is_torch_tf32_available", lambda: True)
+    monkeypatch.setattr(module, "enable_tf32", lambda on: None)
+    return lambda values: HfArgumentParser(TrainingArguments).parse_dict(values)[0]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_transformers_reads_the_arguments(parse: Any, tmp_path: Path, case: str) -> None:
+    values = arguments(tmp_path, settings(**CASES[case]))
+    read = parse(values)
+    assert read.per_device_train_batch_size * read.gradient_accumulation_steps == 8
+    assert read.report_to == []
+    del values["report_to"]
+    for name, value in values.items():
+        assert getattr(read, name) == value, name
+
+
+def test_warmup_left_open_is_a_share_of_the_steps(parse: Any, tmp_path: Path) -> None:
+    read = parse(arguments(tmp_path, settings(warmup=None)))
+    assert read.get_warmup_steps(1000) == 30
+
+
+def test_transformers_refuses_a_misspelt_key(parse: Any, tmp_path: Path) -> None:
+    values = arguments(tmp_path, settings()) | {"per_device_batch_size": 2}
+    with pytest.raises(ValueError, match="per_device_batch_size"):
+        parse(values)
+
+
+@pytest.mark.parametrize("task", ["pretrain", "lora"])
+def test_the_trainer_trains(tmp_path: Path, task: str) -> None:
+    chosen = settings(precision="bf16-mixed", checkpointing="every-2", learning_rate=1e-2)
+    folder = put(tmp_path / "내 실험", "transformers", llama(tmp_path / "m", task), chosen)
+    path = folder / "training_args.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"logging_steps": 1}))
+    done = start([sys.executable, "train_hf.py", "--synthetic", "--cpu", "--steps", "12"], folder)
+    assert done.returncode == 0, done.stderr[-2000:]
+    state = json.loads((folder / "checkpoints/checkpoint-12/trainer_state.json").read_text())
+    course = [entry["loss"] for entry in state["log_history"] if "loss" in entry]
+    assert len(course) == 12
+    assert sum(course[-3:]) < sum(course[:3])
+    adapters = folder / "checkpoints" / "adapter_config.json"
+    assert adapters.is_file() == (task == "lora")
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "says"),
+    [
+        ({}, ["--data", "없는 자료"], "없는 자료: no such dataset; name one with --data PATH"),
+        ({}, [], "no dataset: name one with --data PATH"),
+        ({"per_device_batch_size": 2}, ["--synthetic"], "per_device_batch_size"),
+    ],
+)
+def test_what_is_missing_or_misspelt_is_one_line(
+    tmp_path: Path, changed: dict[str, Any], options: list[str], says: str
+) -> None:
+    folder = put(tmp_path / "run", "transformers", llama(tmp_path / "m"))
+    path = folder / "training_args.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    done = start([sys.executable, "train_hf.py", "--cpu", *options], folder)
+    assert done.returncode == 2
+    assert says in done.stderr.strip().splitlines()[-1]
+    assert "Traceback" not in done.stderr
