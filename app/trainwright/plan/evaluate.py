@@ -1,5 +1,6 @@
 """The two steps on which app, command line, exporters and tests stand."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,6 +23,9 @@ from trainwright.workload.defaults import filled
 HEADROOM = 0.02
 """Share of the memory that the p95 must leave free for a comfortable fit; assumed: data
 loading in other processes and a desktop's ups and downs take some hundred MiB."""
+
+READINGS_S = 5.0
+"""How long readings of this computer serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +78,15 @@ def resolve(plan: Plan) -> Facts | Pending:
 
 
 def _machine(choice: MachineChoice) -> Resolved:
-    if choice.local:
-        from trainwright.probe import snapshot  # loads the drivers' libraries
+    return _local(int(time.monotonic() / READINGS_S)) if choice.local else _catalogued(choice)
 
-        return Resolved(snapshot.machine_of(snapshot.take()), ())
-    return _catalogued(choice)
+
+@lru_cache(maxsize=1)
+def _local(_period: int) -> Resolved:
+    """Read this computer once in a while: an edit must not wait for its driver."""
+    from trainwright.probe import snapshot  # loads the drivers' libraries
+
+    return Resolved(snapshot.machine_of(snapshot.take()), ())
 
 
 @lru_cache(maxsize=64)
@@ -134,13 +142,13 @@ def _trace_notes(profile: Profile) -> Iterator[Message]:
 def evaluate(plan: Plan, facts: Facts) -> Report:
     """Return the report; pure."""
     memory = memory_of(plan, facts)
-    time = time_of(plan, facts)
+    clock = time_of(plan, facts)
     return Report(
         verdict=verdict(memory, facts.machine.system),
         memory=memory,
-        time=time,
+        time=clock,
         settings=facts.settings,
-        notes=(*facts.notes, *time.notes),
+        notes=(*facts.notes, *clock.notes),
     )
 
 

@@ -1,0 +1,193 @@
+"""The whole way from a plan to its report, on a shipped profile."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from trainwright.data import resources
+from trainwright.explain import Quantity
+from trainwright.messages import LANGUAGES, Message, UserError, render
+from trainwright.plan import file
+from trainwright.plan.edit import with_keys
+from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve, verdict
+from trainwright.plan.report import Report, Verdict, as_json
+from trainwright.plan.schema import Plan
+from trainwright.probe import nvml
+from trainwright.probe.reading import Missing
+from trainwright.profile import store
+
+EXAMPLE = with_keys(
+    file.read(resources("examples", "resnet50-rtx3060.plan.yaml")), {"model.preset": "resnet18"}
+)
+
+
+def plan(**values: Any) -> Plan:
+    return with_keys(EXAMPLE, {key.replace("__", "."): value for key, value in values.items()})
+
+
+def facts(asked: Plan) -> Facts:
+    found = resolve(asked)
+    assert isinstance(found, Facts)
+    return found
+
+
+def report(asked: Plan) -> Report:
+    return evaluate(asked, facts(asked))
+
+
+def notes(asked: Plan) -> list[str]:
+    return [note.id for note in facts(asked).notes]
+
+
+def test_evaluation_is_pure() -> None:
+    known = facts(EXAMPLE)
+    assert as_json(evaluate(EXAMPLE, known)) == as_json(evaluate(EXAMPLE, known))
+
+
+def test_more_samples_at_once_take_more_memory() -> None:
+    used = [
+        report(plan(settings__micro_batch=batch)).memory.device_used.value
+        for batch in (16, 64, 256)
+    ]
+    assert used == sorted(used)
+    assert used[0] < used[-1]
+
+
+def test_a_larger_card_of_the_same_kind_leaves_more_free() -> None:
+    small, large = (
+        report(plan(machine={"gpus": [{"id": id}]})).memory.free.value
+        for id in ("rtx-3060-12gb", "rtx-3090")
+    )
+    assert large > small
+
+
+def test_what_was_decided_for_the_person_is_in_the_report() -> None:
+    settings = report(EXAMPLE).settings
+    assert settings.optimizer == "sgd"
+    assert settings.precision == "bf16-mixed"
+    assert settings.micro_batch * settings.accumulation == EXAMPLE.workload.effective_batch
+
+
+def test_any_attention_kernel_will_do_where_there_is_no_attention() -> None:
+    assert facts(plan(settings__attention="eager")).profile.kernels == {}
+    assert facts(plan(machine={"gpus": [{"id": "rtx-2080-ti"}]})).profile.kernels == {}
+
+
+def test_a_structure_that_nobody_traced_is_pending() -> None:
+    found = resolve(plan(workload__inputs={"image_size": 320}))
+    assert isinstance(found, Pending)
+    assert found.spec.image_size == 320
+    assert found.point == (64, 0)
+    answered = found.answered(facts(EXAMPLE).profile)
+    assert answered.settings == found.settings
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"made_with": {"trainwright": "0.0.1"}}, "plan.note.made-with"),
+        ({"made_with": {"torch": "1.0"}}, "plan.note.made-with"),
+        ({"machine__gpus": [{"id": "rtx-3090"}, {"id": "rtx-4090"}]}, "plan.note.mixed-gpus"),
+        (
+            {"machine__gpus": [{"id": "rtx-3090", "count": 2}], "settings__strategy": "single"},
+            "plan.note.idle-gpus",
+        ),
+        ({"machine__cpu": "ryzen-9-7950x", "machine__psu": "x"}, "plan.note.unchecked"),
+        ({"machine__gpus": [{"id": "rx-7900-xtx"}]}, "plan.note.other-maker"),
+    ],
+)
+def test_what_limits_the_answer_is_noted(changes: dict[str, Any], note: str) -> None:
+    assert note not in notes(EXAMPLE)
+    asked = plan(**changes)
+    assert note in notes(asked)
+    for said in report(asked).notes:
+        for language in LANGUAGES:
+            assert render(said, language) != said.id
+
+
+def test_versions_that_have_not_changed_need_no_note() -> None:
+    made = file.text_data(EXAMPLE) | {"made_with": {"torch": store.torch_version()}}
+    assert "plan.note.made-with" not in notes(Plan.model_validate(made))
+
+
+def test_an_unknown_gpu_names_file_key_and_remedy() -> None:
+    asked = plan(machine={"gpus": [{"id": "rtx-3061"}]})
+    with pytest.raises(UserError) as error, file.naming("mine.plan.yaml"):
+        resolve(asked)
+    assert str(error.value).startswith("mine.plan.yaml: machine.gpus[0].id: ")
+    assert "rtx-306" in str(error.value)
+
+
+def test_this_computer_without_a_gpu_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml, "read", lambda: Missing(Message.of("probe.no-driver")))
+    with pytest.raises(UserError, match="no NVIDIA driver found"):
+        resolve(plan(machine={"local": True}))
+
+
+def of(quantity: Quantity, value: float) -> Quantity:
+    return replace(quantity, value=value)
+
+
+@pytest.mark.parametrize(
+    ("used", "p95", "replay_failed", "linux", "windows", "fits"),
+    [
+        (10, 11, False, "fits", "fits", True),
+        (11, 11.9, False, "tight", "tight", True),
+        (11, 12.5, False, "tight", "tight", False),
+        (12.5, 13, False, "no", "spills", False),
+        (11, 11.5, True, "no", "spills", False),
+    ],
+)
+def test_the_verdict_is_decided_on_the_p95_and_the_replay(
+    used: float, p95: float, replay_failed: bool, linux: str, windows: str, fits: bool
+) -> None:
+    found = report(EXAMPLE)
+    memory = replace(
+        found.memory,
+        device_used=of(found.memory.device_used, used),
+        device_used_p95=of(found.memory.device_used_p95, p95),
+        device_total=of(found.memory.device_total, 12),
+        out_of_memory=replay_failed,
+    )
+    assert verdict(memory, "linux") == linux
+    assert verdict(memory, "windows") == windows
+    assert replace(found, memory=memory, verdict=Verdict(linux)).fits is fits
+
+
+def test_json_has_what_scripts_depend_on() -> None:
+    answer = json.loads(json.dumps(as_json(report(EXAMPLE)), allow_nan=False))
+    assert isinstance(answer["fits"], bool)
+    memory, time = answer["memory"], answer["time"]
+    for name in (
+        "allocated_peak_bytes",
+        "reserved_peak_bytes",
+        "device_used_bytes",
+        "device_used_p95_bytes",
+        "device_total_bytes",
+    ):
+        assert isinstance(memory[name], int)
+    assert sum(term["bytes"] for term in memory["terms"]) == memory["allocated_peak_bytes"]
+    assert len({term["name"] for term in memory["terms"]}) == len(memory["terms"])
+    assert memory["allocated_peak_bytes"] <= memory["reserved_peak_bytes"]
+    assert memory["device_used_bytes"] <= memory["device_used_p95_bytes"]
+    low, high = time["interval90"]
+    assert low <= time["samples_per_second"] <= high
+    assert time["step_seconds"] > 0
+    assert time["tokens_per_second"] is None
+    assert time["bottleneck"] in {
+        "gpu", "launch", "storage", "decode", "transfer", "communication"
+    }  # fmt: skip
+    assert {"name", "seconds"} <= set(time["stages"][0])
+
+
+def test_json_has_no_figure_where_there_is_none() -> None:
+    found = report(EXAMPLE)
+    unknown = replace(found.time.samples_per_second, value=float("nan"), interval=None)
+    time = replace(found.time, samples_per_second=unknown, run_seconds=None)
+    answer = as_json(replace(found, time=time))["time"]
+    assert answer["samples_per_second"] is None
+    assert answer["run_seconds"] is None
+    assert answer["interval90"] is None
+    json.dumps(answer, allow_nan=False)
