@@ -137,8 +137,13 @@ def _memory(plan: Plan, facts: Facts, scale: float) -> MemoryEstimate:
             "memory.used-p95", used.value * 1.04, formula="use + 1.645·σ", parts=(used, margin)
         ),
         device_total=card,
-        free=quantity("memory.free", card.value - used.value, formula="total − use",
-                      parts=(card, used), role="free"),  # fmt: skip
+        free=quantity(
+            "memory.free",
+            card.value - used.value,
+            formula="total − use",
+            parts=(card, used),
+            role="free",
+        ),  # fmt: skip
         out_of_memory=used.value > card.value,
         curve=_curve(terms),
         derivation=quantity("memory.allocated", allocated.value, parts=terms),
@@ -152,7 +157,9 @@ def _term(name: str, value: float) -> Quantity:
     factors = (
         quantity("ui.key.micro_batch", 2, count, Kind.YOURS),
         quantity("ui.key.sequence_length", 2048, count, Kind.YOURS, source="plan"),
-        quantity("ui.form.parameters.vocabulary", 128_256, count, Kind.QUOTED, source="config.json"),
+        quantity(
+            "ui.form.parameters.vocabulary", 128_256, count, Kind.QUOTED, source="config.json"
+        ),
     )
     halves = tuple(
         quantity(f"memory.term.{name}", value * share, formula=formula, parts=factors)
@@ -171,7 +178,8 @@ def _curve(terms: tuple[Quantity, ...]) -> Curve:
         "activations": np.where(t < fwd, rise, np.where(t < head, 1, fall)),
         "logits": np.select(
             [t < fwd, t < fwd + 30, t < fwd + 60, t < fwd + 90, t < head],
-            [0, 0.25, 0.75, 1.0, 0.5], 0.0,
+            [0, 0.25, 0.75, 1.0, 0.5],
+            0.0,
         ),  # fmt: skip
         "temporaries": np.where(t < fwd, 0.4 * saw, np.where(t < head, 0.1, saw * 1.5)),
         "gradients": np.clip((t - head) / (n - head), 0, 1),

@@ -5,12 +5,22 @@ follows.
 """
 
 from trainwright.explain import Quantity
+from trainwright.messages import Message
 from trainwright.plan.report import Report
 
 DEFAULT = "memory.used"
 
-_TRANSIENT = {"temporaries"}
-_COLOURS = {
+_HATCHED = {"temporaries", "held", "cached", "rounding"}
+COLOURS = {
+    "textbook-parameters": "weights",
+    "textbook-gradients": "grad",
+    "textbook-activations": "act",
+    "textbook-optimizer": "optim",
+    "held": "slack",
+    "cached": "slack",
+    "rounding": "slack",
+    "nccl": "work",
+    "buckets": "grad",
     "parameters": "weights",
     "weights": "weights",
     "gradients": "grad",
@@ -37,12 +47,31 @@ _COLOURS = {
 
 def colour(role: str) -> str:
     """Return the colour token of a role; it is the same on every screen."""
-    return _COLOURS.get(role, "slack")
+    return COLOURS.get(role, "slack")
 
 
 def hatched(role: str) -> bool:
     """Whether a role is drawn hatched: transient, slack, or held by others."""
-    return role in _TRANSIENT or role not in _COLOURS
+    return role in _HATCHED or role not in COLOURS
+
+
+ORDER = (
+    "parameters", "context", "held", "nccl", "optimizer", "workspaces", "buckets", "kv_cache",
+    "inputs", "gradients", "activations", "rounding", "temporaries", "logits", "cached",
+)  # fmt: skip
+"""How terms are stacked: what stays through the step at the bottom, what comes and goes on top."""
+
+
+def rank(role: str) -> int:
+    """Return the place of a role in a stack."""
+    return ORDER.index(role) if role in ORDER else len(ORDER)
+
+
+def short_name(quantity: Quantity) -> Message:
+    """Return a term's name for where there is little room."""
+    if quantity.role in ORDER:
+        return Message.of(f"ui.role.{quantity.role}")
+    return quantity.name
 
 
 def find(report: Report, address: str) -> Quantity | None:

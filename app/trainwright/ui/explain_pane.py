@@ -14,16 +14,20 @@ from PySide6.QtWidgets import (
 
 from trainwright.explain import Interval, Kind, Quantity
 from trainwright.messages import Message
-from trainwright.ui import doors, icons, tokens
+from trainwright.ui import doors, tokens
 from trainwright.ui.charts.axis import Scale
 from trainwright.ui.figures import figure, sentence, span
 from trainwright.ui.i18n import say, tr
-from trainwright.ui.paint import Drawing, draw_mark
+from trainwright.ui.paint import Drawing, draw_icon, draw_mark
 from trainwright.ui.session import Session
-from trainwright.ui.widgets.base import Hairline, Heading, Painted, Surface
+from trainwright.ui.widgets.base import Hairline, Heading, Painted, Surface, slim
 
 QUANTITY = Qt.ItemDataRole.UserRole + 1
 _Index = QModelIndex | QPersistentModelIndex
+
+
+_WIDTH = 312
+_TEXTBOOK = ("memory.used", "memory.allocated", "memory.reserved", "memory.free", "memory.p95")
 
 
 class ExplainPane(Surface):
@@ -31,7 +35,7 @@ class ExplainPane(Surface):
 
     def __init__(self, session: Session) -> None:
         super().__init__("left", padding=(tokens.L, tokens.L, tokens.L, tokens.M), gap=0)
-        self.setFixedWidth(304)
+        self.setFixedWidth(_WIDTH)
         self._session = session
         self._hero = Hero()
         self._tree = DerivationTree()
@@ -58,8 +62,15 @@ class ExplainPane(Surface):
         if quantity is None and report is not None:
             quantity = doors.find(report, doors.DEFAULT)
         self._hero.show_quantity(quantity)
-        self._tree.show_quantity(quantity)
+        self._tree.show_quantity(quantity, self._heads(quantity))
         self._sure.show_quantity(quantity)
+
+    def _heads(self, quantity: Quantity | None) -> tuple[Quantity, ...]:
+        """Return what stands above the parts: the textbook line, for figures that it leads to."""
+        report = self._session.report
+        if report is None or quantity is None or self._session.explained not in _TEXTBOOK:
+            return ()
+        return (report.memory.derivation,)
 
     def focus_tree(self) -> None:
         """Bring the keyboard to the derivation."""
@@ -80,7 +91,7 @@ class Hero(Painted):
         self._quantity = quantity
         self.setAccessibleName(sentence(quantity) if quantity else tr("ui.explain.nothing"))
         text = _below(quantity) if quantity else tr("ui.explain.nothing")
-        self._lines = tokens.wrapped(text, 272, tokens.MICRO)[:4]
+        self._lines = tokens.wrapped(text, _WIDTH - 32, tokens.MICRO)[:4]
         self.setFixedHeight(58 + 15 * max(1, len(self._lines)) + 6)
         self.update()
 
@@ -125,23 +136,23 @@ class DerivationTree(QTreeView):
         self.setRootIsDecorated(False)
         self.setExpandsOnDoubleClick(False)
         self.setMouseTracking(True)
+        slim(self.verticalScrollBar())
         self.setEditTriggers(QTreeView.EditTrigger.NoEditTriggers)
         self.clicked.connect(self._toggle)
         self.expanded.connect(self._opened)
         self.collapsed.connect(self._closed)
         self._top = ""
 
-    def show_quantity(self, quantity: Quantity | None) -> None:
-        """Show another derivation; what was open stays open."""
+    def show_quantity(self, quantity: Quantity | None, heads: tuple[Quantity, ...] = ()) -> None:
+        """Show another derivation, below ``heads``; what was open stays open."""
         here = self.currentIndex().data(Qt.ItemDataRole.UserRole)
         self._model.clear()
         if quantity is None:
             return
         if quantity.name.id != self._top:
             self._top = quantity.name.id
-            self._open = {_largest(quantity)} if quantity.parts else set()
-        parts = quantity.parts or (quantity,)
-        for part in parts:
+            self._open = set(_largest(quantity))
+        for part in (*heads, *(quantity.parts or (quantity,))):
             self._model.appendRow(self._item(part, ""))
         self._restore(here)
 
@@ -186,10 +197,16 @@ class DerivationTree(QTreeView):
         """Draw nothing: the delegate draws the caret."""
 
 
-def _largest(quantity: Quantity) -> str:
-    with_parts = [part for part in quantity.parts if part.parts] or list(quantity.parts)
-    part = max(with_parts, key=lambda p: p.value if p.unit == quantity.unit else 0)
-    return f"/{part.name.id}:{part.role}"
+def _largest(quantity: Quantity) -> Iterator[str]:
+    """Yield the paths of the largest part and of the largest below it: opened at first."""
+    path, here = "", quantity
+    for _ in range(2):
+        inside = [part for part in here.parts if part.parts and part.unit == here.unit]
+        if not inside:
+            return
+        here = max(inside, key=lambda part: part.value)
+        path = f"{path}/{here.name.id}:{here.role}"
+        yield path
 
 
 def _about(quantity: Quantity) -> list[str]:
@@ -208,96 +225,91 @@ class DerivationDelegate(QStyledItemDelegate):
         self._tree = tree
 
     def sizeHint(self, _option: QStyleOptionViewItem, index: _Index) -> QSize:
-        quantity = index.data(QUANTITY)
-        top = not index.parent().isValid()
-        below = quantity is not None and bool(second_line(quantity))
-        return QSize(200, (40 if below else 27) if top else (36 if below else 24))
+        return QSize(200, self._row(index, 0).height)
+
+    def _row(self, index: _Index, y: int) -> "RowLayout":
+        level, above = 0, index.parent()
+        while above.isValid():
+            level, above = level + 1, above.parent()
+        left = level * self._tree.indentation()
+        return RowLayout(index.data(QUANTITY), left, y, self._tree.viewport().width(), level == 0)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
-        quantity = index.data(QUANTITY)
-        if quantity is None:
-            return
-        rect: QRect = option.rect
-        state: QStyle.StateFlag = option.state
-        top = not index.parent().isValid()
-        full = self._tree.viewport().width()
+        y, full = option.rect.y(), self._tree.viewport().width()
+        row = self._row(index, y)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if state & QStyle.StateFlag.State_MouseOver:
-            painter.fillRect(0, rect.y(), full, rect.height(), tokens.colour("sunken"))
-        focused = state & QStyle.StateFlag.State_HasFocus
-        if focused and self._tree.hasFocus():
+        if option.state & QStyle.StateFlag.State_MouseOver:
+            painter.fillRect(0, y, full, row.height, tokens.colour("sunken"))
+        if self._tree.hasFocus() and index == self._tree.currentIndex():
             painter.setPen(tokens.colour("accent"))
-            painter.drawRoundedRect(1, rect.y() + 1, full - 3, rect.height() - 3, 4, 4)
-        if top and index.row():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(1, y + 1, full - 3, row.height - 3, 4, 4)
+        if row.top and index.row():
             painter.setPen(tokens.colour("line"))
-            painter.drawLine(0, rect.y(), full, rect.y())
-        _paint_row(painter, quantity, rect, full, top=top,
-                   has_parts=bool(quantity.parts), is_open=self._tree.isExpanded(index))  # fmt: skip
+            painter.drawLine(0, y, full, y)
+        row.paint(painter, is_open=self._tree.isExpanded(index))
         painter.restore()
+
+
+class RowLayout:
+    """Where the parts of one row stand; names and formulas wrap rather than be cut."""
+
+    def __init__(self, quantity: Quantity, left: int, y: int, full: int, top: bool) -> None:
+        self.quantity, self.left, self.y, self.full, self.top = quantity, left, y, full, top
+        self._px = tokens.BODY if top else tokens.LABEL
+        self._value = str(figure(quantity))
+        self._value_width = int(tokens.width(self._value, self._px, 600)) + 1
+        self._text_left = left + 15 + (16 if quantity.role in doors.COLOURS else 0)
+        room = full - 26 - self._value_width - self._text_left
+        self._name = tokens.wrapped(say(quantity.name), room, self._px, 500)
+        below = second_line(quantity)
+        self._mono = bool(quantity.formula)
+        wide = full - 8 - self._text_left
+        self._below = tokens.wrapped(below, wide, tokens.MICRO, mono=self._mono)[:3]
+
+    @property
+    def height(self) -> int:
+        """Pixels that the row takes."""
+        return (9 if self.top else 6) + 17 * len(self._name) + 14 * len(self._below)
+
+    def paint(self, painter: QPainter, *, is_open: bool) -> None:
+        """Draw the row."""
+        y = self.y + (4 if self.top else 2)
+        middle = y + 9
+        if self.quantity.parts:
+            glyph = "caret-down" if is_open else "caret-right"
+            draw_icon(painter, glyph, self.left + 1, middle - 5, 11, "text3")
+        if self.quantity.role in doors.COLOURS:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(tokens.colour(doors.colour(self.quantity.role)))
+            painter.drawRoundedRect(self.left + 16, middle - 5, 10, 10, 2.5, 2.5)
+        weight = 600 if self.top and is_open else 500 if self.top else 400
+        ink = "text" if self.top else "text2"
+        for number, line in enumerate(self._name):
+            self._line(painter, self._text_left, y + 17 * number, 18, line, self._px, weight, ink)
+        value_left = self.full - 18 - self._value_width
+        weight = 600 if self.top else 500
+        self._line(painter, value_left, y, 18, self._value, self._px, weight, "text")
+        draw_mark(painter, self.full - 12, middle, self.quantity.kind)
+        below = y + 17 * len(self._name)
+        for number, line in enumerate(self._below):
+            self._line(painter, self._text_left, below + 14 * number, 14, line, tokens.MICRO, 400,
+                       "text3", mono=self._mono)  # fmt: skip
+
+    def _line(
+        self, painter: QPainter, x: int, y: int, height: int, text: str, px: int, weight: int,
+        ink: str, *, mono: bool = False,
+    ) -> None:  # fmt: skip
+        painter.setFont(tokens.font(px, weight, mono))
+        painter.setPen(tokens.colour(ink))
+        rect = QRect(x, y, self.full - x, height)
+        painter.drawText(rect, int(Qt.AlignmentFlag.AlignVCenter), text)
 
 
 def second_line(quantity: Quantity) -> str:
     """Return the formula of a quantity, or where it comes from."""
     return quantity.formula or quantity.source or (say(quantity.note) if quantity.note else "")
-
-
-def _paint_row(
-    painter: QPainter,
-    quantity: Quantity,
-    rect: QRect,
-    full: int,
-    *,
-    top: bool,
-    has_parts: bool,
-    is_open: bool,
-) -> None:
-    y, x = rect.y(), rect.x()
-    line = 27 if top else 24
-    middle = Qt.AlignmentFlag.AlignVCenter
-    if has_parts:
-        painter.setFont(icons.font(11))
-        painter.setPen(tokens.colour("text3"))
-        painter.drawText(QRect(x - 4, y, 18, line), int(middle), icons.glyph(
-            "caret-down" if is_open else "caret-right"))  # fmt: skip
-    left = x + 14
-    if quantity.role:
-        _paint_swatch(painter, quantity, left, y + (line - 10) // 2)
-        left += 16
-    size, weight = (tokens.BODY, 600 if top and is_open else 500) if top else (tokens.LABEL, 400)
-    value = str(figure(quantity))
-    value_width = int(tokens.width(value, size, 600 if top else 500)) + 1
-    painter.setFont(tokens.font(size, 600 if top else 500))
-    painter.setPen(tokens.colour("text"))
-    painter.drawText(QRect(full - 18 - value_width, y, value_width, line), int(middle), value)
-    painter.setFont(tokens.font(size, weight))
-    painter.setPen(tokens.colour("text" if top else "text2"))
-    room = full - 26 - value_width - left
-    name = tokens.metrics(size, weight).elidedText(
-        say(quantity.name), Qt.TextElideMode.ElideRight, room
-    )
-    painter.drawText(QRect(left, y, room, line), int(middle), name)
-    _paint_second(painter, quantity, QRect(left, y + line - 5, full - 18 - left, 15))
-    draw_mark(painter, full - 12, y + line / 2, quantity.kind)
-
-
-def _paint_second(painter: QPainter, quantity: Quantity, rect: QRect) -> None:
-    text = second_line(quantity)
-    if not text:
-        return
-    mono = bool(quantity.formula)
-    painter.setFont(tokens.font(tokens.MICRO, 400, mono))
-    painter.setPen(tokens.colour("text3"))
-    shown = tokens.metrics(tokens.MICRO, 400, mono).elidedText(
-        text, Qt.TextElideMode.ElideRight, rect.width()
-    )
-    painter.drawText(rect, int(Qt.AlignmentFlag.AlignVCenter), shown)
-
-
-def _paint_swatch(painter: QPainter, quantity: Quantity, x: int, y: int) -> None:
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(tokens.colour(doors.colour(quantity.role)))
-    painter.drawRoundedRect(x, y, 10, 10, 2.5, 2.5)
 
 
 class HowSure(Painted):
@@ -367,7 +379,7 @@ class KindLegend(Painted):
         super().__init__(", ".join(words))
         self._words = words
         wide = [tokens.width(word, tokens.MICRO) + 26 for word in words]
-        self._rows = 1 if sum(wide) < 272 else 2
+        self._rows = 1 if sum(wide) < _WIDTH - 32 else 2
         self.setFixedHeight(18 * self._rows)
 
     def draw(self, d: Drawing, w: int, h: int) -> None:

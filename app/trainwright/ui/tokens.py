@@ -138,13 +138,13 @@ def width(text: str, px: int = BODY, weight: int = 400, mono: bool = False) -> f
     return metrics(px, weight, mono).horizontalAdvance(text)
 
 
-def wrapped(text: str, room: float, px: int) -> list[str]:
+def wrapped(text: str, room: float, px: int, weight: int = 400, *, mono: bool = False) -> list[str]:
     """Break a text into lines no wider than ``room``."""
     lines: list[str] = []
     line = ""
     for word in text.split():
         longer = f"{line} {word}".strip()
-        if line and width(longer, px) > room:
+        if line and width(longer, px, weight, mono) > room:
             lines.append(line)
             longer = word
         line = longer

@@ -19,7 +19,7 @@ from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Painted
 
-_BOTTOM, _LEFT, _TOP, _RIGHT = 20, 30, 18, 12
+_BOTTOM, _LEFT, _RIGHT = 8, 30, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,12 @@ class Stack:
 
 
 def stack(curve: Curve, fixed: tuple[tuple[str, float], ...], columns: int) -> Stack:
-    """Reduce a curve to at most ``columns`` points; ``fixed`` bands lie above the first."""
+    """Reduce a curve to at most ``columns`` points; ``fixed`` bands are as high all through."""
     live = curve.live.astype(np.float64)
-    bands = [live[0], *(np.full(live.shape[1], size) for _, size in fixed), *live[1:]]
-    roles = (curve.terms[0], *(role for role, _ in fixed), *curve.terms[1:])
-    tops = np.cumsum(np.stack(bands), axis=0) / GIB
+    bands = dict(zip(curve.terms, live, strict=True))
+    bands |= {role: np.full(live.shape[1], size) for role, size in fixed}
+    roles = tuple(sorted(bands, key=doors.rank))
+    tops = np.cumsum(np.stack([bands[role] for role in roles]), axis=0) / GIB
     total = tops[-1]
     at = _fullest(total, columns)
     return Stack(roles, tops[:, at], at, len(total), int(np.argmax(total)))
@@ -70,7 +71,7 @@ class MemoryChart(Painted):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("ui.chart.memory"), parent=parent)
-        self.setMinimumHeight(150)
+        self.setMinimumHeight(124)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._report: Report | None = None
@@ -161,7 +162,8 @@ class MemoryChart(Painted):
         d.rule(_LEFT, y(low), w - _RIGHT, y(low), "line2")
         if low <= 0 or height < 15:
             return
-        text = tr("ui.chart.cut", value=tick_text(low))
+        name = tr(f"ui.role.{data.roles[0]}")
+        text = tr("ui.chart.cut", name=name, size=gib(size * GIB), value=tick_text(low))
         d.write(_LEFT + 8, y(low) - min(height, 18), w - _LEFT - _RIGHT - 16, min(height, 18), text,
                 px=tokens.MICRO, weight=500,
                 colour=tokens.ink(doors.colour(data.roles[0])))  # fmt: skip
@@ -176,14 +178,13 @@ class MemoryChart(Painted):
             if first > 0:
                 d.rule(round(left), y(low), round(left), y(limit), "text3", dash=(2, 3))
             text = tr(f"ui.phase.{name}")
-            fits = tokens.width(text, tokens.MICRO, 500) + 8 < right - left
-            band = data.total[(data.at >= first) & (data.at < end)]
-            clear = band.size == 0 or y(float(band.max())) > top + 16
-            if fits and clear:
-                d.write(left, top, right - left, 16, text,
-                        px=tokens.MICRO, weight=500, colour="text3", align="centre")  # fmt: skip
-            d.write(left, y.start + 2, right - left, 16, text if fits and not clear else "",
-                    px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
+            wide = tokens.width(text, tokens.MICRO, 500)
+            middle = (left + right) / 2
+            under = data.total[(data.at >= first) & (data.at < end)]
+            clear = under.size == 0 or y(float(under.max())) > top + 18
+            if wide + 8 < right - left and clear and top > 0:
+                d.write(middle - wide / 2, top, wide + 1, 16, text,
+                        px=tokens.MICRO, weight=500, colour="text3")  # fmt: skip
 
     def _draw_limit(self, d: Drawing, y: Scale, limit: float, w: int) -> None:
         at = y(limit)
@@ -221,8 +222,8 @@ class MemoryChart(Painted):
         text = self._spoken_at(column)
         wide = tokens.width(text, tokens.MICRO, 600) + 16
         left = min(max(_LEFT, px - wide / 2), w - _RIGHT - wide)
-        d.box(left, h - _BOTTOM + 1, wide, 18, "text", radius=tokens.CHIP)
-        d.write(left + 8, h - _BOTTOM + 1, wide - 14, 18, text,
+        d.box(left, h - _BOTTOM - 14, wide, 18, "text", radius=tokens.CHIP)
+        d.write(left + 8, h - _BOTTOM - 14, wide - 14, 18, text,
                 px=tokens.MICRO, weight=600, colour="surface")  # fmt: skip
 
     def _spoken_at(self, column: int) -> str:

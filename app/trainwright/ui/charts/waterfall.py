@@ -12,8 +12,8 @@ from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Door, Painted
 
-_ROW = 18
-_AXIS = 20
+_ROW = 17
+_AXIS = 19
 
 
 class Waterfall(Painted):

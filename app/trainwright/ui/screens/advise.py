@@ -5,10 +5,8 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import (
-    QFrame,
     QGridLayout,
     QHBoxLayout,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -23,23 +21,19 @@ from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.screens.planform import checkpointing_name
 from trainwright.ui.session import Session
-from trainwright.ui.widgets.base import Hairline, Heading, Label, Surface, clear
+from trainwright.ui.widgets.base import Hairline, Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.notice import Strip
 from trainwright.ui.widgets.verdict import STATE
 
 
-class AdviseScreen(QScrollArea):
+class AdviseScreen(Scroll):
     """Asks when it is entered; every Apply is one undoable step."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
-        self._session = session
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         body = QWidget()
+        super().__init__(body)
+        self._session = session
         line = QHBoxLayout(body)
         line.setContentsMargins(tokens.L, tokens.L, tokens.L, tokens.L)
         line.setSpacing(tokens.M)
@@ -47,7 +41,6 @@ class AdviseScreen(QScrollArea):
         self._list.setSpacing(tokens.M)
         line.addLayout(self._list, 3)
         line.addLayout(self._right_side(), 2)
-        self.setWidget(body)
         session.advised.connect(self.refresh)
         session.reported.connect(self._ask_if_shown)
         self.refresh()

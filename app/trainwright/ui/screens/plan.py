@@ -1,8 +1,8 @@
 """Plan, the home of the application: settings, answer, and where the answer comes from."""
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.messages import Message
 from trainwright.plan.report import Report
@@ -13,7 +13,7 @@ from trainwright.ui.explain_pane import ExplainPane
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.screens.planform import PlanForm
 from trainwright.ui.session import Session
-from trainwright.ui.widgets.base import Heading, Label, Surface, clear
+from trainwright.ui.widgets.base import SCROLL_BAR, Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.cards import ChangeCards
 from trainwright.ui.widgets.figurestrip import FigureStrip
@@ -49,7 +49,8 @@ class PlanScreen(QWidget):
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(0)
         line.addWidget(self.form)
-        line.addWidget(self._middle(), 1)
+        self._scroll = self._middle()
+        line.addWidget(self._scroll, 1)
         line.addWidget(self.pane)
         self._line = line
         for source in (self.verdict, self.figures, self.waterfall):
@@ -68,11 +69,11 @@ class PlanScreen(QWidget):
         strip.answered.connect(lambda _: self._session.cancel_trace())
         return strip
 
-    def _middle(self) -> QScrollArea:
+    def _middle(self) -> Scroll:
         body = QWidget()
         column = QVBoxLayout(body)
-        column.setContentsMargins(tokens.L, tokens.L, tokens.L, tokens.L)
-        column.setSpacing(tokens.M)
+        column.setContentsMargins(tokens.L, tokens.L, tokens.S, tokens.L)
+        column.setSpacing(10)
         memory = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S), gap=4)
         memory.column.addWidget(self._memory_heading)
         memory.column.addWidget(self.memory, 1)
@@ -85,13 +86,8 @@ class PlanScreen(QWidget):
         column.addWidget(time)
         column.addWidget(self.changes)
         column.addWidget(self._notes)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(body)
-        scroll.setMinimumWidth(body.minimumSizeHint().width())
+        scroll = Scroll(body)
+        self._body = body
         self._charts = (memory, time)
         return scroll
 
@@ -141,6 +137,7 @@ class PlanScreen(QWidget):
         self._memory_heading.annotate(tr("ui.chart.memory.note", micro=micro))
         self._time_heading.annotate(tr("ui.chart.time.note"))
         self._show_notes(report)
+        self._scroll.setMinimumWidth(self._body.minimumSizeHint().width() + SCROLL_BAR)
 
     def _show_notes(self, report: Report) -> None:
         texts = [say(note) for note in report.notes]

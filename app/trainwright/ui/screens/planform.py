@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import GIB, count, number
@@ -14,7 +13,7 @@ from trainwright.ui.i18n import language, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.screens.form import Group, Row, pair, row_label
 from trainwright.ui.session import Session
-from trainwright.ui.widgets.base import Hairline, Painted, Surface
+from trainwright.ui.widgets.base import SCROLL_BAR, Hairline, Painted, Scroll, Surface
 from trainwright.ui.widgets.buttons import Lock
 from trainwright.ui.widgets.controls import Choice, Combo, Segmented, Stepper, Switch
 from trainwright.ui.widgets.picker import Option, Picker, plain
@@ -58,22 +57,14 @@ class PlanForm(Surface):
         self._groups: list[Group] = []
         self._labels = self._label_width()
         body = QWidget()
-        body.setAutoFillBackground(False)
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(tokens.XL, tokens.L, tokens.M, tokens.L)
         self._column.setSpacing(11)
         self._build()
         self._column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.viewport().setAutoFillBackground(False)
-        scroll.setWidget(body)
-        body.setAutoFillBackground(False)
-        self.column.addWidget(scroll)
-        self.setFixedWidth(max(340, body.minimumSizeHint().width() + 12))
+        self.column.addWidget(Scroll(body))
+        self._column.activate()
+        self.setFixedWidth(max(340, body.minimumSizeHint().width() + SCROLL_BAR + 2))
         session.edited.connect(self.refresh)
         session.reported.connect(self.refresh)
         self.refresh()

@@ -3,30 +3,26 @@
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.messages import Message
 from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.screens.form import row_label
-from trainwright.ui.widgets.base import Heading, Label, Surface
+from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface
 from trainwright.ui.widgets.controls import Segmented
 
 
-class SettingsScreen(QScrollArea):
+class SettingsScreen(Scroll):
     """Every change applies at once."""
 
     changed = Signal()
 
     def __init__(self, preferences: Preferences) -> None:
-        super().__init__()
-        self._preferences = preferences
-        self.setWidgetResizable(True)
-        self.setFrameShape(QScrollArea.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         body = QWidget()
+        super().__init__(body)
+        self._preferences = preferences
         outer = QHBoxLayout(body)
         outer.setContentsMargins(tokens.XXL, tokens.XXL, tokens.XXL, tokens.XXL)
         inner = QWidget()
@@ -41,7 +37,6 @@ class SettingsScreen(QScrollArea):
         column.addWidget(self._look())
         column.addWidget(self._places())
         column.addStretch(1)
-        self.setWidget(body)
 
     def _look(self) -> Surface:
         card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)

@@ -9,10 +9,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
-    QFrame,
-    QGridLayout,
     QHBoxLayout,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -26,19 +23,21 @@ from trainwright.ui.i18n import language, say, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.tasks import Latest
-from trainwright.ui.widgets.base import Heading, Label, Surface, clear
+from trainwright.ui.widgets import base as kit
+from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.notice import Strip
 
 
-class StartScreen(QScrollArea):
+class StartScreen(Scroll):
     """What a person sees first. It is painted before the core is loaded."""
 
     chosen = Signal(str, object)
     """(file | example | local | new | browse | recover, path or recovered plan)."""
 
     def __init__(self, core: Core, preferences: Preferences, snapshot: Any = None) -> None:
-        super().__init__()
+        body = QWidget()
+        super().__init__(body)
         self._core = core
         self._preferences = preferences
         self._snapshot = snapshot
@@ -46,12 +45,6 @@ class StartScreen(QScrollArea):
         self._probe.done.connect(self._probed)
         self._probe.failed.connect(self._not_probed)
         self._recovered: list[Any] = []
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        body = QWidget()
-        self.setWidget(body)
         outer = QHBoxLayout(body)
         outer.setContentsMargins(tokens.XXL, tokens.XXL, tokens.XXL, tokens.XXL)
         inner = QWidget()
@@ -68,15 +61,13 @@ class StartScreen(QScrollArea):
         column.addSpacing(tokens.XS)
         self._recovery = QVBoxLayout()
         column.addLayout(self._recovery)
-        grid = QGridLayout()
-        grid.setSpacing(tokens.L)
-        grid.setColumnStretch(0, 5)
-        grid.setColumnStretch(1, 6)
-        grid.addWidget(self._computer_card(), 0, 0)
-        grid.addWidget(self._recent_card(), 0, 1)
-        grid.addWidget(self._drop_zone(), 1, 0)
-        grid.addWidget(self._examples_card(), 1, 1)
-        column.addLayout(grid)
+        sides = QHBoxLayout()
+        sides.setSpacing(tokens.L)
+        left = kit.column(self._computer_card(), self._drop_zone(), None, gap=tokens.L)
+        right = kit.column(self._recent_card(), self._examples_card(), None, gap=tokens.L)
+        sides.addWidget(left, 5)
+        sides.addWidget(right, 6)
+        column.addLayout(sides)
         column.addStretch(1)
 
     def wake(self) -> None:
@@ -322,9 +313,9 @@ class DropZone(QAbstractButton):
         self._below = tr("ui.start.drop.below")
         self.setAccessibleName(self._title)
         self.setAccessibleDescription(self._below)
-        self.setMinimumHeight(150)
+        self.setFixedHeight(190)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         w, h = self.width(), self.height()

@@ -11,6 +11,8 @@ from PySide6.QtWidgets import (
     QLabel,
     QLayout,
     QLayoutItem,
+    QScrollArea,
+    QScrollBar,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -19,6 +21,9 @@ from PySide6.QtWidgets import (
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say
 from trainwright.ui.paint import Drawing
+
+SCROLL_BAR = 10
+"""Width of a scroll bar."""
 
 Edge = Literal["card", "left", "right", "bottom", "top", "none"]
 
@@ -203,6 +208,35 @@ class Hairline(Painted):
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
         d.rule(0, 0, w, 0)
+
+
+class Scroll(QScrollArea):
+    """A column that scrolls when it must, with a slim bar."""
+
+    def __init__(self, body: QWidget) -> None:
+        super().__init__()
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.viewport().setAutoFillBackground(False)
+        self.setWidget(body)
+        body.setAutoFillBackground(False)
+        slim(self.verticalScrollBar())
+
+
+def slim(bar: QScrollBar) -> None:
+    """Make a scroll bar as quiet as the rest."""
+    handle, over = tokens.colour("line2").name(), tokens.colour("text3").name()
+    side = "width" if bar.orientation() == Qt.Orientation.Vertical else "height"
+    bar.setStyleSheet(
+        f"QScrollBar{{background:transparent;border:0;margin:0;{side}:{SCROLL_BAR}px}}"
+        f"QScrollBar::handle{{background:{handle};border-radius:3px;margin:2px;"
+        "min-height:32px;min-width:32px}"
+        f"QScrollBar::handle:hover{{background:{over}}}"
+        "QScrollBar::add-line,QScrollBar::sub-line{width:0;height:0}"
+        "QScrollBar::add-page,QScrollBar::sub-page{background:transparent}"
+    )
 
 
 def clear(layout: QLayout) -> None:

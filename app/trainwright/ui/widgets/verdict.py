@@ -4,7 +4,7 @@ from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPainterPath, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from trainwright.explain import Quantity
+from trainwright.explain import Kind, Quantity
 from trainwright.messages import Message
 from trainwright.plan.report import Report, Verdict
 from trainwright.ui import doors, tokens
@@ -25,6 +25,7 @@ STATE = {
 _BANNER = 74
 _BAR_TOP, _BAR_HEIGHT = 112, 34
 _SIDE = 20
+_KEY_HEIGHT = 35
 
 
 class LegendKey(Door):
@@ -35,22 +36,28 @@ class LegendKey(Door):
     def __init__(self, quantity: Quantity, parent: QWidget) -> None:
         super().__init__(f"term.{quantity.role}", parent)
         self._quantity = quantity
-        self._name = say(quantity.name)
+        self._name = say(doors.short_name(quantity))
+        self._value = gib(quantity.value)
+        if quantity.kind is Kind.ESTIMATED:
+            self._value = f"~{self._value}"
+        self.setToolTip(say(quantity.name))
         self.setAccessibleName(sentence(quantity))
         self.resize(self.sizeHint())
 
     def sizeHint(self) -> QSize:
-        value = tokens.width(str(figure(self._quantity)), tokens.LABEL, 600) + 31
-        name = tokens.width(self._name, tokens.LABEL) + 19
-        return QSize(int(max(value, name)) + 6, 38)
+        value = tokens.width(self._value, tokens.LABEL, 600) + 32
+        name = tokens.width(self._name, tokens.LABEL) + 18
+        return QSize(int(max(value, name)) + 6, _KEY_HEIGHT)
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
         role = self._quantity.role
-        d.swatch(3, 5, doors.colour(role), hatched=doors.hatched(role))
-        d.write(18, 0, w - 18, 19, self._name, px=tokens.LABEL, colour="text2")
-        text = str(figure(self._quantity))
-        used = d.write(18, 18, w - 18, 18, text, px=tokens.LABEL, weight=600)
-        d.mark(18 + used + 4, 27, self._quantity.kind)
+        d.swatch(3, 4, doors.colour(role), hatched=doors.hatched(role))
+        d.write(18, 0, w - 18, 18, self._name, px=tokens.LABEL, colour="text2")
+        x = 18.0
+        if self._quantity.kind is not Kind.ESTIMATED:
+            d.mark(x, 25, self._quantity.kind)
+            x += 13
+        d.write(x, 16, w - x, 18, self._value, px=tokens.LABEL, weight=600)
 
 
 class VerdictCard(Painted):
@@ -180,20 +187,15 @@ class VerdictCard(Painted):
             return tr("ui.verdict.provisional")
         return tr("ui.verdict.each", count=self._gpus)
 
-    def _cause(self) -> Message:
+    def _cause(self) -> Text:
         """Say when the peak comes."""
-        assert self._report is not None
-        note = self._report.memory.allocated_peak.note
-        return note if note is not None else Message.of("ui.verdict.cause", phase=self._phase())
-
-    def _phase(self) -> Message:
         assert self._report is not None
         curve = self._report.memory.curve
         if curve.live.size == 0:
-            return Message.of("ui.phase.step")
+            return ""
         peak = int(curve.live.sum(axis=0).argmax())
         name = next((n for n, first, end in curve.phases if first <= peak < end), "step")
-        return Message.of(f"ui.phase.{name}")
+        return Message.of(f"ui.verdict.cause.{name}")
 
     def _interval_text(self) -> str:
         """Return what is left, or lacks, in 95 % of cases."""
@@ -253,7 +255,7 @@ class VerdictCard(Painted):
             d.fillRect(QRectF(x - 0.5, y, 1, _BAR_HEIGHT), tokens.colour("surface"))
         if doors.hatched(part.role):
             return
-        name, value = say(part.name), gib(part.value)
+        name, value = say(doors.short_name(part)), gib(part.value)
         name_width = tokens.width(name, tokens.LABEL, 600)
         value_width = tokens.width(value, tokens.LABEL, 600)
         ink = tokens.ink(fill)
@@ -316,11 +318,11 @@ class VerdictCard(Painted):
             gap = room / max(1, length - 1) if len(rows) == 1 and length > 2 else 14.0
             x = float(_SIDE - 3)
             for key in keys:
-                key.setGeometry(int(x), y, key.sizeHint().width(), 38)
+                key.setGeometry(int(x), y, key.sizeHint().width(), _KEY_HEIGHT)
                 x += key.sizeHint().width() + min(gap, 60)
             index += length
-            y += 40
-        height = 216 if len(rows) <= 1 else 216 + 40 * (len(rows) - 1)
+            y += _KEY_HEIGHT + 1
+        height = 214 + (_KEY_HEIGHT + 1) * max(0, len(rows) - 1)
         if self.height() != height:
             self.setFixedHeight(height)
 
