@@ -1,18 +1,21 @@
 """``trainwright export``: files that run a plan."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainwright.advise import advise
 from trainwright.cli import options, planning
-from trainwright.cli.answer import Answer
+from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
-from trainwright.export import files, target, write
+from trainwright.export import Reasons, files, target, write
 from trainwright.messages import Message, render
 from trainwright.plan.evaluate import resolve
+from trainwright.plan.schema import Plan
+from trainwright.workload import FullSettings
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
@@ -28,37 +31,52 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="cli.option.out-folder",
 )
+@option("--advised", is_flag=True, help="cli.option.advised")
 @option("--overwrite", is_flag=True, help="cli.option.overwrite")
 @options.common
 @click.pass_obj
 def command(
-    terminal: Terminal, source: PlanSource, name: str, out: Path, overwrite: bool
+    terminal: Terminal, source: PlanSource, name: str, out: Path, advised: bool, overwrite: bool
 ) -> Answer:
-    """Write the files; nothing is traced for it."""
+    """Write the files; only ``--advised`` may have to trace first."""
     chosen = target(name)
     plan = planning.load(source)
-    settings = resolve(plan).settings
-    written = write(files(name, plan, settings, {}, terminal.language), out, overwrite=overwrite)
+    found = _advised(plan, terminal) if advised else (resolve(plan).settings, {})
+    if found is None:
+        return Answer({"target": name, "folder": None, "files": []}, _say_nothing_fits, Exit.NO)
+    settings, reasons = found
+    texts = files(name, plan, settings, reasons, terminal.language)
+    written = [path.relative_to(out) for path in write(texts, out, overwrite=overwrite)]
     lost = chosen.not_expressible(plan, settings)
 
     def show(screen: "Screen") -> None:
         screen.say("cli.export.written", path=str(out), count=len(written))
-        screen.bullets(str(path.relative_to(out)) for path in written)
+        screen.bullets(str(path) for path in written)
         if lost:
             screen.line()
             screen.say("cli.export.lost", "bold")
             screen.bullets(lost)
 
-    document = {
+    document: dict[str, Any] = {
         "target": name,
         "folder": str(out),
-        "files": [path.relative_to(out).as_posix() for path in written],
+        "files": [path.as_posix() for path in written],
         "made_for": dict(chosen.made_for),
         "settings": settings.model_dump(mode="json"),
-        "not_expressible": [_plain(message) for message in lost],
+        "not_expressible": [render(message, "en") for message in lost],
     }
     return Answer(document, show)
 
 
-def _plain(message: Message) -> dict[str, str]:
-    return {"setting": str(message.values.get("setting", "")), "because": render(message, "en")}
+def _advised(plan: Plan, terminal: Terminal) -> tuple[FullSettings, Reasons] | None:
+    """Return the first choice of the search with its reasons; None where nothing fits."""
+    advice = advise(plan, planning.facts(plan, terminal), top=1)
+    if not advice.choices:
+        return None
+    (best,) = advice.choices
+    reasons = {reason.setting.rpartition(".")[2]: reason.because for reason in best.reasons}
+    return best.settings, reasons
+
+
+def _say_nothing_fits(screen: "Screen") -> None:
+    screen.line(Message.of("cli.export.nothing-fits"), "bold red")

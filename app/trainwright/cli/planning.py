@@ -38,7 +38,8 @@ def plan_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     @option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="cli.option.set")
     @option("--allow-code", is_flag=True, help="cli.option.allow-code")
     def with_source(plan: str, overrides: tuple[str, ...], allow_code: bool, **rest: Any) -> Any:
-        return function(source=PlanSource(plan, overrides, allow_code), **rest)
+        with file.naming(plan):
+            return function(source=PlanSource(plan, overrides, allow_code), **rest)
 
     # click keeps the parameters that decorators declared on the function itself.
     declared = getattr(function, "__click_params__", [])

@@ -72,7 +72,7 @@ class Screen:
 
     def indented(self, cell: Cell, style: str = "") -> None:
         """Print a paragraph below a heading, every line of it indented."""
-        self._console.print(Padding(Text(self.text(cell), style=style), (0, 0, 0, 4)))
+        self._console.print(Padding(Text(self.text(cell), style=style), (0, 0, 0, 4), expand=False))
 
     def bullets(self, cells: Iterable[Cell]) -> None:
         """Print sentences as a list, continuation lines indented."""
