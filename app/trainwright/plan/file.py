@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -50,16 +51,22 @@ def read(source: Path | str, changes: Sequence[str] = ()) -> Plan:
     return parsed(_text(path), one_line(str(path), 300), folder=path.parent, changes=changes)
 
 
+_STARTS_WITH_KEY = re.compile(r"(model|workload|machine|settings|limits)[a-z_.\[\]0-9]*: ")
+
+
 @contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Put the plan's name before what is wrong with it, where looking things up tells.
+def naming(source: Path | str) -> Iterator[None]:
+    """Put the plan's name before errors that name only its key, as looking things up does.
 
     ``with naming(path): resolve(plan)`` gives a sentence with file, key and remedy.
     """
     try:
         yield
     except UserError as error:
-        raise UserError.of("plan.in-file", where=name, problem=error.message) from None
+        if "where" in error.message.values or not _STARTS_WITH_KEY.match(str(error)):
+            raise
+        where = STDIN if str(source) == "-" else one_line(str(source), 300)
+        raise UserError.of("plan.in-file", where=where, problem=error.message) from None
 
 
 def parsed(

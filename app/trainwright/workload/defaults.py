@@ -232,7 +232,7 @@ def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, in
                 "workload.batch-product",
                 micro=micro,
                 accumulation=steps,
-                gpus=gpus,
+                count=gpus,
                 product=micro * steps * gpus,
                 effective=effective,
             )
@@ -245,7 +245,7 @@ def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, in
                 given * gpus,
                 key=f"settings.{key}",
                 value=given,
-                gpus=gpus,
+                count=gpus,
                 divisors=_near_divisors(share, given),
             )
     if micro is None:
