@@ -63,12 +63,14 @@ def _chosen(search: Search, top: int) -> list[tuple[Timed, Report]]:
 def _not_considered(search: Search) -> tuple[Message, ...]:
     """Return which values had no profile at hand."""
     base = search.facts.settings
-    found: dict[str, None] = {}
+    found = set()
     for candidate in search.missing.values():
-        for key in ("precision", "attention", "channels_last", "checkpointing"):
-            value = getattr(candidate, key)
-            if value != getattr(base, key) and (key != "checkpointing" or value == "selective"):
-                found[f"{key}: {value}".lower()] = None
+        traced = ("precision", "attention", "channels_last")
+        other = [key for key in traced if getattr(candidate, key) != getattr(base, key)]
+        if candidate.checkpointing == "selective":
+            other.append("checkpointing")
+        if len(other) == 1:
+            found.add(f"{other[0]}: {getattr(candidate, other[0])}".lower())
     return (Message.of("advise.not-considered", values=sorted(found)),) if found else ()
 
 

@@ -1,9 +1,9 @@
 """Why each free setting has its value, with this model's numbers and what would flip it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
+from trainwright.advise import space
 from trainwright.advise.advice import Reason
 from trainwright.advise.search import Search, Timed
 from trainwright.advise.space import Candidate
@@ -24,12 +24,6 @@ def reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
     return tuple(found)
 
 
-def alternative(search: Search, best: Timed, **changed: Any) -> Timed | None:
-    """Return the candidate that differs only in the given values, or None."""
-    wanted = replace(best.candidate, **changed)
-    return next((timed for timed in search.obedient if timed.candidate == wanted), None)
-
-
 def slower(timed: Timed, than: Timed) -> float:
     """Return how much longer a step takes, as a ratio: 0.25 for a quarter more."""
     return timed.seconds / than.seconds - 1
@@ -41,7 +35,7 @@ def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     others = [
         other
         for name in ("fp32", "tf32", "bf16-mixed", "fp16-mixed")
-        if name != value and (other := alternative(search, best, precision=name))
+        if name != value and (other := search.alike(best.candidate, precision=name))
     ]
     flips = None
     if value == "fp16-mixed":
@@ -104,20 +98,9 @@ def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
 
 def _micro_batch(search: Search, best: Timed) -> Reason:
     micro = best.candidate.micro_batch
-    larger = [
-        timed
-        for timed in search.obedient
-        if timed.candidate.micro_batch > micro
-        and timed.candidate
-        == replace(
-            best.candidate,
-            micro_batch=timed.candidate.micro_batch,
-            accumulation=timed.candidate.accumulation,
-        )
-    ]
-    if not larger:
+    following = _next_larger(search, best)
+    if following is None:
         return _reason("micro_batch", micro, "advise.micro.whole", _ESTIMATE, None, micro=micro)
-    following = min(larger, key=lambda timed: timed.candidate.micro_batch)
     need, room = search.peak(following.candidate), search.room(following.candidate)
     if following.seconds >= best.seconds:
         return _reason(
@@ -145,6 +128,16 @@ def _micro_batch(search: Search, best: Timed) -> Reason:
     )
 
 
+def _next_larger(search: Search, best: Timed) -> Timed | None:
+    """Return the candidate with the next larger micro-batch and all else alike."""
+    chosen = best.candidate
+    pairs = space.batches(search.facts.settings, search.plan.workload, search.gpus(chosen))
+    for micro, accumulation in sorted(pairs):
+        if micro > chosen.micro_batch:
+            return search.alike(chosen, micro_batch=micro, accumulation=accumulation)
+    return None
+
+
 def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.checkpointing
     if (
@@ -153,7 +146,7 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
     ):
         return
     if value == "none":
-        full = alternative(search, best, checkpointing="full")
+        full = search.alike(best.candidate, checkpointing="full")
         if full is None:
             return
         yield _reason(
@@ -166,7 +159,7 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
             cost=slower(full, best),
         )
         return
-    plain = alternative(search, best, checkpointing="none")
+    plain = search.alike(best.candidate, checkpointing="none")
     if plain is None:
         return
     need, room = search.peak(plain.candidate), search.room(plain.candidate)
@@ -214,7 +207,7 @@ def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
     value = best.candidate.attention
     source = "torch: scaled_dot_product_attention; Dao et al. 2022 (arXiv 2205.14135)"
     kernel = max(profile.kernels, key=profile.kernels.__getitem__)
-    eager = alternative(search, best, attention="eager")
+    eager = search.alike(best.candidate, attention="eager")
     if value != "eager" and eager is not None:
         yield _reason(
             "attention",
@@ -232,7 +225,7 @@ def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
 
 def _channels_last(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.channels_last
-    other = alternative(search, best, channels_last=not value)
+    other = search.alike(best.candidate, channels_last=not value)
     if other is None:
         return
     id = "advise.channels-last.on" if value else "advise.channels-last.off"

@@ -68,6 +68,12 @@ class Search:
         self._peaks: dict[tuple[object, ...], dict[int, int]] = {}
         self._reports: dict[Candidate, Report] = {}
         self.timed = self._timed()
+        self._known = {timed.candidate: timed for timed in self.obedient}
+
+    def alike(self, candidate: Candidate, **changed: object) -> Timed | None:
+        """Return the candidate with other values, if it obeys the plan and was timed."""
+        wanted = replace(candidate, **changed)  # type: ignore[arg-type]
+        return self._known.get(wanted)
 
     @property
     def obedient(self) -> list[Timed]:
@@ -135,7 +141,9 @@ class Search:
         profile = self.profile(candidate)
         assert profile is not None, "only candidates with a profile are timed"
         if not batches:
-            batches = self._micro_batches(candidate)
+            gpus = self.gpus(candidate)
+            pairs = space.batches(self.facts.settings, self.plan.workload, gpus)
+            batches = [micro for micro, _ in pairs]
         peaks = allocated_peak_bytes(
             profile,
             self.facts.machine.gpu,
@@ -146,15 +154,6 @@ class Search:
             gpu_count=self.gpus(candidate),
         )
         return dict(zip(batches, peaks.tolist(), strict=True))
-
-    def _micro_batches(self, like: Candidate) -> list[int]:
-        """Return the micro-batches that share the candidate's layout."""
-        alike = {
-            timed.candidate.micro_batch
-            for timed in self.timed[like.freed]
-            if _layout(timed.candidate) == _layout(like)
-        }
-        return sorted(alike | {like.micro_batch})
 
     @property
     def sequence(self) -> int:
@@ -174,27 +173,30 @@ class Search:
             machine.gpu_count,
         )
         lists: dict[str, list[Timed]] = {"": []}
-        points = space.candidates(
+        groups = space.candidates(
             values, self.held, self.facts.settings, self.plan.workload, machine.gpu_count
         )
-        for candidate in points:
-            if (seconds := self._step(candidate)) is not None:
-                lists.setdefault(candidate.freed, []).append(Timed(candidate, seconds))
+        for group in groups:
+            if not any(self.profile(one) for one in (*group[:1], *group[-1:])):
+                continue  # the first and the last: batch 1 is a structure of its own
+            for candidate in group:
+                if (seconds := self._step(candidate)) is not None:
+                    lists.setdefault(candidate.freed, []).append(Timed(candidate, seconds))
         for timed in lists.values():
             timed.sort(key=lambda one: one.rank)
         return lists
 
     def _step(self, candidate: Candidate) -> float | None:
         """Return the seconds of a step; None where there is no profile for it."""
+        profile = self.profile(candidate)
+        if profile is None:
+            return None
         key = (*_structure(candidate), *_work(candidate))
         if key not in self._seconds:
-            profile = self.profile(candidate)
             self._seconds[key] = None
-            if profile is not None and _answers(profile, candidate, self.sequence):
-                settings = self.settings(candidate)
-                clock = self.clock(candidate)
-                terms = clock.terms(profile, settings, candidate.micro_batch)
-                self._seconds[key] = terms.step
+            if _answers(profile, candidate, self.sequence):
+                clock, settings = self.clock(candidate), self.settings(candidate)
+                self._seconds[key] = clock.terms(profile, settings, candidate.micro_batch).step
         return self._seconds[key]
 
     def clock(self, candidate: Candidate) -> Clock:

@@ -78,7 +78,7 @@ def values(
     found: dict[str, tuple[Any, ...]] = {
         "precision": _precisions(workload, record),
         "strategy": ("ddp", "single") if gpu_count > 1 and trains else ("single",),
-        "batch": tuple(_batches(base, workload, 1)),
+        "batch": tuple(batches(base, workload, 1)),
         "checkpointing": ("none", *_checkpointings(layers)),
         "optimizer": ("adamw", *_RECIPES["optimizer"][:1]) if trains else (base.optimizer,),
         "attention": _attentions(profile),
@@ -121,7 +121,7 @@ def _convolutional(profile: Profile) -> bool:
     return any("convolution" in name for name in profile.ops.name)
 
 
-def _batches(base: FullSettings, workload: Workload, gpus: int) -> Iterator[tuple[int, int]]:
+def batches(base: FullSettings, workload: Workload, gpus: int) -> Iterator[tuple[int, int]]:
     """Yield (micro-batch, accumulation), largest micro-batch first, whose product is exact."""
     if not workload.trains:
         yield base.micro_batch, base.accumulation
@@ -165,14 +165,16 @@ def fixed(settings: Settings, base: FullSettings) -> dict[str, Any]:
 
 def candidates(
     space: Values, held: Mapping[str, Any], base: FullSettings, workload: Workload, gpu_count: int
-) -> Iterator[Candidate]:
-    """Yield every point that obeys the fixed keys, then those that disregard exactly one."""
+) -> Iterator[list[Candidate]]:
+    """Yield the points that obey the fixed keys, then those that disregard exactly one.
+
+    They come in lists whose members differ only in the batch.
+    """
     yield from _products(space, held, base, workload, gpu_count, "")
     for key in held:
         rest = {name: value for name, value in held.items() if name != key}
-        for candidate in _products(space, rest, base, workload, gpu_count, key):
-            if not _obeys(candidate, key, held[key]):
-                yield candidate
+        for group in _products(space, rest, base, workload, gpu_count, key):
+            yield [one for one in group if not _obeys(one, key, held[key])]
 
 
 def _products(
@@ -182,7 +184,7 @@ def _products(
     workload: Workload,
     gpu_count: int,
     freed: str,
-) -> Iterator[Candidate]:
+) -> Iterator[list[Candidate]]:
     lists = {
         key: (held[key],) if key in held and key != "batch" else known
         for key, known in space.items()
@@ -192,10 +194,10 @@ def _products(
     ranks = [{value: rank for rank, value in enumerate(space[key])} for key in lists]
     for index, strategy in enumerate(strategies):
         gpus = gpu_count if strategy == "ddp" else 1
-        batches = [
-            batch
-            for batch in _batches(base, workload, gpus)
-            if "batch" not in held or _matches(batch, held["batch"])
+        pairs = [
+            pair
+            for pair in batches(base, workload, gpus)
+            if "batch" not in held or _matches(pair, held["batch"])
         ]
         for chosen in product(*lists.values()):
             surprise = index + sum(rank[value] for rank, value in zip(ranks, chosen, strict=True))
@@ -203,8 +205,8 @@ def _products(
             recipe = sum(
                 named[key] in odd and held.get(key) != named[key] for key, odd in _RECIPES.items()
             )
-            for micro, accumulation in batches:
-                yield Candidate(
+            yield [
+                Candidate(
                     strategy=strategy,
                     micro_batch=micro,
                     accumulation=accumulation,
@@ -213,6 +215,8 @@ def _products(
                     freed=freed,
                     **named,
                 )
+                for micro, accumulation in pairs
+            ]
 
 
 def _matches(batch: tuple[int, int], wanted: Sequence[int | None]) -> bool:

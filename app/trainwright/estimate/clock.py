@@ -142,9 +142,9 @@ class Clock:
     def _step(self, profile: Profile, settings: FullSettings, batch: int) -> StepTerms:
         gpu: dict[str, float] = {}
         launches = 0.0
-        for stage, times, counts in self.stages(profile, settings, batch):
-            gpu[stage] = float(counts @ times.seconds)
-            launches += float(counts @ times.launches)
+        for names, times, counts in self._counted(profile, settings, batch):
+            gpu |= zip(names, (counts @ times.seconds).tolist(), strict=True)
+            launches += float((counts @ times.launches).sum())
         if settings.compile:
             launches *= self.efficiency.compile_launches.value
         communication = self._communication(profile, settings)
@@ -166,24 +166,30 @@ class Clock:
         Serving has two: ``prefill`` of the prompts, and ``generate``, whose tokens are all
         timed at the mean length of their context.
         """
+        return [
+            (name, times, row)
+            for names, times, counts in self._counted(profile, settings, batch)
+            for name, row in zip(names, counts, strict=True)
+        ]
+
+    def _counted(
+        self, profile: Profile, settings: FullSettings, batch: int
+    ) -> list[tuple[tuple[str, ...], OpTimes, Floats]]:
+        """Return stages that share operator times, with counts of shape (stages, rows)."""
         length = self.situation.sequence
+        times = self.operators(profile, settings, batch, length)
         if self.situation.workload.trains:
-            times = self.operators(profile, settings, batch, length)
-            counts = op_counts(
-                profile,
-                accumulation=settings.accumulation,
-                checkpointing=settings.checkpointing,
-                optimizer=traced_name(profile, settings.optimizer),
-            )
-            counts["optimizer"] = np.where(_makes_state(profile), 0.0, counts["optimizer"])
-            return [(stage, times, count) for stage, count in counts.items() if count.any()]
+            optimizer = traced_name(profile, settings.optimizer)
+            names, first, again = _training_counts(profile, settings.checkpointing, optimizer)
+            return [(names, times, first + (settings.accumulation - 1) * again)]
         tokens = self.new_tokens
-        first = self.operators(profile, settings, batch, length)
         later = self.operators(profile, settings, batch, length + tokens // 2)
-        stages = [("prefill", first, _runs(profile, "prefill"))]
+        found: list[tuple[tuple[str, ...], OpTimes, Floats]] = [
+            (("prefill",), times, _runs(profile, "prefill")[None])
+        ]
         if tokens > 1 and "decode" in profile.segments:
-            stages.append(("generate", later, (tokens - 1) * _runs(profile, "decode")))
-        return stages
+            found.append((("generate",), later, (tokens - 1) * _runs(profile, "decode")[None]))
+        return found
 
     @property
     def new_tokens(self) -> int:
@@ -256,6 +262,22 @@ def link_between(record: GpuRecord, efficiency: Efficiency) -> Link:
         share = efficiency.links["nvlink"].value
         return Link("nvlink", record.nvlink_bytes_per_s.value, share, assumed=False)
     return host_link(record, efficiency)
+
+
+@lru_cache(maxsize=256)
+def _training_counts(
+    profile: Profile, checkpointing: str, optimizer: str
+) -> tuple[tuple[str, ...], Floats, Floats]:
+    """Return stages, runs with one micro-batch, and runs that each further one adds."""
+    once, twice = (
+        op_counts(profile, accumulation=n, checkpointing=checkpointing, optimizer=optimizer)
+        for n in (1, 2)
+    )
+    once["optimizer"] = np.where(_makes_state(profile), 0.0, once["optimizer"])
+    twice["optimizer"] = once["optimizer"]
+    stages = tuple(stage for stage in once if once[stage].any())
+    first = np.stack([once[stage] for stage in stages])
+    return stages, first, np.stack([twice[stage] for stage in stages]) - first
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,191 @@
+"""The search is exact, keeps the effective batch, and gives in to nothing that is fixed."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainwright.advise import Advice, advise, make_it_fit
+from trainwright.workload import FullSettings
+
+PRECISIONS = ("bf16-mixed", "tf32", "fp32")
+CHECKPOINTINGS = ("none", "every-8", "every-6", "every-4", "every-3", "every-2", "full")
+FIXED = {"optimizer": "adamw"}
+
+
+def divisors(number: int) -> list[int]:
+    return [micro for micro in range(1, number + 1) if number % micro == 0]
+
+
+def best(advice: Advice) -> FullSettings:
+    return advice.choices[0].settings
+
+
+def advised(case: Any, top: int = 5) -> Advice:
+    return advise(case.plan, case.facts, top=top, sources=case.sources)
+
+
+SMALL = {"blocks": 12, "hidden": 256, "wide": 1024, "head": 8_000}
+WIDE = {"blocks": 12, "hidden": 2048, "wide": 8192, "head": 32_000}
+VOCABULARY = {"blocks": 12, "hidden": 512, "wide": 2048, "head": 128_000}
+VISION = {"blocks": 16, "hidden": 4096, "wide": 16384, "head": 1000, "tokens": False}
+PAIRS = [
+    *product(("rtx-4090", "rtx-3060-12gb", "a100-40gb"), ("small", "wide", "vocabulary")),
+    *product(("rtx-3080", "rtx-5090", "h100-80gb"), ("vision",)),
+]
+SHAPES = {"small": SMALL, "wide": WIDE, "vocabulary": VOCABULARY, "vision": VISION}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("gpu", "model"), PAIRS)
+def test_the_first_choice_is_the_fastest_of_all_that_fit(
+    make_case: Any, evaluated: Any, gpu: str, model: str
+) -> None:
+    batch = 24 if model != "vision" else 48
+    shape = SHAPES[model]
+    case = make_case(gpu, shape, batch=batch, length=1024, settings=FIXED)
+    everything = [
+        (report.time.step_seconds.value, report)
+        for precision, micro, checkpointing, attention, allocator in product(
+            PRECISIONS, divisors(batch), CHECKPOINTINGS, ("sdpa", "eager"), ("native", "expandable")
+        )
+        if (
+            report := evaluated(
+                case,
+                precision=precision,
+                micro_batch=micro,
+                accumulation=batch // micro,
+                checkpointing=checkpointing,
+                attention=attention,
+                allocator=allocator,
+            )
+        )
+    ]
+    assert len(everything) >= 500
+    fitting = [seconds for seconds, report in everything if report.fits]
+    advice = advised(case)
+    assert advice.considered >= len(everything)
+    if not fitting:
+        assert not advice.choices
+        return
+    first = advice.choices[0].estimate
+    assert first.fits
+    assert first.time.step_seconds.value == pytest.approx(min(fitting), rel=1e-12)
+
+
+def test_the_effective_batch_is_kept_exactly(make_case: Any) -> None:
+    for batch, count in ((48, 1), (7, 1), (96, 2)):
+        case = make_case(batch=batch, count=count)
+        for choice in advised(case).choices:
+            chosen = choice.settings
+            gpus = count if chosen.strategy == "ddp" else 1
+            assert chosen.micro_batch * chosen.accumulation * gpus == batch
+
+
+def test_what_the_plan_fixes_stays(make_case: Any) -> None:
+    fixed = {"precision": "fp32", "micro_batch": 3, "checkpointing": "full", "attention": "eager"}
+    case = make_case(settings=fixed)
+    for choice in advised(case).choices:
+        assert {key: getattr(choice.settings, key) for key in fixed} == fixed
+        assert not set(fixed) & {reason.setting for reason in choice.reasons}
+
+
+def test_choices_are_ranked_and_differ_in_time(make_case: Any) -> None:
+    case = make_case()
+    times = [choice.estimate.time.step_seconds.value for choice in advised(case).choices]
+    assert len(times) == 5
+    assert times == sorted(set(times))
+
+
+def test_ties_go_to_the_defaults(make_case: Any) -> None:
+    chosen = best(advised(make_case("h100-80gb", batch=8)))
+    assert (chosen.allocator, chosen.optimizer, chosen.checkpointing) == ("native", "adamw", "none")
+
+
+def test_the_same_question_gets_the_same_answer(make_case: Any) -> None:
+    case = make_case()
+    first, second = (advised(case) for _ in range(2))
+    assert [c.settings for c in first.choices] == [c.settings for c in second.choices]
+
+
+def test_tensor_cores_are_used_where_there_are_any(make_case: Any) -> None:
+    assert best(advised(make_case("rtx-4090"))).precision == "bf16-mixed"
+    assert best(advised(make_case("rtx-2080-ti"))).precision == "fp16-mixed"
+    assert best(advised(make_case("gtx-1080-ti"))).precision == "fp32"
+
+
+def test_checkpointing_is_taken_only_where_memory_is_short(make_case: Any) -> None:
+    roomy = best(advised(make_case("h100-80gb", length=2048)))
+    assert roomy.checkpointing == "none"
+    fixed = {"micro_batch": 48, "precision": "bf16-mixed"}
+    narrow = {"head": 1000}
+    tight = advised(make_case("rtx-3060-12gb", narrow, length=2048, settings=fixed))
+    assert best(tight).checkpointing != "none"
+
+
+def test_adafactor_is_taken_only_where_adamw_does_not_fit(make_case: Any) -> None:
+    shape = dict(blocks=12, hidden=2560, wide=10240)
+    chosen = best(advised(make_case("rtx-3060-12gb", shape, length=128)))
+    assert chosen.optimizer == "adafactor"
+    assert best(advised(make_case("rtx-3090", shape, length=128))).optimizer == "adamw"
+
+
+def test_the_front_falls_in_memory_as_it_rises_in_time(make_case: Any) -> None:
+    points = advised(make_case()).pareto
+    assert len(points) > 5
+    seconds = [point.step_seconds for point in points]
+    peaks = [point.allocated_bytes for point in points]
+    assert seconds == sorted(seconds)
+    assert peaks == sorted(peaks, reverse=True)
+
+
+def test_structures_that_were_not_traced_are_named(make_case: Any) -> None:
+    notes = advised(make_case()).notes
+    named = [
+        value
+        for note in notes
+        if note.id == "advise.not-considered"
+        for value in note.values["values"]
+    ]
+    assert named == ["precision: bf16"]
+
+
+def test_one_of_two_gpus_is_taken_where_the_link_is_slow(make_case: Any) -> None:
+    wide = dict(blocks=4, hidden=4096, wide=16384)
+    slow = best(advised(make_case("rtx-4090", wide, batch=4, length=64, count=2)))
+    fast = best(advised(make_case("h100-80gb", batch=96, length=2048, count=2)))
+    assert (slow.strategy, fast.strategy) == ("single", "ddp")
+
+
+def test_making_it_fit_fills_only_free_keys(make_case: Any) -> None:
+    case = make_case(settings={"precision": "fp32"})
+    plan = make_it_fit(case.plan, advised(case))
+    assert plan.settings.precision == "fp32"
+    assert plan.settings.micro_batch is not None
+    assert plan.workload == case.plan.workload
+    assert plan.machine == case.plan.machine
+    again = case.sources.resolve(plan)
+    assert again is not None
+    assert again.settings == best(advised(case))
+
+
+@settings(max_examples=8, deadline=None)
+@given(gib=st.floats(9, 60), more=st.floats(0, 40), length=st.sampled_from((128, 512, 2048)))
+def test_more_memory_never_makes_it_slower(
+    make_case: Any, gib: float, more: float, length: int
+) -> None:
+    case = make_case(length=length, settings=FIXED)
+
+    def seconds(total: float) -> float:
+        gpu = case.facts.machine.gpu
+        larger = replace(gpu, total=replace(gpu.total, value=total * 2**30))
+        machine = replace(case.facts.machine, gpus=(larger,))
+        facts = replace(case.facts, machine=machine)
+        advice = advise(case.plan, facts, top=1, sources=case.sources)
+        choices = advice.choices
+        return choices[0].estimate.time.step_seconds.value if choices else float("inf")
+
+    assert seconds(gib + more) <= seconds(gib)
