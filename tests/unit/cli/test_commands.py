@@ -1,0 +1,203 @@
+"""Estimate, advise, export and profile, on a small preset whose profile ships."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PLAN = """\
+trainwright: 1
+name: small
+model: {preset: resnet18}
+workload: {task: full, effective_batch: 64, inputs: {image_size: 224}}
+machine: {gpus: [{id: rtx-3060-12gb, count: 1}]}
+settings: {precision: bf16-mixed, micro_batch: 32}
+"""
+HUGE = ("--set", "settings.micro_batch=4096", "--set", "workload.effective_batch=4096")
+
+
+@pytest.fixture
+def small(plan_file):
+    return plan_file(PLAN, name="small.plan.yaml")
+
+
+def test_estimate_keeps_its_contract(trainwright, small):
+    outcome = trainwright("estimate", small, "--json")
+    assert (outcome.code, outcome.err, outcome.out.count("\n")) == (0, "", 1)
+    report = json.loads(outcome.out)
+    assert report["fits"] is True
+    memory, time = report["memory"], report["time"]
+    assert sum(term["bytes"] for term in memory["terms"]) == memory["allocated_peak_bytes"]
+    used = (
+        memory["allocated_peak_bytes"],
+        memory["reserved_peak_bytes"],
+        memory["device_used_bytes"],
+        memory["device_used_p95_bytes"],
+        memory["device_total_bytes"],
+    )
+    assert list(used) == sorted(used)
+    low, high = time["interval90"]
+    assert low < time["samples_per_second"] < high
+    assert time["step_seconds"] == pytest.approx(64 / time["samples_per_second"])
+    assert time["bottleneck"] in {
+        "gpu", "launch", "storage", "decode", "transfer", "communication",
+    }  # fmt: skip
+
+
+def test_what_does_not_fit_exits_1_and_still_answers(inside, small):
+    outcome = inside("estimate", small, *HUGE, "--json")
+    assert (outcome.code, outcome.err) == (1, "")
+    assert json.loads(outcome.out)["fits"] is False
+
+
+def test_a_plan_comes_from_standard_input_too(trainwright, small):
+    piped = trainwright("estimate", "-", "--json", stdin=small.read_bytes())
+    assert json.loads(piped.out) == json.loads(trainwright("estimate", small, "--json").out)
+
+
+def test_a_path_with_spaces_and_hangul_works(trainwright, plan_file, tmp_path):
+    folder = tmp_path / "내 계획 모음"
+    folder.mkdir()
+    path = folder / "작은 모델.plan.yaml"
+    path.write_text(PLAN, encoding="utf-8")
+    assert trainwright("estimate", path, "--json").code == 0
+    out = folder / "내보낸 파일"
+    assert trainwright("export", path, "--to", "plain", "--out", out).code == 0
+    assert (out / "train.py").is_file()
+
+
+def test_overrides_change_the_answer(inside, small):
+    def peak(*overrides):
+        outcome = inside("estimate", small, "--json", *overrides)
+        return json.loads(outcome.out)["memory"]["allocated_peak_bytes"]
+
+    assert peak("--set", "settings.micro_batch=64") > 1.5 * peak()
+
+
+@pytest.mark.parametrize(
+    ("spoken", "words"),
+    [("en", ("Fits", "GiB", "Limited by")), ("ko", ("들어갑니다", "GiB", "병목"))],
+)
+def test_people_read_the_verdict_in_their_language(inside, small, spoken, words):
+    printed = inside("--lang", spoken, "estimate", small).out
+    assert all(word in printed for word in words)
+    assert "~" in printed
+
+
+def test_explain_opens_the_derivation(inside, small):
+    brief, opened = inside("estimate", small).out, inside("estimate", small, "--explain").out
+    assert opened.count("\n") > brief.count("\n") + 10
+
+
+def test_advise_ranks_and_says_why(inside, small):
+    advice = json.loads(inside("advise", small, "--top", "3", "--json").out)
+    assert 1 <= len(advice["choices"]) <= 3
+    speeds = [each["estimate"]["time"]["samples_per_second"] for each in advice["choices"]]
+    assert speeds == sorted(speeds, reverse=True)
+    assert all(each["estimate"]["fits"] for each in advice["choices"])
+    best = advice["choices"][0]
+    assert best["settings"]["micro_batch"] == 32, "a fixed setting stays"
+    assert best["reasons"]
+    assert all(reason["because"] and reason["source"] for reason in best["reasons"])
+
+
+def test_advise_saves_the_first_choice_as_a_plan(inside, small, tmp_path):
+    better = tmp_path / "better.plan.yaml"
+    choice = json.loads(inside("advise", small, "-o", better, "--json").out)["choices"][0]
+    report = json.loads(inside("estimate", better, "--json").out)
+    assert report["settings"] == choice["settings"]
+    assert report["memory"] == choice["estimate"]["memory"]
+
+
+def test_advise_says_what_would_help_when_nothing_fits(inside, small):
+    outcome = inside("advise", small, *HUGE, "--json")
+    advice = json.loads(outcome.out)
+    assert (outcome.code, advice["choices"]) == (1, [])
+    assert advice["nothing_fits"]
+    assert "fits" in inside("advise", small, *HUGE).out
+
+
+@pytest.mark.parametrize("target", ["plain", "transformers"])
+def test_export_writes_programs_that_compile(inside, plan_file, tmp_path, target):
+    out = tmp_path / target
+    outcome = inside("export", plan_file(), "--to", target, "--out", out, "--json")
+    written = json.loads(outcome.out)["files"]
+    programs = [out / name for name in written if name.endswith(".py")]
+    assert programs
+    run = [sys.executable, "-m", "py_compile", *map(str, programs)]
+    assert subprocess.run(run, check=False).returncode == 0
+
+
+def test_export_overwrites_only_when_told_to(inside, small, tmp_path):
+    out = tmp_path / "out"
+    assert inside("export", small, "--to", "plain", "--out", out).code == 0
+    (out / "train.py").write_text("mine", encoding="utf-8")
+    assert "train.py" in inside("export", small, "--to", "plain", "--out", out).complaint
+    assert (out / "train.py").read_text(encoding="utf-8") == "mine"
+    assert inside("export", small, "--to", "plain", "--out", out, "--overwrite").code == 0
+    assert (out / "train.py").read_text(encoding="utf-8") != "mine"
+
+
+def test_advised_export_carries_the_reasons(inside, small, tmp_path):
+    assert inside("export", small, "--to", "plain", "--out", tmp_path / "a").code == 0
+    advised = inside("export", small, "--advised", "--to", "plain", "--out", tmp_path / "b")
+    assert advised.code == 0
+    head = (tmp_path / "b" / "train.py").read_text(encoding="utf-8")
+    because = json.loads(inside("advise", small, "--json").out)["choices"][0]["reasons"][0][
+        "because"
+    ]
+    assert " ".join(because.split()[:3]) in head
+
+
+def test_profile_of_a_preset_is_found_and_saved(inside, tmp_path):
+    out = tmp_path / "resnet.profile"
+    outcome = inside("profile", "resnet18", "-o", out, "--json")
+    document = json.loads(outcome.out)
+    assert outcome.code == 0
+    assert document["exact"] is True
+    assert document["structure"]["parameters"] == 11_689_512, "as published"
+    assert out.stat().st_size > 1000
+
+
+def test_profile_that_cannot_be_saved_is_refused(inside, tmp_path):
+    complaint = inside("profile", "resnet18", "-o", tmp_path / "no" / "folder" / "x").complaint
+    assert "folder" in complaint
+
+
+@pytest.mark.slow
+def test_profile_of_a_config_is_traced_and_kept(trainwright, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(TINY_GPT2), encoding="utf-8")
+    first = json.loads(trainwright("profile", config, "--json").out)
+    assert first["exact"] is True
+    assert json.loads(trainwright("profile", config, "--json").out) == first
+
+
+@pytest.mark.slow
+def test_ctrl_c_during_a_trace_leaves_nothing_running(tmp_path):
+    import signal
+    import time
+
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(TINY_GPT2 | {"n_layer": 48}), encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "trainwright", "profile", str(config)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err.count(b"\n")) == (130, b"", 1)
+
+
+TINY_GPT2 = {
+    "architectures": ["GPT2LMHeadModel"],
+    "model_type": "gpt2",
+    "n_embd": 64,
+    "n_head": 2,
+    "n_layer": 2,
+    "n_positions": 512,
+    "vocab_size": 256,
+}
