@@ -129,7 +129,7 @@ class Run:
                 self._restore(gradients)
             segment, optimizer = self._optimizer(name, scaler)
             segments[f"optimizer:{name}"] = segment
-            if not position:
+            if not position and self.spec.get("check_repeat", True):
                 self._second_step(batch, sequence, scaler, segments, name, optimizer)
             with recorder.quiet():
                 del optimizer

@@ -1,0 +1,96 @@
+"""Runs the step of each case for real on the CPU, or traces it; started as a program.
+
+    python truth_runs.py real|traced PROGRAMS_FOLDER < cases.json > answers.json
+
+``real`` has no dispatch mode and no simulated device: torch's profiler logs what its CPU
+allocator gives out and takes back, in two optimizer steps of two micro-batches.
+"""
+
+import json
+import os
+import sys
+import warnings
+
+warnings.simplefilter("ignore")
+mode, folder = sys.argv[1:]
+sys.path.insert(0, folder)
+answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+
+import models  # noqa: E402
+import step  # noqa: E402
+import torch  # noqa: E402
+from shaping import shape  # noqa: E402
+
+STAGES = ("micro", "again", "optimizer")
+
+
+def real(spec):
+    """Return the highest number of living bytes in each part of the two steps."""
+    torch.manual_seed(0)
+    subject = models.build(spec)
+    settings = shape(subject, spec)
+    settings = step.StepSettings(
+        precision=settings.precision,
+        channels_last=settings.channels_last,
+        optimizer=spec["optimizers"][0],
+    )
+    model = subject.model
+    hosts = [subject.batch(*spec["points"][0]) for _ in range(2)]
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as profiler:
+        model.to_empty(device="cpu")  # torch gives shared weights a place for each user
+        if hasattr(model, "tie_weights"):
+            model.tie_weights()
+        with torch.no_grad():
+            for tensor in (*model.parameters(), *model.buffers()):
+                if tensor.is_floating_point():
+                    tensor.normal_(0, 0.02) if tensor.dim() > 1 else tensor.fill_(1.0)
+                else:
+                    tensor.zero_()
+        optimizer = step.make_optimizer(model.parameters(), settings)
+        for number in range(2):
+            for stage, host in zip(STAGES, hosts, strict=False):
+                with torch.profiler.record_function(f"{stage}{number}"):
+                    step.micro_step(model, copied(host), 1.0, subject.loss, settings)
+            with torch.profiler.record_function(f"optimizer{number}"):
+                step.update(model, optimizer, settings)
+    return peaks(profiler.profiler.kineto_results.events())
+
+
+def copied(host):
+    """Return a copy: on the CPU ``to_device`` would hand the same tensors on."""
+    def copy(value):
+        if isinstance(value, dict):
+            return {name: copy(item) for name, item in value.items()}
+        return value.clone()
+
+    return step.Batch(copy(host.inputs), copy(host.labels))
+
+
+def peaks(events):
+    changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
+    names = {f"{stage}{number}" for stage in STAGES for number in range(2)}
+    spans = {e.name(): (e.start_ns(), e.end_ns()) for e in events if e.name() in names}
+    living, highest = 0, dict.fromkeys(spans, 0)
+    for moment, change in changes:
+        living += change
+        for name, (begin, end) in spans.items():
+            if begin <= moment <= end:
+                highest[name] = max(highest[name], living)
+    return highest
+
+
+def traced(spec):
+    import tracing
+
+    return tracing.trace(spec, lambda progress, message: None)
+
+
+if __name__ == "__main__":
+    torch.backends.mkldnn.enabled = False
+    torch.set_num_threads(1)
+    run = real if mode == "real" else traced
+    json.dump({name: run(spec) for name, spec in json.load(sys.stdin).items()}, answers)
+    answers.flush()
+    os._exit(0)
