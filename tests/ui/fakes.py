@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
 from trainwright.data import resources
 from trainwright.estimate.breakdown import Curve
@@ -53,6 +54,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
     wanted: dict[str, Any] = {
         "resolve": resolve,
         "evaluate": evaluate,
+        "look": lambda plan, facts, _before: evaluate(plan, facts),
         "advise": advise,
         "snapshot": snapshot,
         "examples": lambda: [EXAMPLE],
@@ -70,15 +72,24 @@ def _profile() -> Profile:
     table = OpTable((), (), (), (), none, none, none, np.zeros((0, 7, 6), dtype=np.int64))
     model = {"parameters": 8_030_261_248, "layers": LAYERS, "vocabulary": 128_256}
     fields = {
-        "sizes": none, "segments": {}, "ops": table, "category": {}, "model": model,
-        "assumptions": {}, "kernels": {}, "versions": {}, "exact": True, "points": ((2, 2048),),
-    }  # fmt: skip
+        "sizes": none,
+        "segments": {},
+        "ops": table,
+        "category": {},
+        "model": model,
+        "assumptions": {},
+        "kernels": {},
+        "versions": {},
+        "exact": True,
+        "points": ((2, 2048),),
+    }
     names = {name for name in Profile.__dataclass_fields__}
     return Profile(**{k: v for k, v in fields.items() if k in names})
 
 
-def quantity(id: str, value: float, unit: Unit = Unit.BYTES, kind: Kind = Kind.ESTIMATED,
-             **more: Any) -> Quantity:  # fmt: skip
+def quantity(
+    id: str, value: float, unit: Unit = Unit.BYTES, kind: Kind = Kind.ESTIMATED, **more: Any
+) -> Quantity:
     return Quantity(Message.of(id), value, unit, kind, **more)
 
 
@@ -122,8 +133,13 @@ def _memory(plan: Plan, facts: Facts, scale: float) -> MemoryEstimate:
     )
     cached = quantity("memory.cached", 0.39 * GIB, role="cached")
     reserved = total(Message.of("memory.reserved"), (allocated, cached), role="reserved")
-    context = quantity("memory.context", 0.49 * GIB, kind=Kind.ASSUMED, role="context",
-                       interval=Interval(0.42 * GIB, 0.6 * GIB))  # fmt: skip
+    context = quantity(
+        "memory.context",
+        0.49 * GIB,
+        kind=Kind.ASSUMED,
+        role="context",
+        interval=Interval(0.42 * GIB, 0.6 * GIB),
+    )
     used = total(
         Message.of("memory.used"), (reserved, context, facts.machine.gpu.held), role="used"
     )
@@ -143,7 +159,7 @@ def _memory(plan: Plan, facts: Facts, scale: float) -> MemoryEstimate:
             formula="total − use",
             parts=(card, used),
             role="free",
-        ),  # fmt: skip
+        ),
         out_of_memory=used.value > card.value,
         curve=_curve(terms),
         derivation=quantity("memory.allocated", allocated.value, parts=terms),
@@ -180,7 +196,7 @@ def _curve(terms: tuple[Quantity, ...]) -> Curve:
             [t < fwd, t < fwd + 30, t < fwd + 60, t < fwd + 90, t < head],
             [0, 0.25, 0.75, 1.0, 0.5],
             0.0,
-        ),  # fmt: skip
+        ),
         "temporaries": np.where(t < fwd, 0.4 * saw, np.where(t < head, 0.1, saw * 1.5)),
         "gradients": np.clip((t - head) / (n - head), 0, 1),
     }
@@ -202,12 +218,17 @@ def _time(plan: Plan, facts: Facts) -> TimeEstimate:
     stages = tuple(
         Stage(
             name,
-            quantity(f"time.stage.{name}", seconds * samples * slow, Unit.SECONDS, role=name,
-                     formula="Σ n · max(FLOP / (peak · e), bytes / (bandwidth · m))"),
+            quantity(
+                f"time.stage.{name}",
+                seconds * samples * slow,
+                Unit.SECONDS,
+                role=name,
+                formula="Σ n · max(FLOP / (peak · e), bytes / (bandwidth · m))",
+            ),
             name in ("load", "decode", "transfer"),
         )
         for name, seconds in each.items()
-    )  # fmt: skip
+    )
     step = sum(s.seconds.value for s in stages if not s.hidden)
     wide = Interval(0.75 * samples / step, 1.25 * samples / step)
     rate = quantity("time.samples", samples / step, Unit.SAMPLES_PER_SECOND, interval=wide)
@@ -217,16 +238,22 @@ def _time(plan: Plan, facts: Facts) -> TimeEstimate:
         whole = plan.workload.samples * plan.workload.epochs / (samples / step)
         run = quantity("time.run", whole, Unit.SECONDS, interval=Interval(whole * 0.8, whole * 1.3))
     fields: dict[str, Any] = {
-        "step_seconds": quantity("time.step", step, Unit.SECONDS, parts=tuple(s.seconds for s in stages),
-                                 interval=Interval(step * 0.8, step * 1.3)),
+        "step_seconds": quantity(
+            "time.step",
+            step,
+            Unit.SECONDS,
+            parts=tuple(s.seconds for s in stages),
+            interval=Interval(step * 0.8, step * 1.3),
+        ),
         "samples_per_second": rate,
-        "tokens_per_second": replace(rate, value=rate.value * length,
-                                     unit=Unit.TOKENS_PER_SECOND) if length else None,
+        "tokens_per_second": replace(rate, value=rate.value * length, unit=Unit.TOKENS_PER_SECOND)
+        if length
+        else None,
         "run_seconds": run,
         "bottleneck": "gpu",
         "stages": stages,
         "notes": (),
-    }  # fmt: skip
+    }
     known = TimeEstimate.__dataclass_fields__
     return TimeEstimate(**{k: v for k, v in fields.items() if k in known})
 
@@ -243,10 +270,14 @@ def advice(plan: Plan, facts: Facts, evaluate: Callable[[Plan, Facts], Report]) 
         if found.fits:
             choices.append(Choice(settings, found, _reasons(settings)))
     points = tuple(
-        Point(facts.settings.model_copy(update={"micro_batch": micro}), 60 - 3 * micro,
-              int((16 + 1.4 * micro) * GIB), micro < 5)
+        Point(
+            facts.settings.model_copy(update={"micro_batch": micro}),
+            60 - 3 * micro,
+            int((16 + 1.4 * micro) * GIB),
+            micro < 5,
+        )
         for micro in (1, 2, 4, 8)
-    )  # fmt: skip
+    )
     smaller = with_keys(plan, {"workload.inputs.sequence_length": 512})
     relaxed = Relaxation(Message.of("ui.change.sequence", value=512), smaller)
     return Advice(

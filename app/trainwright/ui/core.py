@@ -32,6 +32,12 @@ def _evaluate(plan: "Plan", facts: "Facts") -> "Report":
     return evaluate(plan, facts)
 
 
+def _look(plan: "Plan", facts: "Facts", before: "Report") -> "Report":
+    from trainwright.ui.quick import look
+
+    return look(plan, facts, before)
+
+
 def _trace(spec: "TraceSpec", on_progress: Progress, cancelled: Cancelled) -> "Profile":
     from trainwright.profile.store import trace
 
@@ -68,6 +74,7 @@ class Core:
 
     resolve: "Callable[[Plan], Facts | Pending]" = _resolve
     evaluate: "Callable[[Plan, Facts], Report]" = _evaluate
+    look: "Callable[[Plan, Facts, Report], Report]" = _look
     trace: "Callable[[TraceSpec, Progress, Cancelled], Profile]" = _trace
     advise: "Callable[[Plan, Facts], Advice]" = _advise
     make_it_fit: "Callable[[Plan, Advice], Plan]" = _make_it_fit

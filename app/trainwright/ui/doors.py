@@ -10,12 +10,13 @@ from trainwright.plan.report import Report
 
 DEFAULT = "memory.used"
 
-_HATCHED = {"temporaries", "held", "cached", "rounding"}
+_HATCHED = {"temporaries", "casts", "held", "cached", "rounding"}
 COLOURS = {
     "textbook-parameters": "weights",
     "textbook-gradients": "grad",
     "textbook-activations": "act",
     "textbook-optimizer": "optim",
+    "casts": "weights",
     "held": "slack",
     "cached": "slack",
     "rounding": "slack",
@@ -56,9 +57,23 @@ def hatched(role: str) -> bool:
 
 
 ORDER = (
-    "parameters", "context", "held", "nccl", "optimizer", "workspaces", "buckets", "kv_cache",
-    "inputs", "gradients", "activations", "rounding", "temporaries", "logits", "cached",
-)  # fmt: skip
+    "parameters",
+    "casts",
+    "context",
+    "held",
+    "nccl",
+    "optimizer",
+    "workspaces",
+    "buckets",
+    "kv_cache",
+    "inputs",
+    "gradients",
+    "activations",
+    "rounding",
+    "temporaries",
+    "logits",
+    "cached",
+)
 """How terms are stacked: what stays through the step at the bottom, what comes and goes on top."""
 
 

@@ -16,7 +16,7 @@ from trainwright.explain import Interval, Kind, Quantity
 from trainwright.messages import Message
 from trainwright.ui import doors, tokens
 from trainwright.ui.charts.axis import Scale
-from trainwright.ui.figures import figure, sentence, span
+from trainwright.ui.figures import bare, figure, sentence, span
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import Drawing, draw_icon, draw_mark
 from trainwright.ui.session import Session
@@ -63,7 +63,9 @@ class ExplainPane(Surface):
             quantity = doors.find(report, doors.DEFAULT)
         self._hero.show_quantity(quantity)
         self._tree.show_quantity(quantity, self._heads(quantity))
-        self._sure.show_quantity(quantity)
+        p95 = report.memory.device_used_p95 if report else None
+        at_use = self._session.explained == doors.DEFAULT
+        self._sure.show_quantity(quantity, p95 if at_use else None)
 
     def _heads(self, quantity: Quantity | None) -> tuple[Quantity, ...]:
         """Return what stands above the parts: the textbook line, for figures that it leads to."""
@@ -316,16 +318,19 @@ class HowSure(Painted):
     """The figure's interval as a dimension line on its own axis."""
 
     def __init__(self) -> None:
-        super().__init__(height=66)
+        super().__init__(height=74)
         self._quantity: Quantity | None = None
+        self._p95: Quantity | None = None
 
-    def show_quantity(self, quantity: Quantity | None) -> None:
-        """Show another figure's interval."""
-        self._quantity = quantity
+    def show_quantity(self, quantity: Quantity | None, p95: Quantity | None) -> None:
+        """Show another figure's interval, or the value that it stays below."""
+        self._quantity, self._p95 = quantity, p95
         self.setAccessibleName(self._text())
         self.update()
 
     def _interval(self) -> Interval | None:
+        if self._quantity is not None and self._p95 is not None:
+            return Interval(self._quantity.value, self._p95.value, 0.95)
         return self._quantity.interval if self._quantity else None
 
     def _text(self) -> str:
@@ -333,6 +338,8 @@ class HowSure(Painted):
         if self._quantity is None or interval is None:
             kind = self._quantity.kind.value if self._quantity else "none"
             return tr(f"ui.explain.sure.{kind}")
+        if self._p95 is not None:
+            return tr("ui.explain.p95", value=str(bare(self._p95.value, self._p95.unit)))
         return tr(
             "ui.explain.interval",
             share=interval.probability,
@@ -348,7 +355,7 @@ class HowSure(Painted):
         value = self._quantity.value
         reach = max(interval.high - value, value - interval.low) * 1.5 or 1.0
         x = Scale(value - reach, value + reach, 4, w - 4)
-        y = 44
+        y = 42
         d.fillRect(
             int(x(interval.low)), y - 12, int(x(interval.high) - x(interval.low)), 24,
             tokens.colour("accentWash"),
@@ -363,6 +370,8 @@ class HowSure(Painted):
     def _ends(self, d: Drawing, x: Scale, interval: Interval, w: int, y: float) -> None:
         assert self._quantity is not None
         for value in (interval.low, interval.high):
+            if value == self._quantity.value:
+                continue
             ratio = (value / self._quantity.value - 1) * 100 if self._quantity.value else 0
             text = f"{'+' if ratio >= 0 else '−'}{abs(ratio):.1f} %"
             d.write(x(value) - 40, y, 80, 14, text, px=tokens.MICRO, colour="text3",

@@ -61,8 +61,8 @@ class Session(QObject):
         self.core = core
         self.path: Path | None = None
         self.report: Report | None = None
-        self.reported_plan: Plan | None = None
-        """The plan that the report is for; while it is not ``plan``, the report is provisional."""
+        self.provisional = False
+        """Whether the report is a first look, or that of the plan before the last edit."""
         self.facts: Facts | None = None
         self.problem: Message | None = None
         self.tracing: Tracing | None = None
@@ -99,11 +99,6 @@ class Session(QObject):
     def unsaved(self) -> bool:
         """Whether there are edits that no file holds."""
         return self.plan is not None and self.plan != self._saved
-
-    @property
-    def provisional(self) -> bool:
-        """Whether the figures on screen are for the plan before the last edit."""
-        return self.report is not None and self.reported_plan is not self.plan
 
     @property
     def undo_label(self) -> Message | None:
@@ -166,8 +161,6 @@ class Session(QObject):
         steps = list(self._history.steps)
         steps[self._history.at] = replace(steps[self._history.at], plan=written)
         self._history = History(tuple(steps), self._history.at)
-        if self.reported_plan is not None and self.report is not None:
-            self.reported_plan = written
         self.path, self._saved = path, written
         self._autosave_timer.stop()
         self._autosave.clear()
@@ -246,6 +239,7 @@ class Session(QObject):
         self._trace.cancel()
         self.tracing = None
         self._whatif.forget()
+        self._look(plan)
 
         def answer() -> Answer:
             found = core.resolve(plan)
@@ -256,20 +250,36 @@ class Session(QObject):
         self._answers.submit(answer)
         self.reported.emit()
 
+    def _look(self, plan: Plan) -> None:
+        """Show a first look at once, where the profile is at hand."""
+        before = self.report
+        self.provisional = before is not None
+        if before is None or plan.machine.local:
+            return
+        try:
+            found = self.core.resolve(plan)
+            if isinstance(found, Facts):
+                self.report = self.core.look(plan, found, before)
+                self.facts = found
+        except (UserError, KeyError):
+            return  # the full answer says what is wrong
+
     def _answered(self, answer: Answer) -> None:
         self.problem = None
+        self.provisional = False
         self.tracing = None
         self.facts = answer.facts
         if answer.pending is not None:
             self.report = None
             self._start_trace(answer.pending)
         else:
-            self.report, self.reported_plan = answer.report, self.plan
+            self.report = answer.report
             self._look_for_changes()
         self.reported.emit()
 
     def _failed(self, problem: Message) -> None:
         self.report, self.facts, self.problem = None, None, problem
+        self.provisional = False
         self.changes = ()
         self.reported.emit()
         self.changes_found.emit()
@@ -309,7 +319,9 @@ class Session(QObject):
         plan, report, core = self.plan, self.report, self.core
         if plan is None or report is None:
             return
-        self._whatif.submit(lambda: whatif.changes(plan, report, core))
+        self._whatif.submit(
+            lambda: whatif.changes(plan, report, core, wanted=lambda: self.plan is plan)
+        )
 
     def _changes_came(self, changes: Sequence[tuple[whatif.Change, Plan]]) -> None:
         self.changes = changes

@@ -115,14 +115,13 @@ def _luminance(value: QColor) -> float:
 
 @lru_cache(maxsize=64)
 def font(px: int = BODY, weight: int = 400, mono: bool = False) -> QFont:
-    """Return a font with figures of equal width."""
+    """Return a font with figures of equal width, and in code no ligatures."""
     result = QFont()
     result.setFamilies(_MONO_FAMILIES if mono else _DISPLAY_FAMILIES if px >= FIGURE else _FAMILIES)
     result.setPixelSize(px)
     result.setWeight(QFont.Weight(weight))
     result.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
-    if not mono:
-        result.setFeature(QFont.Tag("tnum"), 1)
+    result.setFeature(QFont.Tag("calt" if mono else "tnum"), 0 if mono else 1)
     return result
 
 

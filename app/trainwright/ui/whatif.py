@@ -1,6 +1,6 @@
 """Plans made from plans: what would change the answer, and what edits are called."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,13 +83,17 @@ def edit_label(key: str, value: Any) -> Message:
     return Message.of("ui.edit.set", name=name, value=value)
 
 
-def changes(plan: Plan, report: Report, core: Core) -> list[tuple[Change, Plan]]:
+def changes(
+    plan: Plan, report: Report, core: Core, *, wanted: Callable[[], bool] = lambda: True
+) -> list[tuple[Change, Plan]]:
     """Return the changes worth showing, each evaluated like the plan itself.
 
     Those whose model would have to be traced first, or that the plan cannot take, are left out.
     """
     found: list[tuple[Change, Plan]] = []
     for title, values in _candidates(plan, report):
+        if not wanted():
+            break
         try:
             changed = with_keys(plan, values)
             facts = core.resolve(changed)

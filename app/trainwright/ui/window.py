@@ -70,7 +70,6 @@ class Window(QMainWindow):
         self._woken = False
         self.setWindowTitle("Trainwright")
         self.setAcceptDrops(True)
-        self.setMinimumSize(1080, 640)
         self.resize(1440, 900)
         if self.preferences.geometry is not None:
             self.restoreGeometry(self.preferences.geometry)

@@ -120,6 +120,8 @@ class Scatter(Painted):
             left = centre.x() + 12
             if left + wide > w - _RIGHT:
                 left = centre.x() - wide - 12
+            plate = tokens.colour("surface", 0.86)
+            d.box(left - 3, centre.y() - 18, wide + 6, 16, plate, radius=3)
             d.write(left, centre.y() - 18, wide + 1, 16, text, px=tokens.LABEL, weight=600)
 
     def _draw_name(self, d: Drawing, point: Point, x: Scale, y: Scale, w: int) -> None:

@@ -54,7 +54,7 @@ class Waterfall(Painted):
             y = index * _ROW
             d.write(0, y, left, _ROW, name, px=tokens.LABEL, colour="text2")
             self._draw_bar(d, stage, x, ends[index], y)
-            d.write(w - 54, y, 54, _ROW, three(stage.seconds.value / size),
+            d.write(w - 54, y, 54, _ROW, _short(stage.seconds.value / size),
                     px=tokens.LABEL, weight=400 if stage.hidden else 500, align="right",
                     colour="text3" if stage.hidden else "text")  # fmt: skip
 
@@ -103,6 +103,13 @@ class Waterfall(Painted):
     def _place_doors(self) -> None:
         for index, door in enumerate(self._doors):
             door.setGeometry(-4, index * _ROW, self.width() + 4, _ROW)
+
+
+def _short(value: float) -> str:
+    """Return three figures, no more than three of them after the point."""
+    if value and value < 0.001:
+        return "<0.001"
+    return three(value) if value >= 0.1 else f"{value:.3f}"
 
 
 def _spans(stages: tuple[Stage, ...]) -> tuple[list[float], float]:

@@ -155,9 +155,13 @@ class AdviseScreen(Scroll):
 
 def brief(settings: Any) -> str:
     """Return settings in a few words, for a point of the chart."""
-    parts = [settings.precision, f"{settings.micro_batch} × {settings.accumulation}"]
-    parts.append(say(checkpointing_name(settings.checkpointing)))
-    return " · ".join(parts)
+    return tr(
+        "ui.advise.title",
+        precision=settings.precision,
+        micro=settings.micro_batch,
+        steps=settings.accumulation,
+        checkpointing=checkpointing_name(settings.checkpointing),
+    )
 
 
 class ChoiceCard(Surface):

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtGui import QGuiApplication, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
     QHBoxLayout,
+    QListView,
     QPlainTextEdit,
     QVBoxLayout,
     QWidget,
@@ -17,12 +19,12 @@ from trainwright.messages import Message, UserError
 from trainwright.ui import tokens
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.preferences import Preferences
-from trainwright.ui.screens.form import row_label
 from trainwright.ui.session import Session
-from trainwright.ui.widgets.base import Heading, Label, Surface, clear
+from trainwright.ui.widgets.base import Hairline, Heading, Label, Surface, clear, slim
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Segmented
 from trainwright.ui.widgets.notice import Strip
+from trainwright.ui.widgets.picker import OptionDelegate
 
 
 class ExportScreen(QWidget):
@@ -55,18 +57,34 @@ class ExportScreen(QWidget):
         side.column.addWidget(self._about)
         self._made_for = Label(px=tokens.LABEL, colour="text3", wrap=True)
         side.column.addWidget(self._made_for)
+        side.column.addWidget(Hairline())
+        side.column.addWidget(Heading(Message.of("ui.export.files")))
+        self.list = self._file_list()
+        side.column.addWidget(self.list, 1)
         self._lost = QVBoxLayout()
         self._lost.setSpacing(6)
         side.column.addLayout(self._lost)
-        side.column.addStretch(1)
         self.save = Button(Message.of("ui.export.save"), "primary", "download-simple")
         self.save.clicked.connect(self.ask_folder)
         self.copy = Button(Message.of("ui.export.copy"), "secondary", "copy")
         self.copy.clicked.connect(self._copy)
         side.column.addWidget(self.save)
         side.column.addWidget(self.copy)
-        side.setFixedWidth(max(320, self.targets.minimumSizeHint().width() + 46))
+        side.setFixedWidth(max(340, self.targets.minimumSizeHint().width() + 46))
         return side
+
+    def _file_list(self) -> QListView:
+        self._model = QStandardItemModel(self)
+        names = QListView()
+        names.setModel(self._model)
+        names.setItemDelegate(OptionDelegate(names))
+        names.setAccessibleName(tr("ui.export.files"))
+        names.setFrameShape(QFrame.Shape.NoFrame)
+        names.setEditTriggers(QListView.EditTrigger.NoEditTriggers)
+        names.setMinimumHeight(120)
+        slim(names.verticalScrollBar())
+        names.selectionModel().currentChanged.connect(self._choose_file)
+        return names
 
     def _preview(self) -> QWidget:
         body = QWidget()
@@ -77,10 +95,9 @@ class ExportScreen(QWidget):
         column.addWidget(self._warning)
         card = Surface(padding=(tokens.L, tokens.M, tokens.M, tokens.M))
         head = QHBoxLayout()
-        self._tabs = QHBoxLayout()
-        self._tabs.setSpacing(tokens.XS)
-        self._count = row_label("")
-        head.addLayout(self._tabs)
+        self._name = Label(px=tokens.SECTION, weight=600)
+        self._count = Label(px=tokens.LABEL, colour="text3")
+        head.addWidget(self._name)
         head.addStretch(1)
         head.addWidget(self._count)
         card.column.addLayout(head)
@@ -91,6 +108,8 @@ class ExportScreen(QWidget):
         self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.text.setAccessibleName(tr("ui.export.preview"))
         self.text.setTabChangesFocus(True)
+        slim(self.text.verticalScrollBar())
+        slim(self.text.horizontalScrollBar())
         card.column.addWidget(self.text, 1)
         column.addWidget(card, 1)
         return body
@@ -149,28 +168,34 @@ class ExportScreen(QWidget):
 
     def _show_files(self, made: dict[str, str]) -> None:
         names = list(made)
-        if names != list(self._files):
-            self._make_tabs(names)
+        same = names == list(self._files)
         self._files = made
         if self._shown not in made:
             self._shown = names[0] if names else ""
+        if not same:
+            self._list_files(names)
         self._show_text()
 
-    def _make_tabs(self, names: list[str]) -> None:
-        clear(self._tabs)
-        if not names:
-            return
-        self.tabs = Segmented([(name, name) for name in names], names[0],
-                              name=Message.of("ui.export.files"))  # fmt: skip
-        self.tabs.chosen.connect(self._choose_file)
-        self._tabs.addWidget(self.tabs)
+    def _list_files(self, names: list[str]) -> None:
+        self._model.clear()
+        shown = self._shown
+        for name in names:
+            item = QStandardItem(name)
+            lines = tr("ui.export.lines", count=self._files[name].count("\n"))
+            item.setData(lines, Qt.ItemDataRole.UserRole + 1)
+            item.setData(f"{name}, {lines}", Qt.ItemDataRole.AccessibleTextRole)
+            self._model.appendRow(item)
+        if shown in names:
+            self.list.setCurrentIndex(self._model.index(names.index(shown), 0))
 
-    def _choose_file(self, name: str) -> None:
-        self._shown = name
-        self._show_text()
+    def _choose_file(self, index: QModelIndex) -> None:
+        if index.isValid() and index.data() in self._files:
+            self._shown = index.data()
+            self._show_text()
 
     def _show_text(self) -> None:
         text = self._files.get(self._shown, "")
+        self._name.setText(self._shown)
         if text == self.text.toPlainText():
             return
         at = self.text.verticalScrollBar().value()

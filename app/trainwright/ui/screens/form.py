@@ -98,8 +98,8 @@ def pair(first: Control, second: Control) -> QWidget:
     line = QHBoxLayout(holder)
     line.setContentsMargins(0, 0, 0, 0)
     line.setSpacing(tokens.S)
-    line.addWidget(first, 3)
-    line.addWidget(second, 2)
+    line.addWidget(first, 4)
+    line.addWidget(second, 3)
     return holder
 
 

@@ -1,6 +1,6 @@
 """Plan, the home of the application: settings, answer, and where the answer comes from."""
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -13,15 +13,12 @@ from trainwright.ui.explain_pane import ExplainPane
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.screens.planform import PlanForm
 from trainwright.ui.session import Session
-from trainwright.ui.widgets.base import SCROLL_BAR, Heading, Label, Scroll, Surface, clear
+from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.cards import ChangeCards
 from trainwright.ui.widgets.figurestrip import FigureStrip
 from trainwright.ui.widgets.notice import Strip
 from trainwright.ui.widgets.verdict import VerdictCard
-
-_WIDE = 1240
-"""Below this width the Explain pane lies over the figures, when it is asked for."""
 
 
 class PlanScreen(QWidget):
@@ -51,8 +48,8 @@ class PlanScreen(QWidget):
         line.addWidget(self.form)
         self._scroll = self._middle()
         line.addWidget(self._scroll, 1)
-        line.addWidget(self.pane)
         self._line = line
+        self.pane.setParent(self)
         for source in (self.verdict, self.figures, self.waterfall):
             source.opened.connect(self._open)
         self.changes.applied.connect(session.apply_change)
@@ -87,7 +84,7 @@ class PlanScreen(QWidget):
         column.addWidget(self.changes)
         column.addWidget(self._notes)
         scroll = Scroll(body)
-        self._body = body
+        scroll.fitted.connect(self._fit)
         self._charts = (memory, time)
         return scroll
 
@@ -137,7 +134,11 @@ class PlanScreen(QWidget):
         self._memory_heading.annotate(tr("ui.chart.memory.note", micro=micro))
         self._time_heading.annotate(tr("ui.chart.time.note"))
         self._show_notes(report)
-        self._scroll.setMinimumWidth(self._body.minimumSizeHint().width() + SCROLL_BAR)
+
+    def _fit(self) -> None:
+        """Make room for what the form and the middle need."""
+        self.updateGeometry()
+        self._place_pane()
 
     def _show_notes(self, report: Report) -> None:
         texts = [say(note) for note in report.notes]
@@ -179,16 +180,14 @@ class PlanScreen(QWidget):
         super().resizeEvent(event)
         self._place_pane()
 
+    def minimumSizeHint(self) -> QSize:
+        return QSize(self.form.width() + self._scroll.minimumWidth(), 420)
+
     def _place_pane(self) -> None:
-        if self.width() >= _WIDE - tokens.RAIL_WIDTH:
-            if self._line.indexOf(self.pane) < 0:
-                self._line.addWidget(self.pane)
-            self.pane.show()
-            return
-        if self._line.indexOf(self.pane) >= 0:
-            self._line.removeWidget(self.pane)
-        self.pane.setParent(self)
+        """Dock the pane where there is room beside the figures; else lay it over them."""
         wide = self.pane.minimumWidth()
+        docked = self.width() >= self.minimumSizeHint().width() + wide
+        self._line.setContentsMargins(0, 0, wide if docked else 0, 0)
         self.pane.setGeometry(self.width() - wide, 0, wide, self.height())
-        self.pane.setVisible(self._asked)
+        self.pane.setVisible(docked or self._asked)
         self.pane.raise_()

@@ -13,12 +13,13 @@ from trainwright.ui.i18n import language, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.screens.form import Group, Row, pair, row_label
 from trainwright.ui.session import Session
-from trainwright.ui.widgets.base import SCROLL_BAR, Hairline, Painted, Scroll, Surface
+from trainwright.ui.widgets.base import Hairline, Painted, Scroll, Surface
 from trainwright.ui.widgets.buttons import Lock
 from trainwright.ui.widgets.controls import Choice, Combo, Segmented, Stepper, Switch
 from trainwright.ui.widgets.picker import Option, Picker, plain
 from trainwright.workload import FullSettings
 
+_WIDTH = 340
 _TASKS = ("pretrain", "full", "lora", "qlora", "infer")
 _PRECISIONS = ("fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16")
 _CHECKPOINTING = (
@@ -60,11 +61,12 @@ class PlanForm(Surface):
         self._column = QVBoxLayout(body)
         self._column.setContentsMargins(tokens.XL, tokens.L, tokens.M, tokens.L)
         self._column.setSpacing(11)
+        self.setFixedWidth(_WIDTH)
         self._build()
         self._column.addStretch(1)
-        self.column.addWidget(Scroll(body))
-        self._column.activate()
-        self.setFixedWidth(max(340, body.minimumSizeHint().width() + SCROLL_BAR + 2))
+        self._scroll = Scroll(body)
+        self._scroll.fitted.connect(self._fit)
+        self.column.addWidget(self._scroll)
         session.edited.connect(self.refresh)
         session.reported.connect(self.refresh)
         self.refresh()
@@ -88,6 +90,9 @@ class PlanForm(Surface):
         self._show_model(plan)
         self._show_gpu(plan)
         self._show_counts(plan, settings)
+
+    def _fit(self) -> None:
+        self.setFixedWidth(max(_WIDTH, self._scroll.minimumWidth() + 1))
 
     # Groups
 

@@ -97,6 +97,7 @@ class StartScreen(Scroll):
         self._plan_new = Button(Message.of("ui.start.plan-new"), "secondary", "file-plus")
         self._plan_new.clicked.connect(lambda: self.chosen.emit("new", None))
         line = QVBoxLayout()
+        line.setContentsMargins(0, tokens.S, 0, 0)
         line.setSpacing(tokens.S)
         line.addWidget(self._plan_here)
         line.addWidget(self._plan_new)
@@ -210,7 +211,7 @@ class Reading(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         with Drawing(self) as d:
             glyph = self._icon if self._present else "question-fill"
-            d.icon(glyph, 0, 4, 18, "text2" if self._present else "naFill")
+            d.icon(glyph, 0, 2, 18, "text2" if self._present else "naFill")
 
 
 def readings(snapshot: Any) -> list[tuple[str, str, str, bool]]:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QPalette
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -211,10 +211,14 @@ class Hairline(Painted):
 
 
 class Scroll(QScrollArea):
-    """A column that scrolls when it must, with a slim bar."""
+    """A column that scrolls when it must, with a slim bar, and is never cut at its sides."""
+
+    fitted = Signal()
+    """The least width changed."""
 
     def __init__(self, body: QWidget) -> None:
         super().__init__()
+        self._body = body
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -223,6 +227,19 @@ class Scroll(QScrollArea):
         self.setWidget(body)
         body.setAutoFillBackground(False)
         slim(self.verticalScrollBar())
+        body.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self._body and event.type() == QEvent.Type.LayoutRequest:
+            self.fit()
+        return super().eventFilter(watched, event)
+
+    def fit(self) -> None:
+        """Be as wide as the content needs."""
+        wide = self._body.minimumSizeHint().width() + SCROLL_BAR
+        if wide != self.minimumWidth():
+            self.setMinimumWidth(wide)
+            self.fitted.emit()
 
 
 def slim(bar: QScrollBar) -> None:

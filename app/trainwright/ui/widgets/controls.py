@@ -115,6 +115,7 @@ class Stepper(QSpinBox):
         self.setValue(value)
         self.blockSignals(False)
         self._told = self.value()
+        self.updateGeometry()
         self.update()
 
     def stepBy(self, steps: int) -> None:

@@ -4,7 +4,7 @@ from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QPainterPath, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from trainwright.explain import Kind, Quantity
+from trainwright.explain import Kind, Quantity, total
 from trainwright.messages import Message
 from trainwright.plan.report import Report, Verdict
 from trainwright.ui import doors, tokens
@@ -26,6 +26,8 @@ _BANNER = 74
 _BAR_TOP, _BAR_HEIGHT = 112, 34
 _SIDE = 20
 _KEY_HEIGHT = 35
+_LEAST_SHARE = 0.006
+"""Of the used memory: less than 4 pixels of the bar."""
 
 
 class LegendKey(Door):
@@ -34,7 +36,8 @@ class LegendKey(Door):
     radius = tokens.CHIP
 
     def __init__(self, quantity: Quantity, parent: QWidget) -> None:
-        super().__init__(f"term.{quantity.role}", parent)
+        address = "memory.derivation" if quantity.role == "small" else f"term.{quantity.role}"
+        super().__init__(address, parent)
         self._quantity = quantity
         self._name = say(doors.short_name(quantity))
         self._value = gib(quantity.value)
@@ -94,7 +97,7 @@ class VerdictCard(Painted):
         for key in self._keys:
             key.hide()
             key.deleteLater()
-        self._keys = [LegendKey(part, self) for part in doors.segments(report)]
+        self._keys = [LegendKey(part, self) for part in _worth_naming(report)]
         for key in self._keys:
             key.clicked.connect(self._open)
             key.show()
@@ -185,7 +188,7 @@ class VerdictCard(Painted):
     def _where(self) -> str:
         if self._provisional:
             return tr("ui.verdict.provisional")
-        return tr("ui.verdict.each", count=self._gpus)
+        return tr("ui.verdict.each" if self._gpus > 1 else "ui.verdict.one", count=self._gpus)
 
     def _cause(self) -> Text:
         """Say when the peak comes."""
@@ -325,6 +328,17 @@ class VerdictCard(Painted):
         height = 214 + (_KEY_HEIGHT + 1) * max(0, len(rows) - 1)
         if self.height() != height:
             self.setFixedHeight(height)
+
+
+def _worth_naming(report: Report) -> list[Quantity]:
+    """Return the terms of the legend: those that a bar can show, and the others as one."""
+    parts = doors.segments(report)
+    least = report.memory.device_used.value * _LEAST_SHARE
+    small = [part for part in parts if part.value < least]
+    if len(small) < 2:
+        return list(parts)
+    rest = total(Message.of("ui.role.small"), small, role="small")
+    return [*(part for part in parts if part.value >= least), rest]
 
 
 def _flow(widths: list[int], room: int) -> list[int]:

@@ -1,0 +1,66 @@
+"""Windows without a display, answered by made-up figures, with nothing kept between tests."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+sys.path.insert(0, str(Path(__file__).parent))
+
+import fakes
+
+from trainwright.ui import i18n
+from trainwright.ui.app import prepared
+from trainwright.ui.preferences import Preferences
+from trainwright.ui.window import Window
+
+Opened = Callable[..., Window]
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINWRIGHT_STATE", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def preferences(tmp_path: Path) -> Preferences:
+    made = Preferences(tmp_path / "window.ini")
+    made.language, made.theme = "en", "light"
+    return made
+
+
+@pytest.fixture
+def opened(qtbot: Any, qapp: Any, preferences: Preferences) -> Iterator[Opened]:
+    """Return a function that opens a window on an example, answered by a fake core."""
+    windows: list[Window] = []
+
+    def open_window(*, plan: Path | None = fakes.EXAMPLE, core: Any = None) -> Window:
+        window = prepared(qapp, core or fakes.core(), preferences)
+        qtbot.addWidget(window)
+        windows.append(window)
+        window.resize(1440, 900)
+        window.show()
+        qtbot.waitUntil(lambda: window.session is not None)
+        assert window.session is not None
+        if plan is not None:
+            window.open_path(plan)
+            qtbot.waitUntil(lambda: settled(window))
+        return window
+
+    yield open_window
+    i18n.lengthen(False)
+    i18n.use("en")
+    for window in windows:
+        window.close()
+
+
+def settled(window: Window) -> bool:
+    """Return whether the answer to the last edit is on screen."""
+    session = window.session
+    if session is None or session.plan is None:
+        return False
+    return not session.provisional and (session.report is not None or session.problem is not None)

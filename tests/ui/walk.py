@@ -1,0 +1,152 @@
+"""Looks for what a person would see as broken: clipped, overlapping or nameless parts.
+
+Run as a program, it walks every screen in this process's scale and prints what it found.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QEventLoop, QRectF, Qt, QTimer
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
+
+from trainwright.ui import i18n, paint
+from trainwright.ui.widgets.base import Scroll
+
+SCREENS = ("start", "plan", "advise", "export", "settings")
+TOLERANCE = 1.5
+
+
+def problems(window: Any, screen: str) -> Iterator[str]:
+    """Yield what is wrong with the screen as it stands."""
+    paint.runs = []
+    window.repaint()
+    for widget in window.findChildren(QWidget):
+        if widget.isVisible():
+            widget.repaint()
+    runs, paint.runs = paint.runs, None
+    yield from (f"{screen}: {text}" for text in painted(runs))
+    for widget in window.findChildren(QWidget):
+        if widget.isVisible():
+            yield from (f"{screen}: {text}" for text in wrong_with(widget))
+
+
+def painted(runs: list[paint.Run]) -> Iterator[str]:
+    """Yield painted texts that are cut, leave their widget, or lie over each other."""
+    by_widget: dict[QWidget, dict[tuple[str, float, float], paint.Run]] = {}
+    for run in runs:
+        where = (run.text, run.rect.x(), run.rect.y())
+        by_widget.setdefault(run.widget, {})[where] = run
+    for widget, own in by_widget.items():
+        name = type(widget).__name__
+        room = QRectF(widget.rect()).adjusted(-TOLERANCE, -3, TOLERANCE, 3)
+        for run in own.values():
+            if run.elided:
+                yield f"cut in {name}: {run.text!r}"
+            elif not room.contains(run.rect):
+                yield f"outside {name}: {run.text!r}"
+        for one, other in combinations(own.values(), 2):
+            shared = one.rect.intersected(other.rect)
+            if shared.width() > TOLERANCE and shared.height() > TOLERANCE:
+                yield f"overlap in {name}: {one.text!r} and {other.text!r}"
+
+
+def wrong_with(widget: QWidget) -> Iterator[str]:
+    """Yield what is wrong with one widget."""
+    if isinstance(widget, QLabel) and widget.text():
+        yield from clipped(widget)
+    if widget.focusPolicy() != Qt.FocusPolicy.NoFocus and not spoken_name(widget):
+        yield f"no accessible name: {type(widget).__name__} in {type(widget.parent()).__name__}"
+    if isinstance(widget, Scroll) and widget.widget().width() > widget.viewport().width():
+        yield f"content wider than its scroll area in {type(widget.parent()).__name__}"
+    layout = widget.layout()
+    if layout is not None:
+        yield from overlapping(widget)
+
+
+def clipped(label: QLabel) -> Iterator[str]:
+    if label.wordWrap():
+        if label.heightForWidth(label.width()) > label.height() + TOLERANCE:
+            yield f"label too low: {label.text()!r}"
+    elif label.sizeHint().width() > label.width() + TOLERANCE:
+        yield f"label too narrow: {label.text()!r}"
+
+
+def overlapping(parent: QWidget) -> Iterator[str]:
+    """Yield pairs of a layout's widgets that lie over each other, or leave their parent."""
+    layout = parent.layout()
+    items = [layout.itemAt(i).widget() for i in range(layout.count())]
+    shown = [item for item in items if item is not None and item.isVisible()]
+    for one, other in combinations(shown, 2):
+        if one.geometry().intersects(other.geometry()):
+            yield f"{type(one).__name__} over {type(other).__name__} in {type(parent).__name__}"
+    for one in shown:
+        if one.geometry().right() > parent.width() + TOLERANCE:
+            yield f"{type(one).__name__} leaves {type(parent).__name__}"
+
+
+def spoken_name(widget: QWidget) -> str:
+    if widget.accessibleName():
+        return widget.accessibleName()
+    if isinstance(widget, QAbstractButton):
+        return widget.text()
+    # Parts of Qt's own compound controls speak with their owner's name.
+    owner = widget.parent()
+    inner = widget.objectName().startswith("qt_") or type(widget) is QWidget
+    return owner.accessibleName() if inner and isinstance(owner, QWidget) else ""
+
+
+def spin(milliseconds: int) -> None:
+    loop = QEventLoop()
+    QTimer.singleShot(milliseconds, loop.quit)
+    loop.exec()
+
+
+def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list[str]:
+    """Visit every screen in every language and return what is wrong."""
+    found: list[str] = []
+    for language in languages:
+        i18n.lengthen(language == "long")
+        window.preferences.language = "en" if language == "long" else language
+        window.take_preferences()
+        for screen in SCREENS:
+            window.go(screen)
+            spin(250)
+            found.extend(f"{language} {problem}" for problem in problems(window, screen))
+    i18n.lengthen(False)
+    return found
+
+
+def main() -> int:
+    """Walk a window of its own; exit code 1 where something is wrong."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    import fakes
+
+    from trainwright.ui.app import prepared
+    from trainwright.ui.preferences import Preferences
+
+    os.environ["TRAINWRIGHT_STATE"] = tempfile.mkdtemp()
+    app = QApplication([])
+    preferences = Preferences(Path(tempfile.mkdtemp()) / "window.ini")
+    preferences.theme = "dark"
+    window = prepared(app, fakes.core("tight"), preferences)
+    window.resize(1440, 900)
+    window.show()
+    spin(300)
+    assert window.session is not None
+    window.open_path(fakes.EXAMPLE)
+    spin(800)
+    assert window.session.report is not None
+    found = walk(window)
+    print(f"scale {window.devicePixelRatioF():g}")
+    print("\n".join(found))
+    window.close()
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
