@@ -213,21 +213,17 @@ def counted(batches: Iterable[Batch], loss: Loss) -> float:
 def to_device(batch: Batch, device: torch.device | str, settings: StepSettings) -> Batch:
     """Return the batch on the device, floats in the model's dtype, images in its layout."""
 
-    def move(tensor: torch.Tensor) -> torch.Tensor:
+    def move(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: move(item) for name, item in value.items()}
         options: dict[str, Any] = {"non_blocking": True}
-        if settings.precision == "bf16" and tensor.is_floating_point():
+        if settings.precision == "bf16" and value.is_floating_point():
             options["dtype"] = torch.bfloat16
-        if settings.channels_last and tensor.dim() == 4:
+        if settings.channels_last and value.dim() == 4:
             options["memory_format"] = torch.channels_last
-        return tensor.to(device, **options)
+        return value.to(device, **options)
 
-    labels = batch.labels
-    moved = (
-        {name: move(tensor) for name, tensor in labels.items()}
-        if isinstance(labels, dict)
-        else move(labels)
-    )
-    return Batch({name: move(tensor) for name, tensor in batch.inputs.items()}, moved)
+    return Batch(move(batch.inputs), move(batch.labels))
 
 
 def autocast(settings: StepSettings, device: str) -> contextlib.AbstractContextManager[Any]:

@@ -55,6 +55,7 @@ class Run:
         self.subject = models.build(spec)
         self._check_lengths()
         self.blocks = step.blocks(self.subject.model)
+        self.weights = sum(weight.numel() for weight in self.subject.model.parameters())
         self.settings = shape(self.subject, spec)
         self.answers = Answers()
         self.recorder = Recorder(DEVICE, self.answers)
@@ -113,6 +114,9 @@ class Run:
         recorder, model = self.recorder, self.subject.model
         settings = self.settings
         scaler = step.make_scaler(settings, DEVICE)
+        if scaler is not None:
+            with recorder.quiet():  # two numbers, made at the first use and kept
+                scaler.scale(torch.ones((), device=DEVICE))
         segments: dict[str, Segment] = {}
         for name in ("micro", "again"):
             segments[name] = self._micro(batch, sequence, scaler)
@@ -235,18 +239,17 @@ class Run:
     def _model_facts(self) -> dict[str, Any]:
         model = self.subject.model
         parameters = list(model.parameters())
-        frozen = [parameter for parameter in parameters if not parameter.requires_grad]
-        if not self.trains:
-            frozen = parameters
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        trained = trained if self.trains else []
+        trainable = sum(parameter.numel() for parameter in trained)
+        adapters = trainable if self.spec["task"] in ("lora", "qlora") else 0
+        held = sum(parameter.nbytes for parameter in parameters)
         return self.subject.facts | {
-            "parameters": sum(parameter.numel() for parameter in parameters),
-            "trainable": 0
-            if not self.trains
-            else sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
-            "frozen_bytes": sum(parameter.nbytes for parameter in frozen),
+            "parameters": self.weights + adapters,
+            "trainable": trainable,
+            "frozen_bytes": held - sum(parameter.nbytes for parameter in trained),
             "buffers": sum(buffer.nbytes for buffer in model.buffers()),
             "blocks": len(self.blocks),
-            "adapters": self.spec["task"] in ("lora", "qlora"),
         }
 
 

@@ -1,0 +1,163 @@
+"""The simulated device knows what torch does, and adapters do what PEFT does."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from trainwright.worker import client
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Return a function that imports one of the programs' modules."""
+    monkeypatch.syspath_prepend(str(client.PROGRAMS))
+    return importlib.import_module
+
+
+def test_autocast_lists_are_those_of_the_installed_torch(programs):
+    autocast = programs("autocast")
+    header = autocast.installed_header()
+    if not header.is_file():
+        pytest.skip("this build of torch has no headers")
+    installed = autocast.header_lists(header)
+    assert installed.keys() == autocast.LISTS.keys()
+    if torch.__version__.startswith("2.13."):
+        assert {name: set(ops) for name, ops in installed.items()} == {
+            name: set(ops) for name, ops in autocast.LISTS.items()
+        }
+
+
+def test_operators_with_a_cuda_kernel_and_a_body_are_all_known(programs):
+    simdevice = programs("simdevice")
+    torchgen = pytest.importorskip("torchgen")
+    path = Path(torchgen.__file__).parent / "packaged/ATen/native/native_functions.yaml"
+    functions = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    found = set()
+    for function in functions:
+        keys = {key.strip() for keys in function.get("dispatch", {}) for key in keys.split(",")}
+        real = "CUDA" in keys or "structured_delegate" in function
+        if "CompositeImplicitAutograd" in keys and real:
+            found.add(re.split(r"[.(]", function["func"])[0])
+    assert found == set(simdevice.OWN_KERNEL)
+
+
+def test_every_block_of_known_networks_is_found(programs):
+    step = programs("step")
+    timm = pytest.importorskip("timm")
+    expected = {
+        "resnet18": 8,
+        "resnet50": 16,
+        "convnext_tiny": 18,
+        "efficientnet_b0": 16,
+        "vit_small_patch16_224": 12,
+        "swin_tiny_patch4_window7_224": 12,
+    }
+    with torch.device("meta"):
+        models = {name: timm.create_model(name) for name in expected}
+    assert {name: len(step.blocks(model)) for name, model in models.items()} == expected
+
+
+@pytest.mark.parametrize("split", [(8,), (4, 4), (2, 6), (1, 3, 4)])
+def test_any_split_into_micro_batches_gives_the_same_gradients(programs, split):
+    step = programs("step")
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Embedding(50, 16), torch.nn.Linear(16, 50)).double()
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model
+
+        def forward(self, tokens):
+            return self.inner(tokens)
+
+    net = Net()
+    tokens = torch.randint(0, 50, (8, 12))
+    labels = tokens.clone()
+    for row in range(8):
+        labels[row, 12 - row :] = step.IGNORED  # ragged lengths
+    settings = step.StepSettings(precision="fp32")
+
+    def gradients(parts):
+        net.zero_grad()
+        batches = [
+            step.Batch({"tokens": x}, y)
+            for x, y in zip(tokens.split(parts), labels.split(parts), strict=True)
+        ]
+        count = step.counted(batches, step.next_token_loss)
+        for batch in batches:
+            step.micro_step(net, batch, count, step.next_token_loss, settings)
+        return [parameter.grad.clone() for parameter in net.parameters()]
+
+    for whole, parts in zip(gradients((8,)), gradients(split), strict=True):
+        torch.testing.assert_close(parts, whole, rtol=1e-6, atol=1e-9)
+
+
+def test_next_token_loss_is_that_of_transformers(programs):
+    step = programs("step")
+    loss_utils = pytest.importorskip("transformers.loss.loss_utils")
+    torch.manual_seed(0)
+    logits = torch.randn(2, 7, 11, dtype=torch.bfloat16)
+    labels = torch.randint(0, 11, (2, 7))
+    labels[0, 4:] = step.IGNORED
+    theirs = loss_utils.ForCausalLMLoss(logits, labels, 11, num_items_in_batch=9)
+    assert step.next_token_loss(logits, labels, 9.0) == theirs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_adapter_computes_and_saves_what_peft_does(programs, autocast, dtype):
+    adapters = programs("adapters")
+    peft = pytest.importorskip("peft")
+    torch.manual_seed(0)
+    base = torch.nn.Sequential(torch.nn.Linear(24, 40)).to(getattr(torch, dtype))
+    ours = adapters.Adapted(base[0], 4, scaling=2.0)
+    config = peft.LoraConfig(r=4, lora_alpha=8, target_modules=["0"])
+    theirs = peft.get_peft_model(base, config).base_model.model[0]
+    with torch.no_grad():
+        theirs.lora_B["default"].weight.normal_()
+        ours.lora_A.weight.copy_(theirs.lora_A["default"].weight)
+        ours.lora_B.weight.copy_(theirs.lora_B["default"].weight)
+    assert theirs.lora_A["default"].weight.dtype == ours.lora_A.weight.dtype == torch.float32
+
+    def run(layer):
+        x = torch.linspace(-1, 1, 6 * 24).view(6, 24).to(base[0].weight.dtype).requires_grad_()
+        saved = []
+
+        def pack(tensor):
+            saved.append((tensor.shape, tensor.dtype))
+            return tensor
+
+        with (
+            torch.autocast("cpu", torch.bfloat16, enabled=autocast),
+            torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+        ):
+            result = layer(x)
+        result.float().sum().backward()
+        return result, x.grad, saved
+
+    mine, peft_result = run(ours), run(theirs)
+    assert torch.equal(mine[0], peft_result[0])
+    assert torch.equal(mine[1], peft_result[1])
+    assert mine[2] == peft_result[2]
+
+
+@pytest.mark.slow
+def test_4_bit_weights_take_what_bitsandbytes_keeps(programs):
+    adapters = programs("adapters")
+    bitsandbytes = pytest.importorskip("bitsandbytes")
+    layer = bitsandbytes.nn.Linear4bit(
+        512, 768, bias=False, compute_dtype=torch.bfloat16, quant_type="nf4",
+        compress_statistics=True,
+    ).to("cpu")  # fmt: skip
+    state = layer.weight.quant_state
+    kept = [layer.weight, state.absmax, state.state2.absmax, state.state2.code, state.offset]
+    ours = adapters.Nf4Linear(512, 768, None, torch.bfloat16)
+    assert sorted(p.nbytes for p in ours.parameters()) == sorted(t.nbytes for t in kept)
