@@ -62,7 +62,10 @@ def wrong_with(widget: QWidget) -> Iterator[str]:
     if widget.focusPolicy() != Qt.FocusPolicy.NoFocus and not spoken_name(widget):
         yield f"no accessible name: {type(widget).__name__} in {type(widget.parent()).__name__}"
     if isinstance(widget, Scroll) and widget.widget().width() > widget.viewport().width():
-        yield f"content wider than its scroll area in {type(widget.parent()).__name__}"
+        yield (
+            f"content of {widget.widget().width()} in {widget.viewport().width()} px of "
+            f"{type(widget.parent()).__name__}, least {widget.widget().minimumSizeHint().width()}"
+        )
     layout = widget.layout()
     if layout is not None:
         yield from overlapping(widget)
@@ -106,6 +109,23 @@ def spin(milliseconds: int) -> None:
     loop.exec()
 
 
+def settle(window: Any) -> None:
+    """Wait until every answer has come and every layout has found its place."""
+    session = window.session
+    for _ in range(200):
+        spin(10)
+        if not (
+            session.provisional
+            or session._answers.busy
+            or session._whatif.busy
+            or session._advising.busy
+        ):
+            break
+    for _ in range(6):
+        QApplication.sendPostedEvents()
+        spin(10)
+
+
 def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list[str]:
     """Visit every screen in every language and return what is wrong."""
     found: list[str] = []
@@ -115,7 +135,7 @@ def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list
         window.take_preferences()
         for screen in SCREENS:
             window.go(screen)
-            spin(250)
+            settle(window)
             found.extend(f"{language} {problem}" for problem in problems(window, screen))
     i18n.lengthen(False)
     return found
@@ -136,10 +156,10 @@ def main() -> int:
     window = prepared(app, fakes.core("tight"), preferences)
     window.resize(1440, 900)
     window.show()
-    spin(300)
-    assert window.session is not None
+    while window.session is None:
+        spin(20)
     window.open_path(fakes.EXAMPLE)
-    spin(800)
+    settle(window)
     assert window.session.report is not None
     found = walk(window)
     print(f"scale {window.devicePixelRatioF():g}")

@@ -1,0 +1,38 @@
+"""Every screen, both languages and lengthened text, at 100 and 200 %, light and dark."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import walk
+
+
+@pytest.mark.parametrize("scale", ["1", "2"])
+def test_no_screen_cuts_overlaps_or_hides_anything_from_screen_readers(scale, tmp_path):
+    environment = {
+        "QT_QPA_PLATFORM": "offscreen",
+        "QT_SCALE_FACTOR": scale,
+        "HOME": str(tmp_path),
+        "PATH": "/usr/bin:/bin",
+    }
+    program = str(Path(walk.__file__))
+    child = subprocess.run(
+        [sys.executable, program], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert child.returncode in (0, 1), child.stderr
+    said = child.stdout.splitlines()
+    assert said[0] == f"scale {scale}"
+    assert [line for line in said[1:] if line] == []
+
+
+def test_the_walk_sees_a_cut_label_and_a_nameless_control(opened, qtbot):
+    window = opened()
+    window.go("plan")
+    plan = window.screen_named("plan")
+    plan.form.model.setAccessibleName("")
+    plan.figures.setFixedWidth(120)
+    walk.spin(100)
+    found = "\n".join(walk.problems(window, "plan"))
+    assert "no accessible name: Picker" in found
+    assert "cut in FigureDoor" in found

@@ -1,0 +1,317 @@
+"""What a person does in the window, and what they see then."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import fakes
+from conftest import settled
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QKeySequence
+from PySide6.QtWidgets import QApplication
+
+from trainwright.messages import Message, render
+from trainwright.plan.file import read
+from trainwright.plan.report import Verdict
+from trainwright.ui import i18n, tokens
+from trainwright.ui.actions import ACTIONS
+from trainwright.ui.widgets.verdict import LegendKey
+
+
+def drop(window, path):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    event = QDropEvent(
+        QPointF(500, 400), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )  # fmt: skip
+    window.dropEvent(event)
+
+
+def test_torch_and_charts_are_not_loaded_before_the_first_paint():
+    program = (
+        "import sys\n"
+        "from PySide6.QtWidgets import QApplication\n"
+        "from trainwright.ui.app import prepared\n"
+        "from trainwright.ui.core import Core\n"
+        "from trainwright.ui.preferences import Preferences\n"
+        "app = QApplication([])\n"
+        "window = prepared(app, Core(), Preferences())\n"
+        "window.show(); window.grab()\n"
+        "heavy = {'torch', 'numpy', 'pyqtgraph', 'qtawesome', 'pydantic', 'transformers'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+        "window.wake(); app.processEvents(); window.close()\n"
+        "print(sorted({'torch', 'pyqtgraph', 'transformers'} & set(sys.modules)))\n"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert child.stdout.splitlines() == ["[]", "[]"], child.stderr
+
+
+def test_every_action_has_a_name_a_tooltip_and_keys_of_its_own(opened):
+    window = opened()
+    keys = [QKeySequence(action.shortcut) for action in ACTIONS]
+    assert len({key.toString() for key in keys}) == len(ACTIONS)
+    for action in ACTIONS:
+        bound = window.actions_by_id[action.id]
+        assert bound.text()
+        assert bound.toolTip()
+        assert not bound.text().startswith("ui.")
+        assert not bound.shortcut().isEmpty()
+        # A bare letter would fire while somebody types Hangul.
+        assert len(action.shortcut) > 1
+
+
+def test_a_bad_file_keeps_the_plan_and_says_one_line(opened, tmp_path, qtbot):
+    window = opened()
+    before = window.session.plan
+    drop(window, fakes.file_in(tmp_path, "trainwright: 1\nmodel: {preset: [1, 2]}\n"))
+    assert window.session.plan == before
+    assert "a.plan.yaml" in window.notice.text
+    assert len(window.notice.text.splitlines()) == 1
+
+
+def test_binary_junk_keeps_the_plan(opened, tmp_path):
+    window = opened()
+    before = window.session.plan
+    junk = tmp_path / "junk.plan.yaml"
+    junk.write_bytes(bytes(range(256)) * 10)
+    drop(window, junk)
+    assert window.session.plan == before
+    assert "junk.plan.yaml" in window.notice.text
+
+
+def test_dropping_a_config_plans_for_its_model(opened, tmp_path, qtbot):
+    window = opened()
+    folder = tmp_path / "내 모델"
+    folder.mkdir()
+    drop(window, fakes.file_in(folder, '{"model_type": "gpt2"}', "config.json"))
+    assert window.session.plan.model.hf == str(folder / "config.json")
+    window.session.undo()
+    assert window.session.plan == read(fakes.EXAMPLE)
+
+
+def test_undo_and_redo_go_through_every_edit(opened, qtbot):
+    window = opened()
+    session = window.session
+    first = session.plan
+    session.set_key("settings.micro_batch", 4)
+    session.set_key("settings.checkpointing", "none")
+    edited = session.plan
+    assert edited.settings.checkpointing == "none"
+    window.actions_by_id["undo"].trigger()
+    window.actions_by_id["undo"].trigger()
+    assert session.plan == first
+    assert not window.actions_by_id["undo"].isEnabled()
+    window.actions_by_id["redo"].trigger()
+    window.actions_by_id["redo"].trigger()
+    assert session.plan == edited
+
+
+def test_steps_of_one_stepper_undo_together(opened):
+    window = opened()
+    plan = window.screen_named("plan")
+    stepper = next(r.control for g in plan.form._groups for r in g.rows
+                   if r.key == "settings.micro_batch")  # fmt: skip
+    first = window.session.plan
+    for _ in range(3):
+        stepper.stepBy(-1) if stepper.value() > 1 else stepper.stepBy(1)
+    window.session.undo()
+    assert window.session.plan == first
+
+
+def test_an_edit_shows_figures_at_once_and_confirms_them_later(opened, qtbot):
+    window = opened()
+    before = window.session.report.memory.device_used.value
+    window.session.set_key("workload.inputs.sequence_length", 1024)
+    assert window.session.provisional
+    assert window.session.report.memory.device_used.value < before
+    qtbot.waitUntil(lambda: settled(window))
+    assert not window.session.provisional
+
+
+def test_make_it_fit_is_one_click_and_one_undo(opened, qtbot):
+    window = opened(core=fakes.core("tight"))
+    session = window.session
+    session.set_keys({"settings.micro_batch": 4, "settings.accumulation": 16})
+    qtbot.waitUntil(lambda: settled(window))
+    assert session.report.verdict is Verdict.NO
+    session.set_keys({"settings.micro_batch": None, "settings.accumulation": None})
+    free = session.plan
+    qtbot.waitUntil(lambda: settled(window))
+    qtbot.mouseClick(window._tools["make-it-fit"], Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: session.plan != free and settled(window))
+    assert session.report.fits
+    session.undo()
+    assert session.plan == free
+
+
+def test_make_it_fit_says_so_when_nothing_fits(opened, qtbot):
+    window = opened(core=fakes.core("no"))
+    window.session.make_it_fit()
+    qtbot.waitUntil(lambda: bool(window.notice.text))
+    assert window.session.undo_label is not None
+    window.session.undo()
+    assert window.session.plan == read(fakes.EXAMPLE)
+
+
+def test_locks_free_and_fix_a_setting(opened, qtbot):
+    window = opened()
+    plan = window.screen_named("plan")
+    row = next(r for g in plan.form._groups for r in g.rows if r.key == "settings.precision")
+    assert not row.lock.isChecked()
+    qtbot.mouseClick(row.lock, Qt.MouseButton.LeftButton)
+    assert window.session.plan.settings.precision is None
+    assert "free" in row.lock.accessibleName()
+    qtbot.waitUntil(lambda: settled(window))
+    qtbot.mouseClick(row.lock, Qt.MouseButton.LeftButton)
+    assert window.session.plan.settings.precision == "bf16-mixed"
+
+
+def test_every_figure_on_plan_opens_where_it_comes_from(opened, qtbot):
+    window = opened()
+    plan = window.screen_named("plan")
+    for key in plan.verdict.findChildren(LegendKey):
+        qtbot.mouseClick(key, Qt.MouseButton.LeftButton)
+        assert window.session.explained == key.address
+    shown = plan.pane._tree.model()
+    assert shown.rowCount() > 0
+
+
+def test_f1_opens_the_focused_figure(opened, qtbot):
+    window = opened()
+    plan = window.screen_named("plan")
+    door = plan.figures._doors[1]
+    door.setFocus()
+    window.actions_by_id["explain"].trigger()
+    assert window.session.explained == "time.step"
+
+
+def test_the_language_switches_live_and_keeps_the_plan(opened, qtbot):
+    window = opened()
+    window.session.set_key("settings.micro_batch", 4)
+    edited = window.session.plan
+    window.go("plan")
+    window.actions_by_id["language"].trigger()
+    assert i18n.language() == "ko"
+    qtbot.waitUntil(lambda: settled(window))
+    spoken = window.screen_named("plan").verdict.accessibleName()
+    assert render(Message.of(f"ui.verdict.{window.session.report.verdict}"), "ko") in spoken
+    assert window.session.plan == edited
+    window.session.undo()
+    assert window.session.plan == read(fakes.EXAMPLE)
+
+
+def test_the_theme_switches_live(opened):
+    window = opened()
+    window.actions_by_id["theme"].trigger()
+    assert tokens.theme() == "dark"
+    assert QApplication.palette().window().color() == tokens.colour("canvas")
+    window.actions_by_id["theme"].trigger()
+    assert tokens.theme() == "light"
+
+
+def test_saving_and_opening_gives_the_same_plan(opened, tmp_path, qtbot):
+    window = opened()
+    window.session.set_key("settings.micro_batch", 4)
+    path = tmp_path / "한글 이름.plan.yaml"
+    assert window.session.save(path)
+    assert not window.session.unsaved
+    saved = window.session.plan
+    window.session.set_key("settings.micro_batch", 1)
+    assert window.session.unsaved
+    window.open_path(path)
+    assert window.session.plan == saved
+    assert window.preferences.recent[0] == path
+
+
+def test_an_unsaved_plan_is_offered_again_on_start(opened, qtbot):
+    window = opened()
+    window.session.set_key("settings.micro_batch", 4)
+    edited = window.session.plan
+    window.close()
+    again = opened(plan=None)
+    start = again.screen_named("start")
+    # The first window's copy is held until its program ends.
+    window.session._autosave._lock.close()
+    start._offer_recovery()
+    assert [one.plan for one in start._recovered] == [edited]
+    start._recovery_answered("restore 0")
+    assert again.session.plan == edited
+
+
+def test_a_problem_is_shown_in_place_of_figures(opened, qtbot):
+    problem = Message.of("ui.advise.trace-first")
+    window = opened(core=fakes.core(failing=problem))
+    plan = window.screen_named("plan")
+    assert render(problem, "en") in plan._problem.label.text()
+    assert plan.figures.isVisible()
+
+
+def test_tracing_shows_progress_and_can_be_cancelled(opened, qtbot):
+    import threading
+
+    from trainwright.messages import UserError
+    from trainwright.plan.evaluate import Pending
+
+    base = fakes.core()
+    stopped = threading.Event()
+
+    def resolve(plan):
+        facts = base.resolve(plan)
+        return Pending(facts.machine, facts.settings, object(), facts.inputs, ())
+
+    def trace(_spec, on_progress, cancelled):
+        on_progress(0.4, "")
+        while not cancelled():
+            stopped.wait(0.01)
+        stopped.set()
+        raise UserError.of("ui.notice.close")
+
+    window = opened(plan=None, core=replace(base, resolve=resolve, trace=trace))
+    window.open_path(fakes.EXAMPLE)
+    plan = window.screen_named("plan")
+    qtbot.waitUntil(lambda: "40 %" in plan._trace.label.text())
+    assert plan._trace.isVisible()
+    window.session.cancel_trace()
+    qtbot.waitUntil(stopped.is_set)
+    qtbot.waitUntil(lambda: not plan._trace.isVisible())
+
+
+def test_export_previews_and_saves_every_file(opened, tmp_path, qtbot):
+    window = opened()
+    export = window.screen_named("export")
+    assert export._files
+    for name in export.targets._keys:
+        export._choose_target(name)
+        assert export.text.toPlainText()
+        assert export.save_to(tmp_path)
+        for path, text in export._files.items():
+            written = tmp_path / f"llama-8b-lora-{name}" / path
+            assert written.read_text(encoding="utf-8") == text
+
+
+def test_the_palette_finds_actions_models_and_gpus(opened, qtbot):
+    from trainwright.ui.widgets.palette import search_actions
+
+    window = opened()
+    assert search_actions("undo")[0].key == "action:undo"
+    keys = [option.key for option in window._find_things("4090")]
+    assert "gpu:rtx-4090" in keys
+    window._run_chosen("gpu:rtx-3090")
+    assert window.session.plan.machine.gpus[0].id == "rtx-3090"
+    window._run_chosen("model:gpt2")
+    assert window.session.plan.model.preset == "gpt2"
+
+
+def test_models_are_found_in_korean_and_decomposed_jamo(opened):
+    import unicodedata
+
+    from trainwright.ui.screens.planform import search_models
+
+    opened()
+    composed = [option.key for option in search_models("라마")]
+    assert any("llama" in key for key in composed)
+    decomposed = unicodedata.normalize("NFD", "라마")
+    assert [option.key for option in search_models(decomposed)] == composed
