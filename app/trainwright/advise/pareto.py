@@ -3,6 +3,8 @@
 from trainwright.advise.advice import Point
 from trainwright.advise.search import Search, Timed
 
+_SHARED = ("precision", "attention", "channels_last", "optimizer", "strategy", "allocator")
+
 
 def front(search: Search, best: Timed) -> tuple[Point, ...]:
     """Return the trades between micro-batch and checkpointing, fastest first.
@@ -10,15 +12,12 @@ def front(search: Search, best: Timed) -> tuple[Point, ...]:
     Only in the structure of the best candidate: other precisions and kernels are dominated
     in both nearly everywhere, and each would cost a layout of its own.
     """
+    chosen = best.candidate
     alike = [
         timed
         for timed in search.obedient
-        if (chosen := timed.candidate).precision == best.candidate.precision
-        and chosen.attention == best.candidate.attention
-        and chosen.channels_last == best.candidate.channels_last
-        and chosen.optimizer == best.candidate.optimizer
-        and chosen.strategy == best.candidate.strategy
-        and chosen.allocator == best.candidate.allocator
+        if all(getattr(timed.candidate, key) == getattr(chosen, key) for key in _SHARED)
+        and (timed.candidate.micro_batch == 1) == (chosen.micro_batch == 1)
     ]
     points: list[Point] = []
     for timed in sorted(alike, key=lambda one: one.seconds):

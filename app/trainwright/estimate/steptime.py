@@ -100,7 +100,7 @@ def estimate_time(
             bottleneck=terms.bottleneck,
             stages=stages,
             reason=reason,
-            notes=tuple(_notes(clock, settings, workload)),
+            notes=tuple(_notes(clock, settings, workload, reason)),
         ),
         samples,
         clock,
@@ -292,9 +292,14 @@ def _seconds(id: str, value: float, formula: str, *parts: Quantity) -> Quantity:
     )
 
 
-def _notes(clock: Clock, settings: FullSettings, workload: Workload) -> Iterator[Message]:
+def _notes(
+    clock: Clock, settings: FullSettings, workload: Workload, reason: Message | None
+) -> Iterator[Message]:
     efficiency, record = clock.efficiency, clock.situation.gpu.record
-    yield Message.of("time.note.interval", factor=efficiency.interval_factor.value)
+    if reason is not None:
+        yield reason
+    else:
+        yield Message.of("time.note.interval", factor=efficiency.interval_factor.value)
     if clock.situation.gpu_count > 1 and workload.trains:
         link = link_between(record, efficiency)
         values: dict[str, Any] = {"rate": link.bytes_per_s * link.share / 1e9}

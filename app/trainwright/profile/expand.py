@@ -140,11 +140,16 @@ def _part(
     profile: Profile, name: str, blocks: frozenset[int] = frozenset(), fresh: int = 0
 ) -> Structure:
     """Return one segment's events with phases; terms are told later, from whole lives."""
-    segment = profile.segments[name]
-    log = derive(segment, blocks, fresh)
-    row = _op_rows(segment, log)
+    log = _log(profile, name, blocks, fresh)
+    row = _op_rows(profile.segments[name], log)
     phase = _phases(profile, name, row, log)
     return Structure(log.storage, log.size, row, phase, _terms(profile, log, row, phase))
+
+
+@lru_cache(maxsize=64)
+def _log(profile: Profile, name: str, blocks: frozenset[int], fresh: int) -> Log:
+    """Derive once what events and op counts, and several optimizers, share."""
+    return derive(profile.segments[name], blocks, fresh)
 
 
 def _op_rows(segment: Segment, log: Log) -> NDArray[np.int32]:
@@ -333,10 +338,12 @@ def _op_counts(
     backward = phase == "backward"
     forward = np.isin(phase, ("forward", "loss"))
     counts: dict[str, list[Floats]] = {"forward": [], "recompute": [], "backward": []}
-    for name in ("micro", "again"):
-        segment = profile.segments.get(name, profile.segments["micro"])
+    for wanted in ("micro", "again"):
+        name = wanted if wanted in profile.segments else "micro"
+        segment = profile.segments[name]
         total = _counted(segment.ops, rows)
-        twice = derive(segment, blocks).recomputed_ops if blocks else np.zeros(0, np.int32)
+        log = _log(profile, name, blocks, _highest_id(profile)) if blocks else None
+        twice = log.recomputed_ops if log is not None else np.zeros(0, np.int32)
         counts["forward"].append(np.where(forward, total, 0.0))
         counts["backward"].append(np.where(backward, total, 0.0))
         traced = np.where(phase == "recompute", total, 0.0)

@@ -1,6 +1,7 @@
 """Time of a step: against measured kernels, and against what must hold for any model."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,11 +52,11 @@ def gpu(of: GpuRecord = RTX_4090, count: int = 1, power_limit_w: float | None = 
     return Gpu(of, count, total, replace(total, value=0), power_limit_w)
 
 
-def row(name: str, phase: str, **fields: object) -> dict[str, object]:
+def row(name: str, phase: str, **fields: Any) -> dict[str, Any]:
     return {"name": name, "phase": phase, "region": -1, "dtype": "float16"} | fields
 
 
-def product(m: int, n: int, k: int, phase: str = "forward") -> dict[str, object]:
+def product(m: int, n: int, k: int, phase: str = "forward") -> dict[str, Any]:
     """A matrix product whose rows grow with the batch: m for each sample."""
     return row(
         "aten.mm.default",
@@ -67,7 +68,7 @@ def product(m: int, n: int, k: int, phase: str = "forward") -> dict[str, object]
     )
 
 
-def addition(elements: int, phase: str = "forward") -> dict[str, object]:
+def addition(elements: int, phase: str = "forward") -> dict[str, Any]:
     return row(
         "aten.add.Tensor",
         phase,
@@ -77,16 +78,16 @@ def addition(elements: int, phase: str = "forward") -> dict[str, object]:
     )
 
 
-def polynomial(coefficients: object) -> list[int]:
-    terms = list(coefficients or ())  # type: ignore[call-overload]
+def polynomial(coefficients: Any) -> list[int]:
+    terms = list(coefficients or ())
     return [int(value * SCALE) for value in (*terms, *(0,) * (6 - len(terms)))]
 
 
-def profile_of(*rows: dict[str, object], repeat: int = 1, trainable: int = 0) -> Profile:
+def profile_of(*rows: dict[str, Any], repeat: int = 1, trainable: int = 0) -> Profile:
     """A model that runs each row ``repeat`` times a micro-batch, optimizer rows once a step."""
     dims = np.zeros((len(rows), 7, 6), dtype=np.int64)
     for index, fields in enumerate(rows):
-        for place, coefficients in enumerate(fields.get("dims", ())):  # type: ignore[arg-type]
+        for place, coefficients in enumerate(fields.get("dims", ())):
             dims[index, place] = polynomial(coefficients)
     ops = OpTable(
         name=tuple(str(fields["name"]) for fields in rows),
@@ -212,7 +213,7 @@ def test_accumulation_repeats_the_micro_batch_but_not_the_update() -> None:
 
 
 def test_causal_attention_does_half_the_arithmetic() -> None:
-    def attention(causal: int) -> dict[str, object]:
+    def attention(causal: int) -> dict[str, Any]:
         name = "aten._scaled_dot_product_flash_attention.default"
         dims = ((0, 1), (32,), (8192,), (8192,), (128,), (8,), (causal,))
         return row(name, "forward", flops=(0, 4 * 32 * 8192**2 * 128), dims=dims)
@@ -270,6 +271,7 @@ def test_a_gpu_without_a_known_rate_gives_a_bound_and_says_so() -> None:
     assert estimate.reason.id == "time.bound-vector"
     assert estimate.samples_per_second.interval is None
     assert estimate.samples_per_second.note == estimate.reason
+    assert estimate.reason in estimate.notes
     assert np.isfinite(estimate.step_seconds.value)
     nothing = timed(profile_of(product(2048, 2048, 2048)), gpu(record("dark", 500e9)))
     assert nothing.reason is not None
