@@ -23,6 +23,7 @@ made_for: Mapping[str, str] = {
     "accelerate": ">=1.10",
     "peft": ">=0.17",
     "bitsandbytes": ">=0.48",
+    "flash-attn": ">=2.3.3",
 }
 """Version ranges that the exported files were made for. The names of activation checkpointing
 are those of transformers 5.23; 6 takes the old ones away."""
@@ -178,6 +179,8 @@ def _libraries(plan: Plan, settings: FullSettings) -> Mapping[str, str]:
         "lion",
     ):
         needed.add("bitsandbytes")
+    if settings.attention == "flash":
+        needed.add("flash-attn")
     return {name: versions for name, versions in made_for.items() if name in needed}
 
 

@@ -31,8 +31,8 @@ made_for: Mapping[str, str] = {
 
 PROGRAMS = Path(trainwright.worker.__file__).parent / "programs"
 OWN = (
-    *(f"plain/{name}.py" for name in ("loop", "networks", "optimizers", "plan_file")),
-    *(f"plain/{name}.py" for name in ("saved", "selfcheck")),
+    *(f"plain/{name}.py" for name in ("folders", "loop", "networks", "optimizers")),
+    *(f"plain/{name}.py" for name in ("plan_file", "saved", "selfcheck")),
     *(f"shared/{name}.py" for name in ("dataset", "made", "strict")),
 )
 NEEDS = {

@@ -65,6 +65,18 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
     world = join(cpu=options.cpu)
     try:
         train(plan, options, world)
+    except torch.OutOfMemoryError as error:
+        raise InputError(
+            f"out of GPU memory at {plan.batch.micro} samples a micro-batch: lower batch.micro and "
+            "raise batch.accumulation alike, or set settings.checkpointing to full"
+        ) from error
+    except RuntimeError as error:
+        if "No available kernel" not in str(error):
+            raise
+        raise InputError(
+            "settings.attention flash: no flash kernel takes this model's shapes, type, mask or "
+            "dropout on this device; set it to sdpa"
+        ) from error
     finally:
         if world.size > 1:
             dist.destroy_process_group()
@@ -101,6 +113,8 @@ def train(plan: Plan, options: argparse.Namespace, world: World) -> None:
     rounds = accumulation(plan, world)
     settings = step_settings(plan)
     allow_tf32(settings.precision)
+    if plan.settings.attention == "flash":
+        flash_only()
     torch.manual_seed(plan.run.seed)
     network = build(plan, options)
     # Adapters stay fp32 beside a bf16 base, which has its type already.
@@ -227,6 +241,13 @@ def loader(plan: Plan, network: Network, step: int, world: World) -> DataLoader[
         generator=torch.Generator().manual_seed(plan.run.seed),
         **workers,
     )
+
+
+def flash_only() -> None:
+    """Take the other attention kernels away, so that none of them steps in unnoticed."""
+    torch.backends.cuda.enable_math_sdp(False)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 def steps_to_go(plan: Plan, network: Network) -> int:

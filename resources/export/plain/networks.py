@@ -12,7 +12,8 @@ from typing import Any
 import made
 import step
 import torch
-from dataset import Text, collator, open_arrays, open_images, open_text, stacked
+from dataset import Text, collator, open_text
+from folders import open_arrays, open_images, stacked
 from plan_file import Plan
 from strict import InputError
 from torch import nn
@@ -91,11 +92,11 @@ def _language_or_vision(plan: Plan, options: argparse.Namespace, config: Any) ->
             f"task {plan.task} starts from trained weights: name them with --weights "
             "FOLDER-OR-HUB-ID, or say --random-weights"
         )
-    attention = plan.settings.attention
     weights = hf_models.Weights(
         plan.model.weights,
         frozen_dtype(plan) if plan.lora is not None else torch.float32,
-        "flash_attention_2" if attention == "flash" else attention,
+        # The flash kernel that torch itself has: loop.py allows no other.
+        "eager" if plan.settings.attention == "eager" else "sdpa",
         plan.settings.quantization,
     )
     model = hf_models.build(config, weights)
@@ -148,6 +149,8 @@ def _diffusers(plan: Plan, options: argparse.Namespace) -> Network:
         model = kind.from_pretrained(plan.model.weights)
     else:
         model = kind.from_config(config)
+    if plan.settings.attention == "eager":
+        model.set_attn_processor(diffusers.models.attention_processor.AttnProcessor())
     if options.synthetic:
         dataset: Any = made.Latents(config, plan.inputs.image_size or 1024, plan.run.seed)
     else:
@@ -163,7 +166,7 @@ def _builtin(plan: Plan, options: argparse.Namespace) -> Network:
         samples: Any = made.Masks(plan.inputs.image_size or 256, plan.run.seed)
     else:
         model, loss = nets.NatureActorCritic(), nets.ppo_loss
-        samples = made.Rollout(plan.run.seed)
+        samples = made.Rollout(model.policy.out_features, plan.run.seed)
     dataset = samples if options.synthetic else open_arrays(Path(plan.data.path))
     return Network(model, loss, dataset, stacked, _weights_saver(model))
 

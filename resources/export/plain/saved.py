@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from strict import InputError
+from torch import nn
 
 PATTERN = "step-*.pt"
 
@@ -54,9 +55,11 @@ def load(folder: Path, training: Any, identity: dict[str, int], world: Any) -> N
                 f"{found[-1]}: made with {key} {document['identity'][key]}, this run has {value}; "
                 "change it back, or name another folder with --output"
             )
-    _, unexpected = training.model.load_state_dict(document["model"], strict=False)
-    if unexpected:
-        raise InputError(f"{found[-1]}: has {unexpected[0]}, which this model lacks")
+    expected = _changing(training.model) & training.model.state_dict().keys()
+    strange = sorted(expected ^ document["model"].keys())
+    if strange:
+        raise InputError(f"{found[-1]}: {strange[0]} is in one of checkpoint and model alone")
+    training.model.load_state_dict(document["model"], strict=False)
     training.optimizer.load_state_dict(document["optimizer"])
     if training.scaler is not None:
         training.scaler.load_state_dict(document["scaler"])
@@ -66,18 +69,8 @@ def load(folder: Path, training: Any, identity: dict[str, int], world: Any) -> N
 
 
 def _document(training: Any, identity: dict[str, int], random: list[Any]) -> dict[str, Any]:
-    # Frozen weights are loaded from where they came from; here are those that change.
-    frozen = {
-        name for name, parameter in training.model.named_parameters() if not parameter.requires_grad
-    }
-    known = frozen | {
-        f"{name}.{suffix}" for name in frozen for suffix in ("absmax", "quant_map", "quant_state")
-    }
-    model = {
-        name: value
-        for name, value in training.model.state_dict().items()
-        if name not in known and not any(name.startswith(f"{part}.") for part in frozen)
-    }
+    state = training.model.state_dict()
+    model = {name: state[name] for name in sorted(_changing(training.model)) if name in state}
     return {
         "step": training.step,
         "identity": identity,
@@ -86,6 +79,12 @@ def _document(training: Any, identity: dict[str, int], random: list[Any]) -> dic
         "scaler": training.scaler.state_dict() if training.scaler is not None else None,
         "random": random,
     }
+
+
+def _changing(model: nn.Module) -> set[str]:
+    # Frozen weights are loaded from where they came from.
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    return trained | {name for name, _ in model.named_buffers()}
 
 
 def _random_state(device: torch.device) -> dict[str, torch.Tensor]:

@@ -111,9 +111,13 @@ def _recomputes(module: nn.Module) -> bool:
 def _attention(plan: Plan, model: nn.Module) -> Fact:
     wanted = plan.settings.attention
     found = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    kernels = torch.backends.cuda
+    flash = kernels.flash_sdp_enabled() and not kernels.math_sdp_enabled()
+    if wanted == "flash":
+        return "attention", wanted, "flash kernel alone" if flash else "any kernel", flash
     if found is None:
         return "attention", wanted, "as the model has it", True
-    return "attention", wanted, found, found.startswith(wanted)
+    return "attention", wanted, found, found == wanted
 
 
 def _layout(plan: Plan, model: nn.Module) -> Fact:

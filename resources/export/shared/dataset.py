@@ -1,4 +1,4 @@
-"""Samples: text, token arrays, image folders, or made-up ones for a first try.
+"""Samples of text, and the order in which a run takes samples of any kind.
 
 A sample is asked for by (index, epoch), and what is random about it depends on the seed and on
 these two alone. So a run that stopped goes on with exactly the samples that it would have seen,
@@ -6,8 +6,6 @@ whatever the number of workers or processes.
 """
 
 import json
-import math
-import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,13 +18,10 @@ import numpy as np
 import torch
 from strict import InputError
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import Dataset, Sampler, default_collate
+from torch.utils.data import Dataset, Sampler
 
 IGNORED = -100
 """Label of positions that count for nothing in the loss, as torch's cross entropy has it."""
-IMAGES = {".jpg", ".jpeg", ".png", ".webp", ".bmp"}
-MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Of ImageNet, which published image weights are normalised by."""
 
 MASKED = 0.15
 """Share of tokens that a masked language model must guess: Devlin et al. 2019."""
@@ -97,9 +92,9 @@ class Tokens(Dataset[Sample]):
     A sequence-to-sequence model reads one stretch and writes the next.
     """
 
-    def __init__(self, tokens: np.ndarray, length: int, form: str) -> None:
-        self.tokens, self.length, self.form = tokens, length, form
-        self.span = 2 * length if form == "seq2seq" else length
+    def __init__(self, tokens: np.ndarray, length: int, text: Text, where: Path) -> None:
+        self.tokens, self.length, self.text, self.where = tokens, length, text, where
+        self.span = 2 * length if text.form == "seq2seq" else length
 
     def __len__(self) -> int:
         return len(self.tokens) // self.span
@@ -107,6 +102,7 @@ class Tokens(Dataset[Sample]):
     def __getitem__(self, key: Key | int) -> Sample:
         start = index_of(key) * self.span
         ids = torch.from_numpy(self.tokens[start : start + self.span].astype(np.int64))
+        _check(ids, self.text, f"{self.where}, from token {start}")
         return {"input_ids": ids[: self.length], "labels": ids[-self.length :]}
 
 
@@ -117,8 +113,8 @@ class Lines(Dataset[Sample]):
     ``completion`` (only the completion counts for the loss), or ``messages``.
     """
 
-    def __init__(self, files: list[Path], length: int, form: str, tokenizer: Any) -> None:
-        self.files, self.length, self.form, self.tokenizer = files, length, form, tokenizer
+    def __init__(self, files: list[Path], length: int, text: Text, tokenizer: Any) -> None:
+        self.files, self.length, self.text, self.tokenizer = files, length, text, tokenizer
         self.offsets = [_line_offsets(file) for file in files]
         self.ends = list(accumulate(map(len, self.offsets)))
 
@@ -131,14 +127,23 @@ class Lines(Dataset[Sample]):
         line = index - (self.ends[number - 1] if number else 0)
         with self.files[number].open("rb") as file:
             file.seek(self.offsets[number][line])
-            text = file.readline()
-        where = f"{self.files[number]}, line {line + 1}"
+            content = file.readline()
+        where = f"{self.files[number]}, sample {line + 1}"
         try:
-            ids, labels = self.encode(json.loads(text), where)
+            record = json.loads(content)
         except ValueError as error:
             raise InputError(f"{where}: not valid JSON: {error}") from error
-        ids, labels = ids[: self.length], labels[: self.length]
-        return {"input_ids": torch.tensor(ids), "labels": torch.tensor(labels)}
+        ids, labels = (self.tensor(tokens, where) for tokens in self.encode(record, where))
+        _check(ids, self.text, where)
+        if self.text.form != "seq2seq" and len(ids) != len(labels):
+            raise InputError(f"{where}: {len(ids)} input_ids, but {len(labels)} labels")
+        return {"input_ids": ids, "labels": labels}
+
+    def tensor(self, tokens: Any, where: str) -> torch.Tensor:
+        """Return token numbers, cut to the sequence length."""
+        if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+            raise InputError(f"{where}: input_ids and labels must be lists of whole numbers")
+        return torch.tensor(tokens[: self.length], dtype=torch.int64)
 
     def encode(self, record: Any, where: str) -> tuple[list[int], list[int]]:
         """Return token ids and labels of a line."""
@@ -146,6 +151,8 @@ class Lines(Dataset[Sample]):
         if "input_ids" in record:
             return record["input_ids"], record.get("labels", record["input_ids"])
         tokenizer = self.tokenizer
+        if not record.keys() & {"text", "prompt", "messages"}:
+            raise InputError(f"{where}: has none of input_ids, text, prompt + completion, messages")
         if tokenizer is None:
             raise InputError(f"{where}: no input_ids; name a tokenizer for text: data.tokenizer")
         end = [tokenizer.eos_token_id] if tokenizer.eos_token_id is not None else []
@@ -155,58 +162,24 @@ class Lines(Dataset[Sample]):
         if "prompt" in record and "completion" in record:
             prompt = tokenizer(record["prompt"])["input_ids"]
             answer = tokenizer(record["completion"], add_special_tokens=False)["input_ids"] + end
-            if self.form == "seq2seq":
+            if self.text.form == "seq2seq":
                 return prompt, answer
             return prompt + answer, [IGNORED] * len(prompt) + answer
         if "messages" in record:
             chat = tokenizer.apply_chat_template(record["messages"], return_dict=True)
             return chat["input_ids"], chat["input_ids"]
-        raise InputError(f"{where}: has none of input_ids, text, prompt + completion, messages")
+        raise InputError(f"{where}: has a prompt, but no completion")
 
 
-class Images(Dataset[dict[str, Any]]):
-    """A folder with one folder of pictures for each class; ``name`` is the model's argument."""
-
-    def __init__(self, folder: Path, name: str, size: int, seed: int) -> None:
-        self.name, self.size, self.seed = name, size, seed
-        self.classes = sorted(path.name for path in folder.iterdir() if path.is_dir())
-        self.files = [
-            (path, number)
-            for number, name in enumerate(self.classes)
-            for path in sorted((folder / name).rglob("*"))
-            if path.suffix.lower() in IMAGES
-        ]
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, key: Key | int) -> dict[str, Any]:
-        from PIL import Image
-
-        index, epoch = (key, 0) if isinstance(key, int) else key
-        path, number = self.files[index]
-        chance = random.Random(f"{self.seed} {epoch} {index}")
-        with Image.open(path) as image:
-            image = image.convert("RGB").resize(
-                (self.size, self.size), Image.Resampling.BILINEAR, box=_crop(image.size, chance)
-            )
-        pixels = torch.from_numpy(np.asarray(image, dtype=np.float32) / 255)
-        if chance.random() < 0.5:
-            pixels = pixels.flip(1)
-        pixels = (pixels - torch.tensor(MEAN)) / torch.tensor(SPREAD)
-        return {
-            "inputs": {self.name: pixels.permute(2, 0, 1)},
-            "labels": torch.tensor(number),
-        }
-
-
-def _crop(size: tuple[int, int], chance: random.Random) -> tuple[float, float, float, float]:
-    """Return a box of 25 to 100 % of the area and a ratio of sides of 3:4 to 4:3."""
-    area = size[0] * size[1] * chance.uniform(0.25, 1)
-    ratio = math.exp(chance.uniform(math.log(3 / 4), math.log(4 / 3)))
-    width, height = min(size[0], math.sqrt(area * ratio)), min(size[1], math.sqrt(area / ratio))
-    left, top = chance.uniform(0, size[0] - width), chance.uniform(0, size[1] - height)
-    return left, top, left + width, top + height
+def _check(ids: torch.Tensor, text: Text, where: str) -> None:
+    if len(ids) == 0:
+        raise InputError(f"{where}: no tokens")
+    largest = int(ids.max())
+    if largest >= text.vocabulary:
+        raise InputError(
+            f"{where}: token {largest} is not in the model's vocabulary of {text.vocabulary}; "
+            "was it made with another tokenizer?"
+        )
 
 
 def index_of(key: Key | int) -> int:
@@ -227,73 +200,16 @@ def open_text(path: Path, length: int, text: Text, tokenizer: Any) -> Dataset[Sa
     lines = [file for file in files if file.suffix == ".jsonl"]
     texts = [file for file in files if file.suffix == ".txt"]
     if arrays:
-        dataset: Any = Tokens(_join(arrays, text.vocabulary), length, text.form)
+        dataset: Any = Tokens(_join(arrays, text.vocabulary), length, text, path)
     elif lines:
-        dataset = Lines(lines, length, text.form, tokenizer)
+        dataset = Lines(lines, length, text, tokenizer)
     elif texts:
-        dataset = Tokens(_tokenised(texts, tokenizer), length, text.form)
+        dataset = Tokens(_tokenised(texts, tokenizer), length, text, path)
     else:
         raise InputError(f"{path}: holds no .npy, .bin, .jsonl or .txt file")
     if len(dataset) == 0:
         raise InputError(f"{path}: too short for one sample of {length} tokens")
     return dataset
-
-
-def open_images(path: Path, name: str, size: int, seed: int) -> Images:
-    """Return the samples of an image folder.
-
-    Raises:
-        InputError: no folder of pictures there.
-    """
-    if not path.exists():
-        raise InputError(f"{path}: no such dataset; name one with --data PATH")
-    if not path.is_dir():
-        raise InputError(f"{path}: not a folder; images are read from one folder for each class")
-    dataset = Images(path, name, size, seed)
-    if len(dataset) == 0:
-        raise InputError(f"{path}: no pictures; expected {path.name}/CLASS/picture.jpg")
-    return dataset
-
-
-class Arrays(Dataset[dict[str, Any]]):
-    """A folder of .npz files, one sample each, for models whose samples are neither text nor
-    classes of pictures: arrays named as the arguments of the model's forward, and ``labels``,
-    or ``labels.NAME`` where the loss takes several.
-    """
-
-    def __init__(self, files: list[Path]) -> None:
-        self.files = files
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, key: Key | int) -> dict[str, Any]:
-        file = self.files[index_of(key)]
-        with np.load(file) as arrays:
-            tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        labels: Any = tensors.pop("labels", None)
-        if labels is None:
-            named = [name for name in tensors if name.startswith("labels.")]
-            labels = {name.removeprefix("labels."): tensors.pop(name) for name in named}
-        if not tensors or (isinstance(labels, dict) and not labels):
-            raise InputError(f"{file}: needs arrays for the model's inputs, and labels")
-        return {"inputs": tensors, "labels": labels}
-
-
-def open_arrays(path: Path) -> Arrays:
-    """Return the samples of a folder of .npz files.
-
-    Raises:
-        InputError: there are none.
-    """
-    files = sorted(path.glob("*.npz"))
-    if not files:
-        raise InputError(f"{path}: no such dataset; expected a folder of .npz files, see Arrays")
-    return Arrays(files)
-
-
-stacked = default_collate
-"""Collation of samples of one shape."""
 
 
 def collator(text: Text) -> Callable[[list[Sample]], Sample]:
@@ -345,12 +261,15 @@ def _line_offsets(path: Path) -> list[int]:
 def _join(files: list[Path], vocabulary: int) -> np.ndarray:
     # A bare .bin holds 16-bit tokens where the vocabulary allows it, else 32-bit ones.
     width = np.uint16 if vocabulary <= 1 << 16 else np.uint32
-    arrays = [
-        np.load(file, mmap_mode="r").reshape(-1)
-        if file.suffix == ".npy"
-        else np.memmap(file, dtype=width, mode="r")
-        for file in files
-    ]
+    arrays = []
+    for file in files:
+        try:
+            if file.suffix == ".npy":
+                arrays.append(np.load(file, mmap_mode="r").reshape(-1))
+            else:
+                arrays.append(np.memmap(file, dtype=width, mode="r"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file}: not readable as tokens: {error}") from error
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 

@@ -76,11 +76,15 @@ class Masks(Made):
 class Rollout(Made):
     """Frames of a game, with what the player did and what came of it."""
 
+    def __init__(self, actions: int, seed: int) -> None:
+        super().__init__(seed)
+        self.actions = actions
+
     def make(self, index: int, chance: torch.Generator) -> Any:
         """Return stacked frames, and what PPO needs to know of that moment."""
         frames = torch.randint(0, 256, (4, 84, 84), dtype=torch.uint8, generator=chance)
         labels = {
-            "actions": torch.randint(18, (), generator=chance),
+            "actions": torch.randint(self.actions, (), generator=chance),
             "log_probabilities": -torch.rand((), generator=chance),
             "advantages": torch.randn((), generator=chance),
             "returns": torch.randn((), generator=chance),

@@ -179,7 +179,7 @@ def test_settings_are_in_force_by_the_selfcheck(
         ("one of two gpus", r"^selfcheck: not in force on this machine: gpus$"),
         ("no data", r"no dataset: name one with --data PATH, or try it with --synthetic"),
         ("missing data", r"없는 자료: no such dataset; name one with --data PATH"),
-        ("broken line", r"깨진 자료\.jsonl, line 2: not valid JSON"),
+        ("broken line", r"깨진 자료\.jsonl, sample 2: not valid JSON"),
         ("nothing to resume", r"새 폴더: no checkpoint to resume from"),
         ("other run", r"made with steps 6, this run has 7"),
         (

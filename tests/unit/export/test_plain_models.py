@@ -1,0 +1,61 @@
+"""The exported ``plain`` programs train every kind of model that a plan can name."""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exporting import drive, llama, losses, put, settings, start
+
+from trainwright.plan.schema import Plan
+
+pytestmark = pytest.mark.slow
+
+KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "timm": ({"timm": "resnet18"}, {"image_size": 32}, {"channels_last": True}),
+    "unet": ({"preset": "unet"}, {"image_size": 32}, {"checkpointing": "full"}),
+    "ppo": ({"preset": "nature-cnn-ppo"}, {}, {}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trains_and_says_what_is_active(tmp_path: Path, kind: str) -> None:
+    model, inputs, changed = KINDS[kind]
+    if kind == "timm":
+        pytest.importorskip("timm")
+    plan = Plan.model_validate(
+        {
+            "name": kind,
+            "model": model,
+            "workload": {"task": "pretrain", "inputs": inputs, "effective_batch": 8},
+            "machine": {"gpus": [{"id": "rtx-4090"}]},
+        }
+    )
+    folder = put(tmp_path / "내 실험", "plain", plan, settings(**changed))
+    command = [sys.executable, "train.py", "--synthetic", "--steps", "2", "--selfcheck"]
+    done = start(command, folder)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert len(losses(folder / "checkpoints")) == 2
+    assert (folder / "checkpoints" / "model.pt").is_file()
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="quantizing needs bitsandbytes")
+def test_qlora_quantizes_adapts_and_resumes(tmp_path: Path) -> None:
+    # Blocks of NF4 hold 64 weights.
+    wide = {"hidden_size": 64, "intermediate_size": 128}
+    trained = put(tmp_path / "full", "plain", llama(tmp_path / "m", **wide))
+    assert drive(trained, [["--synthetic", "--steps", "1"]])[0][0] == 0
+    four_bits = settings(precision="bf16-mixed", quantization="nf4", checkpointing="full")
+    folder = put(tmp_path / "qlora", "plain", llama(tmp_path / "m", "qlora", **wide), four_bits)
+    weights = ["--synthetic", "--weights", str(trained / "checkpoints" / "model"), "--steps", "4"]
+    runs = drive(
+        folder,
+        [
+            [*weights, "--output", "whole", "--selfcheck"],
+            [*weights, "--output", "half", "--stop-at", "2"],
+            [*weights, "--output", "half", "--resume"],
+        ],
+    )
+    assert [code for code, _ in runs] == [0, 0, 0], runs
+    assert losses(folder / "half") == losses(folder / "whole")
