@@ -1,23 +1,33 @@
 """Trace every preset and write ``resources/profiles``: the one command that rebuilds them.
 
 ``python scripts/build_profiles.py [PRESET ...]`` traces what is missing or made by another
-tracer; ``--all`` traces everything anew. Needs the ``vision`` extra.
+tracer; ``--all`` traces everything anew. Needs the ``vision`` extra. Where the system can
+fork, the libraries are imported once for all traces.
 """
 
 import argparse
+import gzip
+import json
+import os
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from trainwright.data import resources
 from trainwright.profile import codec, store
 from trainwright.profile.presets import Preset, presets
 from trainwright.profile.profile import Profile, evaluate
 from trainwright.profile.spec import Kernel, TraceSpec
 
+PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"
+CHECKED = "bf16-mixed"
+"""Precision in which repeats are checked, and in which batch 1 ships as well."""
 PRECISIONS = ("bf16-mixed", "fp16-mixed", "fp32")
 
 
@@ -40,24 +50,58 @@ def specs(preset: Preset) -> Iterator[TraceSpec]:
             )
 
 
-def build(spec: TraceSpec) -> int:
+def forked(_program: str, document: dict[str, Any], **_options: Any) -> None:
+    """Trace in a fork of this process, which has imported everything already."""
+    # A second step repeats the first in every precision or in none.
+    document = document | {"check_repeat": document["precision"] == CHECKED}
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            import tracing
+
+            result = tracing.trace(document, lambda _progress, _message: None)
+            with gzip.open(document["result_file"], "wt", encoding="utf-8") as file:
+                json.dump(result, file)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    if os.waitpid(child, 0)[1]:
+        raise RuntimeError("the trace failed; see above")
+
+
+def prepared_runner() -> Any:
+    """Return what starts a trace: a fork where there is one, else a process each."""
+    if not hasattr(os, "fork"):
+        return None
+    sys.path.insert(0, str(PROGRAMS))
+    import models  # noqa: F401
+    import tracing  # noqa: F401
+    import transformers.models.auto.modeling_auto  # noqa: F401
+
+    return forked
+
+
+def build(spec: TraceSpec, run: Any) -> int:
     """Trace one structure, and batch 1 where it is another; return the bytes written."""
+    many = store.trace(spec, keep=False, run=run)
+    if spec.precision != CHECKED:
+        return written(spec, many)
+    single = replace(spec, single=True)
+    alone = store.trace(single, keep=False, run=run, at=None if spec.sequence else (1, 0))
+    if same_at_one(many, alone):
+        return written(spec, replace(many, covers_single=True))
+    return written(spec, many) + written(single, alone)
+
+
+def written(spec: TraceSpec, profile: Profile) -> int:
+    """Write the profile to its place among the shipped; return its bytes."""
     path = store.shipped_path(spec)
-    single = store.shipped_path(replace(spec, single=True))
-    assert path is not None and single is not None
-    many = store.trace(spec, keep=False)
-    if not spec.sequence:
-        alone = store.trace(replace(spec, single=True), at=(1, 0), keep=False)
-    else:
-        alone = store.trace(replace(spec, single=True), keep=False)
-    covered = same_at_one(many, alone)
+    assert path is not None
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(codec.encode(replace(many, covers_single=covered)))
-    if covered:
-        single.unlink(missing_ok=True)
-        return path.stat().st_size
-    single.write_bytes(codec.encode(alone))
-    return path.stat().st_size + single.stat().st_size
+    return path.write_bytes(codec.encode(profile))
 
 
 def same_at_one(many: Profile, alone: Profile) -> bool:
@@ -78,29 +122,29 @@ def same_at_one(many: Profile, alone: Profile) -> bool:
 def main() -> int:
     """Build what is asked for; report each file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("preset", nargs="*", choices=[*presets(), []])
+    parser.add_argument(
+        "preset", nargs="*", metavar="PRESET", help="ids; all of them if none is given"
+    )
     parser.add_argument("--all", action="store_true", help="trace again what is up to date")
     options = parser.parse_args()
+    run = prepared_runner()
     for preset in presets().values():
         if options.preset and preset.id not in options.preset:
             continue
         for spec in specs(preset):
             path = store.shipped_path(spec)
             assert path is not None
-            if not options.all and store.load(spec) is not None and _ships(path):
+            if not options.all and path.is_file() and store.load(spec) is not None:
                 continue
             start = time.monotonic()
-            size = build(spec)
+            size = build(spec, run)
             took = time.monotonic() - start
             sys.stdout.write(f"{preset.id}/{path.name}  {size:,} bytes  {took:.1f} s\n")
             sys.stdout.flush()
-    total = sum(p.stat().st_size for p in Path(path).parents[1].rglob("*.profile"))
-    sys.stdout.write(f"in all {total / 1e6:.1f} MB\n")
+    files = list(resources("profiles").rglob("*.profile"))
+    total = sum(file.stat().st_size for file in files)
+    sys.stdout.write(f"{len(files)} profiles, {total / 1e6:.1f} MB\n")
     return 0
-
-
-def _ships(path: Path) -> bool:
-    return path.is_file()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""A deep model traced once, with a shallow copy, must be the deep model traced everywhere."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from trainwright.profile import depth, store
+from trainwright.profile.fit import fit
+from trainwright.profile.profile import evaluate
+from trainwright.profile.spec import TraceSpec, kernel_points
+from trainwright.profile.trace import OpRow, RawSegment, RawTrace, TraceResult
+
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": 1000,
+    "hidden_size": 128,
+    "intermediate_size": 448,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 1024,
+}
+
+
+@pytest.mark.slow
+def test_transferred_equals_traced(tmp_path, monkeypatch):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG), encoding="utf-8")
+    spec = TraceSpec(
+        model=(("hf", str(path)),),
+        digest="test",
+        task="full",
+        precision="bf16-mixed",
+        kernel="flash",
+        optimizers=("sgd",),
+    )
+    quick = store.trace(spec, keep=False)
+    monkeypatch.setattr(depth, "shallow_config", lambda path: None)
+    slow = store.trace(spec, keep=False)
+    assert quick.exact
+    assert quick.model["layers"] == 5
+    for name, segment in slow.segments.items():
+        other = quick.segments[name]
+        assert np.array_equal(segment.code, other.code), name
+        births = segment.code == 0
+        for point in (*kernel_points(spec)[0], (7, 1000)):
+            ours = evaluate(quick.sizes, *point)[other.b[births]]
+            assert np.array_equal(ours, evaluate(slow.sizes, *point)[segment.b[births]]), name
+
+
+def test_config_without_depth_is_traced_whole(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "resnet", "depths": [3, 4, 6, 3]}', encoding="utf-8")
+    assert depth.shallow_config(path) is None
+
+
+def result(rows_at_points, layers=1):
+    """Traces with one op and one birth for each row, the same layer over and over."""
+    traces = []
+    for number, rows in enumerate(rows_at_points):
+        count = len(rows) * layers
+        segment = RawSegment(
+            "micro",
+            [0] * count,
+            list(range(1, count + 1)),
+            [row.bytes_written for row in rows] * layers,
+            list(range(count)),
+            list(range(len(rows))) * layers,
+            {},
+        )
+        traces.append(RawTrace(number + 1, 8, {"micro": segment}, list(rows), {}))
+    return TraceResult(tuple(traces), {}, {}, {}, True, {}, 0.0)
+
+
+def row(name, size):
+    return OpRow(name, "forward", 0, "float32", 0, 0, size, (size,))
+
+
+def test_every_layer_grows_as_the_shallow_one_does():
+    shallow = result([[row("a", 8), row("b", 8)], [row("a", 16), row("b", 8)]])
+    deep = result([[row("a", 8), row("b", 8)]], layers=4)
+    other = depth.transferred(deep, shallow).traces[1]
+    assert other.segments["micro"].b == [16, 8] * 4
+
+
+def test_calls_alike_at_the_main_point_only_are_ambiguous():
+    shallow = result([[row("a", 8), row("a", 8)], [row("a", 16), row("a", 8)]])
+    with pytest.raises(depth.TransferError):
+        depth.transferred(result([[row("a", 8)]], layers=4), shallow)
+
+
+def test_a_call_that_the_shallow_model_lacks_is_not_guessed():
+    shallow = result([[row("a", 8)], [row("a", 16)]])
+    deep = result([[row("a", 8), row("c", 4)]], layers=4)
+    with pytest.raises(depth.TransferError):
+        depth.transferred(deep, shallow)
+
+
+def test_another_main_point_is_refused():
+    shallow = result([[row("a", 8)], [row("a", 16)]])
+    deep = result([[row("a", 8)]])
+    moved = replace(deep, traces=(replace(deep.traces[0], batch=9),))
+    with pytest.raises(depth.TransferError):
+        depth.transferred(moved, shallow)
+
+
+def test_fit_takes_a_transferred_trace():
+    shallow = result([[row("a", n * 8)] for n in (1, 2, 3)])
+    deep = result([[row("a", 8)]], layers=4)
+    profile = fit(depth.transferred(deep, shallow))
+    assert profile.exact
+    assert evaluate(profile.sizes, 10, 8)[profile.segments["micro"].b].tolist() == [80] * 4
