@@ -6,6 +6,7 @@ from itertools import islice
 from trainwright.advise.advice import Relaxation
 from trainwright.advise.search import Search, Timed, first
 from trainwright.catalog import GpuRecord
+from trainwright.catalog.precision import peak_flops
 from trainwright.catalog.query import list_gpus
 from trainwright.messages import Message
 from trainwright.plan.report import Report
@@ -141,7 +142,8 @@ def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
 
 
 def _speed(record: GpuRecord) -> float:
-    return max((fact.value for fact in record.flops.values()), default=0.0)
+    fact = peak_flops(record, "bf16-mixed") or peak_flops(record, "fp16-mixed")
+    return fact.value if fact is not None else 0.0
 
 
 def _with_workload(plan: Plan, **changed: object) -> Plan:
