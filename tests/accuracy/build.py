@@ -1,0 +1,104 @@
+"""Trace what the rows need and write ``profiles``: ``python tests/accuracy/build.py [PART]``.
+
+Needs the ``hf`` and ``vision`` extras and litgpt (``pip install litgpt``). One child at a time.
+Only missing profiles are traced; delete those to trace again.
+"""
+
+import gzip
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from rows import Row, keeps_embedding, profile_path, rows, spec_of
+from trainwright.profile import codec, store
+
+PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"
+
+
+def main() -> int:
+    """Trace the rows whose id holds the word given, or all."""
+    part = sys.argv[1] if len(sys.argv) > 1 else ""
+    prepare()
+    failed = 0
+    for row in rows():
+        path = profile_path(row)
+        if part not in row.id or path.exists():
+            continue
+        start = time.monotonic()
+        try:
+            size = build(row, path)
+        except Exception as error:
+            failed += 1
+            print(f"{row.id}: {error}", flush=True)
+            continue
+        print(f"{row.id}  {size:,} bytes  {time.monotonic() - start:.1f} s", flush=True)
+    return failed
+
+
+def prepare() -> None:
+    """Import once what every child needs."""
+    sys.path.insert(0, str(PROGRAMS))
+    import models  # noqa: F401
+    import tracing  # noqa: F401
+    import transformers.models.auto.modeling_auto  # noqa: F401
+
+    try:
+        import litgpt.lora  # noqa: F401
+    except ImportError as error:
+        print(f"rows of litgpt cannot be traced here: {error}")
+
+
+def build(row: Row, path: Path) -> int:
+    """Trace the row's structure at the row's point; return the bytes written."""
+
+    def run(_program: str, document: dict[str, Any], **_options: Any) -> None:
+        forked(row, document)
+
+    profile = store.trace(spec_of(row), at=(row.batch, row.length), keep=False, run=run)
+    path.parent.mkdir(exist_ok=True)
+    return path.write_bytes(codec.encode(profile))
+
+
+def forked(row: Row, document: dict[str, Any]) -> None:
+    """Trace in a fork of this process."""
+    document = document | {"check_repeat": False, "stable_embedding": keeps_embedding(row)}
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            result = traced(row, document)
+            with gzip.open(document["result_file"], "wt", encoding="utf-8") as file:
+                json.dump(result, file)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    if os.waitpid(child, 0)[1]:
+        raise RuntimeError("the trace failed; see above")
+
+
+def traced(row: Row, document: dict[str, Any]) -> dict[str, Any]:
+    """Return the tracer's result; rows of litgpt bring their model, shape and optimizer."""
+    import tracing
+
+    if row.stack == "litgpt":
+        import litgpt_stack
+        import models
+        import step
+
+        models.build = lambda spec: litgpt_stack.build(row.model.removeprefix("litgpt:"), spec)
+        tracing.shape = litgpt_stack.shape
+        step.make_optimizer = litgpt_stack.ForeachAdamW
+    result: dict[str, Any] = tracing.trace(document, lambda _progress, _message: None)
+    return result
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

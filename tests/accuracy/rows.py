@@ -1,0 +1,128 @@
+"""The measured rows, and what has to be traced for them."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from trainwright.data import resources
+from trainwright.profile import store
+from trainwright.profile.spec import TraceSpec
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One published measurement."""
+
+    id: str
+    source: str
+    url: str
+    model: str
+    """``litgpt:NAME``, ``preset:ID``, ``timm:NAME``, or a file beside this one."""
+    family: str
+    params: int
+    """As published, without what a stack adds."""
+    task: str
+    stack: str
+    precision: str
+    optimizer: str
+    accumulation: int
+    """2 stands for every larger number, and for gradients that stay between steps."""
+    batch: int
+    length: int
+    image_size: int
+    checkpointing: str
+    attention: str
+    adapters: str
+    """RANK:TARGET+TARGET; no targets means every linear layer but the head."""
+    quantization: str
+    gpu: str
+    capability: int
+    versions: str
+    metric: str
+    """allocated | reserved | device | oom."""
+    measured_bytes: int
+    confidence: str
+    notes: str
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is a figure, and not only the fact that it did not fit."""
+        return self.metric != "oom"
+
+    @property
+    def infers(self) -> bool:
+        return self.task == "infer"
+
+
+_NUMBERS = {
+    "params", "accumulation", "batch", "length", "image_size", "capability", "measured_bytes",
+}  # fmt: skip
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Return every row of ``rows.csv``."""
+    return tuple(
+        Row(**{key: int(value or 0) if key in _NUMBERS else value for key, value in row.items()})
+        for row in table("rows.csv")
+    )
+
+
+def table(name: str) -> Iterator[dict[str, str]]:
+    """Yield the records of a table beside this file."""
+    with (HERE / name).open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def spec_of(row: Row) -> TraceSpec:
+    """Return the structure that the row's run has."""
+    kind, _, name = row.model.rpartition(":")
+    if kind == "preset":
+        file = resources("presets", name, "config.json")
+        model, definition = ("hf", str(file)), file.read_bytes()
+    elif not kind:
+        path = HERE / row.model
+        model, definition = ("hf", str(path)), path.read_bytes()
+    else:
+        model, definition = (kind, name), name.encode()
+    rank, _, targets = row.adapters.partition(":")
+    return TraceSpec(
+        model=(model,),
+        digest=store.digest(definition),
+        task=row.task,  # type: ignore[arg-type]
+        precision=row.precision,
+        kernel=_kernel(row),
+        quantization=row.quantization,
+        lora=(int(rank or 16), tuple(filter(None, targets.split("+")))),
+        image_size=row.image_size,
+        sequence=not row.image_size,
+        single=row.batch == 1,
+        optimizers=("adamw", "adafactor") if row.family == "bert" else ("adamw",),
+    )
+
+
+def _kernel(row: Row) -> str:
+    if row.attention == "eager":
+        return "eager"
+    return "efficient" if row.precision == "fp32" else "flash"
+
+
+def profile_path(row: Row) -> Path:
+    """Return where the profile of the row's structure lies."""
+    model = row.model.removesuffix(".json").rpartition("/")[2].replace(":", "-").lower()
+    adapters = row.adapters.replace(":", "-").replace("+", "-")
+    stable = "stable" if keeps_embedding(row) else ""
+    parts = (
+        model, row.task, row.precision, row.attention, row.quantization, adapters, stable,
+        f"{row.batch}x{row.length or row.image_size}",
+    )  # fmt: skip
+    return HERE / "profiles" / ("_".join(filter(None, parts)) + ".profile")
+
+
+def keeps_embedding(row: Row) -> bool:
+    """Whether litgpt trained with ``StableEmbedding``, as it does since 2024."""
+    return row.stack == "litgpt" and row.task == "qlora" and "hub" in row.id
