@@ -62,7 +62,8 @@ class ExplainPane(Surface):
         if quantity is None and report is not None:
             quantity = doors.find(report, doors.DEFAULT)
         self._hero.show_quantity(quantity)
-        self._tree.show_quantity(quantity, self._heads(quantity))
+        if not self._session.provisional:
+            self._tree.show_quantity(quantity, self._heads(quantity))
         p95 = report.memory.device_used_p95 if report else None
         at_use = self._session.explained == doors.DEFAULT
         self._sure.show_quantity(quantity, p95 if at_use else None)
@@ -166,30 +167,40 @@ class DerivationTree(QTreeView):
         spoken = [sentence(quantity), quantity.formula, quantity.source]
         item.setData(", ".join(s for s in spoken if s), Qt.ItemDataRole.AccessibleTextRole)
         item.setToolTip("\n".join(_about(quantity)))
-        for part in quantity.parts:
-            item.appendRow(self._item(part, path))
+        if quantity.parts:
+            item.appendRow(QStandardItem())  # stands for the parts until they are asked for
         return item
+
+    def _fill(self, item: QStandardItem) -> None:
+        """Make the rows of a part when it is first opened: most never are."""
+        first = item.child(0)
+        if not item.hasChildren() or first.data(QUANTITY) is not None:
+            return
+        item.removeRows(0, 1)
+        for part in item.data(QUANTITY).parts:
+            item.appendRow(self._item(part, item.data(Qt.ItemDataRole.UserRole)))
 
     def _restore(self, here: str | None) -> None:
         self.blockSignals(True)
-        for index in self._indexes():
-            path = index.data(Qt.ItemDataRole.UserRole)
-            self.setExpanded(index, path in self._open)
-            if path == here:
-                self.setCurrentIndex(index)
+        self._restore_below(QModelIndex(), here)
         self.blockSignals(False)
 
-    def _indexes(self, parent: QModelIndex | None = None) -> Iterator[QModelIndex]:
-        above = parent or QModelIndex()
-        for row in range(self._model.rowCount(above)):
-            index = self._model.index(row, 0, above)
-            yield index
-            yield from self._indexes(index)
+    def _restore_below(self, parent: QModelIndex, here: str | None) -> None:
+        for row in range(self._model.rowCount(parent)):
+            index = self._model.index(row, 0, parent)
+            path = index.data(Qt.ItemDataRole.UserRole)
+            if path == here and path is not None:
+                self.setCurrentIndex(index)
+            if path in self._open:
+                self._fill(self._model.itemFromIndex(index))
+                self.setExpanded(index, True)
+                self._restore_below(index, here)
 
     def _toggle(self, index: QModelIndex) -> None:
         self.setExpanded(index, not self.isExpanded(index))
 
     def _opened(self, index: QModelIndex) -> None:
+        self._fill(self._model.itemFromIndex(index))
         self._open.add(index.data(Qt.ItemDataRole.UserRole))
 
     def _closed(self, index: QModelIndex) -> None:
@@ -227,6 +238,8 @@ class DerivationDelegate(QStyledItemDelegate):
         self._tree = tree
 
     def sizeHint(self, _option: QStyleOptionViewItem, index: _Index) -> QSize:
+        if index.data(QUANTITY) is None:
+            return QSize(200, 1)
         return QSize(200, self._row(index, 0).height)
 
     def _row(self, index: _Index, y: int) -> "RowLayout":
@@ -238,6 +251,8 @@ class DerivationDelegate(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         y, full = option.rect.y(), self._tree.viewport().width()
+        if index.data(QUANTITY) is None:
+            return
         row = self._row(index, y)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

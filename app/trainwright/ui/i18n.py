@@ -1,5 +1,6 @@
 """The language of the window: messages rendered from the shared catalogues."""
 
+from functools import lru_cache
 from typing import Any, Literal
 
 from trainwright.messages import Language, Message, render
@@ -30,7 +31,13 @@ def lengthen(on: bool) -> None:
 
 def tr(id: str, /, **values: Any) -> str:
     """Return the sentence of a message id."""
-    return say(Message.of(id, **values))
+    return say(Message.of(id, **values)) if values else _fixed(id, _language, _pseudo)
+
+
+@lru_cache(maxsize=1024)
+def _fixed(id: str, _in: Language, _longer: bool) -> str:
+    """Return a sentence without values; screens ask for the same ones at every repaint."""
+    return say(Message.of(id))
 
 
 def say(text: Text) -> str:
@@ -38,10 +45,11 @@ def say(text: Text) -> str:
     if isinstance(text, str):
         return text
     sentence = render(text, _language)
-    return _longer(sentence) if _pseudo else sentence
+    return lengthened(sentence) if _pseudo else sentence
 
 
-def _longer(sentence: str) -> str:
+def lengthened(sentence: str) -> str:
+    """Return a sentence 40 % longer."""
     extra = max(1, round(len(sentence) * 0.4))
     return sentence + ("ěñlárgéd " * (extra // 9 + 1))[:extra].rstrip()
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
@@ -155,10 +155,11 @@ class Drawing(QPainter):
         self.save()
         self.setClipRect(rect, Qt.ClipOperation.IntersectClip)
         self.setPen(QPen(_colour(colour), width))
-        x = rect.left() - rect.height()
-        while x < rect.right():
-            self.drawLine(QPointF(x, rect.bottom()), QPointF(x + rect.height(), rect.top()))
-            x += step
+        reach = rect.height()
+        count = int((rect.width() + reach) / step) + 1
+        starts = [rect.left() - reach + step * number for number in range(count)]
+        top, bottom = rect.top(), rect.bottom()
+        self.drawLines([QLineF(x, bottom, x + reach, top) for x in starts])
         self.restore()
 
     def swatch(self, x: float, y: float, fill: str, *, hatched: bool = False) -> None:

@@ -1,6 +1,6 @@
 """The open document and its answer: what every screen is a view of."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from trainwright.ui.core import Core
 from trainwright.ui.tasks import Cancellable, Latest
 
 _AUTOSAVE_MS = 1000
+_ASK_MS = 30
+"""Pause after an edit before the full answer is asked for; it would compete with the repaint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,9 @@ class Session(QObject):
         self._answers = Latest(self)
         self._answers.done.connect(self._answered)
         self._answers.failed.connect(self._failed)
+        self._question: Callable[[], Answer] | None = None
+        self._ask_timer = QTimer(self, singleShot=True, interval=_ASK_MS)
+        self._ask_timer.timeout.connect(self._submit)
         self._whatif = Latest(self)
         self._whatif.done.connect(self._changes_came)
         self._advising = Latest(self)
@@ -179,7 +184,7 @@ class Session(QObject):
             plan = with_keys(self.plan, values)
         except UserError as error:
             self.noticed.emit(error.message)
-            self.edited.emit()
+            self.reported.emit()
             return
         name, value = next(iter(values.items()))
         self.put(plan, whatif.edit_label(name, value), key=key)
@@ -218,6 +223,7 @@ class Session(QObject):
     def close(self) -> None:
         """Stop all work; an unsaved plan stays in its recovery copy."""
         self._keep()
+        self._ask_timer.stop()
         self._trace.cancel()
         for worker in (self._answers, self._whatif, self._advising):
             worker.forget()
@@ -247,8 +253,14 @@ class Session(QObject):
                 return Answer(plan, pending=found)
             return Answer(plan, facts=found, report=core.evaluate(plan, found))
 
-        self._answers.submit(answer)
+        self._question = answer
+        self._ask_timer.start()
         self.reported.emit()
+
+    def _submit(self) -> None:
+        """Ask in earnest: the first look is painted, and a burst of edits is over."""
+        if self._question is not None:
+            self._answers.submit(self._question)
 
     def _look(self, plan: Plan) -> None:
         """Show a first look at once, where the profile is at hand."""

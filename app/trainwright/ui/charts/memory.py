@@ -1,11 +1,10 @@
 """Memory over the step: a stacked area with the peak named and the limit drawn."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPolygonF
 from PySide6.QtWidgets import QWidget
 
@@ -20,6 +19,8 @@ from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Painted
 
 _BOTTOM, _LEFT, _RIGHT = 8, 30, 12
+_COLUMN = 2
+"""Pixels that one point of the curve takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,12 @@ def _fullest(total: NDArray[np.float64], columns: int) -> NDArray[np.int64]:
     n = len(total)
     if n <= columns:
         return np.arange(n, dtype=np.int64)
-    edges = np.linspace(0, n, columns + 1).astype(np.int64)
-    return np.array(
-        [a + int(np.argmax(total[a:b])) for a, b in pairwise(edges.tolist())],
-        dtype=np.int64,
-    )
+    each = -(-n // columns)
+    padded = np.full(-(-n // each) * each, -1.0)
+    padded[:n] = total
+    rows = padded.reshape(-1, each)
+    fullest: NDArray[np.int64] = rows.argmax(axis=1) + each * np.arange(len(rows))
+    return fullest
 
 
 class MemoryChart(Painted):
@@ -76,6 +78,7 @@ class MemoryChart(Painted):
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._report: Report | None = None
         self._stack: Stack | None = None
+        self._columns = 0
         self._cursor: int | None = None
 
     def show_report(self, report: Report | None) -> None:
@@ -85,7 +88,7 @@ class MemoryChart(Painted):
         self._cursor = None
         self.update()
         if report is not None:
-            self.setAccessibleDescription(self._spoken_peak())
+            self.setAccessibleDescription(self._spoken_peak(report))
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
         if self._report is None or self._report.memory.curve.live.size == 0:
@@ -108,13 +111,14 @@ class MemoryChart(Painted):
             self._draw_cursor(d, data, x, y, w, h)
 
     def _data(self) -> Stack:
-        columns = max(50, self.width() - _LEFT - _RIGHT)
+        columns = max(50, (self.width() - _LEFT - _RIGHT) // _COLUMN)
         report = self._report
         assert report is not None
-        if self._stack is None or len(self._stack.at) not in (columns, self._stack.events):
+        if self._stack is None or self._columns != columns:
             parts = [part for part in report.memory.device_used.parts if part.role != "reserved"]
             fixed = tuple((part.role, part.value) for part in parts if part.value > 0)
             self._stack = stack(report.memory.curve, fixed, columns)
+            self._columns = columns
         return self._stack
 
     def _draw_axis(
@@ -130,30 +134,27 @@ class MemoryChart(Painted):
     def _draw_band(
         self, d: Drawing, data: Stack, band: int, x: Scale, y: Scale, low: float
     ) -> None:
+        """Fill from the band's upper edge to the floor; lower bands are painted over it."""
         role = data.roles[band]
-        alpha = 0.45 if doors.hatched(role) else 1.0
-        points = [QPointF(_LEFT, y(low))]
-        last = y(low)
-        for event, value in zip(data.at.tolist(), data.tops[band].tolist(), strict=True):
-            points += [QPointF(x(event), last), QPointF(x(event), y(max(value, low)))]
-            last = y(max(value, low))
-        points.append(QPointF(x(data.events - 1), y(low)))
+        fill = tokens.colour(doors.colour(role), 0.45 if doors.hatched(role) else 1.0)
+        tops = np.maximum(data.tops[band], low)
+        left, right, floor = x(0), x(data.events - 1), y(low)
         d.setPen(Qt.PenStyle.NoPen)
-        if alpha < 1:
+        if np.ptp(tops) == 0:
+            shape = QPolygonF(QRectF(left, y(tops[0]), right - left, floor - y(tops[0])))
+        else:
+            edge = _steps(data, tops, x, y)
+            shape = QPolygonF([QPointF(left, floor), *edge, QPointF(right, floor)])
+        if fill.alpha() < 255:
             d.setBrush(tokens.colour("surface"))
-            d.drawPolygon(QPolygonF(points))
-        d.setBrush(tokens.colour(doors.colour(role), alpha))
-        d.drawPolygon(QPolygonF(points))
+            d.drawPolygon(shape)
+        d.setBrush(fill)
+        d.drawPolygon(shape)
 
     def _draw_outline(self, d: Drawing, data: Stack, x: Scale, y: Scale) -> None:
-        points: list[QPointF] = []
-        for event, value in zip(data.at.tolist(), data.total.tolist(), strict=True):
-            if points:
-                points.append(QPointF(x(event), points[-1].y()))
-            points.append(QPointF(x(event), y(value)))
         d.setBrush(Qt.BrushStyle.NoBrush)
         d.setPen(tokens.colour("text2", 0.75))
-        d.drawPolyline(QPolygonF(points))
+        d.drawPolyline(QPolygonF(_steps(data, data.total, x, y)))
 
     def _draw_floor(self, d: Drawing, data: Stack, y: Scale, w: int, low: float) -> None:
         """Name the lowest band inside it, and say where the axis is cut."""
@@ -237,9 +238,13 @@ class MemoryChart(Painted):
             value=gib(float(data.total[column]) * GIB),
         )
 
-    def _spoken_peak(self) -> str:
-        data = self._data()
-        return self._spoken_at(int(np.argmax(data.total))) if len(data.at) else ""
+    def _spoken_peak(self, report: Report) -> str:
+        peak = gib(report.memory.allocated_peak.value)
+        curve = report.memory.curve
+        if curve.live.size == 0:
+            return ""
+        phase = _phase_at(curve, int(curve.live.sum(axis=0).argmax()))
+        return tr("ui.chart.peak", value=peak, phase=tr(f"ui.phase.{phase}"))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._move_to(event.position().x())
@@ -272,6 +277,21 @@ class MemoryChart(Painted):
         column = int(np.searchsorted(data.at, x.value(pixel)))
         self._cursor = min(len(data.at) - 1, max(0, column))
         self.update()
+
+
+def _steps(data: Stack, values: NDArray[np.float64], x: Scale, y: Scale) -> list[QPointF]:
+    """Return the corners of a step line; runs of one value are two points."""
+    kept = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
+    starts = kept[:-1]
+    xs = x.start + data.at[np.append(starts, len(values) - 1)] * (
+        (x.end - x.start) / max(1, data.events - 1)
+    )
+    ys = y.start + (values[starts] - y.low) * ((y.end - y.start) / (y.high - y.low))
+    points: list[QPointF] = []
+    lefts = xs.tolist()
+    for left, right, height in zip(lefts, lefts[1:], ys.tolist(), strict=False):
+        points += [QPointF(left, height), QPointF(right, height)]
+    return points
 
 
 def _cut(data: Stack, top: float) -> float:

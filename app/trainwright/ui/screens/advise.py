@@ -72,6 +72,8 @@ class AdviseScreen(Scroll):
     def refresh(self) -> None:
         """Show the advice, or what keeps it."""
         session = self._session
+        if not self.isVisible():
+            return
         clear(self._list)
         advice = session.advice
         self._chart.setVisible(advice is not None and bool(advice.pareto))

@@ -114,9 +114,15 @@ class ExportScreen(QWidget):
         column.addWidget(card, 1)
         return body
 
+    def entered(self) -> None:
+        """Make the files, which rest while the screen is hidden."""
+        self.refresh()
+
     def refresh(self) -> None:
         """Make the files of the plan as it stands."""
         session = self._session
+        if not self.isVisible():
+            return
         self.save.setEnabled(False)
         self.copy.setEnabled(False)
         self._about.tell(Message.of(f"ui.export.target.{self._target}.about"))

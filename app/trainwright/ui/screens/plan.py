@@ -53,7 +53,6 @@ class PlanScreen(QWidget):
         for source in (self.verdict, self.figures, self.waterfall):
             source.opened.connect(self._open)
         self.changes.applied.connect(session.apply_change)
-        session.edited.connect(self.refresh)
         session.reported.connect(self.refresh)
         session.changes_found.connect(self._show_changes)
         self.refresh()

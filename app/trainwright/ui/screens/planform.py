@@ -1,6 +1,7 @@
 """The left side of Plan: machine, workload, settings, input; each setting fixed or free."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -67,7 +68,6 @@ class PlanForm(Surface):
         self._scroll = Scroll(body)
         self._scroll.fitted.connect(self._fit)
         self.column.addWidget(self._scroll)
-        session.edited.connect(self.refresh)
         session.reported.connect(self.refresh)
         self.refresh()
 
@@ -364,6 +364,8 @@ class FactLine(Painted):
 
     def tell(self, text: str) -> None:
         """Show another fact; nothing hides the line."""
+        if text == self._text and text:
+            return
         self._text = text
         self.setAccessibleName(text)
         self.setToolTip(text)
@@ -487,6 +489,7 @@ def model_name(plan: Plan) -> str:
     return source.timm or (source.python.factory if source.python else "")
 
 
+@lru_cache(maxsize=256)
 def gpu_name(id: str) -> tuple[str, str]:
     """Return the name of a GPU and its facts in a line."""
     from trainwright.catalog.query import find_gpu

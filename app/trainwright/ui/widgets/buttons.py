@@ -90,6 +90,8 @@ class Lock(QPushButton):
 
     def set_free(self, free: bool) -> None:
         """Show the state without telling anybody."""
+        if free == self.isChecked() and self.accessibleName():
+            return
         self.blockSignals(True)
         self.setChecked(free)
         self.blockSignals(False)

@@ -44,6 +44,8 @@ class Combo(QComboBox):
 
     def show_value(self, value: str, *, free: bool = False) -> None:
         """Show a value without telling anybody."""
+        if value == self.currentData() and free == self.free:
+            return
         self.free = free
         index = self.findData(value)
         self.setCurrentIndex(max(index, 0))
@@ -110,6 +112,8 @@ class Stepper(QSpinBox):
 
     def show_value(self, value: int, *, free: bool = False) -> None:
         """Show a value without telling anybody."""
+        if value == self.value() and free == self.free:
+            return
         self.free = free
         self.blockSignals(True)
         self.setValue(value)
@@ -257,6 +261,9 @@ class Segmented(QWidget):
 
     def show_value(self, value: str, *, free: bool = False) -> None:
         """Show a value without telling anybody."""
+        shown = self._group.checkedId()
+        if shown >= 0 and value == self._keys[shown] and free == self.free:
+            return
         self.free = free
         if value in self._keys:
             self._group.button(self._keys.index(value)).setChecked(True)
@@ -292,6 +299,8 @@ class Switch(QCheckBox):
 
     def show_value(self, value: bool, *, free: bool = False) -> None:
         """Show a value without telling anybody."""
+        if value == self.isChecked() and free == self.free:
+            return
         self.free = free
         self.setChecked(value)
         self.update()

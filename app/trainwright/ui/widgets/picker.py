@@ -62,6 +62,8 @@ class Picker(QPushButton):
 
     def show_value(self, title: str) -> None:
         """Show a value without telling anybody."""
+        if title == self._title:
+            return
         self._title = title
         self.setAccessibleName(f"{self._name}: {title}")
         self.setToolTip(title)

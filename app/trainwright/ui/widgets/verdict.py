@@ -38,6 +38,11 @@ class LegendKey(Door):
     def __init__(self, quantity: Quantity, parent: QWidget) -> None:
         address = "memory.derivation" if quantity.role == "small" else f"term.{quantity.role}"
         super().__init__(address, parent)
+        self.role = quantity.role
+        self.show_quantity(quantity)
+
+    def show_quantity(self, quantity: Quantity) -> None:
+        """Show another value of the same term."""
         self._quantity = quantity
         self._name = say(doors.short_name(quantity))
         self._value = gib(quantity.value)
@@ -45,7 +50,7 @@ class LegendKey(Door):
             self._value = f"~{self._value}"
         self.setToolTip(say(quantity.name))
         self.setAccessibleName(sentence(quantity))
-        self.resize(self.sizeHint())
+        self.update()
 
     def sizeHint(self) -> QSize:
         value = tokens.width(self._value, tokens.LABEL, 600) + 32
@@ -94,13 +99,7 @@ class VerdictCard(Painted):
     def show_report(self, report: Report, gpus: int, *, provisional: bool = False) -> None:
         """Show a report; a provisional one is marked so until the replay has confirmed it."""
         self._report, self._gpus, self._provisional = report, gpus, provisional
-        for key in self._keys:
-            key.hide()
-            key.deleteLater()
-        self._keys = [LegendKey(part, self) for part in _worth_naming(report)]
-        for key in self._keys:
-            key.clicked.connect(self._open)
-            key.show()
+        self._show_keys(_worth_naming(report))
         for door, quantity in (
             (self._margin, report.memory.free),
             (self._bar, report.memory.device_used),
@@ -110,6 +109,19 @@ class VerdictCard(Painted):
         self.setAccessibleName(self.spoken())
         self._place()
         self.update()
+
+    def _show_keys(self, parts: list[Quantity]) -> None:
+        """Show the legend; keys are kept where the terms are the same."""
+        if [key.role for key in self._keys] != [part.role for part in parts]:
+            for key in self._keys:
+                key.hide()
+                key.deleteLater()
+            self._keys = [LegendKey(part, self) for part in parts]
+            for key in self._keys:
+                key.clicked.connect(self._open)
+        for key, part in zip(self._keys, parts, strict=True):
+            key.show_quantity(part)
+            key.show()
 
     def show_blank(self, title: Text, reason: Text) -> None:
         """Show that there is no answer, and why."""

@@ -1,0 +1,117 @@
+"""Speed of the window: printed as medians and ratios, never judged by the clock."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+EMPTY = """
+import sys, time
+start = time.perf_counter()
+from PySide6.QtWidgets import QApplication, QMainWindow
+app = QApplication([])
+window = QMainWindow()
+window.resize(1440, 900)
+window.show()
+window.grab()
+print(time.perf_counter() - start)
+"""
+
+OURS = """
+import sys, time
+start = time.perf_counter()
+from PySide6.QtWidgets import QApplication
+from trainwright.ui.app import prepared
+from trainwright.ui.core import Core
+from trainwright.ui.preferences import Preferences
+app = QApplication([])
+window = prepared(app, Core(), Preferences())
+window.show()
+window.grab()
+print(time.perf_counter() - start)
+"""
+
+EDITS = """
+import statistics, sys, time
+from pathlib import Path
+from PySide6.QtWidgets import QApplication
+from trainwright.ui.app import prepared
+from trainwright.ui.core import Core
+from trainwright.ui.preferences import Preferences
+app = QApplication([])
+window = prepared(app, Core(), Preferences())
+window.show()
+window.wake()
+window.open_path(Path(sys.argv[1]))
+session = window.session
+
+def answered():
+    end = time.perf_counter() + 60
+    while (session.provisional or session.report is None) and session.problem is None:
+        app.processEvents()
+        if time.perf_counter() > end or session.tracing is not None:
+            sys.exit("no stored profile for " + sys.argv[1])
+
+answered()
+plan = window.screen_named("plan")
+first, everything, full = [], [], []
+for step in range(12):
+    start = time.perf_counter()
+    session.set_key("settings.micro_batch", 1 + step % 4)
+    plan.verdict.repaint()
+    plan.memory.repaint()
+    first.append(time.perf_counter() - start)
+    window.repaint()
+    everything.append(time.perf_counter() - start)
+    answered()
+    full.append(time.perf_counter() - start)
+print(*map(statistics.median, (first, everything, full)))
+window.session.discard_copy()
+window.close()
+"""
+
+PLAN = """
+trainwright: 1
+model: {preset: gpt2}
+workload: {task: pretrain, inputs: {sequence_length: 1024}, effective_batch: 480}
+machine: {gpus: [{id: rtx-4070}]}
+"""
+
+
+def seconds(program: str, *arguments: str) -> list[float]:
+    """Run a program in a fresh interpreter and return the numbers that it prints."""
+    environment = os.environ | {"QT_QPA_PLATFORM": "offscreen"}
+    child = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True, text=True, timeout=240, env=environment,
+    )  # fmt: skip
+    assert child.returncode == 0, child.stderr
+    return [float(word) for word in child.stdout.split()]
+
+
+def test_first_window_against_an_empty_one(capsys):
+    empty, ours = [], []
+    for _ in range(3):
+        empty += seconds(EMPTY)
+        ours += seconds(OURS)
+    ratio = statistics.median(ours) / statistics.median(empty)
+    with capsys.disabled():
+        print(
+            f"\nfirst window: {statistics.median(ours) * 1e3:.0f} ms, empty PySide6 window "
+            f"{statistics.median(empty) * 1e3:.0f} ms, ratio {ratio:.2f} (budget 3)"
+        )
+
+
+def test_an_edit_of_a_preset(capsys, tmp_path: Path):
+    path = tmp_path / "a.plan.yaml"
+    path.write_text(PLAN, encoding="utf-8")
+    started = time.perf_counter()
+    first, everything, full = seconds(EDITS, str(path))
+    with capsys.disabled():
+        print(
+            f"\nedit of a preset: verdict and curve {first * 1e3:.1f} ms (budget 16), the whole "
+            f"window {everything * 1e3:.1f} ms, replayed {full * 1e3:.0f} ms (budget 200); "
+            f"{time.perf_counter() - started:.1f} s in all"
+        )
