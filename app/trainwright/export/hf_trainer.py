@@ -60,11 +60,11 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
     rate = learning_rate(plan, settings, parts.effective)
     head = header(
         plan,
-        settings,
+        settings.model_copy(update={"learning_rate": rate.value}),
         {"learning_rate": rate.because, **reasons},
         title=model.title,
         start=Message.of("export.header.start-trainer"),
-        commands=_commands(parts),
+        commands=_commands(plan, parts),
         made_for=_libraries(plan, settings),
         lost=not_expressible(plan, settings),
         remarks=(Message.of("export.remark.transformers"),),
@@ -143,6 +143,7 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     lora, data, model = workload.lora or Lora(), workload.dataset, definition(plan)
     return {
         "format": 1,
+        "task": workload.task,
         "config": FOLDER,
         "weights": None,
         "dtype": _dtype(plan, settings),
@@ -184,11 +185,13 @@ def _libraries(plan: Plan, settings: FullSettings) -> Mapping[str, str]:
     return {name: versions for name, versions in made_for.items() if name in needed}
 
 
-def _commands(parts: Batch) -> tuple[str, ...]:
+def _commands(plan: Plan, parts: Batch) -> tuple[str, ...]:
     start = "python train_hf.py"
     if parts.gpus > 1:
         start = f"torchrun --standalone --nproc-per-node={parts.gpus} train_hf.py"
-    return (f"{start} --synthetic --steps 20", f"{start} --data DATA --tokenizer TOKENIZER")
+    weights = " --weights FOLDER-OR-HUB-ID" if plan.workload.task != "pretrain" else ""
+    tried = weights if plan.workload.task == "qlora" else ""
+    return (f"{start} --synthetic --steps 20{tried}", f"{start} --data DATA{weights}")
 
 
 def _json(values: Mapping[str, Any]) -> str:

@@ -58,11 +58,11 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
     rate = learning_rate(plan, settings, parts.effective)
     head = header(
         plan,
-        settings,
+        settings.model_copy(update={"learning_rate": rate.value}),
         {"learning_rate": rate.because, **reasons},
         title=model.title,
         start=Message.of("export.header.start"),
-        commands=commands(parts),
+        commands=commands(plan, model, parts),
         made_for=libraries(plan, settings, model),
         lost=not_expressible(plan, settings),
         remarks=(Message.of("export.remark.plain"),),
@@ -155,17 +155,18 @@ def libraries(plan: Plan, settings: FullSettings, model: Definition) -> Mapping[
     return {name: versions for name, versions in made_for.items() if name in needed}
 
 
-def commands(parts: Batch) -> tuple[str, ...]:
+def commands(plan: Plan, model: Definition, parts: Batch) -> tuple[str, ...]:
     """Return the lines that start the run, first the one to try without data."""
     if parts.gpus > 1:
         start = f"torchrun --standalone --nproc-per-node={parts.gpus} train.py"
     else:
         start = "python train.py"
-    return (
-        f"{start} --synthetic --steps 20 --selfcheck",
-        f"{start} --data DATA",
-        f"{start} --data DATA --resume",
-    )
+    tuned = plan.workload.task != "pretrain" and model.kind == "hf"
+    weights = " --weights FOLDER-OR-HUB-ID" if tuned else ""
+    # Quantized weights can only be made from trained ones.
+    tried = weights if plan.workload.task == "qlora" else ""
+    real = f"{start} --data DATA{weights}"
+    return (f"{start} --synthetic --steps 20 --selfcheck{tried}", real, f"{real} --resume")
 
 
 def _lora(plan: Plan) -> dict[str, Any] | None:

@@ -22,6 +22,7 @@ class ScriptArgs:
     """The model, its adapters and the data."""
 
     format: int
+    task: Literal["pretrain", "full", "lora", "qlora"]
     config: str
     """Folder of config.json."""
     weights: str | None
@@ -139,12 +140,12 @@ def build(script: ScriptArgs, config: Any, options: argparse.Namespace) -> Any:
         raise InputError("quantized weights are made from trained ones: name them with --weights")
     if (
         untrained
-        and script.lora_rank is not None
+        and script.task != "pretrain"
         and not (options.synthetic or options.random_weights)
     ):
         raise InputError(
-            "LoRA adapts trained weights: name them with --weights FOLDER-OR-HUB-ID, or say "
-            "--random-weights"
+            f"task {script.task} starts from trained weights: name them with --weights "
+            "FOLDER-OR-HUB-ID, or say --random-weights"
         )
     weights = hf_models.Weights(
         script.weights, getattr(torch, script.dtype), script.attention, script.quantization

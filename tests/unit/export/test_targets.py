@@ -201,4 +201,15 @@ def test_learning_rate_of_the_plan_wins_and_a_missing_one_names_its_source(tiny:
     open_ = export.files("plain", tiny, settings(learning_rate=None), {}, "en")
     assert json.loads(own["plan.json"])["schedule"]["learning_rate"] == 0.125
     assert json.loads(open_["plan.json"])["schedule"]["learning_rate"] == 3e-4
-    assert "arXiv" in open_["train.py"] or "Touvron 2023" in open_["train.py"]
+    assert "learning_rate = 0.0003: " in open_["train.py"]
+    assert "Touvron 2023" in open_["train.py"]
+
+
+def test_a_fine_tuning_is_told_to_name_its_weights(tmp_path: Path) -> None:
+    for target in TARGETS:
+        tuned, trained = (
+            next(iter(export.files(target, llama(tmp_path, task), SETTINGS, {}, "en").values()))
+            for task in ("lora", "pretrain")
+        )
+        assert "--data DATA --weights FOLDER-OR-HUB-ID" in tuned
+        assert "--data DATA --weights" not in trained

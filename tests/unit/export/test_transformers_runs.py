@@ -87,6 +87,15 @@ def test_the_trainer_trains(tmp_path: Path, task: str) -> None:
     assert adapters.is_file() == (task == "lora")
 
 
+def test_fine_tuning_without_weights_is_refused(tmp_path: Path) -> None:
+    folder = put(tmp_path / "run", "transformers", llama(tmp_path / "m", "full"))
+    tokens = tmp_path / "tokens.jsonl"
+    tokens.write_text('{"input_ids": [1, 2, 3]}\n')
+    done = start([sys.executable, "train_hf.py", "--cpu", "--data", str(tokens)], folder)
+    assert done.returncode == 2
+    assert "task full starts from trained weights" in done.stderr.strip().splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("changed", "options", "says"),
     [
