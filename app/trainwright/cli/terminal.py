@@ -28,10 +28,18 @@ class Terminal:
         return render(Message.of(id, **values), self.language)
 
     def complain(self, message: Message) -> None:
-        """Print one line on standard error, whatever the values in it hold."""
+        """Print one line on standard error, whatever the values in it hold.
+
+        ``trainwright-gui`` has no console on Windows: there it is a message box.
+        """
+        line = one_line(render(message, self.language))
         if sys.stderr is not None:
-            sys.stderr.write(one_line(render(message, self.language)) + "\n")
+            sys.stderr.write(line + "\n")
             sys.stderr.flush()
+        elif sys.platform == "win32":
+            import ctypes
+
+            ctypes.windll.user32.MessageBoxW(None, line, "Trainwright", 0x10)  # MB_ICONERROR
 
     def deliver(self, answer: Answer) -> Exit:
         """Print the answer on standard output.
