@@ -163,7 +163,7 @@ class _Conversation:
         total = 0
         while line := stream.readline(LINE_BYTES):
             total += len(line)
-            if total > OUTPUT_BYTES or not line.endswith(b"\n") and len(line) == LINE_BYTES:
+            if total > OUTPUT_BYTES or (len(line) == LINE_BYTES and not line.endswith(b"\n")):
                 self.too_much = True
                 break
             self.lines.put(line)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-TOKEN = "TRAINWRIGHT_CHILD"  # noqa: S105 - the name of a variable
+TOKEN = "TRAINWRIGHT_CHILD"
 """Variable that marks a child and what it starts, so that all of it can be found."""
 FILE_BYTES = 2 << 30
 """Largest file that a child may write; assumed, results are a few MB."""

@@ -62,6 +62,7 @@ def real(spec):
 
 def copied(host):
     """Return a copy: on the CPU ``to_device`` would hand the same tensors on."""
+
     def copy(value):
         if isinstance(value, dict):
             return {name: copy(item) for name, item in value.items()}

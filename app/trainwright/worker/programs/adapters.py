@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 BLOCK, NESTED_BLOCK = 64, 256
@@ -62,7 +62,8 @@ def quantize(model: nn.Module, dtype: torch.dtype, head: nn.Module | None) -> No
     """Replace every linear layer but the head by one with NF4 weights."""
     for name, module in linears(model):
         if module is not head:
-            _replace(model, name, Nf4Linear(*features(module), module.bias, dtype))
+            bias: Any = module.bias
+            _replace(model, name, Nf4Linear(*features(module), bias, dtype))
 
 
 def linears(model: nn.Module) -> list[tuple[str, nn.Module]]:

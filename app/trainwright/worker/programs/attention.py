@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from autocast import cast
 
 aten = torch.ops.aten
@@ -57,7 +57,7 @@ def install(device: str) -> None:
         enable_gqa: bool = False,
     ) -> torch.Tensor:
         if query.device.type != device:
-            options = {"scale": scale, "enable_gqa": enable_gqa}
+            options: Any = {"scale": scale, "enable_gqa": enable_gqa}
             return original(query, key, value, attn_mask, dropout_p, is_causal, **options)
         if torch.is_autocast_enabled(device):
             dtype = torch.get_autocast_dtype(device)

@@ -67,9 +67,9 @@ def check_config(fields: dict[str, Any], file: str) -> None:
                 raise Refusal("worker.config-absurd", file=file, field=key, value=value)
         elif isinstance(value, dict):
             check_config(value, file)
-    width = fields.get("hidden_size") or fields.get("n_embd")
-    heads = fields.get("num_attention_heads") or fields.get("n_head")
-    shared = fields.get("num_key_value_heads")
+    width: Any = fields.get("hidden_size") or fields.get("n_embd")
+    heads: Any = fields.get("num_attention_heads") or fields.get("n_head")
+    shared: Any = fields.get("num_key_value_heads")
     free = "head_dim" in fields or "qk_nope_head_dim" in fields
     if _ints(width, heads) and not free and width % heads:
         raise Refusal("worker.heads-divide", file=file, width=width, heads=heads)

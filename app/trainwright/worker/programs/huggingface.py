@@ -12,6 +12,11 @@ from torch import nn
 
 
 def build(path: str, spec: dict[str, Any]) -> Subject:
+    """Return the model of a ``config.json``.
+
+    Raises:
+        Refusal: it is broken, names code, or is of a kind that is not known here.
+    """
     fields = read_config(Path(path))
     transformers = package("transformers", "hf")
     check_config(fields, path)

@@ -1,7 +1,7 @@
 """Networks of our own: plain torch, so that an exported script can carry them."""
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 

@@ -105,6 +105,7 @@ def _grouped(left: Any, args: Any, kwargs: Any) -> Any:
     columns = right.size(-1)
     multiple = 16 // left.element_size()
     padded = -(-columns // multiple) * multiple
+    lead: tuple[int, ...]
     if left.dim() == 3 and right.dim() == 3:
         lead = (left.size(0), left.size(1))
     elif left.dim() == 2 and right.dim() == 2:

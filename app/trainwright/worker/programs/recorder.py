@@ -51,6 +51,7 @@ class Holder:
     number: int
     storage: int
     region: int
+    block: int
     tensor: torch.Tensor | None
     meta: Any
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818
     """A reason that the person can act on, by its id in the catalogue."""
 
     def __init__(self, id: str, **values: Any) -> None:

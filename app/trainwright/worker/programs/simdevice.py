@@ -144,7 +144,7 @@ def _answer_as_cuda() -> None:
     import torch._refs.nn.functional as references
     import torch._subclasses.fake_impls as implementations
 
-    original: Any = registrations.device_hint
+    original: Any = registrations.device_hint  # type: ignore[attr-defined]
 
     def device_hint(tensor: Any) -> str:
         hint: str = original(tensor)
@@ -188,7 +188,7 @@ def _register_fakes() -> None:
         biases = [grad.new_empty((3 * hidden,)) if has_bias else None for _ in range(2)]
         return (*gates, grad.new_empty((rows, hidden)), *biases)
 
-    fakes = {
+    fakes: dict[str, Any] = {
         "_thnn_fused_gru_cell": gru,
         "_thnn_fused_gru_cell_backward": gru_backward,
         "_fused_sgd_": in_place,
@@ -211,7 +211,7 @@ def _patch_scaler() -> None:
         scaler._per_optimizer_states.clear()
 
     torch.amp.GradScaler._maybe_opt_step = step  # type: ignore[assignment,method-assign]
-    torch.amp.GradScaler.update = update  # type: ignore[method-assign]
+    torch.amp.GradScaler.update = update  # type: ignore[method-assign,assignment]
 
 
 _moved: dict[int, tuple[Any, Any]] | None = None

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 from torch.utils.checkpoint import (
     CheckpointPolicy,

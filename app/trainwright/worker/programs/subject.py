@@ -40,6 +40,11 @@ def images(name: str, channels: int, pixels: int) -> Make:
 
 
 def package(name: str, source: str) -> Any:
+    """Return the imported package.
+
+    Raises:
+        Refusal: it is not installed.
+    """
     import importlib
 
     try:
