@@ -19,6 +19,7 @@ from trainwright.plan.schema import Plan
 from trainwright.ui import doors, whatif
 from trainwright.ui.core import Core
 from trainwright.ui.tasks import Cancellable, Latest
+from trainwright.workload import FullSettings
 
 _AUTOSAVE_MS = 1000
 _ASK_MS = 30
@@ -65,6 +66,8 @@ class Session(QObject):
         self.report: Report | None = None
         self.provisional = False
         """Whether the report is a first look, or that of the plan before the last edit."""
+        self.settings: FullSettings | None = None
+        """Every setting decided: what the report is for, or what is being traced."""
         self.facts: Facts | None = None
         self.problem: Message | None = None
         self.tracing: Tracing | None = None
@@ -272,7 +275,7 @@ class Session(QObject):
             found = self.core.resolve(plan)
             if isinstance(found, Facts):
                 self.report = self.core.look(plan, found, before)
-                self.facts = found
+                self.facts, self.settings = found, found.settings
         except (UserError, KeyError):
             return  # the full answer says what is wrong
 
@@ -282,15 +285,17 @@ class Session(QObject):
         self.tracing = None
         self.facts = answer.facts
         if answer.pending is not None:
-            self.report = None
+            self.report, self.settings = None, answer.pending.settings
             self._start_trace(answer.pending)
         else:
             self.report = answer.report
+            self.settings = answer.facts.settings if answer.facts else None
             self._look_for_changes()
         self.reported.emit()
 
     def _failed(self, problem: Message) -> None:
         self.report, self.facts, self.problem = None, None, problem
+        self.settings = None
         self.provisional = False
         self.changes = ()
         self.reported.emit()

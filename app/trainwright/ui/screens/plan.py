@@ -82,6 +82,7 @@ class PlanScreen(QWidget):
         column.addWidget(time)
         column.addWidget(self.changes)
         column.addWidget(self._notes)
+        column.addStretch(0)
         scroll = Scroll(body)
         scroll.fitted.connect(self._fit)
         self._charts = (memory, time)
@@ -95,8 +96,8 @@ class PlanScreen(QWidget):
         self._trace.setVisible(session.tracing is not None)
         if session.tracing is not None:
             stage = Message.of(session.tracing.stage) if session.tracing.stage else ""
-            done = session.tracing.fraction
-            self._trace.label.tell(Message.of("ui.trace.running", share=done, stage=stage))
+            done = round(session.tracing.fraction * 100)
+            self._trace.label.tell(Message.of("ui.trace.running", percent=done, stage=stage))
         self._problem.setVisible(session.problem is not None)
         if session.problem is not None:
             self._problem.label.tell(session.problem)

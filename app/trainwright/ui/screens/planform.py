@@ -82,8 +82,7 @@ class PlanForm(Surface):
         plan = self._session.plan
         if plan is None:
             return
-        report = self._session.report
-        settings = report.settings if report else None
+        settings = self._session.settings
         for group in self._groups:
             for row in group.rows:
                 row.show_plan(plan, settings)
@@ -203,10 +202,10 @@ class PlanForm(Surface):
 
     def _toggle(self, key: str, value: Any) -> Callable[[bool], None]:
         def toggled(free: bool) -> None:
-            plan, report = self._session.plan, self._session.report
+            plan = self._session.plan
             if plan is None:
                 return
-            shown = None if free else value(plan, report.settings if report else None)
+            shown = None if free else value(plan, self._session.settings)
             self._session.set_key(key, shown)
 
         return toggled

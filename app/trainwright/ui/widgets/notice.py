@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
@@ -73,6 +73,7 @@ class Strip(QFrame):
         super().__init__()
         self._icon, self._state = icon, state
         self.label = Label(colour="text", wrap=True)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self._line = QHBoxLayout(self)
         self._line.setContentsMargins(44, 8, 10, 8)
         self._line.setSpacing(tokens.S)
