@@ -1,8 +1,13 @@
 """Estimate, advise, export and profile, on a small preset whose profile ships."""
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -175,21 +180,35 @@ def test_profile_of_a_config_is_traced_and_kept(trainwright, tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_during_a_trace_leaves_nothing_running(tmp_path):
-    import signal
-    import time
-
+@pytest.mark.skipif(sys.platform != "linux", reason="finds children by /proc")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_trace_leaves_nothing_running(tmp_path, sent):
     config = tmp_path / "config.json"
     config.write_text(json.dumps(TINY_GPT2 | {"n_layer": 48}), encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, "-m", "trainwright", "profile", str(config)],
+        env=os.environ | {"TMPDIR": str(tmp_path)},  # children inherit it: their mark
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    time.sleep(3)
-    process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + 60
+    while len(running(tmp_path)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(running(tmp_path)) >= 2, "the trace never began"
+    process.send_signal(sent)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err.count(b"\n")) == (130, b"", 1)
+    assert running(tmp_path) == []
+
+
+def running(mark):
+    """Return the processes that have the mark in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"TMPDIR={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(folder.name)
+    return found
 
 
 TINY_GPT2 = {
