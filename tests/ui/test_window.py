@@ -262,7 +262,7 @@ def test_tracing_shows_progress_and_can_be_cancelled(opened, qtbot):
         facts = base.resolve(plan)
         return Pending(facts.machine, facts.settings, object(), facts.inputs, ())
 
-    def trace(_spec, on_progress, cancelled):
+    def trace(_spec, _at, on_progress, cancelled):
         on_progress(0.4, "")
         while not cancelled():
             stopped.wait(0.01)
@@ -277,6 +277,35 @@ def test_tracing_shows_progress_and_can_be_cancelled(opened, qtbot):
     window.session.cancel_trace()
     qtbot.waitUntil(stopped.is_set)
     qtbot.waitUntil(lambda: not plan._trace.isVisible())
+
+
+def test_a_traced_point_is_answered_and_the_fit_follows(opened, qtbot):
+    from trainwright.plan.evaluate import Pending
+
+    base = fakes.core()
+    asked = []
+
+    class Untraced(Pending):
+        def answered(self, profile):
+            return profile
+
+        @property
+        def point(self):
+            return (2, 2048)
+
+    def resolve(plan):
+        facts = base.resolve(plan)
+        return Untraced(facts.machine, facts.settings, "spec", facts.inputs, ())
+
+    def trace(_spec, at, _on_progress, _cancelled):
+        asked.append(at)
+        return base.resolve(read(fakes.EXAMPLE))
+
+    window = opened(plan=None, core=replace(base, resolve=resolve, trace=trace))
+    window.open_path(fakes.EXAMPLE)
+    qtbot.waitUntil(lambda: window.session.report is not None)
+    qtbot.waitUntil(lambda: len(asked) == 2)
+    assert asked == [(2, 2048), None]
 
 
 def test_export_previews_and_saves_every_file(opened, tmp_path, qtbot):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[float, str], None]
 Cancelled = Callable[[], bool]
+Point = tuple[int, int]
+"""(batch, sequence) to trace for; None is for all of them, by a fit."""
 
 
 def _resolve(plan: "Plan") -> "Facts | Pending":
@@ -38,10 +40,12 @@ def _look(plan: "Plan", facts: "Facts", before: "Report") -> "Report":
     return look(plan, facts, before)
 
 
-def _trace(spec: "TraceSpec", on_progress: Progress, cancelled: Cancelled) -> "Profile":
+def _trace(
+    spec: "TraceSpec", at: Point | None, on_progress: Progress, cancelled: Cancelled
+) -> "Profile":
     from trainwright.profile.store import trace
 
-    return trace(spec, on_progress=on_progress, cancelled=cancelled)
+    return trace(spec, at=at, on_progress=on_progress, cancelled=cancelled)
 
 
 def _advise(plan: "Plan", facts: "Facts") -> "Advice":
@@ -75,7 +79,7 @@ class Core:
     resolve: "Callable[[Plan], Facts | Pending]" = _resolve
     evaluate: "Callable[[Plan, Facts], Report]" = _evaluate
     look: "Callable[[Plan, Facts, Report], Report]" = _look
-    trace: "Callable[[TraceSpec, Progress, Cancelled], Profile]" = _trace
+    trace: "Callable[[TraceSpec, Point | None, Progress, Cancelled], Profile]" = _trace
     advise: "Callable[[Plan, Facts], Advice]" = _advise
     make_it_fit: "Callable[[Plan, Advice], Plan]" = _make_it_fit
     snapshot: Callable[[], Any] = _snapshot

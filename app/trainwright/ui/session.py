@@ -16,6 +16,7 @@ from trainwright.plan.history import History
 from trainwright.plan.recovery import Autosave
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
+from trainwright.profile.spec import TraceSpec
 from trainwright.ui import doors, whatif
 from trainwright.ui.core import Core
 from trainwright.ui.tasks import Cancellable, Latest
@@ -92,9 +93,11 @@ class Session(QObject):
         self._advising.done.connect(self._advice_came)
         self._advising.failed.connect(self._advice_failed)
         self._fit_when_advised = False
-        self._trace = Cancellable(self)
-        self._trace.progressed.connect(self._traced_some)
-        self._trace.ended.connect(self._traced)
+        self._trace: Cancellable | None = None
+        self._fit = Cancellable(self)
+        self._fitted: TraceSpec | None = None
+        self._pending: Pending | None = None
+        self._traces: list[Cancellable] = []
 
     # The document
 
@@ -227,11 +230,13 @@ class Session(QObject):
         """Stop all work; an unsaved plan stays in its recovery copy."""
         self._keep()
         self._ask_timer.stop()
-        self._trace.cancel()
+        for trace in self._traces:
+            trace.cancel()
         for worker in (self._answers, self._whatif, self._advising):
             worker.forget()
             worker.wait()
-        self._trace.wait()
+        for trace in self._traces:
+            trace.wait()
 
     def discard_copy(self) -> None:
         """Remove the recovery copy: the document was closed on purpose."""
@@ -245,8 +250,7 @@ class Session(QObject):
         plan, core = self.plan, self.core
         if plan is None:
             return
-        self._trace.cancel()
-        self.tracing = None
+        self._stop_trace()
         self._whatif.forget()
         self._look(plan)
 
@@ -302,33 +306,77 @@ class Session(QObject):
         self.changes_found.emit()
 
     def _start_trace(self, pending: Pending) -> None:
+        """Trace at the point that is asked about; the fit for all others follows."""
         trace = self.core.trace
+        self._pending = pending
+        self._trace = self._new_trace()
         self.tracing = Tracing(0.0, "")
-        self._trace.wait()
+        self._trace.progressed.connect(self._traced_some)
+        self._trace.ended.connect(self._traced)
         self._trace.start(
-            lambda report, cancelled: trace(
-                pending.spec, lambda done, stage: report(Tracing(done, stage)), cancelled.is_set
+            lambda report, cancelled: pending.answered(
+                trace(
+                    pending.spec,
+                    pending.point,
+                    lambda done, stage: report(Tracing(done, stage)),
+                    cancelled.is_set,
+                )
             )
         )
 
+    def _new_trace(self) -> Cancellable:
+        self._stop_trace()
+        self._traces = [old for old in self._traces if old.running]
+        made = Cancellable(self)
+        self._traces.append(made)
+        return made
+
+    def _stop_trace(self) -> None:
+        """End the trace that somebody waits for; nobody listens to it any more."""
+        if self._trace is not None:
+            self._trace.cancel()
+            self._trace.progressed.disconnect()
+            self._trace.ended.disconnect()
+            self._trace = None
+        self.tracing = None
+
     def cancel_trace(self) -> None:
         """Stop tracing; the plan stays without figures until it is asked again."""
-        self._trace.cancel()
+        if self._trace is not None:
+            self._trace.cancel()
 
     def _traced_some(self, tracing: Tracing) -> None:
         if self.tracing is not None:
             self.tracing = tracing
             self.reported.emit()
 
-    def _traced(self, _profile: object, problem: Message | None) -> None:
-        if self.tracing is None:
-            return
-        self.tracing = None
-        if problem is None:
-            self.ask()
+    def _traced(self, facts: Facts | None, problem: Message | None) -> None:
+        self._stop_trace()
+        plan, core = self.plan, self.core
+        if plan is not None and facts is not None:
+            known = facts
+            self._answers.submit(
+                lambda: Answer(plan, facts=known, report=core.evaluate(plan, known))
+            )
+            self._fit_in_background()
         else:
             self.problem = problem
-            self.reported.emit()
+        self.reported.emit()
+
+    def _fit_in_background(self) -> None:
+        """Trace what other batches and lengths need; where it fails, they are traced singly."""
+        pending, trace = self._pending, self.core.trace
+        if pending is None or (self._fit.running and self._fitted == pending.spec):
+            return
+        self._fit.cancel()
+        self._fitted = pending.spec
+        self._fit = Cancellable(self)
+        self._traces.append(self._fit)
+        self._fit.start(
+            lambda _report, cancelled: trace(
+                pending.spec, None, lambda _done, _stage: None, cancelled.is_set
+            )
+        )
 
     # What would change it
 

@@ -83,6 +83,7 @@ class Lock(QPushButton):
     def __init__(self, name: Text, *, free: bool) -> None:
         super().__init__()
         self._name = say(name)
+        self._shown: bool | None = None
         self.setCheckable(True)
         self.setFixedSize(24, tokens.CONTROL_HEIGHT)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -90,8 +91,9 @@ class Lock(QPushButton):
 
     def set_free(self, free: bool) -> None:
         """Show the state without telling anybody."""
-        if free == self.isChecked() and self.accessibleName():
+        if free == self._shown:
             return
+        self._shown = free
         self.blockSignals(True)
         self.setChecked(free)
         self.blockSignals(False)

@@ -53,7 +53,7 @@ class FigureDoor(Door):
         unit = tokens.width(shown.figure.unit, tokens.BODY, 500) + 6 if shown.figure.unit else 0
         title = tokens.width(shown.title, tokens.LABEL, 500)
         below = tokens.width(shown.below, tokens.MICRO)
-        return QSize(int(max(value + unit, title, below)) + 30, 78)
+        return QSize(int(max(value + unit, title, below)) + 26, 78)
 
     sizeHint = minimumSizeHint
 
