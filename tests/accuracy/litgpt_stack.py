@@ -1,8 +1,8 @@
 """litgpt's own models, adapters and loss for the tracer; imported only where profiles are built.
 
 Facts of the versions that were measured, where they differ from what transformers and PEFT do:
-the whole model is bf16, adapters too; logits are made and scored in chunks of 128 tokens, in
-bf16; AdamW is torch's default, foreach; NF4 weights are quantised from fp16, so that products
+the whole model is bf16, adapters too; logits are made in chunks of 128 tokens and, as every
+output, converted to fp32 (Lightning's ``HalfPrecision.convert_output``), and scored so; AdamW is torch's default, foreach; NF4 weights are quantised from fp16, so that products
 dequantise to fp16 and convert (Lightning's ``BitsandbytesPrecision``), and keep their input
 (``MatMul4Bit`` of bitsandbytes 0.41 and 0.42); every linear layer is quantised, the head too.
 From 2024 on, training on NF4 weights uses ``StableEmbedding``, whose weight gets a gradient
@@ -65,9 +65,13 @@ def build(name: str, spec: dict[str, Any]) -> Subject:
         chunks[-1] = chunks[-1][..., :-1, :]
         return chunked_cross_entropy(chunks, labels[..., 1:]) / count
 
-    if trains:
-        forward = built.forward
-        built.forward = lambda idx: forward(idx, lm_head_chunk_size=CHUNK)
+    forward, chunk = built.forward, CHUNK if trains else 0
+
+    def converted(idx: torch.Tensor) -> Any:
+        output = forward(idx, lm_head_chunk_size=chunk)
+        return [part.float() for part in output] if trains else output.float()
+
+    built.forward = converted
     return Subject(built, batch, loss, facts=facts)
 
 
@@ -86,6 +90,7 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
             _quantise(model, nested=quantised == "nf4-dq")
             if trains and spec.get("stable_embedding"):
                 model.transformer.wte = StableEmbedding(model.transformer.wte)
+                ForeachAdamW.forgotten_module = model.transformer.wte
         if not trains:
             model.set_kv_cache(1, dtype=torch.bfloat16)
     model.train(trains)
@@ -154,8 +159,6 @@ class StableEmbedding(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(old.weight.detach(), requires_grad=True)
         self.norm = nn.LayerNorm(old.embedding_dim, dtype=old.weight.dtype)
-        for parameter in self.parameters():
-            parameter.forgotten = True  # type: ignore[attr-defined]
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the normalised embeddings."""
@@ -165,10 +168,13 @@ class StableEmbedding(nn.Module):
 class ForeachAdamW(torch.optim.AdamW):
     """AdamW as torch makes it by default, beside gradients that no optimizer holds."""
 
+    forgotten_module: nn.Module | None = None
+
     def __init__(self, parameters: Any, settings: step.StepSettings) -> None:
-        trainable = [parameter for parameter in parameters if parameter.requires_grad]
-        self.forgotten = [p for p in trainable if hasattr(p, "forgotten")]
-        held = [p for p in trainable if not hasattr(p, "forgotten")]
+        module = self.forgotten_module
+        self.forgotten = [] if module is None else list(module.parameters())
+        others = {id(parameter) for parameter in self.forgotten}
+        held = [p for p in parameters if p.requires_grad and id(p) not in others]
         super().__init__(held, lr=settings.learning_rate, foreach=True)
 
     def zero_grad(self, set_to_none: bool = True) -> None:

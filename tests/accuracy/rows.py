@@ -25,6 +25,8 @@ class Row:
     family: str
     params: int
     """As published, without what a stack adds."""
+    trainable: int
+    """As published, 0 where it is not."""
     task: str
     stack: str
     precision: str
@@ -40,7 +42,9 @@ class Row:
     """RANK:TARGET+TARGET; no targets means every linear layer but the head."""
     quantization: str
     gpu: str
-    capability: int
+    """Id in the catalog."""
+    context_mib: int
+    """CUDA context, where the source measured it by itself; 0 where not."""
     versions: str
     metric: str
     """allocated | reserved | device | oom."""
@@ -57,9 +61,15 @@ class Row:
     def infers(self) -> bool:
         return self.task == "infer"
 
+    @property
+    def generates(self) -> int:
+        """Tokens that inference generates after the prompt; litgpt's stay in its prefill."""
+        return 2048 if self.infers and self.stack == "transformers" else 1
+
 
 _NUMBERS = {
-    "params", "accumulation", "batch", "length", "image_size", "capability", "measured_bytes",
+    "params", "trainable", "accumulation", "batch", "length", "image_size", "context_mib",
+    "measured_bytes",
 }  # fmt: skip
 
 
@@ -101,7 +111,7 @@ def spec_of(row: Row) -> TraceSpec:
         image_size=row.image_size,
         sequence=not row.image_size,
         single=row.batch == 1,
-        optimizers=("adamw", "adafactor") if row.family == "bert" else ("adamw",),
+        optimizers=("adamw", "adafactor") if row.family == "bert" else (row.optimizer or "adamw",),
     )
 
 
@@ -111,9 +121,17 @@ def _kernel(row: Row) -> str:
     return "efficient" if row.precision == "fp32" else "flash"
 
 
+SAME_STRUCTURE = {
+    "litgpt:Llama-3.1-8B": "litgpt:Llama-3-8B",
+    "litgpt:Mistral-7B-v0.2": "litgpt:Mistral-7B-v0.1",
+}
+"""Models that differ from another in constants of the rotary embedding only."""
+
+
 def profile_path(row: Row) -> Path:
     """Return where the profile of the row's structure lies."""
-    model = row.model.removesuffix(".json").rpartition("/")[2].replace(":", "-").lower()
+    model = SAME_STRUCTURE.get(row.model, row.model)
+    model = model.removesuffix(".json").rpartition("/")[2].replace(":", "-").lower()
     adapters = row.adapters.replace(":", "-").replace("+", "-")
     stable = "stable" if keeps_embedding(row) else ""
     parts = (

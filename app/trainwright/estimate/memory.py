@@ -240,9 +240,11 @@ def _allocated(terms: tuple[Quantity, ...], run: Replay, settings: FullSettings)
 
 
 def _reserved(allocated: Quantity, run: Replay) -> Quantity:
+    value = run.reserved_peak
+    margin = memory_calibration().z95 * _sigma_reserved(value, allocated)
     cached = Quantity(
         Message.of("memory.cached"),
-        run.reserved_peak - allocated.value,
+        value - allocated.value,
         Unit.BYTES,
         Kind.ESTIMATED,
         source=ALLOCATOR_SOURCE,
@@ -250,11 +252,12 @@ def _reserved(allocated: Quantity, run: Replay) -> Quantity:
     )
     return Quantity(
         Message.of("memory.reserved"),
-        run.reserved_peak,
+        value,
         Unit.BYTES,
         Kind.ESTIMATED,
         parts=(allocated, cached),
         source=ALLOCATOR_SOURCE,
+        interval=Interval(max(value - margin, 0), value + margin),
         note=Message.of("memory.note.releases", count=run.releases) if run.releases else None,
         role="reserved",
     )
@@ -267,12 +270,17 @@ def _sigma_allocated(terms: tuple[Quantity, ...]) -> float:
     return hypot(whole, *(term.value * sigma[term.role] for term in terms))
 
 
+def _sigma_reserved(reserved: float, allocated: Quantity) -> float:
+    """Return the standard deviation of the reserved peak."""
+    cached = max(reserved - allocated.value, 0) * memory_calibration().relative_sigma["cached"]
+    return hypot(_sigma_allocated(allocated.parts), cached)
+
+
 def _margin(used: Quantity, allocated: Quantity, outside: tuple[Quantity, ...]) -> float:
     """Return the distance from device use to its p95."""
-    constants = memory_calibration()
-    cached = max(used.parts[0].value - allocated.value, 0) * constants.relative_sigma["cached"]
+    inside = memory_calibration().z95 * _sigma_reserved(used.parts[0].value, allocated)
     spread = [part.interval.high - part.value for part in outside if part.interval]
-    return hypot(constants.z95 * _sigma_allocated(allocated.parts), constants.z95 * cached, *spread)
+    return hypot(inside, *spread)
 
 
 def _p95(used: Quantity, margin: float, ceiling_bytes: int | None) -> Quantity:

@@ -291,7 +291,10 @@ class _Living:
 
 @lru_cache(maxsize=16)
 def inference_structure(profile: Profile) -> tuple[Structure, ...]:
-    """Return setup, prefill, the storages that the prefill leaves, and one decoded token."""
+    """Return setup, prefill, the storages that the prefill leaves, and one decoded token.
+
+    The last two are empty for a model that does not generate.
+    """
     living = _Living(_part(profile, "setup"), profile)
     setup = _part(profile, "setup")
     before = set(living._alive)
@@ -306,6 +309,8 @@ def inference_structure(profile: Profile) -> tuple[Structure, ...]:
         term=np.array([kind for _, kind in left.values()], dtype=np.uint8),
     )
     offset = _highest_id(profile) + 1
+    if "decode" not in profile.segments:  # It does not generate: the prefill is all.
+        return setup, prefill, _nothing(), _nothing()
     decode = _part(profile, "decode")
     ours = np.isin(np.abs(decode.storage), grown.storage)
     renamed = np.where(ours, decode.storage + np.sign(decode.storage) * offset, decode.storage)
@@ -313,6 +318,12 @@ def inference_structure(profile: Profile) -> tuple[Structure, ...]:
         living._alive[storage + offset] = life
     decode = living._admit(Structure(renamed, decode.size, decode.op, decode.phase, decode.term))
     return setup, prefill, grown, decode
+
+
+def _nothing() -> Structure:
+    none = np.zeros(0, dtype=np.int64)
+    small = none.astype(np.uint8)
+    return Structure(none, none.astype(np.int32), none.astype(np.int32), small, small)
 
 
 def _moved(grown: Structure, offset: int, short: Ints, long: Ints) -> Events:

@@ -1,0 +1,109 @@
+"""What Trainwright says to each row: the figure that the row's metric asks for, and its p95."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from rows import Row, profile_path, rows
+
+from trainwright.catalog import catalog
+from trainwright.estimate.memory import MemoryEstimate, estimate_memory
+from trainwright.explain import Kind, Quantity, Unit
+from trainwright.machine.machine import Gpu
+from trainwright.messages import Message
+from trainwright.profile import codec
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One row and its answer, in bytes."""
+
+    row: Row
+    predicted: float
+    p95: float
+    out_of_memory: bool
+    profile: Profile
+    estimate: MemoryEstimate
+
+    @property
+    def error(self) -> float:
+        """Relative to the measurement."""
+        return self.predicted / self.row.measured_bytes - 1
+
+    @property
+    def ratio(self) -> float:
+        """Of the p95 to the measurement."""
+        return self.p95 / self.row.measured_bytes
+
+
+@cache
+def predictions() -> tuple[Prediction, ...]:
+    """Return the answer to every row whose profile is there."""
+    return tuple(predict(row) for row in rows() if profile_path(row).exists())
+
+
+def predict(row: Row) -> Prediction:
+    """Return the answer to one row."""
+    profile = codec.decode(profile_path(row).read_bytes(), row.id)
+    estimate = estimate_memory(
+        profile,
+        gpu_of(row),
+        settings_of(row),
+        batch=row.batch,
+        sequence=row.length,
+        new_tokens=row.generates if row.infers else None,
+    )
+    predicted, p95 = _asked(row, estimate)
+    return Prediction(row, predicted, p95, estimate.out_of_memory, profile, estimate)
+
+
+def _asked(row: Row, estimate: MemoryEstimate) -> tuple[float, float]:
+    """Return the figure of the row's metric, and its p95."""
+    if row.metric == "allocated":
+        return _with_p95(estimate.allocated_peak)
+    if row.metric == "reserved":
+        return _with_p95(estimate.reserved_peak)
+    if row.context_mib:  # Measured, as the app measures it on the computer that it runs on.
+        predicted, p95 = _with_p95(estimate.reserved_peak)
+        return predicted + (row.context_mib << 20), p95 + (row.context_mib << 20)
+    return float(estimate.device_used.value), float(estimate.device_used_p95.value)
+
+
+def _with_p95(quantity: Quantity) -> tuple[float, float]:
+    assert quantity.interval is not None
+    return float(quantity.value), float(quantity.interval.high)
+
+
+def gpu_of(row: Row) -> Gpu:
+    """Return the row's GPU with nothing else on it."""
+    record = catalog().record(row.gpu)
+    total = Quantity(
+        Message.of("machine.total"), record.memory_bytes.value, Unit.BYTES, Kind.QUOTED
+    )
+    held = Quantity(Message.of("machine.held"), 0, Unit.BYTES, Kind.ASSUMED)
+    return Gpu(record, 1, total, held)
+
+
+def settings_of(row: Row) -> FullSettings:
+    """Return the row's settings; those that memory does not depend on have their defaults."""
+    return FullSettings(
+        precision=row.precision,  # type: ignore[arg-type]
+        quantization="none",
+        kv_cache="bf16",
+        micro_batch=row.batch,
+        accumulation=row.accumulation,
+        checkpointing=row.checkpointing,
+        optimizer=row.optimizer.removesuffix("-foreach") or "adamw",  # type: ignore[arg-type]
+        attention=row.attention,  # type: ignore[arg-type]
+        compile=False,
+        channels_last=False,
+        allocator="native",
+        strategy="single",
+        learning_rate=None,
+        warmup=None,
+        num_workers=2,
+        prefetch_factor=2,
+        pin_memory=True,
+        persistent_workers=True,
+    )

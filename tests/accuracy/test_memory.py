@@ -1,0 +1,191 @@
+"""Predicted against measured peaks of public runs; ``make accuracy`` prints the tables.
+
+``python tests/accuracy/test_memory.py`` writes the summary that later runs are held to.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import baselines
+from predict import Prediction, predictions
+from rows import HERE, Row, profile_path, rows, table
+
+SUMMARY = HERE / "summary.json"
+GOALS: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "rows": ("at least 80", lambda value: value >= 80),
+    "families": ("at least 6", lambda value: value >= 6),
+    "median": ("at most 6 %", lambda value: value <= 0.06),
+    "p90": ("at most 15 %", lambda value: value <= 0.15),
+    "under": ("at most 5 %", lambda value: value <= 0.05),
+    "ratio": ("at most 1.20", lambda value: value <= 1.20),
+}
+WORSE = ("median", "p90", "under", "ratio")
+ROUNDING = 0.0005
+"""How much a figure may get worse: as much as the committed ones are rounded."""
+
+
+def test_rule_leaves_enough_rows_and_names_the_others():
+    used = [row for row in rows() if row.measured]
+    assert len({row.id for row in rows()}) == len(rows())
+    assert len(used) >= 80
+    assert len({row.family for row in used}) >= 6
+    assert not [row for row in table("excluded.csv") if len(row["reason"]) < 8]
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.id)
+def test_every_row_has_its_trace(row: Row):
+    assert profile_path(row).is_file()
+
+
+@pytest.mark.slow
+def test_models_are_the_published_ones():
+    for prediction in predictions():
+        row, facts = prediction.row, prediction.profile.model
+        own = facts.get("base_parameters", facts["parameters"])
+        if row.task == "lora" and "base_parameters" not in facts:
+            own -= facts["trainable"]
+        # litgpt never ties the head to the embedding; torchao's script has 45 classes.
+        untied = row.params + facts.get("head_parameters", 0)
+        classes = row.params + 45 * (1408 + 1) if row.family == "vit" else row.params
+        assert own in (row.params, untied, classes), row.id
+        if row.trainable:
+            assert facts["trainable"] == row.trainable, row.id
+
+
+@pytest.mark.slow
+def test_terms_sum_to_the_peak():
+    for prediction in predictions():
+        peak = prediction.estimate.allocated_peak
+        assert sum(term.value for term in peak.parts) == peak.value, prediction.row.id
+
+
+@pytest.mark.slow
+def test_no_figure_is_worse_than_committed():
+    committed = json.loads(SUMMARY.read_text(encoding="utf-8"))
+    print(report())
+    now = summary()
+    for name, figures in committed.items():
+        for key in WORSE:
+            assert now[name][key] <= figures[key] + ROUNDING, f"{name}: {key}"
+        assert now[name]["rows"] >= figures["rows"], name
+
+
+# Figures
+
+
+def measured() -> list[Prediction]:
+    return [prediction for prediction in predictions() if prediction.row.measured]
+
+
+def figures(some: Iterable[Prediction]) -> dict[str, float]:
+    """Return the figures of some predictions; shares and ratios, not percent."""
+    chosen = list(some)
+    errors = [abs(prediction.error) for prediction in chosen]
+    return {
+        "rows": len(chosen),
+        "families": len({prediction.row.family for prediction in chosen}),
+        "median": round(median(errors), 4),
+        "p90": round(quantile(errors, 0.9), 4),
+        "bias": round(median(prediction.error for prediction in chosen), 4),
+        "under": round(sum(prediction.ratio < 1 for prediction in chosen) / len(chosen), 4),
+        "ratio": round(median(prediction.ratio for prediction in chosen), 4),
+    }
+
+
+def quantile(values: list[float], share: float) -> float:
+    """Return the smallest value that this share of the values does not exceed."""
+    ordered = sorted(values)
+    return ordered[max(-(-int(share * 1000) * len(ordered) // 1000) - 1, 0)]
+
+
+def summary() -> dict[str, dict[str, float]]:
+    """Return the figures of all rows, of each family, of each task and of each source."""
+    groups = {"all": measured()}
+    for key in ("family", "task", "source"):
+        for prediction in measured():
+            groups.setdefault(f"{key}: {getattr(prediction.row, key)}", []).append(prediction)
+    return {name: figures(group) for name, group in groups.items()}
+
+
+# Tables
+
+
+def report() -> str:
+    """Return the tables that ``make accuracy`` prints."""
+    parts = (row_table(), fit_table(), summary_table(), goal_lines(), baseline_table(), left_out())
+    return "\n\n".join(("", *parts, ""))
+
+
+def row_table() -> str:
+    lines = [
+        f"{'row':<50} {'metric':<9} {'measured':>9} {'predicted':>9} {'error':>7} {'p95':>7}  GB"
+    ]
+    for p in measured():
+        mark = "!" if p.ratio < 1 else " "
+        lines.append(
+            f"{p.row.id:<50} {p.row.metric:<9} {p.row.measured_bytes / 1e9:9.2f} "
+            f"{p.predicted / 1e9:9.2f} {p.error:+7.1%} {p.p95 / 1e9:7.2f}{mark}"
+        )
+    return "\n".join(lines)
+
+
+def fit_table() -> str:
+    lines = ["Runs that ended out of memory"]
+    for p in predictions():
+        if not p.row.measured:
+            said = "does not fit" if p.out_of_memory else "FITS, which is wrong"
+            lines.append(f"{p.row.id:<50} {p.row.gpu:<16} {p.predicted / 1e9:9.2f} GB: {said}")
+    return "\n".join(lines)
+
+
+def summary_table() -> str:
+    lines = [
+        f"{'group':<50} {'rows':>4} {'median':>7} {'p90':>7} {'bias':>7} {'under':>6} {'ratio':>6}"
+    ]
+    for name, found in summary().items():
+        lines.append(
+            f"{name:<50} {found['rows']:>4} {found['median']:>7.1%} {found['p90']:>7.1%} "
+            f"{found['bias']:>+7.1%} {found['under']:>6.1%} {found['ratio']:>6.3f}"
+        )
+    return "\n".join(lines)
+
+
+def goal_lines() -> str:
+    found = figures(measured())
+    return "\n".join(
+        f"{key:<9} {found[key]:>8.4g}  {goal:<13} {'met' if holds(found[key]) else 'MISSED'}"
+        for key, (goal, holds) in GOALS.items()
+    )
+
+
+def baseline_table() -> str:
+    lines = ["The same rows by other estimators", f"{'':<16} {'rows':>4} {'median':>8} {'p90':>8}"]
+    for name, estimator in (("Trainwright", lambda p: p.predicted), *baselines.ALL.items()):
+        errors = [
+            abs(value / p.row.measured_bytes - 1)
+            for p in measured()
+            if (value := estimator(p)) is not None
+        ]
+        lines.append(
+            f"{name:<16} {len(errors):>4} {median(errors):>8.1%} {quantile(errors, 0.9):>8.1%}"
+        )
+    return "\n".join(lines)
+
+
+def left_out() -> str:
+    lines = ["Rows left out"]
+    for row in table("excluded.csv"):
+        lines.append(f"{row['id']} {row['model'][:40]:<40} {row['task'][:24]:<24} {row['reason']}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(report())
+    SUMMARY.write_text(json.dumps(summary(), indent=1) + "\n", encoding="utf-8")
