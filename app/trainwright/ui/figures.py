@@ -54,9 +54,11 @@ def bare(value: float, unit: Unit) -> Figure:
 
 
 def memory(value: float) -> Figure:
-    """Return bytes in GiB, or MiB where GiB would say nothing."""
+    """Return bytes in GiB, or in a smaller unit where GiB would say nothing."""
     size = abs(value)
     sign = "−" if value < 0 else ""
+    if 0 < size < MIB:
+        return Figure(f"{sign}{size / 1024:.3g}", "KiB")
     if 0 < size < GIB / 20:
         return Figure(f"{sign}{size / MIB:.3g}", "MiB")
     digits = 1 if size >= 10 * GIB else 2

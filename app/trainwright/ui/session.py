@@ -409,6 +409,7 @@ class Session(QObject):
         plan, core = self.plan, self.core
         if plan is None or self.advice is not None or self._advising.busy:
             return
+        self._whatif.forget()  # it would compete with the search
 
         def search() -> Advice:
             facts = core.resolve(plan)

@@ -15,6 +15,7 @@ from PySide6.QtGui import (
     QDragEnterEvent,
     QDropEvent,
     QGuiApplication,
+    QIcon,
     QResizeEvent,
     QShowEvent,
 )
@@ -30,6 +31,7 @@ from PySide6.QtWidgets import (
 )
 
 from trainwright import __version__
+from trainwright.data import resources
 from trainwright.messages import Message
 from trainwright.ui import actions, i18n, theme, tokens
 from trainwright.ui.core import Core
@@ -240,6 +242,8 @@ class Window(QMainWindow):
             return
         from trainwright.ui.session import Session
 
+        icon = resources("icons", "trainwright.svg")
+        self.setWindowIcon(QIcon(str(icon)))
         self.session = Session(self.core)
         self._listen()
         start = self._screens.get("start")

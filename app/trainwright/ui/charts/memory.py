@@ -174,6 +174,11 @@ class MemoryChart(Painted):
     ) -> None:
         assert self._report is not None
         top = y(limit) + 2
+        limit_left = (
+            self.width()
+            - _RIGHT
+            - tokens.width(tr("ui.chart.limit", value=gib(limit * GIB)), tokens.MICRO, 600)
+        )
         for name, first, end in _merged(self._report.memory.curve.phases):
             left, right = x(first), x(min(end, data.events - 1))
             if first > 0:
@@ -183,6 +188,7 @@ class MemoryChart(Painted):
             middle = (left + right) / 2
             under = data.total[(data.at >= first) & (data.at < end)]
             clear = under.size == 0 or y(float(under.max())) > top + 18
+            clear = clear and middle + wide / 2 < limit_left - 6
             if wide + 8 < right - left and clear and top > 0:
                 d.write(middle - wide / 2, top, wide + 1, 16, text,
                         px=tokens.MICRO, weight=500, colour="text3")  # fmt: skip
@@ -206,7 +212,8 @@ class MemoryChart(Painted):
         d.setPen(Qt.PenStyle.NoPen)
         d.setBrush(tokens.colour("text"))
         d.drawEllipse(QPointF(x(data.peak), y(peak)), 2.5, 2.5)
-        self._tag(d, left, y(peak) - 4, text)
+        above = y(peak) > self.height() - 30
+        self._tag(d, left, y(peak) - 20 if above else y(peak) + 2, text)
 
     def _tag(self, d: Drawing, x: float, y: float, text: str) -> None:
         """Write a label on a plate of the surface, so that it reads on any band."""

@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QWidget
 
 from trainwright.explain import Kind, Quantity, total
 from trainwright.messages import Message
+from trainwright.messages.units import GIB
 from trainwright.plan.report import Report, Verdict
 from trainwright.ui import doors, tokens
 from trainwright.ui.figures import figure, gib, memory, sentence
@@ -45,7 +46,8 @@ class LegendKey(Door):
         """Show another value of the same term."""
         self._quantity = quantity
         self._name = say(doors.short_name(quantity))
-        self._value = gib(quantity.value)
+        small = quantity.value < GIB / 20
+        self._value = str(memory(quantity.value)) if small else gib(quantity.value)
         if quantity.kind is Kind.ESTIMATED:
             self._value = f"~{self._value}"
         self.setToolTip(say(quantity.name))
