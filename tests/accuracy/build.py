@@ -17,6 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from rows import Row, keeps_embedding, profile_path, rows, spec_of
+
 from trainwright.profile import codec, store
 
 PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"

@@ -2,21 +2,22 @@
 
 Facts of the versions that were measured, where they differ from what transformers and PEFT do:
 the whole model is bf16, adapters too; logits are made in chunks of 128 tokens and, as every
-output, converted to fp32 (Lightning's ``HalfPrecision.convert_output``), and scored so; AdamW is torch's default, foreach; NF4 weights are quantised from fp16, so that products
-dequantise to fp16 and convert (Lightning's ``BitsandbytesPrecision``), and keep their input
-(``MatMul4Bit`` of bitsandbytes 0.41 and 0.42); every linear layer is quantised, the head too.
-From 2024 on, training on NF4 weights uses ``StableEmbedding``, whose weight gets a gradient
-that no optimizer holds.
+output, converted to fp32 (Lightning's ``HalfPrecision.convert_output``), and scored so; AdamW
+is torch's default, foreach; NF4 weights are quantised from fp16, so that products dequantise to
+fp16 and convert (Lightning's ``BitsandbytesPrecision``), and keep their input (``MatMul4Bit`` of
+bitsandbytes 0.41 and 0.42); every linear layer is quantised, the head too. From 2024 on,
+training on NF4 weights uses ``StableEmbedding``, whose weight gets a gradient that no optimizer
+holds.
 """
 
 from typing import Any
 
 import step
 import torch
-import torch.nn.functional as F
 from adapters import BLOCK, NESTED_BLOCK
 from subject import Subject
 from torch import nn
+from torch.nn import functional
 
 CHUNK = 128
 """``lm_head_chunk_size`` and the chunk of the loss in ``finetune/lora.py``."""
@@ -138,7 +139,7 @@ class Nf4Linear(nn.Module):
 class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, bias: Any, layer: Nf4Linear) -> torch.Tensor:
-        result = F.linear(x, layer.dequantised(x.dtype), bias)
+        result = functional.linear(x, layer.dequantised(x.dtype), bias)
         ctx.layer = layer
         if ctx.needs_input_grad[0]:
             ctx.kept = x
@@ -162,7 +163,7 @@ class StableEmbedding(nn.Module):
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the normalised embeddings."""
-        return self.norm(F.embedding(tokens, self.weight))  # type: ignore[no-any-return]
+        return self.norm(functional.embedding(tokens, self.weight))  # type: ignore[no-any-return]
 
 
 class ForeachAdamW(torch.optim.AdamW):

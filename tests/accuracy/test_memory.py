@@ -180,10 +180,11 @@ def baseline_table() -> str:
 
 
 def left_out() -> str:
-    lines = ["Rows left out"]
-    for row in table("excluded.csv"):
-        lines.append(f"{row['id']} {row['model'][:40]:<40} {row['task'][:24]:<24} {row['reason']}")
-    return "\n".join(lines)
+    lines = (
+        f"{row['id']} {row['model'][:40]:<40} {row['task'][:24]:<24} {row['reason']}"
+        for row in table("excluded.csv")
+    )
+    return "\n".join(("Rows left out", *lines))
 
 
 if __name__ == "__main__":
