@@ -337,7 +337,7 @@ def test_the_palette_finds_actions_models_and_gpus(opened, qtbot):
 def test_models_are_found_in_korean_and_decomposed_jamo(opened):
     import unicodedata
 
-    from trainwright.ui.screens.planform import search_models
+    from trainwright.ui.names import search_models
 
     opened()
     composed = [option.key for option in search_models("라마")]

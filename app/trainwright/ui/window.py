@@ -439,7 +439,7 @@ class Window(QMainWindow):
     def _find_things(self, text: str) -> "list[Option]":
         if self.session is None or self.session.plan is None:
             return []
-        from trainwright.ui.screens.planform import search_gpus, search_models
+        from trainwright.ui.names import search_gpus, search_models
         from trainwright.ui.widgets.picker import Option
 
         models = [
@@ -512,7 +512,7 @@ class Window(QMainWindow):
 
 def machine_line(plan: Any) -> str:
     """Return the machine in a line: GPUs, processor, memory."""
-    from trainwright.ui.screens.planform import gpu_name, model_name
+    from trainwright.ui.names import gpu_name, model_name
 
     machine = plan.machine
     parts = [tr("ui.form.this-computer")] if machine.local else []

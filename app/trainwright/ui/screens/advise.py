@@ -18,8 +18,8 @@ from trainwright.ui import tokens
 from trainwright.ui.charts.scatter import Point, Scatter
 from trainwright.ui.figures import figure, gib
 from trainwright.ui.i18n import say, tr
+from trainwright.ui.names import checkpointing_name
 from trainwright.ui.paint import STATE_ICON, Drawing
-from trainwright.ui.screens.planform import checkpointing_name
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button

@@ -1,23 +1,29 @@
 """The left side of Plan: machine, workload, settings, input; each setting fixed or free."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from trainwright.messages import Message, UserError
-from trainwright.messages.units import GIB, count, number
+from trainwright.messages import Message
 from trainwright.plan.schema import Plan
 from trainwright.ui import tokens, whatif
-from trainwright.ui.i18n import language, tr
+from trainwright.ui.i18n import tr
+from trainwright.ui.names import (
+    checkpointing_name,
+    gpu_name,
+    model_facts,
+    model_name,
+    search_gpus,
+    search_models,
+)
 from trainwright.ui.paint import Drawing
 from trainwright.ui.screens.form import Group, Row, pair, row_label
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Hairline, Painted, Scroll, Surface
 from trainwright.ui.widgets.buttons import Lock
 from trainwright.ui.widgets.controls import Choice, Combo, Segmented, Stepper, Switch
-from trainwright.ui.widgets.picker import Option, Picker, plain
+from trainwright.ui.widgets.picker import Picker
 from trainwright.workload import FullSettings
 
 _WIDTH = 340
@@ -287,7 +293,7 @@ class PlanForm(Surface):
     def _show_model(self, plan: Plan) -> None:
         self.model.show_value(model_name(plan))
         facts = self._session.facts
-        self._model_facts.tell(_model_facts(facts.profile.model) if facts else "")
+        self._model_facts.tell(model_facts(facts.profile.model) if facts else "")
 
     def _show_gpu(self, plan: Plan) -> None:
         if plan.machine.local:
@@ -398,14 +404,6 @@ class Equation(Painted):
                 align="centre")  # fmt: skip
 
 
-def checkpointing_name(value: str) -> Message:
-    """Return what a kind of checkpointing is called."""
-    word, _, spacing = value.partition("-")
-    if word == "every":
-        return Message.of("ui.checkpointing.every", spacing=int(spacing))
-    return Message.of(f"ui.checkpointing.{word}")
-
-
 def _trains(plan: Plan) -> bool:
     return plan.workload.trains
 
@@ -449,66 +447,3 @@ def _dataset(plan: Plan) -> str:
     if dataset is None:
         return "absent"
     return dataset if isinstance(dataset, str) else dataset.layout
-
-
-def search_models(text: str) -> list[Option]:
-    """Return the presets that match every word, by name, family or alias."""
-    from trainwright.profile.presets import presets
-
-    words = [plain(word) for word in text.split()]
-    found: list[Option] = []
-    for preset in presets().values():
-        searched = plain(" ".join((preset.id, preset.name, preset.family, *preset.aliases)))
-        if all(word in searched for word in words):
-            found.append(Option(preset.id, preset.name, count(preset.parameters, language())))
-    return found
-
-
-def search_gpus(text: str) -> list[Option]:
-    """Return the GPUs of the catalog that match, those people own first."""
-    from trainwright.catalog.query import list_gpus
-
-    return [
-        Option(gpu.id, gpu.name, f"{number(round(gpu.memory_bytes.value / GIB))} GiB")
-        for gpu in list_gpus(text, sort="launch")
-    ]
-
-
-def model_name(plan: Plan) -> str:
-    """Return what the plan's model is called."""
-    from trainwright.profile.presets import presets
-
-    source = plan.model
-    if source.preset is not None:
-        known = presets().get(source.preset)
-        return known.name if known else source.preset
-    if source.hf is not None:
-        parts = [part for part in source.hf.replace("\\", "/").split("/") if part != "config.json"]
-        return parts[-1] if parts else source.hf
-    return source.timm or (source.python.factory if source.python else "")
-
-
-@lru_cache(maxsize=256)
-def gpu_name(id: str) -> tuple[str, str]:
-    """Return the name of a GPU and its facts in a line."""
-    from trainwright.catalog.query import find_gpu
-
-    try:
-        record = find_gpu(id).record
-    except UserError:
-        return id, ""
-    facts = [
-        f"{number(round(record.memory_bytes.value / GIB))} GiB",
-        f"{number(round(record.bandwidth_bytes_per_s.value / 1e9))} GB/s",
-        record.architecture,
-    ]
-    return record.name, " · ".join(facts)
-
-
-def _model_facts(model: dict[str, Any]) -> str:
-    facts: list[str] = []
-    if parameters := model.get("parameters"):
-        facts.append(tr("ui.form.parameters", value=parameters))
-    if layers := model.get("layers"):
-        facts.append(tr("ui.form.layers", count=layers))
-    return " · ".join(facts)

@@ -249,7 +249,7 @@ def example_line(path: Path) -> str:
     """Return what an example plans, in a line; nothing where it cannot be read."""
     from trainwright.messages import UserError
     from trainwright.plan.file import read
-    from trainwright.ui.screens.planform import gpu_name, model_name
+    from trainwright.ui.names import gpu_name, model_name
 
     try:
         plan = read(path)

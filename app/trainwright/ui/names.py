@@ -1,0 +1,82 @@
+"""What models, GPUs and settings are called, and how they are found by typing."""
+
+from functools import lru_cache
+from typing import Any
+
+from trainwright.messages import Message, UserError
+from trainwright.messages.units import GIB, count, number
+from trainwright.plan.schema import Plan
+from trainwright.ui.i18n import language, tr
+from trainwright.ui.widgets.picker import Option, plain
+
+
+def checkpointing_name(value: str) -> Message:
+    """Return what a kind of checkpointing is called."""
+    word, _, spacing = value.partition("-")
+    if word == "every":
+        return Message.of("ui.checkpointing.every", spacing=int(spacing))
+    return Message.of(f"ui.checkpointing.{word}")
+
+
+def search_models(text: str) -> list[Option]:
+    """Return the presets that match every word, by name, family or alias."""
+    from trainwright.profile.presets import presets
+
+    words = [plain(word) for word in text.split()]
+    found: list[Option] = []
+    for preset in presets().values():
+        searched = plain(" ".join((preset.id, preset.name, preset.family, *preset.aliases)))
+        if all(word in searched for word in words):
+            found.append(Option(preset.id, preset.name, count(preset.parameters, language())))
+    return found
+
+
+def search_gpus(text: str) -> list[Option]:
+    """Return the GPUs of the catalog that match, those people own first."""
+    from trainwright.catalog.query import list_gpus
+
+    return [
+        Option(gpu.id, gpu.name, f"{number(round(gpu.memory_bytes.value / GIB))} GiB")
+        for gpu in list_gpus(text, sort="launch")
+    ]
+
+
+def model_name(plan: Plan) -> str:
+    """Return what the plan's model is called."""
+    from trainwright.profile.presets import presets
+
+    source = plan.model
+    if source.preset is not None:
+        known = presets().get(source.preset)
+        return known.name if known else source.preset
+    if source.hf is not None:
+        parts = [part for part in source.hf.replace("\\", "/").split("/") if part != "config.json"]
+        return parts[-1] if parts else source.hf
+    return source.timm or (source.python.factory if source.python else "")
+
+
+@lru_cache(maxsize=256)
+def gpu_name(id: str) -> tuple[str, str]:
+    """Return the name of a GPU and its facts in a line."""
+    from trainwright.catalog.query import find_gpu
+
+    try:
+        record = find_gpu(id).record
+    except UserError:
+        return id, ""
+    facts = [
+        f"{number(round(record.memory_bytes.value / GIB))} GiB",
+        f"{number(round(record.bandwidth_bytes_per_s.value / 1e9))} GB/s",
+        record.architecture,
+    ]
+    return record.name, " · ".join(facts)
+
+
+def model_facts(model: dict[str, Any]) -> str:
+    """Return what a profile knows of its model, in a line."""
+    facts: list[str] = []
+    if parameters := model.get("parameters"):
+        facts.append(tr("ui.form.parameters", value=parameters))
+    if layers := model.get("layers"):
+        facts.append(tr("ui.form.layers", count=layers))
+    return " · ".join(facts)
