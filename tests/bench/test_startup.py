@@ -35,8 +35,6 @@ def test_estimate_answers_without_torch(capsys):
     listing = median_seconds("-m", "trainwright", "catalog", "list", "--json")
     rows = {"estimate --json": answer, "catalog list --json": listing, "python -c pass": bare}
     with capsys.disabled():
-        print(
-            "\nmedian of 5, seconds and times bare Python; estimate's budget is 1.5 s on 2 idle cores"
-        )
+        print("\nmedian of 5 runs; the budget of estimate is 1.5 s on 2 idle cores")
         for name, seconds in rows.items():
             print(f"  {name:20} {seconds:6.2f} s {seconds / bare:6.1f} x")
