@@ -100,8 +100,10 @@ class MemoryChart(Painted):
         x = Scale(0, data.events - 1, _LEFT, w - _RIGHT)
         y = Scale(low, top, h - _BOTTOM, 2)
         self._draw_axis(d, w, h, y, low, top, limit)
+        d.setRenderHint(Drawing.RenderHint.Antialiasing, False)  # steps need none; 5 ms saved
         for band in reversed(range(len(data.roles))):
             self._draw_band(d, data, band, x, y, low)
+        d.setRenderHint(Drawing.RenderHint.Antialiasing, True)
         self._draw_outline(d, data, x, y)
         self._draw_floor(d, data, y, w, low)
         self._draw_phases(d, x, y, low, limit, data)
