@@ -163,6 +163,17 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
     if plain is None:
         return
     need, room = search.peak(plain.candidate), search.room(plain.candidate)
+    if search.may_fit(plain.candidate):
+        yield _reason(
+            "checkpointing",
+            value,
+            "advise.checkpointing.saves",
+            _ESTIMATE,
+            Message.of("advise.flip.need-memory"),
+            freed=max(need - search.peak(best.candidate), 0),
+            cost=max(slower(best, plain), 0),
+        )
+        return
     rival = next(
         (
             t

@@ -19,6 +19,8 @@ LAYERS = 3
 
 _DEPTH_KEYS = ("num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "n_layers")
 
+_POSITION_KEYS = ("max_position_embeddings", "n_positions", "max_sequence_length")
+
 _Birth = tuple[OpRow | None, int]
 
 
@@ -28,13 +30,30 @@ class TransferError(Exception):
 
 def shallow_config(path: Path) -> dict[str, Any] | None:
     """Return the config with few layers, or None where it does not say how many it has."""
-    config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    config = _config(path)
     keys = [key for key in _DEPTH_KEYS if isinstance(config.get(key), int)]
     if not keys or min(config[key] for key in keys) <= LAYERS:
         return None
     kinds = config.get("layer_types")
     cut = {"layer_types": kinds[:LAYERS]} if isinstance(kinds, list) else {}
     return config | dict.fromkeys(keys, LAYERS) | cut
+
+
+def positions(source: dict[str, str]) -> int:
+    """Return the longest sequence that a Hugging Face config takes; 0 where it has no limit."""
+    config = _config(Path(source["hf"])) if "hf" in source else {}
+    found = [config[key] for key in _POSITION_KEYS if isinstance(config.get(key), int)]
+    return min(found, default=0)
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """Return a config, given as a file or its folder; empty where the tracer will refuse it."""
+    try:
+        file = path / "config.json" if path.is_dir() else path
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return config if isinstance(config, dict) else {}
 
 
 def transferred(deep: TraceResult, shallow: TraceResult) -> TraceResult:

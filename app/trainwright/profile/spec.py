@@ -55,20 +55,31 @@ class TraceSpec:
         return asdict(self) | {"model": dict(self.model)}
 
 
-def kernel_points(spec: TraceSpec) -> tuple[tuple[tuple[int, int], ...], ...]:
+def kernel_points(spec: TraceSpec, longest: int = 0) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Return the sets of points to try, each ending with the one that checks the fit.
 
     Flash attention is linear in the length: two lengths. Other kernels keep scores or
-    biases: three. Lengths are multiples of 32, where no kernel pads; every model here takes
-    at least 512 positions. The first point has factors (3, 11) that sizes of layers do not
-    have, so that equal sizes there are equal everywhere. Batch 1 is a structure of its own.
+    biases: three. Lengths are multiples of 32, where no kernel pads, and at most
+    ``longest`` (0: no limit). The first point has factors (3, 11) that sizes of layers do
+    not have, so that equal sizes there are equal everywhere. Batch 1 is a structure of its
+    own.
     """
     if not spec.sequence:
         return (((2, 0), (3, 0), (5, 0)),)
+    *lengths, last = _lengths(longest)
     batches = (1,) if spec.single else (3, 2)
-    check = (1, 512) if spec.single else (5, 512)
-    linear = tuple((batch, length) for length in (352, 416) for batch in batches)
-    quadratic = tuple((batch, length) for length in (352, 416, 256) for batch in batches)
+    check = (1 if spec.single else 5, last)
+    linear = tuple((batch, length) for length in lengths[:2] for batch in batches)
+    quadratic = tuple((batch, length) for length in lengths for batch in batches)
     if spec.kernel == "flash":
         return (*linear, check), (*quadratic, check)
     return ((*quadratic, check),)
+
+
+def _lengths(longest: int) -> tuple[int, int, int, int]:
+    """Return three lengths to fit and one to check, none above ``longest``."""
+    if not longest or longest >= 512:
+        return 352, 416, 256, 512
+    step = 32 if longest >= 128 else 8 if longest >= 32 else 1
+    most = max(longest // step, 4)
+    return step * (most - 1), step * (most - 2), step * (most - 3), step * most

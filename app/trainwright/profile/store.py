@@ -65,7 +65,8 @@ def trace(
     tracer = _Tracer(spec, on_progress, cancelled, run or client.run)
     if at is not None:
         return fit(tracer.run((at,)))
-    for points in kernel_points(spec):
+    choices = kernel_points(spec, depth.positions(_source(spec)))
+    for points in choices:
         try:
             profile = fit(tracer.everywhere(points))
         except StructureError:
@@ -74,7 +75,7 @@ def trace(
             _keep(cache_path(spec), profile)
         if profile.exact:
             return profile
-    return fit(tracer.run((kernel_points(spec)[0][0],)))
+    return fit(tracer.run((choices[0][0],)))
 
 
 @lru_cache(maxsize=1)

@@ -113,3 +113,25 @@ def test_fit_takes_a_transferred_trace():
     profile = fit(depth.transferred(deep, shallow))
     assert profile.exact
     assert evaluate(profile.sizes, 10, 8)[profile.segments["micro"].b].tolist() == [80] * 4
+
+
+@pytest.mark.parametrize("longest", [16, 64, 77, 128, 256, 511, 512, 4096])
+@pytest.mark.parametrize("kernel", ["flash", "eager"])
+@pytest.mark.parametrize("single", [False, True])
+def test_no_point_is_longer_than_the_model_takes(longest, kernel, single):
+    spec = TraceSpec((), "", "full", "fp32", kernel, single=single)
+    for points in kernel_points(spec, longest):
+        assert all(length <= longest for _, length in points)
+        assert len(set(points)) == len(points)
+        assert points[-1] not in points[:-1]
+
+
+def test_positions_of_a_config(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"max_position_embeddings": 77}', encoding="utf-8")
+    assert depth.positions({"hf": str(path)}) == 77
+    assert depth.positions({"hf": str(tmp_path)}) == 77
+    path.write_text("{broken", encoding="utf-8")
+    assert depth.positions({"hf": str(path)}) == 0
+    assert depth.shallow_config(path) is None
+    assert depth.positions({"timm": "resnet18"}) == 0
