@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from trainwright.estimate import cuda
 from trainwright.estimate.cuda import Device, Hidden
 from trainwright.estimate.optimizers import as_ruled, traced_name
-from trainwright.profile.expand import Structure, inference_structure, training_structure
+from trainwright.profile.expand import inference_structure, training_structure
 from trainwright.profile.profile import CATEGORIES, PHASES, Ints, Profile, evaluate
+from trainwright.profile.structure import Structure
 
 TERMS = (*CATEGORIES, "buckets", "rounding")
 """``buckets`` are DDP's; ``rounding`` is what the allocator gives beyond what was asked."""

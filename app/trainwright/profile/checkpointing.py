@@ -13,14 +13,13 @@ backward asks for it. From that follows the run in which chosen blocks stand und
 With no block chosen the result is the plain run.
 """
 
-from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainwright.profile.profile import Segment
+from trainwright.profile.profile import Ints, Segment
 from trainwright.profile.trace import (
     ALLOC,
     BEGIN,
@@ -67,28 +66,61 @@ def chosen_blocks(policy: str, blocks: int) -> frozenset[int]:
     raise ValueError(policy)
 
 
-@dataclass(slots=True)
-class _Holder:
-    """A saved tensor: what it keeps, for which block, and when it is asked for."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Holders:
+    """The saved tensors, in the order in which autograd took them; arrays align."""
 
-    storage: int
-    block: int
-    packed: int
-    released: int = -1
-    unpacked: int = -1
-    copy_dead: int = -1
+    packed: Ints
+    """Position in the log, as all that follows; -1 where it never happens."""
+    storage: Ints
+    """What each keeps alive."""
+    block: Ints
+    """The block that saved it; -1 outside any."""
+    released: Ints
+    unpacked: Ints
+    copy_dead: Ints
+
+    def of(self, block: int) -> "_Holders":
+        """Return those that one block saved."""
+        mine = self.block == block
+        fields = ("packed", "storage", "block", "released", "unpacked", "copy_dead")
+        return _Holders(*(getattr(self, name)[mine] for name in fields))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Block:
     """One checkpointed block's span in the log."""
 
+    number: int
     begin: int
-    end: int = -1
-    last_pack: int = -1
-    first_unpack: int = -1
-    last_release: int = -1
-    holders: list[_Holder] = field(default_factory=list)
+    end: int
+    holders: _Holders
+
+    @property
+    def last_release(self) -> int:
+        """Position from which autograd holds nothing of the block."""
+        return int(self.holders.released.max(initial=-1))
+
+    @property
+    def first_unpack(self) -> int:
+        """Position at which backward asks for the first saved tensor; -1 if it never does."""
+        asked = self.holders.unpacked[self.holders.unpacked >= 0]
+        return int(asked.min()) if asked.size else -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Births and deaths to be put in order; arrays align."""
+
+    place: Ints
+    """Three for each position of the log: before its event, the event itself, after it."""
+    storage: NDArray[np.signedinteger]
+    size: NDArray[np.signedinteger]
+    op: NDArray[np.signedinteger]
+    again: bool = False
+
+
+_BEFORE, _AT, _AFTER = range(3)
 
 
 def derive(segment: Segment, checkpointed: Collection[int] = frozenset(), fresh: int = 0) -> Log:
@@ -103,130 +135,134 @@ class _Derivation:
     """The reading of one segment: where each storage, holder and block begins and ends."""
 
     def __init__(self, segment: Segment, checkpointed: Collection[int], fresh: int) -> None:
-        self._code = segment.code.tolist()
-        self._a = segment.a.tolist()
-        self._b = segment.b.tolist()
-        self._c = segment.c.tolist()
-        self._born: dict[int, int] = {}
-        self._dead: dict[int, int] = {}
-        self._size: dict[int, int] = {}
-        self._holders: dict[int, _Holder] = {}
-        self._of_storage: defaultdict[int, list[_Holder]] = defaultdict(list)
-        self._blocks: dict[int, _Block] = {}
-        self._read(frozenset(checkpointed))
-        self._takers: defaultdict[int, list[_Block]] = defaultdict(list)
-        for number, storages in segment.inputs:
-            if number in self._blocks:
-                for storage in storages:
-                    self._takers[storage].append(self._blocks[number])
-        # What the log inserts before and after the event at a position.
-        self._before: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        self._after: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        self._fresh = max(max(self._born, default=0), fresh)
-        self._recomputed_ops: list[int] = []
+        self._segment = segment
+        self._ids = 1 + max(
+            int(segment.a.max(initial=0)),
+            int(segment.b.max(initial=0)),
+            *(max(storages, default=0) for _, storages in segment.inputs),
+            0,
+        )
+        self._births = np.flatnonzero(segment.code == ALLOC)
+        self._born, self._dead = self._when(ALLOC), self._when(FREE)
+        self._size = np.full(self._ids, -1, dtype=np.int64)
+        self._size[segment.a[self._births]] = segment.b[self._births]
+        self._holders = self._all_holders()
+        self._blocks = self._chosen(frozenset(checkpointed))
+        self._fresh = max(int(segment.a[self._births].max(initial=0)), fresh)
 
-    def _read(self, checkpointed: frozenset[int]) -> None:
-        for position, code in enumerate(self._code):
-            operand = self._a[position]
-            if code == ALLOC:
-                self._born[operand] = position
-                self._size[operand] = self._b[position]
-            elif code == FREE:
-                self._dead[operand] = position
-            elif code == PACK:
-                holder = _Holder(self._b[position], self._c[position], position)
-                self._holders[operand] = holder
-                self._of_storage[holder.storage].append(holder)
-                if (block := self._blocks.get(holder.block)) is not None:
-                    block.holders.append(holder)
-                    block.last_pack = position
-            elif code == RELEASE:
-                self._holders[operand].released = position
-            elif code == UNPACK:
-                self._holders[operand].unpacked = position
-            elif code == COPY_DEAD:
-                self._holders[operand].copy_dead = position
-            elif code == BEGIN and operand in checkpointed:
-                self._blocks[operand] = _Block(position)
-            elif code == END and operand in self._blocks:
-                self._blocks[operand].end = position
-        for block in self._blocks.values():
-            block.last_release = max((h.released for h in block.holders), default=-1)
-            asked = [h.unpacked for h in block.holders if h.unpacked >= 0]
-            block.first_unpack = min(asked, default=-1)
-
-    def log(self) -> Log:
-        """Return the events, the insertions at their places."""
-        for storage, position in self._dead.items():
-            if storage not in self._born:  # Born in an earlier segment: dies as it did.
-                self._after[position].append((-storage, -1, -1))
-            else:
-                self._after[self._death(storage)].append((-storage, self._size[storage], -1))
-        for block in self._blocks.values():
-            if block.first_unpack >= 0:
-                self._recompute(block)
-        return self._written()
-
-    def _death(self, storage: int) -> int:
-        """Return the position at which a storage of this segment dies."""
-        position = self._dead[storage]
-        born = self._born[storage]
-        for holder in self._of_storage.get(storage, ()):
-            block = self._blocks.get(holder.block)
-            if block is None:
-                position = max(position, holder.released, holder.copy_dead)
-            elif not block.begin < born < block.end:
-                position = max(position, block.last_release)
-        for block in self._takers.get(storage, ()):
-            position = max(position, block.last_release)
+    def _when(self, code: int) -> Ints:
+        """Return the position at which something happens to each id; -1 where it does not."""
+        at = np.flatnonzero(self._segment.code == code)
+        position = np.full(self._ids, -1, dtype=np.int64)
+        position[self._segment.a[at]] = at
         return position
 
-    def _recompute(self, block: _Block) -> None:
-        """Insert the block's second forward before its first request."""
-        renamed: dict[int, int] = {}
-        again: list[tuple[int, int, int]] = []
-        held = {h.storage for h in block.holders}
-        for position in range(block.begin, block.last_pack + 1):
-            storage = self._a[position]
-            if self._code[position] == ALLOC:
-                self._fresh += 1
-                renamed[storage] = self._fresh
-                again.append((self._fresh, self._b[position], self._c[position]))
-            elif self._code[position] == FREE and storage in renamed and storage not in held:
-                again.append((-renamed.pop(storage), self._size[storage], -1))
-        if again:
-            ops = [op for name, _, op in again if name > 0 and op >= 0]
-            if ops:
-                self._recomputed_ops.extend(range(min(ops), max(ops) + 1))
-        for storage, name in renamed.items():
-            size = self._size[storage]
-            if storage not in held:
-                again.append((-name, size, -1))
-                continue
-            copies = [h for h in block.holders if h.storage == storage]
-            last = max(h.copy_dead if h.copy_dead >= 0 else block.last_release for h in copies)
-            self._after[last].append((-name, size, -1))
-        self._before[block.first_unpack].extend(again)
-
-    def _written(self) -> Log:
-        """Return the log; a RELEASE or COPY_DEAD leaves only what was inserted there."""
-        out: list[tuple[int, int, int]] = []
-        again: list[bool] = []
-        for position, code in enumerate(self._code):
-            before = self._before.get(position, ())
-            out += before
-            again += [True] * len(before)
-            if code == ALLOC:
-                out.append((self._a[position], self._b[position], self._c[position]))
-                again.append(False)
-            after = self._after.get(position, ())
-            out += after
-            again += [False] * len(after)
-        table = np.array(out, dtype=np.int64).reshape(-1, 3)
-        return Log(
-            storage=table[:, 0].copy(),
-            size=table[:, 1].astype(np.int32),
-            op=table[:, 2].astype(np.int32),
-            recomputed=np.array(again, dtype=np.bool_),
-            recomputed_ops=np.array(self._recomputed_ops, dtype=np.int32),
+    def _all_holders(self) -> _Holders:
+        packed = np.flatnonzero(self._segment.code == PACK)
+        holder = self._segment.a[packed]
+        return _Holders(
+            packed,
+            self._segment.b[packed].astype(np.int64),
+            self._segment.c[packed].astype(np.int64),
+            *(self._when(code)[holder] for code in (RELEASE, UNPACK, COPY_DEAD)),
         )
+
+    def _chosen(self, checkpointed: frozenset[int]) -> list[_Block]:
+        """Return the checkpointed blocks in the order in which they run."""
+        if not checkpointed:
+            return []
+        end = self._when(END)
+        begun = np.flatnonzero(self._segment.code == BEGIN)
+        return [
+            _Block(number, position, int(end[number]), self._holders.of(number))
+            for position, number in zip(
+                begun.tolist(), self._segment.a[begun].tolist(), strict=True
+            )
+            if number in checkpointed
+        ]
+
+    def log(self) -> Log:
+        """Return the events, those of second forwards at their places."""
+        rows = [self._traced_births(), self._deaths()]
+        ops: list[int] = []
+        for block in self._blocks:
+            if block.first_unpack >= 0:
+                again, after = self._recomputed(block)
+                rows += [again, after]
+                ran = again.op[again.op >= 0]
+                ops += range(int(ran.min()), int(ran.max()) + 1) if ran.size else ()
+        return _written(rows, ops)
+
+    def _traced_births(self) -> _Rows:
+        at, segment = self._births, self._segment
+        return _Rows(3 * at + _AT, segment.a[at], segment.b[at], segment.c[at])
+
+    def _deaths(self) -> _Rows:
+        """Return when storages die with what autograd keeps; those born earlier, as traced."""
+        death, holders = self._dead.copy(), self._holders
+        until = np.maximum(holders.released, holders.copy_dead)
+        born = self._born[holders.storage]
+        for block in self._blocks:
+            inside = (block.begin < born) & (born < block.end)
+            until = np.where(
+                holders.block == block.number, np.where(inside, -1, block.last_release), until
+            )
+        np.maximum.at(death, holders.storage, until)
+        last_release = {block.number: block.last_release for block in self._blocks}
+        for number, storages in self._segment.inputs:
+            np.maximum.at(death, list(storages), last_release.get(number, -1))
+        storage = self._segment.a[self._segment.code == FREE]
+        at = np.where(self._born[storage] >= 0, death[storage], self._dead[storage])
+        return _Rows(3 * at + _AFTER, -storage, self._size[storage], np.full(len(at), -1))
+
+    def _recomputed(self, block: _Block) -> tuple[_Rows, _Rows]:
+        """Return the block's second forward before its first request, and the later deaths."""
+        last_pack = int(block.holders.packed.max())
+        births = self._births[(self._births >= block.begin) & (self._births <= last_pack)]
+        storage = self._segment.a[births]
+        name = self._fresh + 1 + np.arange(len(births))
+        self._fresh += len(births)
+        held = np.isin(storage, block.holders.storage)
+        # What is not saved dies where it did, or at the stop after the last save.
+        dead = self._dead[storage[~held]]
+        dead = np.where((dead >= 0) & (dead <= last_pack), dead, last_pack + 1)
+        again = np.argsort(np.concatenate([births, dead]), kind="stable")
+        segment, count = self._segment, int(np.count_nonzero(~held))
+        second = _Rows(
+            np.full(len(again), 3 * block.first_unpack + _BEFORE),
+            np.concatenate([name, -name[~held]])[again],
+            np.concatenate([segment.b[births], self._size[storage[~held]]])[again],
+            np.concatenate([segment.c[births], np.full(count, -1)])[again],
+            again=True,
+        )
+        kept = storage[held]
+        return second, _Rows(
+            3 * self._last_use(block)[kept] + _AFTER,
+            -name[held],
+            self._size[kept],
+            np.full(len(kept), -1),
+        )
+
+    def _last_use(self, block: _Block) -> Ints:
+        """Return the position at which the copies of each saved storage are dead."""
+        last, holders = np.full(self._ids, -1, dtype=np.int64), block.holders
+        dead = np.where(holders.copy_dead >= 0, holders.copy_dead, block.last_release)
+        np.maximum.at(last, holders.storage, dead)
+        return last
+
+
+def _written(rows: list[_Rows], recomputed_ops: list[int]) -> Log:
+    """Return the rows in the order of their places; at the same place, as they were given."""
+    order = np.argsort(np.concatenate([row.place for row in rows]), kind="stable")
+    storage, size, op = (
+        np.concatenate([getattr(row, name) for row in rows])[order]
+        for name in ("storage", "size", "op")
+    )
+    again = np.repeat([row.again for row in rows], [len(row.place) for row in rows])[order]
+    return Log(
+        storage=storage.astype(np.int64),
+        size=size.astype(np.int32),
+        op=op.astype(np.int32),
+        recomputed=again.astype(np.bool_),
+        recomputed_ops=np.array(recomputed_ops, dtype=np.int32),
+    )

@@ -1,7 +1,6 @@
 """From a profile to what the allocator and the clock see, for given settings."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +17,7 @@ from trainwright.profile.profile import (
     Segment,
     evaluate,
 )
+from trainwright.profile.structure import Living, Structure, joined, nothing
 
 TERM = {name: number for number, name in enumerate(CATEGORIES)}
 PHASE = {name: number for number, name in enumerate(PHASES)}
@@ -94,21 +94,6 @@ def op_counts(
     }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Structure:
-    """Events of a phase with sizes as rows, valid for every batch and sequence."""
-
-    storage: Ints
-    size: NDArray[np.int32]
-    op: NDArray[np.int32]
-    phase: NDArray[np.uint8]
-    term: NDArray[np.uint8]
-
-    def events(self, bytes_of: Ints) -> Events:
-        """Return the events with the given bytes for each size row."""
-        return Events(self.storage, bytes_of[self.size], self.op, self.phase, self.term)
-
-
 @lru_cache(maxsize=64)
 def training_structure(
     profile: Profile, micro_batches: int, checkpointing: str, optimizer: str, steps: int
@@ -119,11 +104,11 @@ def training_structure(
     micro = _part(profile, "micro", blocks, highest)
     taken = int(np.abs(micro.storage).max(initial=highest))
     again = [_part(profile, "again", blocks, taken)] if micro_batches > 1 else []
-    step = _joined([micro, *again, _part(profile, optimizer)])
+    step = joined([micro, *again, _part(profile, optimizer)])
     setup = _part(profile, "setup")
     stride = int(np.abs(step.storage).max(initial=highest)) + 1
     lasting = _lasting(profile, setup, step)
-    living = _Living(setup, profile)
+    living = Living(setup)
     return (setup, *(living.step(step, lasting, number * stride) for number in range(steps)))
 
 
@@ -176,19 +161,20 @@ def _terms(
     profile: Profile, log: Log, row: NDArray[np.int32], phase: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
     """Return what each event's storage is for, told by identity or by its life."""
-    births = np.flatnonzero(log.storage > 0)
-    deaths = {-int(log.storage[i]): int(i) for i in np.flatnonzero(log.storage < 0)}
-    kinds = {
-        storage: TERM[_BY_IDENTITY.get(category, "temporaries")]
-        for storage, category in profile.category.items()
-    }
-    for index in births.tolist():
-        storage = int(log.storage[index])
-        death = deaths.get(storage)
-        crosses = death is None or phase[death] != phase[index]
-        kinds[storage] = _term(profile, storage, int(row[index]), int(phase[index]), crosses)
-    other = TERM["temporaries"]
-    return np.array([kinds.get(abs(int(s)), other) for s in log.storage], dtype=np.uint8)
+    storage = np.abs(log.storage)
+    births = log.storage > 0
+    known, number = _identities(profile)
+    ids = 1 + int(max(storage.max(initial=0), known.max(initial=0)))
+    # What never dies has phase -1, which no birth has: it outlives its own.
+    death_phase = np.full(ids, -1, dtype=np.int64)
+    death_phase[storage[~births]] = phase[~births]
+    by_identity = np.full(ids, -1, dtype=np.int64)
+    by_identity[known] = number
+    kinds = np.where(by_identity >= 0, by_identity, TERM["temporaries"])
+    born = storage[births]
+    by_life = _by_life(profile, row[births], phase[births], death_phase[born] != phase[births])
+    kinds[born] = np.where(by_identity[born] >= 0, by_identity[born], by_life)
+    return kinds[storage].astype(np.uint8)
 
 
 _BY_IDENTITY = {
@@ -201,92 +187,56 @@ _BY_IDENTITY = {
 }
 
 
-def _term(profile: Profile, storage: int, row: int, phase: int, crosses: bool) -> int:
-    """Return the term of one storage born in an op of ``row``."""
-    if (category := profile.category.get(storage)) in _BY_IDENTITY:
-        return TERM[_BY_IDENTITY[category]]
-    if phase == PHASE["setup"]:
-        return TERM["parameters" if crosses else "temporaries"]
-    if row >= 0 and profile.ops.region[row] == _HEAD:
-        return TERM["logits"]
-    if phase == PHASE["forward"] and crosses:
-        cast = row >= 0 and profile.ops.name[row].startswith("aten._to_copy")
-        constant = row >= 0 and not profile.ops.bytes_written[row, 1:].any()
-        return TERM["casts" if cast and constant else "activations"]
-    if phase in (PHASE["prefill"], PHASE["decode"]) and crosses:
-        return TERM["kv_cache"]
-    return TERM["temporaries"]
+@lru_cache(maxsize=64)
+def _identities(profile: Profile) -> tuple[Ints, Ints]:
+    """Return the storages whose category is a term of its own, and the terms."""
+    known = {
+        storage: TERM[_BY_IDENTITY[category]]
+        for storage, category in profile.category.items()
+        if category in _BY_IDENTITY
+    }
+    count = len(known)
+    return np.fromiter(known, np.int64, count), np.fromiter(known.values(), np.int64, count)
 
 
-def _joined(parts: Iterable[Structure]) -> Structure:
-    parts = tuple(parts)
-    return Structure(
-        *(
-            np.concatenate([getattr(part, field) for part in parts])
-            for field in ("storage", "size", "op", "phase", "term")
-        )
+def _by_life(
+    profile: Profile, row: NDArray[np.int32], phase: NDArray[np.uint8], crosses: NDArray[np.bool_]
+) -> Ints:
+    """Return the terms of storages born in ops of the rows; ``crosses``: outlive their phase."""
+    in_head, casts = _traits(profile)
+    forward = (phase == PHASE["forward"]) & crosses
+    serving = ((phase == PHASE["prefill"]) | (phase == PHASE["decode"])) & crosses
+    setup = phase == PHASE["setup"]
+    rules = {
+        "parameters": setup & crosses,
+        "temporaries": setup,
+        "logits": in_head[row],
+        "casts": forward & casts[row],
+        "activations": forward,
+        "kv_cache": serving,
+    }
+    kinds: Ints = np.select(
+        list(rules.values()), [TERM[name] for name in rules], TERM["temporaries"]
     )
+    return kinds
 
 
-def _lasting(profile: Profile, setup: Structure, step: Structure) -> frozenset[int]:
+@lru_cache(maxsize=64)
+def _traits(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which op rows are of the head, and which cast weights; False at the end, for -1."""
+    ops = profile.ops
+    head = np.array(ops.region) == _HEAD
+    copies = np.array([name.startswith("aten._to_copy") for name in ops.name], dtype=np.bool_)
+    casts = copies & ~ops.bytes_written[:, 1:].any(axis=1)
+    return np.append(head, False), np.append(casts, False)
+
+
+def _lasting(profile: Profile, setup: Structure, step: Structure) -> Ints:
     """Return the ids that keep their name in every step: model and optimizer state."""
-    born = set(step.storage[step.storage > 0].tolist())
-    dead = set((-step.storage[step.storage < 0]).tolist())
-    gradients = {s for s, kind in profile.category.items() if kind == "gradient"}
-    return frozenset(setup.storage[setup.storage > 0].tolist()) | (born - dead - gradients)
-
-
-class _Living:
-    """The storages alive from step to step: what is born once, what each step frees."""
-
-    def __init__(self, setup: Structure, profile: Profile) -> None:
-        self._alive: dict[int, tuple[int, int]] = {}
-        self._gradient = TERM["gradients"]
-        self._admit(setup)
-
-    def _admit(self, structure: Structure) -> Structure:
-        """Return the events that can happen: no second birth, no death of the unborn."""
-        keep = np.ones(len(structure.storage), dtype=np.bool_)
-        size, term = structure.size.copy(), structure.term.copy()
-        columns = zip(
-            structure.storage.tolist(), size.tolist(), structure.term.tolist(), strict=True
-        )
-        for index, (storage, row, kind) in enumerate(columns):
-            if storage > 0:
-                if storage in self._alive:
-                    keep[index] = False
-                else:
-                    self._alive[storage] = row, kind
-            elif (life := self._alive.pop(-storage, None)) is not None:
-                size[index], term[index] = life
-            else:
-                keep[index] = False
-        return Structure(
-            structure.storage[keep],
-            size[keep],
-            structure.op[keep],
-            structure.phase[keep],
-            term[keep],
-        )
-
-    def step(self, step: Structure, lasting: frozenset[int], offset: int) -> Structure:
-        """Return one optimizer step under ids of its own, gradients freed at its end."""
-        same = np.isin(np.abs(step.storage), np.fromiter(lasting, np.int64, len(lasting)))
-        moved = np.where(same, step.storage, step.storage + np.sign(step.storage) * offset)
-        own = self._admit(Structure(moved, step.size, step.op, step.phase, step.term))
-        left = [s for s, (_, kind) in self._alive.items() if kind == self._gradient]
-        return _joined([own, self._freed(left)])
-
-    def _freed(self, storages: list[int]) -> Structure:
-        lives = [self._alive.pop(storage) for storage in storages]
-        count = len(storages)
-        return Structure(
-            storage=-np.array(storages, dtype=np.int64),
-            size=np.array([size for size, _ in lives], dtype=np.int32),
-            op=np.full(count, -1, dtype=np.int32),
-            phase=np.full(count, PHASE["optimizer"], dtype=np.uint8),
-            term=np.array([kind for _, kind in lives], dtype=np.uint8),
-        )
+    born, dead = step.storage[step.storage > 0], -step.storage[step.storage < 0]
+    gradients = [s for s, kind in profile.category.items() if kind == "gradient"]
+    made = np.setdiff1d(np.setdiff1d(born, dead), np.array(gradients, dtype=np.int64))
+    return np.union1d(setup.storage[setup.storage > 0], made)
 
 
 @lru_cache(maxsize=16)
@@ -295,35 +245,25 @@ def inference_structure(profile: Profile) -> tuple[Structure, ...]:
 
     The last two are empty for a model that does not generate.
     """
-    living = _Living(_part(profile, "setup"), profile)
     setup = _part(profile, "setup")
-    before = set(living._alive)
-    prefill = living._admit(_part(profile, "prefill"))
-    left = {s: life for s, life in living._alive.items() if s not in before}
-    count = len(left)
-    grown = Structure(
-        storage=np.fromiter(left, np.int64, count),
-        size=np.array([size for size, _ in left.values()], dtype=np.int32),
+    living = Living(setup)
+    before = living.alive.storage
+    prefill = living.admit(_part(profile, "prefill"))
+    left = living.alive.at(~np.isin(living.alive.storage, before))
+    count = len(left.storage)
+    grown = replace(
+        left,
         op=np.full(count, -1, dtype=np.int32),
         phase=np.full(count, PHASE["decode"], dtype=np.uint8),
-        term=np.array([kind for _, kind in left.values()], dtype=np.uint8),
     )
     offset = _highest_id(profile) + 1
     if "decode" not in profile.segments:  # It does not generate: the prefill is all.
-        return setup, prefill, _nothing(), _nothing()
+        return setup, prefill, nothing(), nothing()
     decode = _part(profile, "decode")
     ours = np.isin(np.abs(decode.storage), grown.storage)
     renamed = np.where(ours, decode.storage + np.sign(decode.storage) * offset, decode.storage)
-    for storage, life in left.items():
-        living._alive[storage + offset] = life
-    decode = living._admit(Structure(renamed, decode.size, decode.op, decode.phase, decode.term))
-    return setup, prefill, grown, decode
-
-
-def _nothing() -> Structure:
-    none = np.zeros(0, dtype=np.int64)
-    small = none.astype(np.uint8)
-    return Structure(none, none.astype(np.int32), none.astype(np.int32), small, small)
+    living.admit(replace(grown, storage=grown.storage + offset))
+    return setup, prefill, grown, living.admit(replace(decode, storage=renamed))
 
 
 def _moved(grown: Structure, offset: int, short: Ints, long: Ints) -> Events:
