@@ -161,3 +161,17 @@ def test_4_bit_weights_take_what_bitsandbytes_keeps(programs):
     kept = [layer.weight, state.absmax, state.state2.absmax, state.state2.code, state.offset]
     ours = adapters.Nf4Linear(512, 768, None, torch.bfloat16)
     assert sorted(p.nbytes for p in ours.parameters()) == sorted(t.nbytes for t in kept)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 8])
+def test_both_gradients_of_a_convolution_cost_what_its_forward_does(programs, groups):
+    costs, aten = programs("costs"), torch.ops.aten
+    x, weight = torch.empty(2, 8, 10, 10), torch.empty(8, 8 // groups, 3, 3)
+    rest = ([1, 1], [1, 1], [1, 1], False, [0, 0], groups)
+    y = aten.convolution.default(x, weight, None, *rest)
+    backward = (y, x, weight, [0], *rest, [True, True, False])
+    gradients = aten.convolution_backward.default(*backward)
+    forward = costs.flops(costs.describe(aten.convolution.default), (x, weight, None, *rest), {}, y)
+    assert forward == 2 * y.numel() * weight[0].numel()  # a multiplication and an addition
+    facts = costs.describe(aten.convolution_backward.default)
+    assert costs.flops(facts, backward, {}, gradients) == 2 * forward

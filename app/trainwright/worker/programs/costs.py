@@ -93,6 +93,22 @@ def describe(op: Any) -> Facts:
     )
 
 
+def flops(facts: Facts, args: Any, kwargs: Any, out: Any) -> int:
+    """Return the FLOPs of a call, by torch's formulas.
+
+    torch (to 2.13) takes the gradient of a convolution's weight for that of a dense one,
+    ``groups`` times too much; so the two gradients are counted apart.
+    """
+    if facts.flops is None:
+        return 0
+    if facts.op is not aten.convolution_backward.default or args[9] == 1:
+        return int(facts.flops(*args, **kwargs, out_val=out))
+    before, groups, (of_input, of_weight, _) = args[:9], args[9], args[10]
+    inputs = facts.flops(*before, groups, (of_input, False, False), out_val=out)
+    weights = facts.flops(*before, groups, (False, of_weight, False), out_val=out)
+    return int(inputs + weights // groups)
+
+
 def traffic(facts: Facts, args: Any, kwargs: Any, given: Any, made: Any) -> tuple[int, int]:
     """Return (bytes read, bytes written), each operand counted once.
 

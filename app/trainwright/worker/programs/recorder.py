@@ -301,7 +301,7 @@ class Recorder(TorchDispatchMode):
             self._phase(),
             self.region,
             costs.dtype(given, made),
-            facts.flops(*args, **kwargs, out_val=out) if facts.flops else 0,
+            costs.flops(facts, args, kwargs, out),
             read,
             wrote,
             costs.dims(facts, args, kwargs, out, given, made),
