@@ -49,11 +49,12 @@ def _basis(batch: Ints, sequence: Ints) -> Floats:
 def ceiling(layout: Layout) -> Ceiling:
     """Return the moments of a layout that can be its peak."""
     per_row = _polynomials(layout)
-    sign = np.sign(layout.storage).astype(np.float64)[:, None]
-    rises = layout.storage > 0
-    falls_next = np.append(layout.storage[1:] < 0, True)
-    live = np.cumsum(sign * per_row[layout.size], axis=0)
-    return Ceiling(_skyline(live[rises & falls_next]))
+    sign = np.sign(layout.storage).astype(np.float64)
+    moments = (layout.storage > 0) & np.append(layout.storage[1:] < 0, True)
+    live = np.zeros((np.count_nonzero(moments), per_row.shape[1]))
+    for column in np.flatnonzero(per_row.any(axis=0)):
+        live[:, column] = np.cumsum(sign * per_row[layout.size, column])[moments]
+    return Ceiling(_skyline(live))
 
 
 def _polynomials(layout: Layout) -> Floats:
@@ -80,11 +81,13 @@ def _hidden_polynomials(layout: Layout) -> Floats:
 
 
 def _skyline(live: Floats) -> Floats:
-    """Return the rows that no other row exceeds in every column."""
-    left, kept = np.unique(live, axis=0), []
+    """Return the rows that no other row reaches in every column, one of those that are equal.
+
+    A row that another one exceeds weighs less, so that going by weight each is kept or not
+    by those before it.
+    """
     weight = np.array([*monomials(8, 1024), *monomials(8, 1024), 1.0])
-    order = np.argsort(-(left @ weight), kind="stable")
-    left = left[order]
+    left, kept = live[np.argsort(-(live @ weight), kind="stable")], []
     while len(left):
         kept.append(left[0])
         left = left[(left > left[0]).any(axis=1)]

@@ -222,7 +222,7 @@ class _Derivation:
         storage = self._segment.a[births]
         name = self._fresh + 1 + np.arange(len(births))
         self._fresh += len(births)
-        held = np.isin(storage, block.holders.storage)
+        held = self._held(block)[storage]
         # What is not saved dies where it did, or at the stop after the last save.
         dead = self._dead[storage[~held]]
         dead = np.where((dead >= 0) & (dead <= last_pack), dead, last_pack + 1)
@@ -242,6 +242,12 @@ class _Derivation:
             self._size[kept],
             np.full(len(kept), -1),
         )
+
+    def _held(self, block: _Block) -> NDArray[np.bool_]:
+        """Return which storages the block saves; (ids,)."""
+        held = np.zeros(self._ids, dtype=np.bool_)
+        held[block.holders.storage] = True
+        return held
 
     def _last_use(self, block: _Block) -> Ints:
         """Return the position at which the copies of each saved storage are dead."""

@@ -107,7 +107,7 @@ def training_structure(
     step = joined([micro, *again, _part(profile, optimizer)])
     setup = _part(profile, "setup")
     stride = int(np.abs(step.storage).max(initial=highest)) + 1
-    lasting = _lasting(profile, setup, step)
+    lasting = _lasting(profile, setup, step, stride)
     living = Living(setup)
     return (setup, *(living.step(step, lasting, number * stride) for number in range(steps)))
 
@@ -121,6 +121,7 @@ def _highest_id(profile: Profile) -> int:
     return max(int(segment.a.max(initial=0)) for segment in profile.segments.values())
 
 
+@lru_cache(maxsize=32)
 def _part(
     profile: Profile, name: str, blocks: frozenset[int] = frozenset(), fresh: int = 0
 ) -> Structure:
@@ -231,12 +232,14 @@ def _traits(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     return np.append(head, False), np.append(casts, False)
 
 
-def _lasting(profile: Profile, setup: Structure, step: Structure) -> Ints:
-    """Return the ids that keep their name in every step: model and optimizer state."""
-    born, dead = step.storage[step.storage > 0], -step.storage[step.storage < 0]
-    gradients = [s for s, kind in profile.category.items() if kind == "gradient"]
-    made = np.setdiff1d(np.setdiff1d(born, dead), np.array(gradients, dtype=np.int64))
-    return np.union1d(setup.storage[setup.storage > 0], made)
+def _lasting(profile: Profile, setup: Structure, step: Structure, ids: int) -> NDArray[np.bool_]:
+    """Return which ids keep their name in every step: model and optimizer state; (ids,)."""
+    lasting = np.zeros(ids, dtype=np.bool_)
+    lasting[step.storage[step.storage > 0]] = True
+    lasting[-step.storage[step.storage < 0]] = False
+    lasting[[s for s, kind in profile.category.items() if kind == "gradient"]] = False
+    lasting[setup.storage[setup.storage > 0]] = True
+    return lasting
 
 
 @lru_cache(maxsize=16)

@@ -77,9 +77,15 @@ class Living:
         happens[:known] = False
         return events.at(happens)
 
-    def step(self, step: Structure, lasting: Ints, offset: int) -> Structure:
-        """Return one optimizer step under ids of its own, gradients freed at its end."""
-        same = np.isin(np.abs(step.storage), lasting)
+    def step(self, step: Structure, lasting: NDArray[np.bool_], offset: int) -> Structure:
+        """Return one optimizer step under ids of its own, gradients freed at its end.
+
+        Args:
+            step: The events, with the ids of the first step.
+            lasting: By id, whether the storage is the same in every step.
+            offset: What is added to the other ids.
+        """
+        same = lasting[np.abs(step.storage)]
         moved = np.where(same, step.storage, step.storage + np.sign(step.storage) * offset)
         own = self.admit(replace(step, storage=moved))
         gradients = self.alive.at(self.alive.term == _GRADIENTS)
