@@ -1,13 +1,16 @@
 """litgpt's own models, adapters and loss for the tracer; imported only where profiles are built.
 
 Facts of the versions that were measured, where they differ from what transformers and PEFT do:
-the whole model is bf16, adapters too; logits are made in chunks of 128 tokens and, as every
-output, converted to fp32 (Lightning's ``HalfPrecision.convert_output``), and scored so; AdamW
-is torch's default, foreach; NF4 weights are quantised from fp16, so that products dequantise to
-fp16 and convert (Lightning's ``BitsandbytesPrecision``), and keep their input (``MatMul4Bit`` of
-bitsandbytes 0.41 and 0.42); every linear layer is quantised, the head too. From 2024 on,
-training on NF4 weights uses ``StableEmbedding``, whose weight gets a gradient that no optimizer
-holds.
+
+- The whole model is bf16, adapters too; AdamW is torch's default, foreach.
+- Logits are made in chunks of 128 tokens and, as every output, converted to fp32 (Lightning's
+  ``HalfPrecision.convert_output``), and scored so.
+- ``finetune/lora.py`` keeps ``logits`` and ``loss`` in local variables, so that they live until
+  the next batch has its own.
+- NF4 weights are quantised from fp16, so that products dequantise to fp16 and convert
+  (Lightning's ``BitsandbytesPrecision``); every linear layer is quantised, the head too.
+- ``MatMul4Bit`` of bitsandbytes 0.41 and 0.42 keeps its input as a plain attribute, which
+  autograd does not release: it lives as long as the graph, hence as long as ``loss``.
 """
 
 from typing import Any
@@ -22,6 +25,9 @@ from torch.nn import functional
 CHUNK = 128
 """``lm_head_chunk_size`` and the chunk of the loss in ``finetune/lora.py``."""
 DROPOUT = 0.05
+
+HELD: dict[str, Any] = {}
+"""The training loop's variables ``logits`` and ``loss``."""
 
 
 def build(name: str, spec: dict[str, Any]) -> Subject:
@@ -63,8 +69,10 @@ def build(name: str, spec: dict[str, Any]) -> Subject:
         return step.Batch({"idx": tokens}, labels)
 
     def loss(chunks: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+        HELD["logits"] = chunks
         chunks[-1] = chunks[-1][..., :-1, :]
-        return chunked_cross_entropy(chunks, labels[..., 1:]) / count
+        HELD["loss"] = chunked_cross_entropy(chunks, labels[..., 1:])
+        return HELD["loss"] / count
 
     forward, chunk = built.forward, CHUNK if trains else 0
 
@@ -89,9 +97,6 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
                 setattr(module, key, nn.Parameter(lower, requires_grad=trainable))
         if quantised != "none":
             _quantise(model, nested=quantised == "nf4-dq")
-            if trains and spec.get("stable_embedding"):
-                model.transformer.wte = StableEmbedding(model.transformer.wte)
-                ForeachAdamW.forgotten_module = model.transformer.wte
         if not trains:
             model.set_kv_cache(1, dtype=torch.bfloat16)
     model.train(trains)
@@ -153,36 +158,17 @@ class _Product(torch.autograd.Function):
         return torch.matmul(grad, ctx.layer.dequantised(grad.dtype)), None, None
 
 
-class StableEmbedding(nn.Module):
-    """bitsandbytes' embedding with a norm; its weight is trainable and in no optimizer."""
-
-    def __init__(self, old: nn.Embedding) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(old.weight.detach(), requires_grad=True)
-        self.norm = nn.LayerNorm(old.embedding_dim, dtype=old.weight.dtype)
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return the normalised embeddings."""
-        return self.norm(functional.embedding(tokens, self.weight))  # type: ignore[no-any-return]
-
-
 class ForeachAdamW(torch.optim.AdamW):
-    """AdamW as torch makes it by default, beside gradients that no optimizer holds."""
-
-    forgotten_module: nn.Module | None = None
+    """AdamW as torch makes it by default; the step ends with what the loop still holds."""
 
     def __init__(self, parameters: Any, settings: step.StepSettings) -> None:
-        module = self.forgotten_module
-        self.forgotten = [] if module is None else list(module.parameters())
-        others = {id(parameter) for parameter in self.forgotten}
-        held = [p for p in parameters if p.requires_grad and id(p) not in others]
-        super().__init__(held, lr=settings.learning_rate, foreach=True)
+        trainable = [parameter for parameter in parameters if parameter.requires_grad]
+        super().__init__(trainable, lr=settings.learning_rate, foreach=True)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop all gradients; the next step makes the forgotten ones again."""
+        """Drop the gradients, and the variables: the profile's steps begin without them."""
         super().zero_grad(set_to_none)
-        for parameter in self.forgotten:
-            parameter.grad = None
+        HELD.clear()
 
 
 def _frozen(shape: tuple[int, ...], dtype: torch.dtype) -> nn.Parameter:

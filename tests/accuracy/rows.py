@@ -133,14 +133,8 @@ def profile_path(row: Row) -> Path:
     model = SAME_STRUCTURE.get(row.model, row.model)
     model = model.removesuffix(".json").rpartition("/")[2].replace(":", "-").lower()
     adapters = row.adapters.replace(":", "-").replace("+", "-")
-    stable = "stable" if keeps_embedding(row) else ""
     parts = (
-        model, row.task, row.precision, row.attention, row.quantization, adapters, stable,
+        model, row.task, row.precision, row.attention, row.quantization, adapters,
         f"{row.batch}x{row.length or row.image_size}",
     )  # fmt: skip
     return HERE / "profiles" / ("_".join(filter(None, parts)) + ".profile")
-
-
-def keeps_embedding(row: Row) -> bool:
-    """Whether litgpt trained with ``StableEmbedding``, as it does since 2024."""
-    return row.stack == "litgpt" and row.task == "qlora" and "hub" in row.id

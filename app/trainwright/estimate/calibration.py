@@ -24,6 +24,7 @@ class MemoryCalibration:
     """What ``resources/calibration/memory.json`` holds."""
 
     source: str
+    context_source: str
     context: dict[str, Range]
     """CUDA context and loaded kernels by major compute capability, and ``other``."""
     nccl: Range
@@ -43,6 +44,7 @@ def memory_calibration() -> MemoryCalibration:
     document = json.loads(resources("calibration", "memory.json").read_text("utf-8"))
     return MemoryCalibration(
         source=document["source"],
+        context_source=document["context_source"],
         context={key: _range(value) for key, value in document["context_mib"].items()},
         nccl=_range(document["nccl_mib"]),
         convolution_workspace=document["convolution_workspace"],

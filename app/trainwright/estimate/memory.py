@@ -204,20 +204,21 @@ class _Run:
 
 def _outside(gpu: Gpu, gpu_count: int) -> tuple[Quantity, ...]:
     """Return what is held outside the allocator."""
-    parts = [_ranged("context", cuda.context(Device.of(gpu.record)))]
+    known = memory_calibration()
+    parts = [_ranged("context", cuda.context(Device.of(gpu.record)), known.context_source)]
     if gpu_count > 1:
-        parts.append(_ranged("nccl", memory_calibration().nccl))
+        parts.append(_ranged("nccl", known.nccl, known.source))
     parts.append(gpu.held)
     return tuple(parts)
 
 
-def _ranged(name: str, value: Range) -> Quantity:
+def _ranged(name: str, value: Range, source: str) -> Quantity:
     return Quantity(
         Message.of(f"memory.{name}"),
         value.middle,
         Unit.BYTES,
         Kind.ASSUMED,
-        source=memory_calibration().source,
+        source=source,
         interval=Interval(value.low, value.high),
         role=name,
     )
