@@ -18,6 +18,7 @@ from trainwright.estimate.memory import allocated_peak_bytes, bytes_outside
 from trainwright.plan.evaluate import Facts, evaluate
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
+from trainwright.profile.expand import model_bytes
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
@@ -117,10 +118,10 @@ class Search:
 
     def may_fit(self, candidate: Candidate) -> bool:
         """Return whether a lower bound of the p95 is within the device."""
-        constants = memory_calibration()
-        spread = 1 + constants.z95 * constants.relative_sigma["whole"]
-        least = (self.peak(candidate) - _SLACK) * spread
-        return least <= self.room(candidate)
+        profile = self.profile(candidate)
+        assert profile is not None, "only candidates with a profile are timed"
+        room = self.room(candidate)  # Without a layout first: often the model alone is too large.
+        return _least(model_bytes(profile)) <= room and _least(self.peak(candidate)) <= room
 
     def room(self, candidate: Candidate) -> float:
         """Return the bytes that the allocator may take on the device."""
@@ -143,7 +144,8 @@ class Search:
         if not batches:
             gpus = self.gpus(candidate)
             pairs = space.batches(self.facts.settings, self.plan.workload, gpus)
-            batches = [micro for micro, _ in pairs]
+            single = candidate.micro_batch == 1  # which is a structure of its own
+            batches = [micro for micro, _ in pairs if (micro == 1) == single]
         peaks = allocated_peak_bytes(
             profile,
             self.facts.machine.gpu,
@@ -219,6 +221,12 @@ def first(plan: Plan, sources: Sources) -> tuple[Search, Timed, Report] | None:
     for timed, report in search.confirmed(search.obedient):
         return search, timed, report
     return None
+
+
+def _least(peak: int) -> float:
+    """Return what the p95 of the allocator's memory is at least, for a quick peak."""
+    constants = memory_calibration()
+    return (peak - _SLACK) * (1 + constants.z95 * constants.relative_sigma["whole"])
 
 
 def _structure(candidate: Candidate) -> tuple[object, ...]:

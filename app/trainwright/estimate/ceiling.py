@@ -2,7 +2,7 @@
 
 Between a birth and the next death live bytes only rise, so that the peak is one of the last
 births before a death. Live bytes at each are a polynomial; moments that another one exceeds in
-every coefficient are dropped, which leaves a few dozen of tens of thousands.
+every coefficient are dropped, which leaves a few dozen of tens of thousands, rarely some thousands.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,9 @@ from trainwright.profile.profile import SCALE, Floats, Ints, monomials
 
 _POINTS = ((1, 128), (2, 128), (1, 256), (2, 256), (1, 384), (2, 384))
 """Where hidden sizes are sampled; kernels pad lengths to multiples of 128."""
+
+_COMPARED = 16
+"""Moments that all others are compared with; assumed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +57,7 @@ def ceiling(layout: Layout) -> Ceiling:
     live = np.zeros((np.count_nonzero(moments), per_row.shape[1]))
     for column in np.flatnonzero(per_row.any(axis=0)):
         live[:, column] = np.cumsum(sign * per_row[layout.size, column])[moments]
-    return Ceiling(_skyline(live))
+    return Ceiling(_without_lower(live))
 
 
 def _polynomials(layout: Layout) -> Floats:
@@ -80,15 +83,15 @@ def _hidden_polynomials(layout: Layout) -> Floats:
     return result
 
 
-def _skyline(live: Floats) -> Floats:
-    """Return the rows that no other row reaches in every column, one of those that are equal.
+def _without_lower(live: Floats) -> Floats:
+    """Return the rows that none of the heaviest reaches in every column, and those themselves.
 
-    A row that another one exceeds weighs less, so that going by weight each is kept or not
-    by those before it.
+    Some models have hundreds of rows that nothing exceeds everywhere; comparing all with all
+    would take longer than what it saves.
     """
     weight = np.array([*monomials(8, 1024), *monomials(8, 1024), 1.0])
-    left, kept = live[np.argsort(-(live @ weight), kind="stable")], []
-    while len(left):
-        kept.append(left[0])
+    left, kept = live[np.argsort(-(live @ weight), kind="stable")], np.zeros((0, live.shape[1]))
+    while len(left) and len(kept) < _COMPARED:
+        kept = np.vstack([kept, left[:1]])
         left = left[(left > left[0]).any(axis=1)]
-    return np.array(kept) if kept else np.zeros((1, live.shape[1]))
+    return np.vstack([kept, left])

@@ -175,8 +175,7 @@ def _inserted(layout: Layout, inserts: Sequence[_Insert]) -> Layout:
 def _with_cublas(layout: Layout, device: Device) -> Layout:
     """Add a workspace at the first product of each host thread: ours and autograd's."""
     nbytes = cuda.cublas_workspace(device)
-    names = layout.profile.ops.name
-    gemm = np.array([name.startswith(cuda.GEMMS) for name in names], dtype=np.bool_)
+    gemm = _calls_cublas(layout.profile)
     multiplies = (layout.storage > 0) & (layout.op >= 0)
     if nbytes == 0 or not gemm.any():
         return layout
@@ -191,10 +190,22 @@ def _with_cublas(layout: Layout, device: Device) -> Layout:
     return _inserted(layout, inserts)
 
 
+@lru_cache(maxsize=64)
+def _calls_cublas(profile: Profile) -> NDArray[np.bool_]:
+    """Return which op rows are products of matrices."""
+    return np.array([name.startswith(cuda.GEMMS) for name in profile.ops.name], dtype=np.bool_)
+
+
+@lru_cache(maxsize=64)
+def _kernels(profile: Profile) -> dict[int, tuple[Hidden, ...]]:
+    """Return what each op row takes while it runs, for those that take anything."""
+    rows = range(len(profile.ops.name))
+    return {row: found for row in rows if (found := cuda.hidden_of(profile, row))}
+
+
 def _with_kernels(layout: Layout) -> Layout:
     """Add what attention and convolution kernels take while they run."""
-    rows = range(len(layout.profile.ops.name))
-    hidden = {row: found for row in rows if (found := cuda.hidden_of(layout.profile, row))}
+    hidden = _kernels(layout.profile)
     if not hidden:
         return layout
     takes = (layout.storage > 0) & np.isin(layout.op, list(hidden))

@@ -79,6 +79,12 @@ def inference_events(
     return setup.events(short), prefill.events(short), moved, decode.events(long)
 
 
+@lru_cache(maxsize=64)
+def model_bytes(profile: Profile) -> int:
+    """Return the bytes that the setup leaves: the model, whatever batch it will see."""
+    return int(_part(profile, "setup").events(evaluate(profile.sizes, 1, 1)).signed.sum())
+
+
 def op_counts(
     profile: Profile, *, accumulation: int, checkpointing: str, optimizer: str
 ) -> dict[str, Floats]:
@@ -185,6 +191,7 @@ _BY_IDENTITY = {
     "optimizer": "optimizer",
     "input": "inputs",
     "kv_cache": "kv_cache",
+    "cast": "casts",
 }
 
 
@@ -229,6 +236,8 @@ def _traits(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     head = np.array(ops.region) == _HEAD
     copies = np.array([name.startswith("aten._to_copy") for name in ops.name], dtype=np.bool_)
     casts = copies & ~ops.bytes_written[:, 1:].any(axis=1)
+    if "cast" in profile.category.values():  # known by identity, at any number of points
+        casts[:] = False
     return np.append(head, False), np.append(casts, False)
 
 
