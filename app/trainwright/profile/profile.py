@@ -64,7 +64,8 @@ class Profile:
     segments: dict[str, Segment]
     ops: OpTable
     category: dict[int, str]
-    """Storage id -> parameter | buffer | gradient | optimizer | input | output."""
+    """Storage id -> parameter | buffer | gradient | optimizer | input | output | cast (of a
+    parameter; profiles that name none were traced before these were told by identity)."""
     model: dict[str, Any]
     assumptions: dict[str, int]
     kernels: dict[str, int]

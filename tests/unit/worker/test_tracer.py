@@ -90,6 +90,14 @@ def test_training_log_keeps_its_promises(tmp_path):
     parameters = result.model["parameters"]
     assert held["parameter"] == 4 * parameters
     assert 8 * parameters <= held["optimizer"] < 8 * parameters + 4 * 100  # and step counters
+    micro = first.segments["micro"]
+    casts = [
+        b
+        for code, a, b in zip(micro.code, micro.a, micro.b, strict=True)
+        if code == trace.ALLOC and first.category.get(a) == "cast"
+    ]
+    norms = 5 * 64  # autocast leaves their weights alone, and the embedding's
+    assert sum(casts) == 2 * (parameters - norms - 200 * 64)
     products = 2 * 128 * (parameters - 200 * 64)  # all weights but the embedding's multiply
     flops = sum(
         first.rows[op].flops

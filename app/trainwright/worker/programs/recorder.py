@@ -290,6 +290,8 @@ class Recorder(TorchDispatchMode):
             self._note(facts, args, kwargs, out, given, made)
         for tensor in made:
             self._track(tensor, number)
+        if func is aten._to_copy.default and self.stage != "setup":
+            self._name_cast(args[0], made)
         return out
 
     def _note(
@@ -309,6 +311,11 @@ class Recorder(TorchDispatchMode):
         self.segment.ops.append(self.rows.setdefault(row, len(self.rows)))
         first = args[0] if args and isinstance(args[0], torch.Tensor) else None
         self.segment.first.append(0 if first is None else self._number(first))
+
+    def _name_cast(self, source: torch.Tensor, made: Iterable[torch.Tensor]) -> None:
+        """Remember that a tensor is a copy of a parameter in another dtype, as autocast makes."""
+        if self.category.get(self.storage_of(source)) == "parameter":
+            self.name("cast", made)
 
     def _phase(self) -> str:
         if torch._C._current_graph_task_id() < 0:
