@@ -16,6 +16,7 @@ from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, render
 from trainwright.plan import file
 from trainwright.plan.schema import Plan
+from trainwright.workload.defaults import meaningful
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
@@ -57,7 +58,7 @@ def command(terminal: Terminal, source: PlanSource, top: int, out: Path | None) 
 def show_choices(screen: "Screen", plan: Plan, advice: Advice) -> None:
     """Print the ranked choices, and why the first one is as it is."""
     screen.say("cli.advise.best", "bold", name=plan.name, considered=advice.considered)
-    varying = _varying(advice.choices)
+    varying = _varying(plan, advice.choices)
     headings = ("cli.advise.step", "cli.advise.rate", "cli.advise.p95")
     screen.table(
         [
@@ -96,8 +97,9 @@ def show_ways_out(screen: "Screen", plan: Plan, advice: Advice) -> None:
         screen.bullets(each.change for each in advice.nothing_fits)
 
 
-def _varying(choices: tuple[Choice, ...]) -> list[str]:
-    """Return the settings in which the choices differ; those of the first where none do."""
-    dumps = [choice.settings.model_dump() for choice in choices]
+def _varying(plan: Plan, choices: tuple[Choice, ...]) -> list[str]:
+    """Return the settings in which the choices differ; the usual ones where none do."""
+    dumps = [meaningful(choice.settings, plan.workload) for choice in choices]
     names = [name for name in dumps[0] if len({dump[name] for dump in dumps}) > 1]
-    return names or ["precision", "micro_batch", "accumulation", "checkpointing"]
+    usual = ("precision", "micro_batch", "accumulation", "checkpointing")
+    return names or [name for name in usual if name in dumps[0]]

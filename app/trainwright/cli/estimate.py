@@ -14,6 +14,7 @@ from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts, evaluate
 from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
+from trainwright.workload.defaults import meaningful
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
@@ -78,7 +79,7 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         title=Message.of("cli.estimate.time"),
     )
     screen.table(
-        [(name, screen.value(value)) for name, value in _settings(report)],
+        [(name, screen.value(value)) for name, value in _settings(plan, report)],
         title=Message.of("cli.estimate.settings"),
     )
     if report.notes:
@@ -123,7 +124,6 @@ def _bottleneck(report: Report) -> Message:
     return Message.of(f"cli.bottleneck.{report.time.bottleneck}")
 
 
-def _settings(report: Report) -> list[tuple[str, object]]:
-    return [
-        (name, value) for name, value in report.settings.model_dump().items() if value is not None
-    ]
+def _settings(plan: Plan, report: Report) -> list[tuple[str, object]]:
+    settings = meaningful(report.settings, plan.workload)
+    return [(name, value) for name, value in settings.items() if value is not None]

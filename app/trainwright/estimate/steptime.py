@@ -42,7 +42,7 @@ class TimeEstimate:
     samples_per_second: Quantity
     """Over all GPUs; its interval is 90 %."""
     tokens_per_second: Quantity | None
-    """None where the model has no sequence. Serving: generated tokens."""
+    """None where the model has no sequence. Serving: generated tokens, None where none are."""
     run_seconds: Quantity | None
     """None where samples or epochs are not given."""
     bottleneck: Bottleneck
@@ -80,7 +80,7 @@ def estimate_time(
     reason = _missing_rates(profile, clock, settings)
     stages = (*_kernel_stages(profile, clock, settings, batch), *_other_stages(clock, terms))
     step = Quantity(
-        Message.of("time.step"),
+        Message.of("time.step" if workload.trains else "time.round"),
         terms.step,
         Unit.SECONDS,
         Kind.ESTIMATED,
@@ -103,16 +103,25 @@ def estimate_time(
             notes=tuple(_notes(clock, settings, workload, reason)),
         ),
         samples,
+        _tokens_of_sample(profile, clock),
         clock,
     )
 
 
-def _rates_of(estimate: TimeEstimate, samples: int, clock: Clock) -> TimeEstimate:
+def _tokens_of_sample(profile: Profile, clock: Clock) -> int:
+    """Return the tokens that a sample trains on, or that a request generates; 0 without."""
+    if clock.situation.workload.trains:
+        return clock.situation.sequence
+    return clock.new_tokens if "decode" in profile.segments else 0
+
+
+def _rates_of(estimate: TimeEstimate, samples: int, length: int, clock: Clock) -> TimeEstimate:
     """Return the estimate with what follows from the step: rates and the whole run."""
     step, workload = estimate.step_seconds, clock.situation.workload
-    count = Quantity(
-        Message.of("time.samples-a-step"), samples, Unit.COUNT, Kind.YOURS, role="samples"
-    )
+    what, tokens_name = ("samples-a-step", "tokens-per-second")
+    if not workload.trains:
+        what, tokens_name = ("requests-a-round", "generated-per-second")
+    count = Quantity(Message.of(f"time.{what}"), samples, Unit.COUNT, Kind.YOURS, role="samples")
     per_second = Quantity(
         Message.of("time.samples-per-second"),
         samples / step.value,
@@ -122,12 +131,11 @@ def _rates_of(estimate: TimeEstimate, samples: int, clock: Clock) -> TimeEstimat
         parts=(count, step),
         note=estimate.reason,
     )
-    length = clock.situation.sequence if workload.trains else clock.new_tokens
     tokens = None
-    if clock.situation.sequence:
+    if length:
         tokens = replace(
             per_second,
-            name=Message.of("time.tokens-per-second"),
+            name=Message.of(f"time.{tokens_name}"),
             value=per_second.value * length,
             unit=Unit.TOKENS_PER_SECOND,
             formula=f"{length:,} · samples / step",

@@ -4,6 +4,7 @@ The rules are the ones that the fields of ``Settings`` state.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from trainwright.catalog import GpuRecord
 from trainwright.messages import Message, UserError
@@ -57,6 +58,9 @@ ONLY_INFERENCE = (
     "workload.inputs.concurrent",
 )
 """Keys that mean nothing to training."""
+
+_OF_THE_LOADER = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
+"""Settings of what feeds a training; serving has no data loader."""
 
 _WEIGHTS: dict[str, KvCache] = {
     "fp32": "fp32",
@@ -131,6 +135,13 @@ def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
         yield "workload.lora"
     if not workload.trains and workload.inputs.sequence_length is not None:
         yield "workload.inputs.sequence_length"
+
+
+def meaningful(settings: FullSettings, workload: Workload) -> dict[str, Any]:
+    """Return the decided settings that mean something to the task."""
+    others = ONLY_INFERENCE if workload.trains else (*ONLY_TRAINING, *_OF_THE_LOADER)
+    left_out = {key.removeprefix("settings.") for key in others}
+    return {name: value for name, value in settings.model_dump().items() if name not in left_out}
 
 
 def _refuse_meaningless(settings: Settings, workload: Workload) -> None:

@@ -50,6 +50,27 @@ def test_estimate_keeps_its_contract(trainwright, small):
     }  # fmt: skip
 
 
+def test_figures_and_settings_are_those_of_the_task(inside, small, plan_file):
+    serving = plan_file(
+        """\
+trainwright: 1
+model: {preset: gpt2}
+workload: {task: infer, inputs: {prompt_tokens: 64, new_tokens: 8, concurrent: 2}}
+machine: {gpus: [{id: rtx-3060-12gb}]}
+""",
+        name="serving.plan.yaml",
+    )
+    shown = inside("estimate", serving).out
+    assert "Generated tokens per second" in shown
+    assert "One round of requests" in shown
+    of_training = ("optimizer", "checkpointing", "accumulation", "num_workers")
+    assert not [name for name in of_training if name in shown]
+    assert "kv_cache" in shown
+    shown = inside("estimate", small).out
+    assert "kv_cache" not in shown
+    assert not [name for name in of_training if name not in shown]
+
+
 def test_what_does_not_fit_exits_1_and_still_answers(inside, small):
     outcome = inside("estimate", small, *HUGE, "--json")
     assert (outcome.code, outcome.err) == (1, "")

@@ -321,6 +321,15 @@ def test_serving_times_the_prompt_and_each_token() -> None:
     assert seconds["generate"] == pytest.approx(10 * seconds["prefill"])
     assert estimate.tokens_per_second is not None
     assert estimate.tokens_per_second.value == pytest.approx(11 / estimate.step_seconds.value)
+    assert estimate.tokens_per_second.name.id == "time.generated-per-second"
+    assert estimate.step_seconds.name.id == "time.round"
+
+
+def test_what_generates_nothing_has_no_rate_of_tokens() -> None:
+    profile = profile_of(product(2048, 2048, 2048))
+    encoder = replace(profile, segments={"prefill": profile.segments["micro"]})
+    job = Workload(task="infer", inputs=Inputs(prompt_tokens=100, new_tokens=11))
+    assert timed(encoder, workload=job, sequence=100).tokens_per_second is None
 
 
 @settings(max_examples=50, deadline=None)
