@@ -1,6 +1,7 @@
 """Device memory of a training step: what lives when, what the allocator reserves, who holds it."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import hypot
 
 import numpy as np
@@ -106,9 +107,9 @@ def estimate_memory(
     """
     infer = new_tokens is not None
     layout = layout_for(profile, gpu, settings, infer=infer, gpu_count=gpu_count)
-    sizes = layout.bytes_of(batch, sequence, _context(sequence, new_tokens))
     expandable = settings.allocator == "expandable" and system == "linux"
-    run = _Run(layout.storage, sizes[layout.size], expandable)
+    run = _run(layout, batch, sequence, _context(sequence, new_tokens), expandable)
+    sizes = run.sizes
     outside = _outside(gpu, gpu_count)
     total_bytes = int(gpu.total.value)
     room = total_bytes - int(sum(part.value for part in outside))
@@ -188,18 +189,30 @@ def _context(sequence: int, new_tokens: int | None) -> int | None:
 class _Run:
     """One sequence of events, replayed under several limits and only where they bind."""
 
-    def __init__(self, storage: Ints, size: Ints, expandable: bool) -> None:
-        self._storage, self._size, self._expandable = storage, size, expandable
+    def __init__(self, layout: Layout, sizes: Ints, expandable: bool) -> None:
+        self.sizes = sizes
+        """Bytes of each size row."""
+        self._layout, self._expandable = layout, expandable
+        self._known: dict[int, Replay] = {}
         self._free = self._replay(None)
 
     def within(self, limit: int | None) -> Replay:
         """Return the replay with so many bytes for segments."""
         if limit is None or self._free.reserved_peak <= limit:
             return self._free
-        return self._replay(max(limit, 0))
+        if limit not in self._known:
+            self._known[limit] = self._replay(max(limit, 0))
+        return self._known[limit]
 
     def _replay(self, limit: int | None) -> Replay:
-        return replay(self._storage, self._size, expandable=self._expandable, limit=limit)
+        events = self._layout.storage, self.sizes[self._layout.size]
+        return replay(*events, expandable=self._expandable, limit=limit)
+
+
+@lru_cache(maxsize=16)
+def _run(layout: Layout, batch: int, sequence: int, context: int | None, expandable: bool) -> _Run:
+    """Return the replays at a point: another GPU, or an edit taken back, needs no new one."""
+    return _Run(layout, layout.bytes_of(batch, sequence, context), expandable)
 
 
 def _outside(gpu: Gpu, gpu_count: int) -> tuple[Quantity, ...]:
