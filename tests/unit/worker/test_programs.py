@@ -175,3 +175,20 @@ def test_both_gradients_of_a_convolution_cost_what_its_forward_does(programs, gr
     assert forward == 2 * y.numel() * weight[0].numel()  # a multiplication and an addition
     facts = costs.describe(aten.convolution_backward.default)
     assert costs.flops(facts, backward, {}, gradients) == 2 * forward
+
+
+def test_what_must_stay_in_fp32_is_not_quantised(programs):
+    adapters, nn = programs("adapters"), torch.nn
+
+    class Block(nn.Module):
+        _keep_in_fp32_modules = ("wo",)
+
+        def __init__(self):
+            super().__init__()
+            self.wi, self.wo = nn.Linear(64, 64), nn.Linear(64, 64)
+
+    model = Block()
+    adapters.quantize(model, torch.bfloat16, None)
+    adapters.add_lora(model, 4, (), None)
+    assert model.wi.weight.dtype == torch.uint8  # an adapted layer has its base's weight
+    assert model.wo.weight.dtype == torch.float32

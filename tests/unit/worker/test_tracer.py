@@ -124,6 +124,31 @@ def test_decoding_grows_the_cache_by_one_token(tmp_path):
     assert sizes["decode"] == 2 * 2 * 65 * token
 
 
+ODD = {
+    "a layer whose weight the model itself looks at": (
+        {
+            "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 64,
+            "d_ff": 128, "d_kv": 16, "num_layers": 1, "num_heads": 4, "vocab_size": 200,
+        },
+        {"task": "qlora", "quantization": "nf4"},
+    ),
+    "a window that the cache moves to the device": (
+        LLAMA | {
+            "model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "head_dim": 16,
+            "sliding_window": 32,
+        },
+        {"task": "infer", "precision": "bf16"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ODD)
+def test_odd_models_of_transformers_are_traced(tmp_path, case):
+    config, options = ODD[case]
+    assert traced(document(tmp_path, config, **options)).traces
+
+
 @pytest.mark.slow
 def test_longer_than_the_position_table_is_refused(tmp_path):
     gpt = {

@@ -59,9 +59,14 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str], head: nn.Modul
 
 
 def quantize(model: nn.Module, dtype: torch.dtype, head: nn.Module | None) -> None:
-    """Replace every linear layer but the head by one with NF4 weights."""
+    """Replace every linear layer by one with NF4 weights.
+
+    But the head, and what the model says must stay in fp32 (T5's ``wo``), as transformers
+    does (``quantizers/base.py``, ``get_modules_to_not_convert``).
+    """
+    kept = set(getattr(model, "_keep_in_fp32_modules", None) or ())
     for name, module in linears(model):
-        if module is not head:
+        if module is not head and kept.isdisjoint(name.split(".")):
             bias: Any = module.bias
             _replace(model, name, Nf4Linear(*features(module), bias, dtype))
 
@@ -101,6 +106,11 @@ class Adapted(nn.Module):
         self.dropout = nn.Identity()
         self.scaling = scaling
         nn.init.zeros_(self.lora_B.weight)
+
+    @property
+    def weight(self) -> Any:
+        """The base layer's, as PEFT has it: T5 asks for its dtype."""
+        return self.base_layer.weight
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the base's result plus the adapter's."""

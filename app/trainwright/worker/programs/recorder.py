@@ -279,6 +279,8 @@ class Recorder(TorchDispatchMode):
             known, out = self.answers.result(func, args, kwargs, self.stage)
             if not known:
                 out = func(*args, **kwargs)
+        elif func is aten._to_copy.default:
+            out = _copied(args[0], kwargs)
         else:
             out = func(*args, **kwargs)
         if isinstance(out, FakeTensor) and not out.ndim:
@@ -322,6 +324,21 @@ class Recorder(TorchDispatchMode):
             return self.stage
         # Autograd runs without grad mode; an operator under it replays a checkpoint.
         return "recompute" if torch.is_grad_enabled() else "backward"
+
+
+def _copied(source: torch.Tensor, kwargs: dict[str, Any]) -> Any:
+    """Return the fake copy; fake tensors would make a real one of a number that they know.
+
+    So of the window that transformers' sliding cache moves to the device.
+    """
+    known = getattr(source, "constant", None)
+    if known is None or kwargs.get("device") is None:
+        return aten._to_copy.default(source, **kwargs)
+    source.constant = None  # type: ignore[attr-defined]
+    try:
+        return aten._to_copy.default(source, **kwargs)
+    finally:
+        source.constant = known  # type: ignore[attr-defined]
 
 
 def merge_accumulation(segment: Segment, aliases: dict[int, int], rows: list[Any]) -> None:
