@@ -8,6 +8,7 @@ from rows import Row, profile_path, rows
 from trainwright.catalog import catalog
 from trainwright.estimate.memory import MemoryEstimate, estimate_memory
 from trainwright.explain import Kind, Quantity, Unit
+from trainwright.machine import capacity
 from trainwright.machine.machine import Gpu
 from trainwright.messages import Message
 from trainwright.profile import codec
@@ -22,7 +23,8 @@ class Prediction:
     row: Row
     predicted: float
     p95: float
-    out_of_memory: bool
+    fits: bool
+    """By the p95, as the app decides."""
     profile: Profile
     estimate: MemoryEstimate
 
@@ -43,9 +45,15 @@ def predictions() -> tuple[Prediction, ...]:
     return tuple(predict(row) for row in rows() if profile_path(row).exists())
 
 
+@cache
+def profile_of(row: Row) -> Profile:
+    """Return the profile of the row's structure."""
+    return codec.decode(profile_path(row).read_bytes(), row.id)
+
+
 def predict(row: Row) -> Prediction:
     """Return the answer to one row."""
-    profile = codec.decode(profile_path(row).read_bytes(), row.id)
+    profile = profile_of(row)
     estimate = estimate_memory(
         profile,
         gpu_of(row),
@@ -55,7 +63,9 @@ def predict(row: Row) -> Prediction:
         new_tokens=row.generates if row.infers else None,
     )
     predicted, p95 = _asked(row, estimate)
-    return Prediction(row, predicted, p95, estimate.out_of_memory, profile, estimate)
+    over = estimate.device_used_p95.value > estimate.device_total.value
+    fits = not (estimate.out_of_memory or over)
+    return Prediction(row, predicted, p95, fits, profile, estimate)
 
 
 def _asked(row: Row, estimate: MemoryEstimate) -> tuple[float, float]:
@@ -81,13 +91,15 @@ def _with_p95(quantity: Quantity) -> tuple[float, float]:
 
 
 def gpu_of(row: Row) -> Gpu:
-    """Return the row's GPU with nothing else on it."""
+    """Return the row's GPU with no other program on it.
+
+    Where the question is whether it fits, the driver's own share is taken off as the app does;
+    it is not part of what nvidia-smi counts as used.
+    """
     record = catalog().record(row.gpu)
-    total = Quantity(
-        Message.of("machine.total"), record.memory_bytes.value, Unit.BYTES, Kind.QUOTED
-    )
-    held = Quantity(Message.of("machine.held"), 0, Unit.BYTES, Kind.ASSUMED)
-    return Gpu(record, 1, total, held)
+    nothing = Quantity(Message.of("machine.held"), 0, Unit.BYTES, Kind.ASSUMED)
+    held = nothing if row.measured else capacity.held(record, "linux", 0)
+    return Gpu(record, 1, capacity.nominal_total(record), held)
 
 
 def settings_of(row: Row) -> FullSettings:

@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parent))
 
 import baselines
-from predict import Prediction, predictions
-from rows import HERE, Row, profile_path, rows, table
+from predict import Prediction, predictions, profile_of
+from rows import HERE, profile_path, rows, table
 
 SUMMARY = HERE / "summary.json"
 GOALS: dict[str, tuple[str, Callable[[float], bool]]] = {
@@ -39,34 +37,24 @@ def test_rule_leaves_enough_rows_and_names_the_others():
     assert not [row for row in table("excluded.csv") if len(row["reason"]) < 8]
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row.id)
-def test_every_row_has_its_trace(row: Row):
-    assert profile_path(row).is_file()
+def test_every_row_has_its_trace():
+    assert not [row.id for row in rows() if not profile_path(row).is_file()]
 
 
-@pytest.mark.slow
 def test_models_are_the_published_ones():
-    for prediction in predictions():
-        row, facts = prediction.row, prediction.profile.model
+    for row in rows():
+        facts = profile_of(row).model
         own = facts.get("base_parameters", facts["parameters"])
         if row.task == "lora" and "base_parameters" not in facts:
             own -= facts["trainable"]
-        # litgpt never ties the head to the embedding; torchao's script has 45 classes.
-        untied = row.params + facts.get("head_parameters", 0)
-        classes = row.params + 45 * (1408 + 1) if row.family == "vit" else row.params
-        assert own in (row.params, untied, classes), row.id
+        # litgpt never ties the head to the embedding; published without it where they are tied.
+        expected = (row.params, row.params + facts.get("head_parameters", 0))
+        # StableLM's card counts 0.03 % more than its config.json has.
+        assert min(abs(own / count - 1) for count in expected) < 5e-4, row.id
         if row.trainable:
             assert facts["trainable"] == row.trainable, row.id
 
 
-@pytest.mark.slow
-def test_terms_sum_to_the_peak():
-    for prediction in predictions():
-        peak = prediction.estimate.allocated_peak
-        assert sum(term.value for term in peak.parts) == peak.value, prediction.row.id
-
-
-@pytest.mark.slow
 def test_no_figure_is_worse_than_committed():
     committed = json.loads(SUMMARY.read_text(encoding="utf-8"))
     print(report())
@@ -75,6 +63,9 @@ def test_no_figure_is_worse_than_committed():
         for key in WORSE:
             assert now[name][key] <= figures[key] + ROUNDING, f"{name}: {key}"
         assert now[name]["rows"] >= figures["rows"], name
+    assert not [p.row.id for p in predictions() if not p.row.measured and p.fits]
+    for p in predictions():
+        assert sum(term.value for term in p.estimate.terms) == p.estimate.allocated_peak.value
 
 
 # Figures
@@ -140,7 +131,7 @@ def fit_table() -> str:
     lines = ["Runs that ended out of memory"]
     for p in predictions():
         if not p.row.measured:
-            said = "does not fit" if p.out_of_memory else "FITS, which is wrong"
+            said = "FITS, which is wrong" if p.fits else "does not fit"
             lines.append(f"{p.row.id:<50} {p.row.gpu:<16} {p.predicted / 1e9:9.2f} GB: {said}")
     return "\n".join(lines)
 
@@ -166,15 +157,21 @@ def goal_lines() -> str:
 
 
 def baseline_table() -> str:
-    lines = ["The same rows by other estimators", f"{'':<16} {'rows':>4} {'median':>8} {'p90':>8}"]
+    """Median and 90th percentile of the error, and the median of each task."""
+    tasks = ("full", "lora", "qlora", "infer")
+    heads = "".join(f"{task:>9}" for task in tasks)
+    lines = ["The same rows by other estimators", f"{'':<16} rows   median      p90 {heads}"]
     for name, estimator in (("Trainwright", lambda p: p.predicted), *baselines.ALL.items()):
-        errors = [
-            abs(value / p.row.measured_bytes - 1)
-            for p in measured()
-            if (value := estimator(p)) is not None
-        ]
+        errors: dict[str, list[float]] = {}
+        for p in measured():
+            if (value := estimator(p)) is not None:
+                errors.setdefault(p.row.task, []).append(abs(value / p.row.measured_bytes - 1))
+        every = [error for of_task in errors.values() for error in of_task]
+        each = "".join(
+            f"{median(errors[task]):>9.1%}" if task in errors else f"{'n/a':>9}" for task in tasks
+        )
         lines.append(
-            f"{name:<16} {len(errors):>4} {median(errors):>8.1%} {quantile(errors, 0.9):>8.1%}"
+            f"{name:<16} {len(every):>4} {median(every):>8.1%} {quantile(every, 0.9):>8.1%} {each}"
         )
     return "\n".join(lines)
 
