@@ -12,6 +12,7 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import fakes
+from walk import settled
 
 from trainwright.ui import i18n
 from trainwright.ui.app import prepared
@@ -56,11 +57,3 @@ def opened(qtbot: Any, qapp: Any, preferences: Preferences) -> Iterator[Opened]:
     i18n.use("en")
     for window in windows:
         window.close()
-
-
-def settled(window: Window) -> bool:
-    """Return whether the answer to the last edit is on screen."""
-    session = window.session
-    if session is None or session.plan is None:
-        return False
-    return not session.provisional and (session.report is not None or session.problem is not None)

@@ -5,10 +5,10 @@ import sys
 from dataclasses import replace
 
 import fakes
-from conftest import settled
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtWidgets import QApplication
+from walk import settled
 
 from trainwright.messages import Message, render
 from trainwright.plan.file import read

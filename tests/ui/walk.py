@@ -109,16 +109,21 @@ def spin(milliseconds: int) -> None:
     loop.exec()
 
 
+def settled(window: Any) -> bool:
+    """Return whether the answer to the last edit is on screen."""
+    session = window.session
+    if session is None or session.plan is None:
+        return False
+    return not session.provisional and (session.report is not None or session.problem is not None)
+
+
 def settle(window: Any) -> None:
     """Wait until every answer has come and every layout has found its place."""
     session = window.session
     for _ in range(200):
         spin(10)
         if not (
-            session.provisional
-            or session._answers.busy
-            or session._whatif.busy
-            or session._advising.busy
+            session.provisional or session._answers.busy or session._whatif.busy or session.advising
         ):
             break
     for _ in range(6):

@@ -45,12 +45,13 @@ class ExplainPane(Surface):
     def refresh(self) -> None:
         """Show the figure at the session's address in the present report."""
         report = self._session.report
+        if report is not None and self._session.provisional:
+            return  # the replayed answer follows at once
         quantity = doors.find(report, self._session.explained) if report else None
         if quantity is None and report is not None:
             quantity = doors.find(report, doors.DEFAULT)
         self._hero.show_quantity(quantity)
-        if not self._session.provisional:
-            self._tree.show_quantity(quantity, self._heads(quantity))
+        self._tree.show_quantity(quantity, self._heads(quantity))
         p95 = report.memory.device_used_p95 if report else None
         at_use = self._session.explained == doors.DEFAULT
         self._sure.show_quantity(quantity, p95 if at_use else None)

@@ -93,6 +93,8 @@ class Session(QObject):
         self._advising.done.connect(self._advice_came)
         self._advising.failed.connect(self._advice_failed)
         self._fit_when_advised = False
+        self.advising = False
+        """Whether the search runs for the plan as it stands."""
         self._trace: Cancellable | None = None
         self._fit = Cancellable(self)
         self._fitted: TraceSpec | None = None
@@ -213,9 +215,7 @@ class Session(QObject):
 
     def _take(self, history: History) -> None:
         self._history = history
-        self.advice, self.advice_problem = None, None
-        self._advising.forget()
-        self._fit_when_advised = False
+        self._forget_advice()
         if self.unsaved:
             self._autosave_timer.start()
         self.edited.emit()
@@ -399,15 +399,10 @@ class Session(QObject):
 
     # The search
 
-    @property
-    def advising(self) -> bool:
-        """Whether the search runs."""
-        return self._advising.busy and self.advice is None and self.advice_problem is None
-
     def ask_advice(self) -> None:
         """Search the free settings of the plan."""
         plan, core = self.plan, self.core
-        if plan is None or self.advice is not None or self._advising.busy:
+        if plan is None or self.advice is not None or self.advising:
             return
         self._whatif.forget()  # it would compete with the search
 
@@ -417,8 +412,20 @@ class Session(QObject):
                 raise UserError.of("ui.advise.trace-first")
             return core.advise(plan, facts)
 
+        self.advising, self.advice_problem = True, None
         self._advising.submit(search)
         self.advised.emit()
+
+    def cancel_advice(self) -> None:
+        """Wait for the search no longer; nothing of the plan changes."""
+        self._forget_advice()
+        self.advice_problem = Message.of("ui.advise.cancelled")
+        self.advised.emit()
+
+    def _forget_advice(self) -> None:
+        self._advising.forget()
+        self.advising, self._fit_when_advised = False, False
+        self.advice, self.advice_problem = None, None
 
     def make_it_fit(self) -> None:
         """Take the best choice of the search, as one undoable step."""
@@ -428,18 +435,16 @@ class Session(QObject):
             self._apply_best()
             return
         self._fit_when_advised = True
-        if self._advising.busy:
-            return
         self.ask_advice()
 
     def _advice_came(self, advice: Advice) -> None:
-        self.advice, self.advice_problem = advice, None
+        self.advising, self.advice = False, advice
         self.advised.emit()
         if self._fit_when_advised:
             self._apply_best()
 
     def _advice_failed(self, problem: Message) -> None:
-        self.advice_problem = problem
+        self.advising, self.advice_problem = False, problem
         if self._fit_when_advised:
             self._fit_when_advised = False
             self.noticed.emit(problem)

@@ -258,6 +258,7 @@ class Window(QMainWindow):
         assert self.session is not None
         self.session.edited.connect(self._show_document)
         self.session.reported.connect(self._show_answer)
+        self.session.advised.connect(self._show_answer)
         self.session.noticed.connect(self._notice)
 
     def _notice(self, message: Message) -> None:
@@ -307,6 +308,8 @@ class Window(QMainWindow):
             self.rail.show_state("plan", "", "")
         if session is not None and session.tracing is not None:
             items.insert(0, ("spinner-gap", tr("ui.status.tracing"), "accent"))
+        elif session is not None and session.advising:
+            items.insert(0, ("spinner-gap", tr("ui.status.searching"), "accent"))
         elif session is not None and session.provisional:
             items.insert(0, ("spinner-gap", tr("ui.status.working"), "accent"))
         elif session is not None and session.plan is not None and report is not None:

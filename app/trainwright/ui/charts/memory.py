@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPolygonF
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QWidget
 
 from trainwright.estimate.memory import Curve
@@ -13,6 +13,7 @@ from trainwright.messages.units import GIB
 from trainwright.plan.report import Report
 from trainwright.ui import doors, tokens
 from trainwright.ui.charts.axis import Scale, tick_text, ticks
+from trainwright.ui.charts.raster import over, stacked
 from trainwright.ui.figures import gib
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
@@ -45,14 +46,15 @@ class Stack:
 
 def stack(curve: Curve, fixed: tuple[tuple[str, float], ...], columns: int) -> Stack:
     """Reduce a curve to at most ``columns`` points; ``fixed`` bands are as high all through."""
-    live = curve.live.astype(np.float64)
-    bands = dict(zip(curve.terms, live, strict=True))
-    bands |= {role: np.full(live.shape[1], size) for role, size in fixed}
-    roles = tuple(sorted(bands, key=doors.rank))
-    tops = np.cumsum(np.stack([bands[role] for role in roles]), axis=0) / GIB
-    total = tops[-1]
+    roles = tuple(sorted((*curve.terms, *(role for role, _ in fixed)), key=doors.rank))
+    outside = sum(size for _, size in fixed)
+    total = (curve.live.sum(axis=0) + outside) / GIB
     at = _fullest(total, columns)
-    return Stack(roles, tops[:, at], at, len(total), int(np.argmax(total)))
+    shown = curve.live[:, at]
+    bands = dict(zip(curve.terms, shown, strict=True))
+    bands |= {role: np.full(len(at), size) for role, size in fixed}
+    tops = np.cumsum(np.stack([bands[role] for role in roles]), axis=0) / GIB
+    return Stack(roles, tops, at, len(total), int(np.argmax(total)))
 
 
 def _fullest(total: NDArray[np.float64], columns: int) -> NDArray[np.int64]:
@@ -100,11 +102,7 @@ class MemoryChart(Painted):
         x = Scale(0, data.events - 1, _LEFT, w - _RIGHT)
         y = Scale(low, top, h - _BOTTOM, 2)
         self._draw_axis(d, w, h, y, low, top, limit)
-        d.setRenderHint(Drawing.RenderHint.Antialiasing, False)  # steps need none; 5 ms saved
-        for band in reversed(range(len(data.roles))):
-            self._draw_band(d, data, band, x, y, low)
-        d.setRenderHint(Drawing.RenderHint.Antialiasing, True)
-        self._draw_outline(d, data, x, y)
+        self._draw_bands(d, data, x, y)
         self._draw_floor(d, data, y, w, low)
         self._draw_phases(d, x, y, low, limit, data)
         self._draw_limit(d, y, limit, w)
@@ -133,30 +131,23 @@ class MemoryChart(Painted):
                 d.write(0, y(value) - 8, _LEFT - 6, 16, tick_text(value),
                         px=tokens.MICRO, colour="text3", align="right")  # fmt: skip
 
-    def _draw_band(
-        self, d: Drawing, data: Stack, band: int, x: Scale, y: Scale, low: float
-    ) -> None:
-        """Fill from the band's upper edge to the floor; lower bands are painted over it."""
-        role = data.roles[band]
-        fill = tokens.colour(doors.colour(role), 0.45 if doors.hatched(role) else 1.0)
-        tops = np.maximum(data.tops[band], low)
-        left, right, floor = x(0), x(data.events - 1), y(low)
-        d.setPen(Qt.PenStyle.NoPen)
-        if np.ptp(tops) == 0:
-            shape = QPolygonF(QRectF(left, y(tops[0]), right - left, floor - y(tops[0])))
-        else:
-            edge = _steps(data, tops, x, y)
-            shape = QPolygonF([QPointF(left, floor), *edge, QPointF(right, floor)])
-        if fill.alpha() < 255:
-            d.setBrush(tokens.colour("surface"))
-            d.drawPolygon(shape)
-        d.setBrush(fill)
-        d.drawPolygon(shape)
-
-    def _draw_outline(self, d: Drawing, data: Stack, x: Scale, y: Scale) -> None:
-        d.setBrush(Qt.BrushStyle.NoBrush)
-        d.setPen(tokens.colour("text2", 0.75))
-        d.drawPolyline(QPolygonF(_steps(data, data.total, x, y)))
+    def _draw_bands(self, d: Drawing, data: Stack, x: Scale, y: Scale) -> None:
+        """Draw the stack in pixels of the device: each column shows one event."""
+        scale = self.devicePixelRatioF()
+        columns = max(1, round((x.end - x.start) * scale))
+        events = np.linspace(0, data.events - 1, columns)
+        each = -(-data.events // len(data.at))  # events that one of the kept stands for
+        shown = np.minimum(events.astype(np.int64) // each, len(data.at) - 1)
+        tops = (y.end + (y.high - data.tops[:, shown]) * _per_unit(y)) * scale
+        ground = tokens.colour("surface")
+        fills = [
+            over(tokens.colour(doors.colour(role)), 0.45 if doors.hatched(role) else 1.0, ground)
+            for role in data.roles
+        ]
+        line = over(tokens.colour("text2"), 0.75, ground)
+        picture = stacked(tops, fills, line, max(1, round(y.start * scale)))
+        picture.setDevicePixelRatio(scale)
+        d.drawImage(QPointF(x.start, 0), picture)
 
     def _draw_floor(self, d: Drawing, data: Stack, y: Scale, w: int, low: float) -> None:
         """Name the lowest band inside it, and say where the axis is cut."""
@@ -176,6 +167,7 @@ class MemoryChart(Painted):
     ) -> None:
         assert self._report is not None
         top = y(limit) + 2
+        floor = y(float(data.tops[0].max()) if low > 0 else low)
         limit_left = (
             self.width()
             - _RIGHT
@@ -184,7 +176,7 @@ class MemoryChart(Painted):
         for name, first, end in _merged(self._report.memory.curve.phases):
             left, right = x(first), x(min(end, data.events - 1))
             if first > 0:
-                d.rule(round(left), y(low), round(left), y(limit), "text3", dash=(2, 3))
+                d.rule(round(left), floor, round(left), y(limit), "text3", dash=(2, 3))
             text = tr(f"ui.phase.{name}")
             wide = tokens.width(text, tokens.MICRO, 500)
             middle = (left + right) / 2
@@ -288,19 +280,9 @@ class MemoryChart(Painted):
         self.update()
 
 
-def _steps(data: Stack, values: NDArray[np.float64], x: Scale, y: Scale) -> list[QPointF]:
-    """Return the corners of a step line; runs of one value are two points."""
-    kept = np.flatnonzero(np.diff(values, prepend=np.nan, append=np.nan) != 0)
-    starts = kept[:-1]
-    xs = x.start + data.at[np.append(starts, len(values) - 1)] * (
-        (x.end - x.start) / max(1, data.events - 1)
-    )
-    ys = y.start + (values[starts] - y.low) * ((y.end - y.start) / (y.high - y.low))
-    points: list[QPointF] = []
-    lefts = xs.tolist()
-    for left, right, height in zip(lefts, lefts[1:], ys.tolist(), strict=False):
-        points += [QPointF(left, height), QPointF(right, height)]
-    return points
+def _per_unit(y: Scale) -> float:
+    """Return the pixels of one GiB."""
+    return (y.start - y.end) / (y.high - y.low)
 
 
 def _cut(data: Stack, top: float) -> float:

@@ -52,8 +52,8 @@ class Scatter(Painted):
         memories = [p.memory_gib for p in self._points] + [self._limit]
         seconds = [p.seconds for p in self._points]
         x = Scale(0, max(memories) * 1.06, _LEFT, self.width() - _RIGHT)
-        y = Scale(0, max(seconds) * 1.10, self.height() - _BOTTOM, _TOP)
-        return x, y
+        low, high = _cut(min(seconds), max(seconds))
+        return x, Scale(low, high, self.height() - _BOTTOM, _TOP)
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
         if not self._points:
@@ -80,7 +80,7 @@ class Scatter(Painted):
         d.fillRect(
             round(at), _TOP, round(w - _RIGHT - at), h - _BOTTOM - _TOP, tokens.colour("canvas")
         )
-        for value in ticks(0, y.high, 5):
+        for value in ticks(y.low, y.high, 5):
             d.rule(_LEFT, round(y(value)), w - _RIGHT, round(y(value)))
             d.write(0, y(value) - 8, _LEFT - 8, 16, tick_text(value),
                     px=tokens.MICRO, colour="text3", align="right")  # fmt: skip
@@ -89,6 +89,10 @@ class Scatter(Painted):
                     px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
         d.write(_LEFT, h - 17, w - _LEFT - _RIGHT, 16, tr("ui.chart.choices.x"),
                 px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
+        if y.low > 0:
+            d.write(_LEFT + 6, h - _BOTTOM - 18, w - _LEFT - _RIGHT, 16,
+                    tr("ui.chart.choices.cut", value=tick_text(y.low)),
+                    px=tokens.MICRO, colour="text3")  # fmt: skip
         d.rule(round(at), _TOP, round(at), h - _BOTTOM, "text", width=2)
         text = tr("ui.chart.limit", value=f"{self._limit:.1f}")
         wide = tokens.width(text, tokens.MICRO, 600)
@@ -179,3 +183,15 @@ class Scatter(Painted):
 
         nearest = min(range(len(self._points)), key=distance)
         return nearest if distance(nearest) < 20**2 else None
+
+
+def _cut(least: float, most: float) -> tuple[float, float]:
+    """Return the ends of the time axis: it starts at 0 only where the points reach down to it."""
+    spread = max(most - least, 0.02 * most)
+    high = most + 0.12 * spread
+    if least < 0.35 * most:
+        return 0.0, most * 1.1
+    values = ticks(0, spread, 4)
+    step = values[1] if len(values) > 1 else spread
+    low = step * int((least - 0.25 * spread) / step)
+    return max(0.0, low), high

@@ -31,6 +31,8 @@ class Waterfall(Painted):
     def show_report(self, report: Report | None) -> None:
         """Show another report."""
         stages = report.time.stages if report else ()
+        if stages and stages is self._stages:
+            return  # an edit's first look has the times of the plan before
         self._step = report.time.step_seconds.value if report else 0.0
         if [s.name for s in stages] != [s.name for s in self._stages]:
             self._make_doors(stages)

@@ -20,6 +20,7 @@ from trainwright.ui.figures import figure, gib
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.names import checkpointing_name
 from trainwright.ui.paint import STATE_ICON, Drawing
+from trainwright.ui.screens.searching import SearchStrip
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
@@ -39,7 +40,11 @@ class AdviseScreen(Scroll):
         line.setSpacing(tokens.M)
         self._list = QVBoxLayout()
         self._list.setSpacing(tokens.M)
-        line.addLayout(self._list, 3)
+        left = QVBoxLayout()
+        left.setSpacing(tokens.M)
+        left.addWidget(SearchStrip(session))
+        left.addLayout(self._list, 1)
+        line.addLayout(left, 3)
         line.addLayout(self._right_side(), 2)
         session.advised.connect(self.refresh)
         session.reported.connect(self._ask_if_shown)
@@ -66,8 +71,9 @@ class AdviseScreen(Scroll):
         self.refresh()
 
     def _ask_if_shown(self) -> None:
-        if self.isVisible() and self._session.report is not None:
-            self._session.ask_advice()
+        session = self._session
+        if self.isVisible() and session.report is not None and session.advice_problem is None:
+            session.ask_advice()
 
     def refresh(self) -> None:
         """Show the advice, or what keeps it."""
@@ -81,12 +87,10 @@ class AdviseScreen(Scroll):
         if session.advice_problem is not None:
             strip = Strip("warning-fill", "no")
             strip.label.tell(session.advice_problem)
+            strip.offer(Button(Message.of("ui.advise.again"), small=True), "again")
+            strip.answered.connect(lambda _: session.ask_advice())
             self._list.addWidget(strip)
-        elif advice is None:
-            strip = Strip("spinner-gap", "na")
-            strip.label.tell(Message.of("ui.advise.working"))
-            self._list.addWidget(strip)
-        else:
+        elif advice is not None:
             self._show_advice(advice)
         self._list.addStretch(1)
 

@@ -6,12 +6,14 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.messages import Message
 from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
 from trainwright.ui.charts.memory import MemoryChart
 from trainwright.ui.charts.waterfall import Waterfall
 from trainwright.ui.explain_pane import ExplainPane
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.screens.planform import PlanForm
+from trainwright.ui.screens.searching import SearchStrip
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
@@ -76,7 +78,8 @@ class PlanScreen(QWidget):
         time = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S), gap=6)
         time.column.addWidget(self._time_heading)
         time.column.addWidget(self.waterfall)
-        for widget in (self._trace, self._problem, self.verdict, self.figures):
+        search = SearchStrip(self._session)
+        for widget in (self._trace, search, self._problem, self.verdict, self.figures):
             column.addWidget(widget)
         column.addWidget(memory, 1)
         column.addWidget(time)
@@ -104,7 +107,7 @@ class PlanScreen(QWidget):
         report = session.report
         for chart in self._charts:
             chart.setVisible(report is not None)
-        self.figures.show_report(report)
+        self.figures.show_report(report, trains=_trains(session.plan))
         self.memory.show_report(report)
         self.waterfall.show_report(report)
         if report is None:
@@ -131,8 +134,11 @@ class PlanScreen(QWidget):
         gpus = sum(gpu.count for gpu in plan.machine.gpus) or 1
         self.verdict.show_report(report, gpus, provisional=self._session.provisional)
         micro = report.settings.micro_batch
-        self._memory_heading.annotate(tr("ui.chart.memory.note", micro=micro))
-        self._time_heading.annotate(tr("ui.chart.time.note"))
+        serving = "" if plan.workload.trains else ".infer"
+        self._memory_heading.entitle(Message.of(f"ui.chart.memory{serving}"))
+        self._memory_heading.annotate(tr(f"ui.chart.memory.note{serving}", micro=micro))
+        self._time_heading.entitle(Message.of(f"ui.chart.time{serving}"))
+        self._time_heading.annotate(tr(f"ui.chart.time.note{serving}"))
         self._show_notes(report)
 
     def _fit(self) -> None:
@@ -191,3 +197,7 @@ class PlanScreen(QWidget):
         self.pane.setGeometry(self.width() - wide, 0, wide, self.height())
         self.pane.setVisible(docked or self._asked)
         self.pane.raise_()
+
+
+def _trains(plan: Plan | None) -> bool:
+    return plan is None or plan.workload.trains

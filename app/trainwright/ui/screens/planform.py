@@ -17,12 +17,12 @@ from trainwright.ui.names import (
     search_gpus,
     search_models,
 )
-from trainwright.ui.paint import Drawing
-from trainwright.ui.screens.form import Group, Row, pair, row_label
+from trainwright.ui.screens.form import Group, Row, row_label
+from trainwright.ui.screens.formparts import Equation, FactLine, Pair, gpu_count
 from trainwright.ui.session import Session
-from trainwright.ui.widgets.base import Hairline, Painted, Scroll, Surface
+from trainwright.ui.widgets.base import Hairline, Scroll, Surface
 from trainwright.ui.widgets.buttons import Lock
-from trainwright.ui.widgets.controls import Choice, Combo, Segmented, Stepper, Switch
+from trainwright.ui.widgets.controls import Choice, Combo, Decimal, Segmented, Stepper, Switch
 from trainwright.ui.widgets.picker import Picker
 from trainwright.workload import FullSettings
 
@@ -41,6 +41,7 @@ _CHECKPOINTING = (
 )
 _OPTIMIZERS = ("adamw", "adamw-8bit", "paged-adamw-8bit", "sgd", "adafactor")
 _ATTENTION = ("eager", "sdpa", "flash")
+_STRATEGIES = ("single", "ddp")
 _ALLOCATORS = ("native", "expandable")
 _SYSTEMS = ("linux", "windows")
 _QUANTIZATION = ("none", "nf4")
@@ -80,7 +81,8 @@ class PlanForm(Surface):
     def _label_width(self) -> int:
         keys = ("gpu", "count", "model", "effective_batch", "samples", "micro_batch", "lora",
                 "accumulation", "checkpointing", "optimizer", "channels_last", "prompt_tokens",
-                "loader.prefetch_factor", "allocator", "sequence_length")  # fmt: skip
+                "loader.prefetch_factor", "allocator", "sequence_length", "power_limit",
+                "learning_rate", "strategy")  # fmt: skip
         return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
     def refresh(self) -> None:
@@ -92,6 +94,9 @@ class PlanForm(Surface):
         for group in self._groups:
             for row in group.rows:
                 row.show_plan(plan, settings)
+        self._groups[-1].setVisible(plan.workload.trains)
+        serving = "" if plan.workload.trains else ".infer"
+        self._fixed_note.entitle(Message.of(f"ui.group.settings{serving}"))
         self._show_model(plan)
         self._show_gpu(plan)
         self._show_counts(plan, settings)
@@ -120,7 +125,14 @@ class PlanForm(Surface):
         counter = Stepper(1, name=Message.of("ui.key.count"), high=64)
         counter.chosen.connect(self._choose_count)
         group.add(Row("count", row_label(Message.of("ui.key.count")), counter,
-                      value=lambda plan, _: _gpus(plan),
+                      value=lambda plan, _: gpu_count(plan),
+                      applies=lambda plan: not plan.machine.local))  # fmt: skip
+        limit = Stepper(0, name=Message.of("ui.key.power_limit"), low=0, high=10_000,
+                        unit=Message.of("ui.unit.watts"), absent=Message.of("ui.form.absent"))  # fmt: skip
+        limit.setSingleStep(10)
+        limit.chosen.connect(self._choose_power_limit)
+        group.add(Row("power_limit", row_label(Message.of("ui.key.power_limit")), limit,
+                      value=lambda plan, _: _power_limit(plan),
                       applies=lambda plan: not plan.machine.local))  # fmt: skip
         system = Segmented(_named("system", _SYSTEMS), "linux", name=Message.of("ui.key.system"))
         system.chosen.connect(lambda value: self._session.set_key("machine.system", value))
@@ -158,7 +170,8 @@ class PlanForm(Surface):
         self._fixed_note = group.heading
         trains = _trains
         self._combo(group, "settings.precision", _verbatim(_PRECISIONS), _setting("precision"))
-        self._number(group, "settings.micro_batch", "", lock=True, settings="micro_batch")
+        self._number(group, "settings.micro_batch", "", lock=True, settings="micro_batch",
+                     applies=trains)  # fmt: skip
         self._number(group, "settings.accumulation", "", lock=True, settings="accumulation",
                      applies=trains)  # fmt: skip
         spacings: list[Choice] = [(key, checkpointing_name(key)) for key in _CHECKPOINTING]
@@ -166,6 +179,16 @@ class PlanForm(Surface):
                     applies=trains)  # fmt: skip
         self._combo(group, "settings.optimizer", _named("optimizer", _OPTIMIZERS),
                     _setting("optimizer"), applies=trains)  # fmt: skip
+        rate = Decimal(
+            name=Message.of("ui.key.learning_rate"), absent=Message.of("ui.form.by-task")
+        )
+        rate.chosen.connect(lambda value: self._session.set_key("settings.learning_rate", value))
+        group.add(Row("learning_rate", row_label(Message.of("ui.key.learning_rate")), rate,
+                      value=lambda plan, _: plan.settings.learning_rate or 0.0,
+                      applies=trains))  # fmt: skip
+        self._segments(group, "settings.strategy", _named("strategy", _STRATEGIES),
+                       _setting("strategy"),
+                       applies=lambda p: gpu_count(p) > 1 and p.workload.trains)  # fmt: skip
         self._segments(group, "settings.attention", _verbatim(_ATTENTION), _setting("attention"),
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
         self._combo(group, "settings.quantization", _named("quantization", _QUANTIZATION),
@@ -327,7 +350,7 @@ class PlanForm(Surface):
         plan = self._session.plan
         if plan is None:
             return
-        count = _gpus(plan) if not plan.machine.local else 1
+        count = gpu_count(plan) if not plan.machine.local else 1
         gpus = [{"id": key, "count": count}]
         self._session.set_keys({"machine.gpus": gpus, "machine.local": False})
 
@@ -338,78 +361,24 @@ class PlanForm(Surface):
             gpus[0]["count"] = count
             self._session.set_keys({"machine.gpus": gpus}, key="count")
 
+    def _choose_power_limit(self, watts: int) -> None:
+        plan = self._session.plan
+        if plan is not None and plan.machine.gpus:
+            gpus = [gpu.model_dump(exclude_none=True) for gpu in plan.machine.gpus]
+            gpus[0]["power_limit_w"] = watts or None
+            self._session.set_keys({"machine.gpus": gpus}, key="power_limit")
+
     def _choose_dataset(self, value: str) -> None:
         choice: Any = {"absent": None, "synthetic": "synthetic"}.get(value, {"layout": value})
         self._session.set_key("workload.dataset", choice)
-
-
-class Pair(QWidget):
-    """Two steppers in one row, shown and set together."""
-
-    def __init__(self, first: Stepper, second: Stepper) -> None:
-        super().__init__()
-        self._parts = (first, second)
-        holder = pair(first, second)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(holder)
-
-    def show_value(self, value: tuple[int, int], *, free: bool = False) -> None:
-        """Show both values."""
-        for part, one in zip(self._parts, value, strict=True):
-            part.show_value(one, free=free)
-
-
-class FactLine(Painted):
-    """A quoted fact in small type below a control."""
-
-    def __init__(self) -> None:
-        super().__init__(height=15)
-        self._text = ""
-
-    def tell(self, text: str) -> None:
-        """Show another fact; nothing hides the line."""
-        if text == self._text and text:
-            return
-        self._text = text
-        self.setAccessibleName(text)
-        self.setToolTip(text)
-        self.setVisible(bool(text))
-        self.update()
-
-    def draw(self, d: Drawing, w: int, h: int) -> None:
-        d.icon("quotes-fill", 0, 0, 12, "accent")
-        d.write(15, -1, w - 15, 15, self._text, px=tokens.MICRO, colour="text3")
-
-
-class Equation(Painted):
-    """How the batch comes about: micro-batch times steps times GPUs."""
-
-    def __init__(self) -> None:
-        super().__init__(height=26)
-        self._text = ""
-
-    def tell(self, plan: Plan, settings: FullSettings) -> None:
-        """Show the product for these settings."""
-        gpus = _gpus(plan) if settings.strategy == "ddp" else 1
-        product = settings.micro_batch * settings.accumulation * gpus
-        self._text = tr("ui.form.equation", micro=settings.micro_batch,
-                        steps=settings.accumulation, gpus=gpus, product=product)  # fmt: skip
-        self.setAccessibleName(self._text)
-        self.update()
-
-    def draw(self, d: Drawing, w: int, h: int) -> None:
-        d.box(0, 0, w, h, "sunken")
-        d.write(0, 0, w, h, self._text, px=tokens.LABEL, weight=500, colour="text2",
-                align="centre")  # fmt: skip
 
 
 def _trains(plan: Plan) -> bool:
     return plan.workload.trains
 
 
-def _gpus(plan: Plan) -> int:
-    return sum(gpu.count for gpu in plan.machine.gpus) or 1
+def _power_limit(plan: Plan) -> int:
+    return round(plan.machine.gpus[0].power_limit_w or 0) if plan.machine.gpus else 0
 
 
 def _short(key: str) -> str:

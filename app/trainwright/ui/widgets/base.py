@@ -122,11 +122,20 @@ class Heading(Painted):
         self._title = say(title)
         self._note = say(note)
 
+    def entitle(self, title: Text) -> None:
+        """Show another title."""
+        if say(title) != self._title:
+            self._title = say(title)
+            self.setAccessibleName(self._title)
+            self.updateGeometry()
+            self.update()
+
     def annotate(self, note: Text) -> None:
         """Show another note at the right."""
-        self._note = say(note)
-        self.updateGeometry()
-        self.update()
+        if say(note) != self._note:
+            self._note = say(note)
+            self.updateGeometry()
+            self.update()
 
     def minimumSizeHint(self) -> QSize:
         note = tokens.width(self._note, tokens.LABEL) + tokens.M if self._note else 0

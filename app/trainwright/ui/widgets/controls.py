@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
+    QLineEdit,
     QRadioButton,
     QSizePolicy,
     QSpinBox,
@@ -131,7 +132,7 @@ class Stepper(QSpinBox):
         self.setValue(more if steps > 0 else max(self.minimum(), value >> -steps))
 
     def sizeHint(self) -> QSize:
-        return QSize(int(self._text_width()) + 2 * self._zone() + 12, tokens.CONTROL_HEIGHT)
+        return QSize(int(self._text_width()) + 2 * 28 + 14, tokens.CONTROL_HEIGHT)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(int(self._text_width()) + 2 * 22 + 12, tokens.CONTROL_HEIGHT)
@@ -195,7 +196,8 @@ class Stepper(QSpinBox):
         return max(value, tokens.width(self._absent, tokens.LABEL))
 
     def _zone(self) -> int:
-        return 28 if self.width() > 112 else 22
+        roomy = self.width() > max(112, self._text_width() + 2 * 28 + 12)
+        return 28 if roomy else 22
 
     def _tell(self, value: int) -> None:
         if value != self._told:
@@ -333,4 +335,58 @@ class Switch(QCheckBox):
                 d.box(0, y - 1, 32, 20, None, "accent", radius=10, width=2)
 
 
-Control = Combo | Stepper | Segmented | Switch
+class Decimal(QLineEdit):
+    """A positive number such as a learning rate; emptied, it is left to the default."""
+
+    chosen = Signal(object)
+    """The number, or None where the field was emptied."""
+
+    def __init__(self, *, name: Text, absent: Text) -> None:
+        super().__init__()
+        self.free = False
+        self._value = 0.0
+        self.setFrame(False)
+        self.setFont(tokens.font(tokens.BODY, 500))
+        self.setStyleSheet("background:transparent;border:0")
+        self.setTextMargins(8, 0, 8, 0)
+        self.setAccessibleName(say(name))
+        self.setPlaceholderText(say(absent))
+        self.setFixedHeight(tokens.CONTROL_HEIGHT)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.editingFinished.connect(self._tell)
+
+    def show_value(self, value: float, *, free: bool = False) -> None:
+        """Show a value without telling anybody; 0 is none."""
+        if value != self._value:
+            self._value = value
+            self._write()
+
+    def _write(self) -> None:
+        self.setText(f"{self._value:g}" if self._value else "")
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(int(tokens.width(self.placeholderText())) + 26, tokens.CONTROL_HEIGHT)
+
+    sizeHint = minimumSizeHint
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with Drawing(self) as d:
+            d.field(self.width(), self.height(), free=False, focus=self.hasFocus(),
+                    hover=self.underMouse())  # fmt: skip
+        super().paintEvent(event)
+
+    def _tell(self) -> None:
+        """Report what was typed; what is no positive number goes back to what it was."""
+        text = self.text().strip().replace(",", ".")
+        try:
+            value = float(text) if text else 0.0
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= 100 or value == self._value:
+            self._write()
+            return
+        self._value = value
+        self.chosen.emit(value or None)
+
+
+Control = Combo | Stepper | Segmented | Switch | Decimal

@@ -1,10 +1,11 @@
 """The key figures in one strip; each is a door to its derivation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy
 
+from trainwright.estimate.steptime import TimeEstimate
 from trainwright.explain import Quantity
 from trainwright.messages import Message
 from trainwright.plan.report import Report
@@ -77,6 +78,7 @@ class FigureStrip(Surface):
 
     def __init__(self) -> None:
         super().__init__(padding=(1, 0, 1, 0), gap=0)
+        self._time: TimeEstimate | None = None
         self.setFixedHeight(78)
         layout = QHBoxLayout()
         layout.setContentsMargins(0, 0, 0, 0)
@@ -92,14 +94,24 @@ class FigureStrip(Surface):
         if isinstance(door, Door) and door.address:
             self.opened.emit(door.address)
 
-    def show_report(self, report: Report | None) -> None:
+    def show_report(self, report: Report | None, *, trains: bool = True) -> None:
         """Show another report, or that there is none."""
-        shown = _shown(report) if report else [_nothing(title) for title in _TITLES]
+        time = report.time if report else None
+        if time is not None and time is self._time:
+            return  # an edit's first look has the times of the plan before
+        self._time = time
+        titles = _TITLES if trains else _SERVING
+        shown = (
+            (_shown if trains else _served)(report)
+            if report
+            else [_nothing(title) for title in titles]
+        )
         for door, figure_ in zip(self._doors, shown, strict=True):
             door.show_figure(figure_)
 
 
 _TITLES = ("ui.figure.throughput", "ui.figure.step", "ui.figure.run", "ui.figure.bottleneck")
+_SERVING = ("ui.figure.requests", "ui.figure.tokens", "ui.figure.batch", "ui.figure.bottleneck")
 
 
 def _nothing(title: str, reason: Text = "") -> Shown:
@@ -110,17 +122,45 @@ def _nothing(title: str, reason: Text = "") -> Shown:
 def _shown(report: Report) -> list[Shown]:
     time = report.time
     step = time.step_seconds
-    limits = tr(f"ui.bottleneck.{time.bottleneck}")
-    title = tr("ui.figure.bottleneck")
     return [
         _of("ui.figure.throughput", time.samples_per_second, "time.samples", _rate_below(report)),
         _of("ui.figure.step", step, "time.step", _span(step)),
         _of("ui.figure.run", time.run_seconds, "time.run", _span(time.run_seconds))
         if time.run_seconds is not None
         else _nothing("ui.figure.run", Message.of("ui.figure.run.missing")),
-        Shown(title, Figure(limits), tr(f"ui.bottleneck.{time.bottleneck}.below"), "time.step",
-              f"{title}: {limits}"),
-    ]  # fmt: skip
+        _bottleneck(report),
+    ]
+
+
+def _served(report: Report) -> list[Shown]:
+    """Return the figures of serving: there are requests and tokens, no steps and no run."""
+    time = report.time
+    rate = time.samples_per_second
+    requests = replace(
+        _of("ui.figure.requests", rate, "time.samples", _span_of_requests(rate)),
+        figure=Figure(figure(rate).value, tr("ui.unit.requests-per-second")),
+    )
+    return [
+        requests,
+        _of(
+            "ui.figure.tokens", time.tokens_per_second, "time.tokens", _span(time.tokens_per_second)
+        )
+        if time.tokens_per_second is not None
+        else _nothing("ui.figure.tokens"),
+        _of("ui.figure.batch", time.step_seconds, "time.step", _span(time.step_seconds)),
+        _bottleneck(report),
+    ]
+
+
+def _span_of_requests(rate: Quantity) -> str:
+    return _span(rate).replace(tr("ui.unit.samples-per-second"), tr("ui.unit.requests-per-second"))
+
+
+def _bottleneck(report: Report) -> Shown:
+    name = report.time.bottleneck
+    title, limits = tr("ui.figure.bottleneck"), tr(f"ui.bottleneck.{name}")
+    below = tr(f"ui.bottleneck.{name}.below")
+    return Shown(title, Figure(limits), below, "time.step", f"{title}: {limits}")
 
 
 def _of(title: str, quantity: Quantity, address: str, below: str) -> Shown:

@@ -28,6 +28,8 @@ class Place(QAbstractButton):
 
     def show_state(self, state: str, spoken: str) -> None:
         """Show the dot of a verdict; an empty state takes it away."""
+        if (state, spoken) == (self._state, self.accessibleDescription()):
+            return
         self._state = state
         self.setAccessibleDescription(spoken)
         self.update()

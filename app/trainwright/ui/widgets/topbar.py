@@ -24,6 +24,8 @@ class DocumentTitle(Painted):
 
     def show_document(self, name: str, state: str, below: str, *, saved: bool) -> None:
         """Show another document."""
+        if (name, state, below, saved) == (self._name, self._state, self._below, self._saved):
+            return
         self._name, self._state, self._below, self._saved = name, state, below, saved
         self.setAccessibleName(", ".join(text for text in (name, state, below) if text))
         self.setToolTip(f"{name}\n{below}" if below else name)
@@ -98,6 +100,8 @@ class StatusBar(Painted):
 
     def show_items(self, items: list[tuple[str, str, str]], version: str) -> None:
         """Show (icon, text, colour) items at the left, the version at the right."""
+        if (items, version) == (self._items, self._version):
+            return
         self._items, self._version = items, version
         self.setAccessibleName(", ".join(text for _, text, _ in items))
         self.setToolTip("\n".join(text for _, text, _ in items))

@@ -40,17 +40,21 @@ class LegendKey(Door):
         address = "memory.derivation" if quantity.role == "small" else f"term.{quantity.role}"
         super().__init__(address, parent)
         self.role = quantity.role
+        self._name = say(doors.short_name(quantity))
+        self._quantity: Quantity | None = None
+        self._value = ""
         self.show_quantity(quantity)
+        self.setToolTip(say(quantity.name))
 
     def show_quantity(self, quantity: Quantity) -> None:
         """Show another value of the same term."""
-        self._quantity = quantity
-        self._name = say(doors.short_name(quantity))
+        before, self._quantity = self._quantity, quantity
+        if before is not None and before.value == quantity.value and before.kind is quantity.kind:
+            return
         small = quantity.value < GIB / 20
         self._value = str(memory(quantity.value)) if small else gib(quantity.value)
         if quantity.kind is Kind.ESTIMATED:
             self._value = f"~{self._value}"
-        self.setToolTip(say(quantity.name))
         self.setAccessibleName(sentence(quantity))
         self.update()
 
@@ -60,8 +64,8 @@ class LegendKey(Door):
         return QSize(int(max(value, name)) + 6, _KEY_HEIGHT)
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
-        role = self._quantity.role
-        d.swatch(3, 4, doors.colour(role), hatched=doors.hatched(role))
+        assert self._quantity is not None
+        d.swatch(3, 4, doors.colour(self.role), hatched=doors.hatched(self.role))
         d.write(18, 0, w - 18, 18, self._name, px=tokens.LABEL, colour="text2")
         x = 18.0
         if self._quantity.kind is not Kind.ESTIMATED:
@@ -113,17 +117,21 @@ class VerdictCard(Painted):
         self.update()
 
     def _show_keys(self, parts: list[Quantity]) -> None:
-        """Show the legend; keys are kept where the terms are the same."""
-        if [key.role for key in self._keys] != [part.role for part in parts]:
-            for key in self._keys:
-                key.hide()
-                key.deleteLater()
-            self._keys = [LegendKey(part, self) for part in parts]
-            for key in self._keys:
-                key.clicked.connect(self._open)
+        """Show the legend; a term that was there keeps its key."""
+        known = {key.role: key for key in self._keys}
+        self._keys = [known.pop(part.role, None) or self._new_key(part) for part in parts]
+        for gone in known.values():
+            gone.hide()
+            gone.deleteLater()
         for key, part in zip(self._keys, parts, strict=True):
             key.show_quantity(part)
-            key.show()
+            if key.isHidden():
+                key.show()
+
+    def _new_key(self, part: Quantity) -> LegendKey:
+        key = LegendKey(part, self)
+        key.clicked.connect(self._open)
+        return key
 
     def show_blank(self, title: Text, reason: Text) -> None:
         """Show that there is no answer, and why."""
@@ -148,7 +156,7 @@ class VerdictCard(Painted):
         assert self._report is not None
         free = self._report.memory.free
         word = "ui.verdict.over" if free.value < 0 else "ui.verdict.free"
-        return str(memory(abs(free.value))), tr(word)
+        return _margin(abs(free.value)), tr(word)
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
         state = STATE[self._report.verdict] if self._report else "na"
@@ -220,7 +228,7 @@ class VerdictCard(Painted):
         memory_ = self._report.memory
         left = memory_.device_total.value - memory_.device_used_p95.value
         id = "ui.verdict.p95-over" if left < 0 else "ui.verdict.p95-free"
-        return tr(id, value=str(memory(abs(left))))
+        return tr(id, value=_margin(abs(left)))
 
     def _draw_bar(self, d: Drawing, w: int) -> None:
         assert self._report is not None
@@ -342,6 +350,11 @@ class VerdictCard(Painted):
         height = 214 + (_KEY_HEIGHT + 1) * max(0, len(rows) - 1)
         if self.height() != height:
             self.setFixedHeight(height)
+
+
+def _margin(size: float) -> str:
+    """Return what is left in GiB: finer units would claim what an estimate cannot know."""
+    return f"{gib(size)} GiB" if size >= GIB / 100 else "< 0.01 GiB"
 
 
 def _worth_naming(report: Report) -> list[Quantity]:
