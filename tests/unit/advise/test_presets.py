@@ -1,74 +1,68 @@
-"""The search on shipped presets: no setting that is faster than the first choice fits."""
+"""The search on shipped presets, against trying every setting of a reduced space.
+
+The space is what the search itself compares, without structures that ship no profile. Every
+setting is timed; in the order of time they are replayed in full until one fits. A slower one
+cannot be better whether or not it fits, so that nothing is left out. None of the search's own
+shortcuts is used here: no quick peak, no shared times, no order of its own.
+"""
 
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import pytest
 
 from trainwright.advise import advise
 from trainwright.advise.choose import STORED
-from trainwright.plan.evaluate import Facts, memory_of, resolve, time_of
+from trainwright.plan.evaluate import Facts, evaluate, resolve, time_of
 from trainwright.plan.schema import Plan
 
-PRESETS = {
-    "resnet18": (120, None),
-    "resnet50": (120, None),
-    "vit-s16": (120, None),
-    "gpt2": (120, 1024),
-    "bert-base": (120, 512),
-    "qwen-2.5-0.5b": (120, 1024),
-}
-PAIRS = list(product(PRESETS, ("rtx-3060-12gb", "rtx-4090")))
+PAIRS = (
+    ("resnet18", "pretrain", "rtx-4070", 360, {}),
+    ("resnet50", "pretrain", "t4", 720, {}),
+    ("bert-base", "full", "a10", 120, {"sequence_length": 512}),
+    ("gpt2", "pretrain", "rtx-3060-12gb", 120, {"sequence_length": 1024}),
+    ("vit-b16", "pretrain", "rtx-4090", 240, {}),
+    ("convnext-t", "pretrain", "l4", 240, {}),
+    ("efficientnet-b0", "pretrain", "rtx-3080-10gb", 360, {}),
+    ("qwen-2.5-0.5b", "full", "rtx-5090", 120, {"sequence_length": 2048}),
+    ("llama-3.2-1b", "lora", "rtx-4060", 120, {"sequence_length": 1024}),
+    ("llama-3.2-1b", "full", "a100-40gb", 120, {"sequence_length": 2048}),
+    ("llama-3.1-8b", "lora", "rtx-4090", 120, {"sequence_length": 1024}),
+    ("llama-3.1-8b", "qlora", "rtx-4080", 120, {"sequence_length": 512}),
+)
+FAST = 3
+"""Pairs that every run of the tests looks at."""
+
 CHECKPOINTINGS = ("none", "every-8", "every-6", "every-4", "every-3", "every-2", "full")
+SAME = 1e-9
+"""Relative difference below which two times are the same work in another order."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("preset", "gpu"), PAIRS)
-def test_no_setting_that_is_faster_than_the_first_choice_fits(preset: str, gpu: str) -> None:
-    batch, length = PRESETS[preset]
-    plan = Plan.model_validate(
+def planned(preset, task, gpu, batch, inputs):
+    settings = {"optimizer": "adamw", "attention": "sdpa", "channels_last": False}
+    return Plan.model_validate(
         {
             "trainwright": 1,
             "model": {"preset": preset},
-            "workload": {
-                "task": "pretrain",
-                "effective_batch": batch,
-                "inputs": {"sequence_length": length} if length else {},
-            },
+            "workload": {"task": task, "effective_batch": batch, "inputs": inputs},
             "machine": {"gpus": [{"id": gpu}]},
-            "settings": {"optimizer": "adamw"},
+            "settings": settings,
         }
     )
-    facts = resolve(plan)
-    if not isinstance(facts, Facts):
-        pytest.skip(f"the profile of {preset} is not built")
-    advice = advise(plan, facts, top=1)
-    first = advice.choices[0].estimate
-    assert first.fits
-    best = first.time.step_seconds.value * (1 - 1e-9)
-    tried = 0
-    for settings in _space(plan, facts, batch):
-        profile = STORED.find(plan, facts, settings)
-        assert profile is not None
-        at = replace(facts, settings=settings, profile=profile)
-        tried += 1
-        if time_of(plan, at).step_seconds.value < best:
-            memory = memory_of(plan, at)
-            assert memory.device_used_p95.value > memory.device_total.value, settings
-    assert tried >= 500
-    assert advice.considered >= tried
 
 
-def _space(plan: Plan, facts: Facts, batch: int) -> Any:
-    blocks = facts.profile.blocks
+def space(plan, facts):
+    """Every setting, as the facts to evaluate it with."""
+    recent = (facts.machine.gpu.record.compute_capability or (0, 0)) >= (8, 0)
+    batch, blocks = plan.workload.effective_batch, facts.profile.blocks
     spaced = [
         name
         for name in CHECKPOINTINGS
         if name in ("none", "full") or int(name.removeprefix("every-")) < blocks
     ]
     micros = [micro for micro in range(1, batch + 1) if batch % micro == 0]
-    values = (("bf16-mixed", "tf32", "fp32"), micros, spaced, ("native", "expandable"))
+    precisions = ("bf16-mixed", "tf32", "fp32") if recent else ("fp16-mixed", "fp32")
+    values = (precisions, micros, spaced, ("native", "expandable"))
     for precision, micro, checkpointing, allocator in product(*values):
         chosen = {
             "precision": precision,
@@ -77,4 +71,57 @@ def _space(plan: Plan, facts: Facts, batch: int) -> Any:
             "checkpointing": checkpointing,
             "allocator": allocator,
         }
-        yield facts.settings.model_copy(update=chosen)
+        settings = facts.settings.model_copy(update=chosen)
+        profile = STORED.find(plan, facts, settings)
+        if profile is not None:  # Batch 1 in a slow precision may have to be traced first.
+            yield replace(facts, settings=settings, profile=profile)
+
+
+def fastest_that_fit(plan, timed):
+    """Those of the shortest time at which any fits, and that time."""
+    best = []
+    for seconds, at in timed:
+        if best and seconds > best[0][0] * (1 + SAME):
+            break
+        if evaluate(plan, at).fits:
+            best.append((seconds, at))
+    return best
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        pytest.param(pair, id="-".join(pair[:3]), marks=() if at < FAST else pytest.mark.slow)
+        for at, pair in enumerate(PAIRS)
+    ],
+)
+def test_the_first_choice_is_the_best_of_all_settings(pair):
+    plan = planned(*pair)
+    facts = resolve(plan)
+    assert isinstance(facts, Facts), "the preset ships without this profile"
+    timed = [(time_of(plan, at).step_seconds.value, at) for at in space(plan, facts)]
+    assert len(timed) >= 500
+    timed.sort(key=lambda one: one[0])
+    best = fastest_that_fit(plan, timed)
+
+    advice = advise(plan, facts)
+    assert advice.considered == len(timed)
+    assert bool(advice.choices) == bool(best)
+    first = advice.choices[0]
+    assert first.settings in [at.settings for _, at in best]
+    assert first.estimate.time.step_seconds.value == pytest.approx(best[0][0], rel=SAME)
+    assert evaluate(plan, replace(facts, settings=first.settings, profile=best[0][1].profile)).fits
+
+
+@pytest.mark.slow
+def test_the_ranked_choices_are_the_best_of_all_settings():
+    """Every setting is replayed: one for each time that differs, in the order of time."""
+    plan = planned(*PAIRS[0])
+    facts = resolve(plan)
+    assert isinstance(facts, Facts)
+    reports = [evaluate(plan, at) for at in space(plan, facts)]
+    seconds = sorted(one.time.step_seconds.value for one in reports if one.fits)
+    distinct = [t for at, t in enumerate(seconds) if not at or t > seconds[at - 1] * (1 + SAME)]
+    choices = advise(plan, facts, top=5).choices
+    found = [choice.estimate.time.step_seconds.value for choice in choices]
+    assert found == pytest.approx(distinct[:5], rel=SAME)
