@@ -35,7 +35,7 @@ _WITH_UNIT = {
 
 def plain(value: float, unit: Unit, language: Language) -> str:
     """Return a value in a readable unit."""
-    if unit is Unit.BYTES and 0 < value < MIB / 2:
+    if unit is Unit.BYTES and 0 < value < MIB:
         return "<1 MiB"
     text = FORMATS[_SPEC[unit]](value, language)
     if unit in _WITH_UNIT:

@@ -11,7 +11,7 @@ from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
-from trainwright.profile import codec
+from trainwright.profile import codec, presets
 from trainwright.profile.profile import Profile
 from trainwright.workload import Inputs, ModelSource, Settings, Workload
 from trainwright.workload.settings import Precision
@@ -28,7 +28,7 @@ BATCH = 8
 
 @click.command(cls=Command, help="cli.profile.summary")
 @click.argument("model", metavar="MODEL")
-@option("--task", type=click.Choice(get_args(Task)), default="full", help="cli.option.task")
+@option("--task", type=click.Choice(get_args(Task)), help="cli.option.task")
 @option(
     "--precision",
     type=click.Choice(get_args(Precision)),
@@ -42,20 +42,17 @@ BATCH = 8
 def command(
     terminal: Terminal,
     model: str,
-    task: Task,
+    task: Task | None,
     precision: Precision,
     sequence_length: int | None,
     out: Path | None,
 ) -> Answer:
     """Trace the model, or find its profile where it was traced before."""
+    found_at = source(model)
     plan = Plan(
         name=model,
-        model=source(model),
-        workload=Workload(
-            task=task,
-            effective_batch=BATCH,
-            inputs=Inputs(sequence_length=sequence_length),
-        ),
+        model=found_at,
+        workload=_workload(task or _usual_task(found_at), sequence_length),
         machine=MachineChoice(gpus=(GpuChoice(id=GPU),)),
         settings=Settings(precision=precision, micro_batch=BATCH),
     )
@@ -63,6 +60,18 @@ def command(
     if out is not None:
         save(found, out)
     return Answer(_document(model, found, out), lambda screen: _show(screen, model, found, out))
+
+
+def _usual_task(source: ModelSource) -> Task:
+    """Return ``full``, or the first task of a preset that is not for it."""
+    tasks = presets.find(source.preset).tasks if source.preset else ("full",)
+    return "full" if "full" in tasks else tasks[0]
+
+
+def _workload(task: Task, length: int | None) -> Workload:
+    if task == "infer":
+        return Workload(task=task, inputs=Inputs(prompt_tokens=length))
+    return Workload(task=task, effective_batch=BATCH, inputs=Inputs(sequence_length=length))
 
 
 def source(model: str) -> ModelSource:

@@ -20,8 +20,12 @@ _LARGEST = 6
 _OF_WEIGHTS = {"parameters", "gradients", "optimizer"}
 """Terms whose members are told by what they are rather than by the op that made them."""
 
-_ASSUMED_RULES = {"convolution"}
-"""Hidden storages whose size no source gives."""
+_KIND_OF_RULE = {
+    "convolution": Kind.ASSUMED,  # no source gives its size
+    "bucket": Kind.ESTIMATED,  # of the traced gradients
+    "last-bucket": Kind.ESTIMATED,
+}
+"""Hidden storages whose size is not what a source says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +180,7 @@ def _hidden_member(layout: Layout, size: int, op: int, count: int, value: int) -
         Message.of(f"memory.hidden.{hidden.rule}", count=count),
         value,
         Unit.BYTES,
-        Kind.ASSUMED if hidden.rule in _ASSUMED_RULES else Kind.QUOTED,
+        _KIND_OF_RULE.get(hidden.rule, Kind.QUOTED),
         formula=_plain(layout.profile.ops.name[op]) if hidden.size and op >= 0 else "",
         source=hidden.source,
     )

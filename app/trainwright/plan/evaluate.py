@@ -134,9 +134,12 @@ def _trace_notes(profile: Profile) -> Iterator[Message]:
     """Yield what the trace assumed."""
     for assumed, times in profile.assumptions.items():
         yield Message.of("plan.note.assumption", question=assumed, times=times)
+    batch, sequence = profile.points[0]
     if not profile.exact:
-        batch, sequence = profile.points[0]
-        yield Message.of("plan.note.one-point", batch=batch, sequence=sequence)
+        id = "plan.note.one-point" if sequence else "plan.note.one-batch"
+        yield Message.of(id, batch=batch, sequence=sequence)
+    if sequence and "prefill" in profile.segments and "decode" not in profile.segments:
+        yield Message.of("plan.note.one-pass")
 
 
 def evaluate(plan: Plan, facts: Facts) -> Report:

@@ -32,8 +32,9 @@ def parse_change(text: str) -> Change:
     key, equals, value = text.partition("=")
     if not equals:
         raise UserError.of("plan.change-without-value", text=one_line(text, 80))
-    document = parse(value, f"--set {one_line(key, 80)}")
-    return Change(place_of(key.strip()), document.data, one_line(text, 80))
+    place = place_of(key.strip())
+    document = parse(value, f"--set {one_line(text, 80)}", above=place)
+    return Change(place, document.data, one_line(text, 80))
 
 
 def place_of(key: str) -> Place:

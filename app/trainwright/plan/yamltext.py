@@ -54,18 +54,21 @@ class Document:
         return None
 
 
-def parse(text: str, name: str) -> Document:
+def parse(text: str, name: str, *, above: Place = ()) -> Document:
     """Return the one document in the text; ``name`` is what errors call it.
+
+    ``above`` is the key whose value the text is, where it is no file: errors then name
+    keys below it, and no lines.
 
     Raises:
         UserError: not YAML, or YAML that plans do without.
     """
     try:
-        return _Builder(yaml.parse(text, Loader=_LOADER), name).document()
+        return _Builder(yaml.parse(text, Loader=_LOADER), name, above).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         last = max(1, len(text.splitlines()))
-        where = _at(name, min(mark.line + 1, last) if mark is not None else None)
+        where = _at(name, min(mark.line + 1, last) if mark is not None and not above else None)
         raise UserError.of("plan.not-yaml", where=where, problem=error.problem or "") from None
     except (yaml.YAMLError, UnicodeError):
         raise UserError.of("plan.binary", where=name) from None
@@ -78,9 +81,10 @@ def _at(name: str, line: int | None) -> str:
 class _Builder:
     """Builds data from parser events."""
 
-    def __init__(self, events: Iterator[Event], name: str) -> None:
+    def __init__(self, events: Iterator[Event], name: str, above: Place) -> None:
         self._events = events
         self._name = name
+        self._above = above
         self._lines: dict[Place, int] = {}
         self._nodes = 0
 
@@ -97,7 +101,8 @@ class _Builder:
         return Document(data, self._lines)
 
     def _refuse(self, id: str, event: Event, **values: Any) -> NoReturn:
-        raise UserError.of(id, where=_at(self._name, event.start_mark.line + 1), **values)
+        line = None if self._above else event.start_mark.line + 1
+        raise UserError.of(id, where=_at(self._name, line), **values)
 
     def _node(self, event: Event, place: Place) -> Any:
         self._nodes += 1
@@ -143,9 +148,8 @@ class _Builder:
         try:
             return scalar(event.value)
         except ValueError:
-            self._refuse(
-                "plan.not-a-number", event, key=dotted(place) or "?", value=one_line(event.value)
-            )
+            key = dotted((*self._above, *place)) or "?"
+            self._refuse("plan.not-a-number", event, key=key, value=one_line(event.value))
 
 
 def scalar(text: str) -> str | int | float | bool | None:

@@ -86,8 +86,9 @@ def find(text: str) -> Preset:
     for preset in known.values():
         if wanted in map(_plain, (preset.id, preset.name, *preset.aliases)):
             return preset
-    candidates = nearest(text, known)
-    raise UserError.of("profile.unknown-preset", preset=text, candidates=candidates)
+    if candidates := nearest(text, known):
+        raise UserError.of("profile.unknown-preset", preset=text, candidates=candidates)
+    raise UserError.of("profile.no-preset", preset=text, known=list(known))
 
 
 def _plain(text: str) -> str:

@@ -241,3 +241,11 @@ TINY_GPT2 = {
     "n_positions": 512,
     "vocab_size": 256,
 }
+
+
+@pytest.mark.parametrize("options", [("gpt2", "--task", "infer"), ("resnet18",)])
+def test_a_profile_of_any_task_is_shown(inside, options):
+    outcome = inside("profile", *options, "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    expected = {"prefill", "decode"} if "infer" in options else {"micro"}
+    assert expected <= json.loads(outcome.out)["events"].keys()

@@ -223,3 +223,20 @@ def test_json_has_no_infinities(inside):
 
     document = json.loads(inside("catalog", "list", "--json").out, parse_constant=refuse)
     assert all(math.isfinite(gpu["memory_bytes"]["value"]) for gpu in document["gpus"])
+
+
+COMPLAINTS = {
+    ("profile", "nonesuch"): "there is no preset “nonesuch”; choose one of resnet18, ",
+    ("--set", "model.preset=nonesuch"): "model.preset: there is no preset “nonesuch”; choose",
+    ("--set", "model.preset=resnet81"): "model.preset: there is no preset “resnet81”; nearest: ",
+    ("--set", "workload.epochs=.nan"): "--set workload.epochs=.nan: workload.epochs: .nan is not",
+    ("--set", "model={timm: none, timm: x}"): "--set model={timm: none, timm: x}: ",
+}
+
+
+@pytest.mark.parametrize("words", COMPLAINTS, ids=" ".join)
+def test_a_complaint_names_the_key_once_and_the_remedy(inside, plan_file, words):
+    arguments = words if words[0] == "profile" else ("estimate", plan_file(), *words)
+    complaint = inside(*arguments).complaint
+    assert COMPLAINTS[words] in complaint
+    assert complaint.count("model.preset") <= 1 + ("--set model.preset" in complaint)

@@ -17,6 +17,7 @@ from trainwright.plan.schema import Plan
 from trainwright.probe import nvml
 from trainwright.probe.reading import Missing
 from trainwright.profile import store
+from trainwright.profile.spec import TraceSpec
 
 EXAMPLE = with_keys(
     file.read(resources("examples", "resnet50-rtx3060.plan.yaml")), {"model.preset": "resnet18"}
@@ -191,3 +192,17 @@ def test_json_has_no_figure_where_there_is_none() -> None:
     assert answer["run_seconds"] is None
     assert answer["interval90"] is None
     json.dumps(answer, allow_nan=False)
+
+
+def test_notes_tell_what_was_traced_and_what_was_not() -> None:
+    """A picture has no length; an encoder that serves generates nothing."""
+    known = facts(EXAMPLE)
+    pending = Pending(known.machine, known.settings, SPEC, known.inputs, ())
+    alone = replace(known.profile, exact=False, points=((8, 0),))
+    assert [note.id for note in pending.answered(alone).notes] == ["plan.note.one-batch"]
+    read = {"prefill": known.profile.segments["micro"]}
+    encoder = replace(known.profile, segments=read, points=((8, 512),))
+    assert [note.id for note in pending.answered(encoder).notes] == ["plan.note.one-pass"]
+
+
+SPEC = TraceSpec((("preset", "resnet18"),), "", "full", "bf16-mixed", "flash")
