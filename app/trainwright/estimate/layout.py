@@ -103,18 +103,7 @@ def training_layout(
 @lru_cache(maxsize=64)
 def inference_layout(profile: Profile, device: Device, *, channels_last: bool = False) -> Layout:
     """Return setup, prefill, and the last decoded token at its full context."""
-    setup, prefill, grown, decode = inference_structure(profile)
-    rows = len(profile.sizes)
-    offset = _offset(profile)
-    moved = Structure(
-        storage=np.stack([grown.storage + offset, -grown.storage], axis=1).ravel(),
-        size=np.stack([grown.size + rows, grown.size], axis=1).ravel(),
-        op=np.repeat(grown.op, 2),
-        phase=np.repeat(grown.phase, 2),
-        term=np.repeat(grown.term, 2),
-    )
-    late = Structure(decode.storage, decode.size + rows, decode.op, decode.phase, decode.term)
-    layout = _joined(profile, (setup, prefill, moved, late), steady=1)
+    layout = _joined(profile, inference_structure(profile), steady=1)
     layout = replace(layout, channels_last=channels_last)
     return _with_kernels(_with_cublas(layout, device))
 
@@ -232,8 +221,3 @@ def _with_buckets(layout: Layout, event: int) -> Layout:
     if not total:
         return layout
     return _inserted(layout, [_Insert(event, (bucket,) * full + last, "buckets", lasts=True)])
-
-
-def _offset(profile: Profile) -> int:
-    """Return what ``inference_structure`` adds to the ids of storages that have grown."""
-    return max(int(segment.a.max(initial=0)) for segment in profile.segments.values()) + 1

@@ -64,21 +64,6 @@ def training_events(
     return tuple(structure.events(bytes_of) for structure in structures)
 
 
-def inference_events(
-    profile: Profile, batch: int, prompt: int, new_tokens: int
-) -> tuple[Events, ...]:
-    """Return the setup, the prefill of the prompt, and the last decoded token.
-
-    Before the decoded token the cache has grown to the whole context but that token.
-    """
-    setup, prefill, grown, decode = inference_structure(profile)
-    offset = _highest_id(profile) + 1
-    short = evaluate(profile.sizes, batch, prompt)
-    long = evaluate(profile.sizes, batch, max(prompt + new_tokens - 1, 1))
-    moved = _moved(grown, offset, short, long)
-    return setup.events(short), prefill.events(short), moved, decode.events(long)
-
-
 @lru_cache(maxsize=64)
 def model_bytes(profile: Profile) -> int:
     """Return the bytes that the setup leaves: the model, whatever batch it will see."""
@@ -253,9 +238,10 @@ def _lasting(profile: Profile, setup: Structure, step: Structure, ids: int) -> N
 
 @lru_cache(maxsize=16)
 def inference_structure(profile: Profile) -> tuple[Structure, ...]:
-    """Return setup, prefill, the storages that the prefill leaves, and one decoded token.
+    """Return setup, prefill, the growth of what the prefill leaves, and one decoded token.
 
-    The last two are empty for a model that does not generate.
+    Sizes of the last two are of the longer context that they happen at: rows after all of
+    ``profile.sizes``. They are empty for a model that does not generate.
     """
     setup = _part(profile, "setup")
     living = Living(setup)
@@ -275,18 +261,19 @@ def inference_structure(profile: Profile) -> tuple[Structure, ...]:
     ours = np.isin(np.abs(decode.storage), grown.storage)
     renamed = np.where(ours, decode.storage + np.sign(decode.storage) * offset, decode.storage)
     living.admit(replace(grown, storage=grown.storage + offset))
-    return setup, prefill, grown, living.admit(replace(decode, storage=renamed))
+    decode = living.admit(replace(decode, storage=renamed))
+    later = len(profile.sizes)
+    return setup, prefill, _grown(grown, offset, later), replace(decode, size=decode.size + later)
 
 
-def _moved(grown: Structure, offset: int, short: Ints, long: Ints) -> Events:
+def _grown(kept: Structure, offset: int, later: int) -> Structure:
     """Return the events in which each kept storage is replaced by one of its later size."""
-    storage = np.stack([grown.storage + offset, -grown.storage], axis=1).ravel()
-    return Events(
-        storage=storage,
-        size=np.stack([long[grown.size], short[grown.size]], axis=1).ravel(),
-        op=np.repeat(grown.op, 2),
-        phase=np.repeat(grown.phase, 2),
-        term=np.repeat(grown.term, 2),
+    return Structure(
+        storage=np.stack([kept.storage + offset, -kept.storage], axis=1).ravel(),
+        size=np.stack([kept.size + later, kept.size], axis=1).ravel(),
+        op=np.repeat(kept.op, 2),
+        phase=np.repeat(kept.phase, 2),
+        term=np.repeat(kept.term, 2),
     )
 
 
