@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from rows import Row, profile_path, rows, spec_of
+from rows import Row, in_transformers, profile_path, rows, spec_of
 
 from trainwright.profile import codec, store
 
@@ -29,7 +29,9 @@ def main() -> int:
     prepare()
     failed = 0
     # What is quick comes first, and what only has to be too large comes last.
-    for row in sorted(rows(), key=lambda row: (not row.measured, not row.infers)):
+    for row in sorted(
+        (*rows(), *in_transformers()), key=lambda row: (not row.measured, not row.infers)
+    ):
         path = profile_path(row)
         if part not in row.id or path.exists():
             continue

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -138,3 +138,35 @@ def profile_path(row: Row) -> Path:
         f"{row.batch}x{row.length or row.image_size}",
     )  # fmt: skip
     return HERE / "profiles" / ("_".join(filter(None, parts)) + ".profile")
+
+
+IN_TRANSFORMERS = {
+    "litgpt:Llama-2-7b-hf": "models/llama-2-7b.json",
+    "litgpt:Llama-3-8B": "preset:llama-3.1-8b",
+    "litgpt:Llama-3.1-8B": "preset:llama-3.1-8b",
+    "litgpt:Llama-3.2-1B": "preset:llama-3.2-1b",
+    "litgpt:Llama-3.2-3B": "preset:llama-3.2-3b",
+    "litgpt:Mistral-7B-v0.1": "preset:mistral-7b",
+    "litgpt:Mistral-7B-v0.2": "preset:mistral-7b",
+}
+
+
+@cache
+def in_transformers() -> tuple[Row, ...]:
+    """Return measured litgpt runs with adapters, as a plan for transformers would name them.
+
+    What a person gets who plans today's transformers and PEFT and runs litgpt of 2023 or 2024.
+    """
+    return tuple(
+        replace(
+            row,
+            model=IN_TRANSFORMERS[row.model],
+            stack="transformers",
+            optimizer="adamw",
+            accumulation=1,
+            adapters=row.adapters.replace("query", "q_proj").replace("value", "v_proj"),
+            quantization="none" if row.quantization == "none" else "nf4",
+        )
+        for row in rows()
+        if row.measured and row.model in IN_TRANSFORMERS and row.task in ("lora", "qlora")
+    )

@@ -12,8 +12,8 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).parent))
 
 import baselines
-from predict import Prediction, predictions, profile_of
-from rows import HERE, profile_path, rows, table
+from predict import Prediction, predict, predictions, profile_of
+from rows import HERE, in_transformers, profile_path, rows, table
 
 SUMMARY = HERE / "summary.json"
 GOALS: dict[str, tuple[str, Callable[[float], bool]]] = {
@@ -110,7 +110,15 @@ def summary() -> dict[str, dict[str, float]]:
 
 def report() -> str:
     """Return the tables that ``make accuracy`` prints."""
-    parts = (row_table(), fit_table(), summary_table(), goal_lines(), baseline_table(), left_out())
+    parts = (
+        row_table(),
+        fit_table(),
+        summary_table(),
+        goal_lines(),
+        baseline_table(),
+        other_stack_table(),
+        left_out(),
+    )
     return "\n\n".join(("", *parts, ""))
 
 
@@ -173,6 +181,19 @@ def baseline_table() -> str:
         lines.append(
             f"{name:<16} {len(every):>4} {median(every):>8.1%} {quantile(every, 0.9):>8.1%} {each}"
         )
+    return "\n".join(lines)
+
+
+def other_stack_table() -> str:
+    """Runs of litgpt against plans for transformers: what the stack alone changes."""
+    lines = ["Runs of litgpt, planned as runs of today's transformers and PEFT"]
+    answers = [predict(row) for row in in_transformers() if profile_path(row).is_file()]
+    lines += [
+        f"{p.row.id:<50} {p.row.measured_bytes / 1e9:9.2f} {p.predicted / 1e9:9.2f} {p.error:+7.1%}"
+        for p in answers
+    ]
+    errors = [abs(p.error) for p in answers]
+    lines.append(f"median {median(errors):.1%}, p90 {quantile(errors, 0.9):.1%}")
     return "\n".join(lines)
 
 
