@@ -80,3 +80,22 @@ def model_facts(model: dict[str, Any]) -> str:
     if layers := model.get("layers"):
         facts.append(tr("ui.form.layers", count=layers))
     return " · ".join(facts)
+
+
+def machine_line(plan: Plan) -> str:
+    """Return model and machine in a line: GPUs, memory."""
+    machine = plan.machine
+    parts = [tr("ui.form.this-computer")] if machine.local else []
+    for gpu in machine.gpus:
+        name = gpu_name(gpu.id)[0]
+        parts.append(tr("ui.machine.gpus", count=gpu.count, name=name) if gpu.count > 1 else name)
+    if machine.memory_gib:
+        parts.append(f"{machine.memory_gib:g} GiB")
+    return " · ".join([model_name(plan), *parts])
+
+
+def find_things(text: str) -> list[Option]:
+    """Return models and GPUs for the palette; the key says which of the two."""
+    models = [Option(f"model:{o.key}", o.title, tr("ui.key.model")) for o in search_models(text)]
+    gpus = [Option(f"gpu:{o.key}", o.title, o.note) for o in search_gpus(text)]
+    return [*models[:8], *gpus[:12]]

@@ -184,8 +184,10 @@ class Session(QObject):
         """Set one dotted key of the plan; None frees it. Successive edits may merge."""
         self.set_keys({key: value}, key=key if merge else "")
 
-    def set_keys(self, values: dict[str, Any], *, key: str = "") -> None:
-        """Set several dotted keys at once."""
+    def set_keys(
+        self, values: dict[str, Any], *, key: str = "", label: Message | None = None
+    ) -> None:
+        """Set several dotted keys at once; ``label`` is what undo calls it."""
         if self.plan is None:
             return
         try:
@@ -195,7 +197,7 @@ class Session(QObject):
             self.reported.emit()
             return
         name, value = next(iter(values.items()))
-        self.put(plan, whatif.edit_label(name, value), key=key)
+        self.put(plan, label or whatif.edit_label(name, value), key=key)
 
     def put(self, plan: Plan, label: Message, *, key: str = "") -> None:
         """Make a plan the next state of the document."""

@@ -44,6 +44,12 @@ def starting_plan() -> Plan:
     )
 
 
+def local_plan() -> Plan:
+    """Return the plan that a new document for this computer starts from."""
+    plan = starting_plan()
+    return plan.model_copy(update={"machine": type(plan.machine)(local=True)})
+
+
 def hf_model(config: Path) -> ModelSource:
     """Return the source of a model that a ``config.json`` describes."""
     return ModelSource(hf=str(config))

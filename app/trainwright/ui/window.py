@@ -178,7 +178,9 @@ class Window(QMainWindow):
         ):
             place = "start" if self.session is None else place
             if self.session is not None:
-                self.session.open_plan(_starting_plan(), None, saved=False)
+                from trainwright.ui.whatif import starting_plan
+
+                self.session.open_plan(starting_plan(), None, saved=False)
         self.place = place
         if place not in self._screens:
             self._screens[place] = self._make(place)
@@ -286,6 +288,8 @@ class Window(QMainWindow):
             self.setWindowTitle("Trainwright")
         else:
             state = tr("ui.state.unsaved" if session.unsaved else "ui.state.saved")
+            from trainwright.ui.names import machine_line
+
             below = machine_line(plan)
             self.top.title.show_document(plan.name, state, below, saved=not session.unsaved)
             self.setWindowTitle(f"{plan.name}[*] – Trainwright")
@@ -319,6 +323,8 @@ class Window(QMainWindow):
     # Actions
 
     def _start_with(self, what: str, value: object) -> None:
+        from trainwright.ui.whatif import local_plan, starting_plan
+
         assert self.session is not None
         if what == "file" and isinstance(value, Path):
             self.open_path(value)
@@ -332,12 +338,12 @@ class Window(QMainWindow):
             recovered.discard()
             self.go("plan")
         elif what == "local":
-            self.session.open_plan(_local_plan(), None, saved=False)
+            self.session.open_plan(local_plan(), None, saved=False)
             self.go("plan")
         elif what == "browse":
             self.ask_open()
         else:
-            self.session.open_plan(_starting_plan(), None, saved=False)
+            self.session.open_plan(starting_plan(), None, saved=False)
             self.go("plan")
 
     def open_path(self, path: Path) -> None:
@@ -442,14 +448,9 @@ class Window(QMainWindow):
     def _find_things(self, text: str) -> "list[Option]":
         if self.session is None or self.session.plan is None:
             return []
-        from trainwright.ui.names import search_gpus, search_models
-        from trainwright.ui.widgets.picker import Option
+        from trainwright.ui.names import find_things
 
-        models = [
-            Option(f"model:{o.key}", o.title, tr("ui.key.model")) for o in search_models(text)
-        ]
-        gpus = [Option(f"gpu:{o.key}", o.title, o.note) for o in search_gpus(text)]
-        return [*models[:8], *gpus[:12]]
+        return find_things(text)
 
     def _run_chosen(self, key: str) -> None:
         kind, _, id = key.partition(":")
@@ -511,31 +512,3 @@ class Window(QMainWindow):
         if self.session is not None:
             self.session.close()
         super().closeEvent(event)
-
-
-def machine_line(plan: Any) -> str:
-    """Return the machine in a line: GPUs, processor, memory."""
-    from trainwright.ui.names import gpu_name, model_name
-
-    machine = plan.machine
-    parts = [tr("ui.form.this-computer")] if machine.local else []
-    for gpu in machine.gpus:
-        name = gpu_name(gpu.id)[0]
-        parts.append(tr("ui.machine.gpus", count=gpu.count, name=name) if gpu.count > 1 else name)
-    if machine.memory_gib:
-        parts.append(f"{machine.memory_gib:g} GiB")
-    return " · ".join([model_name(plan), *parts])
-
-
-def _starting_plan() -> Any:
-    from trainwright.ui.whatif import starting_plan
-
-    return starting_plan()
-
-
-def _local_plan() -> Any:
-    from trainwright.ui.whatif import starting_plan
-
-    plan = starting_plan()
-    machine = type(plan.machine)(local=True)
-    return plan.model_copy(update={"machine": machine})

@@ -206,7 +206,9 @@ class MemoryChart(Painted):
         d.setPen(Qt.PenStyle.NoPen)
         d.setBrush(tokens.colour("text"))
         d.drawEllipse(QPointF(x(data.peak), y(peak)), 2.5, 2.5)
-        above = y(peak) > self.height() - 30
+        limit = self._report.memory.device_total.value / GIB
+        clear_of_names = y(peak) - 20 > y(limit) + 18
+        above = clear_of_names or y(peak) > self.height() - 30
         self._tag(d, left, y(peak) - 20 if above else y(peak) + 2, text)
 
     def _tag(self, d: Drawing, x: float, y: float, text: str) -> None:

@@ -48,6 +48,13 @@ class Scatter(Painted):
         self._points, self._limit, self._here = points, limit_gib, None
         self.update()
 
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the points as (name, memory and time), for copying."""
+        return [
+            (point.name, f"{point.memory_gib:.2f} GiB, {point.seconds:.3g} s")
+            for point in self._points
+        ]
+
     def _scales(self) -> tuple[Scale, Scale]:
         memories = [p.memory_gib for p in self._points] + [self._limit]
         seconds = [p.seconds for p in self._points]

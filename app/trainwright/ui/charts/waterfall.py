@@ -48,7 +48,7 @@ class Waterfall(Painted):
             return
         names = [tr(f"ui.stage.{stage.name}") for stage in self._stages]
         left = max(tokens.width(name, tokens.LABEL) for name in names) + 12
-        unit, size = ("ms", 1e-3) if self._step < 10 else ("s", 1.0)
+        unit, size = ("ms", 1e-3) if self._step < 2 else ("s", 1.0)
         ends, longest = _spans(self._stages)
         x = Scale(0, max(longest, self._step) * 1.01, left, w - 56)
         self._draw_axis(d, x, h, unit, size)

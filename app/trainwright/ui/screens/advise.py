@@ -24,6 +24,7 @@ from trainwright.ui.screens.searching import SearchStrip
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
+from trainwright.ui.widgets.copying import offer_copies
 from trainwright.ui.widgets.notice import Strip
 from trainwright.ui.widgets.verdict import STATE
 
@@ -57,6 +58,7 @@ class AdviseScreen(Scroll):
         card.column.addWidget(Heading(Message.of("ui.chart.choices"), tr("ui.chart.choices.note")))
         self.scatter = Scatter()
         self.scatter.setFixedHeight(320)
+        offer_copies(self.scatter, self.scatter.rows)
         card.column.addWidget(self.scatter)
         column.addWidget(card)
         self._chart = card

@@ -18,6 +18,7 @@ from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.cards import ChangeCards
+from trainwright.ui.widgets.copying import memory_rows, offer_copies, time_rows
 from trainwright.ui.widgets.figurestrip import FigureStrip
 from trainwright.ui.widgets.notice import Strip
 from trainwright.ui.widgets.verdict import VerdictCard
@@ -54,6 +55,11 @@ class PlanScreen(QWidget):
         self.pane.setParent(self)
         for source in (self.verdict, self.figures, self.waterfall):
             source.opened.connect(self._open)
+        shown: QWidget
+        for shown in (self.verdict, self.memory):
+            offer_copies(shown, lambda: memory_rows(session.report))
+        for shown in (self.figures, self.waterfall):
+            offer_copies(shown, lambda: time_rows(session.report))
         self.changes.applied.connect(session.apply_change)
         session.reported.connect(self.refresh)
         session.changes_found.connect(self._show_changes)

@@ -127,8 +127,10 @@ class PlanForm(Surface):
         group.add(Row("count", row_label(Message.of("ui.key.count")), counter,
                       value=lambda plan, _: gpu_count(plan),
                       applies=lambda plan: not plan.machine.local))  # fmt: skip
-        limit = Stepper(0, name=Message.of("ui.key.power_limit"), low=0, high=10_000,
-                        unit=Message.of("ui.unit.watts"), absent=Message.of("ui.form.absent"))  # fmt: skip
+        limit = Stepper(
+            0, name=Message.of("ui.key.power_limit"), low=0, high=10_000,
+            unit=Message.of("ui.unit.watts"), absent=Message.of("ui.form.absent"),
+        )  # fmt: skip
         limit.setSingleStep(10)
         limit.chosen.connect(self._choose_power_limit)
         group.add(Row("power_limit", row_label(Message.of("ui.key.power_limit")), limit,
@@ -352,21 +354,24 @@ class PlanForm(Surface):
             return
         count = gpu_count(plan) if not plan.machine.local else 1
         gpus = [{"id": key, "count": count}]
-        self._session.set_keys({"machine.gpus": gpus, "machine.local": False})
+        label = whatif.edit_label("gpu", gpu_name(key)[0])
+        self._session.set_keys({"machine.gpus": gpus, "machine.local": False}, label=label)
 
     def _choose_count(self, count: int) -> None:
         plan = self._session.plan
         if plan is not None and plan.machine.gpus:
             gpus = [gpu.model_dump(exclude_none=True) for gpu in plan.machine.gpus]
             gpus[0]["count"] = count
-            self._session.set_keys({"machine.gpus": gpus}, key="count")
+            label = whatif.edit_label("count", count)
+            self._session.set_keys({"machine.gpus": gpus}, key="count", label=label)
 
     def _choose_power_limit(self, watts: int) -> None:
         plan = self._session.plan
         if plan is not None and plan.machine.gpus:
             gpus = [gpu.model_dump(exclude_none=True) for gpu in plan.machine.gpus]
             gpus[0]["power_limit_w"] = watts or None
-            self._session.set_keys({"machine.gpus": gpus}, key="power_limit")
+            label = whatif.edit_label("power_limit", watts or None)
+            self._session.set_keys({"machine.gpus": gpus}, key="power_limit", label=label)
 
     def _choose_dataset(self, value: str) -> None:
         choice: Any = {"absent": None, "synthetic": "synthetic"}.get(value, {"layout": value})

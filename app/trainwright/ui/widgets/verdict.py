@@ -119,7 +119,9 @@ class VerdictCard(Painted):
     def _show_keys(self, parts: list[Quantity]) -> None:
         """Show the legend; a term that was there keeps its key."""
         known = {key.role: key for key in self._keys}
-        self._keys = [known.pop(part.role, None) or self._new_key(part) for part in parts]
+        self._keys = [
+            known.pop(part.role) if part.role in known else self._new_key(part) for part in parts
+        ]
         for gone in known.values():
             gone.hide()
             gone.deleteLater()
@@ -309,15 +311,18 @@ class VerdictCard(Painted):
         estimate = self._report.memory
         limit = tr("ui.chart.limit", value=gib(estimate.device_total.value))
         limit_width = tokens.width(limit, tokens.LABEL, 600)
-        limit_left = min(limit_x - limit_width / 2, w - _SIDE - limit_width)
-        d.write(limit_left, y, limit_width + 1, 16, limit, px=tokens.LABEL, weight=600)
         p95 = tr("ui.verdict.p95", value=gib(estimate.device_used_p95.value))
         p95_width = tokens.width(p95, tokens.LABEL, 500)
-        left = p95_x - p95_width if p95_x < limit_x else p95_x - p95_width / 2
-        if left + p95_width > limit_left - 10 and left < limit_left + limit_width + 10:
-            left = limit_left - 12 - p95_width
-        left = max(float(_SIDE), min(left, w - _SIDE - p95_width))
-        d.write(left, y, p95_width + 1, 16, p95, px=tokens.LABEL, weight=500, colour="text2")
+        end = float(w - _SIDE)
+        limit_left = min(limit_x - limit_width / 2, end - limit_width)
+        if p95_x > limit_x:  # the nearer to the left stands left, 12 pixels apart
+            p95_left = min(p95_x - p95_width / 2, end - p95_width)
+            limit_left = min(limit_left, p95_left - 12 - limit_width)
+        else:
+            p95_left = min(p95_x - p95_width, limit_left - 12 - p95_width)
+        d.write(limit_left, y, limit_width + 1, 16, limit, px=tokens.LABEL, weight=600)
+        d.write(max(_SIDE, p95_left), y, p95_width + 1, 16, p95,
+                px=tokens.LABEL, weight=500, colour="text2")  # fmt: skip
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -1,0 +1,80 @@
+"""Copy as text, Markdown or image: a context menu on everything that shows figures."""
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QWidget
+
+from trainwright.explain import Quantity
+from trainwright.plan.report import Report
+from trainwright.ui import doors
+from trainwright.ui.figures import figure
+from trainwright.ui.i18n import say, tr
+
+Rows = Sequence[tuple[str, str]]
+"""(name, value) pairs, in the order shown."""
+
+
+def offer_copies(widget: QWidget, rows: Callable[[], Rows]) -> None:
+    """Give a widget the menu; it opens by the right button and by the menu key."""
+
+    def copy_text() -> None:
+        QGuiApplication.clipboard().setText(as_text(rows()))
+
+    def copy_markdown() -> None:
+        QGuiApplication.clipboard().setText(as_markdown(rows()))
+
+    def copy_image() -> None:
+        QGuiApplication.clipboard().setPixmap(widget.grab())
+
+    copies = (("text", copy_text), ("markdown", copy_markdown), ("image", copy_image))
+    for kind, copy in copies:
+        action = QAction(tr(f"ui.copy.{kind}"), widget)
+        action.triggered.connect(copy)
+        widget.addAction(action)
+    widget.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+
+
+def as_text(rows: Rows) -> str:
+    """Return rows as lines that paste into two columns of a spreadsheet."""
+    return "\n".join(f"{name}\t{value}" for name, value in rows)
+
+
+def as_markdown(rows: Rows) -> str:
+    """Return rows as a Markdown table."""
+    head = (f"| {tr('ui.copy.what')} | {tr('ui.copy.value')} |", "| --- | ---: |")
+    cells = (f"| {_cell(name)} | {_cell(value)} |" for name, value in rows)
+    return "\n".join((*head, *cells))
+
+
+def memory_rows(report: Report | None) -> Rows:
+    """Return the verdict, what the device uses, and the terms of it."""
+    if report is None:
+        return ()
+    memory = report.memory
+    totals = (memory.device_used, memory.device_used_p95, memory.device_total, memory.free)
+    verdict = tr(f"ui.verdict.{report.verdict.value}")
+    return (
+        (tr("ui.place.plan"), verdict),
+        *_named(totals),
+        *_named(doors.segments(report)),
+    )
+
+
+def time_rows(report: Report | None) -> Rows:
+    """Return rates, the time of a step, and its stages."""
+    if report is None:
+        return ()
+    time = report.time
+    rates = (time.samples_per_second, time.tokens_per_second, time.step_seconds, time.run_seconds)
+    shown = [quantity for quantity in rates if quantity is not None]
+    return _named((*shown, *(stage.seconds for stage in time.stages)))
+
+
+def _named(quantities: Sequence[Quantity]) -> Rows:
+    return [(say(quantity.name), str(figure(quantity))) for quantity in quantities]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
