@@ -55,7 +55,8 @@ def trace(
 ) -> Profile:
     """Trace in a child process, fit, check, keep in the cache, and return the profile.
 
-    With ``at`` only that point is traced: faster, and the profile answers for it alone.
+    With ``at`` only that point is traced, and one step of it: faster, and the profile answers
+    for it alone.
     Where the events do not fit polynomials, or change from point to point, it is traced
     at ``at`` (or the first point) and says so by ``exact``. ``run`` starts the child.
 
@@ -64,7 +65,7 @@ def trace(
     """
     tracer = _Tracer(spec, on_progress, cancelled, run or client.run)
     if at is not None:
-        return fit(tracer.run((at,)))
+        return fit(tracer.run((at,), check_repeat=False))
     choices = kernel_points(spec, depth.positions(_source(spec)))
     for points in choices:
         try:
@@ -171,12 +172,14 @@ class _Tracer:
         points: tuple[Point, ...],
         source: dict[str, str] | None = None,
         optimizers: tuple[str, ...] | None = None,
+        check_repeat: bool = True,
     ) -> raw.TraceResult:
-        """Trace at the points in a child process."""
+        """Trace at the points in a child process; a second step checks that it repeats."""
         document = self.spec.document() | {
             "model": source or _source(self.spec),
             "points": points,
             "optimizers": self.spec.optimizers if optimizers is None else optimizers,
+            "check_repeat": check_repeat,
         }
         with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
             result = Path(folder) / "trace.json.gz"

@@ -78,7 +78,7 @@ class Run:
         """Return the log of every segment at one point."""
         main = self.setup is None
         recorder = self.recorder
-        self.say(0.1 + 0.85 * self.done / len(self.spec["points"]), "worker.tracing")
+        self._report(0.0)
         if main:
             self._set_up()
         recorder.rows.clear()
@@ -99,6 +99,11 @@ class Run:
             "category": {str(number): name for number, name in recorder.category.items()},
         }
 
+    def _report(self, share: float) -> None:
+        """Say how far the current point is, from 0 to 1."""
+        done = (self.done + share) / len(self.spec["points"])
+        self.say(0.1 + 0.85 * done, "worker.tracing")
+
     def _set_up(self) -> None:
         recorder, model = self.recorder, self.subject.model
         with recorder.record("setup") as self.setup:
@@ -118,9 +123,11 @@ class Run:
             with recorder.quiet():  # two numbers, made at the first use and kept
                 scaler.scale(torch.ones((), device=DEVICE))
         segments: dict[str, Segment] = {}
-        for name in ("micro", "again"):
+        # A micro-batch takes about as long as the second step, or as all other optimizers.
+        for number, name in enumerate(("micro", "again"), start=1):
             segments[name] = self._micro(batch, sequence, scaler)
             recorder.name("gradient", (parameter.grad for parameter in model.parameters()))
+            self._report(0.25 * number)
         self.facts["blocks"] = len(segments["micro"].inputs)
         gradients = {
             parameter: recorder.storage_of(parameter.grad)
@@ -138,6 +145,7 @@ class Run:
             with recorder.quiet():
                 del optimizer
                 gc.collect()
+            self._report(0.75 + 0.25 * position / len(names))
         with recorder.quiet():
             model.zero_grad(set_to_none=True)
         return segments
