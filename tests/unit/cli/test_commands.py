@@ -249,3 +249,20 @@ def test_a_profile_of_any_task_is_shown(inside, options):
     assert (outcome.code, outcome.err) == (0, "")
     expected = {"prefill", "decode"} if "infer" in options else {"micro"}
     assert expected <= json.loads(outcome.out)["events"].keys()
+
+
+def test_the_tour_of_the_readme_works(inside, tmp_path, monkeypatch):
+    """From each ``trainwright`` line of its first tour to the next, in one folder."""
+    root = Path(__file__).parents[3]
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    tour = readme.partition("The same on the command line:")[2].partition("```sh")[2]
+    lines = tour.partition("```")[0].strip().splitlines()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "resources").symlink_to(root / "resources")
+    assert len(lines) >= 4
+    for line in lines:
+        program, *arguments = line.split()
+        assert program == "trainwright"
+        outcome = inside(*arguments)
+        # Only estimate may say no.
+        assert outcome.code in ((0, 1) if arguments[0] == "estimate" else (0,)), outcome.err
