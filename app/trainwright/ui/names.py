@@ -35,10 +35,12 @@ def search_gpus(text: str) -> list[Option]:
     """Return the GPUs of the catalog that match, those people own first."""
     from trainwright.catalog.query import list_gpus
 
-    return [
+    found = [
         Option(gpu.id, gpu.name, f"{number(round(gpu.memory_bytes.value / GIB))} GiB")
         for gpu in list_gpus(text, sort="launch")
     ]
+    # "3090" means the RTX 3090 before its Ti.
+    return sorted(found, key=lambda option: not plain(option.title).endswith(plain(text)))
 
 
 def model_name(plan: Plan) -> str:

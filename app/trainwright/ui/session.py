@@ -460,7 +460,9 @@ class Session(QObject):
         fitted = self.core.make_it_fit(plan, advice)
         if fitted != plan:
             self.put(fitted, Message.of("ui.edit.make-it-fit"))
-            if not advice.choices:
+            if advice.choices:
+                self.noticed.emit(Message.of("ui.fit.done"))
+            else:
                 change = advice.nothing_fits[0].change
                 self.noticed.emit(Message.of("ui.fit.only-by", change=change))
         else:

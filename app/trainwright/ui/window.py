@@ -185,9 +185,12 @@ class Window(QMainWindow):
         if place not in self._screens:
             self._screens[place] = self._make(place)
             self._stack.addWidget(self._screens[place])
+        focus = QApplication.focusWidget()  # hiding a screen sends it elsewhere
         for name, screen in self._screens.items():
             screen.setVisible(name == place)
         self.rail.show_place(place)
+        if focus is None or not self.rail.isAncestorOf(focus):
+            self._screens[place].setFocus()  # the next Tab goes to the first control of the screen
         entered = getattr(self._screens[place], "entered", None)
         if entered is not None:
             entered()
@@ -267,6 +270,7 @@ class Window(QMainWindow):
         self.notice.say(say(message))
 
     def _show_document(self) -> None:
+        self.notice.hide()  # it spoke of the plan before this edit
         session = self.session
         plan = session.plan if session else None
         for id in ("save", "save-as", "rename", "copy-summary", "make-it-fit", "free-all",

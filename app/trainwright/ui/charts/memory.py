@@ -20,6 +20,8 @@ from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Painted
 
 _BOTTOM, _LEFT, _RIGHT = 8, 30, 12
+_SMALL = 0.4
+"""A peak below this share of the card gets an axis of its own; the limit then lies above it."""
 _COLUMN = 2
 """Pixels that one point of the curve takes."""
 
@@ -97,7 +99,8 @@ class MemoryChart(Painted):
             return
         data = self._data()
         limit = self._report.memory.device_total.value / GIB
-        top = max(limit, float(data.total.max())) * 1.06
+        peak = float(data.total.max())
+        top = peak * 1.5 if peak < _SMALL * limit else max(limit, peak) * 1.06
         low = _cut(data, top)
         x = Scale(0, data.events - 1, _LEFT, w - _RIGHT)
         y = Scale(low, top, h - _BOTTOM, 2)
@@ -166,17 +169,16 @@ class MemoryChart(Painted):
         self, d: Drawing, x: Scale, y: Scale, low: float, limit: float, data: Stack
     ) -> None:
         assert self._report is not None
-        top = y(limit) + 2
+        roof = max(y(limit), y.end)
+        top = roof + 2
         floor = y(float(data.tops[0].max()) if low > 0 else low)
         limit_left = (
-            self.width()
-            - _RIGHT
-            - tokens.width(tr("ui.chart.limit", value=gib(limit * GIB)), tokens.MICRO, 600)
+            self.width() - _RIGHT - tokens.width(self._limit_text(limit, y), tokens.MICRO, 600)
         )
         for name, first, end in _merged(self._report.memory.curve.phases):
             left, right = x(first), x(min(end, data.events - 1))
             if first > 0:
-                d.rule(round(left), floor, round(left), y(limit), "text3", dash=(2, 3))
+                d.rule(round(left), floor, round(left), roof, "text3", dash=(2, 3))
             text = tr(f"ui.phase.{name}")
             wide = tokens.width(text, tokens.MICRO, 500)
             middle = (left + right) / 2
@@ -189,10 +191,17 @@ class MemoryChart(Painted):
 
     def _draw_limit(self, d: Drawing, y: Scale, limit: float, w: int) -> None:
         at = y(limit)
-        d.rule(_LEFT, at, w - _RIGHT, at, "text", width=2)
-        text = tr("ui.chart.limit", value=gib(limit * GIB))
+        text = self._limit_text(limit, y)
+        if limit > y.high:
+            at = y.end
+        else:
+            d.rule(_LEFT, at, w - _RIGHT, at, "text", width=2)
         wide = tokens.width(text, tokens.MICRO, 600)
         self._tag(d, w - _RIGHT - wide - 2, at - 17 if at > 18 else at + 2, text)
+
+    def _limit_text(self, limit: float, y: Scale) -> str:
+        id = "ui.chart.limit.above" if limit > y.high else "ui.chart.limit"
+        return tr(id, value=gib(limit * GIB))
 
     def _draw_peak(self, d: Drawing, data: Stack, x: Scale, y: Scale, w: int) -> None:
         assert self._report is not None
@@ -207,7 +216,7 @@ class MemoryChart(Painted):
         d.setBrush(tokens.colour("text"))
         d.drawEllipse(QPointF(x(data.peak), y(peak)), 2.5, 2.5)
         limit = self._report.memory.device_total.value / GIB
-        clear_of_names = y(peak) - 20 > y(limit) + 18
+        clear_of_names = y(peak) - 20 > max(y(limit), y.end) + 18
         above = clear_of_names or y(peak) > self.height() - 30
         self._tag(d, left, y(peak) - 20 if above else y(peak) + 2, text)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QPainter, QStandardItem, QStandardItemModel
+from PySide6.QtGui import QPainter, QResizeEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
     QFrame,
     QStyle,
@@ -107,6 +107,10 @@ class DerivationTree(QTreeView):
 
     def _closed(self, index: QModelIndex) -> None:
         self._open.discard(index.data(Qt.ItemDataRole.UserRole))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.scheduleDelayedItemsLayout()  # names wrap elsewhere, so rows are as high anew
 
     def drawBranches(self, _painter: QPainter, _rect: QRect, _index: _Index) -> None:
         """Draw nothing: the delegate draws the caret."""

@@ -40,8 +40,8 @@ def open_palette(window: QWidget, more: Find) -> Popup:
         return [*search_actions(text), *(more(text) if text.strip() else ())]
 
     popup = Popup(search, tr("ui.action.palette"), tr("ui.palette.hint"), window)
-    wide, high = min(560, window.width() - 80), min(420, window.height() - 120)
-    popup.resize(wide, high)
+    wide = min(560, window.width() - 80)
+    popup.resize(wide, popup.height())
     popup.move(window.mapToGlobal(QPoint((window.width() - wide) // 2, 64)))
     popup.show()
     popup.field.setFocus()

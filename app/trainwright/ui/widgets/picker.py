@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from trainwright.ui import tokens
-from trainwright.ui.i18n import Text, say
+from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import Drawing
 
 
@@ -85,7 +85,7 @@ class Picker(QPushButton):
         """Open the list below the button."""
         popup = Popup(self._search, self._name, say(self._hint), self)
         popup.chosen.connect(self.chosen)
-        popup.resize(max(340, self.width()), 380)
+        popup.resize(max(340, self.width()), popup.height())
         popup.move(self.mapToGlobal(QPoint(0, self.height() + 4)))
         popup.show()
         popup.field.setFocus()
@@ -97,6 +97,10 @@ class Picker(QPushButton):
             d.icon(self._icon, 10, (h - 16) / 2, 16, "text2")
             d.write(32, 0, w - 60, h, self._title, weight=500)
             d.icon("caret-down", w - 23, (h - 12) / 2, 12, "text3")
+
+
+_ROWS = 10
+"""Rows that a popup shows before it scrolls."""
 
 
 class Popup(QFrame):
@@ -154,10 +158,18 @@ class Popup(QFrame):
             self._model.appendRow(item)
         if self._model.rowCount():
             self.list.setCurrentIndex(self._model.index(0, 0))
+        else:
+            nothing = QStandardItem(tr("ui.picker.nothing"))
+            nothing.setFlags(Qt.ItemFlag.NoItemFlags)
+            self._model.appendRow(nothing)
+        rows = min(self._model.rowCount(), _ROWS)
+        self.resize(self.width(), 54 + 32 * rows)
 
     def _choose(self, index: QModelIndex) -> None:
         if index.isValid():
             key = index.data(Qt.ItemDataRole.UserRole)
+            if not key:
+                return
             self.close()
             self.chosen.emit(key)
 
