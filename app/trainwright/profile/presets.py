@@ -11,6 +11,8 @@ from trainwright.data import resources
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 Task = Literal["pretrain", "full", "lora", "qlora", "infer"]
 
 
@@ -69,7 +71,7 @@ class Preset(BaseModel):
 def presets() -> dict[str, Preset]:
     """Return all presets by id, in the order of the file."""
     with resources("presets", "presets.yaml").open("rb") as file:
-        entries = yaml.safe_load(file)
+        entries = _LOADER(file).get_single_data()
     return {entry["id"]: Preset(**entry) for entry in entries}
 
 
