@@ -5,8 +5,8 @@ from typing import Any
 from trainwright.plan.file import text_data, validated
 from trainwright.plan.overrides import Change, apply, place_of
 from trainwright.plan.schema import Plan
-from trainwright.plan.yamltext import Place, dotted
 from trainwright.workload.defaults import LARGEST_DEFAULT_BATCH, meaningless
+from trainwright.yamltext import Place, dotted
 
 
 def with_key(plan: Plan, key: str, value: Any) -> Plan:

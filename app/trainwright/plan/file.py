@@ -16,7 +16,7 @@ from trainwright import __version__
 from trainwright.messages import UserError
 from trainwright.plan import overrides, problems
 from trainwright.plan.schema import SCHEMA, Plan
-from trainwright.plan.yamltext import MAX_BYTES, Document, Place, dump, one_line, parse
+from trainwright.yamltext import MAX_BYTES, Document, Place, dump, one_line, parse
 
 SUFFIX = ".plan.yaml"
 STDIN = "stdin"
@@ -163,7 +163,7 @@ def _decoded(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UserError.of("plan.binary", where=name) from None
+        raise UserError.of("yaml.binary", where=name) from None
 
 
 def _anchor(data: dict[str, Any], folder: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from trainwright.messages import UserError
 from trainwright.plan import problems
-from trainwright.plan.yamltext import Place, dotted, one_line, parse
+from trainwright.yamltext import Place, dotted, one_line, parse
 
 
 @dataclass(frozen=True, slots=True)

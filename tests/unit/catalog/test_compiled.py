@@ -7,12 +7,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import yaml
 
 from trainwright.catalog.compiled import compiled_folder, from_json, sources_hash, to_json
 from trainwright.catalog.compiler import compile_folder
 from trainwright.catalog.gpu_file import GpuFile
-from trainwright.catalog.yaml_file import Loader
+from trainwright.catalog.yaml_file import read_yaml
 from trainwright.data import hardware_db, resources
 
 SHIPPED = hardware_db("gpu")
@@ -29,7 +28,7 @@ def test_the_shipped_schema_is_fresh_and_accepts_the_shipped_files():
     assert schema == GpuFile.model_json_schema(by_alias=True), REMEDY
     validator = jsonschema.Draft202012Validator(schema)
     for path in SHIPPED.glob("*.yaml"):
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
+        data = read_yaml(path)
         assert not list(validator.iter_errors(json.loads(json.dumps(data, default=str)))), path.name
 
 

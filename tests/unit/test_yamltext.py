@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwright.messages import UserError
-from trainwright.plan.yamltext import MAX_NODES, dump, parse, scalar
+from trainwright.yamltext import MAX_NODES, dump, parse, scalar
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 NUMBERS = st.integers(-(10**18) + 1, 10**18 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -51,24 +51,24 @@ def test_scalars_are_what_a_person_means(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "id", "line"),
     [
-        ("a: 1\nb: !!python/object/apply:os.system [ls]", "plan.tag", 2),
-        ("a: &x 1", "plan.anchor", 1),
-        ("a: 1\n\nb: *x", "plan.anchor", 3),
-        ("a: 1\na: 2", "plan.duplicate-key", 2),
-        ("a: {b: 1, b: 2}", "plan.duplicate-key", 1),
-        ("a: 1\n---\nb: 2", "plan.several-documents", 2),
-        ("? [x]\n: 1", "plan.odd-key", 1),
-        ("a: .nan", "plan.not-a-number", 1),
-        ("a: -.inf", "plan.not-a-number", 1),
-        ("a: 1e999", "plan.not-a-number", 1),
-        ("a: 9999999999999999999", "plan.not-a-number", 1),
-        ("a: [1, 2", "plan.not-yaml", 1),
-        ("a: 'x", "plan.not-yaml", 1),
-        ("a: b: c", "plan.not-yaml", 1),
-        ("\ta: 1", "plan.not-yaml", 1),
-        ("a: " + "[" * 5000, "plan.too-deep", 1),
-        ("- " * 5000 + "1", "plan.too-deep", 1),
-        ("[" + "1," * (MAX_NODES + 1) + "]", "plan.too-many-values", 1),
+        ("a: 1\nb: !!python/object/apply:os.system [ls]", "yaml.tag", 2),
+        ("a: &x 1", "yaml.anchor", 1),
+        ("a: 1\n\nb: *x", "yaml.anchor", 3),
+        ("a: 1\na: 2", "yaml.duplicate-key", 2),
+        ("a: {b: 1, b: 2}", "yaml.duplicate-key", 1),
+        ("a: 1\n---\nb: 2", "yaml.several-documents", 2),
+        ("? [x]\n: 1", "yaml.odd-key", 1),
+        ("a: .nan", "yaml.not-a-number", 1),
+        ("a: -.inf", "yaml.not-a-number", 1),
+        ("a: 1e999", "yaml.not-a-number", 1),
+        ("a: 9999999999999999999", "yaml.not-a-number", 1),
+        ("a: [1, 2", "yaml.not-yaml", 1),
+        ("a: 'x", "yaml.not-yaml", 1),
+        ("a: b: c", "yaml.not-yaml", 1),
+        ("\ta: 1", "yaml.not-yaml", 1),
+        ("a: " + "[" * 5000, "yaml.too-deep", 1),
+        ("- " * 5000 + "1", "yaml.too-deep", 1),
+        ("[" + "1," * (MAX_NODES + 1) + "]", "yaml.too-many-values", 1),
     ],
 )
 def test_what_plans_do_without_is_refused_at_its_line(text: str, id: str, line: int) -> None:

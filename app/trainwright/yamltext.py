@@ -1,4 +1,4 @@
-"""YAML as people write it in plans: plain data in, plain data out, and nothing that can hurt.
+"""YAML as people write it: plain data in, plain data out, and nothing that can hurt.
 
 The reader builds data from the parser's events, one pass: so tags, anchors, duplicate keys,
 depth and size are refused before anything is made of them, and every key knows its line.
@@ -61,7 +61,7 @@ def parse(text: str, name: str, *, above: Place = ()) -> Document:
     keys below it, and no lines.
 
     Raises:
-        UserError: not YAML, or YAML that plans do without.
+        UserError: not YAML, or YAML that our files do without.
     """
     try:
         return _Builder(yaml.parse(text, Loader=_LOADER), name, above).document()
@@ -69,9 +69,9 @@ def parse(text: str, name: str, *, above: Place = ()) -> Document:
         mark = error.problem_mark or error.context_mark
         last = max(1, len(text.splitlines()))
         where = _at(name, min(mark.line + 1, last) if mark is not None and not above else None)
-        raise UserError.of("plan.not-yaml", where=where, problem=error.problem or "") from None
+        raise UserError.of("yaml.not-yaml", where=where, problem=error.problem or "") from None
     except (yaml.YAMLError, UnicodeError):
-        raise UserError.of("plan.binary", where=name) from None
+        raise UserError.of("yaml.binary", where=name) from None
 
 
 def _at(name: str, line: int | None) -> str:
@@ -95,7 +95,7 @@ class _Builder:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    self._refuse("plan.several-documents", event)
+                    self._refuse("yaml.several-documents", event)
             elif isinstance(event, yaml.NodeEvent):
                 data = self._node(event, ())
         return Document(data, self._lines)
@@ -107,13 +107,13 @@ class _Builder:
     def _node(self, event: Event, place: Place) -> Any:
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            self._refuse("plan.too-many-values", event, limit=MAX_NODES)
+            self._refuse("yaml.too-many-values", event, limit=MAX_NODES)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            self._refuse("plan.anchor", event)
+            self._refuse("yaml.anchor", event)
         if getattr(event, "tag", None) not in (None, "!"):
-            self._refuse("plan.tag", event, tag=one_line(str(event.tag)))
+            self._refuse("yaml.tag", event, tag=one_line(str(event.tag)))
         if len(place) > MAX_DEPTH:
-            self._refuse("plan.too-deep", event, limit=MAX_DEPTH)
+            self._refuse("yaml.too-deep", event, limit=MAX_DEPTH)
         self._lines.setdefault(place, event.start_mark.line + 1)
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place)
@@ -126,14 +126,14 @@ class _Builder:
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._key(event)
             if key in data:
-                self._refuse("plan.duplicate-key", event, key=dotted((*place, key)))
+                self._refuse("yaml.duplicate-key", event, key=dotted((*place, key)))
             self._lines[(*place, key)] = event.start_mark.line + 1
             data[key] = self._node(next(self._events), (*place, key))
         return data
 
     def _key(self, event: Event) -> str:
         if not isinstance(event, yaml.ScalarEvent) or event.anchor or event.tag not in (None, "!"):
-            self._refuse("plan.odd-key", event)
+            self._refuse("yaml.odd-key", event)
         return str(event.value)
 
     def _sequence(self, place: Place) -> list[Any]:
@@ -149,7 +149,7 @@ class _Builder:
             return scalar(event.value)
         except ValueError:
             key = dotted((*self._above, *place)) or "?"
-            self._refuse("plan.not-a-number", event, key=key, value=one_line(event.value))
+            self._refuse("yaml.not-a-number", event, key=key, value=one_line(event.value))
 
 
 def scalar(text: str) -> str | int | float | bool | None:
