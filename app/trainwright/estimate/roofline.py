@@ -199,7 +199,8 @@ def op_times(
 ) -> OpTimes:
     """Return max(FLOPs / (peak · e · shape), bytes / (bandwidth · m), floor) for each row.
 
-    Dense convolutions pay for transposes on top: a share of their traffic by layout.
+    Dense convolutions pay for transposes on top: a share of their traffic by layout. In
+    depthwise ones arithmetic and memory add up, as their constants were fitted.
 
     ``shape`` is 1 / ((1 + m0/M)(1 + n0/N)(1 + k0/K)) for products: small ones fill neither
     the tiles nor the multiprocessors. Form and constants: ``resources/calibration``.
@@ -211,16 +212,18 @@ def op_times(
     flops = np.where(causal, flops * efficiency.causal_share.value, flops)
 
     shares = _shares(efficiency, channels_last)
+    depthwise = group == _NUMBER["depthwise-convolution"]
     peak = np.array([rates.product_rate(dtype) for dtype in table.dtypes])[table.dtype]
     if rates.vector is not None:
-        peak[group == _NUMBER["depthwise-convolution"]] = rates.vector
+        peak[depthwise] = rates.vector
     compute = flops / (peak * shares.compute[group]) * _half_shapes(shares, table, point)
     memory = moved / (rates.bandwidth * shares.memory[group])
     if compiled:
         fused = ~np.isin(group, _PRODUCTS)
         memory[fused] *= efficiency.compile_memory.value
     launches = (group != _NUMBER["view"]).astype(np.float64)
-    seconds = np.maximum(np.maximum(compute, memory), efficiency.kernel_floor_s.value) * launches
+    slower = np.where(depthwise, compute + memory, np.maximum(compute, memory))
+    seconds = np.maximum(slower, efficiency.kernel_floor_s.value) * launches
     layout = efficiency.layout_traffic["channels_last" if channels_last else "channels_first"]
     dense = group == _NUMBER["convolution"]
     seconds[dense] += layout.value * moved[dense] / rates.bandwidth

@@ -228,6 +228,20 @@ def test_a_tile_that_is_not_full_wastes_arithmetic() -> None:
     assert narrow > 1.5 * wide
 
 
+def test_a_depthwise_convolution_waits_for_arithmetic_and_memory() -> None:
+    """The study that fitted its constants added the two."""
+
+    def seconds(flops: int, bytes_: int) -> float:
+        pixels = ((0, 1 << 20), (64,), (9,), (64,))
+        fields = {"flops": (0, flops), "read": (0, bytes_), "dims": pixels}
+        convolution = row("aten.convolution.default", "forward", **fields)
+        return timed(profile_of(convolution)).step_seconds.value
+
+    work, traffic = 10**12, 10**10
+    both = seconds(work, traffic)
+    assert both == pytest.approx(seconds(work, 0) + seconds(0, traffic), rel=0.01)
+
+
 def test_two_gpus_without_nvlink_are_not_twice_as_fast() -> None:
     profile = profile_of(
         product(2048, 4096, 4096), product(2048, 4096, 4096, "backward"), trainable=10**8
