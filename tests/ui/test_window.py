@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import fakes
@@ -344,3 +345,121 @@ def test_models_are_found_in_korean_and_decomposed_jamo(opened):
     assert any("llama" in key for key in composed)
     decomposed = unicodedata.normalize("NFD", "라마")
     assert [option.key for option in search_models(decomposed)] == composed
+
+
+def test_a_search_can_be_stopped_and_asked_again(opened, qtbot):
+    go_on = threading.Event()
+    base = fakes.core()
+
+    def slow(plan, facts):
+        go_on.wait(20)
+        return base.advise(plan, facts)
+
+    window = opened(core=replace(base, advise=slow))
+    session = window.session
+    before = session.plan
+    session.make_it_fit()
+    assert session.advising
+    session.cancel_advice()
+    assert not session.advising
+    go_on.set()
+    advise = window.screen_named("advise")
+    session.ask_advice()
+    qtbot.waitUntil(lambda: session.advice is not None)
+    assert session.plan == before
+    assert advise.isVisible()
+
+
+def test_an_edit_during_a_search_does_not_lose_the_next_search(opened, qtbot):
+    go_on = threading.Event()
+    base = fakes.core()
+
+    def slow(plan, facts):
+        go_on.wait(20)
+        return base.advise(plan, facts)
+
+    window = opened(core=replace(base, advise=slow))
+    session = window.session
+    session.ask_advice()
+    session.set_key("workload.inputs.sequence_length", 1024)
+    session.ask_advice()
+    go_on.set()
+    qtbot.waitUntil(lambda: session.advice is not None)
+    edited = base.advise(session.plan, base.resolve(session.plan))
+    used = [choice.estimate.memory.device_used.value for choice in session.advice.choices]
+    assert used == [choice.estimate.memory.device_used.value for choice in edited.choices]
+
+
+def test_the_learning_rate_is_typed_cleared_and_never_garbage(opened, qtbot):
+    window = opened()
+    form = window.screen_named("plan").form
+    rate = next(r.control for g in form._groups for r in g.rows if r.key == "learning_rate")
+
+    def typed(text):
+        rate.setText(text)
+        rate.editingFinished.emit()
+        return window.session.plan.settings.learning_rate
+
+    assert typed("3e-4") == 3e-4
+    assert typed("fast") == 3e-4
+    assert rate.text() == "0.0003"
+    assert typed("-1") == 3e-4
+    assert typed("") is None
+
+
+def test_a_power_limit_is_kept_with_the_gpu_and_named_by_undo(opened):
+    window = opened()
+    form = window.screen_named("plan").form
+    limit = next(r.control for g in form._groups for r in g.rows if r.key == "power_limit")
+    limit.setValue(350)
+    assert window.session.plan.machine.gpus[0].power_limit_w == 350
+    assert "350" in window.actions_by_id["undo"].text()
+    assert "Power limit" in window.actions_by_id["undo"].text()
+
+
+def test_figures_are_copied_as_text_markdown_and_image(opened):
+    window = opened()
+    plan = window.screen_named("plan")
+    text, markdown, image = plan.verdict.actions()
+    clipboard = QApplication.clipboard()
+    text.trigger()
+    rows = dict(line.split("\t") for line in clipboard.text().splitlines())
+    assert rows["Verdict"] == "Fits"
+    assert rows["Parameters"] == "~15.0 GiB"
+    markdown.trigger()
+    lines = clipboard.text().splitlines()
+    assert len(lines) == len(rows) + 2
+    assert {line.count("|") for line in lines} == {3}
+    image.trigger()
+    assert clipboard.pixmap().width() == plan.verdict.width() * plan.devicePixelRatioF()
+
+
+def test_serving_speaks_of_requests_and_never_of_training(opened, qtbot):
+    window = opened()
+    window.session.set_keys(
+        {
+            "workload.task": "infer",
+            "workload.effective_batch": None,
+            "workload.inputs": {"prompt_tokens": 512, "new_tokens": 64, "concurrent": 4},
+            "settings.micro_batch": None,
+            "settings.accumulation": None,
+        }
+    )
+    qtbot.waitUntil(lambda: settled(window))
+    assert window.session.problem is None
+    plan = window.screen_named("plan")
+    spoken = " ".join(door.accessibleName() for door in plan.figures._doors)
+    assert "Requests" in spoken
+    assert "run" not in spoken
+    assert plan.form._fixed_note.accessibleName() == "Serving settings"
+    hidden = [r for g in plan.form._groups for r in g.rows if r.key == "settings.micro_batch"]
+    assert not hidden[0].control.isVisible()
+
+
+def test_opening_a_plan_leaves_the_keyboard_on_its_screen(opened, qtbot):
+    window = opened(plan=None)
+    window.activateWindow()
+    window.open_path(fakes.EXAMPLE)
+    qtbot.waitUntil(lambda: settled(window))
+    focus = QApplication.focusWidget()
+    assert focus is None or not window.rail.isAncestorOf(focus)

@@ -74,10 +74,18 @@ def gpu_name(id: str) -> tuple[str, str]:
     return record.name, " · ".join(facts)
 
 
-def model_facts(model: dict[str, Any]) -> str:
-    """Return what a profile knows of its model, in a line."""
+def model_facts(plan: Plan, model: dict[str, Any], *, packed: bool) -> str:
+    """Return what is known of the plan's model, in a line.
+
+    A profile of packed weights counts bytes that hold two parameters each, so the number
+    then comes from the preset or is left out.
+    """
+    from trainwright.profile.presets import presets
+
+    preset = presets().get(plan.model.preset or "")
     facts: list[str] = []
-    if parameters := model.get("parameters"):
+    parameters = preset.parameters if preset else None if packed else model.get("parameters")
+    if parameters:
         facts.append(tr("ui.form.parameters", value=parameters))
     if layers := model.get("layers"):
         facts.append(tr("ui.form.layers", count=layers))

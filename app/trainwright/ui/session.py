@@ -92,7 +92,7 @@ class Session(QObject):
         self._advising = Latest(self)
         self._advising.done.connect(self._advice_came)
         self._advising.failed.connect(self._advice_failed)
-        self._fit_when_advised = False
+        self._fit_when_advised = self._fit_when_traced = False
         self.advising = False
         """Whether the search runs for the plan as it stands."""
         self._trace: Cancellable | None = None
@@ -374,11 +374,18 @@ class Session(QObject):
         self._fitted = pending.spec
         self._fit = Cancellable(self)
         self._traces.append(self._fit)
+        self._fit.ended.connect(self._fitted_all)
         self._fit.start(
             lambda _report, cancelled: trace(
                 pending.spec, None, lambda _done, _stage: None, cancelled.is_set
             )
         )
+
+    def _fitted_all(self, _profile: object, _problem: object) -> None:
+        """Search now, where a search had to wait for the fit."""
+        if self.advice_problem is not None and self.advice_problem.id == "ui.advise.trace-first":
+            self._fit_when_advised = self._fit_when_traced
+            self.ask_advice()
 
     # What would change it
 
@@ -447,6 +454,7 @@ class Session(QObject):
 
     def _advice_failed(self, problem: Message) -> None:
         self.advising, self.advice_problem = False, problem
+        self._fit_when_traced = self._fit_when_advised
         if self._fit_when_advised:
             self._fit_when_advised = False
             self.noticed.emit(problem)

@@ -21,9 +21,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QApplication,
-    QFileDialog,
     QHBoxLayout,
-    QInputDialog,
     QMainWindow,
     QMenu,
     QVBoxLayout,
@@ -33,7 +31,7 @@ from PySide6.QtWidgets import (
 from trainwright import __version__
 from trainwright.data import resources
 from trainwright.messages import Message
-from trainwright.ui import actions, i18n, theme, tokens
+from trainwright.ui import actions, asking, i18n, theme, tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.preferences import Preferences
@@ -203,18 +201,10 @@ class Window(QMainWindow):
                 start.wake()
             return start
         assert self.session is not None
-        if place == "plan":
-            from trainwright.ui.screens.plan import PlanScreen
+        if place != "settings":
+            from trainwright.ui.screens.views import view
 
-            return PlanScreen(self.session)
-        if place == "advise":
-            from trainwright.ui.screens.advise import AdviseScreen
-
-            return AdviseScreen(self.session)
-        if place == "export":
-            from trainwright.ui.screens.export import ExportScreen
-
-            return ExportScreen(self.session, self.preferences)
+            return view(place, self.session, self.preferences)
         from trainwright.ui.screens.settings import SettingsScreen
 
         screen = SettingsScreen(self.preferences)
@@ -360,11 +350,9 @@ class Window(QMainWindow):
 
     def ask_open(self) -> None:
         """Ask for a file and open it."""
-        path, _ = QFileDialog.getOpenFileName(
-            self, tr("ui.action.open"), "", tr("ui.open.filter") + " (*.plan.yaml *.yaml *.json)"
-        )
-        if path:
-            self.when_awake(lambda: self.open_path(Path(path)))
+        path = asking.file_to_open(self)
+        if path is not None:
+            self.when_awake(lambda: self.open_path(path))
 
     def save(self) -> None:
         """Save the plan where it came from."""
@@ -379,22 +367,17 @@ class Window(QMainWindow):
         """Ask where to, and save."""
         if self.session is None or self.session.plan is None:
             return
-        name = f"{self.session.plan.name}.plan.yaml".replace("/", "-")
-        path, _ = QFileDialog.getSaveFileName(
-            self, tr("ui.action.save-as"), name, tr("ui.open.filter") + " (*.plan.yaml)"
-        )
-        if path and self.session.save(Path(path)):
-            self.preferences.opened(Path(path))
+        path = asking.file_to_save(self, self.session.plan.name)
+        if path is not None and self.session.save(path):
+            self.preferences.opened(path)
 
     def rename(self) -> None:
         """Ask for another name of the plan."""
         if self.session is None or self.session.plan is None:
             return
-        name, given = QInputDialog.getText(
-            self, tr("ui.action.rename"), tr("ui.rename.label"), text=self.session.plan.name
-        )
-        if given and name.strip():
-            self.session.set_key("name", name.strip())
+        name = asking.new_name(self, self.session.plan.name)
+        if name:
+            self.session.set_key("name", name)
 
     def copy_summary(self) -> None:
         """Put the answer on the clipboard as text."""
@@ -450,11 +433,9 @@ class Window(QMainWindow):
         popup.chosen.connect(self._run_chosen)
 
     def _find_things(self, text: str) -> "list[Option]":
-        if self.session is None or self.session.plan is None:
-            return []
         from trainwright.ui.names import find_things
 
-        return find_things(text)
+        return find_things(text) if self.session and self.session.plan else []
 
     def _run_chosen(self, key: str) -> None:
         kind, _, id = key.partition(":")

@@ -130,7 +130,8 @@ class MemoryChart(Painted):
         for value in ticks(low, top, 4):
             if value > low or low == 0:
                 d.rule(_LEFT, round(y(value)), w - _RIGHT, round(y(value)))
-            if h - _BOTTOM - y(value) > 8 or value == 0:
+            room_below = h - _BOTTOM - y(value) > 8 or value == 0
+            if room_below and y(value) >= 7:
                 d.write(0, y(value) - 8, _LEFT - 6, 16, tick_text(value),
                         px=tokens.MICRO, colour="text3", align="right")  # fmt: skip
 
@@ -186,6 +187,8 @@ class MemoryChart(Painted):
             clear = under.size == 0 or y(float(under.max())) > top + 18
             clear = clear and middle + wide / 2 < limit_left - 6
             if wide + 8 < right - left and clear and top > 0:
+                plate = tokens.colour("surface")  # a gridline may pass behind
+                d.box(middle - wide / 2 - 3, top + 1, wide + 6, 14, plate, radius=3)
                 d.write(middle - wide / 2, top, wide + 1, 16, text,
                         px=tokens.MICRO, weight=500, colour="text3")  # fmt: skip
 

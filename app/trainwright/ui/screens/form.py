@@ -11,7 +11,7 @@ from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say
 from trainwright.ui.widgets.base import Heading, Label
 from trainwright.ui.widgets.buttons import Lock
-from trainwright.ui.widgets.controls import Control
+from trainwright.ui.widgets.controls import Combo, Control
 from trainwright.workload import FullSettings
 
 ValueOf = Callable[[Plan, FullSettings | None], Any]
@@ -43,12 +43,23 @@ class Row:
         value = self.value(plan, settings)
         if value is not None:
             show_in(self.control, value, free=free)
+        else:
+            show_unknown(self.control, free=free)
 
 
 def show_in(control: QWidget, value: Any, *, free: bool) -> None:
     """Show a value in any of the kit's controls."""
     shower: Any = control
     shower.show_value(value, free=free)
+
+
+def show_unknown(control: QWidget, *, free: bool) -> None:
+    """Show that a value is not decided yet: there are no figures that it was taken for."""
+    shower: Any = control
+    shower.free = free
+    if isinstance(control, Combo):
+        control.setCurrentIndex(-1)
+    control.update()
 
 
 def is_free(plan: Plan, key: str) -> bool:

@@ -318,7 +318,9 @@ class PlanForm(Surface):
     def _show_model(self, plan: Plan) -> None:
         self.model.show_value(model_name(plan))
         facts = self._session.facts
-        self._model_facts.tell(model_facts(facts.profile.model) if facts else "")
+        packed = facts is not None and facts.settings.quantization != "none"
+        known = model_facts(plan, facts.profile.model, packed=packed) if facts else ""
+        self._model_facts.tell(known)
 
     def _show_gpu(self, plan: Plan) -> None:
         if plan.machine.local:

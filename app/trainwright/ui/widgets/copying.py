@@ -56,7 +56,7 @@ def memory_rows(report: Report | None) -> Rows:
     totals = (memory.device_used, memory.device_used_p95, memory.device_total, memory.free)
     verdict = tr(f"ui.verdict.{report.verdict.value}")
     return (
-        (tr("ui.place.plan"), verdict),
+        (tr("ui.copy.verdict"), verdict),
         *_named(totals),
         *_named(doors.segments(report)),
     )

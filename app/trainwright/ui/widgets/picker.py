@@ -67,13 +67,14 @@ class Picker(QPushButton):
         self._title = title
         self.setAccessibleName(f"{self._name}: {title}")
         self.setToolTip(title)
+        self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
         return QSize(int(tokens.width(self._title, tokens.BODY, 500)) + 64, tokens.CONTROL_HEIGHT)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(140, tokens.CONTROL_HEIGHT)
+        return QSize(max(140, min(self.sizeHint().width(), 250)), tokens.CONTROL_HEIGHT)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter):
