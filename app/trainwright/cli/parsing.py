@@ -98,6 +98,11 @@ def explained(error: click.UsageError) -> UserError:
             message = Message.of("cli.no-such-option-near", name=name, near=near)
         case click.NoSuchOption(option_name=name):
             message = Message.of("cli.no-such-option", name=name, command=command)
+        case click.BadOptionUsage(option_name=name) if "requires an argument" in error.message:
+            message = Message.of("cli.no-value", name=name, command=command)
+        case click.UsageError(message=detail) if detail.startswith("Got unexpected extra"):
+            words = detail.partition("(")[2].removesuffix(")")
+            message = Message.of("cli.too-many", words=words, command=command)
         case click.MissingParameter(param=click.Parameter() as parameter):
             message = Message.of("cli.missing", name=_shown(parameter), command=command)
         case click.BadParameter(param=click.Parameter() as parameter):

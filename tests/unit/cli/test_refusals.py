@@ -240,3 +240,13 @@ def test_a_complaint_names_the_key_once_and_the_remedy(inside, plan_file, words)
     complaint = inside(*arguments).complaint
     assert COMPLAINTS[words] in complaint
     assert complaint.count("model.preset") <= 1 + ("--set model.preset" in complaint)
+
+
+@pytest.mark.parametrize("words", [("estimate", "a", "b"), ("advise", "a", "--top")], ids=" ".join)
+def test_a_line_that_cannot_be_read_is_refused_in_the_readers_language(inside, words):
+    english = inside(*words).complaint
+    korean = inside("--lang", "ko", *words).complaint
+    assert english.isascii()
+    assert words[-1] in english
+    assert words[-1] in korean
+    assert not any(word in korean for word in ("argument", "unexpected", "requires"))
