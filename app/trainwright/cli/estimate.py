@@ -59,8 +59,9 @@ def command(terminal: Terminal, source: PlanSource, explain: bool) -> Answer:
 
 def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> None:
     """Print a report: verdict, settings, memory, time, notes."""
-    memory, time, gpu = report.memory, report.time, facts.machine.gpu
-    screen.line(f"{plan.name} · {gpu.count} × {gpu.record.name}", "bold")
+    memory, time = report.memory, report.time
+    gpus = " + ".join(f"{gpu.count} × {gpu.record.name}" for gpu in facts.machine.gpus)
+    screen.line(f"{plan.name} · {gpus}", "bold")
     screen.line()
     screen.line(f"{MARKS[report.verdict]} {screen.text(verdict(report))}", STYLES[report.verdict])
     screen.line()

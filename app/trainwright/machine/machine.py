@@ -37,8 +37,8 @@ class Machine:
 
     @property
     def gpu(self) -> Gpu:
-        """The GPU that an estimate is for: the first listed."""
-        return self.gpus[0]
+        """The GPU that an estimate is for: with the least memory, which decides what fits."""
+        return min(self.gpus, key=lambda gpu: gpu.total.value - gpu.held.value)
 
     @property
     def gpu_count(self) -> int:

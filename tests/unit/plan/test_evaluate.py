@@ -206,3 +206,10 @@ def test_notes_tell_what_was_traced_and_what_was_not() -> None:
 
 
 SPEC = TraceSpec((("preset", "resnet18"),), "", "full", "bf16-mixed", "flash")
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_different_gpus_the_smallest_decides_what_fits(order: tuple[int, int]) -> None:
+    cards = [{"id": "rtx-4090"}, {"id": "rtx-3060-12gb"}]
+    mixed = report(plan(machine={"gpus": [cards[index] for index in order]}))
+    assert mixed.memory.device_total.value == 12 * 2**30
