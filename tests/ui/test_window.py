@@ -463,3 +463,12 @@ def test_opening_a_plan_leaves_the_keyboard_on_its_screen(opened, qtbot):
     qtbot.waitUntil(lambda: settled(window))
     focus = QApplication.focusWidget()
     assert focus is None or not window.rail.isAncestorOf(focus)
+
+
+def test_export_says_whether_the_files_would_run_out_of_memory(opened, qtbot):
+    window = opened(core=fakes.core("no"))
+    export = window.screen_named("export")
+    qtbot.waitUntil(lambda: bool(export._files))
+    assert export._warning.isVisible()
+    assert "does not fit" in export._warning.label.text()
+    assert export.save.isEnabled()

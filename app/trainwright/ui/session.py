@@ -383,7 +383,7 @@ class Session(QObject):
 
     def _fitted_all(self, _profile: object, _problem: object) -> None:
         """Search now, where a search had to wait for the fit."""
-        if self.advice_problem is not None and self.advice_problem.id == "ui.advise.trace-first":
+        if self.advice_problem == Message.of("ui.advise.trace-first"):
             self._fit_when_advised = self._fit_when_traced
             self.ask_advice()
 
@@ -403,8 +403,7 @@ class Session(QObject):
 
     def apply_change(self, index: int) -> None:
         """Take one of the offered changes; undoable."""
-        change, plan = self.changes[index]
-        self.put(plan, change.title)
+        self.put(self.changes[index][1], self.changes[index][0].title)
 
     # The search
 

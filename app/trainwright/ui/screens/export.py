@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from trainwright.export import TARGETS, Reasons, files, target, write
 from trainwright.messages import Message, UserError
+from trainwright.plan.report import Verdict
 from trainwright.ui import tokens
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.preferences import Preferences
@@ -144,10 +145,19 @@ class ExportScreen(QWidget):
             return
         self._show_files(dict(made))
         self._show_lost(lost)
-        fits = session.report.fits
-        self._warn(None if fits else Message.of("ui.export.not-fitting"))
+        self._warn_of(session.report.verdict)
         self.save.setEnabled(True)
         self.copy.setEnabled(True)
+
+    def _warn_of(self, verdict: Verdict) -> None:
+        """Say in the verdict's own look that the files may run out of memory."""
+        if verdict is Verdict.FITS:
+            self._warn(None)
+            return
+        tight = verdict is Verdict.TIGHT
+        self._warning.look("warning-fill" if tight else "x-circle-fill", "tight" if tight else "no")
+        id = verdict.value if verdict in (Verdict.NO, Verdict.SPILLS) else "tight"
+        self._warn(Message.of(f"ui.export.{id}"))
 
     def _reasons(self) -> Reasons:
         """Return the reasons of the search, where its choice is what is exported."""

@@ -79,6 +79,11 @@ class Strip(QFrame):
         self._line.setSpacing(tokens.S)
         self._line.addWidget(self.label, 1)
 
+    def look(self, icon: str, state: str) -> None:
+        """Take another look, for another kind of message."""
+        self._icon, self._state = icon, state
+        self.update()
+
     def offer(self, button: Button, answer: str) -> None:
         """Add a button that answers."""
         button.setProperty("answer", answer)
