@@ -125,7 +125,7 @@ def _row(record: GpuRecord) -> tuple[str, ...]:
         record.id,
         record.name,
         f"{record.memory_bytes.value / GIB:g} GiB",
-        f"{record.bandwidth_bytes_per_s.value / 1e9:,.0f} GB/s",
+        f"{_spaced(record.bandwidth_bytes_per_s.value / 1e9, 0)} GB/s",
         f"{tdp.value:g} W" if tdp else "–",
         record.launch or "–",
     )
@@ -149,9 +149,9 @@ def _readable(key: str, value: float) -> str:
     if key.endswith("_bytes"):
         return f"{value / GIB:g} GiB" if value >= GIB / 2 else f"{value / (1 << 20):g} MiB"
     if key.endswith("_bytes_per_s"):
-        return f"{value / 1e9:,.1f} GB/s"
+        return f"{_spaced(value / 1e9, 1)} GB/s"
     if key.startswith("flops"):
-        return f"{value / 1e12:,.1f} TFLOP/s"
+        return f"{_spaced(value / 1e12, 1)} TFLOP/s"
     if key.endswith("_bits_per_s"):
         return f"{value / 1e9:g} Gbit/s"
     if key.endswith("_hz"):
@@ -161,3 +161,8 @@ def _readable(key: str, value: float) -> str:
     if key.endswith("_usd"):
         return f"{value:g} USD"
     return f"{value:g}"
+
+
+def _spaced(value: float, digits: int) -> str:
+    """Return a number with thousands apart as in every other figure."""
+    return f"{value:,.{digits}f}".replace(",", "\u202f")

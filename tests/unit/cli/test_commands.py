@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -266,3 +267,8 @@ def test_the_tour_of_the_readme_works(inside, tmp_path, monkeypatch):
         outcome = inside(*arguments)
         # Only estimate may say no.
         assert outcome.code in ((0, 1) if arguments[0] == "estimate" else (0,)), outcome.err
+
+
+def test_thousands_look_alike_in_every_command(inside, small):
+    for words in (("catalog", "list", "4090"), ("catalog", "show", "4090"), ("estimate", small)):
+        assert not re.search(r"\d,\d{3}", inside(*words).out)
