@@ -87,7 +87,8 @@ class AdviseScreen(Scroll):
         self._chart.setVisible(advice is not None and bool(advice.pareto))
         self._notes.setVisible(advice is not None and bool(advice.notes))
         if session.advice_problem is not None:
-            strip = Strip("warning-fill", "no")
+            waits = session.advice_problem.id in ("ui.advise.cancelled", "ui.advise.trace-first")
+            strip = Strip("info", "na") if waits else Strip("warning-fill", "no")
             strip.label.tell(session.advice_problem)
             strip.offer(Button(Message.of("ui.advise.again"), small=True), "again")
             strip.answered.connect(lambda _: session.ask_advice())
