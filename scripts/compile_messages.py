@@ -31,9 +31,9 @@ def compiled(language: str) -> bytes:
     return buffer.getvalue()
 
 
-def sentences(content: bytes) -> dict[object, object]:
+def sentences(content: bytes) -> dict[str, object]:
     """Return what a ``.mo`` file says, without its header: that names a date and a version."""
-    return {message.id: message.string for message in read_mo(io.BytesIO(content)) if message.id}
+    return {str(message.id): message.string for message in read_mo(io.BytesIO(content)) if message.id}
 
 
 def main() -> int:
