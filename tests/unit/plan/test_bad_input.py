@@ -13,7 +13,11 @@ from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan import file
 from trainwright.plan.schema import Plan
 
-EXAMPLE = resources("examples", "llama-8b-lora.plan.yaml").read_text(encoding="utf-8")
+EXAMPLE = (
+    resources("examples", "llama-8b-lora.plan.yaml")
+    .read_text(encoding="utf-8")
+    .replace("micro_batch: 1", "micro_batch: 2")
+)
 
 
 def refusal(text: str) -> str:

@@ -63,7 +63,7 @@ def test_the_kernel_is_the_one_that_torch_takes(
 
 
 def test_what_only_the_search_changes_is_the_same_structure() -> None:
-    first = ask(plan()).spec
+    first = ask(plan(settings__micro_batch=2)).spec
     for changes in (
         {"settings__micro_batch": 4},
         {"settings__checkpointing": "every-2"},
@@ -71,7 +71,7 @@ def test_what_only_the_search_changes_is_the_same_structure() -> None:
         {"workload__inputs__sequence_length": 4096},
         {"workload__effective_batch": 128},
     ):
-        assert ask(plan(**changes)).spec == first
+        assert ask(plan(**{"settings__micro_batch": 2} | changes)).spec == first
     assert ask(plan(settings__micro_batch=1)).spec.single
     assert ask(plan(settings__checkpointing="selective")).spec.checkpointing == "selective"
     assert ask(plan(workload__lora={"rank": 8})).spec.lora == (8, ())

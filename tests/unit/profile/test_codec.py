@@ -11,9 +11,8 @@ from trainwright.messages import UserError
 from trainwright.profile import codec
 from trainwright.profile.profile import OpTable, Profile, Segment
 
-events = st.lists(
-    st.tuples(st.integers(0, 7), *[st.integers(-1, 2**20)] * 3), min_size=0, max_size=60
-)
+numbers = st.integers(0, 2**20)
+events = st.lists(st.tuples(st.integers(0, 7), numbers, numbers, st.integers(-1, 2**20)))
 
 
 def profile(rows):
