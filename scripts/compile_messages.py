@@ -33,7 +33,8 @@ def compiled(language: str) -> bytes:
 
 def sentences(content: bytes) -> dict[str, object]:
     """Return what a ``.mo`` file says, without its header: that names a date and a version."""
-    return {str(message.id): message.string for message in read_mo(io.BytesIO(content)) if message.id}
+    found = read_mo(io.BytesIO(content))
+    return {str(message.id): message.string for message in found if message.id}
 
 
 def main() -> int:
