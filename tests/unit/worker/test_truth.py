@@ -8,6 +8,7 @@ it is named where it shows.
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -58,12 +59,13 @@ CASES = {
     "llama-lora": (LLAMA, {"task": "lora", "lora": [8, ["q_proj", "v_proj"]]}, TOKENS),
     "bert": (BERT, {}, TOKENS),
     "t5": (T5, {}, TOKENS),
-    "resnet18": ({"timm": "resnet18"}, {"image_size": 64}, (8, 0)),
+    "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
     "nature-cnn": ({"builtin": "nature-cnn-ppo"}, {}, (16, 0)),
 }
+if find_spec("timm") is not None:
+    CASES["resnet18"] = ({"timm": "resnet18"}, {"image_size": 64}, (8, 0))
 SCRATCH = {
     "resnet18": "convolutions unfold their input (im2col) on the CPU",
-    "nature-cnn": "convolutions unfold their input (im2col) on the CPU",
 }
 """Cases where a CPU kernel takes memory of its own: 2 % there, 0.5 % elsewhere."""
 
