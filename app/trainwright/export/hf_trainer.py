@@ -10,7 +10,7 @@ from trainwright.export.batch import Batch, batch
 from trainwright.export.header import Reasons, header
 from trainwright.export.learning import learning_rate
 from trainwright.export.lost import Replacements, carried, lost
-from trainwright.export.model import FOLDER, definition
+from trainwright.export.model import FOLDER, adapting_libraries, definition
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
 from trainwright.plan.schema import Plan
@@ -172,14 +172,7 @@ def _dtype(plan: Plan, settings: FullSettings) -> str:
 
 def _libraries(plan: Plan, settings: FullSettings) -> Mapping[str, str]:
     needed = {"python", "torch", "transformers", "accelerate"}
-    if plan.workload.task in ("lora", "qlora"):
-        needed.add("peft")
-    if settings.quantization != "none" or settings.optimizer in (
-        "adamw-8bit",
-        "paged-adamw-8bit",
-        "lion",
-    ):
-        needed.add("bitsandbytes")
+    needed |= adapting_libraries(plan, settings)
     if settings.attention == "flash":
         needed.add("flash-attn")
     return {name: versions for name, versions in made_for.items() if name in needed}

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 from trainwright.messages import UserError
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
+from trainwright.workload import FullSettings
 
 Kind = Literal["hf", "diffusers", "timm", "builtin", "python"]
 
@@ -32,6 +33,15 @@ class Definition:
     """Usual tokens a sample, of presets."""
     image_size: int | None = None
     """Usual pixels a side, of presets."""
+
+
+def adapting_libraries(plan: Plan, settings: FullSettings) -> frozenset[str]:
+    """Return the libraries that adapters, quantised weights and packed optimizers need."""
+    needed = {"peft"} if plan.workload.task in ("lora", "qlora") else set()
+    packed = ("adamw-8bit", "paged-adamw-8bit", "lion")
+    if settings.quantization != "none" or settings.optimizer in packed:
+        needed.add("bitsandbytes")
+    return frozenset(needed)
 
 
 def definition(plan: Plan) -> Definition:

@@ -12,7 +12,7 @@ from trainwright.export.batch import Batch, batch
 from trainwright.export.header import Reasons, header
 from trainwright.export.learning import learning_rate
 from trainwright.export.lost import Replacements, carried, lost
-from trainwright.export.model import Definition, definition
+from trainwright.export.model import Definition, adapting_libraries, definition
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
@@ -143,15 +143,7 @@ def document(plan: Plan, settings: FullSettings) -> dict[str, Any]:
 
 def libraries(plan: Plan, settings: FullSettings, model: Definition) -> Mapping[str, str]:
     """Return the version ranges of the libraries that this plan's files import."""
-    needed = {"python", "torch", *NEEDS[model.kind]}
-    if plan.workload.task in ("lora", "qlora"):
-        needed.add("peft")
-    if settings.quantization != "none" or settings.optimizer in (
-        "adamw-8bit",
-        "paged-adamw-8bit",
-        "lion",
-    ):
-        needed.add("bitsandbytes")
+    needed = {"python", "torch", *NEEDS[model.kind], *adapting_libraries(plan, settings)}
     return {name: versions for name, versions in made_for.items() if name in needed}
 
 

@@ -1,11 +1,13 @@
 """Surfaces, labels, headings and doors: what the other widgets are made of."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QPalette
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QBoxLayout,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -183,22 +185,17 @@ class Door(QAbstractButton):
 
 def row(*items: QWidget | None, gap: int = tokens.S) -> QWidget:
     """Return widgets side by side; ``None`` takes up what is left."""
-    holder = QWidget()
-    layout = QHBoxLayout(holder)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(gap)
-    for item in items:
-        if item is None:
-            layout.addStretch(1)
-        else:
-            layout.addWidget(item)
-    return holder
+    return _laid_out(QHBoxLayout(), items, gap)
 
 
 def column(*items: QWidget | None, gap: int = tokens.S) -> QWidget:
     """Return widgets one below the other; ``None`` takes up what is left."""
+    return _laid_out(QVBoxLayout(), items, gap)
+
+
+def _laid_out(layout: QBoxLayout, items: Iterable[QWidget | None], gap: int) -> QWidget:
     holder = QWidget()
-    layout = QVBoxLayout(holder)
+    holder.setLayout(layout)
     layout.setContentsMargins(0, 0, 0, 0)
     layout.setSpacing(gap)
     for item in items:
