@@ -12,7 +12,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,11 @@ CHECKED = "bf16-mixed"
 PRECISIONS = ("bf16-mixed", "fp16-mixed", "fp32")
 
 
-def specs(preset: Preset) -> Iterator[TraceSpec]:
-    """Yield the structures that ship: the preset's tasks in three precisions."""
+def specs(preset: Preset, precisions: Iterable[str] = PRECISIONS) -> Iterator[TraceSpec]:
+    """Yield the structures that ship: the preset's tasks in each precision."""
     tasks = dict.fromkeys("full" if task == "pretrain" else task for task in preset.tasks)
-    for task in tasks:
-        for precision in PRECISIONS:
+    for precision in precisions:
+        for task in tasks:
             # What scaled_dot_product_attention picks from compute capability 8.0 on.
             kernel: Kernel = "efficient" if precision == "fp32" else "flash"
             yield TraceSpec(
@@ -125,13 +125,16 @@ def main() -> int:
     parser.add_argument(
         "preset", nargs="*", metavar="PRESET", help="ids; all of them if none is given"
     )
+    parser.add_argument(
+        "--precision", action="append", choices=PRECISIONS, help="only this one; may be repeated"
+    )
     parser.add_argument("--all", action="store_true", help="trace again what is up to date")
     options = parser.parse_args()
     run = prepared_runner()
     for preset in presets().values():
         if options.preset and preset.id not in options.preset:
             continue
-        for spec in specs(preset):
+        for spec in specs(preset, options.precision or PRECISIONS):
             path = store.shipped_path(spec)
             assert path is not None
             if not options.all and path.is_file() and store.load(spec) is not None:

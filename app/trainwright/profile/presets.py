@@ -13,6 +13,9 @@ from trainwright.messages.nearest import nearest
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+AREAS = ("vision", "language", "generation", "speech", "control")
+"""Files of presets; parameter counts in them are the published ones."""
+
 Task = Literal["pretrain", "full", "lora", "qlora", "infer"]
 
 
@@ -22,6 +25,8 @@ class Preset(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9]+([-.][a-z0-9]+)*$")]
+    area: str
+    """What it works on: one of ``AREAS``."""
     name: str
     family: str
     """Presets of one family differ in size; a smaller one is offered when nothing fits."""
@@ -69,10 +74,13 @@ class Preset(BaseModel):
 
 @cache
 def presets() -> dict[str, Preset]:
-    """Return all presets by id, in the order of the file."""
-    with resources("presets", "presets.yaml").open("rb") as file:
-        entries = _LOADER(file).get_single_data()
-    return {entry["id"]: Preset(**entry) for entry in entries}
+    """Return all presets by id, in the order of the areas and of their files."""
+    found = {}
+    for area in AREAS:
+        with resources("presets", f"{area}.yaml").open("rb") as file:
+            for entry in _LOADER(file).get_single_data():
+                found[entry["id"]] = Preset(area=area, **entry)
+    return found
 
 
 def find(text: str) -> Preset:
