@@ -80,6 +80,8 @@ def build(row: Row, path: Path) -> int:
 def forked(row: Row, document: dict[str, Any]) -> None:
     """Trace in a fork of this process."""
     document = document | {"check_repeat": False}
+    if document["optimizers"]:  # a first answer has one; rows may be of several
+        document["optimizers"] = spec_of(row).optimizers
     child = os.fork()
     if child == 0:
         status = 1

@@ -5,6 +5,7 @@ from trainwright.advise.advice import Advice, Choice
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons
 from trainwright.advise.search import Search, Sources, Timed
+from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, resolve, stored
 from trainwright.plan.question import question
@@ -69,6 +70,8 @@ def _not_considered(search: Search) -> tuple[Message, ...]:
         other = [key for key in traced if getattr(candidate, key) != getattr(base, key)]
         if candidate.checkpointing == "selective":
             other.append("checkpointing")
+        if traced_as(candidate.optimizer) != traced_as(base.optimizer):
+            other.append("optimizer")
         if len(other) == 1:
             found.add(f"{other[0]}: {getattr(candidate, other[0])}".lower())
     return (Message.of("advise.not-considered", values=sorted(found)),) if found else ()

@@ -15,6 +15,7 @@ from trainwright.advise.space import Candidate
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.memory import allocated_peak_bytes, bytes_outside
+from trainwright.estimate.optimizers import traced_as, traced_name
 from trainwright.plan.evaluate import Facts, evaluate
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
@@ -90,7 +91,9 @@ class Search:
         key = _structure(candidate)
         if key not in self._profiles:
             settings = self.settings(candidate)
-            self._profiles[key] = self.sources.find(self.plan, self.facts, settings)
+            found = self.sources.find(self.plan, self.facts, settings)
+            known = found is not None and _updates(found, candidate.optimizer)
+            self._profiles[key] = found if known or not self.plan.workload.trains else None
             if self._profiles[key] is None:
                 self.missing[key] = candidate
         return self._profiles[key]
@@ -234,8 +237,13 @@ def _structure(candidate: Candidate) -> tuple[object, ...]:
     traced = "selective" if candidate.checkpointing == "selective" else "derived"
     return (
         *(candidate.precision, candidate.attention, candidate.channels_last, traced),
-        candidate.micro_batch == 1,
+        *(candidate.micro_batch == 1, traced_as(candidate.optimizer)),
     )
+
+
+def _updates(profile: Profile, optimizer: str) -> bool:
+    """Return whether the profile knows what the optimizer does."""
+    return f"optimizer:{traced_name(profile, optimizer)}" in profile.segments
 
 
 def _layout(candidate: Candidate) -> tuple[object, ...]:

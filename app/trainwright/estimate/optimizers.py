@@ -30,11 +30,16 @@ _BLOCK = 256
 _STATE = CATEGORIES.index("optimizer")
 
 
+def traced_as(optimizer: str) -> str:
+    """Return the optimizer that has to be traced for the one asked for."""
+    return _BASE.get(optimizer, optimizer)
+
+
 def traced_name(profile: Profile, optimizer: str) -> str:
     """Return the optimizer whose trace stands for the one asked for."""
     if f"optimizer:{optimizer}" in profile.segments:
         return optimizer
-    return _BASE.get(optimizer, optimizer)
+    return traced_as(optimizer)
 
 
 def as_ruled(layout: "Layout", optimizer: str) -> "Layout":

@@ -135,6 +135,8 @@ def _trace_notes(profile: Profile) -> Iterator[Message]:
     for assumed, times in profile.assumptions.items():
         yield Message.of("plan.note.assumption", question=assumed, times=times)
     batch, sequence = profile.points[0]
+    if not profile.repeats:
+        yield Message.of("plan.note.no-repeat")
     if not profile.exact:
         id = "plan.note.one-point" if sequence else "plan.note.one-batch"
         yield Message.of(id, batch=batch, sequence=sequence)

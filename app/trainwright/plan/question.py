@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from trainwright.catalog import GpuRecord
+from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets, store
 from trainwright.profile.presets import Preset
-from trainwright.profile.spec import DEFAULT_LORA, Kernel, TraceSpec
+from trainwright.profile.spec import DEFAULT_LORA, OPTIMIZERS, Kernel, TraceSpec
 from trainwright.workload import FullSettings, Inputs, ModelSource
 
 CONFIG_BYTES = 1 << 20
@@ -59,6 +60,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
     inputs, notes = _inputs(plan, model)
     workload = plan.workload
     adapters = workload.lora if workload.task in ("lora", "qlora") else None
+    asked = traced_as(settings.optimizer)
     spec = TraceSpec(
         model=model.pairs,
         digest=model.digest,
@@ -72,6 +74,8 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         image_size=inputs.image_size or 0,
         sequence=model.has_sequence,
         single=settings.micro_batch == 1,
+        optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
+        asked=asked,
     )
     return Question(spec, inputs, notes)
 

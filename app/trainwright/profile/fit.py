@@ -60,8 +60,9 @@ def fit(result: TraceResult) -> Profile:
         assumptions=result.assumptions,
         kernels=result.kernels,
         versions=result.versions,
-        exact=exact and bool(checks),
+        exact=exact and bool(checks) and result.repeats,
         points=points,
+        repeats=result.repeats,
     )
 
 

@@ -76,6 +76,8 @@ class Profile:
     points: tuple[tuple[int, int], ...]
     covers_single: bool = False
     """Whether batch 1 was traced and found to be the same structure."""
+    repeats: bool = True
+    """Whether a second step did what the first had done; where not, it is not ``exact``."""
 
     def answers(self, batch: int, sequence: int) -> bool:
         """Return whether the polynomials hold at a point."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 TRACER_VERSION = 1
@@ -10,6 +10,9 @@ TRACER_VERSION = 1
 
 Kernel = Literal["eager", "flash", "efficient", "math"]
 
+
+OPTIMIZERS = ("adamw", "sgd", "adafactor")
+"""Updates that every full trace takes along; others are traced where they are asked for."""
 
 DEFAULT_LORA: tuple[int, tuple[str, ...]] = (16, ())
 """Rank 16 on every linear layer but the output head: what ships."""
@@ -40,12 +43,14 @@ class TraceSpec:
     """Batch 1, where transformers take other paths than for 2 and more."""
     points: tuple[tuple[int, int], ...] = ()
     """(batch, sequence) to trace: those of the fit, then one to check it at."""
-    optimizers: tuple[str, ...] = ("adamw", "sgd", "adafactor")
+    optimizers: tuple[str, ...] = OPTIMIZERS
+    asked: str = field(default="adamw", compare=False)
+    """The update that the first answer traces alone, and that a stored profile must know."""
 
     def key(self, torch_version: str) -> str:
         """Return the cache key: the structure without the points, and the versions."""
         fields = asdict(self)
-        del fields["points"], fields["optimizers"]
+        del fields["points"], fields["optimizers"], fields["asked"]
         fields |= {"torch": torch_version, "tracer": TRACER_VERSION}
         text = json.dumps(fields, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -39,7 +39,7 @@ def load(spec: TraceSpec) -> Profile | None:
     """Return the profile for the structure, or None where it must be traced."""
     for path in (*_shipped_paths(spec), cache_path(spec)):
         profile = _read(path, path.stat().st_mtime_ns) if path.is_file() else None
-        if profile is not None and (not spec.single or _covers_single(profile)):
+        if profile is not None and _serves(profile, spec):
             return profile
     return None
 
@@ -55,17 +55,18 @@ def trace(
 ) -> Profile:
     """Trace in a child process, fit, check, keep in the cache, and return the profile.
 
-    With ``at`` only that point is traced, and one step of it: faster, and the profile answers
-    for it alone.
+    With ``at`` only that point is traced, and one step of it with the optimizer that is asked
+    for: faster, and the profile answers for it alone.
     Where the events do not fit polynomials, or change from point to point, it is traced
     at ``at`` (or the first point) and says so by ``exact``. ``run`` starts the child.
 
     Raises:
         UserError: the child failed, was cancelled, or ran into its limits.
     """
+    spec = replace(spec, optimizers=_with_known(spec))
     tracer = _Tracer(spec, on_progress, cancelled, run or client.run)
     if at is not None:
-        return fit(tracer.run((at,), check_repeat=False))
+        return fit(tracer.run((at,), optimizers=(spec.asked,), check_repeat=False))
     choices = kernel_points(spec, depth.positions(_source(spec)))
     for points in choices:
         try:
@@ -77,6 +78,15 @@ def trace(
         if profile.exact:
             return profile
     return fit(tracer.run((choices[0][0],)))
+
+
+def _with_known(spec: TraceSpec) -> tuple[str, ...]:
+    """Return the updates to trace: none that the cached profile has is lost with it."""
+    path = cache_path(spec)
+    cached = _read(path, path.stat().st_mtime_ns) if path.is_file() else None
+    known = cached.segments if cached is not None else ()
+    names = [name.partition(":")[2] for name in known if name.startswith("optimizer:")]
+    return tuple(dict.fromkeys((*spec.optimizers, *names)))
 
 
 @lru_cache(maxsize=1)
@@ -118,6 +128,12 @@ def _shipped_paths(spec: TraceSpec) -> tuple[Path, ...]:
     """Return the files that may answer: the structure's own, then that of larger batches."""
     specs = (spec, replace(spec, single=False)) if spec.single else (spec,)
     return tuple(path for s in specs if (path := shipped_path(s)) is not None)
+
+
+def _serves(profile: Profile, spec: TraceSpec) -> bool:
+    """Return whether a stored profile knows the update that is asked for, and batch 1."""
+    updates = spec.task == "infer" or f"optimizer:{spec.asked}" in profile.segments
+    return updates and (not spec.single or _covers_single(profile))
 
 
 def _covers_single(profile: Profile) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
 from trainwright.probe import nvml
 from trainwright.probe.reading import Missing
-from trainwright.profile import store
+from trainwright.profile import codec, store
+from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 
 EXAMPLE = with_keys(
@@ -213,3 +215,57 @@ def test_of_different_gpus_the_smallest_decides_what_fits(order: tuple[int, int]
     cards = [{"id": "rtx-4090"}, {"id": "rtx-3060-12gb"}]
     mixed = report(plan(machine={"gpus": [cards[index] for index in order]}))
     assert mixed.memory.device_total.value == 12 * 2**30
+
+
+def without(profile: Profile, optimizer: str) -> Profile:
+    segments = {name: one for name, one in profile.segments.items() if not name.endswith(optimizer)}
+    return replace(profile, segments=segments)
+
+
+def test_a_profile_that_lacks_the_optimizer_is_traced_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRAINWRIGHT_CACHE", str(tmp_path))
+    asked = plan(workload__inputs={"image_size": 320}, settings__optimizer="adafactor")
+    pending = resolve(asked)
+    assert isinstance(pending, Pending)
+    path = store.cache_path(pending.spec)
+    path.parent.mkdir(parents=True)
+    known = without(facts(EXAMPLE).profile, "adafactor")
+    path.write_bytes(codec.encode(known))
+    again = resolve(asked)
+    assert isinstance(again, Pending)
+    assert again.spec.asked == "adafactor"
+    assert isinstance(resolve(with_keys(asked, {"settings.optimizer": "adamw"})), Facts)
+    # What is traced anew keeps the updates that were known before.
+    documents: list[dict[str, Any]] = []
+
+    def started(_program: str, document: dict[str, Any], **_options: Any) -> None:
+        documents.append(document)
+        raise KeyboardInterrupt
+
+    more = replace(pending.spec, optimizers=("adafactor",))
+    with pytest.raises(KeyboardInterrupt):
+        store.trace(more, run=started)
+    assert set(documents[0]["optimizers"]) == {"adafactor", "adamw", "sgd"}
+
+
+def test_the_first_answer_traces_only_what_is_asked() -> None:
+    spec = resolve(plan(workload__inputs={"image_size": 320}, settings__optimizer="adamw-8bit"))
+    assert isinstance(spec, Pending)
+    documents: list[dict[str, Any]] = []
+
+    def started(_program: str, document: dict[str, Any], **_options: Any) -> None:
+        documents.append(document)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.trace(spec.spec, at=spec.point, run=started)
+    assert documents[0]["optimizers"] == ("adamw",)
+
+
+def test_steps_that_do_not_repeat_are_noted() -> None:
+    pending = resolve(plan(workload__inputs={"image_size": 320}))
+    assert isinstance(pending, Pending)
+    restless = replace(facts(EXAMPLE).profile, exact=False, repeats=False)
+    assert "plan.note.no-repeat" in [note.id for note in pending.answered(restless).notes]

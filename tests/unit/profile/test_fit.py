@@ -1,5 +1,7 @@
 """A profile must say, for any batch and length, what a trace there would say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -70,6 +72,14 @@ def test_a_size_that_is_no_polynomial_is_not_called_exact():
     profile = fit(traced(LINEAR, [lambda b, s: -(-s // 100) * 100 * b]))
     assert not profile.exact
     assert not profile.answers(4, 300)
+
+
+def test_steps_that_do_not_repeat_are_not_called_exact():
+    result = traced(LINEAR, [lambda b, s: b * s])
+    assert fit(result).exact
+    restless = fit(replace(result, repeats=False))
+    assert not restless.exact
+    assert not restless.repeats
 
 
 def test_one_point_answers_only_for_itself():
