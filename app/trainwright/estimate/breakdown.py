@@ -159,7 +159,9 @@ def _member(layout: Layout, term: str, size: int, op: int, count: int, value: in
     coefficients = layout.profile.sizes[size % layout.rows]
     text = formula(coefficients, dtype, layout.profile.model)
     if term in _OF_WEIGHTS:
-        message = Message.of(f"memory.member.{term}", count=count)
+        each = value // count
+        kind = "experts" if each in layout.profile.model.get("expert_sizes", ()) else term
+        message = Message.of(f"memory.member.{kind}", count=count)
     elif name:
         message = Message.of("memory.member.op", count=count, op=name, dtype=dtype)
     else:

@@ -14,6 +14,7 @@ CLASSES = (
     "view",
     "gemm",
     "batched-gemm",
+    "grouped-gemm",
     "attention",
     "convolution",
     "grouped-convolution",
@@ -37,11 +38,13 @@ CLASSES = (
 _NUMBER = {name: number for number, name in enumerate(CLASSES)}
 _CONVOLUTIONS = tuple(number for name, number in _NUMBER.items() if name.endswith("convolution"))
 _MATRIX = (_NUMBER["gemm"], _NUMBER["batched-gemm"])
-_PRODUCTS = (*_MATRIX, *_CONVOLUTIONS, _NUMBER["attention"])
+_EXPERTS = _NUMBER["grouped-gemm"]
+_PRODUCTS = (*_MATRIX, _EXPERTS, *_CONVOLUTIONS, _NUMBER["attention"])
 
 _EXACT = {
     "gemm": ("mm", "addmm", "linear", "matmul", "mv", "addmv", "_scaled_mm"),
     "batched-gemm": ("bmm", "baddbmm"),
+    "grouped-gemm": ("_grouped_mm",),
     "cast": ("_to_copy",),
     "copy": ("clone", "copy_", "copy", "contiguous", "pixel_shuffle", "pixel_unshuffle"),
     "concatenate": (
@@ -101,6 +104,8 @@ class Rates:
     """Bytes/s of DRAM."""
     missing: frozenset[str]
     """Dtypes whose rate the catalog lacks, so that another or none stands in."""
+    grouped: frozenset[str] = frozenset()
+    """Dtypes in which the products of all experts are one kernel, not one each."""
 
     def product_rate(self, dtype: str) -> float:
         """Return FLOP/s for a dtype; infinite where nothing is known: the bytes decide."""
@@ -133,7 +138,17 @@ def rates(
         if vector is not None:
             flops[dtype] = vector * factor
     bandwidth = record.bandwidth_bytes_per_s.value
-    return Rates(flops, vector, bandwidth, frozenset(missing))
+    return Rates(flops, vector, bandwidth, frozenset(missing), frozenset(grouped_dtypes(record)))
+
+
+def grouped_dtypes(record: GpuRecord) -> tuple[str, ...]:
+    """Return the dtypes that torch multiplies for all experts in one kernel.
+
+    bf16 on compute capability 9.x and 10.x; elsewhere torch runs one product an expert.
+    Source: ``_grouped_mm_cuda`` (``aten/src/ATen/native/cuda/GroupedBlas.cpp``).
+    """
+    capability = record.compute_capability
+    return ("bfloat16",) if capability is not None and capability[0] in (9, 10) else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +199,7 @@ class OpTimes:
     group: NDArray[np.uint8]
     """Index into ``CLASSES``."""
     launches: Floats
-    """1 where a kernel is launched, 0 for views."""
+    """Kernels of a run: 0 for views, of grouped products one an expert where none does all."""
 
 
 def op_times(
@@ -208,6 +223,8 @@ def op_times(
     point = monomials(batch, sequence).astype(np.float64)
     group = table.group
     flops, moved = table.flops @ point, table.bytes @ point
+    experts = _Experts.of(table, point)
+    moved[experts.rows] -= experts.unread
     causal = (group == _NUMBER["attention"]) & (table.dims[6, :, 0] == 1)
     flops = np.where(causal, flops * efficiency.causal_share.value, flops)
 
@@ -222,12 +239,46 @@ def op_times(
         fused = ~np.isin(group, _PRODUCTS)
         memory[fused] *= efficiency.compile_memory.value
     launches = (group != _NUMBER["view"]).astype(np.float64)
+    launches[experts.rows] = experts.launches(rates)
     slower = np.where(depthwise, compute + memory, np.maximum(compute, memory))
-    seconds = np.maximum(slower, efficiency.kernel_floor_s.value) * launches
+    seconds = np.maximum(slower * (launches > 0), efficiency.kernel_floor_s.value * launches)
     layout = efficiency.layout_traffic["channels_last" if channels_last else "channels_first"]
     dense = group == _NUMBER["convolution"]
     seconds[dense] += layout.value * moved[dense] / rates.bandwidth
     return OpTimes(seconds, compute, memory, flops, moved, group, launches)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Experts:
+    """The grouped products of a table at a point."""
+
+    rows: NDArray[np.int64]
+    """Their numbers in the table."""
+    busy: Floats
+    """Experts that have a token: with few tokens, each is another expert's."""
+    unread: Floats
+    """Bytes of weights that a product leaves alone, since their experts have no tokens."""
+    dtypes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: Classified, point: Floats) -> "_Experts":
+        rows = np.flatnonzero(table.group == _EXPERTS)
+        dims = table.dims[:, rows] @ point
+        groups, by_rows = dims[0], table.dims[4, rows, 0] == 1
+        busy = np.where(by_rows, np.clip(dims[1], 1, groups), groups)
+        dtypes = tuple(table.dtypes[number] for number in table.dtype[rows])
+        width = np.array([_WIDTH.get(dtype, 4) for dtype in dtypes])
+        return cls(rows, busy, (groups - busy) * dims[2] * dims[3] * width, dtypes)
+
+    def launches(self, rates: Rates) -> Floats:
+        """Return the kernels of each product."""
+        whole = np.array([dtype in rates.grouped for dtype in self.dtypes], dtype=bool)
+        result: Floats = np.where(whole, 1.0, self.busy)
+        return result
+
+
+_WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2}
+"""Bytes an element."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,7 +301,11 @@ def _shares(efficiency: Efficiency, channels_last: bool) -> _Shares:
     )
 
 
-_PLACES = ((_MATRIX, (1, 2, 3)), (_CONVOLUTIONS, (0, 1, 2)), ((_NUMBER["attention"],), (2, 3, 4)))
+_PLACES = (
+    ((*_MATRIX, _EXPERTS), (1, 2, 3)),
+    (_CONVOLUTIONS, (0, 1, 2)),
+    ((_NUMBER["attention"],), (2, 3, 4)),
+)
 """Where M, N and K stand in ``OpRow.dims`` of each kind."""
 
 
@@ -260,6 +315,8 @@ def _half_shapes(shares: _Shares, table: Classified, point: Floats) -> Floats:
     for groups, columns in _PLACES:
         chosen = np.flatnonzero(np.isin(table.group, groups))
         for column, half in zip(columns, shares.half, strict=True):
-            size = np.maximum(table.dims[column, chosen] @ point, 1)
+            shared = (table.group[chosen] == _EXPERTS) & (table.dims[4, chosen, 0] == column)
+            among = np.where(shared, table.dims[0, chosen, 0], 1)
+            size = np.maximum(table.dims[column, chosen] @ point / among, 1)
             result[chosen] *= 1 + half[table.group[chosen]] / size
     return result

@@ -11,6 +11,7 @@ from trainwright.estimate.steptime import TimeEstimate, estimate_time
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
+from trainwright.plan import mixture
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
@@ -52,7 +53,8 @@ class Pending:
 
     def answered(self, profile: Profile) -> Facts:
         """Return the facts that a traced profile completes."""
-        notes = (*self.notes, *_trace_notes(profile))
+        mixed = mixture.notes(profile, self.spec, self.machine.gpu.record)
+        notes = (*self.notes, *mixed, *_trace_notes(profile))
         return Facts(self.machine, self.settings, profile, self.inputs, notes)
 
     @property

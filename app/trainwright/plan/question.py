@@ -37,6 +37,8 @@ class Model:
     """Positions that the model has; None where they have no end, or nobody says."""
     assumed: bool
     """Whether the usual inputs are only ours, and not the preset's."""
+    mixed: bool = False
+    """Whether it may be a mixture of experts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
     """
     model = _model(plan.model, plan.workload.task)
     inputs, notes = _inputs(plan, model)
+    if plan.workload.routing is not None and not model.mixed:
+        raise UserError.of("plan.no-experts", key="workload.routing")
     workload = plan.workload
     adapters = workload.lora if workload.task in ("lora", "qlora") else None
     asked = traced_as(settings.optimizer)
@@ -73,6 +77,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         lora=(adapters.rank, adapters.targets) if adapters is not None else DEFAULT_LORA,
         image_size=inputs.image_size or 0,
         sequence=model.has_sequence,
+        routing=workload.routing or "balanced",
         single=settings.micro_batch == 1,
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
         asked=asked,
@@ -126,6 +131,7 @@ def _preset(id: str, task: str) -> Model:
         raise UserError.of(
             "plan.task-of-preset", preset=preset.id, task=task, tasks=list(preset.tasks)
         )
+    config = _preset_config(preset)
     usual = Inputs(
         sequence_length=preset.sequence_length or None, image_size=preset.image_size or None
     )
@@ -135,8 +141,9 @@ def _preset(id: str, task: str) -> Model:
         has_sequence=bool(preset.sequence_length),
         has_image=bool(preset.image_size),
         usual=usual,
-        longest=_longest(_preset_config(preset)),
+        longest=_longest(config),
         assumed=False,
+        mixed=_mixed(config),
     )
 
 
@@ -158,7 +165,8 @@ def _hf(path: Path) -> Model:
         else Inputs(sequence_length=min(longest or USUAL_LENGTH, USUAL_LENGTH))
     )
     pairs = (("hf", str(file)),)
-    return Model(pairs, store.digest(text), not images, images, usual, longest, not images)
+    mixed = _mixed(config)
+    return Model(pairs, store.digest(text), not images, images, usual, longest, not images, mixed)
 
 
 def _config(path: Path) -> tuple[dict[str, Any], bytes]:
@@ -190,6 +198,11 @@ def _longest(config: dict[str, Any]) -> int | None:
     return None
 
 
+def _mixed(config: dict[str, Any]) -> bool:
+    """Return whether a configuration speaks of experts."""
+    return any("experts" in key for key in config)
+
+
 def _python(source: ModelSource) -> Model:
     assert source.python is not None, "the schema requires one source"
     path = Path(source.python.file)
@@ -206,7 +219,7 @@ def _python(source: ModelSource) -> Model:
         ("args", json.dumps(source.python.args, sort_keys=True)),
     )
     usual = Inputs(image_size=USUAL_IMAGE)
-    return Model(pairs, store.digest(definition), False, True, usual, None, True)
+    return Model(pairs, store.digest(definition), False, True, usual, None, True, mixed=True)
 
 
 def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:

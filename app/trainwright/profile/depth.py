@@ -9,15 +9,22 @@ shallow model lacks makes it impossible: the deep model is then traced at every 
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from trainwright.profile.trace import ALLOC, OpRow, RawSegment, RawTrace, TraceResult
 
 LAYERS = 3
-"""Of the shallow copy: a first, an inner and a last one."""
+"""Of the shallow copy at least: a first, an inner and a last one."""
 
 _DEPTH_KEYS = ("num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "n_layers")
+
+_KIND_KEYS = ("layer_types", "mlp_layer_types")
+"""Lists with the kind of each layer."""
+
+_MOST_LAYERS = 2048
+"""Assumed, as the tracer does: no model has more."""
 
 _POSITION_KEYS = ("max_position_embeddings", "n_positions", "max_sequence_length")
 
@@ -32,11 +39,40 @@ def shallow_config(path: Path) -> dict[str, Any] | None:
     """Return the config with few layers, or None where it does not say how many it has."""
     config = _config(path)
     keys = [key for key in _DEPTH_KEYS if isinstance(config.get(key), int)]
-    if not keys or min(config[key] for key in keys) <= LAYERS:
+    if not keys:
         return None
-    kinds = config.get("layer_types")
-    cut = {"layer_types": kinds[:LAYERS]} if isinstance(kinds, list) else {}
-    return config | dict.fromkeys(keys, LAYERS) | cut
+    depth = min(config[key] for key in keys)
+    lists = {key: kinds for key in _KIND_KEYS if isinstance(kinds := config.get(key), list)}
+    layers = _enough(_kinds(config, depth, lists))
+    if depth <= layers:
+        return None
+    cut = {key: kinds[:layers] for key, kinds in lists.items()}
+    return config | dict.fromkeys(keys, layers) | cut
+
+
+def _kinds(
+    config: dict[str, Any], depth: int, lists: dict[str, list[Any]]
+) -> list[tuple[Any, ...]]:
+    """Return what each layer is, as far as a config says it."""
+    dense = config.get("first_k_dense_replace")
+    step = config.get("decoder_sparse_step")
+    plain = config.get("mlp_only_layers")
+    return [
+        (
+            *(kinds[layer] if layer < len(kinds) else None for kinds in lists.values()),
+            isinstance(dense, int) and layer < dense,
+            isinstance(step, int) and step > 0 and (layer + 1) % step == 0,
+            isinstance(plain, list) and layer in plain,
+        )
+        for layer in range(min(depth, _MOST_LAYERS))
+    ]
+
+
+def _enough(kinds: list[tuple[Any, ...]]) -> int:
+    """Return how many layers show every kind behind every other that it follows."""
+    pairs = list(pairwise(map(str, kinds)))
+    last = max((pairs.index(pair) for pair in set(pairs)), default=0)
+    return max(LAYERS, last + 2)
 
 
 def positions(source: dict[str, str]) -> int:

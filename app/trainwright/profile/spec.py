@@ -39,6 +39,8 @@ class TraceSpec:
     """Pixels a side; 0 where the model has no image."""
     sequence: bool = True
     """Whether the model has a sequence whose length may change."""
+    routing: Literal["balanced", "worst"] = "balanced"
+    """How tokens spread over the experts of a mixture, where its memory depends on it."""
     single: bool = False
     """Batch 1, where transformers take other paths than for 2 and more."""
     points: tuple[tuple[int, int], ...] = ()
@@ -51,6 +53,8 @@ class TraceSpec:
         """Return the cache key: the structure without the points, and the versions."""
         fields = asdict(self)
         del fields["points"], fields["optimizers"], fields["asked"]
+        if fields["routing"] == "balanced":  # what was traced before there was a choice
+            del fields["routing"]
         fields |= {"torch": torch_version, "tracer": TRACER_VERSION}
         text = json.dumps(fields, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]

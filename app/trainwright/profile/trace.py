@@ -49,7 +49,8 @@ class OpRow:
     bytes_read: int
     bytes_written: int
     dims: tuple[int, ...]
-    """GEMM: (batch, M, N, K). Convolution: (N·OH·OW, Cout, Cin/groups·kh·kw, groups).
+    """GEMM: (batch, M, N, K). Grouped GEMM: (groups, M, N, K, place of what they share).
+    Convolution: (N·OH·OW, Cout, Cin/groups·kh·kw, groups).
     Attention: (batch, heads, Sq, Sk, head_dim, kv_heads, causal). Else: (elements,)."""
 
 

@@ -93,6 +93,9 @@ class Workload(Frozen):
     epochs: Annotated[float, Field(gt=0, le=1e6)] | None = None
     dataset: DatasetChoice | None = None
     lora: Lora | None = None
+    routing: Literal["balanced", "worst"] | None = None
+    """Of a mixture of experts. Default: balanced, every expert gets the same number of tokens;
+    worst: all tokens of a micro-batch choose the same experts."""
 
     @model_validator(mode="after")
     def _training_needs_a_batch(self) -> Self:

@@ -69,12 +69,31 @@ def adapted(model: Any, rank: int, alpha: float, targets: list[str]) -> Any:
     except ImportError as error:
         raise InputError("LoRA needs peft: pip install peft") from error
     lora = LoraConfig(
-        r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules=targets or "all-linear"
+        r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules=targets or _usual(model)
     )
     try:
         return get_peft_model(model, lora)
     except ValueError as error:
         raise InputError(f"lora: {' '.join(str(error).split())[:300]}") from error
+
+
+EXPERTS = {"gate", "gate_proj", "up_proj", "down_proj", "w1", "w2", "w3"}
+"""What PEFT takes for the experts of a mixture and their router."""
+
+
+def _usual(model: Any) -> str | list[str]:
+    """Return every linear layer but the head, and but the experts of a mixture.
+
+    "all-linear" would adapt stacked experts too, through a copy of all of them at every use.
+    """
+    if not any(type(module).__name__.endswith("Experts") for module in model.modules()):
+        return "all-linear"
+    head = model.get_output_embeddings()
+    named = ((name.rpartition(".")[2], module) for name, module in model.named_modules())
+    linear = {
+        name for name, module in named if isinstance(module, torch.nn.Linear) and module is not head
+    }
+    return sorted(linear - EXPERTS)
 
 
 def _quantized(weights: Weights) -> Any:

@@ -135,3 +135,83 @@ def test_positions_of_a_config(tmp_path):
     assert depth.positions({"hf": str(path)}) == 0
     assert depth.shallow_config(path) is None
     assert depth.positions({"timm": "resnet18"}) == 0
+
+
+DEEP = {"num_hidden_layers": 24, "hidden_size": 64}
+KINDS = {
+    "alike": ({}, 3),
+    "dense-first": ({"first_k_dense_replace": 1}, 3),
+    "three-dense": ({"first_k_dense_replace": 3}, 5),
+    "sparse-every-4": ({"decoder_sparse_step": 4}, 5),
+    "plain-layers": ({"mlp_only_layers": [0, 1, 2]}, 5),
+    "alternating": ({"layer_types": ["sliding_attention", "full_attention"] * 12}, 3),
+    "five-to-one": ({"layer_types": [*["sliding_attention"] * 5, "full_attention"] * 4}, 7),
+    "too-short-a-list": ({"layer_types": ["full_attention"]}, 3),
+    "nonsense": ({"layer_types": [[], {}], "decoder_sparse_step": 0, "mlp_only_layers": 7}, 4),
+}
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_the_shallow_copy_has_layers_of_every_kind(tmp_path, case):
+    fields, layers = KINDS[case]
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(DEEP | fields), encoding="utf-8")
+    shallow = depth.shallow_config(path)
+    assert shallow["num_hidden_layers"] == layers
+    assert len(shallow.get("layer_types", ())) <= layers
+
+
+def test_a_model_as_deep_as_its_pattern_is_traced_whole(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(
+        '{"num_hidden_layers": 5, "first_k_dense_replace": 3, "hidden_size": 64}', encoding="utf-8"
+    )
+    assert depth.shallow_config(path) is None
+
+
+MIXED = {
+    "deepseek": {
+        "model_type": "deepseek_v2", "architectures": ["DeepseekV2ForCausalLM"],
+        "vocab_size": 500, "hidden_size": 128, "intermediate_size": 320,
+        "moe_intermediate_size": 96, "num_hidden_layers": 5, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "kv_lora_rank": 32, "q_lora_rank": None,
+        "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32, "n_routed_experts": 8,
+        "n_shared_experts": 2, "num_experts_per_tok": 2, "first_k_dense_replace": 1,
+        "topk_method": "greedy", "max_position_embeddings": 1024,
+    },
+    "gpt-oss": {
+        "model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "vocab_size": 500,
+        "hidden_size": 128, "intermediate_size": 128, "num_hidden_layers": 5, "head_dim": 32,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "num_local_experts": 4,
+        "num_experts_per_tok": 2, "sliding_window": 32, "max_position_embeddings": 1024,
+        "layer_types": [
+            *["sliding_attention", "full_attention"] * 2,
+            "sliding_attention",
+        ],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["full", "infer"])
+@pytest.mark.parametrize("name", MIXED)
+def test_layers_of_several_kinds_are_transferred(tmp_path, monkeypatch, name, task):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(MIXED[name]), encoding="utf-8")
+    spec = TraceSpec((("hf", str(path)),), "test", task, "bf16-mixed", "flash", optimizers=("sgd",))
+    runs = []
+    transferred = depth.transferred
+    monkeypatch.setattr(depth, "transferred", lambda *both: runs.append(1) or transferred(*both))
+    quick = store.trace(spec, keep=False)
+    assert runs, "no shallow copy was traced"
+    monkeypatch.setattr(depth, "shallow_config", lambda path: None)
+    slow = store.trace(spec, keep=False)
+    assert quick.exact
+    assert slow.exact
+    for segment, logged in slow.segments.items():
+        other = quick.segments[segment]
+        assert np.array_equal(logged.code, other.code), segment
+        births = logged.code == 0
+        for point in (*quick.points, (7, 1000)):
+            ours = evaluate(quick.sizes, *point)[other.b[births]]
+            assert np.array_equal(ours, evaluate(slow.sizes, *point)[logged.b[births]]), segment

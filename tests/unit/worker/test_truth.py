@@ -44,6 +44,36 @@ T5 = {
     "is_encoder_decoder": True,
 }  # fmt: skip
 
+MIXTRAL = {
+    "model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "vocab_size": 500,
+    "hidden_size": 128, "intermediate_size": 224, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "num_local_experts": 4,
+    "num_experts_per_tok": 2, "max_position_embeddings": 256, "sliding_window": None,
+}  # fmt: skip
+QWEN_MOE = {
+    "model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "vocab_size": 500,
+    "hidden_size": 128, "intermediate_size": 256, "moe_intermediate_size": 96,
+    "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32,
+    "num_experts": 8, "num_experts_per_tok": 4, "max_position_embeddings": 256,
+    "norm_topk_prob": True,
+}  # fmt: skip
+DEEPSEEK = {
+    "model_type": "deepseek_v2", "architectures": ["DeepseekV2ForCausalLM"], "vocab_size": 500,
+    "hidden_size": 128, "intermediate_size": 320, "moe_intermediate_size": 96,
+    "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 4,
+    "kv_lora_rank": 32, "q_lora_rank": None, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
+    "v_head_dim": 32, "n_routed_experts": 8, "n_shared_experts": 2, "num_experts_per_tok": 2,
+    "first_k_dense_replace": 1, "topk_method": "greedy", "n_group": 1, "topk_group": 1,
+    "max_position_embeddings": 256,
+}  # fmt: skip
+GPT_OSS = {
+    "model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"], "vocab_size": 500,
+    "hidden_size": 128, "intermediate_size": 128, "num_hidden_layers": 3, "head_dim": 32,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "num_local_experts": 4,
+    "num_experts_per_tok": 2, "sliding_window": 32, "max_position_embeddings": 256,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+}  # fmt: skip
+
 TOKENS, IMAGES = (4, 96), (4, 0)
 CASES = {
     "gpt": (GPT, {}, TOKENS),
@@ -59,6 +89,14 @@ CASES = {
     "llama-lora": (LLAMA, {"task": "lora", "lora": [8, ["q_proj", "v_proj"]]}, TOKENS),
     "bert": (BERT, {}, TOKENS),
     "t5": (T5, {}, TOKENS),
+    # Grouped products on both sides, the default of transformers: their rows are the same
+    # however the router chooses, on the CPU as on a GPU.
+    "mixtral": (MIXTRAL, {}, TOKENS),
+    "mixtral-checkpointed": (MIXTRAL, {"checkpointing": "full"}, TOKENS),
+    "qwen3-moe": (QWEN_MOE, {}, TOKENS),
+    "qwen3-moe-lora": (QWEN_MOE, {"task": "lora"}, TOKENS),
+    "deepseek-v2": (DEEPSEEK, {}, TOKENS),
+    "gpt-oss": (GPT_OSS, {}, TOKENS),
     "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
     "nature-cnn": ({"builtin": "nature-cnn-ppo"}, {}, (16, 0)),
 }

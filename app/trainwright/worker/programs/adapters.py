@@ -7,11 +7,13 @@ quantised keep the dtype that they were loaded in: ``prepare_model_for_kbit_trai
 cast them to fp32, but neither library does so by itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
+import experts
 import torch
 import torch.nn.functional as F  # noqa: N812
+from refusal import Refusal
 from torch import nn
 
 BLOCK, NESTED_BLOCK = 64, 256
@@ -43,19 +45,30 @@ def add_lora(model: nn.Module, rank: int, targets: Sequence[str], head: nn.Modul
     Args:
         model: changed in place.
         rank: of the adapters.
-        targets: last parts of module names; empty means every linear layer but the head.
+        targets: last parts of module names; empty means every linear layer but the head, and
+            in a mixture of experts but those that PEFT takes for experts.
         head: the output head, never adapted unless it is named.
+
+    Raises:
+        Refusal: the targets name experts, whose adapters copy all of them at every use.
     """
     model.requires_grad_(False)
+    mixed = experts.PROJECTIONS if any(True for _ in experts.layers(model)) else frozenset()
+    if named := sorted(mixed.intersection(targets)):
+        raise Refusal("worker.adapted-experts", targets=", ".join(named))
     found = [
         (name, module)
         for name, module in linears(model)
-        if (name.rpartition(".")[2] in targets if targets else module is not head)
+        if _adapted(name.rpartition(".")[2], module is head, targets, mixed)
     ]
     for name, module in found:
         adapted = AdaptedNf4 if isinstance(module, Nf4Linear) else Adapted
         _replace(model, name, adapted(module, rank))
     return len(found)
+
+
+def _adapted(name: str, is_head: bool, targets: Sequence[str], without: Collection[str]) -> bool:
+    return name in targets if targets else not is_head and name not in without
 
 
 def quantize(model: nn.Module, dtype: torch.dtype, head: nn.Module | None) -> None:

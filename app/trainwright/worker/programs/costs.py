@@ -43,6 +43,9 @@ MULTIPLIES = {
 }
 """Matrix product -> places of its two factors."""
 
+GROUPED = aten._grouped_mm.default
+"""Products of an expert each: the rows, or the terms of the sums, are split between them."""
+
 CONVOLUTIONS = {
     aten.convolution.default: ("in", 0, 1, 8),
     aten.convolution_backward.default: ("grad", 0, 2, 9),
@@ -94,11 +97,14 @@ def describe(op: Any) -> Facts:
 
 
 def flops(facts: Facts, args: Any, kwargs: Any, out: Any) -> int:
-    """Return the FLOPs of a call, by torch's formulas.
+    """Return the FLOPs of a call, by torch's formulas, and of grouped products by our own.
 
     torch (to 2.13) takes the gradient of a convolution's weight for that of a dense one,
     ``groups`` times too much; so the two gradients are counted apart.
     """
+    if facts.op is GROUPED:
+        groups, *sizes, shared = _grouped(args, kwargs)
+        return 2 * prod(sizes) * (1 if shared else groups)
     if facts.flops is None:
         return 0
     if facts.op is not aten.convolution_backward.default or args[9] == 1:
@@ -140,6 +146,8 @@ def dims(facts: Facts, args: Any, kwargs: Any, out: Any, given: Any, made: Any) 
         return batch, left.shape[-2], right.shape[-1], left.shape[-1]
     if op in CONVOLUTIONS:
         return _convolution(op, args, out)
+    if op is GROUPED:
+        return _grouped(args, kwargs)
     if facts.name.startswith("aten._scaled_dot_product"):
         return _attention(op, args, kwargs)
     if facts.name.startswith(("aten._foreach", "aten._fused_adam", "aten._fused_sgd", "aten._amp")):
@@ -175,6 +183,15 @@ def _convolution(op: Any, args: Any, out: Any) -> tuple[int, ...]:
     if transposed:
         return rows, kernel[1] * args[groups], kernel[0] // args[groups], args[groups]
     return rows, kernel[0], prod(kernel[1:]), args[groups]
+
+
+def _grouped(args: Any, kwargs: Any) -> tuple[int, ...]:
+    """Return (groups, M, N, K, place of what the groups share: 1 or 3; 0 for none)."""
+    left, right = args[0], args[1]
+    offsets = args[2] if len(args) > 2 else kwargs.get("offs")
+    groups = left.shape[0] if offsets is None else offsets.shape[0]
+    shared = {(2, 3): 1, (2, 2): 3, (3, 2): 2}.get((left.dim(), right.dim()), 0)
+    return groups, left.shape[-2], right.shape[-1], left.shape[-1], shared
 
 
 def _attention(op: Any, args: Any, kwargs: Any) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import experts
 import step
 import torch
 from config import check_config, read_config
@@ -28,6 +29,7 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     eager = spec["kernel"] == "eager"
     try:
         config = known[model_type].from_dict(fields)
+        experts.check(_text(config), path)
         auto = _auto_class(transformers, config)
         implementation = "eager" if eager else "sdpa"
         try:
@@ -85,9 +87,13 @@ def _be_real(transformers: Any) -> None:
                 setattr(module, name, lambda *args, **kwargs: False)
 
 
+def _text(config: Any) -> Any:
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
 def _language(model: nn.Module, config: Any) -> Subject:
     name = type(model).__name__
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    text = _text(config)
     generates = name.endswith(("ForCausalLM", "LMHeadModel"))
     samples = name.endswith("ForSequenceClassification")
     both = bool(getattr(config, "is_encoder_decoder", False)) and not samples
@@ -106,7 +112,7 @@ def _language(model: nn.Module, config: Any) -> Subject:
         model,
         batch,
         step.next_token_loss if generates else step.token_loss,
-        facts=_facts(text, "transformers"),
+        facts=_facts(text, "transformers") | experts.facts(model, text),
         head=model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None,
         config=config,
         decodes=generates,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from experts import Routed
 from torch._subclasses.fake_tensor import FakeTensor
 
 aten = torch.ops.aten
@@ -38,6 +39,8 @@ class Answers:
 
     def __init__(self) -> None:
         self.given: dict[str, int] = {}
+        self.routed: Routed | None = None
+        """Of the experts that run now."""
 
     def _count(self, what: str, stage: str) -> None:
         if stage != "optimizer":  # the optimizer reads its own step counter
@@ -73,17 +76,24 @@ class Answers:
         if func is aten._local_scalar_dense.default:
             return True, self._scalar(first, stage)
         if func is aten.nonzero.default:
-            rows = max(1, int(first.numel() * FRACTION))
-            self._count(f"nonzero of {first.numel()} = {rows}", stage)
+            rows = self._true(first, stage)
             return True, first.new_empty((rows, first.dim()), dtype=torch.int64)
         if func is aten._unique2.default:
             self._count(f"unique = {first.numel()}", stage)
             inverse = first.new_empty(first.shape, dtype=torch.int64)
             counts = inverse.new_empty((first.numel(),))
             return True, (first.new_empty((first.numel(),)), inverse, counts)
-        if func is aten._grouped_mm.default and first.dtype != torch.bfloat16:
+        if func is aten._grouped_mm.default:
             return True, _grouped(first, args, kwargs)
         return False, None
+
+    def _true(self, tensor: FakeTensor, stage: str) -> int:
+        """Return how many are true: by the routing, where the experts ask who has tokens."""
+        if self.routed is not None:
+            return self.routed.busy if tensor.dim() == 1 else self.routed.rows
+        rows = max(1, int(tensor.numel() * FRACTION))
+        self._count(f"nonzero of {tensor.numel()} = {rows}", stage)
+        return rows
 
     def _scalar(self, tensor: FakeTensor, stage: str) -> float | int | bool:
         if tensor.constant is not None:
@@ -94,12 +104,17 @@ class Answers:
             value = "all" in maker
         else:
             value = FLOAT if tensor.dtype.is_floating_point else INTEGER
-        self._count(f"{maker or 'item'} = {value}", stage)
+        if self.routed is None:
+            self._count(f"{maker or 'item'} = {value}", stage)
         return value
 
 
 def _grouped(left: Any, args: Any, kwargs: Any) -> Any:
-    """Shape of a grouped product in other types than torch's shape function takes."""
+    """Shape of a grouped product, its rows padded to 16 bytes as CUDA does.
+
+    Source: ``create_grouped_gemm_output_tensor`` (``aten/src/ATen/native/GroupedMMUtils.h``);
+    torch's own shape function takes bf16 alone, and pads in builds for CUDA alone.
+    """
     right = args[1]
     offsets = args[2] if len(args) > 2 else kwargs.get("offs")
     columns = right.size(-1)

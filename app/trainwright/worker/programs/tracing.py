@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import attention
+import experts
 import models
 import simdevice
 import step
@@ -58,6 +59,7 @@ class Run:
         self.weights = sum(weight.numel() for weight in self.subject.model.parameters())
         self.settings = shape(self.subject, spec)
         self.answers = Answers()
+        experts.watch(self.subject.model, self.answers, spec.get("routing", "balanced"))
         self.recorder = Recorder(DEVICE, self.answers)
         self.setup: Segment | None = None
         self.named: dict[int, str] = {}
@@ -252,13 +254,17 @@ class Run:
         trainable = sum(parameter.numel() for parameter in trained)
         adapters = trainable if self.spec["task"] in ("lora", "qlora") else 0
         held = sum(parameter.nbytes for parameter in parameters)
-        return self.subject.facts | {
-            "parameters": self.weights + adapters,
-            "trainable": trainable,
-            "frozen_bytes": held - sum(parameter.nbytes for parameter in trained),
-            "buffers": sum(buffer.nbytes for buffer in model.buffers()),
-            "blocks": len(self.blocks),
-        }
+        return (
+            self.subject.facts
+            | experts.bytes_held(model)
+            | {
+                "parameters": self.weights + adapters,
+                "trainable": trainable,
+                "frozen_bytes": held - sum(parameter.nbytes for parameter in trained),
+                "buffers": sum(buffer.nbytes for buffer in model.buffers()),
+                "blocks": len(self.blocks),
+            }
+        )
 
 
 def _cached(cache: Any) -> list[torch.Tensor]:

@@ -1,0 +1,52 @@
+"""What a report says about a mixture of experts: its assumption, and what libraries do with it."""
+
+from collections.abc import Iterator
+
+from trainwright.catalog import GpuRecord
+from trainwright.estimate.roofline import grouped_dtypes
+from trainwright.messages import Message
+from trainwright.profile.profile import Profile
+from trainwright.profile.spec import TraceSpec
+
+_FIRST_GROUPED = (8, 0)
+"""Compute capability from which transformers calls torch's grouped product
+(``transformers/integrations/moe.py``, ``_can_use_grouped_mm``)."""
+
+_DTYPES = {"bf16": "bfloat16", "bf16-mixed": "bfloat16", "fp16-mixed": "float16"}
+
+
+def notes(profile: Profile, spec: TraceSpec, record: GpuRecord) -> Iterator[Message]:
+    """Yield the notes; none for a model without experts."""
+    facts = profile.model
+    if not facts.get("experts"):
+        return
+    yield Message.of(
+        "plan.note.experts",
+        experts=facts["experts"],
+        each=facts["experts_per_token"],
+        active=facts["active_parameters"],
+        whole=facts["parameters"],
+        bytes=facts["expert_bytes"],
+    )
+    grouped = facts["experts_implementation"] == "grouped_mm"
+    yield Message.of(f"plan.note.routing-{spec.routing}", each=facts["experts_per_token"])
+    if grouped:
+        yield Message.of("plan.note.routing-of-grouped")
+        yield from _speed(spec, record)
+    if spec.task in ("lora", "qlora"):
+        yield Message.of("plan.note.experts-frozen")
+    if spec.task == "qlora":
+        yield Message.of("plan.note.experts-not-quantized", bytes=facts["expert_bytes"])
+
+
+def _speed(spec: TraceSpec, record: GpuRecord) -> Iterator[Message]:
+    """Yield in what type grouped products run, and whether one by one."""
+    full = spec.task == "full" and spec.precision.endswith("-mixed")
+    if full:
+        yield Message.of("plan.note.experts-without-autocast", precision=spec.precision)
+    dtype = "float32" if full else _DTYPES.get(spec.precision, "float32")
+    capability = record.compute_capability
+    if capability is not None and capability < _FIRST_GROUPED:
+        yield Message.of("plan.note.experts-old-gpu", gpu=record.name)
+    elif dtype not in grouped_dtypes(record):
+        yield Message.of("plan.note.experts-one-by-one", gpu=record.name, dtype=dtype)

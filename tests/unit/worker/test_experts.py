@@ -1,0 +1,162 @@
+"""Mixtures of experts: what the libraries do with them, and what the routing changes."""
+
+import importlib
+import json
+
+import pytest
+
+from trainwright.worker import client
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+QWEN = {
+    "model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "vocab_size": 500,
+    "hidden_size": 128, "intermediate_size": 256, "moe_intermediate_size": 96,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32,
+    "num_experts": 8, "num_experts_per_tok": 2, "max_position_embeddings": 256,
+}  # fmt: skip
+DEEPSEEK = {
+    "model_type": "deepseek_v2", "architectures": ["DeepseekV2ForCausalLM"], "vocab_size": 500,
+    "hidden_size": 128, "intermediate_size": 320, "moe_intermediate_size": 96,
+    "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 4,
+    "kv_lora_rank": 32, "q_lora_rank": None, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16,
+    "v_head_dim": 32, "n_routed_experts": 8, "n_shared_experts": 2, "num_experts_per_tok": 2,
+    "first_k_dense_replace": 1, "topk_method": "greedy", "max_position_embeddings": 256,
+}  # fmt: skip
+MODELS = {"qwen3_moe": QWEN, "deepseek_v2": DEEPSEEK}
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Return a function that imports one of the programs' modules."""
+    monkeypatch.syspath_prepend(str(client.PROGRAMS))
+    return importlib.import_module
+
+
+@pytest.fixture
+def built(programs, tmp_path):
+    """Return a function that builds a model as the tracer does."""
+
+    def build(config):
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(config), encoding="utf-8")
+        return programs("models").build({"model": {"hf": str(path)}, "kernel": "eager"})
+
+    return build
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_adapters_are_those_that_peft_makes_of_the_same_layers(programs, built, name):
+    peft = pytest.importorskip("peft")
+    ours, theirs = built(MODELS[name]), built(MODELS[name])
+    count = programs("adapters").add_lora(ours.model, 4, (), ours.head)
+    names = {
+        place.rpartition(".")[2]
+        for place, module in ours.model.named_modules()
+        if type(module).__name__ == "Adapted"
+    }
+    config = peft.LoraConfig(r=4, target_modules=sorted(names), task_type="CAUSAL_LM")
+    adapted = peft.get_peft_model(theirs.model, config)
+    trained = [weight.numel() for weight in adapted.parameters() if weight.requires_grad]
+    assert len(trained) == 2 * count
+    assert sum(trained) == sum(
+        weight.numel() for weight in ours.model.parameters() if weight.requires_grad
+    )
+
+
+def test_peft_would_take_all_linear_layers_for_the_experts_too(built):
+    """The reason for the rule of ours: it goes when this fails."""
+    peft = pytest.importorskip("peft")
+    model = built(QWEN).model
+    adapted = peft.get_peft_model(model, peft.LoraConfig(r=4, target_modules="all-linear"))
+    trained = {name for name, weight in adapted.named_parameters() if weight.requires_grad}
+    assert any("experts" in name for name in trained)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_bitsandbytes_quantises_the_layers_that_we_take_it_to(programs, built, name):
+    pytest.importorskip("bitsandbytes")
+    from transformers import BitsAndBytesConfig
+    from transformers.integrations.bitsandbytes import replace_with_bnb_linear
+
+    ours, theirs = built(MODELS[name]), built(MODELS[name])
+    programs("adapters").quantize(ours.model, torch.bfloat16, ours.head)
+    replace_with_bnb_linear(theirs.model, ["lm_head"], BitsAndBytesConfig(load_in_4bit=True))
+
+    def packed(model, kind):
+        found = (name for name, part in model.named_modules() if type(part).__name__ == kind)
+        return set(found)
+
+    assert packed(ours.model, "Nf4Linear") == packed(theirs.model, "Linear4bit")
+    for model in (ours.model, theirs.model):
+        assert {w.dtype for n, w in model.named_parameters() if "experts.gate_up" in n} == {
+            torch.float32
+        }
+
+
+def test_adapters_on_experts_are_refused(programs, built):
+    refusal = programs("refusal").Refusal
+    model = built(QWEN).model
+    with pytest.raises(refusal) as caught:
+        programs("adapters").add_lora(model, 4, ("q_proj", "down_proj"), None)
+    assert caught.value.id == "worker.adapted-experts"
+    assert caught.value.values == {"targets": "down_proj"}
+
+
+WRONG = {
+    "more-than-there-are": (QWEN | {"num_experts_per_tok": 9}, "worker.experts-per-token"),
+    "none": (QWEN | {"num_experts": 0}, "worker.experts-per-token"),
+    "none-a-token": (QWEN | {"num_experts_per_tok": 0}, "worker.experts-per-token"),
+    "negative": (QWEN | {"num_experts": -8}, "worker.experts-per-token"),
+    "groups": (DEEPSEEK | {"n_group": 3, "topk_group": 1}, "worker.expert-groups"),
+    "groups-too-few": (
+        DEEPSEEK | {"n_group": 8, "topk_group": 1, "num_experts_per_tok": 2},
+        "worker.expert-groups",
+    ),
+    "no-groups": (DEEPSEEK | {"n_group": 0, "topk_group": 1}, "worker.expert-groups"),
+    "text": (QWEN | {"num_experts": "eight"}, "worker.config-invalid"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_router_that_cannot_be_is_refused_in_a_line(programs, built, case):
+    config, expected = WRONG[case]
+    with pytest.raises(programs("refusal").Refusal) as caught:
+        built(config)
+    assert caught.value.id == expected
+
+
+def test_a_mixture_without_experts_that_wants_none_is_a_dense_model(built):
+    config = QWEN | {"num_experts": 0, "num_experts_per_tok": 0}
+    assert "experts" not in built(config).facts
+
+
+@pytest.mark.parametrize(
+    ("worst", "busy", "rows"),
+    [(False, 8, 24), (True, 2, 96)],
+    ids=["balanced", "worst"],
+)
+def test_the_routing_says_who_works_on_how_much(programs, worst, busy, rows):
+    routed = programs("experts").Routed(experts=8, tokens=96, each=2, worst=worst)
+    assert (routed.busy, routed.rows) == (busy, rows)
+
+
+def test_a_single_token_keeps_few_experts_busy(programs):
+    routed = programs("experts").Routed(experts=8, tokens=1, each=2, worst=False)
+    assert (routed.busy, routed.rows) == (2, 1)
+
+
+def test_grouped_products_count_the_tokens_that_are_routed(programs):
+    costs = programs("costs")
+    facts = costs.describe(costs.GROUPED)
+    tokens, experts = 48, 8
+    offsets = torch.zeros(experts, dtype=torch.int32)
+    left, right = torch.zeros(tokens, 16), torch.zeros(experts, 16, 32)
+    forward = (left, right, offsets)
+    of_weights = (left.T, torch.zeros(tokens, 32), offsets)
+    for args in (forward, of_weights):
+        assert costs.flops(facts, args, {}, None) == 2 * tokens * 16 * 32
+    assert costs.dims(facts, forward, {}, None, (), ()) == (experts, tokens, 32, 16, 1)
+    assert costs.dims(facts, of_weights, {}, None, (), ()) == (experts, 16, 32, tokens, 3)
