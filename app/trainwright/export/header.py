@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from trainwright.export.comments import comment
+from trainwright.export.comments import WIDTH, comment, wrapped
 from trainwright.messages import Language, Message, render
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
@@ -39,7 +39,7 @@ def header(
         yield 0, ""
         yield 0, render(start, language)
         for command in commands:
-            yield 4, command
+            yield from _command(command)
         yield 0, ""
         yield 0, say("export.header.settings")
         for name, value, why in explained(plan, settings, reasons):
@@ -56,6 +56,14 @@ def header(
             yield 0, render(remark, language)
 
     return comment(paragraphs())
+
+
+def _command(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a command; a long one goes on after a backslash, as shells have it."""
+    *first, last = wrapped(text, WIDTH - len("#     \\ "))
+    for line in first:
+        yield 4, f"{line} \\"
+    yield 4, last
 
 
 def explained(

@@ -1,51 +1,17 @@
 """Target ``plain``: programs in plain PyTorch around the very step that was traced."""
 
-import json
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-import trainwright.worker
-from trainwright.data import resources
-from trainwright.export.batch import Batch, batch
-from trainwright.export.header import Reasons, header
-from trainwright.export.learning import learning_rate
-from trainwright.export.lost import Replacements, carried, lost
-from trainwright.export.model import Definition, adapting_libraries, definition
+from trainwright.export import programs
+from trainwright.export.batch import batch
+from trainwright.export.header import Reasons
+from trainwright.export.lost import lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 
-made_for: Mapping[str, str] = {
-    "python": ">=3.10",
-    "torch": ">=2.10,<2.14",
-    "transformers": ">=5.0",
-    "timm": ">=1.0.20",
-    "diffusers": ">=0.35",
-    "peft": ">=0.17",
-    "bitsandbytes": ">=0.48",
-}
-"""Version ranges that the exported files were made for, by library."""
-
-PROGRAMS = Path(trainwright.worker.__file__).parent / "programs"
-OWN = (
-    *(f"plain/{name}.py" for name in ("folders", "loop", "networks", "optimizers")),
-    *(f"plain/{name}.py" for name in ("plan_file", "saved", "selfcheck")),
-    *(f"shared/{name}.py" for name in ("dataset", "made", "strict")),
-)
-NEEDS = {
-    "hf": ("transformers",),
-    "diffusers": ("diffusers",),
-    "timm": ("timm",),
-    "builtin": (),
-    "python": (),
-}
-REPLACED: Replacements = {
-    "precision": {"fp8": "bf16-mixed"},
-    "quantization": {"int4": "nf4", "fp8": "int8"},
-}
+made_for: Mapping[str, str] = programs.LIBRARIES
 
 
 def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Language) -> Files:
@@ -54,127 +20,17 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
     Raises:
         UserError: the model's own file cannot be read.
     """
-    model, parts = definition(plan), batch(plan, settings)
-    rate = learning_rate(plan, settings, parts.effective)
-    head = header(
-        plan,
-        settings.model_copy(update={"learning_rate": rate.value}),
-        {"learning_rate": rate.because, **reasons},
-        title=model.title,
-        start=Message.of("export.header.start"),
-        commands=commands(plan, model, parts),
-        made_for=libraries(plan, settings, model),
-        lost=not_expressible(plan, settings),
-        remarks=(Message.of("export.remark.plain"),),
-        language=language,
+    launch = programs.Launch(
+        target="plain",
+        start=programs.torchrun(batch(plan, settings).gpus),
+        made_for={},
+        head=Message.of("export.header.start"),
+        remark=Message.of("export.remark.plain"),
+        files={},
     )
-    return {
-        "train.py": f"{head}\n{_own('plain/train.py')}",
-        "plan.json": json.dumps(document(plan, settings), indent=2, ensure_ascii=False) + "\n",
-        **{Path(name).name: _own(name) for name in OWN},
-        "step.py": _program("step.py"),
-        **({"nets.py": _program("nets.py")} if model.kind == "builtin" else {}),
-        **({"hf_models.py": _own("shared/hf_models.py")} if model.kind == "hf" else {}),
-        **model.files,
-    }
+    return programs.files(plan, settings, reasons, language, launch)
 
 
 def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the files leave out or replace, one message each."""
-    return lost(plan, settings, REPLACED)
-
-
-def document(plan: Plan, settings: FullSettings) -> dict[str, Any]:
-    """Return the content of plan.json, the file that the exported train.py reads strictly."""
-    model, parts, workload = definition(plan), batch(plan, settings), plan.workload
-    data = workload.dataset
-    return {
-        "format": 1,
-        "name": plan.name,
-        "made_for": dict(libraries(plan, settings, model)),
-        "task": workload.task,
-        "model": {
-            "kind": model.kind,
-            "where": model.where,
-            "weights": None,
-            "arguments": dict(model.arguments),
-        },
-        "inputs": {
-            "sequence_length": workload.inputs.sequence_length or model.sequence_length,
-            "image_size": workload.inputs.image_size or model.image_size,
-        },
-        "lora": _lora(plan),
-        "batch": {
-            "effective": parts.effective,
-            "micro": parts.micro,
-            "accumulation": parts.accumulation,
-            "gpus": parts.gpus,
-        },
-        "settings": {
-            "precision": carried(settings, REPLACED, "precision"),
-            "quantization": carried(settings, REPLACED, "quantization"),
-            "checkpointing": settings.checkpointing,
-            "optimizer": settings.optimizer,
-            "attention": settings.attention,
-            "compile": settings.compile,
-            "channels_last": settings.channels_last,
-            "allocator": settings.allocator,
-        },
-        "schedule": {
-            "learning_rate": learning_rate(plan, settings, parts.effective).value,
-            "warmup_steps": settings.warmup,
-            "epochs": workload.epochs or 1.0,
-            "steps": None,
-            "final_ratio": 0.1,
-            "weight_decay": 0.0 if workload.task in ("lora", "qlora") else 0.01,
-            "clip_norm": 1.0,
-        },
-        "data": {
-            "path": data.path if data is not None and data != "synthetic" else None,
-            "tokenizer": None,
-            "num_workers": settings.num_workers,
-            "prefetch_factor": settings.prefetch_factor,
-            "pin_memory": settings.pin_memory,
-            "persistent_workers": settings.persistent_workers,
-        },
-        "run": {"seed": 0, "output": "checkpoints", "save_every": 500, "keep": 2},
-    }
-
-
-def libraries(plan: Plan, settings: FullSettings, model: Definition) -> Mapping[str, str]:
-    """Return the version ranges of the libraries that this plan's files import."""
-    needed = {"python", "torch", *NEEDS[model.kind], *adapting_libraries(plan, settings)}
-    return {name: versions for name, versions in made_for.items() if name in needed}
-
-
-def commands(plan: Plan, model: Definition, parts: Batch) -> tuple[str, ...]:
-    """Return the lines that start the run, first the one to try without data."""
-    if parts.gpus > 1:
-        start = f"torchrun --standalone --nproc-per-node={parts.gpus} train.py"
-    else:
-        start = "python train.py"
-    tuned = plan.workload.task != "pretrain" and model.kind == "hf"
-    weights = " --weights FOLDER-OR-HUB-ID" if tuned else ""
-    # Quantized weights can only be made from trained ones.
-    tried = weights if plan.workload.task == "qlora" else ""
-    real = f"{start} --data DATA{weights}"
-    return (f"{start} --synthetic --steps 20 --selfcheck{tried}", real, f"{real} --resume")
-
-
-def _lora(plan: Plan) -> dict[str, Any] | None:
-    if plan.workload.task not in ("lora", "qlora"):
-        return None
-    lora = plan.workload.lora
-    if lora is None:
-        return {"rank": 16, "alpha": 32.0, "targets": []}
-    return {"rank": lora.rank, "alpha": lora.alpha, "targets": list(lora.targets)}
-
-
-@cache
-def _own(name: str) -> str:
-    return resources("export", *name.split("/")).read_text(encoding="utf-8")
-
-
-@cache
-def _program(name: str) -> str:
-    return (PROGRAMS / name).read_text(encoding="utf-8")
+    return lost(plan, settings, programs.REPLACED)

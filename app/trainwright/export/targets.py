@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from trainwright.export import hf_trainer, plain
+from trainwright.export import accelerate, deepspeed, hf_trainer, plain
 from trainwright.export.header import Reasons
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
@@ -28,7 +28,12 @@ class Target(Protocol):
         """Return what the files leave out or replace; each names its ``setting``."""
 
 
-TARGETS: Mapping[str, Target] = {"plain": plain, "transformers": hf_trainer}
+TARGETS: Mapping[str, Target] = {
+    "plain": plain,
+    "transformers": hf_trainer,
+    "accelerate": accelerate,
+    "deepspeed": deepspeed,
+}
 
 
 def target(name: str) -> Target:

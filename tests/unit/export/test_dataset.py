@@ -19,7 +19,7 @@ from trainwright.data import resources
 
 @pytest.fixture(scope="module")
 def dataset() -> Iterator[ModuleType]:
-    folders = [str(resources("export", part)) for part in ("shared", "plain")]
+    folders = [str(resources("export", part)) for part in ("shared", "run")]
     sys.path[:0] = folders
     yield importlib.import_module("dataset")
     for folder in folders:

@@ -1,11 +1,9 @@
 """The run: processes, order of samples, schedule, checkpoints; the step itself is step.py."""
 
 import argparse
-import contextlib
 import dataclasses
 import json
 import math
-import os
 import signal
 import sys
 import time
@@ -17,33 +15,16 @@ import saved
 import torch
 import torch.distributed as dist
 from dataset import Order
+from engine import Engine, join
 from networks import Network, build
 from optimizers import build_optimizer
 from plan_file import Plan, Schedule
 from selfcheck import report
-from step import (
-    Batch,
-    StepSettings,
-    allow_tf32,
-    counted,
-    make_scaler,
-    micro_step,
-    prepare,
-    to_device,
-    update,
-)
+from step import Batch, StepSettings, allow_tf32, counted, prepare, to_device
 from strict import InputError
 from torch import nn
 from torch.utils.data import DataLoader
-
-
-@dataclass(frozen=True)
-class World:
-    """This process among those that train together."""
-
-    rank: int
-    size: int
-    device: torch.device
+from world import World
 
 
 @dataclass
@@ -62,7 +43,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
     Raises:
         InputError: something that must be put right first.
     """
-    world = join(cpu=options.cpu)
+    world = join(plan, cpu=options.cpu)
     try:
         train(plan, options, world)
     except torch.OutOfMemoryError as error:
@@ -80,21 +61,6 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
     finally:
         if world.size > 1:
             dist.destroy_process_group()
-
-
-def join(*, cpu: bool) -> World:
-    """Return this process's place; torchrun tells it by environment variables."""
-    rank, size, local = (
-        int(os.environ.get(name, default))
-        for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0))
-    )
-    found = None if cpu else torch.accelerator.current_accelerator(check_available=True)
-    device = torch.device("cpu") if found is None else torch.device(found.type, local)
-    if device.type != "cpu":
-        torch.accelerator.set_device_index(local)
-    if size > 1:
-        dist.init_process_group({"cuda": "nccl", "xpu": "xccl"}.get(device.type, "gloo"))
-    return World(rank, size, device)
 
 
 def accumulation(plan: Plan, world: World) -> int:
@@ -121,9 +87,8 @@ def train(plan: Plan, options: argparse.Namespace, world: World) -> None:
     frozen = plan.lora is not None
     shape = dataclasses.replace(settings, precision="fp32") if frozen else settings
     model = prepare(network.model, shape, world.device)
-    training = Training(
-        model, build_optimizer(model, plan), make_scaler(settings, world.device.type)
-    )
+    engine = Engine(plan, settings, model, build_optimizer(model, plan), world)
+    training = Training(model, engine.optimizer, engine.scaler)
     # From here on processes differ, in dropout for one.
     torch.manual_seed(plan.run.seed + world.rank)
 
@@ -137,10 +102,9 @@ def train(plan: Plan, options: argparse.Namespace, world: World) -> None:
     }
     if options.resume:
         saved.load(output, training, identity, world)
-    runner = wrapped(model, plan, world)
     if options.selfcheck:
         report(plan, training, world, rounds)
-    _steps(plan, options, world, network, training, runner, identity)
+    _steps(plan, options, world, network, training, engine, identity)
     if world.rank == 0 and training.step == goal:
         network.save(output)
         say(f"trained: {output}")
@@ -152,7 +116,7 @@ def _steps(
     world: World,
     network: Network,
     training: Training,
-    runner: nn.Module,
+    engine: Engine,
     identity: dict[str, int],
 ) -> None:
     rounds, goal = accumulation(plan, world), identity["steps"]
@@ -169,20 +133,10 @@ def _steps(
         count, stopping = together(counted(micro, network.loss), stop.asked, world)
         losses = []
         for number, batch in enumerate(micro):
-            with sync_only_if(number == rounds - 1, runner, world):
-                on_device = to_device(batch, world.device, settings)
-                # DDP averages over processes what must be summed: hence count / size.
-                losses.append(
-                    micro_step(
-                        runner,
-                        on_device,
-                        count / world.size,
-                        network.loss,
-                        settings,
-                        training.scaler,
-                    )
-                )
-        update(runner, training.optimizer, settings, training.scaler)
+            last_one = number == rounds - 1
+            on_device = to_device(batch, world.device, settings)
+            losses.append(engine.micro_step(on_device, count, network.loss, last=last_one))
+        engine.update()
         training.step += 1
         loss = mean(torch.stack(losses).sum(), world)
         if not math.isfinite(loss) and training.scaler is None:
@@ -207,16 +161,6 @@ def step_settings(plan: Plan) -> StepSettings:
         clip=plan.schedule.clip_norm,
         channels_last=plan.settings.channels_last,
     )
-
-
-def wrapped(model: nn.Module, plan: Plan, world: World) -> nn.Module:
-    """Return the model as the steps call it: under DDP and compiled, where these apply."""
-    if world.size > 1:
-        ids = None if world.device.type == "cpu" else [world.device.index]
-        model = nn.parallel.DistributedDataParallel(model, device_ids=ids)
-    if plan.settings.compile:
-        model = torch.compile(model)
-    return model
 
 
 def loader(plan: Plan, network: Network, step: int, world: World) -> DataLoader[Any]:
@@ -296,15 +240,6 @@ def mean(loss: torch.Tensor, world: World) -> float:
         dist.all_reduce(loss)
         loss = loss / world.size
     return float(loss)
-
-
-def sync_only_if(
-    last: bool, runner: nn.Module, world: World
-) -> contextlib.AbstractContextManager[Any]:
-    """Return the context in which only the last micro-batch exchanges gradients."""
-    if world.size == 1 or last:
-        return contextlib.nullcontext()
-    return runner.no_sync()
 
 
 def record(

@@ -1,0 +1,72 @@
+"""Target ``accelerate``: the programs of ``plain``, run by accelerate after its own YAML file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from trainwright.export import programs
+from trainwright.export.batch import batch
+from trainwright.export.header import Reasons
+from trainwright.export.lost import carried, lost
+from trainwright.export.write import Files
+from trainwright.messages import Language, Message
+from trainwright.plan.schema import Plan
+from trainwright.workload import FullSettings
+
+OWN: Mapping[str, str] = {"accelerate": ">=1.10"}
+made_for: Mapping[str, str] = {**programs.LIBRARIES, **OWN}
+
+PRECISION = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
+
+
+def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Language) -> Files:
+    """Return the exported files: accelerate.yaml, train.py, plan.json, and what they need.
+
+    Raises:
+        UserError: the model's own file cannot be read.
+    """
+    written = yaml.safe_dump(configuration(plan, settings), sort_keys=False, allow_unicode=True)
+    launch = programs.Launch(
+        target="accelerate",
+        start="accelerate launch --config_file accelerate.yaml train.py",
+        made_for=OWN,
+        head=Message.of("export.header.start"),
+        remark=Message.of("export.remark.accelerate"),
+        files={
+            "accelerate.yaml": written,
+            "check_config.py": programs.own("accelerate/check_config.py"),
+        },
+    )
+    return programs.files(plan, settings, reasons, language, launch)
+
+
+def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
+    """Return what the files leave out or replace, one message each."""
+    return lost(plan, settings, programs.REPLACED)
+
+
+def configuration(plan: Plan, settings: FullSettings) -> dict[str, Any]:
+    """Return what ``accelerate launch --config_file`` reads.
+
+    Accumulation, clipping and the loader have no keys there: they stand in plan.json.
+    """
+    gpus = batch(plan, settings).gpus
+    precision = carried(settings, programs.REPLACED, "precision")
+    found: dict[str, Any] = {
+        "compute_environment": "LOCAL_MACHINE",
+        "distributed_type": "MULTI_GPU" if gpus > 1 else "NO",
+        "mixed_precision": PRECISION.get(precision, "no"),
+        "num_machines": 1,
+        "machine_rank": 0,
+        # Of all machines together.
+        "num_processes": gpus,
+        "main_training_function": "main",
+        "rdzv_backend": "static",
+        "same_network": True,
+        "use_cpu": False,
+        "debug": False,
+    }
+    if settings.compile:
+        found["dynamo_config"] = {"dynamo_backend": "INDUCTOR"}
+    return found
