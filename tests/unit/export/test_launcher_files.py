@@ -11,7 +11,6 @@ import pytest
 import yaml
 from exporting import drive, llama, losses, put, settings, start
 
-from trainwright import export
 from trainwright.plan.schema import Plan
 
 CASES: dict[str, dict[str, Any]] = {
