@@ -1,4 +1,4 @@
-"""Target ``deepspeed``: the programs of ``plain``, run by a DeepSpeed engine after its JSON file."""
+"""Target ``deepspeed``: the programs of ``plain``, run by DeepSpeed after its JSON file."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the targets plain, accelerate and deepspeed share: programs around the step that was traced.
+"""What plain, accelerate and deepspeed share: programs around the step that was traced.
 
 They differ in ``engine.py``, which runs the steps, and in what their own launcher reads.
 """
