@@ -161,8 +161,8 @@ class _Product(torch.autograd.Function):
 class ForeachAdamW(torch.optim.AdamW):
     """AdamW as torch makes it by default; the step ends with what the loop still holds."""
 
-    def __init__(self, parameters: Any, settings: step.StepSettings) -> None:
-        trainable = [parameter for parameter in parameters if parameter.requires_grad]
+    def __init__(self, model: nn.Module, settings: step.StepSettings) -> None:
+        trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
         super().__init__(trainable, lr=settings.learning_rate, foreach=True)
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -73,19 +73,24 @@ def values(
     gpu_count: int,
 ) -> Values:
     """Return the values worth comparing for each key, whether the plan fixes it or not."""
-    trains = workload.trains
+    trains, precisions = workload.trains, _precisions(workload, record)
     layers = profile.blocks if trains else 0
+    early = base.optimizer_in_backward or base.optimizer_offload == "cpu"
     found: dict[str, tuple[Any, ...]] = {
-        "precision": _precisions(workload, record),
-        "strategy": ("ddp", "single") if gpu_count > 1 and trains else ("single",),
+        "precision": tuple(p for p in precisions if not (early and p == "fp16-mixed")),
+        "strategy": ("ddp", "single") if gpu_count > 1 and trains and not early else ("single",),
         "batch": tuple(batches(base, workload, 1)),
         "checkpointing": ("none", *_checkpointings(layers)),
-        "optimizer": ("adamw", *_RECIPES["optimizer"][:1]) if trains else (base.optimizer,),
+        "optimizer": _optimizers(base) if trains else (base.optimizer,),
         "attention": _attentions(profile),
         "channels_last": (False, True) if _convolutional(profile) else (False,),
         "allocator": ("native", "expandable") if record.vendor == "NVIDIA" else ("native",),
     }
     return {key: _with_own(key, known, settings, base) for key, known in found.items()}
+
+
+def _optimizers(base: FullSettings) -> tuple[str, ...]:
+    return ("adamw",) if base.optimizer_offload == "cpu" else ("adamw", "adafactor")
 
 
 def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:
@@ -129,6 +134,9 @@ def batches(base: FullSettings, workload: Workload, gpus: int) -> Iterator[tuple
     assert workload.effective_batch is not None, "the schema requires it for training"
     share, rest = divmod(workload.effective_batch, gpus)
     if rest:
+        return
+    if base.optimizer_in_backward:
+        yield share, 1
         return
     for micro in range(share, 0, -1) if share <= 4096 else _large_divisors(share):
         if share % micro == 0:

@@ -93,6 +93,8 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
 def verdict(report: Report) -> Message:
     """Return the verdict as a sentence with its figures."""
     memory = report.memory
+    if memory.host is not None and memory.host.value > (report.host_total or float("inf")):
+        return Message.of("cli.verdict.no-host", need=memory.host.value, has=report.host_total)
     left = memory.device_total.value - memory.device_used_p95.value
     over = "-over" if report.verdict is Verdict.TIGHT and left < 0 else ""
     return Message.of(
@@ -112,6 +114,7 @@ def _totals(report: Report) -> tuple[Quantity, ...]:
         memory.device_used,
         memory.device_used_p95,
         memory.device_total,
+        *([memory.host] if memory.host is not None else []),
     )
 
 

@@ -1,10 +1,7 @@
-"""A whole run as the allocator will see it: traced and hidden storages, sizes as rows.
-
-A layout holds for every batch and sequence length; sizes are looked up in ``bytes_of``.
-"""
+"""The run that a plan stands for: traced storages, and those that no trace shows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -12,63 +9,16 @@ from numpy.typing import NDArray
 
 from trainwright.estimate import cuda
 from trainwright.estimate.cuda import Device, Hidden
-from trainwright.estimate.optimizers import as_ruled, traced_name
+from trainwright.estimate.lives import TERM, TERMS, Insert, Layout, inserted
+from trainwright.estimate.optimizers import traced_name
+from trainwright.estimate.state import as_ruled, offloaded
 from trainwright.profile.expand import inference_structure, training_structure
-from trainwright.profile.profile import CATEGORIES, PHASES, Ints, Profile, evaluate
+from trainwright.profile.profile import PHASES, Profile, evaluate
 from trainwright.profile.structure import Structure
 
-TERMS = (*CATEGORIES, "buckets", "rounding")
-"""``buckets`` are DDP's; ``rounding`` is what the allocator gives beyond what was asked."""
+__all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
 
-TERM = {name: number for number, name in enumerate(TERMS)}
 _BACKWARD = PHASES.index("backward")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layout:
-    """Births and deaths of one run; arrays align."""
-
-    profile: Profile
-    storage: Ints
-    """Positive at a birth, negative at a death."""
-    size: NDArray[np.int32]
-    """Row of what ``bytes_of`` returns."""
-    op: NDArray[np.int32]
-    phase: NDArray[np.uint8]
-    term: NDArray[np.uint8]
-    """Index into ``TERMS``."""
-    steady: int
-    """First event of the last step; of the prefill for inference."""
-    hidden: tuple[Hidden, ...]
-    """What size rows beyond those of the profile stand for."""
-    channels_last: bool = False
-
-    @property
-    def rows(self) -> int:
-        """Number of the profile's size rows; they come twice, the second time for decoding."""
-        return len(self.profile.sizes)
-
-    def bytes_of(self, batch: int, sequence: int, context: int | None = None) -> Ints:
-        """Return the bytes of each size row.
-
-        Args:
-            batch: Samples a micro-batch, or requests at once.
-            sequence: Tokens a sample or a prompt; 0 where there is none.
-            context: Tokens before the last one decoded; only for inference.
-        """
-        late = sequence if context is None else context
-        sizes = self.profile.sizes
-        hidden = [
-            cuda.hidden_bytes(one, self.profile, batch, sequence, channels_last=self.channels_last)
-            for one in self.hidden
-        ]
-        return np.concatenate(
-            [
-                evaluate(sizes, batch, sequence),
-                evaluate(sizes, batch, late),
-                np.array(hidden, dtype=np.int64),
-            ]
-        )
 
 
 @lru_cache(maxsize=256)
@@ -81,6 +31,7 @@ def training_layout(
     optimizer: str,
     channels_last: bool = False,
     replicas: int = 1,
+    offload: str = "none",
 ) -> Layout:
     """Return two optimizer steps after the setup, with what CUDA libraries take.
 
@@ -95,6 +46,8 @@ def training_layout(
     layout = replace(layout, channels_last=channels_last)
     if traced != optimizer:
         layout = as_ruled(layout, optimizer)
+    if offload == "cpu":
+        layout = offloaded(layout, optimizer)
     if replicas > 1:
         layout = _with_buckets(layout, len(parts[0].storage))
     return _with_kernels(_with_cublas(layout, device))
@@ -117,50 +70,6 @@ def _joined(profile: Profile, parts: Sequence[Structure], *, steady: int) -> Lay
     return Layout(profile, storage, size, op, phase, term, first, ())
 
 
-@dataclass(frozen=True, slots=True)
-class _Insert:
-    """Hidden storages born before an event; those that do not last die at once."""
-
-    event: int
-    hidden: tuple[Hidden, ...]
-    term: str
-    lasts: bool
-
-
-def _inserted(layout: Layout, inserts: Sequence[_Insert]) -> Layout:
-    """Return the layout with hidden storages; the same ``Hidden`` shares a size row."""
-    if not inserts:
-        return layout
-    known = {one: row for row, one in enumerate(layout.hidden)}
-    first_row, fresh = 2 * layout.rows, int(np.abs(layout.storage).max(initial=0))
-    at: list[int] = []
-    storage: list[int] = []
-    size: list[int] = []
-    term: list[int] = []
-    for insert in sorted(inserts, key=lambda one: one.event):
-        born = range(fresh + 1, fresh + 1 + len(insert.hidden))
-        fresh += len(insert.hidden)
-        sizes = [first_row + known.setdefault(one, len(known)) for one in insert.hidden]
-        ids = [*born] if insert.lasts else [*born, *(-key for key in born)]
-        times = len(ids) // len(insert.hidden)
-        at += [insert.event] * len(ids)
-        storage += ids
-        size += sizes * times
-        term += [TERM[insert.term]] * len(ids)
-    before = np.maximum(np.array(at) - 1, 0)
-    early = int(np.count_nonzero(np.array(at) <= layout.steady))
-    return replace(
-        layout,
-        storage=np.insert(layout.storage, at, storage),
-        size=np.insert(layout.size, at, size),
-        op=np.insert(layout.op, at, layout.op[before]),
-        phase=np.insert(layout.phase, at, layout.phase[before]),
-        term=np.insert(layout.term, at, term),
-        steady=layout.steady + early,
-        hidden=tuple(known),
-    )
-
-
 def _with_cublas(layout: Layout, device: Device) -> Layout:
     """Add a workspace at the first product of each host thread: ours and autograd's."""
     nbytes = cuda.cublas_workspace(device)
@@ -175,8 +84,8 @@ def _with_cublas(layout: Layout, device: Device) -> Layout:
         events = np.flatnonzero(multiplies & thread)
         if events.size:
             workspace = Hidden(rule, cuda.CUBLAS_SOURCE, nbytes=nbytes)
-            inserts.append(_Insert(int(events[0]) + 1, (workspace,), "workspaces", lasts=True))
-    return _inserted(layout, inserts)
+            inserts.append(Insert(int(events[0]) + 1, (workspace,), "workspaces", lasts=True))
+    return inserted(layout, inserts)
 
 
 @lru_cache(maxsize=64)
@@ -203,10 +112,10 @@ def _with_kernels(layout: Layout) -> Layout:
     goes_on = np.append(takes[1:], False) & (following == layout.op)
     last = np.flatnonzero(takes & ~goes_on)
     inserts = [
-        _Insert(int(event) + 1, hidden[int(layout.op[event])], "workspaces", lasts=False)
+        Insert(int(event) + 1, hidden[int(layout.op[event])], "workspaces", lasts=False)
         for event in last
     ]
-    return _inserted(layout, inserts)
+    return inserted(layout, inserts)
 
 
 def _with_buckets(layout: Layout, event: int) -> Layout:
@@ -220,4 +129,4 @@ def _with_buckets(layout: Layout, event: int) -> Layout:
     last = (Hidden("last-bucket", cuda.DDP_SOURCE, nbytes=rest),) if rest else ()
     if not total:
         return layout
-    return _inserted(layout, [_Insert(event, (bucket,) * full + last, "buckets", lasts=True)])
+    return inserted(layout, [Insert(event, (bucket,) * full + last, "buckets", lasts=True)])

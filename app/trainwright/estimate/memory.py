@@ -22,6 +22,7 @@ from trainwright.workload import FullSettings
 
 __all__ = ["Curve", "MemoryEstimate", "allocated_peak_bytes", "estimate_memory", "first_look"]
 
+PAGED_SOURCE = "bitsandbytes: optim/optimizer.py, get_state_buffer; cudaMallocManaged"
 ALLOCATOR_SOURCE = "replay of torch: c10/cuda/CUDACachingAllocator.cpp"
 
 
@@ -45,6 +46,9 @@ class MemoryEstimate:
     curve: Curve
     derivation: Quantity
     """The textbook line with this model's numbers, and below it every term."""
+    host: Quantity | None = None
+    """System memory that offloading takes, beside what the process itself needs; None where
+    the plan puts nothing there."""
 
     @property
     def terms(self) -> tuple[Quantity, ...]:
@@ -76,6 +80,7 @@ def layout_for(
         optimizer=settings.optimizer,
         channels_last=settings.channels_last,
         replicas=min(gpu_count, 2) if settings.strategy == "ddp" else 1,
+        offload=settings.optimizer_offload,
     )
 
 
@@ -118,7 +123,8 @@ def estimate_memory(
     terms = peak_terms(layout, sizes, shown)
     allocated = _allocated(terms, shown, settings)
     reserved = _reserved(allocated, shown)
-    used = total(Message.of("memory.used"), (reserved, *outside), role="used")
+    paged = _paged(layout, room - reserved.value)
+    used = total(Message.of("memory.used"), (reserved, *outside, *paged), role="used")
     margin = _margin(used, allocated, outside)
     passes = not limited.out_of_memory and not run.within(int(room - margin)).out_of_memory
     p95 = _p95(used, margin, total_bytes if passes else None)
@@ -132,6 +138,7 @@ def estimate_memory(
         out_of_memory=limited.out_of_memory,
         curve=curve(layout, sizes, shown.block),
         derivation=textbook_line(profile, terms, settings.precision, batch),
+        host=_host(layout, paged),
     )
 
 
@@ -223,6 +230,38 @@ def _outside(gpu: Gpu, gpu_count: int) -> tuple[Quantity, ...]:
         parts.append(_ranged("nccl", known.nccl, known.source))
     parts.append(gpu.held)
     return tuple(parts)
+
+
+def _paged(layout: Layout, room: float) -> tuple[Quantity, ...]:
+    """Return the paged state that stays on the device: what the rest leaves room for."""
+    paged = dict(layout.aside).get("paged", 0)
+    if not paged:
+        return ()
+    resident = max(0.0, min(float(paged), room))
+    quantity = Quantity(
+        Message.of("memory.paged"),
+        resident,
+        Unit.BYTES,
+        Kind.ESTIMATED,
+        source=PAGED_SOURCE,
+        note=Message.of("memory.note.paged", moved=paged - resident) if resident < paged else None,
+        role="paged",
+    )
+    return (quantity,)
+
+
+def _host(layout: Layout, paged: tuple[Quantity, ...]) -> Quantity | None:
+    """Return the system memory that the plan takes on purpose."""
+    parts = [
+        Quantity(Message.of(f"memory.{role}"), nbytes, Unit.BYTES, Kind.ESTIMATED, role=role)
+        for role, nbytes in layout.aside
+        if role.startswith("host-") and nbytes
+    ]
+    moved = dict(layout.aside).get("paged", 0) - sum(part.value for part in paged)
+    if moved > 0:
+        name = Message.of("memory.host-paged")
+        parts.append(Quantity(name, moved, Unit.BYTES, Kind.ESTIMATED, role="host-paged"))
+    return total(Message.of("memory.host"), parts, role="host") if parts else None
 
 
 def _ranged(name: str, value: Range, source: str) -> Quantity:

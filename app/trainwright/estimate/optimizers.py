@@ -1,38 +1,104 @@
-"""Optimizers that are not traced: their state by rule, from that of one that is."""
+"""Optimizers that are not traced: what their library keeps for a parameter, by its own rule."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-import numpy as np
+from trainwright.profile.profile import Profile
 
-from trainwright.estimate.cuda import ITEMSIZE, Hidden
-from trainwright.profile.profile import CATEGORIES, Profile, evaluate
+BITSANDBYTES_SOURCE = "bitsandbytes 0.50: optim/optimizer.py, init_state"
+TORCHAO_SOURCE = "torchao 0.18: optim/adam.py, _new_buffer; subclass_8bit.py, subclass_4bit.py"
 
-if TYPE_CHECKING:
-    from trainwright.estimate.layout import Layout
+_SMALLEST = 4096
+"""Elements below which both libraries do not quantise: ``min_8bit_size``, ``_new_buffer``."""
+_BLOCK_8BIT, _BLOCK_4BIT = 256, 128
+"""Elements that share one fp32 scale."""
+_TABLE_8BIT, _TABLE_4BIT = 4 * 256, 4 * 16
+"""Bytes of the fp32 values that codes stand for."""
+_SMALLEST_PAGED = 100_000
+"""Elements below which bitsandbytes does not page: ``get_state_buffer``."""
 
-BITSANDBYTES_SOURCE = (
-    "bitsandbytes: optim/optimizer.py, Optimizer8bit.init_state (min_8bit_size=4096,"
-    " one fp32 absmax per block of 256)"
-)
-ONE_MOMENT_SOURCE = "one moment for each parameter: arXiv 2302.06675 (Lion), Muon by K. Jordan"
 
-_BASE = {
-    "adamw-8bit": "adamw",
-    "paged-adamw-8bit": "adamw",
-    "lion": "adamw",
-    "muon": "adamw",
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One tensor of optimizer state."""
+
+    name: str
+    """``state-8bit``, ``state-scales`` ...: what the breakdown calls it."""
+    nbytes: int
+    paged: bool = False
+    """Whether the driver holds it, outside torch's allocator, and may move it to the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a library keeps where torch's AdamW was traced."""
+
+    library: str
+    source: str
+    state: Callable[[int, int], tuple[Kept, ...]]
+    """(elements of a parameter, bytes of one) -> its state, in the order of its making."""
+    tables: tuple[Kept, ...] = ()
+    """Made once, for the first parameter that is quantised."""
+
+
+def _eight_bit(elements: int, paged: bool = False) -> tuple[Kept, ...]:
+    """Two moments of a byte an element and their scales; small ones are fp32 in any case."""
+    paged = paged and elements >= _SMALLEST_PAGED
+    if elements < _SMALLEST:
+        return (Kept("state-32bit", 4 * elements),) * 2
+    codes = Kept("state-8bit", elements, paged)
+    return (codes,) * 2 + (Kept("state-scales", 4 * -(-elements // _BLOCK_8BIT)),) * 2
+
+
+def _torchao(elements: int, itemsize: int, block: int, table: int) -> tuple[Kept, ...]:
+    """Two moments, each of codes, scales and a table of its own.
+
+    What is small or no multiple of the block is kept as the parameter is.
+    """
+    if elements < _SMALLEST or elements % block:
+        return (Kept("state-as-weights", itemsize * elements),) * 2
+    bits = 8 if block == _BLOCK_8BIT else 4
+    codes = Kept(f"state-{bits}bit", elements * bits // 8)
+    return (codes, Kept("state-scales", 4 * elements // block), Kept("state-table", table)) * 2
+
+
+RULES: Mapping[str, Rule] = {
+    "adamw-8bit": Rule(
+        "bitsandbytes",
+        BITSANDBYTES_SOURCE,
+        lambda elements, _: _eight_bit(elements),
+        tables=(Kept("state-table", _TABLE_8BIT),) * 2,
+    ),
+    "paged-adamw-8bit": Rule(
+        "bitsandbytes",
+        BITSANDBYTES_SOURCE,
+        lambda elements, _: _eight_bit(elements, paged=True),
+        tables=(Kept("state-table", _TABLE_8BIT),) * 2,
+    ),
+    "adamw-8bit-torchao": Rule(
+        "torchao",
+        TORCHAO_SOURCE,
+        lambda elements, size: _torchao(elements, size, _BLOCK_8BIT, _TABLE_8BIT),
+    ),
+    "adamw-4bit": Rule(
+        "torchao",
+        TORCHAO_SOURCE,
+        lambda elements, size: _torchao(elements, size, _BLOCK_4BIT, _TABLE_4BIT),
+    ),
+    # One moment, fp32 whatever the parameter's type (arXiv 2302.06675; optim/lion.py).
+    "lion": Rule(
+        "bitsandbytes",
+        BITSANDBYTES_SOURCE,
+        lambda elements, _: (Kept("state-32bit", 4 * elements),),
+    ),
 }
-_SMALLEST_8BIT = 4096
-"""Elements below which bitsandbytes keeps fp32 state."""
-_BLOCK = 256
-"""Elements that share one fp32 absmax."""
-_STATE = CATEGORIES.index("optimizer")
+"""Optimizers whose steps take no memory beyond their state, or too little to be seen: kernels
+of bitsandbytes work in place, torchao compiles its step, parameter by parameter."""
 
 
 def traced_as(optimizer: str) -> str:
     """Return the optimizer that has to be traced for the one asked for."""
-    return _BASE.get(optimizer, optimizer)
+    return "adamw" if optimizer in RULES else optimizer
 
 
 def traced_name(profile: Profile, optimizer: str) -> str:
@@ -40,54 +106,3 @@ def traced_name(profile: Profile, optimizer: str) -> str:
     if f"optimizer:{optimizer}" in profile.segments:
         return optimizer
     return traced_as(optimizer)
-
-
-def as_ruled(layout: "Layout", optimizer: str) -> "Layout":
-    """Return a layout traced with AdamW as the optimizer would have made it."""
-    if optimizer in ("adamw-8bit", "paged-adamw-8bit"):
-        return _eight_bit(layout)
-    return _one_moment(layout)
-
-
-def _eight_bit(layout: "Layout") -> "Layout":
-    """Each moment takes one byte an element, and an fp32 absmax for each block of 256."""
-    constant = evaluate(layout.profile.sizes, 1, 1)
-    known = {one: row for row, one in enumerate(layout.hidden)}
-    new_size = layout.size.copy()
-    first = 2 * layout.rows
-    row_of: dict[int, int] = {}
-    states = (layout.storage > 0) & (layout.term == _STATE)
-    for event in np.flatnonzero(states).tolist():
-        nbytes, op = int(constant[layout.size[event]]), int(layout.op[event])
-        elements = nbytes // (ITEMSIZE.get(layout.profile.ops.dtype[op], 4) if op >= 0 else 4)
-        if elements < _SMALLEST_8BIT:
-            continue
-        quantised = elements + 4 * -(-elements // _BLOCK)
-        state = Hidden("state-8bit", BITSANDBYTES_SOURCE, nbytes=quantised)
-        row_of[int(layout.storage[event])] = first + known.setdefault(state, len(known))
-    for event, storage in enumerate(np.abs(layout.storage).tolist()):
-        if storage in row_of:
-            new_size[event] = row_of[storage]
-    return replace(layout, size=new_size, hidden=tuple(known))
-
-
-def _one_moment(layout: "Layout") -> "Layout":
-    """Of AdamW's two moments, born one after the other with equal sizes, keep the first."""
-    born = np.flatnonzero((layout.storage > 0) & (layout.term == _STATE))
-    dropped: set[int] = set()
-    previous = -1
-    for event in born.tolist():
-        twin = previous >= 0 and layout.size[previous] == layout.size[event]
-        if twin:
-            dropped.add(int(layout.storage[event]))
-        previous = -1 if twin else event
-    keep = ~np.isin(np.abs(layout.storage), list(dropped))
-    return replace(
-        layout,
-        storage=layout.storage[keep],
-        size=layout.size[keep],
-        op=layout.op[keep],
-        phase=layout.phase[keep],
-        term=layout.term[keep],
-        steady=int(np.count_nonzero(keep[: layout.steady])),
-    )

@@ -8,7 +8,7 @@ import yaml
 from trainwright.export import programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
-from trainwright.export.lost import carried, lost
+from trainwright.export.lost import AFTER_BACKWARD, Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
@@ -16,6 +16,7 @@ from trainwright.workload import FullSettings
 
 OWN: Mapping[str, str] = {"accelerate": ">=1.10"}
 made_for: Mapping[str, str] = {**programs.LIBRARIES, **OWN}
+REPLACED: Replacements = {**programs.REPLACED, **AFTER_BACKWARD}
 
 PRECISION = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
 
@@ -33,6 +34,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
         made_for=OWN,
         head=Message.of("export.header.start"),
         remark=Message.of("export.remark.accelerate"),
+        replaced=REPLACED,
         files={
             "accelerate.yaml": written,
             "check_config.py": programs.own("accelerate/check_config.py"),
@@ -43,7 +45,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
 
 def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the files leave out or replace, one message each."""
-    return lost(plan, settings, programs.REPLACED)
+    return lost(plan, settings, REPLACED)
 
 
 def configuration(plan: Plan, settings: FullSettings) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def configuration(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     Accumulation, clipping and the loader have no keys there: they stand in plan.json.
     """
     gpus = batch(plan, settings).gpus
-    precision = carried(settings, programs.REPLACED, "precision")
+    precision = carried(settings, REPLACED, "precision")
     found: dict[str, Any] = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": "MULTI_GPU" if gpus > 1 else "NO",

@@ -7,7 +7,7 @@ from typing import Any
 from trainwright.export import programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
-from trainwright.export.lost import carried, lost
+from trainwright.export.lost import AFTER_BACKWARD, Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
@@ -16,6 +16,7 @@ from trainwright.workload import FullSettings
 OWN: Mapping[str, str] = {"deepspeed": ">=0.18,<0.20"}
 """``torch_autocast`` without ZeRO, and its gradient scaler, are those of these releases."""
 made_for: Mapping[str, str] = {**programs.LIBRARIES, **OWN}
+REPLACED: Replacements = {**programs.REPLACED, **AFTER_BACKWARD}
 
 AUTOCAST = {"bf16-mixed": "bfloat16", "fp16-mixed": "float16"}
 
@@ -33,6 +34,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
         made_for=OWN,
         head=Message.of("export.header.start"),
         remark=Message.of("export.remark.deepspeed"),
+        replaced=REPLACED,
         files={
             "ds_config.json": written,
             "check_config.py": programs.own("deepspeed/check_config.py"),
@@ -43,7 +45,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
 
 def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the files leave out or replace, one message each."""
-    return lost(plan, settings, programs.REPLACED)
+    return lost(plan, settings, REPLACED)
 
 
 def configuration(plan: Plan, settings: FullSettings) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def configuration(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     the plan has it: DeepSpeed's ``bf16`` would keep 16-bit weights with fp32 copies instead.
     """
     parts = batch(plan, settings)
-    precision = carried(settings, programs.REPLACED, "precision")
+    precision = carried(settings, REPLACED, "precision")
     autocast: dict[str, Any] = {"enabled": precision in AUTOCAST}
     if precision in AUTOCAST:
         autocast["dtype"] = AUTOCAST[precision]

@@ -9,7 +9,7 @@ from trainwright.data import resources
 from trainwright.export.batch import Batch, batch
 from trainwright.export.header import Reasons, header
 from trainwright.export.learning import learning_rate
-from trainwright.export.lost import Replacements, carried, lost
+from trainwright.export.lost import AFTER_BACKWARD, Replacements, carried, lost
 from trainwright.export.model import FOLDER, adapting_libraries, definition
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
@@ -23,6 +23,7 @@ made_for: Mapping[str, str] = {
     "accelerate": ">=1.10",
     "peft": ">=0.17",
     "bitsandbytes": ">=0.48",
+    "torchao": ">=0.15",
     "flash-attn": ">=2.3.3",
 }
 """Version ranges that the exported files were made for. The names of activation checkpointing
@@ -32,12 +33,15 @@ REPLACED: Replacements = {
     "precision": {"fp8": "bf16-mixed"},
     "quantization": {"int4": "nf4", "fp8": "int8"},
     "optimizer": {"muon": "adamw"},
+    **AFTER_BACKWARD,
     "checkpointing": {"selective": "full"},
 }
 OPTIMIZERS = {
     "adamw": "adamw_torch_fused",
     "adamw-8bit": "adamw_bnb_8bit",
     "paged-adamw-8bit": "paged_adamw_8bit",
+    "adamw-8bit-torchao": "adamw_torch_8bit",
+    "adamw-4bit": "adamw_torch_4bit",
     "adafactor": "adafactor",
     "sgd": "sgd",
     "lion": "lion_32bit",

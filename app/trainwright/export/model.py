@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from trainwright.estimate.optimizers import RULES
 from trainwright.messages import UserError
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
@@ -38,9 +39,13 @@ class Definition:
 def adapting_libraries(plan: Plan, settings: FullSettings) -> frozenset[str]:
     """Return the libraries that adapters, quantised weights and packed optimizers need."""
     needed = {"peft"} if plan.workload.task in ("lora", "qlora") else set()
-    packed = ("adamw-8bit", "paged-adamw-8bit", "lion")
-    if settings.quantization != "none" or settings.optimizer in packed:
+    rule = RULES.get(settings.optimizer)
+    if settings.quantization != "none":
         needed.add("bitsandbytes")
+    if rule is not None:
+        needed.add(rule.library)
+    if settings.optimizer_offload == "cpu":
+        needed.add("torchao")
     return frozenset(needed)
 
 

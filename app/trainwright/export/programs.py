@@ -5,7 +5,7 @@ They differ in ``engine.py``, which runs the steps, and in what their own launch
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ LIBRARIES: Mapping[str, str] = {
     "diffusers": ">=0.35",
     "peft": ">=0.17",
     "bitsandbytes": ">=0.48",
+    "torchao": ">=0.15",
 }
 """Version ranges that the exported files were made for, by library."""
 
@@ -67,6 +68,8 @@ class Launch:
     remark: Message
     files: Files
     """What its own launcher reads."""
+    replaced: Replacements = field(default_factory=lambda: REPLACED)
+    """What it writes instead of what it lacks."""
 
 
 def files(
@@ -87,13 +90,13 @@ def files(
         start=launch.head,
         commands=commands(plan, model, launch.start),
         made_for={**libraries(plan, settings, model), **launch.made_for},
-        lost=lost(plan, settings, REPLACED),
+        lost=lost(plan, settings, launch.replaced),
         remarks=(launch.remark,),
         language=language,
     )
     return {
         "train.py": f"{head}\n{_own('run/train.py')}",
-        "plan.json": json.dumps(document(plan, settings), indent=2, ensure_ascii=False) + "\n",
+        "plan.json": _json(document(plan, settings, launch.replaced)),
         **launch.files,
         "engine.py": _own(f"{launch.target}/engine.py"),
         **{f"{name}.py": _own(f"run/{name}.py") for name in RUN},
@@ -105,7 +108,9 @@ def files(
     }
 
 
-def document(plan: Plan, settings: FullSettings) -> dict[str, Any]:
+def document(
+    plan: Plan, settings: FullSettings, replaced: Replacements = REPLACED
+) -> dict[str, Any]:
     """Return the content of plan.json, the file that the exported train.py reads strictly."""
     model, parts, workload = definition(plan), batch(plan, settings), plan.workload
     data = workload.dataset
@@ -132,10 +137,12 @@ def document(plan: Plan, settings: FullSettings) -> dict[str, Any]:
             "gpus": parts.gpus,
         },
         "settings": {
-            "precision": carried(settings, REPLACED, "precision"),
-            "quantization": carried(settings, REPLACED, "quantization"),
+            "precision": carried(settings, replaced, "precision"),
+            "quantization": carried(settings, replaced, "quantization"),
             "checkpointing": settings.checkpointing,
             "optimizer": settings.optimizer,
+            "optimizer_in_backward": carried(settings, replaced, "optimizer_in_backward"),
+            "optimizer_offload": carried(settings, replaced, "optimizer_offload"),
             "attention": settings.attention,
             "compile": settings.compile,
             "channels_last": settings.channels_last,
@@ -148,7 +155,7 @@ def document(plan: Plan, settings: FullSettings) -> dict[str, Any]:
             "steps": None,
             "final_ratio": 0.1,
             "weight_decay": 0.0 if workload.task in ("lora", "qlora") else 0.01,
-            "clip_norm": CLIP_NORM,
+            "clip_norm": _clip_norm(settings, replaced),
         },
         "data": {
             "path": data.path if data is not None and data != "synthetic" else None,
@@ -188,6 +195,17 @@ def torchrun(gpus: int) -> str:
 def own(name: str) -> str:
     """Return the text of one of our own exported files."""
     return _own(name)
+
+
+def _clip_norm(settings: FullSettings, replaced: Replacements) -> float:
+    """Who moves parameters before all gradients are there cannot clip by their norm."""
+    early = carried(settings, replaced, "optimizer_in_backward")
+    offloaded = carried(settings, replaced, "optimizer_offload") == "cpu"
+    return 0.0 if early or offloaded else CLIP_NORM
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
 
 def _lora(plan: Plan) -> dict[str, Any] | None:

@@ -54,7 +54,8 @@ class Pending:
     def answered(self, profile: Profile) -> Facts:
         """Return the facts that a traced profile completes."""
         mixed = mixture.notes(profile, self.spec, self.machine.gpu.record)
-        notes = (*self.notes, *mixed, *_trace_notes(profile))
+        update = _update_notes(self.settings, profile)
+        notes = (*self.notes, *mixed, *update, *_trace_notes(profile))
         return Facts(self.machine, self.settings, profile, self.inputs, notes)
 
     @property
@@ -132,6 +133,23 @@ def _unchecked(choice: MachineChoice) -> list[str]:
     return [*named, *(["drives"] if choice.drives else [])]
 
 
+def _update_notes(settings: FullSettings, profile: Profile) -> Iterator[Message]:
+    """Yield what the optimizer's library does differently than one might think."""
+    known = profile.model
+    if "prefill" in profile.segments:
+        return
+    if settings.optimizer == "muon":
+        moved, trained = known.get("muon", 0), known.get("trainable", 0)
+        yield Message.of("plan.note.muon", moved=moved, rest=trained - moved)
+    if settings.optimizer_in_backward or settings.optimizer_offload == "cpu":
+        yield Message.of("plan.note.no-clipping")
+    embeddings = known.get("vocabulary", 0) * known.get("hidden", 0)
+    whole = known.get("trainable", 0) == known.get("parameters")
+    if settings.optimizer in ("adamw-8bit", "paged-adamw-8bit") and embeddings and whole:
+        more = (8 - 2 * (1 + 4 / 256)) * embeddings
+        yield Message.of("plan.note.fp32-embeddings", more=more)
+
+
 def _trace_notes(profile: Profile) -> Iterator[Message]:
     """Yield what the trace assumed."""
     for assumed, times in profile.assumptions.items():
@@ -150,13 +168,28 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     """Return the report; pure."""
     memory = memory_of(plan, facts)
     clock = time_of(plan, facts)
+    machine = facts.machine
     return Report(
-        verdict=verdict(memory, facts.machine.system),
+        verdict=verdict(memory, machine.system, machine.memory_bytes),
         memory=memory,
         time=clock,
         settings=facts.settings,
-        notes=(*facts.notes, *clock.notes),
+        notes=(*_host_notes(memory, machine.memory_bytes), *facts.notes, *clock.notes),
+        host_total=machine.memory_bytes,
     )
+
+
+def _host_notes(memory: MemoryEstimate, memory_bytes: int | None) -> Iterator[Message]:
+    """Yield what the system's memory is needed for, where it is too small or not known."""
+    if memory.host is None:
+        return
+    need = memory.host.value
+    if memory_bytes is None:
+        yield Message.of("plan.note.host-unknown", need=need)
+    elif need > memory_bytes:
+        yield Message.of("plan.note.host-short", need=need, total=memory_bytes)
+    else:
+        yield Message.of("plan.note.host", need=need, total=memory_bytes)
 
 
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
@@ -196,12 +229,14 @@ def _length(inputs: Inputs) -> int:
     return inputs.sequence_length or inputs.prompt_tokens or 0
 
 
-def verdict(memory: MemoryEstimate, system: System) -> Verdict:
+def verdict(memory: MemoryEstimate, system: System, memory_bytes: int | None = None) -> Verdict:
     """Return whether it fits, decided on the p95 of device memory and on the replay.
 
     Windows moves what does not fit into system memory (NVIDIA's sysmem fallback policy):
-    it runs, and crawls.
+    it runs, and crawls. What is offloaded must fit ``memory_bytes``, the system's memory.
     """
+    if memory.host is not None and memory_bytes is not None and memory.host.value > memory_bytes:
+        return Verdict.NO
     total, p95 = memory.device_total.value, memory.device_used_p95.value
     if memory.out_of_memory or memory.device_used.value > total:
         return Verdict.SPILLS if system == "windows" else Verdict.NO

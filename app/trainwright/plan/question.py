@@ -79,6 +79,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         sequence=model.has_sequence,
         routing=workload.routing or "balanced",
         single=settings.micro_batch == 1,
+        in_backward=asked if settings.optimizer_in_backward else "",
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
         asked=asked,
     )

@@ -35,6 +35,8 @@ class Report:
     """What the estimate was made for: the plan's own settings and the defaults."""
     notes: tuple[Message, ...]
     """Assumptions and warnings, most important first."""
+    host_total: int | None = None
+    """System memory of the machine, in bytes; None where nobody says."""
 
     @property
     def fits(self) -> bool:
@@ -71,6 +73,7 @@ def _memory(memory: MemoryEstimate) -> dict[str, Any]:
     return {
         **{name: _bytes(quantity) for name, quantity in figures.items()},
         "out_of_memory": memory.out_of_memory,
+        "host_bytes": _bytes(memory.host) if memory.host is not None else None,
         "terms": _terms(memory),
         "kinds": {name: quantity.kind.value for name, quantity in figures.items()},
     }

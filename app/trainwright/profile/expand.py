@@ -145,6 +145,7 @@ def _phases(profile: Profile, name: str, row: NDArray[np.int32], log: Log) -> ND
         return np.full(len(log.storage), PHASE[fixed], dtype=np.uint8)
     of_row = np.array([_PHASE_OF_OP[phase] for phase in profile.ops.phase], dtype=np.uint8)
     own = np.where(row >= 0, of_row[np.maximum(row, 0)], 0).astype(np.uint8)
+    own = np.minimum(own, PHASE["backward"])  # an optimizer may run within backward
     own[log.recomputed] = PHASE["backward"]
     return np.maximum.accumulate(np.maximum(own, PHASE["forward"]))
 
@@ -298,7 +299,8 @@ def _op_counts(
         counts["backward"].append(np.where(backward, total, 0.0))
         traced = np.where(phase == "recompute", total, 0.0)
         counts["recompute"].append(traced + _counted(segment.ops[twice], rows))
-    update = _counted(profile.segments[optimizer].ops, rows)
+    within = np.where(phase == "optimizer", _counted(profile.segments["micro"].ops, rows), 0.0)
+    update = within + _counted(profile.segments[optimizer].ops, rows)
     stages = {stage: (first, more) for stage, (first, more) in counts.items()}
     return stages | {"optimizer": (update, np.zeros_like(update))}
 

@@ -43,6 +43,8 @@ class TraceSpec:
     """How tokens spread over the experts of a mixture, where its memory depends on it."""
     single: bool = False
     """Batch 1, where transformers take other paths than for 2 and more."""
+    in_backward: str = ""
+    """Update that runs within backward, parameter by parameter; empty where it follows."""
     points: tuple[tuple[int, int], ...] = ()
     """(batch, sequence) to trace: those of the fit, then one to check it at."""
     optimizers: tuple[str, ...] = OPTIMIZERS
@@ -55,6 +57,8 @@ class TraceSpec:
         del fields["points"], fields["optimizers"], fields["asked"]
         if fields["routing"] == "balanced":  # what was traced before there was a choice
             del fields["routing"]
+        if not self.in_backward:
+            del fields["in_backward"]
         fields |= {"torch": torch_version, "tracer": TRACER_VERSION}
         text = json.dumps(fields, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -116,6 +116,8 @@ def shipped_path(spec: TraceSpec) -> Path | None:
     plain = spec.quantization in ("none", "nf4" if spec.task == "qlora" else "none")
     if preset is None or not plain or spec.channels_last or spec.checkpointing != "none":
         return None
+    if spec.in_backward:
+        return None
     if spec.lora != DEFAULT_LORA or spec.image_size != preset.image_size:
         return None
     if spec.digest != digest(preset.definition()):

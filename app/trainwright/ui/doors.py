@@ -12,6 +12,7 @@ DEFAULT = "memory.used"
 
 _HATCHED = {"temporaries", "casts", "held", "cached", "rounding"}
 COLOURS = {
+    "paged": "optim",
     "textbook-parameters": "weights",
     "textbook-gradients": "grad",
     "textbook-activations": "act",
@@ -114,6 +115,7 @@ def _memory(report: Report, name: str) -> Quantity | None:
         "allocated": memory.allocated_peak,
         "reserved": memory.reserved_peak,
         "derivation": memory.derivation,
+        "host": memory.host,
     }.get(name)
 
 

@@ -30,7 +30,7 @@ def look(plan: Plan, facts: Facts, before: Report) -> Report:
     memory = _memory(before.memory, peak, curve, facts.machine.gpu.total)
     return replace(
         before,
-        verdict=verdict(memory, facts.machine.system),
+        verdict=verdict(memory, facts.machine.system, facts.machine.memory_bytes),
         memory=memory,
         settings=facts.settings,
     )

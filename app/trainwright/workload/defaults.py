@@ -28,8 +28,6 @@ NOT_YET: dict[tuple[str, str], str] = {
     ("quantization", "int8"): "nf4, none",
     ("quantization", "int4"): "nf4, none",
     ("quantization", "fp8"): "nf4, none",
-    ("optimizer", "lion"): "adamw, adamw-8bit",
-    ("optimizer", "muon"): "adamw, adamw-8bit",
     ("strategy", "fsdp2"): "ddp, single",
     ("strategy", "zero1"): "ddp, single",
     ("strategy", "zero2"): "ddp, single",
@@ -44,6 +42,8 @@ ONLY_TRAINING = (
     "settings.accumulation",
     "settings.checkpointing",
     "settings.optimizer",
+    "settings.optimizer_in_backward",
+    "settings.optimizer_offload",
     "settings.learning_rate",
     "settings.warmup",
     "workload.effective_batch",
@@ -91,6 +91,7 @@ def filled(
     _refuse_meaningless(settings, workload)
     precision = _precision(settings, workload, record)
     strategy = _strategy(settings, gpu_count)
+    _check_update(settings, precision, strategy)
     micro_batch, accumulation = _batches(settings, workload, gpu_count if strategy == "ddp" else 1)
     _check_attention(settings, precision, record)
     workers = _workers(settings.loader, gpu_count, cores)
@@ -113,6 +114,8 @@ def filled(
         prefetch_factor=settings.loader.prefetch_factor or 2,
         pin_memory=settings.loader.pin_memory is not False,
         persistent_workers=_persistent(settings.loader, workers),
+        optimizer_in_backward=bool(settings.optimizer_in_backward),
+        optimizer_offload=settings.optimizer_offload or "none",
     )
 
 
@@ -233,6 +236,8 @@ def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, in
     effective = workload.effective_batch
     assert effective is not None, "the schema requires it for training"
     micro, steps = settings.micro_batch, settings.accumulation
+    if settings.optimizer_in_backward:
+        return _all_at_once(settings, effective), 1
     if effective % gpus:
         unit = gpus * (micro or 1) * (steps or 1)
         raise _inexact("workload.batch-over-gpus", effective, unit, gpus=gpus)
@@ -262,6 +267,19 @@ def _batches(settings: Settings, workload: Workload, gpus: int) -> tuple[int, in
     if micro is None:
         micro = share // steps if steps is not None else largest_divisor(share)
     return micro, share // micro
+
+
+def _all_at_once(settings: Settings, effective: int) -> int:
+    """Return the micro-batch where gradients do not live long enough to add up."""
+    for name, given, needed in (
+        ("accumulation", settings.accumulation, 1),
+        ("micro_batch", settings.micro_batch, effective),
+    ):
+        if given not in (None, needed):
+            raise UserError.of(
+                "workload.in-backward-accumulation", key=f"settings.{name}", needed=needed
+            )
+    return effective
 
 
 def _served(settings: Settings, workload: Workload) -> int:
@@ -295,6 +313,38 @@ def _divisors(number: int) -> list[int]:
 def largest_divisor(share: int, limit: int = LARGEST_DEFAULT_BATCH) -> int:
     """Return the largest divisor of the share that is at most the limit."""
     return next(d for d in range(min(limit, share), 0, -1) if share % d == 0)
+
+
+OFFLOADED = ("adamw", "sgd")
+"""Optimizers that are planned on the CPU: torch's own, whose state is large."""
+
+
+def _check_update(settings: Settings, precision: Precision, strategy: Strategy) -> None:
+    """Refuse what an update within backward, or on the CPU, cannot go with.
+
+    Both move parameters while gradients still come: nothing can look at all gradients
+    before, as loss scaling and the averaging over GPUs must. torchao's offloading is of one
+    GPU by its own words.
+    """
+    for key, on in (
+        ("optimizer_in_backward", settings.optimizer_in_backward),
+        ("optimizer_offload", settings.optimizer_offload == "cpu"),
+    ):
+        if on and precision == "fp16-mixed":
+            raise UserError.of("workload.update-scaled", key=f"settings.{key}")
+        if on and strategy == "ddp":
+            raise UserError.of("workload.update-alone", key=f"settings.{key}")
+    if settings.optimizer_offload != "cpu":
+        return
+    if settings.optimizer_in_backward:
+        raise UserError.of("workload.update-twice", key="settings.optimizer_offload")
+    if (settings.optimizer or "adamw") not in OFFLOADED:
+        raise UserError.of(
+            "workload.offload-of",
+            key="settings.optimizer_offload",
+            value=settings.optimizer,
+            instead=list(OFFLOADED),
+        )
 
 
 def _check_attention(settings: Settings, precision: Precision, record: GpuRecord) -> None:

@@ -9,7 +9,20 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Precision = Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp8"]
 Quantization = Literal["none", "int8", "int4", "nf4", "fp8"]
-Optimizer = Literal["adamw", "adamw-8bit", "sgd", "adafactor", "lion", "muon", "paged-adamw-8bit"]
+Optimizer = Literal[
+    "adamw",
+    "adamw-8bit",
+    "paged-adamw-8bit",
+    "adamw-8bit-torchao",
+    "adamw-4bit",
+    "sgd",
+    "adafactor",
+    "lion",
+    "muon",
+]
+"""``adamw-8bit``, ``paged-adamw-8bit`` and ``lion`` are bitsandbytes', ``adamw-8bit-torchao``
+and ``adamw-4bit`` torchao's, the others torch's."""
+OptimizerOffload = Literal["none", "cpu"]
 Attention = Literal["eager", "sdpa", "flash"]
 Allocator = Literal["native", "expandable"]
 Strategy = Literal["single", "ddp"]
@@ -65,6 +78,12 @@ class Settings(Frozen):
     """Default: none."""
     optimizer: Optimizer | None = None
     """Default: adamw (fused)."""
+    optimizer_in_backward: bool | None = None
+    """Whether each parameter is moved, and its gradient dropped, as soon as backward has it.
+    Default: false."""
+    optimizer_offload: OptimizerOffload | None = None
+    """Where optimizer state lies: ``cpu`` as torchao's CPUOffloadOptimizer has it, with
+    ``offload_gradients=False``. Default: none."""
     attention: Attention | None = None
     """Default: sdpa."""
     compile: bool | None = None
@@ -103,3 +122,5 @@ class FullSettings(Frozen):
     prefetch_factor: int
     pin_memory: bool
     persistent_workers: bool
+    optimizer_in_backward: bool = False
+    optimizer_offload: OptimizerOffload = "none"

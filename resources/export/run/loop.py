@@ -17,7 +17,7 @@ import torch.distributed as dist
 from dataset import Order
 from engine import Engine, join
 from networks import Network, build
-from optimizers import build_optimizer
+from optimizers import build_optimizer, set_rate
 from plan_file import Plan, Schedule
 from selfcheck import report
 from step import Batch, StepSettings, allow_tf32, counted, prepare, to_device
@@ -127,8 +127,7 @@ def _steps(
     while training.step < last:
         started = time.perf_counter()
         rate = learning_rate(plan.schedule, training.step, goal)
-        for group in training.optimizer.param_groups:
-            group["lr"] = rate
+        set_rate(training.optimizer, rate)
         micro = [Batch(**next(batches)) for _ in range(rounds)]
         count, stopping = together(counted(micro, network.loss), stop.asked, world)
         losses = []
@@ -159,6 +158,7 @@ def step_settings(plan: Plan) -> StepSettings:
         optimizer=plan.settings.optimizer,
         learning_rate=plan.schedule.learning_rate,
         clip=plan.schedule.clip_norm,
+        in_backward=plan.settings.optimizer_in_backward,
         channels_last=plan.settings.channels_last,
     )
 

@@ -1,74 +1,77 @@
 """The optimizer of the plan: those of step.py, and those of other libraries."""
 
+from functools import partial
+from typing import Any
+
 import step
 import torch
 from plan_file import Plan
 from strict import InputError
 from torch import nn
 
+OTHERS = {
+    "adamw-8bit": ("bitsandbytes", "AdamW8bit"),
+    "paged-adamw-8bit": ("bitsandbytes", "PagedAdamW8bit"),
+    "lion": ("bitsandbytes", "Lion"),
+    "adamw-8bit-torchao": ("torchao", "AdamW8bit"),
+    "adamw-4bit": ("torchao", "AdamW4bit"),
+}
+"""Name in the plan -> library, and its class."""
+
 
 def build_optimizer(model: nn.Module, plan: Plan) -> torch.optim.Optimizer:
     """Return the optimizer over the trainable parameters.
 
     Raises:
-        InputError: it needs a library that is not installed.
+        InputError: it needs a library that is not installed, or cannot run here.
     """
-    name, schedule = plan.settings.optimizer, plan.schedule
-    if name in ("adamw", "sgd", "adafactor"):
-        settings = step.StepSettings(optimizer=name, learning_rate=schedule.learning_rate)
-        optimizer = step.make_optimizer(model.parameters(), settings)
-        for group in optimizer.param_groups:
-            group["weight_decay"] = schedule.weight_decay
-        return optimizer
-    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if name == "muon":
-        return Muon(model, schedule.learning_rate, schedule.weight_decay)
+    settings, schedule = plan.settings, plan.schedule
+    if settings.optimizer_offload == "cpu":
+        return _offloaded(model, plan)
+    make = None
+    if settings.optimizer in OTHERS:
+        kind = _kind(*OTHERS[settings.optimizer])
+        options = {"lr": schedule.learning_rate, "weight_decay": schedule.weight_decay}
+        make = partial(kind, **options)
+    optimizer = step.make_optimizer(
+        model,
+        step.StepSettings(
+            optimizer=settings.optimizer,
+            learning_rate=schedule.learning_rate,
+            in_backward=settings.optimizer_in_backward,
+        ),
+        make,
+    )
+    for group in optimizer.param_groups:
+        group["weight_decay"] = schedule.weight_decay
+    return optimizer
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of all groups; torchao keeps it as a tensor."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], torch.Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
+def _offloaded(model: nn.Module, plan: Plan) -> torch.optim.Optimizer:
+    """Return torchao's optimizer on the CPU; gradients stay on the GPU until the step."""
+    kind: Any = _kind("torchao", "CPUOffloadOptimizer")
+    kinds = {"adamw": torch.optim.AdamW, "sgd": partial(torch.optim.SGD, momentum=0.9)}
+    options = {"lr": plan.schedule.learning_rate, "weight_decay": plan.schedule.weight_decay}
     try:
-        import bitsandbytes.optim as bnb
+        return kind(model.parameters(), kinds[plan.settings.optimizer], **options)
+    except (AssertionError, AttributeError) as error:
+        raise InputError(
+            "settings.optimizer_offload cpu: torchao offloads from CUDA and XPU devices only"
+        ) from error
+
+
+def _kind(library: str, name: str) -> Any:
+    try:
+        module = __import__(f"{library}.optim", fromlist=[name])
     except ImportError as error:
-        raise InputError(f"{name} needs bitsandbytes: pip install bitsandbytes") from error
-    kinds = {
-        "adamw-8bit": bnb.AdamW8bit,
-        "paged-adamw-8bit": bnb.PagedAdamW8bit,
-        "lion": bnb.Lion,
-    }
-    return kinds[name](trainable, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
-
-
-class Muon(torch.optim.Optimizer):
-    """Muon for the matrices of hidden layers, AdamW for all the rest, as one optimizer."""
-
-    def __init__(self, model: nn.Module, rate: float, decay: float) -> None:
-        ends = {
-            id(parameter)
-            for module in model.modules()
-            if isinstance(module, nn.Embedding)
-            for parameter in module.parameters()
-        }
-        head = getattr(model, "get_output_embeddings", lambda: None)()
-        ends |= {id(parameter) for parameter in head.parameters()} if head is not None else set()
-        trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        hidden = [p for p in trainable if p.ndim == 2 and id(p) not in ends]
-        rest = [p for p in trainable if p.ndim != 2 or id(p) in ends]
-        # Scaled so that its steps are as large as AdamW's: one learning rate serves both.
-        self.parts = [
-            torch.optim.Muon(hidden, lr=rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
-            torch.optim.AdamW(rest, lr=rate, weight_decay=decay, fused=True),
-        ]
-        super().__init__(trainable, {})
-        self.param_groups = [group for part in self.parts for group in part.param_groups]
-
-    def step(self, closure=None):
-        """Move all parameters."""
-        for part in self.parts:
-            part.step()
-
-    def state_dict(self):
-        """Return the states of both."""
-        return {"parts": [part.state_dict() for part in self.parts]}
-
-    def load_state_dict(self, state_dict):
-        """Take over the states of both."""
-        for part, state in zip(self.parts, state_dict["parts"], strict=True):
-            part.load_state_dict(state)
-        self.param_groups = [group for part in self.parts for group in part.param_groups]
+        raise InputError(f"{name} needs {library}: pip install {library}") from error
+    return getattr(module, name)

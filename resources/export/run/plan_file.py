@@ -55,8 +55,20 @@ class Settings:
     quantization: Literal["none", "int8", "nf4"]
     checkpointing: str
     optimizer: Literal[
-        "adamw", "adamw-8bit", "sgd", "adafactor", "lion", "muon", "paged-adamw-8bit"
+        "adamw",
+        "adamw-8bit",
+        "paged-adamw-8bit",
+        "adamw-8bit-torchao",
+        "adamw-4bit",
+        "sgd",
+        "adafactor",
+        "lion",
+        "muon",
     ]
+    optimizer_in_backward: bool
+    """Move each parameter, and drop its gradient, as soon as backward has it."""
+    optimizer_offload: Literal["none", "cpu"]
+    """cpu: state and step on the CPU, by torchao's CPUOffloadOptimizer."""
     attention: Literal["eager", "sdpa", "flash"]
     compile: bool
     channels_last: bool

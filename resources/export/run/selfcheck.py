@@ -35,6 +35,8 @@ OPTIMIZERS = {
     "adamw": "AdamW",
     "adamw-8bit": "AdamW8bit",
     "paged-adamw-8bit": "PagedAdamW8bit",
+    "adamw-8bit-torchao": "AdamW8bit",
+    "adamw-4bit": "AdamW4bit",
     "sgd": "SGD",
     "adafactor": "Adafactor",
     "lion": "Lion",
@@ -54,9 +56,21 @@ def _facts(plan: Plan, training: Any, world: Any, rounds: int) -> Iterator[Fact]
     )
     yield _precision(plan, training, device)
     yield _checkpointing(plan, model)
-    kind = type(training.optimizer)
-    own = kind.__name__ == OPTIMIZERS[settings.optimizer]
+    optimizer = training.optimizer
+    early = isinstance(optimizer, step.InBackward)
+    kind = type(optimizer.parts[0] if early else optimizer)
+    offloaded = kind.__name__ == "CPUOffloadOptimizer"
+    own = offloaded or kind.__name__ == OPTIMIZERS[settings.optimizer]
     yield "optimizer", settings.optimizer, f"{kind.__module__}.{kind.__name__}", own
+    wanted = settings.optimizer_in_backward
+    yield "optimizer_in_backward", wanted, early, early == wanted
+    where = "cpu" if offloaded else "none"
+    yield (
+        "optimizer_offload",
+        settings.optimizer_offload,
+        where,
+        where == settings.optimizer_offload,
+    )
     yield _attention(plan, model)
     yield _layout(plan, model)
     yield _quantization(plan, model)

@@ -21,7 +21,7 @@ options = st.fixed_dictionaries(
     {},
     optional={
         "checkpointing": st.sampled_from(["none", "full", "every-2"]),
-        "optimizer": st.sampled_from(["adamw", "adamw-8bit", "lion"]),
+        "optimizer": st.sampled_from(["adamw", "adamw-8bit", "adamw-4bit", "lion"]),
         "allocator": st.sampled_from(["native", "expandable"]),
         "accumulation": st.sampled_from([1, 2, 8]),
     },
@@ -128,7 +128,41 @@ def test_eight_bit_state_is_a_byte_an_element_and_its_scales(toy, make_gpu, make
         toy, make_gpu(), make_settings(optimizer="adamw-8bit"), batch=8, sequence=2048
     )
     elements = WEIGHTS // 4
-    assert term(estimate, "optimizer") == 2 * (elements + elements // 256 * 4)
+    tables = 2 * 256 * 4
+    assert term(estimate, "optimizer") == 2 * (elements + elements // 256 * 4) + tables
+
+
+def test_paged_state_is_the_drivers_and_gives_way(toy, make_gpu, make_settings):
+    """bitsandbytes pages what has 100,000 elements: here every weight's two moments."""
+    paged, point = make_settings(optimizer="paged-adamw-8bit"), {"batch": 8, "sequence": 2048}
+    roomy = estimate_memory(toy, make_gpu(24), paged, **point)
+    held = {part.role: part for part in roomy.device_used.parts}["paged"]
+    assert held.value == 2 * WEIGHTS // 4
+    assert term(roomy, "optimizer") == 2 * WEIGHTS // 4 // 256 * 4 + 2 * 256 * 4
+    assert roomy.host is None
+    # Of a card with 30 MiB less than it takes, so much goes to the system's memory.
+    full = (roomy.device_used.value - 30 * MIB) / 2**30
+    tight = estimate_memory(toy, make_gpu(full), paged, **point)
+    assert not tight.out_of_memory
+    assert tight.device_used.value <= tight.device_total.value
+    assert tight.host is not None
+    assert tight.host.value == pytest.approx(30 * MIB, abs=1)
+
+
+@pytest.mark.parametrize(("optimizer", "moments"), [("adamw", 2)])
+def test_offloaded_state_moves_to_the_host(toy, make_gpu, make_settings, optimizer, moments):
+    point = {"batch": 1, "sequence": 128}
+    on = estimate_memory(toy, make_gpu(), make_settings(optimizer=optimizer), **point)
+    chosen = make_settings(optimizer=optimizer, optimizer_offload="cpu")
+    off = estimate_memory(toy, make_gpu(), chosen, **point)
+    assert on.host is None
+    assert term(on, "optimizer") == moments * WEIGHTS
+    assert term(off, "optimizer") == 0
+    assert {part.role: part.value for part in off.host.parts} == {
+        "host-weights": WEIGHTS,
+        "host-gradients": WEIGHTS,
+        "host-state": moments * WEIGHTS,
+    }
 
 
 def test_lion_keeps_one_moment(toy, make_gpu, make_settings):

@@ -23,7 +23,12 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "micro_batch": (4,),
     "accumulation": (2,),
     "checkpointing": ("full", "every-2", "every-3", "selective"),
-    "optimizer": ("adamw-8bit", "sgd", "adafactor", "lion", "muon", "paged-adamw-8bit"),
+    "optimizer": (
+        *("adamw-8bit", "sgd", "adafactor", "lion", "muon", "paged-adamw-8bit"),
+        *("adamw-8bit-torchao", "adamw-4bit"),
+    ),
+    "optimizer_in_backward": (True,),
+    "optimizer_offload": ("cpu",),
     "attention": ("eager", "flash"),
     "compile": (True,),
     "channels_last": (True,),

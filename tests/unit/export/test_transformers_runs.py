@@ -25,7 +25,10 @@ CASES: dict[str, dict[str, Any]] = {
     "open schedule": {"learning_rate": None, "warmup": None},
     **{
         name: {"optimizer": name}
-        for name in ("adamw-8bit", "sgd", "adafactor", "lion", "muon", "paged-adamw-8bit")
+        for name in (
+            *("adamw-8bit", "sgd", "adafactor", "lion", "muon", "paged-adamw-8bit"),
+            *("adamw-8bit-torchao", "adamw-4bit"),
+        )
     },
 }
 

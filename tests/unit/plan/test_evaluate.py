@@ -269,3 +269,35 @@ def test_steps_that_do_not_repeat_are_noted() -> None:
     assert isinstance(pending, Pending)
     restless = replace(facts(EXAMPLE).profile, exact=False, repeats=False)
     assert "plan.note.no-repeat" in [note.id for note in pending.answered(restless).notes]
+
+
+def test_offloading_needs_the_systems_memory() -> None:
+    offloaded = {"settings__optimizer_offload": "cpu", "settings__optimizer": "adamw"}
+    gpus = {"gpus": [{"id": "rtx-3060-12gb"}]}
+    unknown = report(plan(**offloaded, machine=gpus))
+    need = unknown.memory.host
+    assert need is not None
+    weights = 4 * facts(EXAMPLE).profile.model["trainable"]
+    # Copies of weights and gradients and two moments, but for tensors below 4,096 elements.
+    assert 0.99 * 4 * weights < need.value <= 4 * weights
+    assert as_json(unknown)["memory"]["host_bytes"] == round(need.value)
+    assert as_json(report(EXAMPLE))["memory"]["host_bytes"] is None
+    assert "plan.note.host-unknown" in [note.id for note in unknown.notes]
+    enough = report(plan(**offloaded, machine=gpus | {"memory_gib": 64}))
+    assert enough.fits
+    short = report(plan(**offloaded, machine=gpus | {"memory_gib": need.value / 2**30 / 2}))
+    assert short.verdict is Verdict.NO
+    assert not short.fits
+    assert short.notes[0].id == "plan.note.host-short"
+    for language in LANGUAGES:
+        assert f"{need.value / 2**30:.2f}"[:3] in render(short.notes[0], language)
+
+
+def test_muon_says_what_it_leaves_to_adamw() -> None:
+    pending = resolve(plan(settings__optimizer="muon"))
+    assert isinstance(pending, Pending)
+    assert pending.spec.optimizers[-1] == pending.spec.asked == "muon"
+    known = facts(EXAMPLE).profile
+    traced = replace(known, model=known.model | {"muon": 1000})
+    (note,) = [one for one in pending.answered(traced).notes if one.id == "plan.note.muon"]
+    assert note.values["rest"] == known.model["trainable"] - 1000

@@ -35,7 +35,10 @@ def real(spec):
         precision=settings.precision,
         channels_last=settings.channels_last,
         optimizer=spec["optimizers"][0],
+        in_backward=bool(spec.get("in_backward")),
+        clip=0.0 if spec.get("in_backward") else 1.0,
     )
+    stages = STAGES[:1] if settings.in_backward else STAGES
     model = subject.model
     hosts = [subject.batch(*spec["points"][0]) for _ in range(2)]
     gc.collect()  # or the death of the case before would count in this one
@@ -50,9 +53,9 @@ def real(spec):
                     tensor.normal_(0, 0.02) if tensor.dim() > 1 else tensor.fill_(1.0)
                 else:
                     tensor.zero_()
-        optimizer = step.make_optimizer(model.parameters(), settings)
+        optimizer = step.make_optimizer(model, settings)
         for number in range(2):
-            for stage, host in zip(STAGES, hosts, strict=False):
+            for stage, host in zip(stages, hosts, strict=False):
                 with torch.profiler.record_function(f"{stage}{number}"):
                     step.micro_step(model, copied(host), 1.0, subject.loss, settings)
             with torch.profiler.record_function(f"optimizer{number}"):

@@ -220,3 +220,32 @@ def test_strategy_follows_the_number_of_gpus() -> None:
     assert settle().strategy == "single"
     assert settle(gpus=2).strategy == "ddp"
     assert settle({"strategy": "single"}, gpus=2).strategy == "single"
+
+
+BACKWARD = {"optimizer_in_backward": True}
+OFFLOAD = {"optimizer_offload": "cpu"}
+
+
+def test_an_update_within_backward_takes_the_batch_at_once() -> None:
+    found = settle(BACKWARD, effective_batch=48)
+    assert (found.micro_batch, found.accumulation) == (48, 1)
+    assert "accumulation: optimizer_in_backward" in refusal(BACKWARD | {"accumulation": 2})
+    said = refusal(BACKWARD | {"micro_batch": 4}, effective_batch=32)
+    assert said.startswith("settings.micro_batch")
+    assert "set 32" in said
+
+
+@pytest.mark.parametrize("early", [BACKWARD, OFFLOAD])
+def test_what_moves_parameters_early_cannot_scale_or_average(early: dict[str, Any]) -> None:
+    key = f"settings.{next(iter(early))}"
+    assert refusal(early | {"precision": "fp16-mixed"}).startswith(f"{key}: the loss scaling")
+    assert "settings.strategy: single" in refusal(early, gpus=2)
+    assert settle(early | {"strategy": "single"}, gpus=2).strategy == "single"
+
+
+@pytest.mark.parametrize("optimizer", ["adamw-4bit", "adamw-8bit", "lion", "muon", "adafactor"])
+def test_only_torchs_large_states_are_offloaded(optimizer: str) -> None:
+    assert f"not with {optimizer}" in refusal(OFFLOAD | {"optimizer": optimizer})
+    assert "remove one of the two" in refusal(OFFLOAD | BACKWARD)
+    assert settle(OFFLOAD).optimizer_offload == "cpu"
+    assert "settings.optimizer_offload" in refusal(OFFLOAD, task="infer")

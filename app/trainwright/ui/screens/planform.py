@@ -39,7 +39,18 @@ _CHECKPOINTING = (
     "every-6",
     "every-8",
 )
-_OPTIMIZERS = ("adamw", "adamw-8bit", "paged-adamw-8bit", "sgd", "adafactor")
+_OPTIMIZERS = (
+    "adamw",
+    "adamw-8bit",
+    "paged-adamw-8bit",
+    "adamw-8bit-torchao",
+    "adamw-4bit",
+    "lion",
+    "muon",
+    "sgd",
+    "adafactor",
+)
+_OFFLOADS = ("none", "cpu")
 _ATTENTION = ("eager", "sdpa", "flash")
 _STRATEGIES = ("single", "ddp")
 _ALLOCATORS = ("native", "expandable")
@@ -181,6 +192,9 @@ class PlanForm(Surface):
                     applies=trains)  # fmt: skip
         self._combo(group, "settings.optimizer", _named("optimizer", _OPTIMIZERS),
                     _setting("optimizer"), applies=trains)  # fmt: skip
+        self._switch(group, "settings.optimizer_in_backward", applies=trains)
+        self._segments(group, "settings.optimizer_offload", _named("offload", _OFFLOADS),
+                       _setting("optimizer_offload"), applies=trains)  # fmt: skip
         rate = Decimal(
             name=Message.of("ui.key.learning_rate"), absent=Message.of("ui.form.by-task")
         )

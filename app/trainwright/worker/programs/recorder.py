@@ -74,6 +74,8 @@ class Recorder(TorchDispatchMode):
         self.block = -1
         self.blocks = 0
         self.calls = 0
+        self.updating = False
+        """Whether an optimizer runs within backward."""
         self._storages: dict[int, tuple[weakref.ref[Any], int, int, int]] = {}
         self._aliases: dict[int, int] = {}
         self._next = 1
@@ -141,6 +143,11 @@ class Recorder(TorchDispatchMode):
         for tensor in found:
             if tensor is not None and (storage := self.storage_of(tensor)):
                 self.category.setdefault(storage, category)
+
+    def call(self, category: str, storages: Iterable[int]) -> None:
+        """Remember what storages are by the numbers that they had when they were alive."""
+        for storage in storages:
+            self.category.setdefault(self._root(storage), category)
 
     def living(self) -> set[int]:
         """Return the ids of storages that are alive."""
@@ -322,6 +329,8 @@ class Recorder(TorchDispatchMode):
     def _phase(self) -> str:
         if torch._C._current_graph_task_id() < 0:
             return self.stage
+        if self.updating:
+            return "optimizer"
         # Autograd runs without grad mode; an operator under it replays a checkpoint.
         return "recompute" if torch.is_grad_enabled() else "backward"
 

@@ -3,6 +3,7 @@
 import gc
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import attention
@@ -126,6 +127,8 @@ class Run:
                 scaler.scale(torch.ones((), device=DEVICE))
         segments: dict[str, Segment] = {}
         # A micro-batch takes about as long as the second step, or as all other optimizers.
+        if name := self.spec.get("in_backward"):
+            return self._in_backward(batch, sequence, main, name)
         for number, name in enumerate(("micro", "again"), start=1):
             segments[name] = self._micro(batch, sequence, scaler)
             recorder.name("gradient", (parameter.grad for parameter in model.parameters()))
@@ -175,12 +178,62 @@ class Run:
         recorder, model = self.recorder, self.subject.model
         settings = step.StepSettings(self.settings.precision, optimizer=name)
         with recorder.record("clip") as segment:
-            optimizer = existing or step.make_optimizer(model.parameters(), settings)
+            optimizer = existing or self._made(settings)
             hook = optimizer.register_step_pre_hook(self._enter_optimizer)
             step.update(model, optimizer, settings, scaler)
             hook.remove()
-            recorder.name("optimizer", tensors(list(optimizer.state.values())))
+            recorder.name("optimizer", _state(optimizer))
         return segment, optimizer
+
+    def _made(self, settings: step.StepSettings) -> torch.optim.Optimizer:
+        model = self.subject.model
+        if settings.optimizer == "muon":
+            moved = sum(matrix.numel() for matrix in step.hidden_matrices(model))
+            if not moved:
+                raise Refusal("worker.no-matrices")
+            self.facts["muon"] = moved
+        return step.make_optimizer(model, settings)
+
+    def _in_backward(self, batch: int, sequence: int, main: bool, name: str) -> dict[str, Segment]:
+        """Trace a step whose backward moves each parameter as soon as its gradient is there."""
+        recorder, segments = self.recorder, {}
+        settings = step.StepSettings(
+            self.settings.precision, optimizer=name, clip=0.0, in_backward=True
+        )
+        with recorder.quiet():
+            optimizer = self._made(settings)
+        born: list[int] = []
+        for part in step.whole(optimizer):
+            part.register_step_pre_hook(partial(self._update_begins, born))
+            part.register_step_post_hook(self._update_ends)
+        segments["micro"] = self._micro(batch, sequence, None)
+        recorder.call("gradient", born)
+        recorder.name("optimizer", _state(optimizer))
+        self._report(0.5)
+        self.facts["blocks"] = len(segments["micro"].inputs)
+        if main and self.spec.get("check_repeat", True):
+            known, rows = dict(recorder.category), dict(recorder.rows)
+            lasting = {number for number, kind in known.items() if kind == "optimizer"}
+            again = self._micro(batch, sequence, None)
+            self.repeats = _births(again) == _births(segments["micro"], lasting)
+            recorder.category, recorder.rows = known, rows
+        if main:
+            with recorder.record("optimizer") as segments[f"optimizer:{name}"]:
+                step.update(self.subject.model, optimizer, settings)
+        with recorder.quiet():
+            for hook in optimizer.hooks:
+                hook.remove()
+            del optimizer, part
+            gc.collect()
+        return segments
+
+    def _update_begins(self, born: list[int], optimizer: Any, *unused: Any) -> None:
+        self.recorder.updating = True
+        for group in optimizer.param_groups:
+            born += [self.recorder.storage_of(one.grad) for one in group["params"]]
+
+    def _update_ends(self, *unused: Any) -> None:
+        self.recorder.updating = False
 
     def _enter_optimizer(self, *unused: Any) -> None:
         self.recorder.stage = "optimizer"
@@ -281,6 +334,11 @@ def _columns(segment: Segment) -> dict[str, Any]:
         "ops": segment.ops,
         "inputs": {str(block): numbers for block, numbers in segment.inputs.items()},
     }
+
+
+def _state(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    parts = step.whole(optimizer)
+    return list(tensors([list(part.state.values()) for part in parts]))
 
 
 def _anonymous(segment: Segment) -> list[tuple[int, int]]:
