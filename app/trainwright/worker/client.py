@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from trainwright.messages import UserError
-from trainwright.worker.process import Child, Limits
+from trainwright.worker.process import Child, Limits, UnlimitedError
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -29,6 +29,8 @@ OUTPUT_BYTES = 32 << 20
 """All that is read of a child's standard output; assumed."""
 ERROR_BYTES = 8192
 """What is kept of the end of a child's standard error."""
+PRINTED_BYTES = 32 << 20
+"""All that a child may print on standard error; assumed."""
 TICK_S = 0.05
 """How often cancelling and the deadline are looked at."""
 
@@ -41,7 +43,9 @@ def run(
     *,
     interpreter: str = sys.executable,
     timeout_s: float = 600.0,
+    silence_s: float | None = None,
     memory_bytes: int | None = None,
+    limits_required: bool = False,
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> dict[str, Any]:
@@ -52,25 +56,62 @@ def run(
         document: what it reads; JSON values.
         interpreter: the Python that runs it.
         timeout_s: seconds until it is ended.
+        silence_s: seconds without a word of it until it is ended; None for no limit.
         memory_bytes: address space that it may take; None for no limit.
+        limits_required: whether it must not run where the system sets no limits, as for
+            code of the user's.
         on_progress: called with (fraction, message id), in the calling thread.
         cancelled: asked many times a second; True ends the child.
+
+    It runs in an empty folder of its own, which is removed.
 
     Raises:
         UserError: it said why it cannot, was cancelled, took too long or too much memory,
             was ended from outside, or did not answer.
     """
-    limits = Limits(cpu_s=timeout_s * 64, memory_bytes=memory_bytes)
+    limits = Limits(timeout_s * 64, memory_bytes, required=limits_required)
     command = [str(PROGRAMS / "launch.py"), str(PROGRAMS / f"{program}.py")]
-    with tempfile.TemporaryFile() as question:
+    with (
+        tempfile.TemporaryFile() as question,
+        tempfile.TemporaryDirectory(prefix="trainwright-", ignore_cleanup_errors=True) as folder,
+    ):
         question.write(json.dumps(document).encode())
         question.seek(0)
         try:
-            child = Child(interpreter, command, question, limits)
+            child = Child(interpreter, command, question, limits, Path(folder))
+        except UnlimitedError as error:
+            raise UserError.of("worker.no-limits", limit=str(error)) from error
         except OSError as error:
             raise UserError.of("worker.cannot-start", interpreter=interpreter) from error
+        patience = _Patience(timeout_s, silence_s)
         with child:
-            return _Conversation(child, program, on_progress, cancelled, timeout_s).answer()
+            return _Conversation(child, program, on_progress, cancelled, patience).answer()
+
+
+class _Patience:
+    """How long a child may take in all, and without a word."""
+
+    def __init__(self, timeout_s: float, silence_s: float | None) -> None:
+        self.timeout_s = timeout_s
+        self.silence_s = silence_s
+        self.deadline = time.monotonic() + timeout_s
+        self.heard()
+
+    def heard(self) -> None:
+        """Note that the child said something."""
+        self._last = time.monotonic()
+
+    def check(self) -> None:
+        """Raise when the child took too long.
+
+        Raises:
+            UserError: it did.
+        """
+        now = time.monotonic()
+        if now > self.deadline:
+            raise UserError.of("worker.timeout", seconds=self.timeout_s)
+        if self.silence_s is not None and now - self._last > self.silence_s:
+            raise UserError.of("worker.silent", seconds=self.silence_s)
 
 
 class _Conversation:
@@ -82,14 +123,13 @@ class _Conversation:
         program: str,
         on_progress: Progress | None,
         cancelled: Callable[[], bool] | None,
-        timeout_s: float,
+        patience: _Patience,
     ) -> None:
         self.child = child
         self.program = program
         self.on_progress = on_progress
         self.cancelled = cancelled
-        self.timeout_s = timeout_s
-        self.deadline = time.monotonic() + timeout_s
+        self.patience = patience
         self.lines: queue.Queue[bytes | None] = queue.Queue()
         self.too_much = False
         self.complaint = b""
@@ -104,9 +144,10 @@ class _Conversation:
             reader.start()
         found: dict[str, Any] | None = None
         while (line := self._next_line()) is not None:
+            self.patience.heard()
             found = self._heard(line) or found
         self._check()
-        status = self.child.wait(self.deadline)
+        status = self.child.wait(self.patience.deadline)
         self.child.end()
         for reader in readers:
             reader.join(timeout=1)
@@ -126,8 +167,7 @@ class _Conversation:
     def _check(self) -> None:
         if self.cancelled is not None and self.cancelled():
             raise UserError.of("worker.cancelled")
-        if time.monotonic() > self.deadline:
-            raise UserError.of("worker.timeout", seconds=self.timeout_s)
+        self.patience.check()
         if self.too_much:
             raise UserError.of("worker.too-much-output", program=self.program)
 
@@ -150,7 +190,7 @@ class _Conversation:
 
     def _silence(self, status: int | None) -> UserError:
         if status is None:
-            return UserError.of("worker.timeout", seconds=self.timeout_s)
+            return UserError.of("worker.timeout", seconds=self.patience.timeout_s)
         text = self.complaint.decode("utf-8", "replace")
         if "MemoryError" in text or "can't allocate memory" in text or "bad_alloc" in text:
             return UserError.of("worker.out-of-memory")
@@ -170,7 +210,12 @@ class _Conversation:
         self.lines.put(None)
 
     def _read_errors(self, stream: IO[bytes]) -> None:
+        total = 0
         while part := stream.read1(65536):  # type: ignore[attr-defined]
+            total += len(part)
+            if total > PRINTED_BYTES:
+                self.too_much = True
+                break
             self.complaint = (self.complaint + part)[-ERROR_BYTES:]
 
 

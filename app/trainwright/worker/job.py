@@ -30,15 +30,23 @@ class _Extended(ctypes.Structure):
     )
 
 
-KILL_ON_CLOSE, JOB_MEMORY, EXTENDED = 0x2000, 0x200, 9
-"""JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOB_OBJECT_LIMIT_JOB_MEMORY and
-JobObjectExtendedLimitInformation of ``winnt.h``."""
-PROCESS_ACCESS = 0x0100 | 0x0001
-"""PROCESS_SET_QUOTA and PROCESS_TERMINATE."""
+KILL_ON_CLOSE, JOB_MEMORY, ACTIVE_PROCESS, EXTENDED = 0x2000, 0x200, 0x8, 9
+"""JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOB_OBJECT_LIMIT_JOB_MEMORY,
+JOB_OBJECT_LIMIT_ACTIVE_PROCESS and JobObjectExtendedLimitInformation of ``winnt.h``."""
+PROCESS_ACCESS = 0x0100 | 0x0001 | 0x0800
+"""PROCESS_SET_QUOTA, PROCESS_TERMINATE and PROCESS_SUSPEND_RESUME."""
+PROCESSES = 256
+"""Processes that may run in a job at once; assumed, a trace is one."""
 
 
 class Job:
-    """A job that ends its processes when it is closed, also when this process dies."""
+    """A job that ends its processes when it is closed, also when this process dies.
+
+    The process was started suspended; it is resumed once it is in the job.
+
+    Raises:
+        OSError: Windows refused a step; the process has not run, and must be ended.
+    """
 
     def __init__(self, pid: int, memory_bytes: int | None) -> None:
         if sys.platform != "win32":
@@ -46,19 +54,39 @@ class Job:
         self._kernel: Any = ctypes.WinDLL("kernel32", use_last_error=True)
         for name in ("CreateJobObjectW", "OpenProcess"):
             getattr(self._kernel, name).restype = ctypes.c_void_p
-        self._handle: Any = ctypes.c_void_p(self._kernel.CreateJobObjectW(None, None))
+        self._handle: Any = ctypes.c_void_p(_done(self._kernel.CreateJobObjectW(None, None)))
         limits = _Extended()
-        limits.basic.flags = KILL_ON_CLOSE | (JOB_MEMORY if memory_bytes else 0)
+        limits.basic.flags = KILL_ON_CLOSE | ACTIVE_PROCESS | (JOB_MEMORY if memory_bytes else 0)
+        limits.basic.active_processes = PROCESSES
         limits.job_memory = memory_bytes or 0
-        self._kernel.SetInformationJobObject(
-            self._handle, EXTENDED, ctypes.byref(limits), ctypes.sizeof(limits)
-        )
-        process = ctypes.c_void_p(self._kernel.OpenProcess(PROCESS_ACCESS, False, pid))
-        self._kernel.AssignProcessToJobObject(self._handle, process)
-        self._kernel.CloseHandle(process)
+        process = ctypes.c_void_p(_done(self._kernel.OpenProcess(PROCESS_ACCESS, False, pid)))
+        try:
+            _done(
+                self._kernel.SetInformationJobObject(
+                    self._handle, EXTENDED, ctypes.byref(limits), ctypes.sizeof(limits)
+                )
+            )
+            _done(self._kernel.AssignProcessToJobObject(self._handle, process))
+            _done(ctypes.WinDLL("ntdll").NtResumeProcess(process) == 0)
+        except OSError:
+            self.close()
+            raise
+        finally:
+            self._kernel.CloseHandle(process)
 
     def close(self) -> None:
         """End every process of the job."""
         if self._handle is not None:
             self._kernel.CloseHandle(self._handle)
             self._handle = None
+
+
+def _done(result: Any) -> Any:
+    """Return what a call of Windows returned, where it succeeded.
+
+    Raises:
+        OSError: it did not.
+    """
+    if not result and sys.platform == "win32":
+        raise ctypes.WinError(ctypes.get_last_error())
+    return result
