@@ -15,6 +15,7 @@ from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
+from trainwright.workload import ModelSource
 
 STDIN = "-"
 
@@ -58,9 +59,18 @@ def load(source: PlanSource) -> Plan:
     if source.plan == STDIN and sys.stdin is None:
         raise UserError.of("cli.input-closed")
     plan = file.read(source.plan, source.overrides)
-    if plan.model.python is not None and not source.allow_code:
-        raise UserError.of("cli.code-consent", path=plan.model.python.file)
+    check_consent(plan.model, source.allow_code)
     return plan
+
+
+def check_consent(model: ModelSource, allowed: bool) -> None:
+    """Refuse a model whose file holds code, unless the user consents to running it.
+
+    Raises:
+        UserError: they did not.
+    """
+    if model.code is not None and not allowed:
+        raise UserError.of("cli.code-consent", path=model.code)
 
 
 def facts(plan: Plan, terminal: Terminal, *, one_point: bool = False) -> Facts:

@@ -13,7 +13,7 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
 from trainwright.profile import codec, presets
 from trainwright.profile.profile import Profile
-from trainwright.workload import Inputs, ModelSource, Settings, Workload
+from trainwright.workload import Inputs, ModelSource, PythonSource, Settings, Workload
 from trainwright.workload.settings import Precision
 from trainwright.workload.workload import Task
 
@@ -36,6 +36,8 @@ BATCH = 8
     help="cli.option.precision",
 )
 @option("--sequence-length", type=click.IntRange(min=1), help="cli.option.sequence-length")
+@option("--image-size", type=click.IntRange(min=8), help="cli.option.image-size")
+@option("--allow-code", is_flag=True, help="cli.option.allow-code")
 @option("-o", "--out", "out", type=click.Path(path_type=Path), help="cli.option.out-profile")
 @options.common
 @click.pass_obj
@@ -45,14 +47,17 @@ def command(
     task: Task | None,
     precision: Precision,
     sequence_length: int | None,
+    image_size: int | None,
+    allow_code: bool,
     out: Path | None,
 ) -> Answer:
     """Trace the model, or find its profile where it was traced before."""
     found_at = source(model)
+    planning.check_consent(found_at, allow_code)
     plan = Plan(
         name=model,
         model=found_at,
-        workload=_workload(task or _usual_task(found_at), sequence_length),
+        workload=_workload(task or _usual_task(found_at), sequence_length, image_size),
         machine=MachineChoice(gpus=(GpuChoice(id=GPU),)),
         settings=Settings(precision=precision, micro_batch=BATCH),
     )
@@ -68,16 +73,23 @@ def _usual_task(source: ModelSource) -> Task:
     return "full" if "full" in tasks else tasks[0]
 
 
-def _workload(task: Task, length: int | None) -> Workload:
+def _workload(task: Task, length: int | None, pixels: int | None) -> Workload:
     if task == "infer":
-        return Workload(task=task, inputs=Inputs(prompt_tokens=length))
-    return Workload(task=task, effective_batch=BATCH, inputs=Inputs(sequence_length=length))
+        return Workload(task=task, inputs=Inputs(prompt_tokens=length, image_size=pixels))
+    inputs = Inputs(sequence_length=length, image_size=pixels)
+    return Workload(task=task, effective_batch=BATCH, inputs=inputs)
 
 
 def source(model: str) -> ModelSource:
-    """Return where a model comes from: ``timm:NAME``, a path, or the id of a preset."""
+    """Return where a model comes from: ``timm:NAME``, ``FILE.py:FACTORY``, a path, or the id of
+    a preset.
+    """
     if model.startswith(TIMM):
         return ModelSource(timm=model.removeprefix(TIMM))
+    file, colon, factory = model.rpartition(":")
+    if colon and file.endswith(".py"):
+        path = Path(file).expanduser().absolute()
+        return ModelSource(python=PythonSource(file=str(path), factory=factory))
     path = Path(model).expanduser()
     if path.exists() or path.suffix == ".json" or len(path.parts) > 1:
         return ModelSource(hf=str(path.absolute()))

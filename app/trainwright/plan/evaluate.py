@@ -154,6 +154,11 @@ def _trace_notes(profile: Profile) -> Iterator[Message]:
     """Yield what the trace assumed."""
     for assumed, times in profile.assumptions.items():
         yield Message.of("plan.note.assumption", question=assumed, times=times)
+    model = profile.model
+    for part in ("inputs", "loss"):
+        if guessed := model.get(f"guessed_{part}"):
+            name, shape = model.get("guessed_name", ""), model.get("guessed_shape", "")
+            yield Message.of(f"plan.note.guessed-{guessed}", name=name, shape=shape)
     batch, sequence = profile.points[0]
     if not profile.repeats:
         yield Message.of("plan.note.no-repeat")

@@ -12,8 +12,9 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets, store
 from trainwright.profile.presets import Preset
-from trainwright.profile.spec import DEFAULT_LORA, OPTIMIZERS, Kernel, TraceSpec
-from trainwright.workload import FullSettings, Inputs, ModelSource
+from trainwright.profile.spec import DEFAULT_LORA, LONG, OPTIMIZERS, Kernel, TraceSpec
+from trainwright.workload import FullSettings, Inputs, ModelSource, PythonSource
+from trainwright.workload.sourcefiles import python_sources, regular_bytes
 
 CONFIG_BYTES = 1 << 20
 USUAL_LENGTH = 2048
@@ -58,7 +59,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         UserError: the model is unknown, its file is missing or no model, or the task or
             the inputs do not suit it.
     """
-    model = _model(plan.model, plan.workload.task)
+    model = _model(plan.model, plan.workload.task, plan.workload.inputs)
     inputs, notes = _inputs(plan, model)
     if plan.workload.routing is not None and not model.mixed:
         raise UserError.of("plan.no-experts", key="workload.routing")
@@ -110,7 +111,7 @@ def kernel(settings: FullSettings, record: GpuRecord) -> Kernel:
     return "flash" if recent and settings.precision not in ("fp32", "tf32") else "efficient"
 
 
-def _model(source: ModelSource, task: str) -> Model:
+def _model(source: ModelSource, task: str, given: Inputs) -> Model:
     if source.preset is not None:
         return _preset(source.preset, task)
     if source.hf is not None:
@@ -119,7 +120,8 @@ def _model(source: ModelSource, task: str) -> Model:
         definition = store.digest(f"timm:{source.timm}".encode())
         usual = Inputs(image_size=USUAL_IMAGE)
         return Model((("timm", source.timm),), definition, False, True, usual, None, True)
-    return _python(source)
+    assert source.python is not None, "the schema requires one source"
+    return _python(source.python, given)
 
 
 @lru_cache(maxsize=128)
@@ -173,16 +175,9 @@ def _hf(path: Path) -> Model:
 def _config(path: Path) -> tuple[dict[str, Any], bytes]:
     """Return a model's ``config.json`` and its text, with nothing in it believed yet."""
     key, name = "model.hf", str(path)
+    text = regular_bytes(path, CONFIG_BYTES, key=key, too_large="plan.config-too-large")
     try:
-        with path.open("rb") as file:
-            text = file.read(CONFIG_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise UserError.of("plan.config-unreadable", key=key, file=name, reason=reason) from None
-    if len(text) > CONFIG_BYTES:
-        raise UserError.of("plan.config-too-large", key=key, file=name, limit=CONFIG_BYTES)
-    try:
-        config = json.loads(text)
+        config = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError):
         raise UserError.of("plan.config-broken", key=key, file=name) from None
     if not isinstance(config, dict) or not ("model_type" in config or "architectures" in config):
@@ -204,23 +199,36 @@ def _mixed(config: dict[str, Any]) -> bool:
     return any("experts" in key for key in config)
 
 
-def _python(source: ModelSource) -> Model:
-    assert source.python is not None, "the schema requires one source"
-    path = Path(source.python.file)
-    try:
-        definition = path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise UserError.of(
-            "plan.config-unreadable", key="model.python.file", file=str(path), reason=reason
-        ) from None
+def _python(source: PythonSource, given: Inputs) -> Model:
+    """Return the model of a user's file: it has the inputs that the plan names."""
+    path = Path(source.file)
+    sources = python_sources(path, "model.python.file")
+    hashes = json.dumps(sources.hashes, sort_keys=True)
     pairs = (
         ("python", str(path)),
-        ("factory", source.python.factory),
-        ("args", json.dumps(source.python.args, sort_keys=True)),
+        ("factory", source.factory),
+        ("args", json.dumps(source.args, sort_keys=True)),
+        ("root", str(sources.root)),
+        ("sources", hashes),
     )
-    usual = Inputs(image_size=USUAL_IMAGE)
-    return Model(pairs, store.digest(definition), False, True, usual, None, True, mixed=True)
+    return _of_code(pairs, hashes.encode(), given)
+
+
+def _of_code(pairs: tuple[tuple[str, str], ...], definition: bytes, given: Inputs) -> Model:
+    """Return a model that only its own code knows: the plan says which inputs it has."""
+    length = given.sequence_length or given.prompt_tokens
+    if length is not None and length < LONG:
+        pairs = (*pairs, ("longest", str(length)))
+    return Model(
+        pairs=pairs,
+        digest=store.digest(definition),
+        has_sequence=length is not None,
+        has_image=given.image_size is not None,
+        usual=Inputs(),
+        longest=None,
+        assumed=False,
+        mixed=True,
+    )
 
 
 def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:

@@ -76,7 +76,11 @@ def _enough(kinds: list[tuple[Any, ...]]) -> int:
 
 
 def positions(source: dict[str, str]) -> int:
-    """Return the longest sequence that a Hugging Face config takes; 0 where it has no limit."""
+    """Return the longest sequence that a Hugging Face config takes, or that a plan for the
+    user's own code speaks of; 0 where there is no limit.
+    """
+    if "longest" in source:
+        return int(source["longest"])
     config = _config(Path(source["hf"])) if "hf" in source else {}
     found = [config[key] for key in _POSITION_KEYS if isinstance(config.get(key), int)]
     return min(found, default=0)

@@ -8,6 +8,9 @@ from typing import Any, Literal
 TRACER_VERSION = 1
 """Raised whenever the tracer would log something else for the same model."""
 
+LONG = 512
+"""Tokens from which on a model may be traced at the usual lengths."""
+
 Kernel = Literal["eager", "flash", "efficient", "math"]
 
 
@@ -23,7 +26,9 @@ class TraceSpec:
     """One structure of the training step; batch and sequence are free within it."""
 
     model: tuple[tuple[str, str], ...]
-    """Source as sorted pairs: (("hf", path),), (("timm", name),), (("builtin", name),)."""
+    """Source as pairs, its kind first: (("hf", path),), (("timm", name),), (("builtin", name),);
+    (("python", path), ("factory", name), ("args", JSON), ("root", folder), ("sources", JSON of
+    the hashes)), with ("longest", tokens) where the plan has short sequences."""
     digest: str
     """Hash of the model's definition (config text, source file); part of the key."""
     task: Literal["full", "lora", "qlora", "infer"]
@@ -63,6 +68,11 @@ class TraceSpec:
         text = json.dumps(fields, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
+    @property
+    def runs_code(self) -> bool:
+        """Whether building the model runs code of the user's, which needs their consent."""
+        return self.model[0][0] in ("python", "pt2")
+
     def document(self) -> dict[str, Any]:
         """Return what is sent to the child as JSON."""
         return asdict(self) | {"model": dict(self.model)}
@@ -91,7 +101,7 @@ def kernel_points(spec: TraceSpec, longest: int = 0) -> tuple[tuple[tuple[int, i
 
 def _lengths(longest: int) -> tuple[int, int, int, int]:
     """Return three lengths to fit and one to check, none above ``longest``."""
-    if not longest or longest >= 512:
+    if not longest or longest >= LONG:
         return 352, 416, 256, 512
     step = 32 if longest >= 128 else 8 if longest >= 32 else 1
     most = max(longest // step, 4)

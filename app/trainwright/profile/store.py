@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 
@@ -33,6 +34,16 @@ TIMEOUT_S = 900.0
 """Seconds that one traced structure may take; assumed, SDXL needs about a minute."""
 MEMORY_BYTES = 12 << 30
 """Address space that the child may take; torch alone reserves several GiB."""
+SILENCE_S = 240.0
+"""Seconds that a user's code may run without progress; assumed, libraries take half a minute
+to be read from a slow disk."""
+RESULT_BYTES = 512 << 20
+"""Largest log that is read; assumed, that of a large model takes some tens of MiB."""
+_OF_CODE = frozenset(
+    f"worker.{ending}"
+    for ending in ("timeout", "silent", "too-much-output", "out-of-memory", "killed", "no-answer")
+)
+"""Endings that are the doing of the user's code where it runs."""
 
 
 def load(spec: TraceSpec) -> Profile | None:
@@ -201,18 +212,53 @@ class _Tracer:
         }
         with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
             result = Path(folder) / "trace.json.gz"
+            self._started(document | {"result_file": str(result)})
+            parsed = _result(result)
+        parsed.versions["tracer"] = str(TRACER_VERSION)
+        return parsed
+
+    def _started(self, document: dict[str, Any]) -> None:
+        """Run the child; where it runs the user's code, an untimely end is told as that code's."""
+        code = self.spec.runs_code
+        try:
             self.start(
                 "trace",
-                document | {"result_file": str(result)},
+                document,
                 timeout_s=TIMEOUT_S,
+                silence_s=SILENCE_S if code else None,
                 memory_bytes=MEMORY_BYTES,
+                limits_required=code,
                 on_progress=self.on_progress,
                 cancelled=self.cancelled,
             )
-            with gzip.open(result, "rt", encoding="utf-8") as file:
-                parsed = raw.parse(json.load(file))
-        parsed.versions["tracer"] = str(TRACER_VERSION)
-        return parsed
+        except UserError as error:
+            message = error.message
+            if not code or message.id not in _OF_CODE:
+                raise
+            ending = message.id.removeprefix("worker.")
+            if ending == "no-answer" and not message.values.get("reason"):
+                ending = "exited"
+            values = dict(message.values) | {
+                "file": self.spec.model[0][1],
+                "limit": MEMORY_BYTES,
+            }
+            raise UserError.of(f"worker.code-{ending}", **values) from None
+
+
+def _result(path: Path) -> raw.TraceResult:
+    """Return the log that a child left; code in the child may have spoiled it.
+
+    Raises:
+        UserError: it is no such log.
+    """
+    try:
+        with gzip.open(path, "rb") as file:
+            text = file.read(RESULT_BYTES + 1)
+        if len(text) > RESULT_BYTES:
+            raise ValueError("too long")
+        return raw.parse(json.loads(text))
+    except (OSError, EOFError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError.of("worker.bad-result", reason=type(error).__name__) from error
 
 
 def _source(spec: TraceSpec) -> dict[str, str]:

@@ -39,6 +39,11 @@ class ModelSource(Frozen):
             )
         return self
 
+    @property
+    def code(self) -> str | None:
+        """The file whose code building the model runs; None where there is none."""
+        return self.python.file if self.python is not None else None
+
 
 class Inputs(Frozen):
     """Shape of one sample; which keys apply depends on the model and the task."""

@@ -18,6 +18,7 @@ from trainwright.profile import trace
 from trainwright.profile.expand import training_events
 from trainwright.profile.fit import fit
 from trainwright.worker import client
+from trainwright.workload.sourcefiles import python_sources
 
 HERE = Path(__file__).parent
 STAGES = ("micro", "again", "optimizer")
@@ -43,6 +44,57 @@ T5 = {
     "d_model": 128, "d_kv": 32, "d_ff": 256, "num_layers": 2, "num_heads": 4, "dropout_rate": 0,
     "is_encoder_decoder": True,
 }  # fmt: skip
+OWN = """
+import torch
+from torch import nn
+from models import Block
+from config import CLASSES
+
+
+class Net(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.stem = nn.Linear(48, width)
+        rates = [float(rate) for rate in torch.linspace(0, 0.1, depth)]  # values, while it builds
+        self.blocks = nn.ModuleList(Block(width, rate) for rate in rates)
+        self.head = nn.Linear(width, CLASSES)
+
+    def forward(self, patches, scale):
+        y = self.stem(patches) * scale
+        for block in self.blocks:
+            y = block(y)
+        return self.head(y.mean(1))
+
+
+def build(width=32, depth=2):
+    def inputs(batch, sequence):
+        return torch.zeros(batch, sequence, 48), torch.ones(batch, 1, 1)
+
+    def loss(output, labels, count):
+        return nn.functional.cross_entropy(output, labels, reduction="sum") / count
+
+    def labels(batch):
+        return torch.zeros(batch, dtype=torch.int64)
+
+    return {"model": Net(width, depth), "inputs": inputs, "labels": labels, "loss": loss}
+"""
+NEIGHBOURS = {
+    "models.py": """
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width, rate):
+        super().__init__()
+        self.norm, self.rate = nn.LayerNorm(width), rate
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        return x + (1 - self.rate) * self.narrow(nn.functional.gelu(self.wide(self.norm(x))))
+""",
+    "config.py": "CLASSES = 100\n",
+}
+"""A factory in two files of its own, which are called as two of the tracer's modules are."""
 
 MIXTRAL = {
     "model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "vocab_size": 500,
@@ -111,6 +163,7 @@ CASES = {
     "deepseek-v2": (DEEPSEEK, {}, TOKENS),
     "gpt-oss": (GPT_OSS, {}, TOKENS),
     "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
+    "own-net": ({"own": {"width": 160, "depth": 4}}, {}, TOKENS),
     "nature-cnn": ({"builtin": "nature-cnn-ppo"}, {}, (16, 0)),
 }
 if find_spec("timm") is not None:
@@ -142,11 +195,26 @@ def _spec(folder, name, model, options, point):
         path.parent.mkdir()
         path.write_text(json.dumps(model))
         model = {"hf": str(path)}
+    if "own" in model:
+        model = _own(folder / name, model["own"])
     return {
         "model": model, "task": "full", "precision": "fp32", "kernel": "eager",
         "channels_last": False, "checkpointing": "none", "quantization": "none",
-        "lora": [8, []], "image_size": 0, "points": [point], "optimizers": ["adamw"],
+        "lora": [8, []], "image_size": 0, "sequence": True, "points": [point],
+        "optimizers": ["adamw"],
     } | options  # fmt: skip
+
+
+def _own(folder, arguments):
+    """Return the source as a plan's question has it."""
+    folder.mkdir()
+    for name, text in {"net.py": OWN, **NEIGHBOURS}.items():
+        (folder / name).write_text(text)
+    sources = python_sources(folder / "net.py", "model.python.file")
+    return {
+        "python": str(folder / "net.py"), "factory": "build", "args": json.dumps(arguments),
+        "root": str(sources.root), "sources": json.dumps(sources.hashes),
+    }  # fmt: skip
 
 
 def _run(mode, specs):

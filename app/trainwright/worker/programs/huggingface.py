@@ -50,6 +50,20 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     )
 
 
+def known(model: Any, spec: dict[str, Any], path: str) -> Subject:
+    """Return what belongs to a model of the library that a user's own code built.
+
+    Raises:
+        Refusal: it takes tokens, and the plan says not how many.
+    """
+    _be_real(package("transformers", "python"))
+    if not hasattr(model.config, "vocab_size"):
+        return _vision(model, model.config, spec)
+    if not spec["sequence"]:
+        raise Refusal("worker.needs-length", file=path)
+    return _language(model, model.config)
+
+
 def _auto_class(transformers: Any, config: Any) -> Any:
     names = {
         "ForCausalLM": "AutoModelForCausalLM",

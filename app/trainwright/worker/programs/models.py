@@ -4,6 +4,7 @@ from typing import Any
 
 import builtin
 import diffusion
+import factory
 import huggingface
 import torch
 import vision
@@ -15,6 +16,7 @@ BUILDERS = {
     "timm": vision.build,
     "diffusers": diffusion.build,
     "builtin": builtin.build,
+    "python": factory.build,
 }
 
 
@@ -29,5 +31,6 @@ def build(spec: dict[str, Any]) -> Subject:
         raise Refusal("worker.unknown-source", source=source)
     with torch.device("meta"):
         subject = BUILDERS[source](name, spec)
-    subject.model.requires_grad_(True)
+    if source != "python":  # its factory says what is frozen
+        subject.model.requires_grad_(True)
     return subject

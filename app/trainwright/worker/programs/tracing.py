@@ -8,6 +8,7 @@ from typing import Any
 
 import attention
 import experts
+import factory
 import models
 import simdevice
 import step
@@ -32,9 +33,10 @@ def trace(spec: dict[str, Any], say: Say) -> dict[str, Any]:
     torch.set_num_threads(1)
     simdevice.install()
     say(0.05, "worker.building")
-    run = Run(spec, say)
-    with simdevice.simulate(spec["kernel"]), run.recorder:
-        traces = [run.point(*point) for point in spec["points"]]
+    with factory.blaming(spec):
+        run = Run(spec, say)
+        with simdevice.simulate(spec["kernel"]), run.recorder:
+            traces = [run.point(*point) for point in spec["points"]]
     return {
         "format": 1,
         "traces": traces,
