@@ -3,7 +3,7 @@
 The plan's machine, defaults and edits are real; only profile, memory and time are invented.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from trainwright.probe.reading import Missing
 from trainwright.probe.snapshot import Snapshot
 from trainwright.profile.profile import OpTable, Profile
 from trainwright.ui.core import Core
+from trainwright.ui.glance import Glance
 from trainwright.workload.defaults import filled
 
 GIB = 1 << 30
@@ -56,10 +57,20 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
         "evaluate": evaluate,
         "look": lambda plan, facts, _before: evaluate(plan, facts),
         "advise": advise,
+        "glances": glances,
         "snapshot": snapshot,
         "examples": lambda: [EXAMPLE],
     }
     return Core(**(wanted | others))
+
+
+def glances(_plan: Plan, ids: Sequence[str]) -> Iterator[Glance]:
+    """Every model takes a third of the card, but those of 8 B fill it."""
+    for id in ids:
+        if id == "llama-3.1-8b":
+            yield Glance(id, Verdict.NO, 30 * GIB, 24 * GIB)
+        else:
+            yield Glance(id, Verdict.FITS, 8 * GIB, 24 * GIB)
 
 
 def snapshot() -> Snapshot:

@@ -3,7 +3,7 @@
 Everything is imported when it is first asked: the window is painted before numpy is loaded.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trainwright.plan.schema import Plan
     from trainwright.profile.profile import Profile
     from trainwright.profile.spec import TraceSpec
+    from trainwright.ui.glance import Glance
 
 Progress = Callable[[float, str], None]
 Cancelled = Callable[[], bool]
@@ -60,6 +61,12 @@ def _make_it_fit(plan: "Plan", advice: "Advice") -> "Plan":
     return make_it_fit(plan, advice)
 
 
+def _glances(plan: "Plan", ids: Sequence[str]) -> "Iterator[Glance]":
+    from trainwright.ui.glance import glances
+
+    return glances(plan, ids, _resolve)
+
+
 def _snapshot() -> Any:
     from trainwright.probe.snapshot import take
 
@@ -82,5 +89,6 @@ class Core:
     trace: "Callable[[TraceSpec, Point | None, Progress, Cancelled], Profile]" = _trace
     advise: "Callable[[Plan, Facts], Advice]" = _advise
     make_it_fit: "Callable[[Plan, Advice], Plan]" = _make_it_fit
+    glances: "Callable[[Plan, Sequence[str]], Iterator[Glance]]" = _glances
     snapshot: Callable[[], Any] = _snapshot
     examples: Callable[[], Sequence[Path]] = _examples

@@ -69,6 +69,18 @@ class Preferences:
         self._settings.setValue("recent", [str(p) for p in self.recent if p != path])
 
     @property
+    def recent_models(self) -> tuple[str, ...]:
+        """Ids of models picked lately, newest first."""
+        stored = self._settings.value("recent-models", [])
+        values = [stored] if isinstance(stored, str) else list(cast(list[str], stored or []))
+        return tuple(value for value in values if value)[:_RECENT]
+
+    def picked(self, model: str) -> None:
+        """Put a model at the head of the recent ones."""
+        others = [old for old in self.recent_models if old != model]
+        self._settings.setValue("recent-models", [model, *others][:_RECENT])
+
+    @property
     def geometry(self) -> QByteArray | None:
         """Where the window stood."""
         value = self._settings.value("geometry")

@@ -59,6 +59,10 @@ class Session(QObject):
     explained_changed = Signal()
     noticed = Signal(object)
     """A message that a person should see once."""
+    model_chosen = Signal(str)
+    """A shipped model was picked: the window remembers it."""
+    file_wanted = Signal()
+    """A person wants to name a file of their own."""
 
     def __init__(self, core: Core, *, autosave: Autosave | None = None) -> None:
         super().__init__()
@@ -76,6 +80,8 @@ class Session(QObject):
         self.advice_problem: Message | None = None
         self.changes: Sequence[tuple[whatif.Change, Plan]] = ()
         self.explained = doors.DEFAULT
+        self.recent_models: Callable[[], tuple[str, ...]] = tuple
+        """Ids of models picked lately; the window knows them."""
         self._history: History | None = None
         self._saved: Plan | None = None
         self._autosave = autosave or Autosave()

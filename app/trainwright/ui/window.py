@@ -255,6 +255,9 @@ class Window(QMainWindow):
         self.session.reported.connect(self._show_answer)
         self.session.advised.connect(self._show_answer)
         self.session.noticed.connect(self._notice)
+        self.session.recent_models = lambda: self.preferences.recent_models
+        self.session.model_chosen.connect(self.preferences.picked)
+        self.session.file_wanted.connect(self.ask_open)
 
     def _notice(self, message: Message) -> None:
         self.notice.say(say(message))

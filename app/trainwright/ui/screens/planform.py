@@ -1,6 +1,6 @@
 """The left side of Plan: machine, workload, settings, input; each setting fixed or free."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from trainwright.messages import Message
 from trainwright.plan.schema import Plan
 from trainwright.ui import tokens, whatif
+from trainwright.ui.glance import Glance
 from trainwright.ui.i18n import tr
 from trainwright.ui.names import (
     checkpointing_name,
@@ -15,7 +16,6 @@ from trainwright.ui.names import (
     model_facts,
     model_name,
     search_gpus,
-    search_models,
 )
 from trainwright.ui.screens.form import Group, Row, row_label
 from trainwright.ui.screens.formparts import Equation, FactLine, Pair, gpu_count
@@ -23,6 +23,7 @@ from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Hairline, Scroll, Surface
 from trainwright.ui.widgets.buttons import Lock
 from trainwright.ui.widgets.controls import Choice, Combo, Decimal, Segmented, Stepper, Switch
+from trainwright.ui.widgets.modelpicker import ModelPicker
 from trainwright.ui.widgets.picker import Picker
 from trainwright.workload import FullSettings
 
@@ -156,9 +157,9 @@ class PlanForm(Surface):
 
     def _workload(self) -> Group:
         group = Group(Message.of("ui.group.workload"), self._labels)
-        self.model = Picker(search_models, name=Message.of("ui.key.model"), icon="cube",
-                            hint=Message.of("ui.picker.model"))  # fmt: skip
+        self.model = ModelPicker(self._glances, lambda: self._session.recent_models())
         self.model.chosen.connect(self._choose_model)
+        self.model.file_wanted.connect(self._session.file_wanted)
         group.add(Row("model", row_label(Message.of("ui.key.model")), self.model))
         self._model_facts = FactLine()
         group.add_wide(self._model_facts, from_column=1)
@@ -363,6 +364,11 @@ class PlanForm(Surface):
         preset = presets()[key]
         label = Message.of("ui.edit.model", value=preset.name)
         self._session.put(whatif.for_preset(plan, preset), label)
+        self._session.model_chosen.emit(key)
+
+    def _glances(self, ids: list[str]) -> Iterator[Glance]:
+        plan = self._session.plan
+        return iter(()) if plan is None else self._session.core.glances(plan, ids)
 
     def _choose_gpu(self, key: str) -> None:
         plan = self._session.plan
