@@ -101,9 +101,13 @@ class Clock:
         self._terms: dict[tuple[object, ...], StepTerms] = {}
 
     def rates(self, precision: str) -> Rates:
-        """Return what the GPU offers in the precision."""
+        """Return what the GPU offers in the precision.
+
+        With bf16-mixed, what stays in fp32 (grouped products of experts) may use TF32: the
+        exports allow it there.
+        """
         gpu = self.situation.gpu
-        tf32 = precision == "tf32"
+        tf32 = precision in ("tf32", "bf16-mixed")
         return rates(gpu.record, self.efficiency, tf32=tf32, power_limit_w=gpu.power_limit_w)
 
     def operators(

@@ -123,7 +123,7 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         arguments["optim_args"] = "momentum=0.9"
     if workers:
         arguments["dataloader_prefetch_factor"] = settings.prefetch_factor
-    if precision == "tf32":
+    if precision in ("tf32", "bf16-mixed"):  # for what autocast leaves in fp32
         arguments["tf32"] = True
     if settings.compile:
         arguments["torch_compile"] = True

@@ -5,6 +5,10 @@ import json
 
 import pytest
 
+from trainwright.profile import store
+from trainwright.profile.profile import evaluate
+from trainwright.profile.spec import TraceSpec
+from trainwright.profile.trace import ALLOC, FREE
 from trainwright.worker import client
 
 torch = pytest.importorskip("torch")
@@ -109,14 +113,17 @@ WRONG = {
     "more-than-there-are": (QWEN | {"num_experts_per_tok": 9}, "worker.experts-per-token"),
     "none": (QWEN | {"num_experts": 0}, "worker.experts-per-token"),
     "none-a-token": (QWEN | {"num_experts_per_tok": 0}, "worker.experts-per-token"),
-    "negative": (QWEN | {"num_experts": -8}, "worker.experts-per-token"),
+    "negative": (QWEN | {"num_experts": -8}, "worker.config-field"),
+    "absurd": (QWEN | {"num_experts": 10**9}, "worker.config-absurd"),
     "groups": (DEEPSEEK | {"n_group": 3, "topk_group": 1}, "worker.expert-groups"),
     "groups-too-few": (
         DEEPSEEK | {"n_group": 8, "topk_group": 1, "num_experts_per_tok": 2},
         "worker.expert-groups",
     ),
     "no-groups": (DEEPSEEK | {"n_group": 0, "topk_group": 1}, "worker.expert-groups"),
-    "text": (QWEN | {"num_experts": "eight"}, "worker.config-invalid"),
+    "text": (QWEN | {"num_experts": "eight"}, "worker.config-field"),
+    "truth": (QWEN | {"num_experts_per_tok": True}, "worker.config-field"),
+    "list": (QWEN | {"num_experts": [8]}, "worker.config-invalid"),
 }
 
 
@@ -146,6 +153,49 @@ def test_the_routing_says_who_works_on_how_much(programs, worst, busy, rows):
 def test_a_single_token_keeps_few_experts_busy(programs):
     routed = programs("experts").Routed(experts=8, tokens=1, each=2, worst=False)
     assert (routed.busy, routed.rows) == (2, 1)
+
+
+@pytest.fixture(scope="module")
+def prefills(tmp_path_factory):
+    """Return {(implementation, routing): highest number of living bytes in a prefill}."""
+    folder = tmp_path_factory.mktemp("routed")
+    found = {}
+    for implementation in ("eager", "grouped_mm"):
+        path = folder / f"{implementation}.json"
+        config = QWEN | {"moe_intermediate_size": 512, "experts_implementation": implementation}
+        path.write_text(json.dumps(config), encoding="utf-8")
+        for routing in ("balanced", "worst"):
+            spec = TraceSpec(
+                (("hf", str(path)),), "test", "infer", "bf16-mixed", "flash", routing=routing
+            )
+            profile = store.trace(spec, at=(4, 96), keep=False)
+            found[implementation, routing] = peak(profile)
+    return found
+
+
+def peak(profile):
+    segment = profile.segments["prefill"]
+    sizes = evaluate(profile.sizes, *profile.points[0])
+    births, living, highest = {}, 0, 0
+    for code, storage, size in zip(segment.code, segment.a, segment.b, strict=True):
+        if code == ALLOC:
+            births[storage] = sizes[size]
+        if code in (ALLOC, FREE):
+            change = births.get(storage, 0)
+            living += change if code == ALLOC else -change
+        highest = max(highest, living)
+    return highest
+
+
+@pytest.mark.slow
+def test_experts_one_by_one_take_most_where_all_tokens_choose_the_same(prefills):
+    assert prefills["eager", "worst"] > prefills["eager", "balanced"]
+
+
+@pytest.mark.slow
+def test_grouped_experts_take_the_same_however_tokens_choose(prefills):
+    assert prefills["grouped_mm", "worst"] == prefills["grouped_mm", "balanced"]
+    assert prefills["grouped_mm", "balanced"] >= prefills["eager", "balanced"]
 
 
 def test_grouped_products_count_the_tokens_that_are_routed(programs):

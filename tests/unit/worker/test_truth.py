@@ -154,9 +154,10 @@ CASES = {
     "llama-in-backward": (LLAMA, {"in_backward": "sgd", "optimizers": ["sgd"]}, TOKENS),
     "bert": (BERT, {}, TOKENS),
     "t5": (T5, {}, TOKENS),
-    # Grouped products on both sides, the default of transformers: their rows are the same
-    # however the router chooses, on the CPU as on a GPU.
+    # The same implementation of experts on both sides: grouped products by default, whose rows
+    # are the same however the router chooses, on the CPU as on a GPU.
     "mixtral": (MIXTRAL, {}, TOKENS),
+    "mixtral-eager": (MIXTRAL | {"experts_implementation": "eager"}, {}, TOKENS),
     "mixtral-checkpointed": (MIXTRAL, {"checkpointing": "full"}, TOKENS),
     "qwen3-moe": (QWEN_MOE, {}, TOKENS),
     "qwen3-moe-lora": (QWEN_MOE, {"task": "lora"}, TOKENS),

@@ -8,8 +8,9 @@ from refusal import Refusal
 
 CONFIG_BYTES = 4 * 2**20
 """Assumed: no honest ``config.json`` is larger."""
-LARGEST = {"layers": 2048, "number": 10**9}
-"""Assumed bounds on what is built: blocks, and any integer of a configuration."""
+LARGEST = {"layers": 2048, "experts": 65536, "number": 10**9}
+"""Assumed bounds on what is built: blocks, experts of a layer, and any integer of a
+configuration."""
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -52,6 +53,13 @@ _POSITIVE = {
 }  # fmt: skip
 
 
+_EXPERTS = {
+    "num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts",
+    "num_experts_per_tok", "moe_intermediate_size",
+}  # fmt: skip
+"""Dense members of a family of mixtures say 0."""
+
+
 def check_config(fields: dict[str, Any], file: str) -> None:
     """Check what libraries do not: sizes are sane, and heads divide.
 
@@ -59,11 +67,12 @@ def check_config(fields: dict[str, Any], file: str) -> None:
         Refusal: names the field and what it must be.
     """
     for key, value in fields.items():
-        if key in _POSITIVE and value is not None and not isinstance(value, (list, dict)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        known = key in _POSITIVE or key in _EXPERTS
+        if known and value is not None and not isinstance(value, (list, dict)):
+            least = 0 if key in _EXPERTS else 1
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise Refusal("worker.config-field", file=file, field=key, value=str(value)[:40])
-            limit = LARGEST["layers"] if key.endswith(("layers", "layer")) else LARGEST["number"]
-            if value > limit:
+            if value > _limit(key):
                 raise Refusal("worker.config-absurd", file=file, field=key, value=value)
         elif isinstance(value, dict):
             check_config(value, file)
@@ -75,6 +84,12 @@ def check_config(fields: dict[str, Any], file: str) -> None:
         raise Refusal("worker.heads-divide", file=file, width=width, heads=heads)
     if _ints(heads, shared) and heads % shared:
         raise Refusal("worker.kv-heads-divide", file=file, heads=heads, kv_heads=shared)
+
+
+def _limit(key: str) -> int:
+    if key.endswith(("layers", "layer")):
+        return LARGEST["layers"]
+    return LARGEST["experts" if "experts" in key else "number"]
 
 
 def _ints(*values: Any) -> bool:
