@@ -224,7 +224,7 @@ class Clock:
         dataset = self.situation.workload.dataset
         if not isinstance(dataset, Dataset) or not self.situation.workload.trains:
             return {}
-        samples = batch * settings.accumulation
+        samples = batch * settings.accumulation * self.situation.workload.inputs.samples_a_row
         every_gpu = samples * self.situation.gpu_count
         seconds: dict[str, float] = {}
         nbytes = (dataset.sample_kib or 0) * 1024 * every_gpu

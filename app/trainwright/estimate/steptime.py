@@ -90,7 +90,9 @@ def estimate_time(
         note=reason,
         role="step",
     )
-    samples = batch * settings.accumulation * gpu_count if workload.trains else batch
+    samples: float = batch * settings.accumulation * gpu_count if workload.trains else batch
+    if workload.inputs.batching == "packed":
+        samples *= workload.inputs.samples_a_row
     return _rates_of(
         TimeEstimate(
             step_seconds=_with_interval(step, clock, reason),
@@ -110,12 +112,13 @@ def estimate_time(
 
 def _tokens_of_sample(profile: Profile, clock: Clock) -> int:
     """Return the tokens that a sample trains on, or that a request generates; 0 without."""
-    if clock.situation.workload.trains:
-        return clock.situation.sequence
+    workload = clock.situation.workload
+    if workload.trains:
+        return workload.inputs.mean_tokens or clock.situation.sequence
     return clock.new_tokens if "decode" in profile.segments else 0
 
 
-def _rates_of(estimate: TimeEstimate, samples: int, length: int, clock: Clock) -> TimeEstimate:
+def _rates_of(estimate: TimeEstimate, samples: float, length: int, clock: Clock) -> TimeEstimate:
     """Return the estimate with what follows from the step: rates and the whole run."""
     step, workload = estimate.step_seconds, clock.situation.workload
     what, tokens_name = ("samples-a-step", "tokens-per-second")
@@ -300,6 +303,21 @@ def _seconds(id: str, value: float, formula: str, *parts: Quantity) -> Quantity:
     )
 
 
+def _length_notes(workload: Workload) -> Iterator[Message]:
+    """Yield what samples shorter than the longest mean for the figures."""
+    inputs = workload.inputs
+    if inputs.padding:
+        yield Message.of("time.note.padding", share=inputs.padding, length=inputs.sequence_length)
+    if inputs.batching == "packed":
+        rows = workload.effective_batch or 1
+        yield Message.of(
+            "time.note.packed",
+            length=inputs.sequence_length,
+            rows=rows,
+            samples=rows * inputs.samples_a_row,
+        )
+
+
 def _notes(
     clock: Clock, settings: FullSettings, workload: Workload, reason: Message | None
 ) -> Iterator[Message]:
@@ -316,6 +334,8 @@ def _notes(
         yield Message.of("time.note.input-never-limits")
     elif workload.trains and clock.situation.cores is None:
         yield Message.of("time.note.cores-unknown")
+    if workload.trains:
+        yield from _length_notes(workload)
     if settings.compile:
         yield Message.of("time.note.compile")
     limit, tdp = clock.situation.gpu.power_limit_w, record.tdp_w

@@ -133,6 +133,9 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         arguments["activation_checkpointing_kwargs"] = _checkpointing(mode)
     if settings.strategy == "ddp":
         arguments["ddp_find_unused_parameters"] = False
+    if plan.workload.inputs.padding:
+        # Samples of about the same length together need the least padding.
+        arguments["train_sampling_strategy"] = "group_by_length"
     return arguments
 
 
@@ -161,6 +164,7 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "data": data.path if data is not None and data != "synthetic" else None,
         "tokenizer": None,
         "sequence_length": workload.inputs.sequence_length or model.sequence_length or 1024,
+        "packed": workload.inputs.batching == "packed",
     }
 
 

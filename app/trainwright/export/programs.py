@@ -128,6 +128,7 @@ def document(
         "inputs": {
             "sequence_length": workload.inputs.sequence_length or model.sequence_length,
             "image_size": workload.inputs.image_size or model.image_size,
+            "packed": workload.inputs.batching == "packed",
         },
         "lora": _lora(plan),
         "batch": {

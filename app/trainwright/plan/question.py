@@ -236,11 +236,11 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     given = plan.workload.inputs
     if given.image_size is not None and not model.has_image:
         raise UserError.of("plan.no-images", key="workload.inputs.image_size")
-    lengths = ("sequence_length", "prompt_tokens", "new_tokens")
+    lengths = ("sequence_length", "mean_tokens", "batching", "prompt_tokens", "new_tokens")
     for name in lengths if not model.has_sequence else ():
         if getattr(given, name) is not None:
             raise UserError.of("plan.no-sequence", key=f"workload.inputs.{name}")
-    filled: dict[str, int | None] = {}
+    filled: dict[str, Any] = {}
     if model.has_image:
         filled["image_size"] = given.image_size or model.usual.image_size
     if model.has_sequence:
@@ -250,8 +250,22 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     return inputs, tuple(_assumptions(given, inputs, model))
 
 
-def _trained(given: Inputs, model: Model) -> dict[str, int | None]:
-    return {"sequence_length": given.sequence_length or model.usual.sequence_length}
+def _trained(given: Inputs, model: Model) -> dict[str, Any]:
+    length = given.sequence_length or model.usual.sequence_length
+    if given.batching == "packed" and given.mean_tokens is None:
+        raise UserError.of("plan.packed-of-what", key="workload.inputs.mean_tokens")
+    if given.mean_tokens is not None and length is not None and given.mean_tokens > length:
+        raise UserError.of(
+            "plan.mean-too-long",
+            key="workload.inputs.mean_tokens",
+            mean=given.mean_tokens,
+            length=length,
+        )
+    return {
+        "sequence_length": length,
+        "mean_tokens": given.mean_tokens,
+        "batching": given.batching,
+    }
 
 
 def _served(given: Inputs) -> dict[str, int | None]:

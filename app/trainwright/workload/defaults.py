@@ -48,6 +48,8 @@ ONLY_TRAINING = (
     "settings.warmup",
     "workload.effective_batch",
     "workload.epochs",
+    "workload.inputs.mean_tokens",
+    "workload.inputs.batching",
 )
 """Keys that mean nothing without a backward pass."""
 

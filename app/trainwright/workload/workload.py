@@ -49,13 +49,34 @@ class Inputs(Frozen):
     """Shape of one sample; which keys apply depends on the model and the task."""
 
     sequence_length: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """Tokens a sample."""
+    """Tokens a sample: of the longest, which decides the memory. Packed: tokens a row."""
+    mean_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    """Tokens of a sample on average: what rates count. Default: every sample is as long as
+    the longest."""
+    batching: Literal["padded", "packed"] | None = None
+    """``padded``: each sample fills a row of its own up to the longest. ``packed``: rows of
+    ``sequence_length`` tokens hold samples one after the other, and the effective batch
+    counts rows. Default: padded."""
     image_size: Annotated[int, Field(ge=8, le=16_384)] | None = None
     """Pixels a side."""
     prompt_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     new_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     concurrent: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests served at once."""
+
+    @property
+    def samples_a_row(self) -> float:
+        """Samples that one row of a batch holds on average."""
+        if self.batching != "packed" or not self.sequence_length or not self.mean_tokens:
+            return 1.0
+        return self.sequence_length / self.mean_tokens
+
+    @property
+    def padding(self) -> float:
+        """Share of the tokens that are padding, from 0 to 1; 0 where lengths are not known."""
+        if self.batching == "packed" or not self.sequence_length or not self.mean_tokens:
+            return 0.0
+        return 1 - self.mean_tokens / self.sequence_length
 
 
 class Dataset(Frozen):

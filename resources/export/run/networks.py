@@ -72,7 +72,9 @@ def _transformers(plan: Plan, options: argparse.Namespace) -> Network:
     if options.synthetic:
         dataset = made.Tokens(text, length, plan.run.seed)
     else:
-        dataset = open_text(Path(plan.data.path), length, text, tokenizer)
+        dataset = open_text(
+            Path(plan.data.path), length, text, tokenizer, packed=plan.inputs.packed
+        )
     loss = step.next_token_loss if text.form == "causal" else step.token_loss
     return Network(model, loss, dataset, partial(_split, collate=collator(text)), _saver(model))
 

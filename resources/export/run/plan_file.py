@@ -26,6 +26,8 @@ class Inputs:
 
     sequence_length: int | None
     image_size: int | None
+    packed: bool
+    """Whether samples follow each other in rows of sequence_length tokens."""
 
 
 @dataclass(frozen=True)

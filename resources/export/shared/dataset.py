@@ -171,6 +171,34 @@ class Lines(Dataset[Sample]):
         raise InputError(f"{where}: has a prompt, but no completion")
 
 
+class Packed(Dataset[Sample]):
+    """Samples one after the other, cut into rows of equal length; a shorter rest is left out.
+
+    A token sees all before it in its row, those of other samples too.
+    """
+
+    def __init__(self, samples: Lines, length: int) -> None:
+        self.samples, self.length = samples, length
+        counts = (len(samples[index]["input_ids"]) for index in range(len(samples)))
+        self.ends = list(accumulate(counts))
+
+    def __len__(self) -> int:
+        return self.ends[-1] // self.length if self.ends else 0
+
+    def __getitem__(self, key: Key | int) -> Sample:
+        start = index_of(key) * self.length
+        number = bisect_right(self.ends, start)
+        begin = start - (self.ends[number - 1] if number else 0)
+        found = [self.samples[number]]
+        while self.ends[number] < start + self.length:
+            number += 1
+            found.append(self.samples[number])
+        return {
+            name: torch.cat([sample[name] for sample in found])[begin : begin + self.length]
+            for name in ("input_ids", "labels")
+        }
+
+
 def _check(ids: torch.Tensor, text: Text, where: str) -> None:
     if len(ids) == 0:
         raise InputError(f"{where}: no tokens")
@@ -187,12 +215,18 @@ def index_of(key: Key | int) -> int:
     return key if isinstance(key, int) else key[0]
 
 
-def open_text(path: Path, length: int, text: Text, tokenizer: Any) -> Dataset[Sample]:
+def open_text(
+    path: Path, length: int, text: Text, tokenizer: Any, *, packed: bool = False
+) -> Dataset[Sample]:
     """Return the samples of a text dataset: .npy, .bin, .jsonl, .txt, or a folder of them.
 
+    ``packed`` joins the lines of .jsonl into full rows; the others fill their rows anyhow.
+
     Raises:
-        InputError: nothing usable there.
+        InputError: nothing usable there, or a model whose samples cannot follow each other.
     """
+    if packed and text.form != "causal":
+        raise InputError("packed rows are for models that predict the next token; use padded")
     if not path.exists():
         raise InputError(f"{path}: no such dataset; name one with --data PATH")
     files = sorted(path.iterdir()) if path.is_dir() else [path]
@@ -203,6 +237,7 @@ def open_text(path: Path, length: int, text: Text, tokenizer: Any) -> Dataset[Sa
         dataset: Any = Tokens(_join(arrays, text.vocabulary), length, text, path)
     elif lines:
         dataset = Lines(lines, length, text, tokenizer)
+        dataset = Packed(dataset, length) if packed else dataset
     elif texts:
         dataset = Tokens(_tokenised(texts, tokenizer), length, text, path)
     else:

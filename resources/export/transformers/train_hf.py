@@ -41,6 +41,8 @@ class ScriptArgs:
     data: str | None
     tokenizer: str | None
     sequence_length: int
+    packed: bool
+    """Whether samples follow each other in rows of sequence_length tokens."""
 
 
 def main() -> int:
@@ -86,7 +88,9 @@ def train(script: ScriptArgs, options: argparse.Namespace) -> None:
     elif script.data is None:
         raise InputError("no dataset: name one with --data PATH, or try it with --synthetic")
     else:
-        dataset = open_text(Path(script.data), script.sequence_length, text, tokenizer)
+        dataset = open_text(
+            Path(script.data), script.sequence_length, text, tokenizer, packed=script.packed
+        )
     model = build(script, config, options)
     if script.channels_last:
         model = model.to(memory_format=torch.channels_last)

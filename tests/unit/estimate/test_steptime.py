@@ -325,6 +325,34 @@ def test_tokens_are_counted_only_where_there_is_a_sequence() -> None:
     )
 
 
+def test_rates_count_real_samples_and_tokens() -> None:
+    profile, length, mean = profile_of(product(2048, 2048, 2048)), 512, 128
+
+    def rates(**inputs: object) -> TimeEstimate:
+        job = workload(inputs={"sequence_length": length} | inputs, samples=1000)
+        return timed(profile, workload=job, sequence=length)
+
+    plain, padded = rates(), rates(mean_tokens=mean)
+    packed = rates(mean_tokens=mean, batching="packed")
+    step = plain.step_seconds.value
+    assert packed.step_seconds.value == padded.step_seconds.value == step
+    # The longest sample sets the step: padding is computed and does not count.
+    assert padded.samples_per_second.value == plain.samples_per_second.value
+    assert padded.run_seconds == plain.run_seconds
+    for estimate, tokens in ((plain, length), (padded, mean), (packed, length)):
+        assert estimate.tokens_per_second is not None
+        assert estimate.tokens_per_second.value == pytest.approx(tokens / step)
+    assert packed.run_seconds is not None
+    assert plain.run_seconds is not None
+    assert packed.run_seconds.value == pytest.approx(plain.run_seconds.value * mean / length)
+    said = {note.id: note for note in padded.notes}
+    assert said["time.note.padding"].values["share"] == 0.75
+    assert "75" in render(said["time.note.padding"], "en")
+    (note,) = [note for note in packed.notes if note.id == "time.note.packed"]
+    assert (note.values["rows"], note.values["samples"]) == (8, 32)
+    assert not {"time.note.padding", "time.note.packed"} & {note.id for note in plain.notes}
+
+
 def test_serving_times_the_prompt_and_each_token() -> None:
     profile = profile_of(product(2048, 2048, 2048))
     reading = profile.segments["micro"]

@@ -196,3 +196,22 @@ def test_what_is_no_text_is_named(
         dataset.open_text(path, 16, text(dataset), None)[0]
     assert says in str(caught.value)
     assert name in str(caught.value)
+
+
+def test_packed_rows_hold_every_token_once(dataset: ModuleType, tmp_path: Path) -> None:
+    lines = [{"text": letters} for letters in ("abc", "d", "efghijkl", "mno")]
+    made = dataset.open_text(
+        file(tmp_path / "x.jsonl", lines), 9, text(dataset), Letters(), packed=True
+    )
+    rows = [made[index]["input_ids"].tolist() for index in range(len(made))]
+    end = Letters.eos_token_id
+    whole = [token for line in lines for token in (*map(ord, line["text"]), end)]
+    assert rows == [whole[:9], whole[9:18]]  # one token is left over
+    for index, row in enumerate(rows):
+        assert made[(index, 0)]["labels"].tolist() == row
+
+
+def test_only_what_predicts_the_next_token_is_packed(dataset: ModuleType, tmp_path: Path) -> None:
+    path = file(tmp_path / "x.jsonl", [{"text": "abc"}])
+    with pytest.raises(Exception, match="predict the next token"):
+        dataset.open_text(path, 4, text(dataset, "masked"), Letters(), packed=True)

@@ -193,3 +193,18 @@ def test_any_configuration_is_a_question_or_a_line(
     else:
         line = "a question"
     assert len(line.splitlines()) == 1
+
+
+def test_lengths_of_samples_are_checked() -> None:
+    length = 2048
+    given = {"sequence_length": length, "mean_tokens": 600, "batching": "packed"}
+    inputs = ask(plan(workload__inputs=given)).inputs
+    assert inputs.samples_a_row == length / 600
+    assert "mean_tokens: packed rows" in refusal(
+        plan(workload__inputs={"sequence_length": length, "batching": "packed"})
+    )
+    assert "raise that or lower this" in refusal(
+        plan(workload__inputs={"sequence_length": length, "mean_tokens": 4096})
+    )
+    image = file.read(resources("examples", "resnet50-rtx3060.plan.yaml"))
+    assert "mean_tokens" in refusal(with_keys(image, {"workload.inputs.mean_tokens": 600}))

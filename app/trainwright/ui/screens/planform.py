@@ -52,6 +52,7 @@ _OPTIMIZERS = (
     "adafactor",
 )
 _OFFLOADS = ("none", "cpu")
+_BATCHING = ("padded", "packed")
 _ATTENTION = ("eager", "sdpa", "flash")
 _STRATEGIES = ("single", "ddp")
 _ALLOCATORS = ("native", "expandable")
@@ -166,8 +167,12 @@ class PlanForm(Surface):
         self._combo(group, "workload.task", _named("task", _TASKS), lambda p, _: p.workload.task)
         self._lora(group)
         self._number(group, "workload.inputs.sequence_length", "tokens", doubling=True,
-                     applies=lambda p: p.workload.inputs.sequence_length is not None
-                     and p.workload.trains)  # fmt: skip
+                     applies=_trains_text)  # fmt: skip
+        self._number(group, "workload.inputs.mean_tokens", "tokens", absent=True,
+                     applies=_trains_text)  # fmt: skip
+        self._combo(group, "workload.inputs.batching", _named("batching", _BATCHING),
+                    lambda p, _: p.workload.inputs.batching or "padded",
+                    applies=_trains_text)  # fmt: skip
         self._number(group, "workload.inputs.image_size", "pixels",
                      applies=lambda p: p.workload.inputs.image_size is not None)  # fmt: skip
         for name, unit in (("prompt_tokens", "tokens"), ("new_tokens", "tokens"),
@@ -402,6 +407,10 @@ class PlanForm(Surface):
 
 def _trains(plan: Plan) -> bool:
     return plan.workload.trains
+
+
+def _trains_text(plan: Plan) -> bool:
+    return plan.workload.trains and plan.workload.inputs.sequence_length is not None
 
 
 def _power_limit(plan: Plan) -> int:
