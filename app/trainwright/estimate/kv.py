@@ -108,17 +108,17 @@ def read(config: Mapping[str, Any]) -> CacheShape | None:
     ``config`` is a ``config.json``; a text model within another is found. Also None where the
     configuration does not say how many layers and heads there are.
     """
-    config = _text(config)
+    config = text_config(config)
     architecture = str(next(iter(config.get("architectures") or ()), ""))
     if config.get("is_encoder_decoder") or architecture.endswith(_NO_DECODER):
         return None
-    count = _first(config, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
-    heads = _first(config, "num_attention_heads", "n_head", "n_heads")
-    hidden = _first(config, "hidden_size", "n_embd", "d_model")
+    count = number(config, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    heads = number(config, "num_attention_heads", "n_head", "n_heads")
+    hidden = number(config, "hidden_size", "n_embd", "d_model")
     kinds = _kinds(config, count) if count else ()
     if not count or not heads or not hidden or len(kinds) != count:
         return None
-    unshared = count - _number(config, "num_kv_shared_layers")
+    unshared = count - number(config, "num_kv_shared_layers")
     layers = tuple(
         Layer(shared=True) if index >= unshared else _layer(config, kind, index, heads, hidden)
         for index, kind in enumerate(kinds)
@@ -140,7 +140,8 @@ _NO_DECODER = (
 _TEXT = ("text_config", "llm_config", "language_config")
 
 
-def _text(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the text model's part of a configuration that has several."""
     for key in _TEXT:
         if isinstance(config.get(key), dict) and "num_hidden_layers" in config[key]:
             return dict(config[key])
@@ -152,9 +153,9 @@ def _layer(config: Mapping[str, Any], kind: str, index: int, heads: int, hidden:
         case "full_attention" | "attention" | "compressed_attention":
             return _attention(config, heads, hidden, None)
         case "sliding_attention":
-            return _attention(config, heads, hidden, _number(config, "sliding_window") or None)
+            return _attention(config, heads, hidden, number(config, "sliding_window") or None)
         case "chunked_attention":
-            return _attention(config, heads, hidden, _number(config, "attention_chunk_size"))
+            return _attention(config, heads, hidden, number(config, "attention_chunk_size"))
         case "linear_attention" | "mamba" | "mamba2" | "conv":
             return _state(config)
         case "hybrid":
@@ -171,17 +172,17 @@ def _layer(config: Mapping[str, Any], kind: str, index: int, heads: int, hidden:
 
 
 def _attention(config: Mapping[str, Any], heads: int, hidden: int, window: int | None) -> Layer:
-    if rank := _number(config, "kv_lora_rank"):
-        return Layer(1, rank, _number(config, "qk_rope_head_dim"), window, latent=True)
-    size = _number(config, "head_dim") or _number(config, "attention_head_dim") or hidden // heads
-    return Layer(_kv_heads(config, heads), size, _number(config, "v_head_dim") or size, window)
+    if rank := number(config, "kv_lora_rank"):
+        return Layer(1, rank, number(config, "qk_rope_head_dim"), window, latent=True)
+    size = number(config, "head_dim") or number(config, "attention_head_dim") or hidden // heads
+    return Layer(_kv_heads(config, heads), size, number(config, "v_head_dim") or size, window)
 
 
 def _kv_heads(config: Mapping[str, Any], heads: int) -> int:
     """Return the KV heads; Falcon and GPT-BigCode say ``multi_query`` instead."""
     if config.get("multi_query") and not config.get("new_decoder_architecture"):
         return 1
-    own = _first(config, "num_key_value_heads", "num_kv_heads", "n_head_kv", "num_key_value_groups")
+    own = number(config, "num_key_value_heads", "num_kv_heads", "n_head_kv", "num_key_value_groups")
     return own or heads
 
 
@@ -191,28 +192,28 @@ def _state(config: Mapping[str, Any]) -> Layer:
     Gated DeltaNet (Qwen3-Next), Mamba-2 (Falcon-H1, Granite 4, Nemotron-H), Mamba (Jamba),
     and short convolutions (LFM2).
     """
-    if heads := _number(config, "linear_num_value_heads"):
+    if heads := number(config, "linear_num_value_heads"):
         key, value = (
-            _number(config, "linear_key_head_dim"),
-            _number(config, "linear_value_head_dim"),
+            number(config, "linear_key_head_dim"),
+            number(config, "linear_value_head_dim"),
         )
-        channels = 2 * _number(config, "linear_num_key_heads") * key + heads * value
-        kernel = _number(config, "linear_conv_kernel_dim")
+        channels = 2 * number(config, "linear_num_key_heads") * key + heads * value
+        kernel = number(config, "linear_conv_kernel_dim")
         return Layer(channels=channels, kernel=kernel, state=heads * key * value)
-    size = _first(config, "mamba_d_state", "ssm_state_size", "state_size") or 0
-    kernel = _first(config, "mamba_d_conv", "conv_kernel", "conv_kernel_size") or 0
-    hidden = _number(config, "hidden_size")
-    if mamba2 := _first(config, "mamba_n_heads", "mamba_num_heads"):
-        width = _first(config, "mamba_d_head", "mamba_head_dim") or 0
-        inner = _number(config, "mamba_d_ssm") or mamba2 * width
-        inner = inner or _number(config, "mamba_expand") * hidden
-        groups = _first(config, "mamba_n_groups", "n_groups") or 1
+    size = number(config, "mamba_d_state", "ssm_state_size", "state_size")
+    kernel = number(config, "mamba_d_conv", "conv_kernel", "conv_kernel_size")
+    hidden = number(config, "hidden_size")
+    if mamba2 := number(config, "mamba_n_heads", "mamba_num_heads"):
+        width = number(config, "mamba_d_head", "mamba_head_dim")
+        inner = number(config, "mamba_d_ssm") or mamba2 * width
+        inner = inner or number(config, "mamba_expand") * hidden
+        groups = number(config, "mamba_n_groups", "n_groups") or 1
         return Layer(channels=inner + 2 * groups * size, kernel=kernel, state=inner * size)
     if size:
-        inner = (_first(config, "mamba_expand", "expand") or 2) * hidden
+        inner = (number(config, "mamba_expand", "expand") or 2) * hidden
         return Layer(channels=inner, kernel=kernel, state=inner * size)
     return Layer(
-        channels=_number(config, "conv_dim") or hidden, kernel=_number(config, "conv_L_cache")
+        channels=number(config, "conv_dim") or hidden, kernel=number(config, "conv_L_cache")
     )
 
 
@@ -226,19 +227,19 @@ def _kinds(config: Mapping[str, Any], count: int) -> tuple[str, ...]:
     model = str(config.get("model_type", "")).removesuffix("_text")
     if (period := _PERIODS.get(model)) is not None:
         key, usual, others = period
-        every = _number(config, key) or usual
+        every = number(config, key) or usual
         return tuple(others if (i + 1) % every else "full_attention" for i in range(count))
-    if every := _number(config, "attn_layer_period"):
-        offset = _number(config, "attn_layer_offset")
+    if every := number(config, "attn_layer_period"):
+        offset = number(config, "attn_layer_offset")
         return tuple("attention" if i % every == offset else "mamba" for i in range(count))
     if isinstance(attending := config.get("attn_layer_indices"), list):
         return tuple("attention" if i in attending else "mamba" for i in range(count))
     if model == "falcon_h1":
         return ("hybrid",) * count
-    if not _number(config, "sliding_window") or config.get("use_sliding_window") is False:
+    if not number(config, "sliding_window") or config.get("use_sliding_window") is False:
         return ("full_attention",) * count
     if "use_sliding_window" in config:  # Qwen2 and 3: the first layers see everything
-        first = _number(config, "max_window_layers")
+        first = number(config, "max_window_layers")
         return tuple("full_attention" if i < first else "sliding_attention" for i in range(count))
     return ("sliding_attention",) * count
 
@@ -259,10 +260,10 @@ _PERIODS = {
 _NEMOTRON = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 
 
-def _number(config: Mapping[str, Any], key: str) -> int:
-    value = config.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def _first(config: Mapping[str, Any], *keys: str) -> int | None:
-    return next((value for key in keys if (value := _number(config, key))), None)
+def number(config: Mapping[str, Any], *keys: str) -> int:
+    """Return the first of these keys that has a positive whole number; 0 without any."""
+    for key in keys:
+        value = config.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return 0

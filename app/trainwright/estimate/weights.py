@@ -1,0 +1,354 @@
+"""Bytes of served weights in the formats of engines: which matrices are quantised, and how.
+
+The matrices follow from a decoder's ``config.json``; what is left of the parameter count are
+norms and biases, which no format quantises. A count that does not add up gives no answer.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any, Literal
+
+from trainwright.estimate import kv
+
+Role = Literal[
+    "embedding", "positions", "head", "query", "key", "value", "qkv", "output", "gate", "up",
+    "down", "router", "other",
+]  # fmt: skip
+
+UNEXPLAINED = 0.005
+"""Largest share of the parameters that norms and biases may be; assumed, 0.3 % in GPT-2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One weight, as the field names it."""
+
+    role: Role
+    layer: int
+    """-1 before and after the layers."""
+    rows: int
+    """Outputs."""
+    columns: int
+    """Inputs: what blocks and groups run along."""
+    copies: int = 1
+    """Experts; they are one tensor."""
+
+    @property
+    def elements(self) -> int:
+        """Weights in it."""
+        return self.rows * self.columns * self.copies
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """All weights of a decoder."""
+
+    matrices: tuple[Matrix, ...]
+    vectors: int
+    """Elements of norms and biases."""
+    layers: int
+    groups: int
+    """Query heads for each KV head."""
+    experts: int
+    family: str
+    tied: bool
+    """Whether the head is the embedding."""
+
+    @property
+    def elements(self) -> int:
+        """Parameters."""
+        return self.vectors + sum(matrix.elements for matrix in self.matrices)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Weights of one type within a quantised model."""
+
+    type: str
+    """``q4_K``, ``int4``; ``16-bit`` and ``f32`` for what is not quantised."""
+    matrices: int
+    elements: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A quantised model."""
+
+    parts: tuple[Packed, ...]
+    """Largest first."""
+    elements: int
+    source: str
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all weights."""
+        return sum(part.nbytes for part in self.parts)
+
+    @property
+    def bits_each(self) -> float:
+        """Bits a parameter, as ``llama-quantize`` prints them."""
+        return 8 * self.nbytes / self.elements
+
+
+# Matrices
+
+
+def inventory(config: Mapping[str, Any], parameters: int) -> Inventory | None:
+    """Return the weights of a decoder with so many parameters, or None where they do not add up."""
+    shape = kv.read(config)
+    config = kv.text_config(config)
+    if shape is None or shape.has_state or any(layer.shared for layer in shape.layers):
+        return None
+    inside = [matrix for at in range(len(shape.layers)) for matrix in _layer(config, shape, at)]
+    hidden, words = kv.number(config, "hidden_size", "n_embd"), kv.number(config, "vocab_size")
+    outside = [Matrix("embedding", -1, words, hidden)]
+    if positions := kv.number(config, "n_positions") if "n_embd" in config else 0:
+        outside.append(Matrix("positions", -1, positions, hidden))
+    for tied in (False, True):
+        head = () if tied else (Matrix("head", -1, words, hidden),)
+        matrices = (*outside, *inside, *head)
+        vectors = parameters - sum(matrix.elements for matrix in matrices)
+        if 0 <= vectors <= UNEXPLAINED * parameters:
+            heads = min(layer.heads for layer in shape.layers)
+            experts = _experts(config)
+            family = str(config.get("model_type", ""))
+            return Inventory(
+                matrices,
+                vectors,
+                len(shape.layers),
+                shape.query_heads // heads,
+                experts,
+                family,
+                tied,
+            )
+    return None
+
+
+def _layer(config: Mapping[str, Any], shape: kv.CacheShape, at: int) -> list[Matrix]:
+    return [*_attention(config, shape, at), *_mlp(config, at)]
+
+
+def _attention(config: Mapping[str, Any], shape: kv.CacheShape, at: int) -> list[Matrix]:
+    layer, heads = shape.layers[at], shape.query_heads
+    hidden = kv.number(config, "hidden_size", "n_embd")
+    if layer.latent:
+        rope, plain = kv.number(config, "qk_rope_head_dim"), kv.number(config, "qk_nope_head_dim")
+        value, rank = kv.number(config, "v_head_dim"), kv.number(config, "q_lora_rank")
+        queries = heads * (rope + plain)
+        own = (
+            [Matrix("other", at, rank, hidden), Matrix("query", at, queries, rank)]
+            if rank
+            else [Matrix("query", at, queries, hidden)]
+        )
+        return [
+            *own,
+            Matrix("other", at, layer.elements, hidden),
+            Matrix("value", at, heads * (plain + value), layer.key),
+            Matrix("output", at, hidden, heads * value),
+        ]
+    keys, values = layer.heads * layer.key, layer.heads * layer.value
+    output = Matrix("output", at, hidden, heads * layer.value)
+    if config.get("model_type") in _FUSED:
+        return [Matrix("qkv", at, heads * layer.key + keys + values, hidden), output]
+    return [
+        Matrix("query", at, heads * layer.key, hidden),
+        Matrix("key", at, keys, hidden),
+        Matrix("value", at, values, hidden),
+        output,
+    ]
+
+
+_FUSED = {"gpt2", "gpt_neox", "falcon", "phi3", "gpt_bigcode", "bloom"}
+"""Families whose queries, keys and values are one matrix."""
+_PLAIN = {"gpt2", "gpt_neox", "falcon", "phi", "gpt_bigcode", "bloom", "starcoder2", "opt"}
+"""Families whose MLP has no gate."""
+
+
+def _experts(config: Mapping[str, Any]) -> int:
+    return kv.number(config, "num_local_experts", "num_experts", "n_routed_experts")
+
+
+def _mlp(config: Mapping[str, Any], at: int) -> list[Matrix]:
+    hidden = kv.number(config, "hidden_size", "n_embd")
+    width = kv.number(config, "intermediate_size", "n_inner", "ffn_hidden_size") or 4 * hidden
+    experts = _experts(config)
+    every, dense = config.get("decoder_sparse_step", 1), config.get("mlp_only_layers") or ()
+    first = kv.number(config, "first_k_dense_replace")
+    if not experts or at < first or at in dense or (every and (at + 1) % every):
+        return _gated(config, at, width, 1)
+    own = kv.number(config, "moe_intermediate_size") or width
+    found = [Matrix("router", at, experts, hidden), *_gated(config, at, own, experts)]
+    shared = kv.number(config, "shared_expert_intermediate_size")
+    shared = shared or kv.number(config, "n_shared_experts") * own
+    return found + (_gated(config, at, shared, 1) if shared else [])
+
+
+def _gated(config: Mapping[str, Any], at: int, width: int, copies: int) -> list[Matrix]:
+    hidden = kv.number(config, "hidden_size", "n_embd")
+    up = Matrix("up", at, width, hidden, copies)
+    down = Matrix("down", at, hidden, width, copies)
+    if config.get("model_type") in _PLAIN:
+        return [up, down]
+    return [Matrix("gate", at, width, hidden, copies), up, down]
+
+
+# Formats
+
+_BITS16 = "16-bit"
+_OUTSIDE: tuple[Role, ...] = ("embedding", "positions", "head", "router")
+"""What int8, int4 and fp8 checkpoints leave in 16 bits."""
+
+SOURCES = {
+    "int8": "LLM.int8, arXiv 2208.07339; bitsandbytes nn/modules.py, Int8Params: a fp32 scale a row",
+    "int4": "AWQ, arXiv 2306.00978: fp16 scales and 4-bit zeros for 128 inputs (WQLinear_GEMM)",
+    "nf4": "QLoRA, arXiv 2305.14314, section 3: scales of 64 in 8 bits, of 256 such in fp32",
+    "fp8": "vLLM: compressed-tensors, a fp32 scale a row (W8A8 Fp8, per channel)",
+    "gguf": "ggml: ggml-common.h; llama.cpp: src/llama-quant.cpp, llama_tensor_get_type",
+}
+
+GGML = {
+    "q2_K": (256, 84),
+    "q3_K": (256, 110),
+    "q4_0": (32, 18),
+    "q4_1": (32, 20),
+    "q4_K": (256, 144),
+    "q5_0": (32, 22),
+    "q5_1": (32, 24),
+    "q5_K": (256, 176),
+    "q6_K": (256, 210),
+    "q8_0": (32, 34),
+}
+"""Type -> (weights of a block, its bytes): the structs of ``ggml-common.h``."""
+
+_BASE = {
+    "q2_k": "q2_K",
+    "q3_k_s": "q3_K",
+    "q3_k_m": "q3_K",
+    "q3_k_l": "q3_K",
+    "q4_0": "q4_0",
+    "q4_k_s": "q4_K",
+    "q4_k_m": "q4_K",
+    "q5_k_s": "q5_K",
+    "q5_k_m": "q5_K",
+    "q6_k": "q6_K",
+    "q8_0": "q8_0",
+}
+"""File type -> the type of most matrices."""
+
+GGUF = tuple(_BASE)
+
+
+def quantized(model: Inventory, format: str) -> Weights:
+    """Return the model in a format: int8, int4, nf4, fp8 or a GGUF file type.
+
+    Raises:
+        KeyError: the format is not known.
+    """
+    gguf = format in _BASE
+    counts: Counter[str] = Counter()
+    elements: Counter[str] = Counter()
+    nbytes: Counter[str] = Counter()
+    for matrix in model.matrices:
+        name = _ggml_type(model, format, matrix) if gguf else _plain_type(format, matrix)
+        counts[name] += 1
+        elements[name] += matrix.elements
+        nbytes[name] += _bytes(name, matrix)
+    name, width = ("f32", 4) if gguf else (_BITS16, 2)
+    elements[name] += model.vectors
+    nbytes[name] += model.vectors * width
+    parts = [Packed(name, counts[name], elements[name], nbytes[name]) for name in nbytes]
+    source = SOURCES["gguf" if gguf else format]
+    return Weights(tuple(sorted(parts, key=lambda part: -part.nbytes)), model.elements, source)
+
+
+def _plain_type(format: str, matrix: Matrix) -> str:
+    return _BITS16 if matrix.role in _OUTSIDE else format
+
+
+def _bytes(type: str, matrix: Matrix) -> int:
+    count = matrix.elements
+    match type:
+        case "16-bit":
+            return 2 * count
+        case "f32":
+            return 4 * count
+        case "int8" | "fp8":
+            return count + 4 * matrix.rows * matrix.copies
+        case "int4":
+            groups = matrix.rows * matrix.copies * -(-matrix.columns // 128)
+            return ceil(Fraction(count, 2) + groups * Fraction(5, 2))
+        case "nf4":
+            scales = -(-count // 64)
+            return -(-count // 2) + scales + 4 * -(-scales // 256)
+    block, size = GGML[type]
+    return count // block * size
+
+
+def _ggml_type(model: Inventory, file: str, matrix: Matrix) -> str:
+    """Return the type that ``llama-quantize`` gives a matrix."""
+    if matrix.role in ("router", "positions"):
+        return "f32"
+    wanted = _mixed(model, file, matrix)
+    if matrix.columns % GGML[wanted][0] == 0:
+        return wanted
+    other = {"q2_K": "q4_0", "q3_K": "q4_0", "q4_K": "q5_0", "q5_K": "q5_1"}.get(wanted, "q8_0")
+    return other if matrix.columns % GGML[other][0] == 0 else _BITS16
+
+
+def _mixed(model: Inventory, file: str, matrix: Matrix) -> str:
+    """Return the type by role and layer, before a block that does not fit is replaced."""
+    base, falcon = _BASE[file], model.family == "falcon"
+    if matrix.role == "head" or (model.tied and matrix.role == "embedding"):
+        return "q8_0" if falcon or base == "q8_0" else "q6_K"
+    match matrix.role:
+        case "value" | "qkv":
+            return _of_values(model, file, matrix.layer)
+        case "key" if model.experts == 8:
+            return "q8_0"
+        case "output" if model.experts == 8 and not falcon:
+            return "q5_K" if file in ("q2_k", "q3_k_s", "q3_k_m", "q4_k_s", "q4_k_m") else base
+        case "output" if not falcon:
+            return {"q2_k": "q3_K", "q3_k_m": "q4_K", "q3_k_l": "q5_K"}.get(file, base)
+        case "down":
+            return _of_down(model, file, matrix.layer)
+    return base
+
+
+def _more_bits(layer: int, layers: int) -> bool:
+    """Return whether a layer is among the first or last eighth, or each third between."""
+    eighth = layers // 8
+    return layer < eighth or layer >= 7 * layers // 8 or (layer - eighth) % 3 == 2
+
+
+def _of_values(model: Inventory, file: str, layer: int) -> str:
+    found = _BASE[file]
+    if file == "q2_k":
+        found = "q4_K" if model.groups >= 4 else "q3_K"
+    elif file == "q3_k_m":
+        found = "q5_K" if layer < 2 else "q4_K"
+    elif file == "q3_k_l" or (file == "q4_k_s" and layer < 4):
+        found = "q5_K"
+    elif file in ("q4_k_m", "q5_k_m") and _more_bits(layer, model.layers):
+        found = "q6_K"
+    if model.layers == 80 and found in ("q3_K", "q4_K"):
+        found = "q5_K"  # LLM_TYPE_70B: eight heads share these weights
+    return "q8_0" if model.experts == 8 else found
+
+
+def _of_down(model: Inventory, file: str, layer: int) -> str:
+    layers = model.layers
+    if file == "q2_k":
+        return "q3_K"
+    if file == "q3_k_m":
+        return "q5_K" if layer < layers // 16 else "q4_K"
+    if file == "q3_k_l":
+        return "q5_K"
+    if file in ("q4_k_m", "q5_k_m") and _more_bits(layer, layers):
+        return "q6_K"
+    if file == "q4_k_s" and layer < layers // 8:
+        return "q5_K"
+    return _BASE[file]
