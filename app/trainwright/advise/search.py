@@ -16,7 +16,8 @@ from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.memory import allocated_peak_bytes, bytes_outside
 from trainwright.estimate.optimizers import traced_as, traced_name
-from trainwright.plan.evaluate import Facts, evaluate
+from trainwright.estimate.serving import Served
+from trainwright.plan.evaluate import Facts, evaluate, served_in
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
@@ -124,7 +125,10 @@ class Search:
         profile = self.profile(candidate)
         assert profile is not None, "only candidates with a profile are timed"
         room = self.room(candidate)  # Without a layout first: often the model alone is too large.
-        return _least(model_bytes(profile)) <= room and _least(self.peak(candidate)) <= room
+        served = self._served(candidate, profile)
+        packed = served.weights if served is not None else None
+        model = model_bytes(profile) if packed is None else packed.nbytes
+        return _least(model) <= room and _least(self.peak(candidate)) <= room
 
     def room(self, candidate: Candidate) -> float:
         """Return the bytes that the allocator may take on the device."""
@@ -157,8 +161,13 @@ class Search:
             sequence=self.sequence,
             new_tokens=None if self.plan.workload.trains else self.facts.inputs.new_tokens or 1,
             gpu_count=self.gpus(candidate),
+            served=self._served(candidate, profile),
         )
         return dict(zip(batches, peaks.tolist(), strict=True))
+
+    def _served(self, candidate: Candidate, profile: Profile) -> Served | None:
+        settings = self.settings(candidate)
+        return served_in(self.plan, replace(self.facts, settings=settings, profile=profile))
 
     @property
     def sequence(self) -> int:
@@ -210,7 +219,14 @@ class Search:
         if count not in self._clocks:
             machine = self.facts.machine
             self._clocks[count] = Clock(
-                Situation(machine.gpu, count, self._workload, self.sequence, machine.cores)
+                Situation(
+                    machine.gpu,
+                    count,
+                    self._workload,
+                    self.sequence,
+                    machine.cores,
+                    served_in(self.plan, self.facts),
+                )
             )
         return self._clocks[count]
 

@@ -8,10 +8,11 @@ from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
+from trainwright.cli.serving import serving_rows
 from trainwright.cli.terminal import Terminal
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
-from trainwright.plan.evaluate import Facts, evaluate
+from trainwright.plan.evaluate import Facts, evaluate, with_limits
 from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
 from trainwright.workload.defaults import meaningful
@@ -44,7 +45,7 @@ def command(terminal: Terminal, source: PlanSource, explain: bool) -> Answer:
     """Evaluate the plan."""
     plan = planning.load(source)
     facts = planning.facts(plan, terminal, one_point=True)
-    report = evaluate(plan, facts)
+    report = with_limits(plan, facts, evaluate(plan, facts))
 
     def show(screen: "Screen") -> None:
         show_report(screen, plan, facts, report)
@@ -79,6 +80,8 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         ],
         title=Message.of("cli.estimate.time"),
     )
+    if report.serving is not None:
+        screen.table(serving_rows(report.serving), title=Message.of("cli.estimate.serving"))
     screen.table(
         [(name, screen.value(value)) for name, value in _settings(plan, report)],
         title=Message.of("cli.estimate.settings"),

@@ -152,7 +152,7 @@ def _alike(layout: Layout) -> NDArray[np.int64]:
 
 
 def _member(layout: Layout, term: str, size: int, op: int, count: int, value: int) -> Quantity:
-    if size >= 2 * layout.rows:
+    if size >= layout.first_hidden:
         return _hidden_member(layout, size, op, count, value)
     ops = layout.profile.ops
     name, dtype = (_plain(ops.name[op]), ops.dtype[op]) if op >= 0 else ("", "")
@@ -177,13 +177,14 @@ def _member(layout: Layout, term: str, size: int, op: int, count: int, value: in
 
 
 def _hidden_member(layout: Layout, size: int, op: int, count: int, value: int) -> Quantity:
-    hidden = layout.hidden[size - 2 * layout.rows]
+    hidden = layout.hidden[size - layout.first_hidden]
+    op_name = _plain(layout.profile.ops.name[op]) if hidden.size and op >= 0 else ""
     return Quantity(
         Message.of(f"memory.hidden.{hidden.rule}", count=count),
         value,
         Unit.BYTES,
         _KIND_OF_RULE.get(hidden.rule, Kind.QUOTED),
-        formula=_plain(layout.profile.ops.name[op]) if hidden.size and op >= 0 else "",
+        formula=hidden.formula or op_name,
         source=hidden.source,
     )
 

@@ -26,8 +26,9 @@ class Ceiling:
     """Candidates for the highest moment of one layout."""
 
     coefficients: Floats
-    """Bytes by monomial, first of the layout's length, then of its context, then the number
-    of live storages whose size varies; (moments, 13)."""
+    """Bytes by monomial, first of the layout's length, then of its context and of each window,
+    then the number of live storages whose size varies; (moments, 13) without windows."""
+    windows: tuple[int, ...] = ()
 
     def peak(self, batch: Ints, sequence: Ints, context: Ints | None = None) -> Ints:
         """Return the allocated peak at each point, in bytes; (points,).
@@ -37,7 +38,8 @@ class Ceiling:
         """
         late = sequence if context is None else context
         rounding = np.full(len(batch), MIN_BLOCK / 2)
-        basis = np.vstack([_basis(batch, sequence), _basis(batch, late), rounding])
+        lengths = (sequence, late, *(np.minimum(late, window - 1) for window in self.windows))
+        basis = np.vstack([*(_basis(batch, length) for length in lengths), rounding])
         result: Ints = (self.coefficients @ basis).max(axis=0).astype(np.int64)
         return result
 
@@ -57,7 +59,7 @@ def ceiling(layout: Layout) -> Ceiling:
     live = np.zeros((np.count_nonzero(moments), per_row.shape[1]))
     for column in np.flatnonzero(per_row.any(axis=0)):
         live[:, column] = np.cumsum(sign * per_row[layout.size, column])[moments]
-    return Ceiling(_without_lower(live))
+    return Ceiling(_without_lower(live), layout.windows)
 
 
 def _polynomials(layout: Layout) -> Floats:
@@ -67,17 +69,21 @@ def _polynomials(layout: Layout) -> Floats:
     exact[~varies, 0] = rounded(np.ceil(exact[~varies, 0]).astype(np.int64))
     none = np.zeros_like(exact)
     hidden = _hidden_polynomials(layout)
-    flags = np.concatenate([varies, varies, hidden[:, 1:].any(axis=1)])
-    early = np.concatenate([exact, none, hidden])
-    late = np.concatenate([none, exact, np.zeros_like(hidden)])
-    return np.column_stack([early, late, flags.astype(np.float64)])
+    blocks = 2 + len(layout.windows)
+    flags = np.concatenate([*[varies] * blocks, hidden[:, 1:].any(axis=1)])
+    columns = [
+        np.concatenate([*(exact if row == at else none for row in range(blocks)), rest])
+        for at in range(blocks)
+        for rest in (hidden if at == 0 else np.zeros_like(hidden),)
+    ]
+    return np.column_stack([*columns, flags.astype(np.float64)])
 
 
 def _hidden_polynomials(layout: Layout) -> Floats:
     if not layout.hidden:
         return np.zeros((0, 6))
     at = np.array([monomials(*point) for point in _POINTS], dtype=np.float64)
-    values = [layout.bytes_of(*point)[2 * layout.rows :] for point in _POINTS]
+    values = [layout.bytes_of(*point)[layout.first_hidden :] for point in _POINTS]
     solved = np.linalg.solve(at, np.array(values, dtype=np.float64)).T
     result: Floats = np.where(np.abs(solved) < 1e-6, 0.0, solved)
     return result
@@ -89,7 +95,7 @@ def _without_lower(live: Floats) -> Floats:
     Some models have hundreds of rows that nothing exceeds everywhere; comparing all with all
     would take longer than what it saves.
     """
-    weight = np.array([*monomials(8, 1024), *monomials(8, 1024), 1.0])
+    weight = np.append(np.tile(monomials(8, 1024), live.shape[1] // 6), 1.0)
     left, kept = live[np.argsort(-(live @ weight), kind="stable")], np.zeros((0, live.shape[1]))
     while len(left) and len(kept) < _COMPARED:
         kept = np.vstack([kept, left[:1]])

@@ -11,6 +11,8 @@ from trainwright.catalog import GpuRecord
 from trainwright.estimate.efficiency import Efficiency, load
 from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.roofline import OpTimes, Rates, classify, op_times, rates
+from trainwright.estimate.serving import Served
+from trainwright.estimate.traffic import served_table
 from trainwright.machine.machine import Gpu
 from trainwright.profile.expand import op_counts
 from trainwright.profile.profile import Floats, Profile, evaluate
@@ -42,6 +44,8 @@ class Situation:
     sequence: int
     cores: int | None = None
     """Physical cores of the CPU; None where it is not known."""
+    served: Served | None = None
+    """By which engine; None for training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +115,23 @@ class Clock:
         return rates(gpu.record, self.efficiency, tf32=tf32, power_limit_w=gpu.power_limit_w)
 
     def operators(
-        self, profile: Profile, settings: FullSettings, batch: int, sequence: int
+        self,
+        profile: Profile,
+        settings: FullSettings,
+        batch: int,
+        sequence: int,
+        *,
+        generates: bool = False,
     ) -> OpTimes:
         """Return the seconds of each operator row, run once."""
         layout, compiled = settings.channels_last, settings.compile
-        key = (profile, settings.precision, layout, compiled, batch, sequence)
+        key = (profile, settings.precision, layout, compiled, batch, sequence, generates)
         if key not in self._times:
+            table, served = classify(profile), self.situation.served
+            if served is not None:
+                table = served_table(table, profile, served, batch, sequence, generates=generates)
             self._times[key] = op_times(
-                classify(profile),
+                table,
                 self.rates(settings.precision),
                 self.efficiency,
                 batch=batch,
@@ -187,7 +200,8 @@ class Clock:
             names, first, again = _training_counts(profile, settings.checkpointing, optimizer)
             return [(names, times, first + (settings.accumulation - 1) * again)]
         tokens = self.new_tokens
-        later = self.operators(profile, settings, batch, length + tokens // 2)
+        context = length + tokens // 2
+        later = self.operators(profile, settings, batch, context, generates=True)
         found: list[tuple[tuple[str, ...], OpTimes, Floats]] = [
             (("prefill",), times, _runs(profile, "prefill")[None])
         ]

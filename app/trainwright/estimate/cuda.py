@@ -209,6 +209,8 @@ class Hidden:
     """Row of ``Profile.ops``; -1 where ``nbytes`` says it all."""
     size: Callable[[Call], int] | None = None
     nbytes: int = 0
+    formula: str = ""
+    """How the bytes came about, where no op says it."""
 
 
 def hidden_of(profile: Profile, row: int) -> tuple[Hidden, ...]:

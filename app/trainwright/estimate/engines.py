@@ -42,7 +42,6 @@ _FP8_VLLM = "vLLM: docs/features/quantization/quantized_kvcache.md, a fp32 scale
 _INT8_VLLM = "vLLM: vllm/v1/kv_cache_interface.py, int8_per_token_head"
 _FP8_SGLANG = "SGLang: docs/advanced_features/quantized_kv_cache, per-tensor scales"
 _FP8_TRT = "TensorRT-LLM: docs/source/reference/precision.md, a fp32 scale a tensor"
-_FP8_HF = "transformers 5.23: cache_utils.py, Fp8QuantizedLayer"
 _Q8_0 = "ggml: ggml-common.h, block_q8_0: 34 bytes for 32 values"
 
 
@@ -54,11 +53,11 @@ class Policy:
     """The option that says how much."""
     share: float | None
     """Its default; None where the engine takes what the context needs, and no more."""
-    of: Literal["total", "free", "need"]
+    of: Literal["total", "static", "free", "need"]
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Engine:
     """One program that serves models."""
 
@@ -97,7 +96,7 @@ ENGINES = {
         Engine(
             "transformers",
             page=1,
-            forms={**_WIDE, "fp8": Form(Fraction(1), source=_FP8_HF, per_layer=8)},
+            forms=_WIDE,
             chunk=None,
             policy=Policy("", None, "need", "torch: caching allocator"),
             source="transformers 5.23: cache_utils.py, DynamicCache",
@@ -123,7 +122,7 @@ ENGINES = {
             page=1,
             forms={**_NARROW, "fp8": Form(Fraction(1), source=_FP8_SGLANG, per_layer=8)},
             chunk=8192,
-            policy=Policy("mem_fraction_static", 0.9, "total", "SGLang: docs, server arguments"),
+            policy=Policy("mem_fraction_static", 0.9, "static", "SGLang: docs, server arguments"),
             source="SGLang: docs, server arguments: page_size 1, chunked_prefill_size 8192",
         ),
         Engine(

@@ -1,6 +1,5 @@
 """The run that a plan stands for: traced storages, and those that no trace shows."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -9,12 +8,13 @@ from numpy.typing import NDArray
 
 from trainwright.estimate import cuda
 from trainwright.estimate.cuda import Device, Hidden
-from trainwright.estimate.lives import TERM, TERMS, Insert, Layout, inserted
+from trainwright.estimate.lives import TERM, TERMS, Insert, Layout, inserted, joined
 from trainwright.estimate.optimizers import traced_name
+from trainwright.estimate.served_layout import engine_layout, windowed_layout
+from trainwright.estimate.serving import Served
 from trainwright.estimate.state import as_ruled, offloaded
 from trainwright.profile.expand import inference_structure, training_structure
 from trainwright.profile.profile import PHASES, Profile, evaluate
-from trainwright.profile.structure import Structure
 
 __all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
 
@@ -42,7 +42,7 @@ def training_layout(
     parts = training_structure(
         profile, min(accumulation, 2), checkpointing, f"optimizer:{traced}", 2
     )
-    layout = _joined(profile, parts, steady=2)
+    layout = joined(profile, parts, steady=2)
     layout = replace(layout, channels_last=channels_last)
     if traced != optimizer:
         layout = as_ruled(layout, optimizer)
@@ -54,20 +54,25 @@ def training_layout(
 
 
 @lru_cache(maxsize=64)
-def inference_layout(profile: Profile, device: Device, *, channels_last: bool = False) -> Layout:
-    """Return setup, prefill, and the last decoded token at its full context."""
-    layout = _joined(profile, inference_structure(profile), steady=1)
+def inference_layout(
+    profile: Profile,
+    device: Device,
+    *,
+    channels_last: bool = False,
+    served: Served | None = None,
+) -> Layout:
+    """Return setup, prefill, and the last decoded token at its full context.
+
+    With an engine other than the traced one: its weights, its cache, and the prefill of what
+    it computes at once.
+    """
+    parts = inference_structure(profile)
+    if served is not None and not served.traced:
+        layout = engine_layout(profile, parts, served)
+    else:
+        layout = windowed_layout(profile, parts, served)
     layout = replace(layout, channels_last=channels_last)
     return _with_kernels(_with_cublas(layout, device))
-
-
-def _joined(profile: Profile, parts: Sequence[Structure], *, steady: int) -> Layout:
-    storage, size, op, phase, term = (
-        np.concatenate([getattr(part, field) for part in parts])
-        for field in ("storage", "size", "op", "phase", "term")
-    )
-    first = sum(len(part.storage) for part in parts[:steady])
-    return Layout(profile, storage, size, op, phase, term, first, ())
 
 
 def _with_cublas(layout: Layout, device: Device) -> Layout:

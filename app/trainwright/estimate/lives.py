@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from trainwright.estimate import cuda
 from trainwright.estimate.cuda import Hidden
 from trainwright.profile.profile import CATEGORIES, Ints, Profile, evaluate
+from trainwright.profile.structure import Structure
 
 TERMS = (*CATEGORIES, "buckets", "rounding")
 """``buckets`` are DDP's; ``rounding`` is what the allocator gives beyond what was asked."""
 
 TERM = {name: number for number, name in enumerate(TERMS)}
+
+POOL = "kv-pool"
+"""Rule of the storage that holds an engine's cache; its bytes depend on the requests."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,33 +44,54 @@ class Layout:
     aside: tuple[tuple[str, int], ...] = ()
     """(role, bytes) of what is kept outside torch's allocator: ``paged`` state that the driver
     moves, ``host-...`` what lies in system memory."""
+    windows: tuple[int, ...] = ()
+    """Sliding windows of layers whose cache stops growing; shortest first."""
 
     @property
     def rows(self) -> int:
-        """Number of the profile's size rows; they come twice, the second time for decoding."""
+        """Number of the profile's size rows; they come again for each of ``lengths``."""
         return len(self.profile.sizes)
 
-    def bytes_of(self, batch: int, sequence: int, context: int | None = None) -> Ints:
+    @property
+    def first_hidden(self) -> int:
+        """The first row that is not the profile's."""
+        return (2 + len(self.windows)) * self.rows
+
+    def bytes_of(
+        self, batch: int, sequence: int, context: int | None = None, pool: int = 0
+    ) -> Ints:
         """Return the bytes of each size row.
 
         Args:
             batch: Samples a micro-batch, or requests at once.
             sequence: Tokens a sample or a prompt; 0 where there is none.
             context: Tokens before the last one decoded; only for inference.
+            pool: Bytes of the engine's cache, where the layout has one.
         """
         late = sequence if context is None else context
         sizes = self.profile.sizes
         hidden = [
-            cuda.hidden_bytes(one, self.profile, batch, sequence, channels_last=self.channels_last)
+            pool
+            if one.rule == POOL
+            else cuda.hidden_bytes(
+                one, self.profile, batch, sequence, channels_last=self.channels_last
+            )
             for one in self.hidden
         ]
         return np.concatenate(
             [
                 evaluate(sizes, batch, sequence),
-                evaluate(sizes, batch, late),
+                *(evaluate(sizes, batch, length) for length in self.late_lengths(late)),
                 np.array(hidden, dtype=np.int64),
             ]
         )
+
+    def late_lengths(self, late: int) -> tuple[int, ...]:
+        """Return the tokens before the last one, of all layers and of each window.
+
+        A window holds the new token and those before it that it looks back on.
+        """
+        return late, *(min(late, window - 1) for window in self.windows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +109,7 @@ def inserted(layout: Layout, inserts: Sequence[Insert]) -> Layout:
     if not inserts:
         return layout
     known = {one: row for row, one in enumerate(layout.hidden)}
-    first_row, fresh = 2 * layout.rows, int(np.abs(layout.storage).max(initial=0))
+    first_row, fresh = layout.first_hidden, int(np.abs(layout.storage).max(initial=0))
     at: list[int] = []
     storage: list[int] = []
     size: list[int] = []
@@ -111,6 +136,16 @@ def inserted(layout: Layout, inserts: Sequence[Insert]) -> Layout:
         steady=layout.steady + early,
         hidden=tuple(known),
     )
+
+
+def joined(profile: Profile, parts: Sequence[Structure], *, steady: int) -> Layout:
+    """Return parts one after the other; those up to ``steady`` come before the last step."""
+    storage, size, op, phase, term = (
+        np.concatenate([getattr(part, field) for part in parts])
+        for field in ("storage", "size", "op", "phase", "term")
+    )
+    first = sum(len(part.storage) for part in parts[:steady])
+    return Layout(profile, storage, size, op, phase, term, first, ())
 
 
 def without(layout: Layout, storages: Collection[int]) -> Layout:

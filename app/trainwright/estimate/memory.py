@@ -13,6 +13,7 @@ from trainwright.estimate.calibration import Range, memory_calibration
 from trainwright.estimate.ceiling import ceiling
 from trainwright.estimate.cuda import Device
 from trainwright.estimate.layout import Layout, inference_layout, training_layout
+from trainwright.estimate.serving import Served
 from trainwright.estimate.textbook import textbook_line
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.machine import Gpu, System
@@ -63,6 +64,7 @@ def layout_for(
     *,
     infer: bool = False,
     gpu_count: int = 1,
+    served: Served | None = None,
 ) -> Layout:
     """Return the run that a plan stands for, valid for every batch and sequence length.
 
@@ -71,7 +73,8 @@ def layout_for(
     """
     device = Device.of(gpu.record)
     if infer:
-        return inference_layout(profile, device, channels_last=settings.channels_last)
+        channels_last = settings.channels_last
+        return inference_layout(profile, device, channels_last=channels_last, served=served)
     return training_layout(
         profile,
         device,
@@ -94,6 +97,7 @@ def estimate_memory(
     new_tokens: int | None = None,
     gpu_count: int = 1,
     system: System = "linux",
+    served: Served | None = None,
 ) -> MemoryEstimate:
     """Return the memory of one GPU, in bytes.
 
@@ -106,14 +110,15 @@ def estimate_memory(
         new_tokens: Tokens to generate; given for inference, and only there.
         gpu_count: GPUs that train together.
         system: Expandable segments exist on Linux only; torch ignores them elsewhere.
+        served: By which engine; None for what was traced.
 
     Raises:
         KeyError: the profile knows neither the optimizer nor one to derive it from.
     """
     infer = new_tokens is not None
-    layout = layout_for(profile, gpu, settings, infer=infer, gpu_count=gpu_count)
+    layout = layout_for(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
     expandable = settings.allocator == "expandable" and system == "linux"
-    run = _run(layout, batch, sequence, _context(sequence, new_tokens), expandable)
+    run = _run(layout, _Point.of(batch, sequence, new_tokens, served), expandable)
     sizes = run.sizes
     outside = _outside(gpu, gpu_count)
     total_bytes = int(gpu.total.value)
@@ -151,11 +156,13 @@ def first_look(
     sequence: int,
     new_tokens: int | None = None,
     gpu_count: int = 1,
+    served: Served | None = None,
 ) -> tuple[int, Curve]:
     """Return (allocated peak in bytes, curve) without a replay: for the first repaint."""
     infer = new_tokens is not None
-    layout = layout_for(profile, gpu, settings, infer=infer, gpu_count=gpu_count)
-    seen = curve(layout, layout.bytes_of(batch, sequence, _context(sequence, new_tokens)))
+    layout = layout_for(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
+    point = _Point.of(batch, sequence, new_tokens, served)
+    seen = curve(layout, point.bytes_of(layout))
     return int(seen.live.sum(axis=0).max(initial=0)), seen
 
 
@@ -168,6 +175,7 @@ def allocated_peak_bytes(
     sequence: Ints | int,
     new_tokens: Ints | int | None = None,
     gpu_count: int = 1,
+    served: Served | None = None,
 ) -> Ints:
     """Return the allocated peak at many points at once, in bytes; (points,).
 
@@ -175,12 +183,20 @@ def allocated_peak_bytes(
     3 % below the replayed peak, since unsplit tails of blocks are not in it.
     """
     infer = new_tokens is not None
-    layout = layout_for(profile, gpu, settings, infer=infer, gpu_count=gpu_count)
+    layout = layout_for(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
     batches, lengths = np.broadcast_arrays(np.atleast_1d(batch), np.atleast_1d(sequence))
     if new_tokens is None:
         return ceiling(layout).peak(batches, lengths)
-    contexts = np.broadcast_to(lengths + np.atleast_1d(new_tokens) - 1, lengths.shape)
-    return ceiling(layout).peak(batches, lengths, contexts)
+    if served is None or served.traced:
+        contexts = np.broadcast_to(lengths + np.atleast_1d(new_tokens) - 1, lengths.shape)
+        return ceiling(layout).peak(batches, lengths, contexts)
+    new = np.broadcast_to(np.atleast_1d(new_tokens), lengths.shape)
+    asked = zip(batches.tolist(), lengths.tolist(), new.tolist(), strict=True)
+    points = [_Point.of(count, prompt, tokens, served) for count, prompt, tokens in asked]
+    at = (np.array([getattr(p, name) for p in points]) for name in ("batch", "sequence", "pool"))
+    computed, tokens, pool = at
+    total_bytes: Ints = ceiling(layout).peak(computed, tokens) + pool
+    return total_bytes
 
 
 def bytes_outside(gpu: Gpu, gpu_count: int = 1) -> int:
@@ -188,9 +204,32 @@ def bytes_outside(gpu: Gpu, gpu_count: int = 1) -> int:
     return int(sum(part.value for part in _outside(gpu, gpu_count)))
 
 
-def _context(sequence: int, new_tokens: int | None) -> int | None:
-    """Return the tokens before the last generated one."""
-    return None if new_tokens is None else max(sequence + new_tokens - 1, 1)
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """Where a layout is looked at."""
+
+    batch: int
+    sequence: int
+    context: int | None = None
+    """Tokens before the last generated one."""
+    pool: int = 0
+    """Bytes of the engine's cache."""
+
+    @classmethod
+    def of(
+        cls, batch: int, sequence: int, new_tokens: int | None, served: Served | None
+    ) -> "_Point":
+        """Return the point of a plan's inputs."""
+        if new_tokens is None:
+            return cls(batch, sequence)
+        if served is None or served.traced:
+            return cls(batch, sequence, max(sequence + new_tokens - 1, 1))
+        pool = served.pool_bytes(batch, sequence + new_tokens)
+        return cls(*served.computed(batch, sequence), pool=pool)
+
+    def bytes_of(self, layout: Layout) -> Ints:
+        """Return the bytes of the layout's size rows."""
+        return layout.bytes_of(self.batch, self.sequence, self.context, self.pool)
 
 
 class _Run:
@@ -217,9 +256,9 @@ class _Run:
 
 
 @lru_cache(maxsize=16)
-def _run(layout: Layout, batch: int, sequence: int, context: int | None, expandable: bool) -> _Run:
+def _run(layout: Layout, point: _Point, expandable: bool) -> _Run:
     """Return the replays at a point: another GPU, or an edit taken back, needs no new one."""
-    return _Run(layout, layout.bytes_of(batch, sequence, context), expandable)
+    return _Run(layout, point.bytes_of(layout), expandable)
 
 
 def _outside(gpu: Gpu, gpu_count: int) -> tuple[Quantity, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from trainwright.estimate.clock import Bottleneck, Clock, Link, Situation, StepTerms, link_between
 from trainwright.estimate.roofline import CLASSES, OpTimes, classify
+from trainwright.estimate.serving import Served
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.machine import Gpu
@@ -65,6 +66,7 @@ def estimate_time(
     gpu_count: int,
     cores: int | None = None,
     clock: Clock | None = None,
+    served: Served | None = None,
 ) -> TimeEstimate:
     """Return the time of one optimizer step, with its derivation.
 
@@ -75,7 +77,7 @@ def estimate_time(
     Raises:
         KeyError: the optimizer is not in the profile.
     """
-    clock = clock or Clock(Situation(gpu, gpu_count, workload, sequence, cores))
+    clock = clock or Clock(Situation(gpu, gpu_count, workload, sequence, cores, served))
     terms = clock.terms(profile, settings, batch)
     reason = _missing_rates(profile, clock, settings)
     stages = (*_kernel_stages(profile, clock, settings, batch), *_other_stages(clock, terms))

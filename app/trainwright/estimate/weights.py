@@ -73,6 +73,11 @@ class Packed:
     elements: int
     nbytes: int
 
+    @property
+    def formula(self) -> str:
+        """Weights times bits, as a derivation shows it."""
+        return f"{self.type}: {self.elements:,} · {8 * self.nbytes / self.elements:.4g} bit"
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
@@ -82,6 +87,8 @@ class Weights:
     """Largest first."""
     elements: int
     source: str
+    read_share: float = 1.0
+    """Bytes of the matrices that every token is multiplied with, against 16 bits."""
 
     @property
     def nbytes(self) -> int:
@@ -203,7 +210,7 @@ _OUTSIDE: tuple[Role, ...] = ("embedding", "positions", "head", "router")
 """What int8, int4 and fp8 checkpoints leave in 16 bits."""
 
 SOURCES = {
-    "int8": "LLM.int8, arXiv 2208.07339; bitsandbytes nn/modules.py, Int8Params: a fp32 scale a row",
+    "int8": "LLM.int8, arXiv 2208.07339; bitsandbytes Int8Params: a fp32 scale a row",
     "int4": "AWQ, arXiv 2306.00978: fp16 scales and 4-bit zeros for 128 inputs (WQLinear_GEMM)",
     "nf4": "QLoRA, arXiv 2305.14314, section 3: scales of 64 in 8 bits, of 256 such in fp32",
     "fp8": "vLLM: compressed-tensors, a fp32 scale a row (W8A8 Fp8, per channel)",
@@ -249,11 +256,12 @@ def quantized(model: Inventory, format: str) -> Weights:
         KeyError: the format is not known.
     """
     gguf = format in _BASE
+    read = [matrix for matrix in model.matrices if model.tied or matrix.role != "embedding"]
     counts: Counter[str] = Counter()
     elements: Counter[str] = Counter()
     nbytes: Counter[str] = Counter()
     for matrix in model.matrices:
-        name = _ggml_type(model, format, matrix) if gguf else _plain_type(format, matrix)
+        name = _type(model, format, matrix)
         counts[name] += 1
         elements[name] += matrix.elements
         nbytes[name] += _bytes(name, matrix)
@@ -261,11 +269,16 @@ def quantized(model: Inventory, format: str) -> Weights:
     elements[name] += model.vectors
     nbytes[name] += model.vectors * width
     parts = [Packed(name, counts[name], elements[name], nbytes[name]) for name in nbytes]
-    source = SOURCES["gguf" if gguf else format]
-    return Weights(tuple(sorted(parts, key=lambda part: -part.nbytes)), model.elements, source)
+    share = sum(_bytes(_type(model, format, one), one) for one in read) / (
+        2 * sum(one.elements for one in read)
+    )
+    ordered = tuple(sorted(parts, key=lambda part: -part.nbytes))
+    return Weights(ordered, model.elements, SOURCES["gguf" if gguf else format], share)
 
 
-def _plain_type(format: str, matrix: Matrix) -> str:
+def _type(model: Inventory, format: str, matrix: Matrix) -> str:
+    if format in _BASE:
+        return _ggml_type(model, format, matrix)
     return _BITS16 if matrix.role in _OUTSIDE else format
 
 

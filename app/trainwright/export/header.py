@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trainwright.export.comments import WIDTH, comment, wrapped
+from trainwright.export.lost import OF_SERVING
 from trainwright.messages import Language, Message, render
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
@@ -71,7 +72,7 @@ def explained(
 ) -> Iterator[tuple[str, object, Message]]:
     """Yield (setting, value, reason) for every setting that has a part in training."""
     for name, value in settings:
-        if name == "kv_cache" or (value is None and name not in reasons):
+        if name in OF_SERVING or (value is None and name not in reasons):
             continue
         if name in reasons:
             yield name, value, reasons[name]

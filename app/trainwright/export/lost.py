@@ -23,6 +23,10 @@ def carried(settings: FullSettings, replacements: Replacements, setting: str) ->
     return replacements.get(setting, {}).get(value, value)
 
 
+OF_SERVING = ("kv_cache", "engine")
+"""Settings that have no part in training."""
+
+
 def lost(plan: Plan, settings: FullSettings, replacements: Replacements) -> tuple[Message, ...]:
     """Return one message for each setting of the plan that the target cannot express."""
     messages = [
@@ -33,8 +37,11 @@ def lost(plan: Plan, settings: FullSettings, replacements: Replacements) -> tupl
         if (instead := carried(settings, replacements, setting))
         != (value := getattr(settings, setting))
     ]
-    if plan.settings.kv_cache is not None:
-        messages.append(Message.of("export.lost.kv-cache", setting="kv_cache"))
+    messages += [
+        Message.of("export.lost.kv-cache", setting=setting)
+        for setting in OF_SERVING
+        if getattr(plan.settings, setting) is not None
+    ]
     return tuple(messages)
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from trainwright import __version__
 from trainwright.estimate.memory import MemoryEstimate, estimate_memory
+from trainwright.estimate.serving import Served
 from trainwright.estimate.steptime import TimeEstimate, estimate_time
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
@@ -15,6 +16,17 @@ from trainwright.plan import mixture
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
+from trainwright.plan.serving import (
+    MOST_REQUESTS,
+    MOST_TOKENS,
+    Limits,
+    Serving,
+    largest,
+    policy_notes,
+    served_of,
+    serving_notes,
+    serving_side,
+)
 from trainwright.profile import store
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
@@ -39,6 +51,10 @@ class Facts:
     inputs: Inputs
     """Every input that the model and the task have."""
     notes: tuple[Message, ...]
+    config: str = ""
+    """The text of the model's ``config.json``; empty where it has none."""
+    longest: int | None = None
+    """Positions that the model has; None where they have no end, or nobody says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +66,30 @@ class Pending:
     spec: TraceSpec
     inputs: Inputs
     notes: tuple[Message, ...]
+    config: str = ""
+    longest: int | None = None
 
     def answered(self, profile: Profile) -> Facts:
-        """Return the facts that a traced profile completes."""
+        """Return the facts that a traced profile completes.
+
+        Raises:
+            UserError: the engine's view needs what the model does not say.
+        """
         mixed = mixture.notes(profile, self.spec, self.machine.gpu.record)
         update = _update_notes(self.settings, profile)
-        notes = (*self.notes, *mixed, *update, *_trace_notes(profile))
-        return Facts(self.machine, self.settings, profile, self.inputs, notes)
+        notes = [*self.notes, *mixed, *update, *_trace_notes(profile)]
+        if getattr(self.spec, "task", "") == "infer":
+            served = served_of(self.settings, profile, self.config)
+            notes += serving_notes(served, self.settings)
+        return Facts(
+            self.machine,
+            self.settings,
+            profile,
+            self.inputs,
+            tuple(notes),
+            self.config,
+            self.longest,
+        )
 
     @property
     def point(self) -> tuple[int, int]:
@@ -75,7 +108,9 @@ def resolve(plan: Plan) -> Facts | Pending:
     settings = filled(plan.settings, plan.workload, record, machine.gpu_count, machine.cores)
     asked = question(plan, settings, record)
     notes = (*found.notes, *asked.notes, *_plan_notes(plan, machine, settings))
-    pending = Pending(machine, settings, asked.spec, asked.inputs, notes)
+    pending = Pending(
+        machine, settings, asked.spec, asked.inputs, notes, asked.config, asked.longest
+    )
     profile = stored(asked.spec)
     return pending if profile is None else pending.answered(profile)
 
@@ -174,13 +209,20 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     memory = memory_of(plan, facts)
     clock = time_of(plan, facts)
     machine = facts.machine
+    serving = None if plan.workload.trains else _serving(facts, memory)
     return Report(
         verdict=verdict(memory, machine.system, machine.memory_bytes),
         memory=memory,
         time=clock,
         settings=facts.settings,
-        notes=(*_host_notes(memory, machine.memory_bytes), *facts.notes, *clock.notes),
+        notes=(
+            *_host_notes(memory, machine.memory_bytes),
+            *facts.notes,
+            *(policy_notes(serving, memory) if serving else ()),
+            *clock.notes,
+        ),
         host_total=machine.memory_bytes,
+        serving=serving,
     )
 
 
@@ -197,6 +239,41 @@ def _host_notes(memory: MemoryEstimate, memory_bytes: int | None) -> Iterator[Me
         yield Message.of("plan.note.host", need=need, total=memory_bytes)
 
 
+def _serving(facts: Facts, memory: MemoryEstimate) -> Serving:
+    served = served_of(facts.settings, facts.profile, facts.config)
+    prompt, new = _length(facts.inputs), facts.inputs.new_tokens or 1
+    return serving_side(served, memory, facts.settings.micro_batch, prompt + new)
+
+
+def with_limits(plan: Plan, facts: Facts, report: Report) -> Report:
+    """Return the report with what fits at most; the same answer is kept for an edit back.
+
+    The context ends at the model's positions. A profile that holds for one point only, and a
+    model that does not generate, have no limits.
+    """
+    if report.serving is None or not facts.profile.exact or "decode" not in facts.profile.segments:
+        return report
+    return replace(report, serving=replace(report.serving, limits=_limits(plan, facts)))
+
+
+def _limits(plan: Plan, facts: Facts) -> Limits:
+    requests, new = facts.settings.micro_batch, facts.inputs.new_tokens or 1
+    prompt = _length(facts.inputs)
+    most = facts.longest or MOST_TOKENS
+
+    def fits(count: int, context: int) -> bool:
+        inputs = facts.inputs.model_copy(update={"prompt_tokens": max(context - new, 1)})
+        settings = facts.settings.model_copy(update={"micro_batch": count})
+        memory = memory_of(plan, replace(facts, inputs=inputs, settings=settings))
+        return verdict(memory, facts.machine.system) in (Verdict.FITS, Verdict.TIGHT) and (
+            memory.device_used_p95.value <= memory.device_total.value
+        )
+
+    context = largest(lambda tokens: fits(requests, tokens), most, start=min(new + 1, most))
+    concurrent = largest(lambda count: fits(count, prompt + new), MOST_REQUESTS)
+    return Limits(context, concurrent, context == facts.longest)
+
+
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
     """Return the memory side of the report."""
     return estimate_memory(
@@ -208,7 +285,15 @@ def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
         new_tokens=None if plan.workload.trains else facts.inputs.new_tokens or 1,
         gpu_count=_training_gpus(facts),
         system=facts.machine.system,
+        served=served_in(plan, facts),
     )
+
+
+def served_in(plan: Plan, facts: Facts) -> Served | None:
+    """Return the model as its engine holds it; None for training."""
+    if plan.workload.trains:
+        return None
+    return served_of(facts.settings, facts.profile, facts.config)
 
 
 def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
@@ -222,6 +307,7 @@ def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
         sequence=_length(facts.inputs),
         gpu_count=_training_gpus(facts),
         cores=facts.machine.cores,
+        served=served_in(plan, facts),
     )
 
 

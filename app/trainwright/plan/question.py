@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from trainwright.catalog import GpuRecord
+from trainwright.estimate import kv
+from trainwright.estimate.kv import CacheShape
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.schema import Plan
@@ -40,6 +42,13 @@ class Model:
     """Whether the usual inputs are only ours, and not the preset's."""
     mixed: bool = False
     """Whether it may be a mixture of experts."""
+    config: str = ""
+    """The text of its ``config.json``; empty where it has none."""
+
+    @property
+    def generates(self) -> bool:
+        """Whether it may generate: all but encoders, as far as a configuration tells."""
+        return not self.config or not self.has_sequence or cache_shape(self.config) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,10 @@ class Question:
     inputs: Inputs
     """With every key that the model and the task have; the others are None."""
     notes: tuple[Message, ...]
+    config: str = ""
+    """The text of the model's ``config.json``; empty where it has none."""
+    longest: int | None = None
+    """Positions that the model has."""
 
 
 def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
@@ -74,7 +87,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         kernel=kernel(settings, record),
         channels_last=settings.channels_last,
         checkpointing="selective" if settings.checkpointing == "selective" else "none",
-        quantization=settings.quantization,
+        quantization=_traced_quantization(settings, workload.trains),
         lora=(adapters.rank, adapters.targets) if adapters is not None else DEFAULT_LORA,
         image_size=inputs.image_size or 0,
         sequence=model.has_sequence,
@@ -84,7 +97,20 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
         asked=asked,
     )
-    return Question(spec, inputs, notes)
+    return Question(spec, inputs, notes, model.config, model.longest)
+
+
+@lru_cache(maxsize=128)
+def cache_shape(config: str) -> CacheShape | None:
+    """Return what the layers of a configuration keep; None for encoders and what is not known."""
+    return kv.read(json.loads(config)) if config else None
+
+
+def _traced_quantization(settings: FullSettings, trains: bool) -> str:
+    """Return the weights of the structure; engines hold theirs by rule, run as 16 bits."""
+    if trains or (settings.engine == "transformers" and settings.quantization == "nf4"):
+        return settings.quantization
+    return "none"
 
 
 def _traced_precision(settings: FullSettings, trains: bool) -> str:
@@ -147,6 +173,7 @@ def _preset(id: str, task: str) -> Model:
         longest=_longest(config),
         assumed=False,
         mixed=_mixed(config),
+        config=json.dumps(config) if config else "",
     )
 
 
@@ -169,7 +196,17 @@ def _hf(path: Path) -> Model:
     )
     pairs = (("hf", str(file)),)
     mixed = _mixed(config)
-    return Model(pairs, store.digest(text), not images, images, usual, longest, not images, mixed)
+    return Model(
+        pairs,
+        store.digest(text),
+        has_sequence=not images,
+        has_image=images,
+        usual=usual,
+        longest=longest,
+        assumed=not images,
+        mixed=mixed,
+        config=json.dumps(config),
+    )
 
 
 def _config(path: Path) -> tuple[dict[str, Any], bytes]:
@@ -240,11 +277,13 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     for name in lengths if not model.has_sequence else ():
         if getattr(given, name) is not None:
             raise UserError.of("plan.no-sequence", key=f"workload.inputs.{name}")
+    if given.new_tokens is not None and not model.generates:
+        raise UserError.of("plan.no-generation", key="workload.inputs.new_tokens")
     filled: dict[str, Any] = {}
     if model.has_image:
         filled["image_size"] = given.image_size or model.usual.image_size
     if model.has_sequence:
-        filled |= _served(given) if not plan.workload.trains else _trained(given, model)
+        filled |= _served(given, model) if not plan.workload.trains else _trained(given, model)
     inputs = Inputs.model_validate(filled)
     _check_length(plan, inputs, model)
     return inputs, tuple(_assumptions(given, inputs, model))
@@ -268,10 +307,10 @@ def _trained(given: Inputs, model: Model) -> dict[str, Any]:
     }
 
 
-def _served(given: Inputs) -> dict[str, int | None]:
+def _served(given: Inputs, model: Model) -> dict[str, int | None]:
     return {
         "prompt_tokens": given.prompt_tokens or USUAL_PROMPT,
-        "new_tokens": given.new_tokens or USUAL_ANSWER,
+        "new_tokens": (given.new_tokens or USUAL_ANSWER) if model.generates else None,
     }
 
 

@@ -9,6 +9,7 @@ from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.steptime import TimeEstimate
 from trainwright.explain import Quantity
 from trainwright.messages import Message, render
+from trainwright.plan.serving import Serving
 from trainwright.workload import FullSettings
 
 
@@ -37,6 +38,8 @@ class Report:
     """Assumptions and warnings, most important first."""
     host_total: int | None = None
     """System memory of the machine, in bytes; None where nobody says."""
+    serving: Serving | None = None
+    """None for training."""
 
     @property
     def fits(self) -> bool:
@@ -56,6 +59,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "verdict": report.verdict.value,
         "memory": _memory(report.memory),
         "time": _time(report.time),
+        "serving": _serving(report.serving) if report.serving is not None else None,
         "settings": report.settings.model_dump(mode="json"),
         "notes": [render(note, "en") for note in report.notes],
     }
@@ -76,6 +80,32 @@ def _memory(memory: MemoryEstimate) -> dict[str, Any]:
         "host_bytes": _bytes(memory.host) if memory.host is not None else None,
         "terms": _terms(memory),
         "kinds": {name: quantity.kind.value for name, quantity in figures.items()},
+    }
+
+
+def _serving(serving: Serving) -> dict[str, Any]:
+    served, limits = serving.served, serving.limits
+    shape, weights = served.shape, served.weights
+    return {
+        "engine": served.engine.id,
+        "kv_cache": served.dtype,
+        "context": serving.context,
+        "concurrent": serving.concurrent,
+        "attention": shape.attention if shape else None,
+        "layers": shape.counted() if shape else None,
+        "windows": list(shape.windows) if shape else None,
+        "kv_bytes_per_token": served.token_bytes,
+        "kv_bytes_per_token_beyond_windows": served.lasting_token_bytes,
+        "kv_bytes": serving.cache_bytes,
+        "kv_bytes_by_engine": serving.views,
+        "weight_bytes": weights.nbytes if weights else None,
+        "bits_per_weight": weights.bits_each if weights else None,
+        "prefill_peak_bytes": serving.prefill_bytes,
+        "decode_end_bytes": serving.decode_bytes,
+        "taken_at_start_bytes": serving.taken_bytes,
+        "kv_tokens_left": serving.tokens_left,
+        "largest_context": limits.largest_context if limits else None,
+        "most_concurrent": limits.most_concurrent if limits else None,
     }
 
 

@@ -10,7 +10,7 @@ from trainwright.estimate.breakdown import Curve
 from trainwright.estimate.memory import MemoryEstimate, first_look
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
-from trainwright.plan.evaluate import Facts, verdict
+from trainwright.plan.evaluate import Facts, served_in, verdict
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 
@@ -26,6 +26,7 @@ def look(plan: Plan, facts: Facts, before: Report) -> Report:
         sequence=inputs.sequence_length or inputs.prompt_tokens or 0,
         new_tokens=None if plan.workload.trains else inputs.new_tokens or 1,
         gpu_count=facts.machine.gpu_count if facts.settings.strategy == "ddp" else 1,
+        served=served_in(plan, facts),
     )
     memory = _memory(before.memory, peak, curve, facts.machine.gpu.total)
     return replace(

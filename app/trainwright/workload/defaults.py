@@ -8,9 +8,9 @@ from typing import Any
 
 from trainwright.catalog import GpuRecord
 from trainwright.messages import Message, UserError
+from trainwright.workload.engines import served_by
 from trainwright.workload.settings import (
     FullSettings,
-    KvCache,
     Loader,
     Precision,
     Quantization,
@@ -25,9 +25,6 @@ DEFAULT_WORKERS = 4
 
 NOT_YET: dict[tuple[str, str], str] = {
     ("precision", "fp8"): "bf16-mixed",
-    ("quantization", "int8"): "nf4, none",
-    ("quantization", "int4"): "nf4, none",
-    ("quantization", "fp8"): "nf4, none",
     ("strategy", "fsdp2"): "ddp, single",
     ("strategy", "zero1"): "ddp, single",
     ("strategy", "zero2"): "ddp, single",
@@ -55,6 +52,7 @@ ONLY_TRAINING = (
 
 ONLY_INFERENCE = (
     "settings.kv_cache",
+    "settings.engine",
     "workload.inputs.prompt_tokens",
     "workload.inputs.new_tokens",
     "workload.inputs.concurrent",
@@ -63,15 +61,6 @@ ONLY_INFERENCE = (
 
 _OF_THE_LOADER = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
 """Settings of what feeds a training; serving has no data loader."""
-
-_WEIGHTS: dict[str, KvCache] = {
-    "fp32": "fp32",
-    "tf32": "fp32",
-    "fp16-mixed": "fp16",
-    "bf16-mixed": "bf16",
-    "bf16": "bf16",
-}
-"""Precision -> dtype in which attention keeps keys and values."""
 
 
 def filled(
@@ -97,10 +86,13 @@ def filled(
     micro_batch, accumulation = _batches(settings, workload, gpu_count if strategy == "ddp" else 1)
     _check_attention(settings, precision, record)
     workers = _workers(settings.loader, gpu_count, cores)
+    quantization = _quantization(settings, workload)
+    engine, kv_cache = served_by(settings, workload, quantization, precision, record)
     return FullSettings(
         precision=precision,
-        quantization=_quantization(settings, workload),
-        kv_cache=_kv_cache(settings, precision),
+        quantization=quantization,
+        kv_cache=kv_cache,
+        engine=engine,
         micro_batch=micro_batch,
         accumulation=accumulation,
         checkpointing=settings.checkpointing or "none",
@@ -212,15 +204,6 @@ def _quantization(settings: Settings, workload: Workload) -> Quantization:
             "workload.quantized", key="settings.quantization", value=chosen, task=workload.task
         )
     return chosen or "none"
-
-
-def _kv_cache(settings: Settings, precision: Precision) -> KvCache:
-    own = _WEIGHTS[precision]
-    if settings.kv_cache not in (None, own):
-        raise UserError.of(
-            "workload.not-yet", key="settings.kv_cache", value=settings.kv_cache, instead=own
-        )
-    return own
 
 
 def _strategy(settings: Settings, gpu_count: int) -> Strategy:

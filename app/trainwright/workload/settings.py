@@ -8,7 +8,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Precision = Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp8"]
-Quantization = Literal["none", "int8", "int4", "nf4", "fp8"]
+Quantization = Literal[
+    "none", "int8", "int4", "nf4", "fp8", "q2_k", "q3_k_s", "q3_k_m", "q3_k_l", "q4_0", "q4_k_s",
+    "q4_k_m", "q5_k_s", "q5_k_m", "q6_k", "q8_0",
+]  # fmt: skip
+"""The last ones are file types of GGUF, which llama.cpp and ollama serve."""
 Optimizer = Literal[
     "adamw",
     "adamw-8bit",
@@ -29,6 +33,7 @@ Strategy = Literal["single", "ddp"]
 StrategyWord = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp", "tp", "hybrid"]
 """What a plan may say; ``defaults.filled`` refuses by name what is not planned yet."""
 KvCache = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
+EngineName = Literal["transformers", "vllm", "sglang", "tensorrt-llm", "llama.cpp", "ollama"]
 Checkpointing = Annotated[
     str, StringConstraints(pattern=r"^(none|full|selective|every-([2-9]|[1-9][0-9]))$")
 ]
@@ -69,6 +74,9 @@ class Settings(Frozen):
     """Of frozen or served weights. Default: nf4 for qlora, else none."""
     kv_cache: KvCache | None = None
     """Inference only. Default: the dtype of the weights."""
+    engine: EngineName | None = None
+    """Inference only: what serves. Default: transformers, as traced; llama.cpp for GGUF types,
+    vllm for int4 and fp8 weights and for a quantised cache."""
     micro_batch: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Samples a forward pass on one GPU. Default: the largest divisor of the GPU's share
     of the effective batch that is at most 8. Inference: the requests served at once."""
@@ -124,3 +132,4 @@ class FullSettings(Frozen):
     persistent_workers: bool
     optimizer_in_backward: bool = False
     optimizer_offload: OptimizerOffload = "none"
+    engine: EngineName = "transformers"

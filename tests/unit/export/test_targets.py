@@ -20,6 +20,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "precision": ("tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp8"),
     "quantization": ("int8", "int4", "nf4", "fp8"),
     "kv_cache": ("fp8",),
+    "engine": ("vllm",),
     "micro_batch": (4,),
     "accumulation": (2,),
     "checkpointing": ("full", "every-2", "every-3", "selective"),
@@ -63,8 +64,8 @@ def values(target: str, plan: Plan, settings: FullSettings) -> dict[str, str]:
 def asking_for(plan: Plan, name: str, value: Any) -> Plan:
     """The plan as if the person had set this, on as many GPUs as it takes."""
     document = plan.model_dump(mode="json", exclude_none=True)
-    if name == "kv_cache":
-        document["settings"]["kv_cache"] = value
+    if name in ("kv_cache", "engine"):
+        document["settings"][name] = value
     if name == "strategy":
         document["machine"]["gpus"][0]["count"] = 2
     return Plan.model_validate(document)

@@ -155,6 +155,7 @@ def test_an_inexact_batch_names_the_nearest_exact_ones() -> None:
         ("infer", {"effective_batch": 8}, "workload.effective_batch"),
         ("infer", {"inputs": {"sequence_length": 8}}, "workload.inputs.sequence_length"),
         ("full", {"settings": {"kv_cache": "bf16"}}, "settings.kv_cache"),
+        ("full", {"settings": {"engine": "vllm"}}, "settings.engine"),
         ("full", {"inputs": {"new_tokens": 8}}, "workload.inputs.new_tokens"),
         ("full", {"inputs": {"concurrent": 8}}, "workload.inputs.concurrent"),
         ("full", {"lora": {"rank": 8}}, "workload.lora"),
@@ -185,7 +186,7 @@ def test_quantisation_follows_the_task() -> None:
 def test_the_cache_has_the_type_of_the_weights() -> None:
     assert settle(task="infer").kv_cache == "bf16"
     assert settle({"precision": "fp32"}, task="infer").kv_cache == "fp32"
-    assert "settings.kv_cache" in refusal({"kv_cache": "int8"}, task="infer")
+    assert "settings.kv_cache" in refusal({"kv_cache": "fp32"}, task="infer")
 
 
 def test_requests_at_once_are_the_batch_of_serving() -> None:

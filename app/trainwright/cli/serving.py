@@ -1,0 +1,70 @@
+"""The serving side of a report as rows of a table."""
+
+from collections.abc import Iterator
+
+from trainwright.messages import Message
+from trainwright.plan.serving import Serving
+
+Row = tuple[Message, Message | str]
+
+
+def serving_rows(serving: Serving) -> tuple[Row, ...]:
+    """Return (what, value) for each figure that is known."""
+    return tuple(_rows(serving))
+
+
+def _rows(serving: Serving) -> Iterator[Row]:
+    served = serving.served
+    yield _row("engine"), served.engine.id
+    if served.shape is not None:
+        yield _row("layers"), ", ".join(f"{n} {kind}" for kind, n in served.shape.counted().items())
+        yield _row("per-token"), _bytes_each(served.token_bytes, served.lasting_token_bytes)
+    if serving.cache_bytes is not None:
+        yield (
+            _row("cache", requests=serving.concurrent, tokens=serving.context),
+            _gib(serving.cache_bytes),
+        )
+    for name, nbytes in serving.views.items():
+        if name != served.engine.id:
+            yield _row("cache-elsewhere", engine=name), _gib(nbytes)
+    if served.weights is not None:
+        value = {"bytes": served.weights.nbytes, "bits": served.weights.bits_each}
+        yield _row("weights"), Message.of("cli.serving.weights-value", **value)
+    yield _row("prefill"), _gib(serving.prefill_bytes)
+    yield _row("decode"), _gib(serving.decode_bytes)
+    if serving.limits is not None:
+        yield _row("largest-context", requests=serving.concurrent), _tokens(serving)
+        most = serving.limits.most_concurrent
+        yield _row("most-concurrent", tokens=serving.context), _count(most)
+    if serving.taken_bytes is not None:
+        yield _row("taken"), _gib(serving.taken_bytes)
+    if serving.tokens_left is not None:
+        yield _row("tokens-left"), _count(serving.tokens_left)
+
+
+def _row(name: str, **values: object) -> Message:
+    return Message.of(f"cli.serving.{name}", **values)
+
+
+def _gib(nbytes: int) -> Message:
+    return Message.of("cli.serving.gib", value=nbytes)
+
+
+def _count(number: int | None) -> Message:
+    if number is None:
+        return Message.of("cli.serving.none-fits")
+    return Message.of("cli.serving.count", value=number)
+
+
+def _tokens(serving: Serving) -> Message:
+    limits = serving.limits
+    assert limits is not None, "asked for by the caller"
+    if limits.bounded_by_model and limits.largest_context is not None:
+        return Message.of("cli.serving.all-positions", value=limits.largest_context)
+    return _count(limits.largest_context)
+
+
+def _bytes_each(within: float | None, lasting: float | None) -> Message:
+    if within == lasting:
+        return Message.of("cli.serving.bytes-each", value=within)
+    return Message.of("cli.serving.bytes-each-window", value=within, lasting=lasting)

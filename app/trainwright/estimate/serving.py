@@ -1,0 +1,133 @@
+"""Who serves a model, and what of the trace that changes: the cache's pages, packed weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from trainwright.estimate import engines
+from trainwright.estimate.cuda import ITEMSIZE, Hidden
+from trainwright.estimate.engines import ENGINES, Engine
+from trainwright.estimate.kv import CacheShape
+from trainwright.estimate.weights import Weights
+from trainwright.profile.profile import SCALE, Profile
+from trainwright.profile.trace import ALLOC
+
+TRANSFORMERS = ENGINES["transformers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A model as an engine holds it."""
+
+    engine: Engine
+    dtype: str
+    """Of keys and values."""
+    shape: CacheShape | None
+    """None where the architecture is not known: the trace then speaks for itself."""
+    weights: Weights | None = None
+    """None where they are as traced."""
+
+    @property
+    def traced(self) -> bool:
+        """Whether the run is the one that was traced: transformers with weights as they are."""
+        return self.engine is TRANSFORMERS and self.weights is None
+
+    def pool_bytes(self, requests: int, tokens: int) -> int:
+        """Return the bytes of the cache of so many requests of so many tokens."""
+        assert self.shape is not None, "only transformers serve a cache that is not known"
+        return engines.served_bytes(self.shape, self.engine, self.dtype, requests, tokens)
+
+    def computed(self, requests: int, prompt: int) -> tuple[int, int]:
+        """Return the (batch, tokens) that are computed at once at most.
+
+        Engines cut prompts into chunks; tokens of several requests go through as one sequence.
+        """
+        chunk = self.engine.chunk
+        if chunk is None:
+            return requests, prompt
+        return 1, max(min(requests * prompt, chunk), 1)
+
+    @property
+    def token_bytes(self) -> float | None:
+        """Bytes that a token adds to the cache of one request, within every window."""
+        return self._token_bytes(lasting=False)
+
+    @property
+    def lasting_token_bytes(self) -> float | None:
+        """The same once every sliding window is full."""
+        return self._token_bytes(lasting=True)
+
+    def _token_bytes(self, *, lasting: bool) -> float | None:
+        if self.shape is None:
+            return None
+        form = self.engine.forms[self.dtype]
+        return engines.token_bytes(self.shape, form, lasting=lasting)
+
+    @property
+    def hidden_weights(self) -> tuple[Hidden, ...]:
+        """Packed weights as storages, one for each type."""
+        if self.weights is None:
+            return ()
+        return tuple(
+            Hidden("weights", self.weights.source, nbytes=part.nbytes, formula=part.formula)
+            for part in self.weights.parts
+            if part.nbytes
+        )
+
+
+@lru_cache(maxsize=64)
+def traced_elements(profile: Profile) -> float | None:
+    """Return the elements of keys and values that a prompt's token adds in the trace.
+
+    None where the trace names no cache.
+    """
+    prefill = profile.segments.get("prefill")
+    if prefill is None:
+        return None
+    total, born = 0.0, prefill.code == ALLOC
+    for storage, size, op in zip(
+        prefill.a[born].tolist(), prefill.b[born].tolist(), prefill.c[born].tolist(), strict=True
+    ):
+        if profile.category.get(storage) == "kv_cache":
+            dtype = profile.ops.dtype[prefill.ops[op]] if op >= 0 else "bfloat16"
+            row = profile.sizes[size]
+            # One point only knows bytes, many know what each token of each sample adds.
+            batch, length = profile.points[0]
+            rate = row[3] / SCALE or row[0] / SCALE / (batch * max(length, 1))
+            total += rate / ITEMSIZE.get(dtype, 2)
+    return total or None
+
+
+def agrees(profile: Profile, shape: CacheShape) -> bool:
+    """Return whether the trace kept as many keys and values as the configuration says.
+
+    A state adds nothing with the tokens, so that attention alone is compared.
+    """
+    traced = traced_elements(profile)
+    return traced is not None and abs(traced - shape.elements) <= 0.001 * shape.elements
+
+
+def windows_of(profile: Profile, served: Served | None) -> Mapping[int, int] | None:
+    """Return (storage of the prefill's cache -> its window) of layers that slide.
+
+    None where nothing slides. Keys and values come in the order of the layers, two each.
+    """
+    shape = served.shape if served is not None else None
+    if shape is None or not shape.windows:
+        return None
+    attending = [layer for layer in shape.layers if layer.heads]
+    return _paired(profile, tuple(layer.window for layer in attending))
+
+
+@lru_cache(maxsize=32)
+def _paired(profile: Profile, windows: tuple[int | None, ...]) -> Mapping[int, int] | None:
+    segment = profile.segments["prefill"]
+    born = segment.a[segment.code == ALLOC].tolist()
+    cached = [storage for storage in born if profile.category.get(storage) == "kv_cache"]
+    if len(cached) != 2 * len(windows):
+        return None
+    found: dict[int, int] = {}
+    for at, window in enumerate(windows):
+        if window is not None:
+            found |= {cached[2 * at]: window, cached[2 * at + 1]: window}
+    return found

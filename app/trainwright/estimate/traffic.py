@@ -1,0 +1,73 @@
+"""Bytes that serving moves and the trace does not: packed weights, the engine's own cache."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainwright.estimate import engines
+from trainwright.estimate.roofline import CLASSES, Classified
+from trainwright.estimate.serving import Served
+from trainwright.profile.profile import Profile, monomials
+
+_PRODUCTS = [CLASSES.index(name) for name in ("gemm", "batched-gemm")]
+_ATTENTION = [CLASSES.index(name) for name in ("attention", "batched-gemm")]
+_VIEW = CLASSES.index("view")
+_OF_LENGTH = [2, 3, 4, 5]
+"""Monomials with the length in them."""
+
+
+def served_table(
+    table: Classified, profile: Profile, served: Served, batch: int, tokens: int, *, generates: bool
+) -> Classified:
+    """Return the operators with the bytes that they move in the engine.
+
+    Weights are what a product reads whatever the batch. Of generating, what grows with the
+    context is the cache: attention reads it once, and an engine neither copies nor repeats it.
+    Its kernels split the context over the multiprocessors (flash-decoding, PagedAttention,
+    arXiv 2309.06180), so that one query is bound by what it reads and not by its shape.
+    """
+    moved, group = table.bytes.copy(), table.group
+    if served.weights is not None:
+        moved[np.isin(group, _PRODUCTS), 0] *= served.weights.read_share
+    if not generates or served.shape is None:
+        return replace(table, bytes=moved)
+    grows = moved[:, _OF_LENGTH].any(axis=1)
+    if served.traced:
+        moved[:, _OF_LENGTH] *= _share_of_windows(served, tokens)
+        return replace(table, bytes=moved)
+    attends = grows & np.isin(group, _ATTENTION)
+    share = _share_of_cache(table, profile, served, attends, batch, tokens)
+    moved[:, _OF_LENGTH] *= np.where(attends, share, 1.0)[:, None]
+    group = np.where(grows & ~attends, np.uint8(_VIEW), group)
+    flops = np.where(attends[:, None], 0.0, table.flops)
+    return replace(table, bytes=moved, group=group, flops=flops)
+
+
+def _share_of_windows(served: Served, tokens: int) -> float:
+    """Return the part of the context that layers see on average, by bytes."""
+    assert served.shape is not None, "asked for by the caller"
+    seen = sum(
+        layer.elements * min(tokens, layer.window or tokens) for layer in served.shape.layers
+    )
+    whole = served.shape.elements * tokens
+    return seen / whole if whole else 1.0
+
+
+def _share_of_cache(
+    table: Classified,
+    profile: Profile,
+    served: Served,
+    attends: NDArray[np.bool_],
+    batch: int,
+    tokens: int,
+) -> float:
+    """Return the cache's bytes against what the traced attention reads of the context."""
+    assert served.shape is not None, "asked for by the caller"
+    runs = np.bincount(profile.segments["decode"].ops, minlength=len(profile.ops.name))
+    point = monomials(batch, tokens).astype(np.float64)[_OF_LENGTH]
+    rows = table.bytes[:, _OF_LENGTH] @ point
+    traced = float((rows * runs)[attends].sum())
+    form = served.engine.forms[served.dtype]
+    rate = engines.token_bytes(served.shape, form)
+    return batch * tokens * rate * _share_of_windows(served, tokens) / traced if traced else 1.0

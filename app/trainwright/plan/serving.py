@@ -1,0 +1,213 @@
+"""What serving adds to a report: the engine's view, what fits at most, what is taken at start."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from trainwright.estimate import weights
+from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes
+from trainwright.estimate.memory import MemoryEstimate
+from trainwright.estimate.serving import Served, agrees
+from trainwright.estimate.weights import Weights
+from trainwright.messages import Message, UserError
+from trainwright.plan.question import cache_shape
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
+
+MOST_TOKENS = 10_000_000
+MOST_REQUESTS = 100_000
+"""Where the search for what fits ends: the largest values that a plan may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What fits at most, by search over the estimate."""
+
+    largest_context: int | None
+    """Tokens of prompt and answer at the asked concurrency; None where not even one fits."""
+    most_concurrent: int | None
+    """Requests at the asked context; None where not even one fits."""
+    bounded_by_model: bool = False
+    """Whether the context ends at the model's positions and not at the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The serving side of a report; bytes are of one GPU."""
+
+    served: Served
+    context: int
+    """Tokens of a request at its end."""
+    concurrent: int
+    cache_bytes: int | None
+    """Keys and values of all requests at their ends; None where nobody knows them."""
+    prefill_bytes: int
+    """Highest allocated bytes while prompts are read."""
+    decode_bytes: int
+    """Allocated bytes with the last token, at the longest context."""
+    taken_bytes: int | None
+    """What the engine takes at its start; None where it takes what is needed."""
+    tokens_left: int | None
+    """Tokens of keys and values that this leaves room for, in whole pages."""
+    limits: Limits | None = None
+
+    @property
+    def views(self) -> dict[str, int]:
+        """Keys and values of the same requests in other engines, in the dtype of this one."""
+        shape, dtype = self.served.shape, self.served.dtype
+        if shape is None:
+            return {}
+        return {
+            name: served_bytes(shape, engine, dtype, self.concurrent, self.context)
+            for name, engine in ENGINES.items()
+            if dtype in engine.forms
+        }
+
+
+@lru_cache(maxsize=256)
+def served_of(settings: FullSettings, profile: Profile, config: str) -> Served:
+    """Return the model as the engine of the settings holds it.
+
+    Raises:
+        UserError: the engine's view needs an architecture that is not known.
+    """
+    engine = ENGINES[settings.engine]
+    shape = cache_shape(config)
+    if shape is not None and not agrees(profile, shape):
+        shape = None
+    packed = _packed(settings, profile, config)
+    served = Served(engine, settings.kv_cache, shape, packed)
+    if shape is None and not served.traced:
+        key = "engine" if settings.engine != "transformers" else "quantization"
+        raise UserError.of("plan.engine-unknown-model", key=f"settings.{key}")
+    return served
+
+
+def _packed(settings: FullSettings, profile: Profile, config: str) -> Weights | None:
+    format = settings.quantization
+    if format == "none" or (settings.engine == "transformers" and format == "nf4"):
+        return None
+    found = _quantized(config, int(profile.model.get("parameters", 0)), format)
+    if found is None:
+        raise UserError.of("plan.unknown-weights", key="settings.quantization", value=format)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _quantized(config: str, parameters: int, format: str) -> Weights | None:
+    model = weights.inventory(json.loads(config), parameters) if config else None
+    return None if model is None else weights.quantized(model, format)
+
+
+def serving_notes(served: Served, settings: FullSettings) -> Iterator[Message]:
+    """Yield what the report must say about the engine."""
+    engine = served.engine
+    if not served.traced:
+        chunk = engine.chunk or 0
+        yield Message.of("plan.note.engine-activations", engine=engine.id, tokens=chunk)
+    if served.shape is not None and served.shape.windows:
+        yield Message.of(
+            "plan.note.windows",
+            sliding=sum(layer.window is not None for layer in served.shape.layers),
+            layers=len(served.shape.layers),
+            windows=list(served.shape.windows),
+        )
+    if served.shape is not None and served.shape.has_state:
+        yield Message.of(
+            "plan.note.states",
+            states=sum(bool(layer.state or layer.channels) for layer in served.shape.layers),
+            layers=len(served.shape.layers),
+        )
+
+
+def serving_side(served: Served, memory: MemoryEstimate, concurrent: int, context: int) -> Serving:
+    """Return the serving side of a memory estimate."""
+    terms = {term.role: term.value for term in memory.terms}
+    cache = served.pool_bytes(concurrent, context) if served.shape is not None else None
+    prefill, decode = _phases(served, memory, cache or 0)
+    taken, room = _taken(served, memory, terms.get("kv_cache", 0.0), terms.get("parameters", 0.0))
+    left = tokens_within(served, room) if room is not None else None
+    taken_bytes = None if taken is None else round(taken)
+    return Serving(served, context, concurrent, cache, prefill, decode, taken_bytes, left)
+
+
+def _phases(served: Served, memory: MemoryEstimate, cache: int) -> tuple[int, int]:
+    """Return (highest bytes of the prefill, bytes at the end of decoding)."""
+    live = memory.curve.live.sum(axis=0)
+    highest = {
+        name: int(live[first:after].max(initial=0)) for name, first, after in memory.curve.phases
+    }
+    prefill = highest.get("prefill", int(live.max(initial=0)))
+    if served.traced:
+        return prefill, highest.get("decode", prefill)
+    kept = [row for row, name in enumerate(memory.curve.terms) if name == "parameters"]
+    weights_bytes = int(memory.curve.live[kept].max(initial=0)) if kept else 0
+    return prefill, weights_bytes + cache
+
+
+def _taken(
+    served: Served, memory: MemoryEstimate, cache: float, parameters: float
+) -> tuple[float | None, float | None]:
+    """Return (bytes on the device after the engine's start, bytes of them for its cache)."""
+    policy, total = served.engine.policy, memory.device_total.value
+    if policy.share is None:
+        return None, None
+    outside = memory.device_used.value - memory.reserved_peak.value
+    rest = memory.allocated_peak.value - cache
+    match policy.of:
+        case "total":  # weights, activations and context count against the share
+            return policy.share * total, policy.share * total - outside - rest
+        case "static":  # weights and cache; activations take of what is left
+            room = policy.share * (total - outside) - parameters
+            return outside + rest + max(room, 0.0), room
+    room = policy.share * (total - outside - rest)
+    return outside + rest + max(room, 0.0), room
+
+
+def policy_notes(serving: Serving, memory: MemoryEstimate) -> Iterator[Message]:
+    """Yield why a monitor will show more than what is needed."""
+    policy, engine = serving.served.engine.policy, serving.served.engine.id
+    if policy.share is not None and serving.taken_bytes is not None:
+        yield Message.of(
+            "plan.note.engine-takes",
+            engine=engine,
+            option=policy.name,
+            share=policy.share,
+            taken=serving.taken_bytes,
+            used=memory.device_used.value,
+            tokens=serving.tokens_left or 0,
+        )
+    elif policy.name:
+        tokens = serving.context * serving.concurrent
+        yield Message.of("plan.note.engine-context", engine=engine, tokens=tokens)
+
+
+def tokens_within(served: Served, room: float) -> int | None:
+    """Return the tokens of keys and values that fit into so many bytes, in whole pages."""
+    rate = served.token_bytes
+    if not rate or served.shape is None:
+        return None
+    page = page_tokens(served.shape, served.engine, served.dtype)
+    return max(int(room // (rate * page)) * page, 0)
+
+
+def largest(fits: Callable[[int], bool], most: int, *, start: int = 1) -> int | None:
+    """Return the largest number up to ``most`` that fits; None where ``start`` does not.
+
+    What fits is taken to fit below too.
+    """
+    if not fits(start):
+        return None
+    low, step = start, start
+    while low < most and fits(min(low + step, most)):
+        low = min(low + step, most)
+        step *= 2
+    high = min(low + step, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,138 @@
+"""Which engine serves which weights and caches, and on which GPUs: defaults and refusals."""
+
+from typing import get_args
+
+from trainwright.catalog import GpuRecord
+from trainwright.messages import UserError
+from trainwright.workload.settings import (
+    EngineName,
+    KvCache,
+    Precision,
+    Quantization,
+    Settings,
+)
+from trainwright.workload.workload import Workload
+
+PACKED: tuple[Quantization, ...] = ("none", "int8", "int4", "nf4", "fp8")
+GGUF: tuple[Quantization, ...] = tuple(
+    word for word in get_args(Quantization) if word not in PACKED
+)
+"""File types of llama.cpp."""
+
+WEIGHTS: dict[EngineName, tuple[Quantization, ...]] = {
+    "transformers": ("none", "int8", "nf4"),
+    "vllm": ("none", "int8", "int4", "nf4", "fp8"),
+    "sglang": ("none", "int8", "int4", "fp8"),
+    "tensorrt-llm": ("none", "int8", "int4", "fp8"),
+    "llama.cpp": ("none", *GGUF),
+    "ollama": ("none", *GGUF),
+}
+"""Weights that each engine serves, as far as they are planned."""
+
+CACHES: dict[EngineName, tuple[KvCache, ...]] = {
+    "transformers": (),
+    "vllm": ("fp8", "int8"),
+    "sglang": ("fp8",),
+    "tensorrt-llm": ("fp8", "int8"),
+    "llama.cpp": ("int8",),
+    "ollama": ("int8",),
+}
+"""Quantised caches that each engine has; int8 is q8_0 in the last two."""
+
+_OWN: dict[str, KvCache] = {
+    "fp32": "fp32",
+    "tf32": "fp32",
+    "fp16-mixed": "fp16",
+    "bf16-mixed": "bf16",
+    "bf16": "bf16",
+}
+"""Precision -> dtype in which attention keeps keys and values."""
+
+_FP8_UNITS = (8, 9)
+"""Compute capability of Ada: the first with fp8."""
+_CONVERTS_FP8 = (7, 0)
+"""Earlier GPUs convert fp8 by bit operations (vLLM #2279: tested on Volta and Ampere)."""
+_MARLIN = (7, 5)
+"""fp8 weights for 16-bit products (vLLM: docs, FP8 W8A8)."""
+
+
+def served_by(
+    settings: Settings,
+    workload: Workload,
+    quantization: Quantization,
+    precision: Precision,
+    record: GpuRecord,
+) -> tuple[EngineName, KvCache]:
+    """Return the engine and the dtype of its cache.
+
+    Raises:
+        UserError: the engine does not serve such weights or such a cache, or the GPU cannot.
+    """
+    own = _OWN[precision]
+    if workload.trains:
+        return "transformers", own
+    cache = settings.kv_cache or own
+    engine = settings.engine or _usual(quantization, cache, own)
+    if quantization not in WEIGHTS[engine]:
+        raise UserError.of(
+            "workload.engine-weights",
+            key="settings.quantization",
+            engine=engine,
+            value=quantization,
+            formats=list(WEIGHTS[engine]),
+            others=[name for name, formats in WEIGHTS.items() if quantization in formats],
+        )
+    if cache not in (own, *CACHES[engine]):
+        raise _no_cache(engine, cache, own)
+    _check_units(engine, quantization, cache, record)
+    return engine, cache
+
+
+def _usual(quantization: Quantization, cache: KvCache, own: KvCache) -> EngineName:
+    if quantization in GGUF:
+        return "llama.cpp"
+    if quantization in ("int4", "fp8") or cache in ("fp8", "int8"):
+        return "vllm"
+    return "transformers"
+
+
+def _no_cache(engine: EngineName, cache: KvCache, own: KvCache) -> UserError:
+    others = [name for name, caches in CACHES.items() if cache in caches]
+    return UserError.of(
+        "workload.engine-cache" if others else "workload.cache-of-weights",
+        key="settings.kv_cache",
+        engine=engine,
+        value=cache,
+        own=own,
+        others=others,
+    )
+
+
+def _check_units(
+    engine: EngineName, quantization: Quantization, cache: KvCache, record: GpuRecord
+) -> None:
+    """Refuse fp8 where the GPU has no units for it and the engine no way round."""
+    capability = record.compute_capability
+    if capability is None or capability >= _FP8_UNITS:
+        return
+    least = _FP8_UNITS if engine == "tensorrt-llm" else _CONVERTS_FP8
+    if cache == "fp8" and capability < least:
+        raise _no_units("settings.kv_cache", record, ("vllm", "sglang"), _CONVERTS_FP8)
+    least = _FP8_UNITS if engine != "vllm" else _MARLIN
+    if quantization == "fp8" and capability < least:
+        raise _no_units("settings.quantization", record, ("vllm",), _MARLIN)
+
+
+def _no_units(
+    key: str, record: GpuRecord, engines: tuple[EngineName, ...], from_capability: tuple[int, int]
+) -> UserError:
+    capability = record.compute_capability
+    assert capability is not None, "checked by the caller"
+    possible = list(engines) if capability >= from_capability else []
+    return UserError.of(
+        "workload.fp8-elsewhere" if possible else "workload.fp8-nowhere",
+        key=key,
+        gpu=record.name,
+        capability=".".join(map(str, capability)),
+        engines=possible,
+    )

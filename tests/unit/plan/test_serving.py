@@ -1,0 +1,197 @@
+"""What serving adds to a report: engines, what fits at most, and why a monitor shows more."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from trainwright.estimate.engines import ENGINES
+from trainwright.messages import LANGUAGES, UserError, render
+from trainwright.plan import serving
+from trainwright.plan.evaluate import Facts, evaluate, resolve, with_limits
+from trainwright.plan.report import Report, as_json
+from trainwright.plan.schema import Plan
+from trainwright.workload.engines import CACHES, WEIGHTS
+
+GIB = 1 << 30
+
+
+def plan(
+    settings: dict[str, Any] | None = None, preset: str = "llama-3.1-8b", **inputs: int
+) -> Plan:
+    shape = {"prompt_tokens": 1024, "new_tokens": 256, "concurrent": 8} | inputs
+    return Plan.model_validate(
+        {
+            "model": {"preset": preset},
+            "workload": {"task": "infer", "inputs": shape},
+            "machine": {"gpus": [{"id": "rtx-4090"}]},
+            "settings": settings or {},
+        }
+    )
+
+
+def facts_of(asked: Plan) -> Facts:
+    found = resolve(asked)
+    assert isinstance(found, Facts)
+    return found
+
+
+def report_of(asked: Plan) -> Report:
+    return evaluate(asked, facts_of(asked))
+
+
+def term(report: Report, role: str) -> float:
+    return sum(part.value for part in report.memory.terms if part.role == role)
+
+
+def test_engines_have_what_the_settings_promise() -> None:
+    assert set(ENGINES) == set(WEIGHTS)
+    for name, caches in CACHES.items():
+        assert set(caches) == set(ENGINES[name].forms) - {"fp32", "bf16", "fp16"}
+
+
+def test_a_token_of_llama_takes_the_published_bytes() -> None:
+    document = as_json(report_of(plan()))["serving"]
+    assert document["kv_bytes_per_token"] == 131_072  # 2·32·8·128·2
+    assert document["attention"] == "gqa"
+    assert document["layers"] == {"full": 32}
+    assert document["kv_bytes"] == 8 * 1280 * 131_072
+
+
+def test_the_traced_cache_is_the_formula_s() -> None:
+    short = report_of(plan(prompt_tokens=1, new_tokens=1))
+    long = report_of(plan(prompt_tokens=1, new_tokens=4001))
+    grown = term(long, "kv_cache") - term(short, "kv_cache")
+    last = 8 * 4000 * 131_072 / 64  # of the last layer, the old keys live beside the new
+    assert grown == pytest.approx(8 * 4000 * 131_072 + last, rel=0.001)
+
+
+def test_packed_weights_take_their_own_bytes() -> None:
+    full, packed = (
+        report_of(plan({"engine": "llama.cpp"})),
+        report_of(plan({"quantization": "q4_k_m"})),
+    )
+    assert term(full, "parameters") == pytest.approx(2 * 8_030_261_248, rel=1e-3)
+    assert term(packed, "parameters") == pytest.approx(4.913e9, rel=1e-3)
+    assert packed.time.step_seconds.value < full.time.step_seconds.value
+    assert packed.serving is not None
+    assert packed.serving.served.engine.id == "llama.cpp"
+
+
+def test_a_quantised_cache_halves_and_speeds_up() -> None:
+    asked: dict[str, Any] = {"prompt_tokens": 16_384, "concurrent": 4}
+    plain = report_of(plan({"engine": "vllm"}, **asked))
+    small = report_of(plan({"kv_cache": "fp8"}, **asked))
+    assert term(small, "kv_cache") == pytest.approx(term(plain, "kv_cache") / 2, rel=1e-3)
+    assert small.time.step_seconds.value < plain.time.step_seconds.value
+
+
+def test_engines_explain_what_they_take() -> None:
+    report = report_of(plan({"engine": "vllm"}))
+    assert report.serving is not None
+    assert report.serving.taken_bytes is not None
+    assert report.serving.taken_bytes == pytest.approx(
+        0.92 * report.memory.device_total.value, rel=1e-6
+    )
+    assert report.serving.tokens_left is not None
+    assert report.serving.tokens_left % 16 == 0
+    note = next(note for note in report.notes if note.id == "plan.note.engine-takes")
+    for language in LANGUAGES:
+        text = render(note, language)
+        assert "gpu_memory_utilization" in text
+        assert "nvidia-smi" in text
+
+
+def test_what_is_left_is_what_fits() -> None:
+    asked = plan({"engine": "vllm"})
+    report = report_of(asked)
+    assert report.serving is not None
+    left = report.serving.tokens_left
+    assert left is not None
+    more = evaluate(
+        asked,
+        replace(
+            facts_of(asked),
+            inputs=facts_of(asked).inputs.model_copy(update={"prompt_tokens": left // 8 - 256}),
+        ),
+    )
+    used = more.memory.allocated_peak.value + (
+        more.memory.device_used.value - more.memory.reserved_peak.value
+    )
+    assert used == pytest.approx(0.92 * more.memory.device_total.value, rel=0.01)
+
+
+@pytest.mark.parametrize("settings", [{}, {"engine": "vllm"}, {"quantization": "q8_0"}])
+def test_limits_are_exact(settings: dict[str, Any]) -> None:
+    asked = plan(settings)
+    facts = facts_of(asked)
+    found = with_limits(asked, facts, evaluate(asked, facts)).serving
+    assert found is not None
+    assert found.limits is not None
+    context, most = found.limits.largest_context, found.limits.most_concurrent
+    assert context is not None
+    assert most is not None
+
+    def fits(prompt: int, concurrent: int) -> bool:
+        return report_of(plan(settings, prompt_tokens=prompt, concurrent=concurrent)).fits
+
+    assert fits(context - 256, 8)
+    assert not fits(context - 255, 8)
+    assert fits(1024, most)
+    assert not fits(1024, most + 1)
+
+
+def test_the_context_ends_at_the_model_s_positions() -> None:
+    asked = plan(preset="gpt2", prompt_tokens=64, new_tokens=16, concurrent=1)
+    facts = facts_of(asked)
+    found = with_limits(asked, facts, evaluate(asked, facts)).serving
+    assert found is not None
+    assert found.limits is not None
+    assert found.limits.largest_context == 1024
+    assert found.limits.bounded_by_model
+
+
+def test_largest_is_found_by_few_looks() -> None:
+    looked: list[int] = []
+
+    def fits(number: int) -> bool:
+        looked.append(number)
+        return number <= 70_001
+
+    assert serving.largest(fits, 10_000_000) == 70_001
+    assert len(looked) < 40
+    assert serving.largest(lambda _: False, 10) is None
+    assert serving.largest(lambda _: True, 10) == 10
+    assert serving.largest(lambda n: n <= 7, 10, start=7) == 7
+
+
+def test_training_has_no_serving_side() -> None:
+    document = {
+        "model": {"preset": "llama-3.2-1b"},
+        "workload": {"task": "lora", "effective_batch": 2},
+        "machine": {"gpus": [{"id": "rtx-4090"}]},
+        "settings": {"micro_batch": 2},
+    }
+    assert as_json(report_of(Plan.model_validate(document)))["serving"] is None
+
+
+BERT = {"model_type": "bert", "architectures": ["BertForMaskedLM"], "hidden_size": 64}
+
+
+def test_an_encoder_is_not_asked_to_generate(tmp_path: Any) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(BERT))
+    asked = Plan.model_validate(
+        {
+            "model": {"hf": str(path)},
+            "workload": {"task": "infer", "inputs": {"prompt_tokens": 16, "new_tokens": 4}},
+            "machine": {"gpus": [{"id": "rtx-4090"}]},
+        }
+    )
+    with pytest.raises(UserError) as error:
+        resolve(asked)
+    for language in LANGUAGES:
+        text = render(error.value.message, language)
+        assert "workload.inputs.new_tokens" in text
+        assert len(text.splitlines()) == 1
