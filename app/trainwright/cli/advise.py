@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @planning.plan_argument
 @option("--top", type=click.IntRange(min=1), default=5, metavar="N", help="cli.option.top")
 @option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT", help="cli.option.out-plan")
+@options.tracing
 @options.common
 @click.pass_obj
 def command(terminal: Terminal, source: PlanSource, top: int, out: Path | None) -> Answer:

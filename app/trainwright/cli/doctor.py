@@ -16,7 +16,7 @@ from trainwright import __version__, data
 from trainwright.cli import crash, display, options, qt_libraries
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command
-from trainwright.messages import Message, render
+from trainwright.messages import Message, UserError, render
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
@@ -142,6 +142,16 @@ def _cache() -> Finding:
 
 
 def _tracing() -> Finding:
+    from trainwright.profile import interpreter
+
+    if interpreter.chosen() != sys.executable:
+        try:
+            found = interpreter.current()
+        except UserError as error:
+            return Finding("tracing", False, error.message)
+        torch = found.version("torch")
+        because = Message.of("cli.doctor.torch-of", version=torch, path=found.path)
+        return Finding("tracing", True, because)
     version = installed("torch")
     if version is None:
         return Finding("tracing", False, Message.of("cli.doctor.no-torch"))

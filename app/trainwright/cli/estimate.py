@@ -39,6 +39,7 @@ MARKS = {
 @click.command(cls=Command, help="cli.estimate.summary")
 @planning.plan_argument
 @option("--explain", is_flag=True, help="cli.option.explain")
+@options.tracing
 @options.common
 @click.pass_obj
 def command(terminal: Terminal, source: PlanSource, explain: bool) -> Answer:

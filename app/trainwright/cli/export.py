@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 )
 @option("--advised", is_flag=True, help="cli.option.advised")
 @option("--overwrite", is_flag=True, help="cli.option.overwrite")
+@options.tracing
 @options.common
 @click.pass_obj
 def command(

@@ -23,6 +23,28 @@ def _set_language(context: click.Context, _parameter: click.Parameter, value: st
     terminal_of(context).language = known[value]
 
 
+def _set_python(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    from trainwright.profile import interpreter  # loads what other commands do not need
+
+    interpreter.checked(value)
+    interpreter.ask_for(value)
+    context.call_on_close(lambda: interpreter.ask_for(None))
+
+
+def tracing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--python``, to commands that may trace."""
+    declared: Callable[..., Any] = option(
+        "--python",
+        metavar="PATH",
+        expose_value=False,
+        callback=_set_python,
+        help="cli.option.python",
+    )(function)
+    return declared
+
+
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--json`` and ``--lang``, which stand before or after the sub-command's name."""
     with_language: Callable[..., Any] = option(

@@ -39,6 +39,7 @@ BATCH = 8
 @option("--image-size", type=click.IntRange(min=8), help="cli.option.image-size")
 @option("--allow-code", is_flag=True, help="cli.option.allow-code")
 @option("-o", "--out", "out", type=click.Path(path_type=Path), help="cli.option.out-profile")
+@options.tracing
 @options.common
 @click.pass_obj
 def command(

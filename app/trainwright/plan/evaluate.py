@@ -27,7 +27,7 @@ from trainwright.plan.serving import (
     serving_notes,
     serving_side,
 )
-from trainwright.profile import store
+from trainwright.profile import interpreter, store
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
@@ -146,7 +146,7 @@ def stored(spec: TraceSpec) -> Profile | None:
 
 def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterator[Message]:
     """Yield what the report must say about the plan itself."""
-    torch = store.torch_version()
+    torch = interpreter.torch_version()
     for name, now in (("trainwright", __version__), ("torch", torch)):
         then = plan.made_with.get(name)
         if then is not None and then != now:
@@ -189,6 +189,10 @@ def _trace_notes(profile: Profile) -> Iterator[Message]:
     """Yield what the trace assumed."""
     for assumed, times in profile.assumptions.items():
         yield Message.of("plan.note.assumption", question=assumed, times=times)
+    if path := profile.versions.get("interpreter"):
+        names = ("torch", "transformers", "timm", "diffusers")
+        libraries = [f"{n} {profile.versions[n]}" for n in names if n in profile.versions]
+        yield Message.of("plan.note.interpreter", path=path, libraries=libraries)
     model = profile.model
     for part in ("inputs", "loss"):
         if guessed := model.get(f"guessed_{part}"):

@@ -235,9 +235,9 @@ def write(plan: Plan, path: Path) -> Plan:
 
 
 def _versions() -> dict[str, str]:
-    from trainwright.profile import store  # loads numpy, which reading a plan does not need
+    from trainwright.profile import interpreter  # loads numpy, which reading a plan does not need
 
-    versions = {"trainwright": __version__, "torch": store.torch_version()}
+    versions = {"trainwright": __version__, "torch": interpreter.torch_version()}
     return {name: version for name, version in versions.items() if version != "none"}
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -56,15 +57,17 @@ class TraceSpec:
     asked: str = field(default="adamw", compare=False)
     """The update that the first answer traces alone, and that a stored profile must know."""
 
-    def key(self, torch_version: str) -> str:
-        """Return the cache key: the structure without the points, and the versions."""
+    def key(self, versions: Sequence[tuple[str, str]]) -> str:
+        """Return the cache key: the structure without the points, and the libraries'
+        versions.
+        """
         fields = asdict(self)
         del fields["points"], fields["optimizers"], fields["asked"]
         if fields["routing"] == "balanced":  # what was traced before there was a choice
             del fields["routing"]
         if not self.in_backward:
             del fields["in_backward"]
-        fields |= {"torch": torch_version, "tracer": TRACER_VERSION}
+        fields |= {"versions": dict(versions), "tracer": TRACER_VERSION}
         text = json.dumps(fields, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 

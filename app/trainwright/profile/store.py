@@ -5,11 +5,10 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from platformdirs import user_cache_path
 
 from trainwright.data import resources
 from trainwright.messages import UserError
-from trainwright.profile import codec, depth
+from trainwright.profile import codec, depth, interpreter
 from trainwright.profile import trace as raw
 from trainwright.profile.fit import StructureError, fit
 from trainwright.profile.presets import presets
@@ -47,8 +46,12 @@ _OF_CODE = frozenset(
 
 
 def load(spec: TraceSpec) -> Profile | None:
-    """Return the profile for the structure, or None where it must be traced."""
-    for path in (*_shipped_paths(spec), cache_path(spec)):
+    """Return the profile for the structure, or None where it must be traced.
+
+    Raises:
+        UserError: nothing ships, and the chosen interpreter cannot trace.
+    """
+    for path in _paths(spec):
         profile = _read(path, path.stat().st_mtime_ns) if path.is_file() else None
         if profile is not None and _serves(profile, spec):
             return profile
@@ -100,24 +103,19 @@ def _with_known(spec: TraceSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*spec.optimizers, *names)))
 
 
-@lru_cache(maxsize=1)
-def torch_version() -> str:
-    """Return the version of the torch that would trace here, without importing it."""
-    try:
-        return version("torch").partition("+")[0]
-    except PackageNotFoundError:
-        return "none"
-
-
 def digest(definition: bytes) -> str:
     """Return the hash that names a model's definition."""
     return hashlib.sha256(definition).hexdigest()[:16]
 
 
 def cache_path(spec: TraceSpec) -> Path:
-    """Return where a traced profile is kept."""
+    """Return where a profile is kept that the chosen interpreter traced.
+
+    Raises:
+        UserError: that interpreter cannot trace.
+    """
     folder = os.environ.get("TRAINWRIGHT_CACHE") or user_cache_path("trainwright", "Trainwright")
-    return Path(folder) / "profiles" / f"{spec.key(torch_version())}.profile"
+    return Path(folder) / "profiles" / f"{spec.key(interpreter.current().versions)}.profile"
 
 
 def shipped_path(spec: TraceSpec) -> Path | None:
@@ -147,6 +145,12 @@ def _serves(profile: Profile, spec: TraceSpec) -> bool:
     """Return whether a stored profile knows the update that is asked for, and batch 1."""
     updates = spec.task == "infer" or f"optimizer:{spec.asked}" in profile.segments
     return updates and (not spec.single or _covers_single(profile))
+
+
+def _paths(spec: TraceSpec) -> Iterator[Path]:
+    """Yield the files that may answer; what ships answers whatever the interpreter is."""
+    yield from _shipped_paths(spec)
+    yield cache_path(spec)
 
 
 def _covers_single(profile: Profile) -> bool:
@@ -215,6 +219,8 @@ class _Tracer:
             self._started(document | {"result_file": str(result)})
             parsed = _result(result)
         parsed.versions["tracer"] = str(TRACER_VERSION)
+        if not interpreter.current().own:
+            parsed.versions["interpreter"] = interpreter.current().path
         return parsed
 
     def _started(self, document: dict[str, Any]) -> None:
@@ -230,6 +236,7 @@ class _Tracer:
                 limits_required=code,
                 on_progress=self.on_progress,
                 cancelled=self.cancelled,
+                interpreter=interpreter.current().path,
             )
         except UserError as error:
             message = error.message

@@ -5,6 +5,7 @@ object a line: ``{"progress": 0..1, "message_id": id}`` any number of times, and
 either its answer, or ``{"error": {"id": id, "values": {...}}}``.
 """
 
+import contextlib
 import json
 import queue
 import re
@@ -137,8 +138,11 @@ class _Conversation:
     def answer(self) -> dict[str, Any]:
         """Return the answer, or raise what went wrong."""
         readers = [
-            threading.Thread(target=self._read_output, args=(self.child.output,), daemon=True),
-            threading.Thread(target=self._read_errors, args=(self.child.errors,), daemon=True),
+            threading.Thread(target=_reader, args=(read, stream), daemon=True)
+            for read, stream in (
+                (self._read_output, self.child.output),
+                (self._read_errors, self.child.errors),
+            )
         ]
         for reader in readers:
             reader.start()
@@ -217,6 +221,12 @@ class _Conversation:
                 self.too_much = True
                 break
             self.complaint = (self.complaint + part)[-ERROR_BYTES:]
+
+
+def _reader(read: Callable[[IO[bytes]], None], stream: IO[bytes]) -> None:
+    """Read a stream until it ends, or is closed because the child was ended."""
+    with contextlib.suppress(ValueError):
+        read(stream)
 
 
 def _error(content: Any, program: str) -> UserError:

@@ -17,7 +17,7 @@ from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
 from trainwright.probe import nvml
 from trainwright.probe.reading import Missing
-from trainwright.profile import codec, store
+from trainwright.profile import codec, interpreter, store
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 
@@ -111,7 +111,7 @@ def test_what_limits_the_answer_is_noted(changes: dict[str, Any], note: str) -> 
 
 
 def test_versions_that_have_not_changed_need_no_note() -> None:
-    made = file.text_data(EXAMPLE) | {"made_with": {"torch": store.torch_version()}}
+    made = file.text_data(EXAMPLE) | {"made_with": {"torch": interpreter.torch_version()}}
     assert "plan.note.made-with" not in notes(Plan.model_validate(made))
 
 
