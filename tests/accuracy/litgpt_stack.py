@@ -17,7 +17,7 @@ from typing import Any
 
 import step
 import torch
-from adapters import BLOCK, NESTED_BLOCK
+from quantized import BLOCK, NESTED_BLOCK
 from subject import Subject
 from torch import nn
 from torch.nn import functional

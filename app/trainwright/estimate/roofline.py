@@ -42,7 +42,7 @@ _EXPERTS = _NUMBER["grouped-gemm"]
 _PRODUCTS = (*_MATRIX, _EXPERTS, *_CONVOLUTIONS, _NUMBER["attention"])
 
 _EXACT = {
-    "gemm": ("mm", "addmm", "linear", "matmul", "mv", "addmv", "_scaled_mm"),
+    "gemm": ("mm", "addmm", "linear", "matmul", "mv", "addmv", "_scaled_mm", "_int_mm"),
     "batched-gemm": ("bmm", "baddbmm"),
     "grouped-gemm": ("_grouped_mm",),
     "cast": ("_to_copy",),
@@ -112,7 +112,12 @@ class Rates:
         return self.flops.get(dtype, float("inf"))
 
 
-_PEAK_KEYS = {"float16": "fp16_fp32", "bfloat16": "bf16_fp32", "float32": "fp32"}
+_PEAK_KEYS = {
+    "float16": "fp16_fp32",
+    "bfloat16": "bf16_fp32",
+    "float32": "fp32",
+    "int8": "int8_int32",
+}
 
 
 def rates(

@@ -159,6 +159,8 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "lora_rank": lora.rank if adapts else None,
         "lora_alpha": lora.alpha if adapts else None,
         "lora_targets": list(lora.targets) if adapts else [],
+        "lora_variant": lora.variant,
+        "lora_dropout": lora.dropout,
         "channels_last": settings.channels_last,
         "allocator": settings.allocator,
         "data": data.path if data is not None and data != "synthetic" else None,

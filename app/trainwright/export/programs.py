@@ -20,7 +20,7 @@ from trainwright.export.model import Definition, adapting_libraries, definition
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
-from trainwright.workload import FullSettings
+from trainwright.workload import FullSettings, Lora
 
 LIBRARIES: Mapping[str, str] = {
     "python": ">=3.10",
@@ -212,10 +212,7 @@ def _json(values: Mapping[str, Any]) -> str:
 def _lora(plan: Plan) -> dict[str, Any] | None:
     if plan.workload.task not in ("lora", "qlora"):
         return None
-    lora = plan.workload.lora
-    if lora is None:
-        return {"rank": 16, "alpha": 32.0, "targets": []}
-    return {"rank": lora.rank, "alpha": lora.alpha, "targets": list(lora.targets)}
+    return (plan.workload.lora or Lora()).model_dump(mode="json")
 
 
 @cache

@@ -157,6 +157,8 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
         yield Message.of("plan.note.idle-gpus", count=machine.gpu_count - 1)
     if machine.gpu.record.vendor != "NVIDIA":
         yield Message.of("plan.note.other-maker", gpu=machine.gpu.record.name)
+    if plan.workload.trains and settings.quantization == "int8":
+        yield Message.of("plan.note.int8")
     unchecked = _unchecked(plan.machine)
     if unchecked:
         yield Message.of("plan.note.unchecked", parts=unchecked)

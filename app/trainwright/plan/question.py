@@ -14,8 +14,8 @@ from trainwright.messages import Message, UserError
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets, store
 from trainwright.profile.presets import Preset
-from trainwright.profile.spec import DEFAULT_LORA, LONG, OPTIMIZERS, Kernel, TraceSpec
-from trainwright.workload import FullSettings, Inputs, ModelSource, PythonSource
+from trainwright.profile.spec import DEFAULT_LORA, LONG, OPTIMIZERS, Kernel, Method, TraceSpec
+from trainwright.workload import FullSettings, Inputs, Lora, ModelSource, PythonSource, Workload
 from trainwright.workload.sourcefiles import python_sources, regular_bytes
 
 CONFIG_BYTES = 1 << 20
@@ -96,6 +96,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         in_backward=asked if settings.optimizer_in_backward else "",
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
         asked=asked,
+        method=_method(workload),
     )
     return Question(spec, inputs, notes, model.config, model.longest)
 
@@ -111,6 +112,12 @@ def _traced_quantization(settings: FullSettings, trains: bool) -> str:
     if trains or (settings.engine == "transformers" and settings.quantization == "nf4"):
         return settings.quantization
     return "none"
+
+
+def _method(workload: Workload) -> Method:
+    """Return how the step differs from the plain one of the task."""
+    lora = workload.lora or Lora()
+    return Method(dora=lora.variant == "dora", dropout=lora.dropout > 0)
 
 
 def _traced_precision(settings: FullSettings, trains: bool) -> str:

@@ -23,6 +23,16 @@ DEFAULT_LORA: tuple[int, tuple[str, ...]] = (16, ())
 
 
 @dataclass(frozen=True, slots=True)
+class Method:
+    """How the step differs from the plain one of its task; nothing of it ships."""
+
+    dora: bool = False
+    """Adapters with a trained magnitude an output."""
+    dropout: bool = False
+    """Whether the adapters' input is dropped out; the share does not matter."""
+
+
+@dataclass(frozen=True, slots=True)
 class TraceSpec:
     """One structure of the training step; batch and sequence are free within it."""
 
@@ -51,6 +61,7 @@ class TraceSpec:
     """Batch 1, where transformers take other paths than for 2 and more."""
     in_backward: str = ""
     """Update that runs within backward, parameter by parameter; empty where it follows."""
+    method: Method = Method()
     points: tuple[tuple[int, int], ...] = ()
     """(batch, sequence) to trace: those of the fit, then one to check it at."""
     optimizers: tuple[str, ...] = OPTIMIZERS
@@ -67,6 +78,8 @@ class TraceSpec:
             del fields["routing"]
         if not self.in_backward:
             del fields["in_backward"]
+        if self.method == Method():
+            del fields["method"]
         fields |= {"versions": dict(versions), "tracer": TRACER_VERSION}
         text = json.dumps(fields, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -21,7 +21,7 @@ from trainwright.profile import trace as raw
 from trainwright.profile.fit import StructureError, fit
 from trainwright.profile.presets import presets
 from trainwright.profile.profile import Profile
-from trainwright.profile.spec import DEFAULT_LORA, TRACER_VERSION, TraceSpec, kernel_points
+from trainwright.profile.spec import DEFAULT_LORA, TRACER_VERSION, Method, TraceSpec, kernel_points
 from trainwright.worker import client
 
 Progress = Callable[[float, str], None]
@@ -125,7 +125,7 @@ def shipped_path(spec: TraceSpec) -> Path | None:
     plain = spec.quantization in ("none", "nf4" if spec.task == "qlora" else "none")
     if preset is None or not plain or spec.channels_last or spec.checkpointing != "none":
         return None
-    if spec.in_backward:
+    if spec.in_backward or spec.method != Method():
         return None
     if spec.lora != DEFAULT_LORA or spec.image_size != preset.image_size:
         return None

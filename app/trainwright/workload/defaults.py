@@ -196,9 +196,9 @@ def unsupported_precision(precision: Precision, record: GpuRecord) -> Message | 
 def _quantization(settings: Settings, workload: Workload) -> Quantization:
     chosen = settings.quantization
     if workload.task == "qlora":
-        if chosen not in (None, "nf4"):
-            raise UserError.of("workload.qlora-needs-nf4", key="settings.quantization")
-        return "nf4"
+        if chosen not in (None, "nf4", "int8"):
+            raise UserError.of("workload.qlora-needs-bits", key="settings.quantization")
+        return chosen or "nf4"
     if workload.trains and chosen not in (None, "none"):
         raise UserError.of(
             "workload.quantized", key="settings.quantization", value=chosen, task=workload.task

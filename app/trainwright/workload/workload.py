@@ -106,6 +106,10 @@ class Lora(Frozen):
     alpha: Annotated[float, Field(gt=0)] = 32
     targets: tuple[str, ...] = ()
     """Names of linear layers; empty means every linear layer except the output head."""
+    variant: Literal["lora", "rslora", "dora"] = "lora"
+    """rslora scales by alpha / sqrt(rank), at no cost; dora trains a magnitude an output."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0
+    """Share of the adapters' input that is dropped."""
 
 
 class Workload(Frozen):

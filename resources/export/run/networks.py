@@ -1,6 +1,7 @@
 """The model of the plan with the loss, the samples and the collation that go with it."""
 
 import argparse
+import dataclasses
 import importlib.util
 import json
 from collections.abc import Callable
@@ -104,7 +105,7 @@ def _language_or_vision(plan: Plan, options: argparse.Namespace, config: Any) ->
     model = hf_models.build(config, weights)
     if plan.lora is None:
         return model
-    return hf_models.adapted(model, plan.lora.rank, plan.lora.alpha, plan.lora.targets)
+    return hf_models.adapted(model, hf_models.Adapters(**dataclasses.asdict(plan.lora)))
 
 
 def frozen_dtype(plan: Plan) -> torch.dtype:

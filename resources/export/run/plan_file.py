@@ -37,6 +37,8 @@ class Lora:
     rank: int
     alpha: float
     targets: list[str]
+    variant: Literal["lora", "rslora", "dora"]
+    dropout: float
 
 
 @dataclass(frozen=True)

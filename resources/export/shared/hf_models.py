@@ -20,6 +20,18 @@ class Weights:
     """none, int8 or nf4: of frozen weights."""
 
 
+@dataclass(frozen=True)
+class Adapters:
+    """Low-rank adapters; no targets means every linear layer except the output head."""
+
+    rank: int
+    alpha: float
+    targets: list[str]
+    variant: str
+    """lora, rslora or dora."""
+    dropout: float
+
+
 def model_class(config: Any) -> Any:
     """Return the auto class of the configuration's architecture.
 
@@ -58,7 +70,7 @@ def build(config: Any, weights: Weights) -> Any:
     return model
 
 
-def adapted(model: Any, rank: int, alpha: float, targets: list[str]) -> Any:
+def adapted(model: Any, adapters: Adapters) -> Any:
     """Return the model frozen, with fp32 adapters beside its linear layers.
 
     Raises:
@@ -69,7 +81,12 @@ def adapted(model: Any, rank: int, alpha: float, targets: list[str]) -> Any:
     except ImportError as error:
         raise InputError("LoRA needs peft: pip install peft") from error
     lora = LoraConfig(
-        r=rank, lora_alpha=alpha, lora_dropout=0.0, target_modules=targets or _usual(model)
+        r=adapters.rank,
+        lora_alpha=adapters.alpha,
+        lora_dropout=adapters.dropout,
+        target_modules=adapters.targets or _usual(model),
+        use_rslora=adapters.variant == "rslora",
+        use_dora=adapters.variant == "dora",
     )
     try:
         return get_peft_model(model, lora)

@@ -36,6 +36,8 @@ class ScriptArgs:
     lora_alpha: float | None
     lora_targets: list[str]
     """Names of linear layers; none means every one except the output head."""
+    lora_variant: Literal["lora", "rslora", "dora"]
+    lora_dropout: float
     channels_last: bool
     allocator: Literal["native", "expandable"]
     data: str | None
@@ -157,7 +159,14 @@ def build(script: ScriptArgs, config: Any, options: argparse.Namespace) -> Any:
     model = hf_models.build(config, weights)
     if script.lora_rank is None:
         return model
-    return hf_models.adapted(model, script.lora_rank, script.lora_alpha, script.lora_targets)
+    adapters = hf_models.Adapters(
+        script.lora_rank,
+        script.lora_alpha,
+        script.lora_targets,
+        script.lora_variant,
+        script.lora_dropout,
+    )
+    return hf_models.adapted(model, adapters)
 
 
 if __name__ == "__main__":

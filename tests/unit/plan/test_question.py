@@ -15,6 +15,7 @@ from trainwright.plan import file
 from trainwright.plan.edit import with_keys
 from trainwright.plan.question import Question, question
 from trainwright.plan.schema import Plan
+from trainwright.profile import store
 from trainwright.workload.defaults import filled
 
 EXAMPLE = file.read(resources("examples", "llama-8b-lora.plan.yaml"))
@@ -75,6 +76,20 @@ def test_what_only_the_search_changes_is_the_same_structure() -> None:
     assert ask(plan(settings__micro_batch=1)).spec.single
     assert ask(plan(settings__checkpointing="selective")).spec.checkpointing == "selective"
     assert ask(plan(workload__lora={"rank": 8})).spec.lora == (8, ())
+
+
+def test_only_what_changes_the_step_makes_another_structure() -> None:
+    plain = ask(plan()).spec
+    assert ask(plan(workload__lora={"variant": "rslora"})).spec == plain
+    dora = ask(plan(workload__lora={"variant": "dora"})).spec
+    dropped = ask(plan(workload__lora={"dropout": 0.05})).spec
+    assert dora.method.dora
+    assert dropped.method.dropout
+    assert dropped == ask(plan(workload__lora={"dropout": 0.5})).spec
+    assert store.shipped_path(plain)
+    for other in (dora, dropped):
+        assert store.shipped_path(other) is None
+        assert other.key(()) != plain.key(())
 
 
 def test_pretraining_and_tuning_run_the_same_step() -> None:

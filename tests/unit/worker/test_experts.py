@@ -86,7 +86,7 @@ def test_bitsandbytes_quantises_the_layers_that_we_take_it_to(programs, built, n
     from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 
     ours, theirs = built(MODELS[name]), built(MODELS[name])
-    programs("adapters").quantize(ours.model, torch.bfloat16, ours.head)
+    programs("quantized").quantize(ours.model, "nf4", torch.bfloat16, ours.head)
     replace_with_bnb_linear(theirs.model, ["lm_head"], BitsAndBytesConfig(load_in_4bit=True))
 
     def packed(model, kind):

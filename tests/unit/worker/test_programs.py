@@ -111,20 +111,23 @@ def test_next_token_loss_is_that_of_transformers(programs):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dora", [False, True])
 @pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_adapter_computes_and_saves_what_peft_does(programs, autocast, dtype):
+def test_adapter_computes_and_saves_what_peft_does(programs, autocast, dtype, dora):
     adapters = programs("adapters")
     peft = pytest.importorskip("peft")
     torch.manual_seed(0)
     base = torch.nn.Sequential(torch.nn.Linear(24, 40)).to(getattr(torch, dtype))
-    ours = adapters.Adapted(base[0], 4, scaling=2.0)
-    config = peft.LoraConfig(r=4, lora_alpha=8, target_modules=["0"])
+    ours = adapters.Adapted(base[0], 4, scaling=2.0, dora=dora)
+    config = peft.LoraConfig(r=4, lora_alpha=8, target_modules=["0"], use_dora=dora)
     theirs = peft.get_peft_model(base, config).base_model.model[0]
     with torch.no_grad():
         theirs.lora_B["default"].weight.normal_()
         ours.lora_A.weight.copy_(theirs.lora_A["default"].weight)
         ours.lora_B.weight.copy_(theirs.lora_B["default"].weight)
+        if dora:
+            ours.magnitude.weight.copy_(theirs.lora_magnitude_vector["default"].weight)
     assert theirs.lora_A["default"].weight.dtype == ours.lora_A.weight.dtype == torch.float32
 
     def run(layer):
@@ -151,7 +154,7 @@ def test_adapter_computes_and_saves_what_peft_does(programs, autocast, dtype):
 
 @pytest.mark.slow
 def test_4_bit_weights_take_what_bitsandbytes_keeps(programs):
-    adapters = programs("adapters")
+    quantized = programs("quantized")
     bitsandbytes = pytest.importorskip("bitsandbytes")
     layer = bitsandbytes.nn.Linear4bit(
         512, 768, bias=False, compute_dtype=torch.bfloat16, quant_type="nf4",
@@ -159,8 +162,57 @@ def test_4_bit_weights_take_what_bitsandbytes_keeps(programs):
     ).to("cpu")  # fmt: skip
     state = layer.weight.quant_state
     kept = [layer.weight, state.absmax, state.state2.absmax, state.state2.code, state.offset]
-    ours = adapters.Nf4Linear(512, 768, None, torch.bfloat16)
+    ours = quantized.Nf4Linear(512, 768, None, torch.bfloat16)
     assert sorted(p.nbytes for p in ours.parameters()) == sorted(t.nbytes for t in kept)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_8_bit_layer_computes_and_keeps_what_that_of_bitsandbytes_does(programs, dtype):
+    quantized = programs("quantized")
+    bitsandbytes = pytest.importorskip("bitsandbytes")
+    from bitsandbytes.autograd._functions import MatMul8bitLt
+
+    torch.manual_seed(0)
+    theirs = bitsandbytes.nn.Linear8bitLt(
+        64, 48, bias=True, has_fp16_weights=False, threshold=quantized.THRESHOLD
+    ).to("cpu")
+    theirs.init_8bit_state()
+    codes, scales = theirs.state.CB, theirs.state.SCB
+    bias = theirs.bias.detach().to(dtype)
+    ours = quantized.Int8Linear(64, 48, bias)
+    kept = [codes, scales, bias]
+    assert sorted(p.nbytes for p in ours.parameters()) == sorted(t.nbytes for t in kept)
+    ours.weight = torch.nn.Parameter(codes, requires_grad=False)
+    ours.scales = torch.nn.Parameter(scales, requires_grad=False)
+    outlying = list(range(0, 63, 9))  # as many columns as are assumed
+    library = torch.library.Library("trainwright", "IMPL")
+    kernels = {
+        "quantize_rows": lambda x: bitsandbytes.functional.int8_vectorwise_quant(x, 6.0)[:2],
+        "outlier_columns": lambda outliers, most: outliers.any(dim=0).nonzero().view(-1),
+        "dequantize_product": lambda product, rows, columns, bias: (
+            torch.ops.bitsandbytes.int8_mm_dequant(product, rows, columns, bias=bias)
+        ),
+    }
+    for name, kernel in kernels.items():
+        library.impl(name, kernel, "CPU")
+
+    def run(layer):
+        x = torch.linspace(-2, 2, 3 * 8 * 64).view(3, 8, 64).to(dtype)
+        x[..., outlying] *= 10
+        x.requires_grad_()
+        result = layer(x)
+        held = [t for t in result.grad_fn.tensors if t is not None]
+        result.float().square().sum().backward()
+        return result.detach(), x.grad, sorted((*t.shape, str(t.dtype)) for t in held[:2])
+
+    assert len(outlying) == quantized.OUTLIERS
+    mine = run(ours)
+    real = run(lambda x: MatMul8bitLt.apply(x, theirs.weight, None, bias, theirs.state))
+    exact = {"rtol": 0.01, "atol": 0.05} if dtype != torch.float32 else {"rtol": 1e-3, "atol": 0.02}
+    torch.testing.assert_close(mine[0], real[0], **exact)
+    torch.testing.assert_close(mine[1], real[1], **exact)
+    assert mine[2] == real[2]
 
 
 @pytest.mark.parametrize("groups", [1, 2, 8])
@@ -178,7 +230,7 @@ def test_both_gradients_of_a_convolution_cost_what_its_forward_does(programs, gr
 
 
 def test_what_must_stay_in_fp32_is_not_quantised(programs):
-    adapters, nn = programs("adapters"), torch.nn
+    adapters, quantized, nn = programs("adapters"), programs("quantized"), torch.nn
 
     class Block(nn.Module):
         _keep_in_fp32_modules = ("wo",)
@@ -188,7 +240,7 @@ def test_what_must_stay_in_fp32_is_not_quantised(programs):
             self.wi, self.wo = nn.Linear(64, 64), nn.Linear(64, 64)
 
     model = Block()
-    adapters.quantize(model, torch.bfloat16, None)
+    quantized.quantize(model, "nf4", torch.bfloat16, None)
     adapters.add_lora(model, 4, (), None)
     assert model.wi.weight.dtype == torch.uint8  # an adapted layer has its base's weight
     assert model.wo.weight.dtype == torch.float32

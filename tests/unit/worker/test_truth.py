@@ -126,6 +126,12 @@ GPT_OSS = {
     "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
 }  # fmt: skip
 
+DORA = {
+    "task": "lora",
+    "method": {"dora": True},
+    "peft": ["LoraConfig", {"r": 8, "target_modules": "all-linear", "use_dora": True}],
+}
+
 TOKENS, IMAGES = (4, 96), (4, 0)
 CASES = {
     "gpt": (GPT, {}, TOKENS),
@@ -152,6 +158,8 @@ CASES = {
     "llama-checkpointed": (LLAMA, {"checkpointing": "full"}, TOKENS),
     "llama-lora": (LLAMA, {"task": "lora", "lora": [8, ["q_proj", "v_proj"]]}, TOKENS),
     "llama-in-backward": (LLAMA, {"in_backward": "sgd", "optimizers": ["sgd"]}, TOKENS),
+    "llama-dora": (LLAMA, DORA, TOKENS),
+    "gpt-dora": (GPT, DORA, TOKENS),
     "bert": (BERT, {}, TOKENS),
     "t5": (T5, {}, TOKENS),
     # The same implementation of experts on both sides: grouped products by default, whose rows

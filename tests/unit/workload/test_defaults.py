@@ -180,7 +180,10 @@ def test_quantisation_follows_the_task() -> None:
     assert settle(task="lora").quantization == "none"
     assert settle({"quantization": "nf4"}, task="infer").quantization == "nf4"
     assert "task qlora" in refusal({"quantization": "nf4"}, task="lora")
-    assert "nf4" in refusal({"quantization": "none"}, task="qlora")
+    assert settle({"quantization": "int8"}, task="qlora").quantization == "int8"
+    for unfit in ("none", "int4", "fp8"):
+        assert "nf4 or int8" in refusal({"quantization": unfit}, task="qlora")
+    assert "cannot be trained by task full" in refusal({"quantization": "int8"}, task="full")
 
 
 def test_the_cache_has_the_type_of_the_weights() -> None:

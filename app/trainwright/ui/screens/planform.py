@@ -57,7 +57,8 @@ _ATTENTION = ("eager", "sdpa", "flash")
 _STRATEGIES = ("single", "ddp")
 _ALLOCATORS = ("native", "expandable")
 _SYSTEMS = ("linux", "windows")
-_QUANTIZATION = ("none", "nf4")
+_QUANTIZATION = ("none", "nf4", "int8")
+_VARIANTS = ("lora", "rslora", "dora")
 _KV_CACHE = ("fp32", "bf16", "fp16", "fp8", "int8")
 
 
@@ -315,7 +316,17 @@ class PlanForm(Surface):
         alpha.chosen.connect(lambda v: self._session.set_key("workload.lora.alpha", v, merge=True))
         holder = Pair(rank, alpha)
         group.add(Row("lora", row_label(Message.of("ui.key.lora")), holder, value=_lora_of,
-                      applies=lambda p: p.workload.task in ("lora", "qlora")))  # fmt: skip
+                      applies=_adapts))  # fmt: skip
+        self._combo(group, "workload.lora.variant", _named("variant", _VARIANTS),
+                    lambda p, _: p.workload.lora.variant if p.workload.lora else "lora",
+                    applies=_adapts)  # fmt: skip
+        dropout = Decimal(
+            name=Message.of("ui.key.lora.dropout"), absent=Message.of("ui.form.absent")
+        )
+        dropout.chosen.connect(lambda v: self._session.set_key("workload.lora.dropout", v or 0))
+        group.add(Row("lora.dropout", row_label(Message.of("ui.key.lora.dropout")), dropout,
+                      value=lambda p, _: p.workload.lora.dropout if p.workload.lora else 0.0,
+                      applies=_adapts))  # fmt: skip
 
     def _samples(self, group: Group) -> None:
         absent = Message.of("ui.form.absent")
@@ -411,6 +422,10 @@ def _trains(plan: Plan) -> bool:
 
 def _trains_text(plan: Plan) -> bool:
     return plan.workload.trains and plan.workload.inputs.sequence_length is not None
+
+
+def _adapts(plan: Plan) -> bool:
+    return plan.workload.task in ("lora", "qlora")
 
 
 def _power_limit(plan: Plan) -> int:

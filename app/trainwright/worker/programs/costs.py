@@ -40,6 +40,7 @@ MULTIPLIES = {
     aten.bmm.default: (0, 1),
     aten.addmm.default: (1, 2),
     aten.baddbmm.default: (1, 2),
+    aten._int_mm.default: (0, 1),
 }
 """Matrix product -> places of its two factors."""
 

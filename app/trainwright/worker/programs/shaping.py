@@ -5,7 +5,8 @@ from typing import Any
 
 import step
 import torch
-from adapters import add_lora, quantize
+from adapters import add_lora
+from quantized import quantize
 from refusal import Refusal
 from subject import Subject
 
@@ -27,8 +28,8 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         Refusal: no layer has a name among the adapters' targets.
     """
     model, task = subject.model, spec["task"]
+    method = spec.get("method", {})
     dtype = COMPUTE.get(spec["precision"], torch.float32)
-    four_bits = task == "qlora" or spec["quantization"] in ("nf4", "int4")
     settings = step.StepSettings(
         precision=spec["precision"],
         checkpointing=spec["checkpointing"],
@@ -37,11 +38,12 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
     with torch.device("meta"):
         if task != "full":
             model.to(dtype)
-        if four_bits:
-            quantize(model, dtype, subject.head)
+        if kind := _weights(spec):
+            quantize(model, kind, dtype, subject.head)
         if task in ("lora", "qlora"):
             rank, targets = spec["lora"]
-            if not add_lora(model, rank, targets, subject.head):
+            dora, dropout = method.get("dora", False), method.get("dropout", False)
+            if not add_lora(model, rank, targets, subject.head, dora=dora, dropout=dropout):
                 raise Refusal("worker.no-targets", targets=", ".join(targets))
     pure_bf16 = settings.precision == "bf16" and task == "full"
     prepared = replace(settings, precision="bf16" if pure_bf16 else "fp32")
@@ -49,3 +51,11 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
     if task == "infer":
         model.eval()
     return settings
+
+
+def _weights(spec: dict[str, Any]) -> str:
+    """Return the type of quantised weights, empty where they are not quantised."""
+    if spec["quantization"] == "int8":
+        return "int8"
+    four_bits = spec["task"] == "qlora" or spec["quantization"] in ("nf4", "int4")
+    return "nf4" if four_bits else ""

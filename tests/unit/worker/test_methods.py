@@ -1,0 +1,81 @@
+"""Methods of training other than the plain ones: as many weights as the libraries' own."""
+
+import gzip
+import json
+
+import pytest
+
+from trainwright.profile import trace
+from trainwright.worker import client
+
+LLAMA = {
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 200,
+    "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256,
+}  # fmt: skip
+GPT = {
+    "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 200, "n_embd": 64,
+    "n_layer": 2, "n_head": 4, "n_positions": 128,
+}  # fmt: skip
+
+
+def traced(folder, config, **options):
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    spec = {
+        "model": {"hf": str(folder / "config.json")}, "task": "lora", "precision": "bf16-mixed",
+        "kernel": "flash", "channels_last": False, "checkpointing": "none",
+        "quantization": "none", "lora": [8, []], "image_size": 0, "points": [(2, 64)],
+        "optimizers": ["adamw"], "result_file": str(folder / "trace.json.gz"),
+    } | options  # fmt: skip
+    client.run("trace", spec, timeout_s=300)
+    with gzip.open(spec["result_file"], "rt", encoding="utf-8") as file:
+        return trace.parse(json.load(file))
+
+
+def trained_by_peft(config, **options):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    peft = pytest.importorskip("peft")
+    kind = transformers.AutoConfig.for_model(config["model_type"])
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(kind.from_dict(config))
+        model = peft.get_peft_model(model, peft.LoraConfig(r=8, **options))
+    return model.get_nb_trainable_parameters()[0]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PEFT asks transformers by an older name
+@pytest.mark.parametrize("config", [LLAMA, GPT], ids=["llama", "gpt"])
+@pytest.mark.parametrize("dora", [False, True])
+def test_adapters_have_as_many_weights_as_those_of_peft(tmp_path, config, dora):
+    names = ["q_proj", "v_proj"] if config is LLAMA else ["c_attn"]
+    result = traced(tmp_path, config, lora=[8, names], method={"dora": dora})
+    options = {"target_modules": names, "use_dora": dora, "fan_in_fan_out": config is GPT}
+    theirs = trained_by_peft(config, **options)
+    assert result.model["trainable"] == theirs
+
+
+@pytest.mark.slow
+def test_dropout_makes_a_copy_of_each_input_and_a_byte_a_value(tmp_path):
+    result = traced(tmp_path, LLAMA, precision="fp32", method={"dropout": True})
+    (point,) = result.traces
+    micro = point.segments["micro"]
+    made = [
+        size
+        for code, size, op in zip(micro.code, micro.b, micro.c, strict=True)
+        if code == trace.ALLOC
+        and op >= 0
+        and point.rows[micro.ops[op]].name == "aten.native_dropout.default"
+    ]
+    inputs = 2 * 64 * 2 * (6 * 64 + 128)  # samples, tokens, layers, inputs of the seven products
+    assert sum(made) == (4 + 1) * inputs
+
+
+@pytest.mark.slow
+def test_8_bit_weights_take_a_byte_and_their_rows_a_scale(tmp_path):
+    result = traced(tmp_path, LLAMA, task="qlora", quantization="int8")
+    plain = traced(tmp_path, LLAMA)
+    weights = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128)
+    rows = 2 * (64 + 32 + 32 + 64 + 128 + 128 + 64)
+    spared = plain.model["frozen_bytes"] - result.model["frozen_bytes"]
+    assert spared == weights - 4 * rows  # 2 bytes of bf16 become 1
+    assert result.model["trainable"] == plain.model["trainable"]
