@@ -34,6 +34,8 @@ class MemoryCalibration:
     relative_sigma: dict[str, float]
     """Residual standard deviation of each term, relative to the term; ``cached`` is what the
     allocator holds beyond blocks in use, ``whole`` is of the whole allocated peak."""
+    compile_kept: float
+    """Share that torch.compile saves of what it may compute again."""
     z95: float
     """Standard deviations between the estimate and its p95."""
 
@@ -49,6 +51,7 @@ def memory_calibration() -> MemoryCalibration:
         nccl=_range(document["nccl_mib"]),
         convolution_workspace=document["convolution_workspace"],
         relative_sigma=document["relative_sigma"],
+        compile_kept=document["compile_kept"],
         z95=document["z95"],
     )
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.estimate import cuda
+from trainwright.estimate.compiled import fused
 from trainwright.estimate.cuda import Device, Hidden
 from trainwright.estimate.lives import TERM, TERMS, Insert, Layout, inserted, joined
 from trainwright.estimate.optimizers import traced_name
@@ -32,6 +33,7 @@ def training_layout(
     channels_last: bool = False,
     replicas: int = 1,
     offload: str = "none",
+    kept: float = 1.0,
 ) -> Layout:
     """Return two optimizer steps after the setup, with what CUDA libraries take.
 
@@ -42,7 +44,7 @@ def training_layout(
     parts = training_structure(
         profile, min(accumulation, 2), checkpointing, f"optimizer:{traced}", 2
     )
-    layout = joined(profile, parts, steady=2)
+    layout = fused(joined(profile, parts, steady=2), kept)
     layout = replace(layout, channels_last=channels_last)
     if traced != optimizer:
         layout = as_ruled(layout, optimizer)

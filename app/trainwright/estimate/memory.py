@@ -24,6 +24,8 @@ from trainwright.workload import FullSettings
 __all__ = ["Curve", "MemoryEstimate", "allocated_peak_bytes", "estimate_memory", "first_look"]
 
 PAGED_SOURCE = "bitsandbytes: optim/optimizer.py, get_state_buffer; cudaMallocManaged"
+_WORTH_BOUNDS = 0.01
+"""Share of the peak between torch.compile's bounds below which they are not told; assumed."""
 ALLOCATOR_SOURCE = "replay of torch: c10/cuda/CUDACachingAllocator.cpp"
 
 
@@ -65,13 +67,19 @@ def layout_for(
     infer: bool = False,
     gpu_count: int = 1,
     served: Served | None = None,
+    kept: float | None = None,
 ) -> Layout:
     """Return the run that a plan stands for, valid for every batch and sequence length.
+
+    ``kept`` is the share that torch.compile saves of what it may compute again; by default
+    the middle where the plan compiles.
 
     Raises:
         KeyError: the profile knows neither the optimizer nor one to derive it from.
     """
     device = Device.of(gpu.record)
+    if kept is None:
+        kept = memory_calibration().compile_kept if settings.compile else 1.0
     if infer:
         channels_last = settings.channels_last
         return inference_layout(profile, device, channels_last=channels_last, served=served)
@@ -84,6 +92,7 @@ def layout_for(
         channels_last=settings.channels_last,
         replicas=min(gpu_count, 2) if settings.strategy == "ddp" else 1,
         offload=settings.optimizer_offload,
+        kept=kept,
     )
 
 
@@ -126,11 +135,14 @@ def estimate_memory(
     limited = run.within(room)
     shown = run.within(None) if limited.out_of_memory else limited
     terms = peak_terms(layout, sizes, shown)
-    allocated = _allocated(terms, shown, settings)
-    reserved = _reserved(allocated, shown)
+    fusing = (0.0, 0.0)
+    if settings.compile and not infer:
+        fusing = _fusing(profile, gpu, settings, batch, sequence, gpu_count)
+    allocated = _allocated(terms, shown, settings, fusing)
+    reserved = _reserved(allocated, shown, fusing)
     paged = _paged(layout, room - reserved.value)
     used = total(Message.of("memory.used"), (reserved, *outside, *paged), role="used")
-    margin = _margin(used, allocated, outside)
+    margin = hypot(_margin(used, allocated, outside), fusing[1])
     passes = not limited.out_of_memory and not run.within(int(room - margin)).out_of_memory
     p95 = _p95(used, margin, total_bytes if passes else None)
     return MemoryEstimate(
@@ -315,7 +327,42 @@ def _ranged(name: str, value: Range, source: str) -> Quantity:
     )
 
 
-def _allocated(terms: tuple[Quantity, ...], run: Replay, settings: FullSettings) -> Quantity:
+def _fusing(
+    profile: Profile, gpu: Gpu, settings: FullSettings, batch: int, sequence: int, gpu_count: int
+) -> tuple[float, float]:
+    """Return how far below and above the estimate torch.compile's bounds lie, in bytes."""
+    points = np.array([batch]), np.array([sequence])
+    least, middle, most = (
+        float(
+            ceiling(layout_for(profile, gpu, settings, gpu_count=gpu_count, kept=kept)).peak(
+                *points
+            )[0]
+        )
+        for kept in (0.0, None, 1.0)
+    )
+    return max(middle - least, 0.0), max(most - middle, 0.0)
+
+
+def _around(value: float, margin: float, fusing: tuple[float, float]) -> Interval:
+    """Return the interval of independent spreads, of which torch.compile's is one-sided twice."""
+    below, above = (hypot(margin, spread) for spread in fusing)
+    return Interval(max(value - below, 0), value + above)
+
+
+def _note_of_compiling(
+    value: float, settings: FullSettings, fusing: tuple[float, float]
+) -> Message | None:
+    if not settings.compile:
+        return None
+    if sum(fusing) < _WORTH_BOUNDS * value:
+        return Message.of("memory.note.compile")
+    bounds = {"low": value - fusing[0], "high": value + fusing[1]}
+    return Message.of("memory.note.fusing", **bounds)
+
+
+def _allocated(
+    terms: tuple[Quantity, ...], run: Replay, settings: FullSettings, fusing: tuple[float, float]
+) -> Quantity:
     value = run.allocated_peak
     margin = memory_calibration().z95 * _sigma_allocated(terms)
     return Quantity(
@@ -325,13 +372,13 @@ def _allocated(terms: tuple[Quantity, ...], run: Replay, settings: FullSettings)
         Kind.ESTIMATED,
         parts=terms,
         source=ALLOCATOR_SOURCE,
-        interval=Interval(max(value - margin, 0), value + margin),
-        note=Message.of("memory.note.compile") if settings.compile else None,
+        interval=_around(value, margin, fusing),
+        note=_note_of_compiling(value, settings, fusing),
         role="allocated",
     )
 
 
-def _reserved(allocated: Quantity, run: Replay) -> Quantity:
+def _reserved(allocated: Quantity, run: Replay, fusing: tuple[float, float]) -> Quantity:
     value = run.reserved_peak
     margin = memory_calibration().z95 * _sigma_reserved(value, allocated)
     cached = Quantity(
@@ -349,7 +396,7 @@ def _reserved(allocated: Quantity, run: Replay) -> Quantity:
         Kind.ESTIMATED,
         parts=(allocated, cached),
         source=ALLOCATOR_SOURCE,
-        interval=Interval(max(value - margin, 0), value + margin),
+        interval=_around(value, margin, fusing),
         note=Message.of("memory.note.releases", count=run.releases) if run.releases else None,
         role="reserved",
     )

@@ -301,3 +301,19 @@ def test_muon_says_what_it_leaves_to_adamw() -> None:
     traced = replace(known, model=known.model | {"muon": 1000})
     (note,) = [one for one in pending.answered(traced).notes if one.id == "plan.note.muon"]
     assert note.values["rest"] == known.model["trainable"] - 1000
+
+
+def test_compiling_is_between_bounds_that_are_told() -> None:
+    plain = report(plan(settings__compile=False)).memory.allocated_peak
+    fused = report(plan(settings__compile=True)).memory.allocated_peak
+    assert plain.note is None
+    assert fused.value < plain.value
+    assert fused.interval is not None
+    assert plain.interval is not None
+    assert fused.interval.low < fused.value < plain.value < fused.interval.high
+    wide, narrow = (one.high - one.low for one in (fused.interval, plain.interval))
+    assert wide > 1.5 * narrow
+    assert fused.note is not None
+    assert fused.note.id == "memory.note.fusing"
+    assert fused.note.values["high"] == pytest.approx(plain.value, rel=0.05)
+    assert sum(part.value for part in fused.parts) == fused.value
