@@ -110,6 +110,20 @@ def test_memory_of_the_experts_is_a_figure_of_its_own() -> None:
     assert known.profile.model["expert_bytes"] == 2 * 6_442_450_944, "arXiv 2409.02060, in bf16"
 
 
+@pytest.mark.parametrize(
+    ("preset", "values"), [("deepseek-v2-lite", (512 + 64) * 27), ("minicpm3-4b", (256 + 32) * 62)]
+)
+def test_latent_attention_caches_what_its_paper_says(preset: str, values: int) -> None:
+    """Of a token: the latent and the shared rotary key of each layer (arXiv 2405.04434, 2.1)."""
+    held = []
+    for prompt in (1024, 2048):
+        asked = plan(preset, inputs={"prompt_tokens": prompt, "new_tokens": 1})
+        terms = evaluate(asked, facts(asked)).memory.terms
+        held.append(next(term.value for term in terms if term.role == "kv_cache"))
+    requests, width = 2, 2
+    assert held[1] - held[0] == 1024 * values * requests * width
+
+
 def test_the_assumed_routing_is_said() -> None:
     assert {"experts", "routing-balanced", "routing-of-grouped"} <= notes(plan("olmoe-1b-7b"))
     worst = notes(plan("olmoe-1b-7b", routing="worst"))

@@ -193,12 +193,13 @@ MIXED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["full", "infer"])
 @pytest.mark.parametrize("name", MIXED)
-def test_layers_of_several_kinds_are_transferred(tmp_path, monkeypatch, name, task):
+def test_layers_of_several_kinds_are_transferred(tmp_path, monkeypatch, name):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(MIXED[name]), encoding="utf-8")
-    spec = TraceSpec((("hf", str(path)),), "test", task, "bf16-mixed", "flash", optimizers=("sgd",))
+    spec = TraceSpec(
+        (("hf", str(path)),), "test", "full", "bf16-mixed", "flash", optimizers=("sgd",)
+    )
     runs = []
     transferred = depth.transferred
     monkeypatch.setattr(depth, "transferred", lambda *both: runs.append(1) or transferred(*both))
