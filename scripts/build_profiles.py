@@ -46,6 +46,7 @@ def specs(preset: Preset, precisions: Iterable[str] = PRECISIONS) -> Iterator[Tr
                 kernel=kernel,
                 quantization="nf4" if task == "qlora" else "none",
                 image_size=preset.image_size,
+                frames=preset.frames,
                 sequence=bool(preset.sequence_length),
             )
 

@@ -25,6 +25,15 @@ USUAL_PROMPT = 512
 USUAL_ANSWER = 128
 """What is assumed where neither plan nor preset says; the report tells."""
 
+LATENT_PIXELS, CODE_PIXELS = 8, 16
+"""Pixels a latent or a code stands for, in whose numbers a denoiser's config gives its size."""
+USUAL_CANVAS = 1024
+"""Pixels a side of denoisers that give none: FLUX's own default."""
+
+NOTES = {"wav2vec2": ("audio-steps", "frozen-encoder"), "whisper": ("audio-window",)}
+"""Model type -> what every estimate takes for granted: ``preset.note.<name>``."""
+NOTES_OF_DENOISERS = ("cached-latents",)
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -49,6 +58,13 @@ class Model:
     def generates(self) -> bool:
         """Whether it may generate: all but encoders, as far as a configuration tells."""
         return not self.config or not self.has_sequence or cache_shape(self.config) is not None
+    notes: tuple[Message, ...] = ()
+    """What every estimate of the model takes for granted."""
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether it takes videos."""
+        return self.usual.frames is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +106,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         quantization=_traced_quantization(settings, workload.trains),
         lora=(adapters.rank, adapters.targets) if adapters is not None else DEFAULT_LORA,
         image_size=inputs.image_size or 0,
+        frames=inputs.frames or 0,
         sequence=model.has_sequence,
         routing=workload.routing or "balanced",
         single=settings.micro_batch == 1,
@@ -98,7 +115,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         asked=asked,
         method=_method(workload),
     )
-    return Question(spec, inputs, notes, model.config, model.longest)
+    return Question(spec, inputs, (*model.notes, *notes), model.config, model.longest)
 
 
 @lru_cache(maxsize=128)
@@ -169,7 +186,9 @@ def _preset(id: str, task: str) -> Model:
         )
     config = _preset_config(preset)
     usual = Inputs(
-        sequence_length=preset.sequence_length or None, image_size=preset.image_size or None
+        sequence_length=preset.sequence_length or None,
+        image_size=preset.image_size or None,
+        frames=preset.frames or None,
     )
     return Model(
         pairs=(("preset", preset.id),),
@@ -181,11 +200,23 @@ def _preset(id: str, task: str) -> Model:
         assumed=False,
         mixed=_mixed(config),
         config=json.dumps(config) if config else "",
+        notes=_notes(config, preset.notes),
     )
 
 
 def _preset_config(preset: Preset) -> dict[str, Any]:
-    return _config(Path(preset.model()["hf"]))[0] if preset.hf else {}
+    (kind, value), *_ = preset.model().items()
+    return _config(Path(value))[0] if kind in ("hf", "diffusers") else {}
+
+
+def _notes(config: dict[str, Any], own: tuple[str, ...] = ()) -> tuple[Message, ...]:
+    """Return what every estimate of the model takes for granted."""
+    known = (
+        NOTES_OF_DENOISERS
+        if "_class_name" in config
+        else NOTES.get(config.get("model_type", ""), ())
+    )
+    return tuple(Message.of(f"preset.note.{name}") for name in (*known, *own))
 
 
 def _hf(path: Path) -> Model:
@@ -193,6 +224,8 @@ def _hf(path: Path) -> Model:
     config, text = _config(file)
     if b'"auto_map"' in text:
         raise UserError.of("plan.remote-code", file=str(file))
+    if "_class_name" in config:
+        return _denoiser(file, config, text)
     longest = _longest(config)
     images = "image_size" in config and "vocab_size" not in config
     size = config.get("image_size")
@@ -202,17 +235,39 @@ def _hf(path: Path) -> Model:
         else Inputs(sequence_length=min(longest or USUAL_LENGTH, USUAL_LENGTH))
     )
     pairs = (("hf", str(file)),)
-    mixed = _mixed(config)
     return Model(
-        pairs,
-        store.digest(text),
+        pairs=pairs,
+        digest=store.digest(text),
         has_sequence=not images,
         has_image=images,
         usual=usual,
         longest=longest,
         assumed=not images,
-        mixed=mixed,
+        mixed=_mixed(config),
         config=json.dumps(config),
+        notes=_notes(config),
+    )
+
+
+def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
+    """Return a model of diffusers, whose config says how many latents it was made for."""
+    unit = CODE_PIXELS if config["_class_name"] == "UVit2DModel" else LATENT_PIXELS
+    side = config.get("sample_height", config.get("sample_size"))
+    pixels = side * unit if isinstance(side, int) and 1 <= side <= 2048 else USUAL_CANVAS
+    frames = config.get("sample_frames")
+    usual = Inputs(
+        image_size=pixels,
+        frames=frames if isinstance(frames, int) and 1 <= frames <= 10_000 else None,
+    )
+    return Model(
+        pairs=(("diffusers", str(file)),),
+        digest=store.digest(text),
+        has_sequence=False,
+        has_image=True,
+        usual=usual,
+        longest=None,
+        assumed=False,
+        notes=_notes(config),
     )
 
 
@@ -224,14 +279,20 @@ def _config(path: Path) -> tuple[dict[str, Any], bytes]:
         config = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError):
         raise UserError.of("plan.config-broken", key=key, file=name) from None
-    if not isinstance(config, dict) or not ("model_type" in config or "architectures" in config):
+    known = ("model_type", "architectures", "_class_name")
+    if not isinstance(config, dict) or not any(key in config for key in known):
         raise UserError.of("plan.config-of-what", key=key, file=name)
     return config, text
 
 
 def _longest(config: dict[str, Any]) -> int | None:
     """Return the positions that a configuration speaks of, where it does and they make sense."""
-    for key in ("max_position_embeddings", "n_positions", "max_sequence_length"):
+    for key in (
+        "max_position_embeddings",
+        "n_positions",
+        "max_sequence_length",
+        "max_target_positions",
+    ):
         value = config.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
@@ -281,6 +342,9 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     if given.image_size is not None and not model.has_image:
         raise UserError.of("plan.no-images", key="workload.inputs.image_size")
     lengths = ("sequence_length", "mean_tokens", "batching", "prompt_tokens", "new_tokens")
+    if given.frames is not None and not model.has_frames:
+        raise UserError.of("plan.no-frames", key="workload.inputs.frames")
+    lengths = ("sequence_length", "prompt_tokens", "new_tokens")
     for name in lengths if not model.has_sequence else ():
         if getattr(given, name) is not None:
             raise UserError.of("plan.no-sequence", key=f"workload.inputs.{name}")
@@ -289,6 +353,8 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     filled: dict[str, Any] = {}
     if model.has_image:
         filled["image_size"] = given.image_size or model.usual.image_size
+    if model.has_frames:
+        filled["frames"] = given.frames or model.usual.frames
     if model.has_sequence:
         filled |= _served(given, model) if not plan.workload.trains else _trained(given, model)
     inputs = Inputs.model_validate(filled)

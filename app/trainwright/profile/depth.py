@@ -18,7 +18,10 @@ from trainwright.profile.trace import ALLOC, OpRow, RawSegment, RawTrace, TraceR
 LAYERS = 3
 """Of the shallow copy at least: a first, an inner and a last one."""
 
-_DEPTH_KEYS = ("num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "n_layers")
+_DEPTH_KEYS = (
+    "num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "n_layers",
+    "encoder_layers", "decoder_layers",
+)  # fmt: skip
 
 _KIND_KEYS = ("layer_types", "mlp_layer_types")
 """Lists with the kind of each layer."""
@@ -26,7 +29,9 @@ _KIND_KEYS = ("layer_types", "mlp_layer_types")
 _MOST_LAYERS = 2048
 """Assumed, as the tracer does: no model has more."""
 
-_POSITION_KEYS = ("max_position_embeddings", "n_positions", "max_sequence_length")
+_POSITION_KEYS = (
+    "max_position_embeddings", "n_positions", "max_sequence_length", "max_target_positions",
+)  # fmt: skip
 
 _Birth = tuple[OpRow | None, int]
 
@@ -46,7 +51,10 @@ def shallow_config(path: Path) -> dict[str, Any] | None:
     layers = _enough(_kinds(config, depth, lists))
     if depth <= layers:
         return None
-    cut = {key: kinds[:layers] for key, kinds in lists.items()}
+    cut: dict[str, Any] = {key: kinds[:layers] for key, kinds in lists.items()}
+    if isinstance(dual := config.get("dual_attention_layers"), list):
+        # Of Stable Diffusion 3.5: the first ones. One, a plain one and the last are enough.
+        cut["dual_attention_layers"] = dual[:1]
     return config | dict.fromkeys(keys, layers) | cut
 
 

@@ -45,6 +45,10 @@ class Preset(BaseModel):
     """Usual tokens a sample; 0 where the model has no sequence."""
     image_size: int = 0
     """Usual pixels a side; 0 where the model has no image."""
+    frames: int = 0
+    """Usual frames of a video; 0 where the model has none."""
+    notes: tuple[str, ...] = ()
+    """What every estimate of it takes for granted: ``preset.note.<name>``."""
     tasks: tuple[Task, ...]
 
     @property

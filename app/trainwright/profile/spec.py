@@ -53,6 +53,8 @@ class TraceSpec:
     lora: tuple[int, tuple[str, ...]] = DEFAULT_LORA
     image_size: int = 0
     """Pixels a side; 0 where the model has no image."""
+    frames: int = 0
+    """Frames of a video; 0 where the model has none."""
     sequence: bool = True
     """Whether the model has a sequence whose length may change."""
     routing: Literal["balanced", "worst"] = "balanced"

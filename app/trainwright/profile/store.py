@@ -127,7 +127,7 @@ def shipped_path(spec: TraceSpec) -> Path | None:
         return None
     if spec.in_backward or spec.method != Method():
         return None
-    if spec.lora != DEFAULT_LORA or spec.image_size != preset.image_size:
+    if (spec.image_size, spec.frames) != (preset.image_size, preset.frames):
         return None
     if spec.digest != digest(preset.definition()):
         return None

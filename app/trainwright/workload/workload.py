@@ -58,7 +58,9 @@ class Inputs(Frozen):
     ``sequence_length`` tokens hold samples one after the other, and the effective batch
     counts rows. Default: padded."""
     image_size: Annotated[int, Field(ge=8, le=16_384)] | None = None
-    """Pixels a side."""
+    """Pixels a side; of videos, pixels of their height."""
+    frames: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Frames of a video."""
     prompt_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     new_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
     concurrent: Annotated[int, Field(ge=1, le=100_000)] | None = None

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import experts
+import speech
 import step
 import torch
 from config import check_config, read_config
@@ -45,6 +46,8 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     except Exception as error:
         raise Refusal("worker.config-invalid", file=path, reason=first_line(error)) from error
     _be_real(transformers)
+    if model_type in speech.AUTO:
+        return speech.subject(model, config, _facts(config, "transformers"))
     return (
         _language(model, config) if hasattr(config, "vocab_size") else _vision(model, config, spec)
     )
@@ -65,6 +68,8 @@ def known(model: Any, spec: dict[str, Any], path: str) -> Subject:
 
 
 def _auto_class(transformers: Any, config: Any) -> Any:
+    if config.model_type in speech.AUTO:
+        return getattr(transformers, speech.AUTO[config.model_type])
     names = {
         "ForCausalLM": "AutoModelForCausalLM",
         "LMHeadModel": "AutoModelForCausalLM",

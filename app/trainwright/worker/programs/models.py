@@ -33,4 +33,6 @@ def build(spec: dict[str, Any]) -> Subject:
         subject = BUILDERS[source](name, spec)
     if source != "python":  # its factory says what is frozen
         subject.model.requires_grad_(True)
+    for parameter in subject.fixed:
+        parameter.requires_grad_(False)
     return subject

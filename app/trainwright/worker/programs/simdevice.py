@@ -168,7 +168,7 @@ def _register_own_kernels() -> None:
 
 
 def _register_fakes() -> None:
-    """Shape functions that torch lacks: in-place fused optimizers and the GRU cell."""
+    """Shape functions that torch lacks: in-place fused optimizers, the GRU cell and CTC."""
 
     def in_place(*args: Any, **kwargs: Any) -> None:
         return None
@@ -188,7 +188,20 @@ def _register_fakes() -> None:
         biases = [grad.new_empty((3 * hidden,)) if has_bias else None for _ in range(2)]
         return (*gates, grad.new_empty((rows, hidden)), *biases)
 
+    def ctc(
+        logs: torch.Tensor, labels: torch.Tensor, heard: Any, written: Any, *rest: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        # The forward variables: labels with a blank around each (LossCTC.cu).
+        steps, samples, _ = logs.shape
+        alpha = logs.new_empty((samples, steps, 2 * max(written) + 1))
+        return logs.new_empty((samples,)), alpha
+
+    def ctc_backward(grad: torch.Tensor, logs: torch.Tensor, *rest: Any) -> torch.Tensor:
+        return torch.empty_like(logs)
+
     fakes: dict[str, Any] = {
+        "_ctc_loss": ctc,
+        "_ctc_loss_backward": ctc_backward,
         "_thnn_fused_gru_cell": gru,
         "_thnn_fused_gru_cell_backward": gru_backward,
         "_fused_sgd_": in_place,

@@ -27,6 +27,8 @@ class Subject:
     """Whether it generates with a cache of keys and values."""
     longest: int = 0
     """Largest sequence that its position table has, 0 where there is none."""
+    fixed: tuple[nn.Parameter, ...] = ()
+    """Parameters that its training leaves as they are."""
 
 
 def images(name: str, channels: int, pixels: int) -> Make:

@@ -1,0 +1,85 @@
+"""Speech models of transformers: what they hear, and what their loss reads.
+
+A sequence is what the model's own length is counted in: tokens of Whisper's decoder, whose
+encoder always hears thirty seconds; steps of wav2vec 2.0's encoder, one for each 20 ms.
+"""
+
+from math import prod
+from typing import Any
+
+import step
+import torch
+import torch.nn.functional as F  # noqa: N812
+from refusal import Refusal
+from subject import Subject
+from torch import nn
+
+AUTO = {
+    "whisper": "AutoModelForSpeechSeq2Seq",
+    "wav2vec2": "AutoModelForCTC",
+    "hubert": "AutoModelForCTC",
+    "wavlm": "AutoModelForCTC",
+}
+"""Model type -> the class that its training needs."""
+
+STEPS_A_CHARACTER = 4
+"""Assumed: 12.5 characters a second, at 50 steps; English read aloud has 12 to 15."""
+
+
+def subject(model: nn.Module, config: Any, facts: dict[str, Any]) -> Subject:
+    """Return a speech model with what it is fed."""
+    return (
+        _whisper(model, config, facts) if config.is_encoder_decoder else _ctc(model, config, facts)
+    )
+
+
+def _whisper(model: nn.Module, config: Any, facts: dict[str, Any]) -> Subject:
+    window = 2 * config.max_source_positions  # the second convolution has stride 2
+    config.use_cache = False
+
+    def batch(size: int, length: int) -> step.Batch:
+        tokens = torch.zeros((size, length), dtype=torch.int64)
+        heard = torch.zeros((size, config.num_mel_bins, window))
+        inputs = {"input_features": heard, "decoder_input_ids": tokens}
+        return step.Batch(inputs, torch.zeros_like(tokens))
+
+    return Subject(
+        model,
+        batch,
+        step.token_loss,
+        facts,
+        head=model.get_output_embeddings(),
+        config=config,
+        longest=config.max_target_positions,
+        fixed=tuple(p for p in model.parameters() if not p.requires_grad),
+    )
+
+
+def _ctc(model: Any, config: Any, facts: dict[str, Any]) -> Subject:
+    """The convolutions stay as they are, as in the paper and in transformers' own script."""
+    model.freeze_feature_encoder()
+    stride = prod(config.conv_stride)
+    field = 1
+    for kernel, step_size in zip(config.conv_kernel[::-1], config.conv_stride[::-1], strict=True):
+        field = (field - 1) * step_size + kernel
+    least = config.mask_time_length + 1 if config.mask_time_prob > 0 else 1
+
+    def batch(size: int, length: int) -> step.Batch:
+        if length < least:
+            raise Refusal("worker.audio-too-short", asked=length, least=least)
+        samples = field + stride * (length - 1)
+        characters = max(1, length // STEPS_A_CHARACTER)
+        inputs = {"input_values": torch.zeros((size, samples))}
+        return step.Batch(inputs, torch.ones((size, characters), dtype=torch.int64))
+
+    fixed = tuple(model.base_model.feature_extractor.parameters())
+    return Subject(model, batch, ctc_loss, facts, head=model.lm_head, config=config, fixed=fixed)
+
+
+def ctc_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """Connectionist temporal classification with blank 0; every label counts."""
+    scores = step.scores(output)
+    logs = F.log_softmax(scores, dim=-1, dtype=torch.float32).transpose(0, 1)
+    heard, written = ([length] * len(labels) for length in (len(logs), labels.size(1)))
+    summed = F.ctc_loss(logs, labels, heard, written, reduction="sum", zero_infinity=True)
+    return summed / count
