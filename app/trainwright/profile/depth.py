@@ -20,7 +20,7 @@ LAYERS = 3
 
 _DEPTH_KEYS = (
     "num_hidden_layers", "n_layer", "num_layers", "num_decoder_layers", "n_layers",
-    "encoder_layers", "decoder_layers",
+    "encoder_layers", "decoder_layers", "num_single_layers",
 )  # fmt: skip
 
 _KIND_KEYS = ("layer_types", "mlp_layer_types")

@@ -188,13 +188,14 @@ class _Tracer:
     def everywhere(self, points: tuple[Point, ...]) -> raw.TraceResult:
         """Trace at every point; a deep model at the first, and the rest from a shallow copy."""
         source = _source(self.spec)
-        config = depth.shallow_config(Path(source["hf"])) if "hf" in source else None
-        if config is None:
+        kind = next((kind for kind in ("hf", "diffusers") if kind in source), None)
+        config = depth.shallow_config(Path(source[kind])) if kind else None
+        if kind is None or config is None:
             return self.run(points)
         with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
             path = Path(folder) / "config.json"
             path.write_text(json.dumps(config), encoding="utf-8")
-            shallow = self.run(points, source={"hf": str(path)}, optimizers=())
+            shallow = self.run(points, source={kind: str(path)}, optimizers=())
         try:
             return depth.transferred(self.run(points[:1]), shallow)
         except depth.TransferError:

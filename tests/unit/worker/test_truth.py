@@ -95,6 +95,33 @@ class Block(nn.Module):
     "config.py": "CLASSES = 100\n",
 }
 """A factory in two files of its own, which are called as two of the tracer's modules are."""
+WHISPER = {
+    "model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"],
+    "vocab_size": 500, "num_mel_bins": 40, "d_model": 64, "encoder_layers": 2,
+    "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 256, "decoder_ffn_dim": 256, "max_source_positions": 200,
+    "max_target_positions": 96, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    "decoder_start_token_id": 1,
+}  # fmt: skip
+WAV2VEC2 = {
+    "model_type": "wav2vec2", "architectures": ["Wav2Vec2ForCTC"], "vocab_size": 32,
+    "hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "conv_dim": [64] * 7,
+    "intermediate_size": 384, "num_conv_pos_embedding_groups": 4, "layerdrop": 0.0,
+    "hidden_dropout": 0, "activation_dropout": 0, "attention_dropout": 0,
+    "feat_proj_dropout": 0, "final_dropout": 0, "mask_time_prob": 0,
+}  # fmt: skip
+FLUX = {
+    "_class_name": "FluxTransformer2DModel", "in_channels": 16, "num_layers": 2,
+    "num_single_layers": 3, "attention_head_dim": 32, "num_attention_heads": 4,
+    "joint_attention_dim": 96, "pooled_projection_dim": 64, "guidance_embeds": True,
+    "axes_dims_rope": [8, 12, 12],
+}  # fmt: skip
+VIDEO = {
+    "_class_name": "CogVideoXTransformer3DModel", "num_attention_heads": 4,
+    "attention_head_dim": 32, "in_channels": 4, "out_channels": 4, "time_embed_dim": 64,
+    "text_embed_dim": 96, "num_layers": 3, "sample_width": 18, "sample_height": 12,
+    "sample_frames": 9, "max_text_seq_length": 32,
+}  # fmt: skip
 
 MIXTRAL = {
     "model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "vocab_size": 500,
@@ -133,6 +160,8 @@ DORA = {
 }
 
 TOKENS, IMAGES = (4, 96), (4, 0)
+JOINT = {"kernel": "math", "image_size": 128}
+"""Joint attention of image and text has no eager form."""
 CASES = {
     "gpt": (GPT, {}, TOKENS),
     "gpt-checkpointed": (GPT, {"checkpointing": "full"}, TOKENS),
@@ -173,6 +202,16 @@ CASES = {
     "gpt-oss": (GPT_OSS, {}, TOKENS),
     "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
     "own-net": ({"own": {"width": 160, "depth": 4}}, {}, TOKENS),
+    "whisper": (WHISPER, {}, TOKENS),
+    "whisper-checkpointed": (WHISPER, {"checkpointing": "full"}, TOKENS),
+    "wav2vec2": (WAV2VEC2, {}, TOKENS),
+    "flux": (FLUX, JOINT, IMAGES),
+    "flux-checkpointed": (FLUX, JOINT | {"checkpointing": "full"}, IMAGES),
+    "flux-lora": (FLUX, JOINT | {"task": "lora"}, IMAGES),
+    "video": (VIDEO, {"kernel": "math", "image_size": 96, "frames": 9}, (3, 0)),
+    "sac": ({"builtin": "sac-mlp"}, {}, (256, 0)),
+    "decision": ({"builtin": "decision-transformer"}, {"kernel": "math"}, (8, 20)),
+    "dreamer": ({"builtin": "dreamer-v3-s"}, {}, (2, 0)),
     "nature-cnn": ({"builtin": "nature-cnn-ppo"}, {}, (16, 0)),
 }
 if find_spec("timm") is not None:
@@ -199,11 +238,11 @@ def runs(tmp_path_factory):
 
 
 def _spec(folder, name, model, options, point):
-    if "model_type" in model:
+    if "model_type" in model or "_class_name" in model:
         path = folder / name / "config.json"
         path.parent.mkdir()
         path.write_text(json.dumps(model))
-        model = {"hf": str(path)}
+        model = {"diffusers" if "_class_name" in model else "hf": str(path)}
     if "own" in model:
         model = _own(folder / name, model["own"])
     return {

@@ -22,10 +22,12 @@ import models  # noqa: E402
 import step  # noqa: E402
 import torch  # noqa: E402
 from shaping import shape  # noqa: E402
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 if mode == "traced":
     import tracing  # a user's code takes the tracer's module names for its own
 
+BACKENDS = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH)
 STAGES = ("micro", "again", "optimizer")
 
 
@@ -46,7 +48,9 @@ def real(spec):
     hosts = [subject.batch(*spec["points"][0]) for _ in range(2)]
     gc.collect()  # or the death of the case before would count in this one
     activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, profile_memory=True) as profiler:
+    kernels = [SDPBackend.MATH] if spec["kernel"] == "math" else list(BACKENDS)
+    memory = torch.profiler.profile(activities=activities, profile_memory=True)
+    with sdpa_kernel(kernels), memory as profiler:
         model.to_empty(device="cpu")  # torch gives shared weights a place for each user
         if hasattr(model, "tie_weights"):
             model.tie_weights()
