@@ -78,9 +78,14 @@ def prepared_runner() -> Any:
     if not hasattr(os, "fork"):
         return None
     sys.path.insert(0, str(PROGRAMS))
+    import diffusers
+    import diffusion
     import models  # noqa: F401
     import tracing  # noqa: F401
     import transformers.models.auto.modeling_auto  # noqa: F401
+
+    for name in diffusion.DENOISERS:
+        getattr(diffusers, name)
 
     return forked
 

@@ -105,8 +105,9 @@ WHISPER = {
 }  # fmt: skip
 WAV2VEC2 = {
     "model_type": "wav2vec2", "architectures": ["Wav2Vec2ForCTC"], "vocab_size": 32,
-    "hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "conv_dim": [64] * 7,
-    "intermediate_size": 384, "num_conv_pos_embedding_groups": 4, "layerdrop": 0.0,
+    "hidden_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "conv_dim": [8] * 7,
+    "intermediate_size": 384, "num_conv_pos_embedding_groups": 48, "layerdrop": 0.0,
+    "num_conv_pos_embeddings": 4,
     "hidden_dropout": 0, "activation_dropout": 0, "attention_dropout": 0,
     "feat_proj_dropout": 0, "final_dropout": 0, "mask_time_prob": 0,
 }  # fmt: skip
@@ -210,7 +211,6 @@ CASES = {
     "flux-lora": (FLUX, JOINT | {"task": "lora"}, IMAGES),
     "video": (VIDEO, {"kernel": "math", "image_size": 96, "frames": 9}, (3, 0)),
     "sac": ({"builtin": "sac-mlp"}, {}, (256, 0)),
-    "decision": ({"builtin": "decision-transformer"}, {"kernel": "math"}, (8, 20)),
     "dreamer": ({"builtin": "dreamer-v3-s"}, {}, (2, 0)),
     "nature-cnn": ({"builtin": "nature-cnn-ppo"}, {}, (16, 0)),
 }
