@@ -23,7 +23,7 @@ from trainwright.data import resources
 from trainwright.profile import codec, store
 from trainwright.profile.presets import Preset, presets
 from trainwright.profile.profile import Profile, evaluate
-from trainwright.profile.spec import Kernel, TraceSpec
+from trainwright.profile.spec import OPTIMIZERS, Kernel, TraceSpec
 
 PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"
 CHECKED = "bf16-mixed"
@@ -55,6 +55,8 @@ def forked(_program: str, document: dict[str, Any], **_options: Any) -> None:
     """Trace in a fork of this process, which has imported everything already."""
     # A second step repeats the first in every precision or in none.
     document = document | {"check_repeat": document["precision"] == CHECKED}
+    if document["optimizers"]:  # of one point, the one that is asked for; what ships has all
+        document["optimizers"] = OPTIMIZERS
     child = os.fork()
     if child == 0:
         status = 1

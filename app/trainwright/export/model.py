@@ -1,7 +1,8 @@
 """The plan's model as an exported program names it, with the files that it needs beside it."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -16,6 +17,11 @@ Kind = Literal["hf", "diffusers", "timm", "builtin", "python"]
 FOLDER = "model"
 """Where the model's own files lie below the export folder."""
 CONFIG = f"{FOLDER}/config.json"
+
+TAUGHT = {"diffusers": ("UNet2DConditionModel",), "builtin": ("unet", "nature-cnn-ppo")}
+"""Of each kind, what the exported programs have data and a loss for."""
+UNTAUGHT = ("whisper", "wav2vec2", "hubert", "wavlm")
+"""Model types of transformers for which they have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ def definition(plan: Plan) -> Definition:
         path = Path(source.hf).expanduser()
         path = path / "config.json" if path.is_dir() else path
         title = path.parent.name if path.name == "config.json" else path.stem
-        return Definition("hf", FOLDER, title, {CONFIG: _read(path)})
+        return _configured(Definition("hf", FOLDER, title, {CONFIG: _read(path)}))
     if source.timm is not None:
         return Definition("timm", source.timm, source.timm)
     if source.python is not None:
@@ -75,7 +81,9 @@ def definition(plan: Plan) -> Definition:
 def _preset(preset: presets.Preset) -> Definition:
     (kind, value), *_ = preset.model().items()
     configured = kind in ("hf", "diffusers")
-    return Definition(
+    if not configured and value not in TAUGHT.get(kind, (value,)):
+        raise UserError.of("export.no-data-for", model=preset.name)
+    found = Definition(
         cast(Kind, kind),
         FOLDER if configured else value,
         preset.name,
@@ -83,6 +91,29 @@ def _preset(preset: presets.Preset) -> Definition:
         sequence_length=preset.sequence_length or None,
         image_size=preset.image_size or None,
     )
+    return _configured(found) if configured else found
+
+
+def _configured(found: Definition) -> Definition:
+    """Return a model with a ``config.json`` as what the file says it is.
+
+    Raises:
+        UserError: the exported programs have no data and loss for it.
+    """
+    try:
+        config = json.loads(found.files[CONFIG])
+    except (ValueError, RecursionError):
+        return found  # whoever reads it says so
+    if not isinstance(config, dict):
+        return found
+    denoiser = config.get("_class_name")
+    if denoiser is None:
+        taught = config.get("model_type") not in UNTAUGHT
+    else:
+        taught = denoiser in TAUGHT["diffusers"]
+    if not taught:
+        raise UserError.of("export.no-data-for", model=found.title)
+    return found if denoiser is None else replace(found, kind="diffusers")
 
 
 def _read(path: Path) -> str:

@@ -58,6 +58,7 @@ class Model:
     def generates(self) -> bool:
         """Whether it may generate: all but encoders, as far as a configuration tells."""
         return not self.config or not self.has_sequence or cache_shape(self.config) is not None
+
     notes: tuple[Message, ...] = ()
     """What every estimate of the model takes for granted."""
 
@@ -344,7 +345,6 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     lengths = ("sequence_length", "mean_tokens", "batching", "prompt_tokens", "new_tokens")
     if given.frames is not None and not model.has_frames:
         raise UserError.of("plan.no-frames", key="workload.inputs.frames")
-    lengths = ("sequence_length", "prompt_tokens", "new_tokens")
     for name in lengths if not model.has_sequence else ():
         if getattr(given, name) is not None:
             raise UserError.of("plan.no-sequence", key=f"workload.inputs.{name}")
