@@ -215,7 +215,7 @@ def _notes(config: dict[str, Any], own: tuple[str, ...] = ()) -> tuple[Message, 
     known = (
         NOTES_OF_DENOISERS
         if "_class_name" in config
-        else NOTES.get(config.get("model_type", ""), ())
+        else NOTES.get(str(config.get("model_type")), ())
     )
     return tuple(Message.of(f"preset.note.{name}") for name in (*known, *own))
 
