@@ -112,7 +112,10 @@ def labels(
     lengths = sorted({length for _, length in spec["points"]})
     short, long = lengths[0], lengths[-1]
     shapes = [_returned(model, feed, *point, path) for point in ((2, short), (3, short), (2, long))]
-    sizes = [_Size.of(*each, short, long) for each in zip(*shapes, strict=True)]
+    sizes = [
+        _Size.of(here, larger, longer, short, long)
+        for here, larger, longer in zip(*shapes, strict=True)
+    ]
 
     def shape(size: int, length: int) -> tuple[int, ...]:
         return tuple(each(size, length) for each in sizes)
