@@ -21,7 +21,7 @@ from trainwright.profile import trace as raw
 from trainwright.profile.fit import StructureError, fit
 from trainwright.profile.presets import presets
 from trainwright.profile.profile import Profile
-from trainwright.profile.spec import DEFAULT_LORA, TRACER_VERSION, Method, TraceSpec, kernel_points
+from trainwright.profile.spec import TRACER_VERSION, Method, TraceSpec, kernel_points
 from trainwright.worker import client
 
 Progress = Callable[[float, str], None]
