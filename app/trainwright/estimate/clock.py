@@ -95,6 +95,10 @@ class StepTerms:
         return "launch" if self.host > kernels else "gpu"
 
 
+_PASSES = {"adamw": 7, "sgd": 5}
+"""Reads and writes of something as large as the parameters: weights, gradients, moments."""
+
+
 class Clock:
     """Times steps in one situation; keeps the seconds of operators that it has worked out."""
 
@@ -150,7 +154,7 @@ class Clock:
         key = (
             *(profile, batch, settings.accumulation, settings.precision, settings.checkpointing),
             *(settings.optimizer, settings.channels_last, settings.compile),
-            *(settings.num_workers, settings.pin_memory),
+            *(settings.num_workers, settings.pin_memory, settings.optimizer_offload),
         )
         if key not in self._terms:
             self._terms[key] = self._step(profile, settings, batch)
@@ -162,6 +166,8 @@ class Clock:
         for names, times, counts in self._counted(profile, settings, batch):
             gpu |= zip(names, (counts @ times.seconds).tolist(), strict=True)
             launches += float((counts @ times.launches).sum())
+        if settings.optimizer_offload == "cpu":
+            gpu["optimizer"] = self.offloaded(profile, settings)
         if settings.compile:
             launches *= self.efficiency.compile_launches.value
         communication = self._communication(profile, settings)
@@ -219,6 +225,18 @@ class Clock:
         adapters = self.situation.workload.task in ("lora", "qlora")
         size = 2 if settings.precision == "bf16" and not adapters else 4
         return float(profile.model.get("trainable", profile.model.get("parameters", 0)) * size)
+
+    def offloaded(self, profile: Profile, settings: FullSettings) -> float:
+        """Return the seconds in which the CPU updates its copies and sends them back.
+
+        Gradients leave during backward. Parameters, gradients and moments are read once,
+        parameters and moments written once.
+        """
+        nbytes = self.gradient_bytes(profile, settings)
+        link = host_link(self.situation.gpu.record, self.efficiency)
+        bus = link.bytes_per_s * self.efficiency.transfer_share.value
+        passes = _PASSES[settings.optimizer]
+        return nbytes / bus + passes * nbytes / self.efficiency.host_memory_bytes_per_s.value
 
     def _communication(self, profile: Profile, settings: FullSettings) -> float:
         """Return the seconds of a ring all-reduce: 2 (n - 1) / n of the gradients."""

@@ -59,6 +59,8 @@ class Efficiency(_Entry):
     communication_exposed: Constant
     transfer_share: Constant
     pageable_share: Constant
+    host_memory_bytes_per_s: Constant
+    """What an optimizer on the CPU reaches."""
     decode_bytes_per_s_per_core: dict[str, Constant]
     worker_efficiency: Constant
     storage_bytes_per_s: dict[str, Constant]

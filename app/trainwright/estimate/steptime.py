@@ -189,6 +189,9 @@ def _kernel_stages(
     profile: Profile, clock: Clock, settings: FullSettings, batch: int
 ) -> Iterator[Stage]:
     for stage, times, counts in clock.stages(profile, settings, batch):
+        if stage == "optimizer" and settings.optimizer_offload == "cpu":
+            yield Stage(stage, _offloaded(profile, clock, settings), hidden=False)
+            continue
         parts = tuple(_class_parts(profile, times, counts))
         seconds = Quantity(
             Message.of(f"time.stage.{stage}"),
@@ -201,6 +204,19 @@ def _kernel_stages(
             role=stage,
         )
         yield Stage(stage, seconds, hidden=False)
+
+
+def _offloaded(profile: Profile, clock: Clock, settings: FullSettings) -> Quantity:
+    """Return the update on the CPU: bound by the system's memory, then by the bus."""
+    return Quantity(
+        Message.of("time.offloaded"),
+        clock.offloaded(profile, settings),
+        Unit.SECONDS,
+        Kind.ASSUMED,
+        formula="n · weights / memory + weights / link",
+        source=_SOURCE,
+        role="optimizer",
+    )
 
 
 def _class_parts(profile: Profile, times: OpTimes, counts: Floats) -> list[Quantity]:

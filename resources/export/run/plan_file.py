@@ -92,6 +92,7 @@ class Schedule:
     final_ratio: float
     weight_decay: float
     clip_norm: float
+    """Largest norm of all gradients together; 0: they are not clipped."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,6 @@ def _check(plan: Plan) -> None:
         "schedule.learning_rate": schedule.learning_rate,
         "schedule.epochs": schedule.epochs,
         "schedule.steps": 1 if schedule.steps is None else schedule.steps,
-        "schedule.clip_norm": schedule.clip_norm,
         "data.prefetch_factor": data.prefetch_factor,
         "run.save_every": plan.run.save_every,
         "run.keep": plan.run.keep,
@@ -174,6 +174,7 @@ def _check(plan: Plan) -> None:
         "schedule.warmup_steps": schedule.warmup_steps or 0,
         "schedule.final_ratio": schedule.final_ratio,
         "schedule.weight_decay": schedule.weight_decay,
+        "schedule.clip_norm": schedule.clip_norm,
     }.items():
         if value < 0:
             raise InputError(f"{key}: {value} is negative")
@@ -184,8 +185,31 @@ def _check(plan: Plan) -> None:
             f"{batch.gpus} = {product}, but effective is {batch.effective}; change one of them"
         )
     _check_checkpointing(plan.settings.checkpointing)
+    _check_update(plan)
     if (plan.task in ("lora", "qlora")) != (plan.lora is not None):
         raise InputError(f"lora: must be given for lora and qlora alone, but task is {plan.task}")
+
+
+def _check_update(plan: Plan) -> None:
+    """Refuse what needs all gradients, where they do not wait for each other."""
+    settings = plan.settings
+    early = {
+        "settings.optimizer_in_backward": settings.optimizer_in_backward,
+        "settings.optimizer_offload": settings.optimizer_offload == "cpu",
+    }
+    if all(early.values()):
+        raise InputError("settings.optimizer_offload: cpu excludes optimizer_in_backward")
+    for key in (key for key, on in early.items() if on):
+        if plan.batch.gpus > 1:
+            raise InputError(f"{key}: works on one GPU only; set batch.gpus to 1")
+        if plan.schedule.clip_norm:
+            raise InputError(f"{key}: cannot clip by the norm; set schedule.clip_norm to 0")
+        if settings.precision == "fp16-mixed":
+            raise InputError(f"{key}: excludes the loss scaling of fp16-mixed; use bf16-mixed")
+    if settings.optimizer_in_backward and plan.batch.accumulation > 1:
+        raise InputError("settings.optimizer_in_backward: set batch.accumulation to 1")
+    if settings.optimizer_offload == "cpu" and settings.optimizer not in ("adamw", "sgd"):
+        raise InputError("settings.optimizer_offload: cpu goes with adamw and sgd")
 
 
 def _check_checkpointing(mode: str) -> None:

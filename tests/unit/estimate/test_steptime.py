@@ -353,6 +353,22 @@ def test_rates_count_real_samples_and_tokens() -> None:
     assert not {"time.note.padding", "time.note.packed"} & {note.id for note in plain.notes}
 
 
+def test_an_optimizer_on_the_cpu_takes_the_time_of_its_memory() -> None:
+    update = addition(1_000_000, "optimizer")
+    profile = profile_of(product(4096, 4096, 4096), update, trainable=100_000_000)
+    on = timed(profile)
+    off = timed(profile, optimizer_offload="cpu")
+    (stage,) = [one for one in off.stages if one.name == "optimizer"]
+    trainable = profile.model["trainable"]
+    # Seven passes over fp32 weights at an assumed 25 GB/s, and once over the bus.
+    passes = 7 * 4 * trainable / 25e9
+    assert passes < stage.seconds.value < 2 * passes
+    assert stage.seconds.kind is Kind.ASSUMED
+    assert off.step_seconds.value > on.step_seconds.value
+    parts = sum(one.seconds.value for one in off.stages if not one.hidden)
+    assert parts == pytest.approx(off.step_seconds.value)
+
+
 def test_serving_times_the_prompt_and_each_token() -> None:
     profile = profile_of(product(2048, 2048, 2048))
     reading = profile.segments["micro"]

@@ -75,6 +75,20 @@ def runs(folder: Path, ragged: Path) -> dict[str, tuple[int, str]]:
         "tf32": {"precision": "tf32"},
         "fp16-mixed": {"precision": "fp16-mixed"},
     }
+    within = variant(
+        folder,
+        "in-backward",
+        batch={"micro": 8, "accumulation": 1},
+        settings={"optimizer_in_backward": True},
+        schedule={"clip_norm": 0.0},
+    )
+    arguments["in-backward"] = ["--plan", within, "--synthetic", "--steps", "3", "--selfcheck"]
+    arguments["in-backward"] += ["--output", "in-backward"]
+    clipped = variant(folder, "clipped", settings={"optimizer_offload": "cpu"})
+    arguments["clipped"] = ["--plan", clipped, "--synthetic"]
+    unclipped = {"settings": {"optimizer_offload": "cpu"}, "schedule": {"clip_norm": 0.0}}
+    offloaded = variant(folder, "offloaded", **unclipped)
+    arguments["offloaded"] = ["--plan", offloaded, "--synthetic", "--steps", "3"]
     for name, change in changes.items():
         plan = variant(folder, name, settings=change)
         arguments[name] = [
@@ -163,7 +177,8 @@ def test_adapters_alone_are_trained_saved_and_resumed(
 
 
 @pytest.mark.parametrize(
-    "name", ["bf16-mixed", "bf16", "fp16-mixed", "selective", "muon", "adafactor"]
+    "name",
+    ["bf16-mixed", "bf16", "fp16-mixed", "selective", "muon", "adafactor", "in-backward"],
 )
 def test_settings_are_in_force_by_the_selfcheck(
     runs: dict[str, tuple[int, str]], folder: Path, name: str
@@ -177,6 +192,8 @@ def test_settings_are_in_force_by_the_selfcheck(
     [
         ("tf32", r"^selfcheck: not in force on this machine: precision$"),
         ("one of two gpus", r"^selfcheck: not in force on this machine: gpus$"),
+        ("clipped", r"optimizer_offload: cannot clip by the norm; set schedule.clip_norm to 0"),
+        ("offloaded", r"torchao offloads from CUDA and XPU devices only"),
         ("no data", r"no dataset: name one with --data PATH, or try it with --synthetic"),
         ("missing data", r"없는 자료: no such dataset; name one with --data PATH"),
         ("broken line", r"깨진 자료\.jsonl, sample 2: not valid JSON"),
