@@ -6,17 +6,14 @@ fork, the libraries are imported once for all traces.
 """
 
 import argparse
-import gzip
-import json
 import os
 import sys
 import time
-import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+import forking
 import numpy as np
 
 from trainwright.data import resources
@@ -25,7 +22,6 @@ from trainwright.profile.presets import Preset, presets
 from trainwright.profile.profile import Profile, evaluate
 from trainwright.profile.spec import OPTIMIZERS, Kernel, TraceSpec
 
-PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"
 CHECKED = "bf16-mixed"
 """Precision in which repeats are checked, and in which batch 1 ships as well."""
 PRECISIONS = ("bf16-mixed", "fp16-mixed", "fp32")
@@ -57,38 +53,21 @@ def forked(_program: str, document: dict[str, Any], **_options: Any) -> None:
     document = document | {"check_repeat": document["precision"] == CHECKED}
     if document["optimizers"]:  # of one point, the one that is asked for; what ships has all
         document["optimizers"] = OPTIMIZERS
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            import tracing
 
-            result = tracing.trace(document, lambda _progress, _message: None)
-            with gzip.open(document["result_file"], "wt", encoding="utf-8") as file:
-                json.dump(result, file)
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    if os.waitpid(child, 0)[1]:
-        raise RuntimeError("the trace failed; see above")
+    def work() -> dict[str, Any]:
+        import tracing
+
+        result: dict[str, Any] = tracing.trace(document, lambda _progress, _message: None)
+        return result
+
+    forking.in_fork(work, document["result_file"])
 
 
 def prepared_runner() -> Any:
     """Return what starts a trace: a fork where there is one, else a process each."""
     if not hasattr(os, "fork"):
         return None
-    sys.path.insert(0, str(PROGRAMS))
-    import diffusers
-    import diffusion
-    import models  # noqa: F401
-    import tracing  # noqa: F401
-    import transformers.models.auto.modeling_auto  # noqa: F401
-
-    for name in diffusion.DENOISERS:
-        getattr(diffusers, name)
-
+    forking.prepare()
     return forked
 
 

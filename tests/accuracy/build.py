@@ -4,23 +4,19 @@ Needs the ``hf`` and ``vision`` extras and litgpt (``pip install litgpt``). One 
 Only missing profiles are traced; delete those to trace again.
 """
 
-import gzip
-import json
-import os
 import sys
 import time
-import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
+import forking
 from rows import Row, in_transformers, profile_path, rows, spec_of
 
 from trainwright.profile import codec, store
-
-PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"
 
 
 def main() -> int:
@@ -48,11 +44,7 @@ def main() -> int:
 
 def prepare() -> None:
     """Import once what every child needs."""
-    sys.path.insert(0, str(PROGRAMS))
-    import models  # noqa: F401
-    import tracing  # noqa: F401
-    import transformers.models.auto.modeling_auto  # noqa: F401
-
+    forking.prepare()
     try:
         import litgpt.lora  # noqa: F401
     except ImportError as error:
@@ -82,20 +74,7 @@ def forked(row: Row, document: dict[str, Any]) -> None:
     document = document | {"check_repeat": False}
     if document["optimizers"]:  # a first answer has one; rows may be of several
         document["optimizers"] = spec_of(row).optimizers
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            result = traced(row, document)
-            with gzip.open(document["result_file"], "wt", encoding="utf-8") as file:
-                json.dump(result, file)
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    if os.waitpid(child, 0)[1]:
-        raise RuntimeError("the trace failed; see above")
+    forking.in_fork(lambda: traced(row, document), document["result_file"])
 
 
 def traced(row: Row, document: dict[str, Any]) -> dict[str, Any]:

@@ -96,7 +96,8 @@ class PlanForm(Surface):
         keys = ("gpu", "count", "model", "effective_batch", "samples", "micro_batch", "lora",
                 "accumulation", "checkpointing", "optimizer", "channels_last", "prompt_tokens",
                 "loader.prefetch_factor", "allocator", "sequence_length", "power_limit",
-                "learning_rate", "strategy")  # fmt: skip
+                "learning_rate", "strategy", "optimizer_in_backward", "optimizer_offload",
+                "mean_tokens")  # fmt: skip
         return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
     def refresh(self) -> None:

@@ -1,0 +1,49 @@
+"""Traces in forks of a process that has imported the model libraries once."""
+
+import gzip
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from trainwright.profile import store
+
+PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"
+
+
+def prepare() -> None:
+    """Import once what every fork needs."""
+    sys.path.insert(0, str(PROGRAMS))
+    import diffusers
+    import diffusion
+    import models  # noqa: F401
+    import tracing  # noqa: F401
+    import transformers.models.auto.modeling_auto  # noqa: F401
+
+    for name in diffusion.DENOISERS:
+        getattr(diffusers, name)  # imported when it is first asked for
+
+
+def in_fork(work: Callable[[], dict[str, Any]], result_file: str) -> None:
+    """Do the work in a fork and write what it returns, as the tracer's program would.
+
+    Raises:
+        RuntimeError: it failed; why stands on standard error.
+    """
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            result = work()
+            with gzip.open(result_file, "wt", encoding="utf-8") as file:
+                json.dump(result, file)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    if os.waitpid(child, 0)[1]:
+        raise RuntimeError("the trace failed; see above")
