@@ -10,7 +10,8 @@ from trainwright.estimate.optimizers import RULES
 from trainwright.messages import UserError
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
-from trainwright.workload import FullSettings
+from trainwright.workload import FullSettings, PythonSource
+from trainwright.workload.sourcefiles import python_sources
 
 Kind = Literal["hf", "diffusers", "timm", "builtin", "python"]
 
@@ -70,12 +71,19 @@ def definition(plan: Plan) -> Definition:
     if source.timm is not None:
         return Definition("timm", source.timm, source.timm)
     if source.python is not None:
-        python = source.python
-        text = _read(Path(python.file).expanduser())
-        name = Path(python.file).name
-        where = f"{FOLDER}/{name}:{python.factory}"
-        return Definition("python", where, name, {f"{FOLDER}/{name}": text}, python.args)
+        return _python(source.python)
+    if source.pt2 is not None:
+        raise UserError.of("export.no-pt2")
     return _preset(presets.find(str(source.preset)))
+
+
+def _python(python: PythonSource) -> Definition:
+    """Return a factory with its file and the neighbours that it imports."""
+    path = Path(python.file)
+    sources = python_sources(path, "model.python.file")
+    files = {f"{FOLDER}/{name}": _read(sources.root / name) for name in sources.hashes}
+    own = path.relative_to(sources.root).as_posix()
+    return Definition("python", f"{FOLDER}/{own}:{python.factory}", path.name, files, python.args)
 
 
 def _preset(preset: presets.Preset) -> Definition:

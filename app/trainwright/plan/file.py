@@ -25,6 +25,7 @@ _SECTIONS = frozenset({"workload", "machine", "settings", "limits"})
 _PATHS: tuple[tuple[str, ...], ...] = (
     ("model", "hf"),
     ("model", "python", "file"),
+    ("model", "pt2"),
     ("workload", "dataset", "path"),
 )
 """Keys that hold paths: relative to the plan's folder in the file, absolute in a Plan."""

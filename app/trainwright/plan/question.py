@@ -16,7 +16,7 @@ from trainwright.profile import presets, store
 from trainwright.profile.presets import Preset
 from trainwright.profile.spec import DEFAULT_LORA, LONG, OPTIMIZERS, Kernel, Method, TraceSpec
 from trainwright.workload import FullSettings, Inputs, Lora, ModelSource, PythonSource, Workload
-from trainwright.workload.sourcefiles import python_sources, regular_bytes
+from trainwright.workload.sourcefiles import program_hash, python_sources, regular_bytes
 
 CONFIG_BYTES = 1 << 20
 USUAL_LENGTH = 2048
@@ -171,6 +171,10 @@ def _model(source: ModelSource, task: str, given: Inputs) -> Model:
         definition = store.digest(f"timm:{source.timm}".encode())
         usual = Inputs(image_size=USUAL_IMAGE)
         return Model((("timm", source.timm),), definition, False, True, usual, None, True)
+    if source.pt2 is not None:
+        sha256 = program_hash(Path(source.pt2), "model.pt2")
+        pairs = (("pt2", source.pt2), ("sha256", sha256))
+        return _of_code(pairs, sha256.encode(), given)
     assert source.python is not None, "the schema requires one source"
     return _python(source.python, given)
 

@@ -1,6 +1,7 @@
 """What models, GPUs and settings are called, and how they are found by typing."""
 
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from trainwright.messages import Message, UserError
@@ -54,6 +55,8 @@ def model_name(plan: Plan) -> str:
     if source.hf is not None:
         parts = [part for part in source.hf.replace("\\", "/").split("/") if part != "config.json"]
         return parts[-1] if parts else source.hf
+    if source.pt2 is not None:
+        return Path(source.pt2).name
     return source.timm or (source.python.factory if source.python else "")
 
 

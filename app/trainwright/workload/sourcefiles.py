@@ -5,13 +5,18 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import IO
 
 from trainwright.messages import UserError
 
 SOURCE_BYTES = 1 << 20
 """Largest Python file that is read; assumed, far above any that people write."""
+PROGRAM_BYTES = 8 << 30
+"""Largest exported program; assumed, one is loaded with its weights, in at most 12 GiB."""
 FILES = 500
 """Most neighbours that are followed; assumed. Those beyond are imported, and not watched."""
 _IMPORT = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([\w., \t]+)", re.MULTILINE)
@@ -28,37 +33,62 @@ class Sources:
     """Path below the root, with slashes -> hash of the content."""
 
 
-def regular_bytes(path: Path, limit: int, *, key: str, too_large: str) -> bytes:
-    """Return the content of a regular file; pipes and devices are refused, not waited for.
-
-    ``key`` is that of the plan that names the file, ``too_large`` the id of the complaint.
+@contextmanager
+def regular_file(path: Path, key: str) -> Iterator[IO[bytes]]:
+    """Open a regular file for reading; pipes and devices are refused, not waited for.
 
     Raises:
-        UserError: it cannot be read, is no regular file, or is longer than ``limit`` bytes.
+        UserError: it cannot be opened or read, or is no regular file; ``key`` is that of the
+            plan that names it.
     """
+    special = UserError.of("plan.config-special", key=key, file=str(path))
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        content = _content(path, limit)
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise special
+            yield file
     except IsADirectoryError:
-        content = None
+        raise special from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise UserError.of(
             "plan.config-unreadable", key=key, file=str(path), reason=reason
         ) from None
-    if content is None:
-        raise UserError.of("plan.config-special", key=key, file=str(path))
+
+
+def regular_bytes(path: Path, limit: int, *, key: str, too_large: str) -> bytes:
+    """Return the content of a regular file; ``too_large`` is the id of that complaint.
+
+    Raises:
+        UserError: as ``regular_file``, or it is longer than ``limit`` bytes.
+    """
+    with regular_file(path, key) as file:
+        content = file.read(limit + 1)
     if len(content) > limit:
         raise UserError.of(too_large, key=key, file=str(path), limit=limit)
     return content
 
 
-def _content(path: Path, limit: int) -> bytes | None:
-    """Return at most a byte more than the limit; None where it is no regular file."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return None
-        return file.read(limit + 1)
+def program_hash(path: Path, key: str) -> str:
+    """Return the hash of an exported program's file; the same file is read once.
+
+    Raises:
+        UserError: as ``regular_file``, or it is too large.
+    """
+    with regular_file(path, key) as file:
+        status = os.fstat(file.fileno())
+        if status.st_size > PROGRAM_BYTES:
+            raise UserError.of(
+                "plan.program-too-large", key=key, file=str(path), limit=PROGRAM_BYTES
+            )
+        return _program_hash(str(path), status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=16)
+def _program_hash(path: str, _changed: int, _size: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def python_sources(file: Path, key: str) -> Sources:
@@ -92,8 +122,9 @@ def _hash(content: bytes) -> str:
 def _neighbour(path: Path) -> bytes:
     """Return the content of a neighbour; nothing where it cannot be read, as its import says."""
     try:
-        return (_content(path, SOURCE_BYTES) or b"")[:SOURCE_BYTES]
-    except (OSError, ValueError):
+        with regular_file(path, "") as file:
+            return file.read(SOURCE_BYTES)
+    except UserError:
         return b""
 
 

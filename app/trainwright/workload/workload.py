@@ -29,20 +29,22 @@ class ModelSource(Frozen):
     timm: str | None = None
     """Name of a timm model."""
     python: PythonSource | None = None
+    pt2: str | None = None
+    """Path of a program that ``torch.export`` saved; it may hold code, as ``python`` does."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        given = [self.preset, self.hf, self.timm, self.python]
+        given = [self.preset, self.hf, self.timm, self.python, self.pt2]
         if sum(source is not None for source in given) != 1:
             raise PydanticCustomError(
-                "workload.one-source", "give exactly one of preset, hf, timm, python"
+                "workload.one-source", "give exactly one of preset, hf, timm, python, pt2"
             )
         return self
 
     @property
     def code(self) -> str | None:
         """The file whose code building the model runs; None where there is none."""
-        return self.python.file if self.python is not None else None
+        return self.python.file if self.python is not None else self.pt2
 
 
 class Inputs(Frozen):

@@ -2,8 +2,11 @@
 
 import argparse
 import dataclasses
+import importlib
 import importlib.util
+import inspect
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -175,15 +178,35 @@ def _builtin(plan: Plan, options: argparse.Namespace) -> Network:
 
 
 def _python(plan: Plan, options: argparse.Namespace) -> Network:
+    """The factory returns a module, or the parts that Trainwright's docs/own-models.md names."""
     file, _, factory = plan.model.where.rpartition(":")
-    spec = importlib.util.spec_from_file_location("model_of_the_plan", HERE / file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    model = getattr(module, factory)(**plan.model.arguments)
+    folder, *inside = Path(file).with_suffix("").parts
+    sys.path.insert(0, str(HERE / folder))
+    if len(inside) > 1:
+        module = importlib.import_module(".".join(inside))
+    else:
+        spec = importlib.util.spec_from_file_location("model_of_the_plan", HERE / file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    built = getattr(module, factory)(**plan.model.arguments)
+    model, loss = built, None
+    if isinstance(built, dict):
+        model, loss = built["model"], built.get("loss")
+    elif not isinstance(built, nn.Module):
+        model, loss = built.model, getattr(built, "loss", None)
     if options.synthetic:
         raise InputError("--synthetic: unknown inputs; give samples with --data FOLDER-OF-NPZ")
     dataset = open_arrays(Path(plan.data.path))
-    return Network(model, step.token_loss, dataset, stacked, _weights_saver(model))
+    return Network(model, _counted(loss), dataset, stacked, _weights_saver(model))
+
+
+def _counted(loss: Callable[..., Any] | None) -> step.Loss:
+    """Return the factory's loss as the step calls it; cross-entropy where it has none."""
+    if loss is None:
+        return step.token_loss
+    if len(inspect.signature(loss).parameters) >= 3:
+        return loss
+    return lambda output, labels, count: loss(output, labels)
 
 
 def _split(samples: list[Any], collate: Callable[[list[Any]], dict[str, Any]]) -> dict[str, Any]:

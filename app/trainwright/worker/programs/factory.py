@@ -274,7 +274,7 @@ def blaming(spec: dict[str, Any]) -> Iterator[None]:
         MemoryError: the limit was reached, whoever said so.
     """
     source = spec["model"]
-    if "python" not in source:
+    if not {"python", "pt2"} & source.keys():
         yield
         return
     try:
@@ -288,21 +288,22 @@ def blaming(spec: dict[str, Any]) -> Iterator[None]:
 
 
 def _blame(error: BaseException, source: dict[str, str]) -> Refusal:
-    root = source["root"]
+    file, root = next(iter(source.values())), source.get("root")
     if isinstance(error, SyntaxError) and error.filename:
         place, line = error.filename, error.lineno or 0
         return Refusal("worker.code-raised", file=place, line=line, reason=first_line(error))
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
-        return Refusal("worker.code-package", file=source["python"], package=package)
+        return Refusal("worker.code-package", file=file, package=package)
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(root) and "site-packages" not in frame.filename
+        if root and Path(frame.filename).is_relative_to(root)
+        if "site-packages" not in frame.filename
     ]
     reason = first_line(error)
     if not own:
-        return Refusal("worker.code-failed", file=source["python"], reason=reason)
+        return Refusal("worker.code-failed", file=file, reason=reason)
     return Refusal(
         "worker.code-raised", file=own[-1].filename, line=own[-1].lineno or 0, reason=reason
     )

@@ -12,6 +12,9 @@ from torch import nn
 Feed = Callable[[int, int], Any]
 """(batch, sequence) -> tensors on the host."""
 
+Shape = Callable[[int, int], tuple[int, ...]]
+"""(batch, sequence) -> shape of the output."""
+
 TOKENS = {"input_ids", "tokens", "token_ids", "ids", "idx"}
 IMAGES = {"pixel_values", "image", "images", "img", "imgs", "pixels"}
 """Names of forward's parameter that say what it is; others are told by the first layer."""
@@ -117,10 +120,12 @@ def labels(
         for here, larger, longer in zip(*shapes, strict=True)
     ]
 
-    def shape(size: int, length: int) -> tuple[int, ...]:
-        return tuple(each(size, length) for each in sizes)
+    return judged(lambda *at: tuple(each(*at) for each in sizes), facts)
 
-    if len(sizes) not in (2, 3):
+
+def judged(shape: Shape, facts: dict[str, Any]) -> tuple[Feed, step.Loss]:
+    """Return labels and loss for an output of that shape; see ``labels``."""
+    if len(shape(2, 2)) not in (2, 3):
         facts["guessed_loss"] = "squares"
         return lambda *at: torch.zeros(shape(*at), device="cpu"), step.noise_loss
     facts["guessed_loss"] = "classes"

@@ -4,6 +4,7 @@ from typing import Any
 
 import builtin
 import diffusion
+import exported
 import factory
 import huggingface
 import torch
@@ -17,6 +18,7 @@ BUILDERS = {
     "diffusers": diffusion.build,
     "builtin": builtin.build,
     "python": factory.build,
+    "pt2": exported.build,
 }
 
 
@@ -31,7 +33,7 @@ def build(spec: dict[str, Any]) -> Subject:
         raise Refusal("worker.unknown-source", source=source)
     with torch.device("meta"):
         subject = BUILDERS[source](name, spec)
-    if source != "python":  # its factory says what is frozen
+    if source not in ("python", "pt2"):  # they say themselves what is frozen
         subject.model.requires_grad_(True)
     for parameter in subject.fixed:
         parameter.requires_grad_(False)
