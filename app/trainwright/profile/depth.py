@@ -1,7 +1,7 @@
 """The other points of a deep model, from a shallow one of the same layers.
 
-A layer does the same at every depth. So a deep model is traced once, and a copy with a few
-layers at every point of the fit; each call and each storage of the deep log then takes, at
+A layer does the same at every depth. So a deep model is traced once (or not at all, where its
+layers repeat: ``repeat``), and a copy with a few layers at every point of the fit; each call and each storage of the deep log then takes, at
 the other points, what its equal in the shallow log takes there. Two calls that look alike
 at the main point and differ elsewhere make the transfer ambiguous, and a call that the
 shallow model lacks makes it impossible: the deep model is then traced at every point.
@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from trainwright.profile.repeat import REPEATS
 from trainwright.profile.trace import ALLOC, OpRow, RawSegment, RawTrace, TraceResult
 
 LAYERS = 3
@@ -25,6 +26,13 @@ _DEPTH_KEYS = (
 
 _KIND_KEYS = ("layer_types", "mlp_layer_types")
 """Lists with the kind of each layer."""
+
+_ALIKE = (
+    "bert", "deberta-v2", "deepseek_v2", "deepseek_v3", "falcon_h1", "gpt2", "llama", "mistral",
+    "mixtral", "olmoe", "phi3", "qwen2", "qwen3", "qwen3_moe", "roberta", "t5",
+)  # fmt: skip
+"""Model types whose layers differ in transformers (5.x, ``modeling_*.py``) by no more than what
+``_kinds`` reads, and by being the first or the last."""
 
 _MOST_LAYERS = 2048
 """Assumed, as the tracer does: no model has more."""
@@ -43,25 +51,54 @@ class TransferError(Exception):
 def shallow_config(path: Path) -> dict[str, Any] | None:
     """Return the config with few layers, or None where it does not say how many it has."""
     config = _config(path)
-    keys = [key for key in _DEPTH_KEYS if isinstance(config.get(key), int)]
-    if not keys:
+    layers = _enough(_kinds(config))
+    return _with_layers(config, layers) if layers < _depth(config) else None
+
+
+def stretched_configs(path: Path) -> tuple[dict[str, Any], dict[str, Any], int] | None:
+    """Return the config with few layers, with one period more, and how many periods to add.
+
+    None where the layers do not repeat, as far as is known, or too seldom to be worth it.
+    """
+    config = _config(path)
+    depth, kinds = _depth(config), _kinds(config)
+    if not _lists(config) and config.get("model_type") not in _ALIKE:
         return None
-    depth = min(config[key] for key in keys)
-    lists = {key: kinds for key in _KIND_KEYS if isinstance(kinds := config.get(key), list)}
-    layers = _enough(_kinds(config, depth, lists))
-    if depth <= layers:
+    if config.get("use_sliding_window") or len({config[key] for key in _keys(config)}) != 1:
         return None
-    cut: dict[str, Any] = {key: kinds[:layers] for key, kinds in lists.items()}
+    before, period = _period(kinds)
+    few = before + REPEATS * period + 1
+    few += (depth - few) % period
+    if 2 * few + period >= depth:
+        return None
+    short, long = _with_layers(config, few), _with_layers(config, few + period)
+    return short, long, (depth - few) // period
+
+
+def _keys(config: dict[str, Any]) -> list[str]:
+    return [key for key in _DEPTH_KEYS if isinstance(config.get(key), int)]
+
+
+def _depth(config: dict[str, Any]) -> int:
+    """Return the layers, of an encoder or of its decoder; 0 where the config does not say."""
+    return min((config[key] for key in _keys(config)), default=0)
+
+
+def _lists(config: dict[str, Any]) -> dict[str, list[Any]]:
+    return {key: kinds for key in _KIND_KEYS if isinstance(kinds := config.get(key), list)}
+
+
+def _with_layers(config: dict[str, Any], layers: int) -> dict[str, Any]:
+    cut: dict[str, Any] = {key: kinds[:layers] for key, kinds in _lists(config).items()}
     if isinstance(dual := config.get("dual_attention_layers"), list):
         # Of Stable Diffusion 3.5: the first ones. One, a plain one and the last are enough.
         cut["dual_attention_layers"] = dual[:1]
-    return config | dict.fromkeys(keys, layers) | cut
+    return config | dict.fromkeys(_keys(config), layers) | cut
 
 
-def _kinds(
-    config: dict[str, Any], depth: int, lists: dict[str, list[Any]]
-) -> list[tuple[Any, ...]]:
+def _kinds(config: dict[str, Any]) -> list[tuple[Any, ...]]:
     """Return what each layer is, as far as a config says it."""
+    depth, lists = _depth(config), _lists(config)
     dense = config.get("first_k_dense_replace")
     step = config.get("decoder_sparse_step")
     plain = config.get("mlp_only_layers")
@@ -81,6 +118,16 @@ def _enough(kinds: list[tuple[Any, ...]]) -> int:
     pairs = list(pairwise(map(str, kinds)))
     last = max((pairs.index(pair) for pair in set(pairs)), default=0)
     return max(LAYERS, last + 2)
+
+
+def _period(kinds: list[tuple[Any, ...]]) -> tuple[int, int]:
+    """Return (layers before, period) of the shortest beginning that tells all other layers."""
+    found = []
+    for period in range(1, len(kinds) + 1):
+        pairs = zip(kinds, kinds[period:], strict=False)
+        before = max((n + 1 for n, (one, other) in enumerate(pairs) if one != other), default=0)
+        found.append((before + period, before, period))
+    return min(found)[1:]
 
 
 def positions(source: dict[str, str]) -> int:

@@ -16,7 +16,7 @@ from platformdirs import user_cache_path
 
 from trainwright.data import resources
 from trainwright.messages import UserError
-from trainwright.profile import codec, depth, interpreter
+from trainwright.profile import codec, depth, interpreter, repeat
 from trainwright.profile import trace as raw
 from trainwright.profile.fit import StructureError, fit
 from trainwright.profile.presets import presets
@@ -192,14 +192,36 @@ class _Tracer:
         config = depth.shallow_config(Path(source[kind])) if kind else None
         if kind is None or config is None:
             return self.run(points)
+        shallow = self.with_config(config, points, kind, optimizers=())
+        try:
+            return depth.transferred(self.deep(Path(source[kind]), points[:1]), shallow)
+        except depth.TransferError:
+            return self.run(points)
+
+    def deep(self, path: Path, points: tuple[Point, ...]) -> raw.TraceResult:
+        """Trace a deep model; one whose layers repeat, by two shallow copies."""
+        stretched = depth.stretched_configs(path)
+        if stretched is None:
+            return self.run(points)
+        *configs, times = stretched
+        short, long = (self.with_config(config, points) for config in configs)
+        try:
+            return repeat.deeper(short, long, times)
+        except repeat.RepeatError:
+            return self.run(points)
+
+    def with_config(
+        self,
+        config: dict[str, Any],
+        points: tuple[Point, ...],
+        kind: str = "hf",
+        optimizers: tuple[str, ...] | None = None,
+    ) -> raw.TraceResult:
+        """Trace another config in place of the model's own."""
         with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
             path = Path(folder) / "config.json"
             path.write_text(json.dumps(config), encoding="utf-8")
-            shallow = self.run(points, source={kind: str(path)}, optimizers=())
-        try:
-            return depth.transferred(self.run(points[:1]), shallow)
-        except depth.TransferError:
-            return self.run(points)
+            return self.run(points, source={kind: str(path)}, optimizers=optimizers)
 
     def run(
         self,
