@@ -1,10 +1,11 @@
 """The other points of a deep model, from a shallow one of the same layers.
 
 A layer does the same at every depth. So a deep model is traced once (or not at all, where its
-layers repeat: ``repeat``), and a copy with a few layers at every point of the fit; each call and each storage of the deep log then takes, at
-the other points, what its equal in the shallow log takes there. Two calls that look alike
-at the main point and differ elsewhere make the transfer ambiguous, and a call that the
-shallow model lacks makes it impossible: the deep model is then traced at every point.
+layers repeat: ``repeat``), and a copy with a few layers at every point of the fit; each call
+and each storage of the deep log then takes, at the other points, what its equal in the shallow
+log takes there. Two calls that look alike at the main point and differ elsewhere make the
+transfer ambiguous, and a call that the shallow model lacks makes it impossible: the deep model
+is then traced at every point.
 """
 
 import json
@@ -13,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from trainwright.profile.repeat import REPEATS
+from trainwright.profile.repeat import EDGES, REPEATS
 from trainwright.profile.trace import ALLOC, OpRow, RawSegment, RawTrace, TraceResult
 
 LAYERS = 3
@@ -29,7 +30,7 @@ _KIND_KEYS = ("layer_types", "mlp_layer_types")
 
 _ALIKE = (
     "bert", "deberta-v2", "deepseek_v2", "deepseek_v3", "falcon_h1", "gpt2", "llama", "mistral",
-    "mixtral", "olmoe", "phi3", "qwen2", "qwen3", "qwen3_moe", "roberta", "t5",
+    "mixtral", "olmoe", "phi3", "qwen2", "qwen3", "qwen3_moe", "roberta",
 )  # fmt: skip
 """Model types whose layers differ in transformers (5.x, ``modeling_*.py``) by no more than what
 ``_kinds`` reads, and by being the first or the last."""
@@ -67,7 +68,7 @@ def stretched_configs(path: Path) -> tuple[dict[str, Any], dict[str, Any], int] 
     if config.get("use_sliding_window") or len({config[key] for key in _keys(config)}) != 1:
         return None
     before, period = _period(kinds)
-    few = before + REPEATS * period + 1
+    few = before + EDGES + REPEATS * period
     few += (depth - few) % period
     if 2 * few + period >= depth:
         return None

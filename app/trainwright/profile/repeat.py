@@ -4,11 +4,11 @@ A model with one more period of layers runs the same calls with one more period 
 where layers stand: forward, backward, the optimizer's lists. In such a *stretch* every number
 of the log (storage, size, call) grows evenly with the place in the stretch and with the depth
 of the model, since everything is numbered in order. So two depths say what a third does:
-the log is checked to be of that form, and continued. Where it is not, nothing is concluded.
+the logs are checked to be of that form, and continued. Where they are not, nothing is concluded.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,18 @@ from trainwright.profile.trace import (
 REPEATS = 2
 """Periods of a stretch that the shallower log must have: fewer would leave nothing to check."""
 
-_DEATHS = (FREE, RELEASE, COPY_DEAD)
-_NUMBERS = ("region", "flops", "bytes_read", "bytes_written")
+EDGES = 2
+"""Layers at the ends, which meet something else than a layer of their kind."""
 
-Table = NDArray[np.int64]
+_TRIED = 4
+"""Lengths of a period that are tried; assumed."""
+
+_COLUMNS = 16
+"""Numbers of one element at most: four and the dimensions of a call, the inputs of a block."""
+
+_DEATHS = (FREE, RELEASE, COPY_DEAD)
+
+_Table = NDArray[np.int64]
 
 
 class RepeatError(Exception):
@@ -47,10 +55,9 @@ def deeper(short: TraceResult, long: TraceResult, times: int) -> TraceResult:
     Raises:
         RepeatError: the logs do not say it.
     """
-    trace = _trace(short.traces[0], long.traces[0], times)
     return replace(
         long,
-        traces=(trace,),
+        traces=(_trace(short.traces[0], long.traces[0], times),),
         model=_continued(short.model, long.model, times),
         assumptions=_continued(short.assumptions, long.assumptions, times),
         kernels=_continued(short.kernels, long.kernels, times),
@@ -66,10 +73,11 @@ def _continued(short: dict[str, Any], long: dict[str, Any], times: int) -> dict[
     found = {}
     for key, value in long.items():
         if isinstance(value, int) and not isinstance(value, bool):
-            value += (times - 1) * (value - short[key])
-        elif value != short[key]:
+            found[key] = value + (times - 1) * (value - short[key])
+        elif value == short[key]:
+            found[key] = value
+        else:
             raise RepeatError(key)
-        found[key] = value
     return found
 
 
@@ -79,124 +87,78 @@ def _trace(short: RawTrace, long: RawTrace, times: int) -> RawTrace:
     if short.segments.keys() != long.segments.keys():
         raise RepeatError("other segments")
     rows: dict[OpRow, int] = {}
-    segments = {
-        name: _segment(short, long, name, times, rows) for name in short.segments
-    }
-    names, ids = _Stream.joined(_categories(short), _categories(long), times)
-    category = {number: kind for number, (kind, _) in zip(ids[:, 0].tolist(), names, strict=True)}
+    segments = {name: _segment(short, long, name, times, rows) for name in short.segments}
+    kinds = _continue(_categories(short), _categories(long), times)
+    category = {number: kind for (kind, _), (number, *_) in kinds}
     return RawTrace(long.batch, long.sequence, segments, list(rows), category)
 
 
 def _segment(
     short: RawTrace, long: RawTrace, name: str, times: int, rows: dict[OpRow, int]
 ) -> RawSegment:
-    tokens, events = _Stream.joined(_events(short, name), _events(long, name), times)
-    calls, numbers = _Stream.joined(_calls(short, name), _calls(long, name), times)
-    sizes, inputs = _Stream.joined(_inputs(short, name), _inputs(long, name), times)
-    ordered = list(_canonical([token[0] for token in tokens], events))
-    code, a, b, c = (list(column) for column in zip(*ordered, strict=True)) if ordered else [[]] * 4
-    ops = [rows.setdefault(_row(*call), len(rows)) for call in zip(calls, numbers.tolist(), strict=True)]
-    return RawSegment(
-        name, code, a, b, c, ops,
-        {row[0]: row[1 : 1 + size] for size, row in zip(sizes, inputs.tolist(), strict=True)},
-    )  # fmt: skip
+    events, calls, inputs = (
+        _continue(part(short, name), part(long, name), times) for part in (_events, _calls, _inputs)
+    )
+    ordered = list(_canonical((token[0], *numbers[:3]) for token, numbers in events))
+    code, a, b, c = ([event[column] for event in ordered] for column in range(4))
+    ops = [rows.setdefault(_row(*call), len(rows)) for call in calls]
+    taken = {numbers[0]: numbers[1 : 1 + count] for count, numbers in inputs}
+    return RawSegment(name, code, a, b, c, ops, taken)
 
 
-def _canonical(codes: Sequence[int], events: Table) -> Iterator[tuple[int, int, int, int]]:
+def _canonical(events: Iterator[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
     """Yield the events with each run of deaths sorted, as the recorder leaves them."""
-    run = []
-    for code, (a, b, c) in zip(codes, events.tolist(), strict=True):
-        if code in _DEATHS:
-            run.append((code, a, b, c))
+    run: list[tuple[int, ...]] = []
+    for event in events:
+        if event[0] in _DEATHS:
+            run.append(event)
             continue
         yield from sorted(run)
         run.clear()
-        yield code, a, b, c
+        yield event
     yield from sorted(run)
 
 
 # The parts of a log as streams: what each element is, and the numbers that grow with the depth
 
-
-@dataclass(frozen=True, slots=True)
-class _Stream:
-    tokens: Sequence[Hashable]
-    numbers: Table
-    """(elements, columns)."""
-
-    @staticmethod
-    def joined(
-        short: "_Stream", long: "_Stream", times: int
-    ) -> tuple[list[Any], Table]:
-        """Return tokens and numbers of the deep stream."""
-        known: dict[Hashable, int] = {}
-        one, other = (
-            np.array([known.setdefault(t, len(known)) for t in s.tokens], dtype=np.int64)
-            for s in (short, long)
-        )
-        order, numbers = _deep(one, short.numbers, other, long.numbers, times)
-        return [long.tokens[place] for place in order.tolist()], numbers
+_Element = tuple[Any, Sequence[int]]
 
 
-def _stream(elements: Sequence[tuple[Hashable, Sequence[int]]], columns: int) -> _Stream:
-    numbers = np.array([numbers for _, numbers in elements], dtype=np.int64)
-    return _Stream([token for token, _ in elements], numbers.reshape(len(elements), columns))
-
-
-def _events(trace: RawTrace, name: str) -> _Stream:
+def _events(trace: RawTrace, name: str) -> list[_Element]:
     segment = trace.segments[name]
     names = [trace.rows[row].name for row in segment.ops]
-    return _stream(
-        [
-            (
-                (
-                    code,
-                    names[c] if code == ALLOC and c >= 0 else c < 0,
-                    code == PACK and b == 0,
-                ),
-                (a, b, c),
-            )
-            for code, a, b, c in zip(segment.code, segment.a, segment.b, segment.c, strict=True)
-        ],
-        3,
-    )
+
+    def token(code: int, b: int, c: int) -> tuple[Hashable, ...]:
+        maker = names[c] if code == ALLOC and c >= 0 else c < 0
+        return code, maker, code == PACK and b == 0
+
+    events = zip(segment.code, segment.a, segment.b, segment.c, strict=True)
+    return [(token(code, b, c), (a, b, c)) for code, a, b, c in events]
 
 
-def _calls(trace: RawTrace, name: str) -> _Stream:
-    width = max((len(row.dims) for row in trace.rows), default=0)
-    elements = []
-    for number in trace.segments[name].ops:
-        row = trace.rows[number]
-        dims = (*row.dims, *[0] * (DIMS_MOST - len(row.dims)))
-        token = (row.name, row.phase, row.dtype, len(row.dims), min(row.region, 0))
-        elements.append((token, (*(getattr(row, field) for field in _NUMBERS), *dims)))
-    assert width <= DIMS_MOST
-    return _stream(elements, len(_NUMBERS) + DIMS_MOST)
+def _calls(trace: RawTrace, name: str) -> list[_Element]:
+    rows = [trace.rows[number] for number in trace.segments[name].ops]
+    return [
+        (
+            (row.name, row.phase, row.dtype, len(row.dims), min(row.region, 0)),
+            (row.region, row.flops, row.bytes_read, row.bytes_written, *row.dims),
+        )
+        for row in rows
+    ]
 
 
-DIMS_MOST = 8
-"""More than any call has (``OpRow.dims``)."""
-
-
-def _row(token: tuple[Any, ...], numbers: list[int]) -> OpRow:
+def _row(token: tuple[Any, ...], numbers: Sequence[int]) -> OpRow:
     name, phase, dtype, dims, _ = token
-    region, flops, read, written = numbers[:4]
-    return OpRow(name, phase, region, dtype, flops, read, written, tuple(numbers[4 : 4 + dims]))
+    region, flops, read, written, *given = numbers
+    return OpRow(name, phase, region, dtype, flops, read, written, tuple(given[:dims]))
 
 
-def _inputs(trace: RawTrace, name: str) -> _Stream:
-    inputs = trace.segments[name].inputs
-    width = 1 + max((len(ids) for ids in inputs.values()), default=0)
-    return _stream(
-        [(len(ids), (block, *ids, *[0] * (INPUTS_MOST - len(ids)))) for block, ids in sorted(inputs.items())],
-        1 + INPUTS_MOST,
-    )
+def _inputs(trace: RawTrace, name: str) -> list[_Element]:
+    inputs = sorted(trace.segments[name].inputs.items())
+    return [(len(storages), (block, *storages)) for block, storages in inputs]
 
 
-INPUTS_MOST = 64
-
-
-def _categories(trace: RawTrace) -> _Stream:
+def _categories(trace: RawTrace) -> list[_Element]:
     born = {
         segment.a[place]: name
         for name, segment in trace.segments.items()
@@ -204,102 +166,126 @@ def _categories(trace: RawTrace) -> _Stream:
         if code == ALLOC
     }
     found = sorted(trace.category.items())
-    return _stream([((kind, born.get(number)), (number,)) for number, kind in found], 1)
+    return [((kind, born.get(number)), (number,)) for number, kind in found]
 
 
 # Continuing a stream
 
 
-def _deep(
-    one: Table, ours: Table, other: Table, theirs: Table, times: int
-) -> tuple[Table, Table]:
-    """Return places in the longer stream, and numbers, of the elements of the deep one.
-
-    Args:
-        one: Tokens of the shorter stream.
-        ours: Its numbers.
-        other: Tokens of the longer stream.
-        theirs: Its numbers.
-        times: Periods that the deep one has more than the shorter.
-    """
-    places, numbers = [], []
-
-    def fixed(i: int, j: int, count: int) -> None:
-        places.append(np.arange(j, j + count))
-        here, there = ours[i : i + count], theirs[j : j + count]
-        numbers.append(there + (times - 1) * (there - here))
-
-    i = j = 0
-    while j < len(other):
-        same = _common(one[i:], other[j:])
-        if i + same == len(one) and j + same == len(other):
-            fixed(i, j, same)
-            break
-        found = _stretch(one[i:], ours[i:], other[j:], theirs[j:], same)
-        start, period, repeats = found
-        fixed(i, j, start)
-        here = ours[i + start : i + start + period]
-        there = theirs[j + start : j + start + period]
-        step = theirs[j + start + period : j + start + 2 * period] - there
-        for number in range(repeats + times):
-            places.append(np.arange(j + start, j + start + period))
-            numbers.append(here + times * (there - here) + number * step)
-        i += start + repeats * period
-        j += start + (repeats + 1) * period
-    if not places:
-        return np.zeros(0, np.int64), theirs[:0]
-    return np.concatenate(places), np.concatenate(numbers)
+def _continue(
+    short: Sequence[_Element], long: Sequence[_Element], times: int
+) -> Iterator[tuple[Any, list[int]]]:
+    """Yield the elements of the deep stream."""
+    known: dict[Hashable, int] = {}
+    one, other = (
+        np.array([known.setdefault(token, len(known)) for token, _ in stream], dtype=np.int64)
+        for stream in (short, long)
+    )
+    pair = _Pair(one, _table(short), other, _table(long))
+    for first, numbers in pair.parts(times):
+        for place, row in enumerate(numbers.tolist(), start=first):
+            yield long[place][0], row
 
 
-def _common(one: Table, other: Table) -> int:
+def _table(stream: Sequence[_Element]) -> _Table:
+    """Return the numbers; (elements, columns)."""
+    table = np.zeros((len(stream), _COLUMNS), dtype=np.int64)
+    for row, (_, numbers) in zip(table, stream, strict=True):
+        if len(numbers) > _COLUMNS:
+            raise RepeatError("more numbers than there is room for")
+        row[: len(numbers)] = numbers
+    return table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    """What is left of the shorter and of the longer stream."""
+
+    one: _Table
+    """Tokens of the shorter, as numbers."""
+    ours: _Table
+    """Its numbers."""
+    other: _Table
+    theirs: _Table
+
+    def after(self, short: int, long: int) -> "_Pair":
+        """Return what is left behind so many elements of each."""
+        return _Pair(self.one[short:], self.ours[short:], self.other[long:], self.theirs[long:])
+
+    def parts(self, times: int) -> Iterator[tuple[int, _Table]]:
+        """Yield (first place in the longer stream, numbers) of each part of the deep stream.
+
+        Raises:
+            RepeatError: the two are not of one periodic form.
+        """
+        rest, place = self, 0
+        while len(rest.other):
+            same = _common(rest.one, rest.other)
+            if same == len(rest.one) == len(rest.other):
+                yield place, rest.fixed(same, times)
+                return
+            start, period, repeats = rest.stretch(same)
+            yield place, rest.fixed(start, times)
+            for number in range(repeats + times):
+                yield place + start, rest.repeated(start, period, number, times)
+            long = start + (repeats + 1) * period
+            rest, place = rest.after(start + repeats * period, long), place + long
+        if len(rest.one):
+            raise RepeatError("the longer stream lacks something")
+
+    def fixed(self, count: int, times: int) -> _Table:
+        """Return the numbers of the elements that come once, however deep the model is."""
+        here, there = self.ours[:count], self.theirs[:count]
+        deep: _Table = there + (times - 1) * (there - here)
+        return deep
+
+    def repeated(self, start: int, period: int, number: int, times: int) -> _Table:
+        """Return the numbers of one period of a stretch."""
+        here, there, following = (
+            self.ours[start : start + period],
+            self.theirs[start : start + period],
+            self.theirs[start + period : start + 2 * period],
+        )
+        return here + times * (there - here) + number * (following - there)
+
+    def stretch(self, same: int) -> tuple[int, int, int]:
+        """Return (start, period, repeats in the shorter) of the stretch that ends after ``same``.
+
+        Where what follows begins as a layer does, it ends earlier.
+        """
+        for period in self.periods(same):
+            for end in range(same, max(0, same - 2 * period), -1):
+                if end < same and self.one[end] != self.other[end + period]:
+                    break
+                for repeats in range(end // period, REPEATS - 1, -1):
+                    start = end - repeats * period
+                    if self.is_even(start, period, repeats):
+                        return start, period, repeats
+        raise RepeatError("no period")
+
+    def periods(self, same: int) -> list[int]:
+        """Return how many elements the longer stream may have more here, likeliest first."""
+        one, other = self.one[same:], self.other[same:]
+        most = len(other) - len(one)
+        matches = {count: _common(one, other[count:]) for count in range(1, most + 1)}
+        likely = sorted(matches, key=lambda count: (-matches[count], count))[:_TRIED]
+        return [most, *likely] if matches.get(most) == len(one) else likely
+
+    def is_even(self, start: int, period: int, repeats: int) -> bool:
+        """Whether the repeats have the same tokens, and numbers that grow evenly."""
+        end = start + repeats * period
+        one = self.one[start:end].reshape(repeats, period)
+        other = self.other[start : end + period].reshape(repeats + 1, period)
+        if not ((one == other[0]).all() and (other == other[0]).all()):
+            return False
+        here = self.ours[start:end].reshape(repeats, period, -1)
+        there = self.theirs[start : end + period].reshape(repeats + 1, period, -1)
+        steps = np.diff(there, axis=0)
+        return bool((steps == steps[0]).all() and (np.diff(here, axis=0) == steps[0]).all())
+
+
+def _common(one: _Table, other: _Table) -> int:
     """Return how many elements at the start are the same."""
     count = min(len(one), len(other))
     differs = np.flatnonzero(one[:count] != other[:count])
     return int(differs[0]) if len(differs) else count
-
-
-def _stretch(
-    one: Table, ours: Table, other: Table, theirs: Table, same: int
-) -> tuple[int, int, int]:
-    """Return (start, period, repeats in the shorter) of the stretch that ends after ``same``.
-
-    Raises:
-        RepeatError: there is none.
-    """
-    for period in _periods(one[same:], other[same:]):
-        for back in range(min(same, 2 * period)):
-            place = same - back
-            if back and one[place] != other[place + period]:
-                break
-            for repeats in range(place // period, REPEATS - 1, -1):
-                start = place - repeats * period
-                if _even(one, ours, other, theirs, start, period, repeats):
-                    return start, period, repeats
-    raise RepeatError("no period")
-
-
-def _periods(one: Table, other: Table) -> list[int]:
-    """Return how long the surplus at the start of ``other`` may be, likeliest first."""
-    most = len(other) - len(one)
-    matches = {d: _common(one, other[d:]) for d in range(1, most + 1)}
-    likely = sorted(matches, key=lambda d: (-matches[d], d))[:CANDIDATES]
-    return [most, *likely] if most > 0 and matches[most] == len(one) else likely
-
-
-CANDIDATES = 4
-"""Lengths of a period that are tried; assumed."""
-
-
-def _even(
-    one: Table, ours: Table, other: Table, theirs: Table, start: int, period: int, repeats: int
-) -> bool:
-    """Whether all repeats have the same tokens, and numbers that grow evenly."""
-    end = start + repeats * period
-    shape = (repeats, period)
-    tokens = other[start : end + period].reshape(repeats + 1, period)
-    if not (tokens == tokens[0]).all() or not (one[start:end].reshape(shape) == tokens[0]).all():
-        return False
-    here = ours[start:end].reshape(*shape, -1)
-    there = theirs[start : end + period].reshape(repeats + 1, period, -1)
-    step = np.diff(there, axis=0)
-    return bool((step == step[0]).all() and (np.diff(here, axis=0) == step[0]).all())
