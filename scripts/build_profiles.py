@@ -77,7 +77,10 @@ def build(spec: TraceSpec, run: Any) -> int:
     if spec.precision != CHECKED:
         return written(spec, many)
     single = replace(spec, single=True)
-    alone = store.trace(single, keep=False, run=run, at=None if spec.sequence else (1, 0))
+    try:
+        alone = store.trace(single, keep=False, run=run, at=None if spec.sequence else (1, 0))
+    except forking.Refused:  # a batch norm over one value, say
+        return written(spec, many)
     if same_at_one(many, alone):
         return written(spec, replace(many, covers_single=True))
     return written(spec, many) + written(single, alone)

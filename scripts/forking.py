@@ -12,6 +12,12 @@ from typing import Any
 from trainwright.profile import store
 
 PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"
+REFUSED = 2
+"""Exit status of a fork whose trace was refused, and not broken."""
+
+
+class Refused(RuntimeError):  # noqa: N818
+    """The tracer does not take this structure; it has said why."""
 
 
 def prepare() -> None:
@@ -31,19 +37,28 @@ def in_fork(work: Callable[[], dict[str, Any]], result_file: str) -> None:
     """Do the work in a fork and write what it returns, as the tracer's program would.
 
     Raises:
-        RuntimeError: it failed; why stands on standard error.
+        Refused: the tracer does not take the model; why stands on standard error.
+        RuntimeError: it failed; likewise.
     """
     child = os.fork()
     if child == 0:
         status = 1
         try:
+            from refusal import Refusal
+
             result = work()
             with gzip.open(result_file, "wt", encoding="utf-8") as file:
                 json.dump(result, file)
             status = 0
+        except Refusal as refusal:
+            sys.stderr.write(f"{refusal.id} {refusal.values}\n")
+            status = REFUSED
         except BaseException:
             traceback.print_exc()
         finally:
             os._exit(status)
-    if os.waitpid(child, 0)[1]:
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if ended == REFUSED:
+        raise Refused
+    if ended:
         raise RuntimeError("the trace failed; see above")

@@ -138,7 +138,9 @@ def _show(screen: "Screen", model: str, profile: Profile, out: Path | None) -> N
     screen.say(exact, points=[f"{batch} × {length}" for batch, length in profile.points])
     versions = [f"{name} {version}" for name, version in profile.versions.items()]
     screen.say("cli.profile.versions", versions=versions)
-    if profile.assumptions:
-        screen.say("cli.profile.assumptions", assumptions=list(profile.assumptions))
+    if profile.guessed:
+        screen.say("cli.profile.assumptions", assumptions=list(profile.guessed))
+    for message in profile.stated:
+        screen.say(message.id, **message.values)
     if out is not None:
         screen.say("cli.profile.saved", path=str(out))

@@ -19,7 +19,11 @@ FOLDER = "model"
 """Where the model's own files lie below the export folder."""
 CONFIG = f"{FOLDER}/config.json"
 
-TAUGHT = {"diffusers": ("UNet2DConditionModel",), "builtin": ("unet", "nature-cnn-ppo")}
+TAUGHT = {
+    "diffusers": ("UNet2DConditionModel",),
+    "builtin": ("unet", "nature-cnn-ppo"),
+    "torchvision": (),
+}
 """Of each kind, what the exported programs have data and a loss for."""
 UNTAUGHT = ("whisper", "wav2vec2", "hubert", "wavlm")
 """Model types of transformers for which they have none."""
@@ -60,7 +64,8 @@ def definition(plan: Plan) -> Definition:
     """Return the model's definition.
 
     Raises:
-        UserError: no such preset, or the model's file cannot be read.
+        UserError: no such preset or none that an export can carry, or the model's file
+            cannot be read.
     """
     source = plan.model
     if source.hf is not None:

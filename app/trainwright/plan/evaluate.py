@@ -189,7 +189,8 @@ def _update_notes(settings: FullSettings, profile: Profile) -> Iterator[Message]
 
 def _trace_notes(profile: Profile) -> Iterator[Message]:
     """Yield what the trace assumed."""
-    for assumed, times in profile.assumptions.items():
+    yield from profile.stated
+    for assumed, times in profile.guessed.items():
         yield Message.of("plan.note.assumption", question=assumed, times=times)
     if path := profile.versions.get("interpreter"):
         names = ("torch", "transformers", "timm", "diffusers")

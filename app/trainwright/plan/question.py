@@ -51,6 +51,9 @@ class Model:
     """Whether the usual inputs are only ours, and not the preset's."""
     mixed: bool = False
     """Whether it may be a mixture of experts."""
+    image_least: int = 0
+    image_step: int = 1
+    """Of presets: the fewest pixels a side, and what the pixels are multiples of."""
     config: str = ""
     """The text of its ``config.json``; empty where it has none."""
 
@@ -206,6 +209,8 @@ def _preset(id: str, task: str) -> Model:
         mixed=_mixed(config),
         config=json.dumps(config) if config else "",
         notes=_notes(config, preset.notes),
+        image_least=preset.image_least,
+        image_step=preset.image_step,
     )
 
 
@@ -363,6 +368,7 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
         filled |= _served(given, model) if not plan.workload.trains else _trained(given, model)
     inputs = Inputs.model_validate(filled)
     _check_length(plan, inputs, model)
+    _check_image(inputs, model)
     return inputs, tuple(_assumptions(given, inputs, model))
 
 
@@ -398,6 +404,22 @@ def _check_length(plan: Plan, inputs: Inputs, model: Model) -> None:
         raise UserError.of(
             "plan.too-long", key=f"workload.inputs.{key}", length=length, longest=model.longest
         )
+
+
+def _check_image(inputs: Inputs, model: Model) -> None:
+    size, step = inputs.image_size, model.image_step
+    if size is None or (size >= model.image_least and size % step == 0):
+        return
+    least = -(-model.image_least // step) * step
+    below = max(least, size // step * step)
+    raise UserError.of(
+        "plan.image-size" if step == 1 else "plan.image-step",
+        key="workload.inputs.image_size",
+        size=size,
+        least=least,
+        step=step,
+        near=list(dict.fromkeys((below, max(least, below + step if size > below else below)))),
+    )
 
 
 def _assumptions(given: Inputs, inputs: Inputs, model: Model) -> list[Message]:

@@ -35,6 +35,7 @@ class Preset(BaseModel):
     hf: str | None = None
     """Name of a ``config.json`` folder below ``resources/presets``."""
     timm: str | None = None
+    torchvision: str | None = None
     diffusers: str | None = None
     builtin: str | None = None
     parameters: int
@@ -49,6 +50,10 @@ class Preset(BaseModel):
     """Usual frames of a video; 0 where the model has none."""
     notes: tuple[str, ...] = ()
     """What every estimate of it takes for granted: ``preset.note.<name>``."""
+    image_least: int = 32
+    """Fewest pixels a side that it takes; 32 is the total stride of most networks."""
+    image_step: int = 1
+    """What its sides are multiples of: patches, windows, or levels that must meet again."""
     tasks: tuple[Task, ...]
 
     @property
@@ -66,7 +71,10 @@ class Preset(BaseModel):
         for kind in ("hf", "diffusers"):
             if (folder := getattr(self, kind)) is not None:
                 return {kind: str(resources("presets", folder, "config.json"))}
-        return {"timm": self.timm} if self.timm else {"builtin": str(self.builtin)}
+        for kind in ("timm", "torchvision"):
+            if (name := getattr(self, kind)) is not None:
+                return {kind: name}
+        return {"builtin": str(self.builtin)}
 
     def definition(self) -> bytes:
         """Return what the digest of the model is made from."""

@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainwright.messages import Message
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+STATED = "profile.assumed."
+"""Ids of sentences about what a recipe decides where the step depends on data."""
 
 MONOMIALS = ("1", "B", "S", "BS", "SS", "BSS")
 SCALE = 1024
@@ -68,6 +73,8 @@ class Profile:
     parameter; profiles that name none were traced before these were told by identity)."""
     model: dict[str, Any]
     assumptions: dict[str, int]
+    """What was answered for tensors without data, and how often; under the id of a sentence,
+    a number that the recipe of the model decides."""
     kernels: dict[str, int]
     versions: dict[str, str]
     exact: bool
@@ -82,6 +89,20 @@ class Profile:
     def answers(self, batch: int, sequence: int) -> bool:
         """Return whether the polynomials hold at a point."""
         return self.exact or (batch, sequence) in self.points
+
+    @property
+    def guessed(self) -> dict[str, int]:
+        """Answers by rule to what depends on data, and how often they were given."""
+        return {what: n for what, n in self.assumptions.items() if not what.startswith(STATED)}
+
+    @property
+    def stated(self) -> tuple[Message, ...]:
+        """What the recipe decides where the step depends on data."""
+        return tuple(
+            Message.of(what, number=number)
+            for what, number in self.assumptions.items()
+            if what.startswith(STATED)
+        )
 
     @property
     def blocks(self) -> int:

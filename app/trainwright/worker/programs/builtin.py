@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import control
+import deeplab
+import detr
 import dreamer
 import nets
 import step
 import torch
+import yolox
 from refusal import Refusal
 from subject import Subject
 
@@ -121,4 +124,7 @@ NETWORKS: dict[str, Callable[[dict[str, Any]], Subject]] = {
     "sac-mlp": _sac,
     "decision-transformer": _decision,
     "dreamer-v3-s": _dreamer,
+    "deeplabv3plus-r50": deeplab.build,
+    "detr-r50": detr.build,
+    "yolox-s": yolox.build,
 }

@@ -3,6 +3,7 @@
 from typing import Any
 
 import builtin
+import detection
 import diffusion
 import exported
 import factory
@@ -15,6 +16,7 @@ from subject import Subject
 BUILDERS = {
     "hf": huggingface.build,
     "timm": vision.build,
+    "torchvision": detection.build,
     "diffusers": diffusion.build,
     "builtin": builtin.build,
     "python": factory.build,

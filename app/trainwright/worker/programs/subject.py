@@ -29,6 +29,8 @@ class Subject:
     """Largest sequence that its position table has, 0 where there is none."""
     fixed: tuple[nn.Parameter, ...] = ()
     """Parameters that its training leaves as they are."""
+    assumed: dict[str, int] = field(default_factory=dict)
+    """Id of a message and its count: what was decided where the step depends on data."""
 
 
 def images(name: str, channels: int, pixels: int) -> Make:

@@ -41,7 +41,7 @@ def trace(spec: dict[str, Any], say: Say) -> dict[str, Any]:
         "format": 1,
         "traces": traces,
         "model": run.facts,
-        "assumptions": run.answers.given,
+        "assumptions": run.answers.given | run.subject.assumed,
         "kernels": dict(attention.used),
         "repeats": run.repeats,
         "versions": _versions(),
@@ -161,10 +161,15 @@ class Run:
         recorder, subject, settings = self.recorder, self.subject, self.settings
         with recorder.quiet():
             host = subject.batch(batch, sequence)
-        with recorder.record("data") as segment, recorder.saved():
-            step.micro_step(
-                subject.model, self._on_device(host), 1.0, subject.loss, settings, scaler
-            )
+        try:
+            with recorder.record("data") as segment, recorder.saved():
+                step.micro_step(
+                    subject.model, self._on_device(host), 1.0, subject.loss, settings, scaler
+                )
+        except ValueError as error:
+            if "more than 1 value per channel" not in str(error):
+                raise
+            raise Refusal("worker.one-value", batch=batch) from error
         return segment
 
     def _on_device(self, host: step.Batch) -> step.Batch:

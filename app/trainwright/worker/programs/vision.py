@@ -7,6 +7,9 @@ from refusal import Refusal
 from subject import Subject, first_line, images, package
 from torch import nn
 
+CLASSES = 1000
+"""Of ImageNet."""
+
 
 def build(name: str, spec: dict[str, Any]) -> Subject:
     """Return the model of that name.
@@ -21,18 +24,35 @@ def build(name: str, spec: dict[str, Any]) -> Subject:
     size = spec["image_size"]
     usual = timm.get_pretrained_cfg(name)
     default = usual.input_size[-1] if usual is not None else 224
+    # Weights without a classifier are trained further with one, as ours on ImageNet.
+    headless = usual is not None and not usual.num_classes
+    options = {"num_classes": CLASSES} if headless else {}
     model = None
     if size and size != default:
         try:
-            model = timm.create_model(name, pretrained=False, img_size=size)
+            model = timm.create_model(name, pretrained=False, img_size=size, **options)
         except TypeError:
             model = None  # a convolutional network takes any size
     try:
-        model = model or timm.create_model(name, pretrained=False)
+        model = model or timm.create_model(name, pretrained=False, **options)
     except Exception as error:
         raise Refusal("worker.build-failed", name=name, reason=first_line(error)) from error
     pixels = size or default
+    _check_patches(name, model, pixels)
     head = model.get_classifier() if hasattr(model, "get_classifier") else None
     facts = {"stack": "timm", "family": name, "image_size": pixels}
     head = head if isinstance(head, nn.Module) else None
     return Subject(model, images("x", 3, pixels), step.token_loss, facts, head)
+
+
+def _check_patches(name: str, model: nn.Module, pixels: int) -> None:
+    """Refuse what timm would do without a word: leave out what does not fill a patch.
+
+    Raises:
+        Refusal: the image is no multiple of the patches.
+    """
+    patch = getattr(getattr(model, "patch_embed", None), "patch_size", None)
+    side = patch[0] if isinstance(patch, tuple) else 1
+    if pixels % side:
+        near = max(side, pixels // side * side)
+        raise Refusal("worker.image-patches", name=name, patch=side, size=pixels, near=near)
