@@ -96,8 +96,8 @@ def written(spec: TraceSpec, profile: Profile) -> int:
 
 def same_at_one(many: Profile, alone: Profile) -> bool:
     """Return whether the profile of larger batches also says what batch 1 does."""
-    for name, segment in many.segments.items():
-        other = alone.segments[name]
+    for name, other in alone.segments.items():  # one point has the first optimizer alone
+        segment = many.segments[name]
         same = np.array_equal(segment.code, other.code) and np.array_equal(segment.a, other.a)
         if not same:
             return False

@@ -39,6 +39,32 @@ def test_a_wrong_plan_is_refused_by_name(inside, plan_file, old, new, named):
     assert named in inside("estimate", path, "--json").complaint
 
 
+IMAGES = {
+    "a window is not filled": ("swin-t", 230, "multiple of 32 from 32 on, such as 224, 256"),
+    "a patch is not filled": ("vit-b16", 225, "multiple of 16 from 16 on, such as 224, 240"),
+    "odd patches": ("vit-h14", 225, "multiple of 14 from 14 on, such as 224, 238"),
+    "levels do not meet": ("yolox-s", 8, "multiple of 32 from 32 on, such as 32"),
+    "smaller than the stride": ("efficientnet-b0", 8, "give 32 or more"),
+    "fewer anchors than proposals": ("faster-rcnn-r50", 17, "give 128 or more"),
+}
+
+
+@pytest.mark.parametrize(("preset", "size", "advice"), IMAGES.values(), ids=IMAGES)
+def test_an_image_that_the_model_cannot_take_is_refused_with_sizes_that_work(
+    inside, tmp_path, preset, size, advice
+):
+    path = tmp_path / "some.plan.yaml"
+    path.write_text(
+        f"trainwright: 1\nname: t\nmodel: {{preset: {preset}}}\n"
+        f"workload: {{task: full, effective_batch: 8, inputs: {{image_size: {size}}}}}\n"
+        "machine: {gpus: [{id: rtx-4090}]}\n"
+    )
+    complaint = inside("estimate", path).complaint
+    assert "workload.inputs.image_size" in complaint
+    assert str(size) in complaint
+    assert advice in complaint
+
+
 @pytest.mark.parametrize(
     "content",
     [

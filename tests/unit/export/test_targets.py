@@ -220,3 +220,19 @@ def test_a_fine_tuning_is_told_to_name_its_weights(tmp_path: Path) -> None:
         tuned = tuned.replace(" \\\n#    ", "")  # as a shell reads the lines
         assert "--data DATA --weights FOLDER-OR-HUB-ID" in tuned
         assert "--data DATA --weights" not in trained
+
+
+@pytest.mark.parametrize("preset", ["faster-rcnn-r50", "detr-r50", "deeplabv3plus-r50", "yolox-s"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_detector_is_refused_by_name_and_not_written_broken(target: str, preset: str) -> None:
+    detector = Plan.model_validate(
+        {
+            "name": "t",
+            "model": {"preset": preset},
+            "workload": {"task": "pretrain", "effective_batch": 8},
+            "machine": {"gpus": [{"id": "rtx-4090"}]},
+        }
+    )
+    with pytest.raises(UserError) as caught:
+        export.files(target, detector, BASE, {}, "en")
+    assert caught.value.message.values["preset"] == preset

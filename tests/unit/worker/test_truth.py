@@ -212,10 +212,14 @@ CASES = {
     "video": (VIDEO, {"kernel": "math", "image_size": 96, "frames": 9}, (3, 0)),
     "sac": ({"builtin": "sac-mlp"}, {}, (256, 0)),
     "dreamer": ({"builtin": "dreamer-v3-s"}, {}, (2, 0)),
+    "yolox": ({"builtin": "yolox-s"}, {"image_size": 64}, (8, 0)),
     "nature-cnn": ({"builtin": "nature-cnn-ppo"}, {}, (16, 0)),
 }
 if find_spec("timm") is not None:
     CASES["resnet18"] = ({"timm": "resnet18"}, {"image_size": 64}, (8, 0))
+    CASES["deeplab"] = ({"builtin": "deeplabv3plus-r50"}, {"image_size": 64}, (8, 0))
+    swin = {"timm": "swin_tiny_patch4_window7_224"}
+    CASES["swin"] = (swin, {"image_size": 64}, (4, 0))
 SCRATCH = {
     "resnet18": "convolutions unfold their input (im2col) on the CPU",
 }

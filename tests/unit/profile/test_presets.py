@@ -1,0 +1,66 @@
+"""The shipped models: as large as their publishers say, described, and at sizes they can take."""
+
+import pytest
+
+from trainwright.messages import LANGUAGES, render
+from trainwright.profile import presets, store
+from trainwright.profile.spec import TraceSpec
+
+VISION = {id: preset for id, preset in presets.presets().items() if preset.area == "vision"}
+
+
+def shipped(preset):
+    spec = TraceSpec(
+        model=(("preset", preset.id),),
+        digest=store.digest(preset.definition()),
+        task="full",
+        precision="bf16-mixed",
+        kernel="flash",
+        image_size=preset.image_size,
+        sequence=False,
+    )
+    return store.load(spec)
+
+
+@pytest.mark.parametrize("id", VISION)
+def test_a_vision_preset_ships_and_has_its_published_parameters(id):
+    profile = shipped(VISION[id])
+    assert profile is not None
+    assert profile.exact
+    assert profile.model["parameters"] == pytest.approx(VISION[id].parameters, rel=1e-3)
+
+
+@pytest.mark.parametrize("id", VISION)
+def test_a_vision_preset_is_described_in_both_languages(id):
+    lines = {render(VISION[id].description, language) for language in LANGUAGES}
+    assert len(lines) == 2
+    assert not any(id in line for line in lines), "the id itself means that a sentence is missing"
+
+
+@pytest.mark.parametrize("id", VISION)
+def test_the_usual_image_is_one_that_the_model_takes(id):
+    preset = VISION[id]
+    assert preset.image_size >= preset.image_least
+    assert preset.image_size % preset.image_step == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "id"),
+    [("DeiT-S", "vit-s16"), ("스윈 T", "swin-t"), ("욜로", "yolox-s"), ("DeepLabV3+", None)],
+)
+def test_names_that_people_type_find_their_preset(typed, id):
+    assert presets.find(typed).id == (id or "deeplabv3plus-r50")
+
+
+# What the recipes train: all of it but the first stages of a backbone that starts from ImageNet.
+# DETR's own code prints 41302368; torchvision freezes its stem and first stage of 222 400.
+TRAINED = {
+    "detr-r50": 41_302_368,
+    "faster-rcnn-r50": 41_755_286 - 222_400,
+    "mask-rcnn-r50": 44_401_393 - 222_400,
+}
+
+
+@pytest.mark.parametrize("id", TRAINED)
+def test_detectors_leave_the_first_stages_as_they_are(id):
+    assert shipped(VISION[id]).model["trainable"] == TRAINED[id]
