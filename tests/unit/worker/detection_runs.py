@@ -5,8 +5,9 @@
 Both have the same weights, images and operators, so that only what we decide in place of the
 data differs. Where the CPU has no kernels of torchvision's operators (a build for another
 device), stand-ins of the same shapes take their place. torchvision is brought to the most that
-its recipe allows: no proposal is suppressed, and every other one matches a box. Answers the
-highest number of living bytes of each, and how many regions torchvision sampled.
+its recipe allows: no proposal is suppressed, and every other one matches a box; its regions are
+pooled from the levels in the shares that we assume. Answers the highest number of living bytes
+of each, and how many regions torchvision sampled.
 """
 
 import gc
@@ -85,7 +86,17 @@ def detector():
         return matches, labels
 
     heads.assign_targets_to_proposals = every_other
+    for pool in (heads.box_roi_pool, heads.mask_roi_pool):
+        if pool is not None:
+            pool.scales = [0.5 ** (2 + level) for level in range(4)]
+            pool.map_levels = levels
     return model.train()
+
+
+def levels(regions):
+    count = sum(map(len, regions))
+    numbers = [round(share * count) for share in detection.SHARES]
+    return torch.repeat_interleave(torch.arange(len(numbers)), torch.tensor(numbers))
 
 
 def targets():

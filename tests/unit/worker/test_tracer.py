@@ -171,3 +171,18 @@ def test_standard_output_carries_the_protocol_only(tmp_path):
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines[-1] == {"result_file": spec["result_file"]}
     assert all(0 <= line["progress"] <= 1 for line in lines[:-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "options", "id"),
+    [
+        ({"builtin": "deeplabv3plus-r50"}, {"points": [(1, 0)]}, "worker.one-value"),
+        ({"timm": "vit_tiny_patch16_224"}, {"points": [(2, 0)]}, "worker.image-patches"),
+        ({"torchvision": "ssd300_vgg16"}, {"points": [(2, 0)]}, "worker.torchvision-unknown"),
+    ],
+)
+def test_an_image_model_says_what_it_cannot_do(tmp_path, model, options, id):
+    pytest.importorskip("timm")
+    message = refusal(document(tmp_path, model=model, image_size=65, **options))
+    assert message.id == id

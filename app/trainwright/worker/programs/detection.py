@@ -25,6 +25,10 @@ TRAINED_STAGES = 3
 (torchvision ``references/detection``, from ImageNet weights, with frozen batch norms)."""
 STRIDE = 32
 """Sides of the batch are padded to its multiples (``GeneralizedRCNNTransform``)."""
+SHARES = (1 / 2, 1 / 4, 1 / 8, 1 / 8)
+"""Assumed: the part of the regions that each level of the pyramid pools, the finest first. By
+equation 1 of arXiv 1612.03144 the finest takes what is below 112 pixels, so both of the two
+smallest of the five sizes of anchors, and each further level the next size."""
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -65,6 +69,7 @@ def build(name: str, spec: dict[str, Any]) -> Subject:
         "profile.assumed.proposals": model.proposals,
         "profile.assumed.regions": model.regions,
         "profile.assumed.positives": model.positives,
+        "profile.assumed.finest": round(100 * SHARES[0]),
     }
     return Subject(model, pictures, summed_loss, facts, fixed=fixed, assumed=assumed)
 
@@ -262,7 +267,7 @@ class Matched(nn.Module):
     def _pooled(
         self, features: dict[str, torch.Tensor], regions: torch.Tensor, pool: Any
     ) -> torch.Tensor:
-        """Return features (B * R, C, side, side); each level has as many of the regions."""
+        """Return features (B * R, C, side, side), each level's for its share of the regions."""
         maps = [features[name] for name in pool.featmap_names]
         images = torch.arange(len(regions), device=regions.device, dtype=regions.dtype)
         images = images[:, None, None].expand(*regions.shape[:2], 1)
@@ -271,9 +276,10 @@ class Matched(nn.Module):
         result = torch.zeros(
             (len(rois), channels, side, side), dtype=maps[0].dtype, device=rois.device
         )
-        share = len(rois) // len(maps)
-        for level, given in enumerate(maps):
-            place = torch.arange(level * share, (level + 1) * share, device=rois.device)
+        start = 0
+        for level, (given, share) in enumerate(zip(maps, SHARES, strict=True)):
+            end = start + int(len(rois) * share)
+            place, start = torch.arange(start, end, device=rois.device), end
             scale = 0.5 ** (level + 2)  # the finest map has a quarter of the image's side
             found = roi_align(given, rois[place], scale, side, pool.sampling_ratio)
             result[place] = found.to(result.dtype)
