@@ -114,9 +114,7 @@ def targets():
 
 def apart(images, boxes, classes, masks=None):
     """Return the batch as torchvision takes it: a list of images, a dict of each one's boxes."""
-    found = [
-        {"boxes": box, "labels": label} for box, label in zip(boxes, classes, strict=True)
-    ]
+    found = [{"boxes": box, "labels": label} for box, label in zip(boxes, classes, strict=True)]
     for target, mask in zip(found, () if masks is None else masks, strict=masks is not None):
         target["masks"] = mask
     return list(images.unbind()), found
