@@ -12,6 +12,7 @@ from trainwright import export
 from trainwright.export.comments import columns
 from trainwright.messages import Message, UserError, render
 from trainwright.plan.schema import Plan
+from trainwright.profile import presets
 from trainwright.workload import FullSettings
 
 TARGETS = tuple(export.TARGETS)
@@ -235,4 +236,4 @@ def test_a_detector_is_refused_by_name_and_not_written_broken(target: str, prese
     )
     with pytest.raises(UserError) as caught:
         export.files(target, detector, BASE, {}, "en")
-    assert caught.value.message.values["preset"] == preset
+    assert caught.value.message.values["model"] == presets.find(preset).name
