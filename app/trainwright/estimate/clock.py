@@ -229,14 +229,16 @@ class Clock:
     def offloaded(self, profile: Profile, settings: FullSettings) -> float:
         """Return the seconds in which the CPU updates its copies and sends them back.
 
-        Gradients leave during backward. Parameters, gradients and moments are read once,
-        parameters and moments written once.
+        Gradients leave during backward, and a parameter is on its way back while the next is
+        updated. Parameters, gradients and moments are read once, parameters and moments
+        written once.
         """
         nbytes = self.gradient_bytes(profile, settings)
         link = host_link(self.situation.gpu.record, self.efficiency)
         bus = link.bytes_per_s * self.efficiency.transfer_share.value
         passes = _PASSES[settings.optimizer]
-        return nbytes / bus + passes * nbytes / self.efficiency.host_memory_bytes_per_s.value
+        memory = self.efficiency.host_memory_bytes_per_s.value
+        return max(nbytes / bus, passes * nbytes / memory)
 
     def _communication(self, profile: Profile, settings: FullSettings) -> float:
         """Return the seconds of a ring all-reduce: 2 (n - 1) / n of the gradients."""

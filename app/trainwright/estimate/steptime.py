@@ -207,13 +207,13 @@ def _kernel_stages(
 
 
 def _offloaded(profile: Profile, clock: Clock, settings: FullSettings) -> Quantity:
-    """Return the update on the CPU: bound by the system's memory, then by the bus."""
+    """Return the update on the CPU: bound by the system's memory, or by the bus."""
     return Quantity(
         Message.of("time.offloaded"),
         clock.offloaded(profile, settings),
         Unit.SECONDS,
         Kind.ASSUMED,
-        formula="n · weights / memory + weights / link",
+        formula="max(n · weights / memory, weights / link)",
         source=_SOURCE,
         role="optimizer",
     )
