@@ -12,6 +12,7 @@ from trainwright.plan.schema import Plan
 from trainwright.profile import presets
 from trainwright.workload import FullSettings, PythonSource
 from trainwright.workload.sourcefiles import python_sources
+from trainwright.workload.weightfiles import config_of
 
 Kind = Literal["hf", "diffusers", "timm", "builtin", "python"]
 
@@ -69,8 +70,7 @@ def definition(plan: Plan) -> Definition:
     """
     source = plan.model
     if source.hf is not None:
-        path = Path(source.hf).expanduser()
-        path = path / "config.json" if path.is_dir() else path
+        path = config_of(Path(source.hf).expanduser())
         title = path.parent.name if path.name == "config.json" else path.stem
         return _configured(Definition("hf", FOLDER, title, {CONFIG: _read(path)}))
     if source.timm is not None:

@@ -12,7 +12,7 @@ from trainwright.estimate.steptime import TimeEstimate, estimate_time
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
-from trainwright.plan import mixture
+from trainwright.plan import crosscheck, mixture
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
@@ -32,6 +32,7 @@ from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
 from trainwright.workload.defaults import filled
+from trainwright.workload.weightfiles import Weights
 
 HEADROOM = 0.02
 """Share of the memory that the p95 must leave free for a comfortable fit; assumed: data
@@ -68,6 +69,8 @@ class Pending:
     notes: tuple[Message, ...]
     config: str = ""
     longest: int | None = None
+    weights: Weights | Message | None = None
+    """What lies beside the model's config, or why it is refused."""
 
     def answered(self, profile: Profile) -> Facts:
         """Return the facts that a traced profile completes.
@@ -77,7 +80,8 @@ class Pending:
         """
         mixed = mixture.notes(profile, self.spec, self.machine.gpu.record)
         update = _update_notes(self.settings, profile)
-        notes = [*self.notes, *mixed, *update, *_trace_notes(profile)]
+        stored = crosscheck.notes(self.weights, profile, self.spec, self.config)
+        notes = [*self.notes, *mixed, *update, *_trace_notes(profile), *stored]
         if getattr(self.spec, "task", "") == "infer":
             served = served_of(self.settings, profile, self.config)
             notes += serving_notes(served, self.settings)
@@ -109,7 +113,14 @@ def resolve(plan: Plan) -> Facts | Pending:
     asked = question(plan, settings, record)
     notes = (*found.notes, *asked.notes, *_plan_notes(plan, machine, settings))
     pending = Pending(
-        machine, settings, asked.spec, asked.inputs, notes, asked.config, asked.longest
+        machine,
+        settings,
+        asked.spec,
+        asked.inputs,
+        notes,
+        asked.config,
+        asked.longest,
+        crosscheck.looked_up(plan),
     )
     profile = stored(asked.spec)
     return pending if profile is None else pending.answered(profile)

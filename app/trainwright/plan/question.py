@@ -17,6 +17,7 @@ from trainwright.profile.presets import Preset
 from trainwright.profile.spec import DEFAULT_LORA, LONG, OPTIMIZERS, Kernel, Method, TraceSpec
 from trainwright.workload import FullSettings, Inputs, Lora, ModelSource, PythonSource, Workload
 from trainwright.workload.sourcefiles import program_hash, python_sources, regular_bytes
+from trainwright.workload.weightfiles import config_of
 
 CONFIG_BYTES = 1 << 20
 USUAL_LENGTH = 2048
@@ -230,7 +231,7 @@ def _notes(config: dict[str, Any], own: tuple[str, ...] = ()) -> tuple[Message, 
 
 
 def _hf(path: Path) -> Model:
-    file = path / "config.json" if path.is_dir() else path
+    file = config_of(path)
     config, text = _config(file)
     if b'"auto_map"' in text:
         raise UserError.of("plan.remote-code", file=str(file))

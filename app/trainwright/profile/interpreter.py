@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from trainwright.messages import UserError
+from trainwright.messages import Message, UserError
 from trainwright.worker import client
 
 VARIABLE = "TRAINWRIGHT_PYTHON"
@@ -94,7 +94,10 @@ def checked(name: str) -> Interpreter:
         changed = Path(path).stat().st_mtime_ns
     except (OSError, ValueError):
         raise UserError.of("worker.cannot-start", interpreter=name) from None
-    return _looked_at(os.path.abspath(path), changed)
+    found = _looked_at(os.path.abspath(path), changed)
+    if isinstance(found, Message):
+        raise UserError(found)
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -110,24 +113,25 @@ def _own() -> Interpreter:
 
 
 @lru_cache(maxsize=8)
-def _looked_at(path: str, _changed: int) -> Interpreter:
+def _looked_at(path: str, _changed: int) -> Interpreter | Message:
+    """Return what a start of the interpreter showed, or why it cannot trace; it is asked once."""
     try:
         answer = client.run("versions", {}, interpreter=path, timeout_s=PATIENCE_S)
     except UserError as error:
-        if error.message.id in ("worker.cancelled", "worker.cannot-start"):
-            raise
-        raise UserError.of("worker.not-python", interpreter=path) from error
+        if error.message.id == "worker.cannot-start":
+            return error.message
+        return Message.of("worker.not-python", interpreter=path)
     versions = answer.get("versions")
     if not isinstance(versions, dict) or not all(isinstance(v, str) for v in versions.values()):
-        raise UserError.of("worker.not-python", interpreter=path)
+        return Message.of("worker.not-python", interpreter=path)
     python, torch = versions.pop("python", "0"), versions.get("torch")
     if _numbers(python) < LEAST_PYTHON:
         least = ".".join(map(str, LEAST_PYTHON))
-        raise UserError.of("worker.old-python", interpreter=path, version=python, least=least)
+        return Message.of("worker.old-python", interpreter=path, version=python, least=least)
     if torch is None:
-        raise UserError.of("worker.no-torch", interpreter=path)
+        return Message.of("worker.no-torch", interpreter=path)
     if not LEAST_TORCH <= _numbers(torch) < BELOW_TORCH:
-        raise UserError.of(
+        return Message.of(
             "worker.torch-version",
             interpreter=path,
             version=torch,

@@ -53,8 +53,9 @@ def model_name(plan: Plan) -> str:
         known = presets().get(source.preset)
         return known.name if known else source.preset
     if source.hf is not None:
-        parts = [part for part in source.hf.replace("\\", "/").split("/") if part != "config.json"]
-        return parts[-1] if parts else source.hf
+        parts = source.hf.replace("\\", "/").split("/")
+        folders = [part for part in parts if part != "config.json" and ".safetensors" not in part]
+        return folders[-1] if folders else source.hf
     if source.pt2 is not None:
         return Path(source.pt2).name
     return source.timm or (source.python.factory if source.python else "")

@@ -21,6 +21,8 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     file = path / "config.json" if path.is_dir() else path
     try:
+        if file.exists() and not file.is_file():  # a pipe would be waited for
+            raise Refusal("worker.config-unreadable", file=str(file))
         if file.stat().st_size > CONFIG_BYTES:
             raise Refusal("worker.config-too-large", file=str(file))
         fields = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
