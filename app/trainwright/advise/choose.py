@@ -32,7 +32,7 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
             choices=(),
             pareto=(),
             nothing_fits=relax.relaxations(search),
-            notes=_not_considered(search),
+            notes=(*relax.hints(search), *_not_considered(search)),
             considered=len(search.obedient),
             short_by_bytes=relax.shortage(search),
         )

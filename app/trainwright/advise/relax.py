@@ -18,6 +18,8 @@ _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
 """Tokens; kernels pad lengths to multiples of it."""
 _GPUS_TRIED = 3
+_WORTH_A_HINT = 0.1
+"""Share of the peak from which scores are worth a word; assumed."""
 
 
 def relaxations(search: Search) -> tuple[Relaxation, ...]:
@@ -37,6 +39,18 @@ def shortage(search: Search) -> float | None:
         return None
     memory = search.report(smallest.candidate).memory
     return max(memory.device_used_p95.value - memory.device_total.value, 0.0)
+
+
+def hints(search: Search) -> Iterator[Message]:
+    """Yield what would help and cannot be confirmed, because it would have to be traced."""
+    smallest = _smallest(search)
+    if smallest is None or not search.plan.workload.trains:
+        return
+    if search.facts.settings.cross_entropy == "full" and "vocabulary" in search.facts.profile.model:
+        memory = search.report(smallest.candidate).memory
+        scores = sum(term.value for term in memory.terms if term.role == "logits")
+        if scores > _WORTH_A_HINT * memory.allocated_peak.value:
+            yield Message.of("advise.chunked-loss", bytes=scores)
 
 
 def _smallest(search: Search) -> Timed | None:

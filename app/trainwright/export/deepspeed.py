@@ -7,7 +7,7 @@ from typing import Any
 from trainwright.export import programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
-from trainwright.export.lost import AFTER_BACKWARD, Replacements, carried, lost
+from trainwright.export.lost import AFTER_BACKWARD, OUTPUT_CONVERTED, Replacements, carried, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
@@ -16,7 +16,7 @@ from trainwright.workload import FullSettings
 OWN: Mapping[str, str] = {"deepspeed": ">=0.18,<0.20"}
 """``torch_autocast`` without ZeRO, and its gradient scaler, are those of these releases."""
 made_for: Mapping[str, str] = {**programs.LIBRARIES, **OWN}
-REPLACED: Replacements = {**programs.REPLACED, **AFTER_BACKWARD}
+REPLACED: Replacements = {**programs.REPLACED, **AFTER_BACKWARD, **OUTPUT_CONVERTED}
 
 AUTOCAST = {"bf16-mixed": "bfloat16", "fp16-mixed": "float16"}
 

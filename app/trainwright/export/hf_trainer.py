@@ -25,6 +25,7 @@ made_for: Mapping[str, str] = {
     "bitsandbytes": ">=0.48",
     "torchao": ">=0.15",
     "flash-attn": ">=2.3.3",
+    "liger-kernel": ">=0.8",
 }
 """Version ranges that the exported files were made for. The names of activation checkpointing
 are those of transformers 5.23; 6 takes the old ones away."""
@@ -34,8 +35,14 @@ REPLACED: Replacements = {
     "quantization": {"int4": "nf4", "fp8": "int8"},
     "optimizer": {"muon": "adamw"},
     **AFTER_BACKWARD,
+    "cross_entropy": {"chunked": "fused"},
     "checkpointing": {"selective": "full"},
 }
+LIGER = {
+    "fused_linear_cross_entropy": True,
+    **dict.fromkeys(("rope", "rms_norm", "swiglu", "cross_entropy"), False),
+}
+"""Of Liger's kernels the loss alone: what was counted."""
 OPTIMIZERS = {
     "adamw": "adamw_torch_fused",
     "adamw-8bit": "adamw_bnb_8bit",
@@ -131,6 +138,9 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         arguments["activation_checkpointing"] = True
         mode = carried(settings, REPLACED, "checkpointing")
         arguments["activation_checkpointing_kwargs"] = _checkpointing(mode)
+    if carried(settings, REPLACED, "cross_entropy") == "fused":
+        arguments["use_liger_kernel"] = True
+        arguments["liger_kernel_config"] = LIGER
     if settings.strategy == "ddp":
         arguments["ddp_find_unused_parameters"] = False
     if plan.workload.inputs.padding:
@@ -185,6 +195,8 @@ def _libraries(plan: Plan, settings: FullSettings) -> Mapping[str, str]:
     needed |= adapting_libraries(plan, settings)
     if settings.attention == "flash":
         needed.add("flash-attn")
+    if carried(settings, REPLACED, "cross_entropy") == "fused":
+        needed.add("liger-kernel")
     return {name: versions for name, versions in made_for.items() if name in needed}
 
 

@@ -16,6 +16,9 @@ AFTER_BACKWARD: Replacements = {
 }
 """Of targets whose engine holds the optimizer, and moves parameters when backward is done."""
 
+OUTPUT_CONVERTED: Replacements = {"cross_entropy": {"chunked": "full", "fused": "full"}}
+"""Of targets whose engine puts its own precision around the model, and not around the loss."""
+
 
 def carried(settings: FullSettings, replacements: Replacements, setting: str) -> Any:
     """Return the value that is written for the setting."""

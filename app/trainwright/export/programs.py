@@ -51,6 +51,7 @@ CLIP_NORM = 1.0
 REPLACED: Replacements = {
     "precision": {"fp8": "bf16-mixed"},
     "quantization": {"int4": "nf4", "fp8": "int8"},
+    "cross_entropy": {"fused": "chunked"},
 }
 
 
@@ -142,6 +143,7 @@ def document(
             "quantization": carried(settings, replaced, "quantization"),
             "checkpointing": settings.checkpointing,
             "optimizer": settings.optimizer,
+            "cross_entropy": carried(settings, replaced, "cross_entropy"),
             "optimizer_in_backward": carried(settings, replaced, "optimizer_in_backward"),
             "optimizer_offload": carried(settings, replaced, "optimizer_offload"),
             "attention": settings.attention,

@@ -11,11 +11,12 @@ from trainwright.estimate import kv
 from trainwright.estimate.kv import CacheShape
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
+from trainwright.plan.method import method
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets, store
 from trainwright.profile.presets import Preset
-from trainwright.profile.spec import DEFAULT_LORA, LONG, OPTIMIZERS, Kernel, Method, TraceSpec
-from trainwright.workload import FullSettings, Inputs, Lora, ModelSource, PythonSource, Workload
+from trainwright.profile.spec import DEFAULT_LORA, LONG, OPTIMIZERS, Kernel, TraceSpec
+from trainwright.workload import FullSettings, Inputs, ModelSource, PythonSource
 from trainwright.workload.sourcefiles import program_hash, python_sources, regular_bytes
 from trainwright.workload.weightfiles import config_of
 
@@ -118,7 +119,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         in_backward=asked if settings.optimizer_in_backward else "",
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
         asked=asked,
-        method=_method(workload),
+        method=method(workload, settings, has_sequence=model.has_sequence),
     )
     return Question(spec, inputs, (*model.notes, *notes), model.config, model.longest)
 
@@ -134,12 +135,6 @@ def _traced_quantization(settings: FullSettings, trains: bool) -> str:
     if trains or (settings.engine == "transformers" and settings.quantization == "nf4"):
         return settings.quantization
     return "none"
-
-
-def _method(workload: Workload) -> Method:
-    """Return how the step differs from the plain one of the task."""
-    lora = workload.lora or Lora()
-    return Method(dora=lora.variant == "dora", dropout=lora.dropout > 0)
 
 
 def _traced_precision(settings: FullSettings, trains: bool) -> str:

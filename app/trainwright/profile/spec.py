@@ -30,6 +30,7 @@ class Method:
     """Adapters with a trained magnitude an output."""
     dropout: bool = False
     """Whether the adapters' input is dropped out; the share does not matter."""
+    cross_entropy: Literal["full", "chunked", "fused"] = "full"
 
 
 @dataclass(frozen=True, slots=True)

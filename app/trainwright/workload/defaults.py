@@ -41,6 +41,7 @@ ONLY_TRAINING = (
     "settings.optimizer",
     "settings.optimizer_in_backward",
     "settings.optimizer_offload",
+    "settings.cross_entropy",
     "settings.learning_rate",
     "settings.warmup",
     "workload.effective_batch",
@@ -110,6 +111,7 @@ def filled(
         persistent_workers=_persistent(settings.loader, workers),
         optimizer_in_backward=bool(settings.optimizer_in_backward),
         optimizer_offload=settings.optimizer_offload or "none",
+        cross_entropy=settings.cross_entropy or "full",
     )
 
 

@@ -29,6 +29,7 @@ and ``adamw-4bit`` torchao's, the others torch's."""
 OptimizerOffload = Literal["none", "cpu"]
 Attention = Literal["eager", "sdpa", "flash"]
 Allocator = Literal["native", "expandable"]
+CrossEntropy = Literal["full", "chunked", "fused"]
 Strategy = Literal["single", "ddp"]
 StrategyWord = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp", "tp", "hybrid"]
 """What a plan may say; ``defaults.filled`` refuses by name what is not planned yet."""
@@ -94,6 +95,9 @@ class Settings(Frozen):
     ``offload_gradients=False``. Default: none."""
     attention: Attention | None = None
     """Default: sdpa."""
+    cross_entropy: CrossEntropy | None = None
+    """Whether all scores of a language model are made at once, in chunks of tokens that backward
+    makes again, or by Liger's fused kernel, with their gradients. Default: full."""
     compile: bool | None = None
     """torch.compile. Default: false."""
     channels_last: bool | None = None
@@ -132,4 +136,5 @@ class FullSettings(Frozen):
     persistent_workers: bool
     optimizer_in_backward: bool = False
     optimizer_offload: OptimizerOffload = "none"
+    cross_entropy: CrossEntropy = "full"
     engine: EngineName = "transformers"

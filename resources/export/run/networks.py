@@ -79,8 +79,16 @@ def _transformers(plan: Plan, options: argparse.Namespace) -> Network:
         dataset = open_text(
             Path(plan.data.path), length, text, tokenizer, packed=plan.inputs.packed
         )
-    loss = step.next_token_loss if text.form == "causal" else step.token_loss
+    loss = _loss(plan, model, text)
     return Network(model, loss, dataset, partial(_split, collate=collator(text)), _saver(model))
+
+
+def _loss(plan: Plan, model: Any, text: Text) -> step.Loss:
+    if text.form != "causal":
+        return step.token_loss
+    if plan.settings.cross_entropy == "chunked":
+        return step.ChunkedLoss(model.get_output_embeddings())
+    return step.next_token_loss
 
 
 def _language_or_vision(plan: Plan, options: argparse.Namespace, config: Any) -> Any:

@@ -74,6 +74,8 @@ class Settings:
     optimizer_offload: Literal["none", "cpu"]
     """cpu: state and step on the CPU, by torchao's CPUOffloadOptimizer."""
     attention: Literal["eager", "sdpa", "flash"]
+    cross_entropy: Literal["full", "chunked"]
+    """chunked: the scores of all tokens are never there at once."""
     compile: bool
     channels_last: bool
     allocator: Literal["native", "expandable"]

@@ -40,6 +40,31 @@ def test_trains_and_says_what_is_active(tmp_path: Path, kind: str) -> None:
     assert (folder / "checkpoints" / "model.pt").is_file()
 
 
+def test_a_loss_in_chunks_takes_the_same_course(tmp_path: Path) -> None:
+    courses = []
+    for kind in ("full", "chunked"):
+        changed = settings(cross_entropy=kind)
+        folder = put(tmp_path / kind, "plain", llama(tmp_path / "m"), changed)
+        ((code, errors),) = drive(folder, [["--synthetic", "--steps", "3", "--selfcheck"]])
+        assert code == 0, errors
+        courses.append(losses(folder / "checkpoints"))
+    assert courses[1] == pytest.approx(courses[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("variant", ["rslora", "dora"])
+def test_variants_of_lora_train_what_they_are_named_for(tmp_path: Path, variant: str) -> None:
+    import torch
+
+    document = llama(tmp_path / "m", "lora").model_dump(mode="json", exclude_none=True)
+    document["workload"]["lora"] = {"variant": variant, "dropout": 0.1}
+    folder = put(tmp_path / "run", "plain", Plan.model_validate(document), settings())
+    ((code, errors),) = drive(folder, [["--synthetic", "--steps", "2"]])
+    assert code == 0, errors
+    saved = torch.load(folder / "checkpoints" / "step-00000002.pt", weights_only=True)["model"]
+    magnitudes = [name for name in saved if "lora_magnitude_vector" in name]
+    assert bool(magnitudes) == (variant == "dora")
+
+
 @pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="quantizing needs bitsandbytes")
 def test_qlora_quantizes_adapts_and_resumes(tmp_path: Path) -> None:
     # Blocks of NF4 hold 64 weights.

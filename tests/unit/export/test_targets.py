@@ -31,6 +31,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     ),
     "optimizer_in_backward": (True,),
     "optimizer_offload": ("cpu",),
+    "cross_entropy": ("chunked", "fused"),
     "attention": ("eager", "flash"),
     "compile": (True,),
     "channels_last": (True,),

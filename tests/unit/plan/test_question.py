@@ -87,7 +87,9 @@ def test_only_what_changes_the_step_makes_another_structure() -> None:
     assert dropped.method.dropout
     assert dropped == ask(plan(workload__lora={"dropout": 0.5})).spec
     assert store.shipped_path(plain)
-    for other in (dora, dropped):
+    chunked = ask(plan(settings__cross_entropy="chunked")).spec
+    assert chunked.method.cross_entropy == "chunked"
+    for other in (dora, dropped, chunked):
         assert store.shipped_path(other) is None
         assert other.key(()) != plain.key(())
 

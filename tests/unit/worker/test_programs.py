@@ -99,6 +99,78 @@ def test_any_split_into_micro_batches_gives_the_same_gradients(programs, split):
         torch.testing.assert_close(parts, whole, rtol=1e-6, atol=1e-9)
 
 
+class Chunkable(torch.nn.Module):
+    """A language model as far as its loss sees it."""
+
+    def __init__(self, bias):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(50, 16)
+        self.head = torch.nn.Linear(16, 50, bias=bias)
+
+    def forward(self, tokens):
+        return self.head(self.embedding(tokens))
+
+
+def _gradients(step, loss_of, bias):
+    torch.manual_seed(0)
+    net = Chunkable(bias)
+    tokens = torch.randint(0, 50, (3, 13))  # in no number of equal chunks
+    labels = tokens.clone()
+    labels[1, 5:] = step.IGNORED
+    batch = step.Batch({"tokens": tokens}, labels)
+    loss = loss_of(net.head)
+    count = step.counted([batch], loss)
+    value = step.micro_step(net, batch, count, loss, step.StepSettings(precision="fp32"))
+    return count, value, [parameter.grad for parameter in net.parameters()]
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_loss_in_chunks_has_the_gradients_of_the_whole(programs, bias):
+    step = programs("step")
+    whole = _gradients(step, lambda head: step.next_token_loss, bias)
+    parts = _gradients(step, step.ChunkedLoss, bias)
+    torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_fused_loss_has_the_gradients_of_the_whole(programs, bias):
+    step, fused = programs("step"), programs("fused")
+
+    def in_place(logits, labels, losses):
+        counted = labels != step.IGNORED
+        losses.copy_(torch.nn.functional.cross_entropy(logits, labels, reduction="none"))
+        logits.copy_(logits.softmax(dim=1))
+        logits[counted, labels[counted]] -= 1
+        logits[~counted] = 0
+
+    library = torch.library.Library("trainwright", "IMPL")
+    library.impl("cross_entropy_in_place", in_place, "CPU")
+    whole = _gradients(step, lambda head: step.next_token_loss, bias)
+    parts = _gradients(step, fused.FusedLoss, bias)
+    torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "vocabulary", "width"),
+    [(2048, 128_256, 4096), (4096, 151_936, 3584), (16_384, 32_000, 4096), (8192, 50_257, 1600)],
+)
+def test_the_fused_loss_has_as_many_chunks_as_liger_makes(programs, tokens, vocabulary, width):
+    # ops/fused_linear_cross_entropy.py of liger-kernel 0.8.5, with its triton.cdiv written out.
+    rows = -(-tokens // -(-vocabulary // width))
+    theirs = -(-tokens // (1 << (rows - 1).bit_length()))
+    assert programs("fused").chunks(tokens, width, vocabulary) == theirs
+
+
+def test_a_model_that_changes_its_scores_is_not_cut_into_chunks(programs):
+    step = programs("step")
+    net = Chunkable(bias=False)
+    loss = step.ChunkedLoss(net.head)
+    tokens = torch.zeros((2, 8), dtype=torch.int64)
+    with pytest.raises(ValueError, match="after the head"):
+        loss(net(tokens) * 0.5, tokens, 1.0)
+
+
 def test_next_token_loss_is_that_of_transformers(programs):
     step = programs("step")
     loss_utils = pytest.importorskip("transformers.loss.loss_utils")

@@ -188,6 +188,7 @@ CASES = {
     "llama-checkpointed": (LLAMA, {"checkpointing": "full"}, TOKENS),
     "llama-lora": (LLAMA, {"task": "lora", "lora": [8, ["q_proj", "v_proj"]]}, TOKENS),
     "llama-in-backward": (LLAMA, {"in_backward": "sgd", "optimizers": ["sgd"]}, TOKENS),
+    "llama-chunked": (LLAMA, {"method": {"cross_entropy": "chunked"}}, TOKENS),
     "llama-dora": (LLAMA, DORA, TOKENS),
     "gpt-dora": (GPT, DORA, TOKENS),
     "bert": (BERT, {}, TOKENS),

@@ -152,6 +152,7 @@ def test_an_inexact_batch_names_the_nearest_exact_ones() -> None:
         ("infer", {"settings": {"optimizer": "sgd"}}, "settings.optimizer"),
         ("infer", {"settings": {"accumulation": 2}}, "settings.accumulation"),
         ("infer", {"settings": {"checkpointing": "full"}}, "settings.checkpointing"),
+        ("infer", {"settings": {"cross_entropy": "chunked"}}, "settings.cross_entropy"),
         ("infer", {"effective_batch": 8}, "workload.effective_batch"),
         ("infer", {"inputs": {"sequence_length": 8}}, "workload.inputs.sequence_length"),
         ("full", {"settings": {"kv_cache": "bf16"}}, "settings.kv_cache"),

@@ -54,6 +54,7 @@ _OPTIMIZERS = (
 _OFFLOADS = ("none", "cpu")
 _BATCHING = ("padded", "packed")
 _ATTENTION = ("eager", "sdpa", "flash")
+_CROSS_ENTROPY = ("full", "chunked", "fused")
 _STRATEGIES = ("single", "ddp")
 _ALLOCATORS = ("native", "expandable")
 _SYSTEMS = ("linux", "windows")
@@ -217,6 +218,8 @@ class PlanForm(Surface):
                        applies=lambda p: gpu_count(p) > 1 and p.workload.trains)  # fmt: skip
         self._segments(group, "settings.attention", _verbatim(_ATTENTION), _setting("attention"),
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
+        self._segments(group, "settings.cross_entropy", _named("cross_entropy", _CROSS_ENTROPY),
+                       _setting("cross_entropy"), applies=_trains_text)  # fmt: skip
         self._combo(group, "settings.quantization", _named("quantization", _QUANTIZATION),
                     _setting("quantization"),
                     applies=lambda p: p.workload.task in ("qlora", "infer"))  # fmt: skip

@@ -41,6 +41,8 @@ MULTIPLIES = {
     aten.addmm.default: (1, 2),
     aten.baddbmm.default: (1, 2),
     aten._int_mm.default: (0, 1),
+    aten.addmm.out: (1, 2),
+    aten.addmm.dtype_out: (1, 2),
 }
 """Matrix product -> places of its two factors."""
 
@@ -108,6 +110,8 @@ def flops(facts: Facts, args: Any, kwargs: Any, out: Any) -> int:
         return 2 * prod(sizes) * (1 if shared else groups)
     if facts.flops is None:
         return 0
+    if facts.op is aten.addmm.dtype_out:  # torch's formula does not know the type
+        return int(facts.flops(*args[:3], out_val=out))
     if facts.op is not aten.convolution_backward.default or args[9] == 1:
         return int(facts.flops(*args, **kwargs, out_val=out))
     before, groups, (of_input, of_weight, _) = args[:9], args[9], args[10]

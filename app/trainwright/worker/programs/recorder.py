@@ -80,6 +80,8 @@ class Recorder(TorchDispatchMode):
         self._aliases: dict[int, int] = {}
         self._next = 1
         self._holders = 0
+        self.first_sum_apart = False
+        """Whether a weight's first two gradients make a third tensor: see merge_accumulation."""
         self._quiet = False
         self._ops: dict[Any, costs.Facts] = {}
 
@@ -105,7 +107,7 @@ class Recorder(TorchDispatchMode):
             gc.collect()
         finally:
             gc.enable()
-        merge_accumulation(segment, self._aliases, list(self.rows))
+        merge_accumulation(segment, self._aliases, list(self.rows), self.first_sum_apart)
         segment.events = canonical(segment.events)
         self.segment = Segment()
 
@@ -350,14 +352,19 @@ def _copied(source: torch.Tensor, kwargs: dict[str, Any]) -> Any:
         source.constant = known  # type: ignore[attr-defined]
 
 
-def merge_accumulation(segment: Segment, aliases: dict[int, int], rows: list[Any]) -> None:
+def merge_accumulation(
+    segment: Segment, aliases: dict[int, int], rows: list[Any], first_apart: bool = False
+) -> None:
     """Undo out-of-place sums of gradients, in place in the segment and the aliases.
 
     On real tensors autograd adds gradients in place; under a dispatch mode it makes a new
     tensor. So in backward ``add(a, b) -> c``, where ``a`` dies before the next birth, means
-    that ``c`` is ``a``.
+    that ``c`` is ``a``. But autograd does not write into a view, such as the transposed product
+    that is the gradient of a linear layer's weight: with ``first_apart`` the sum of two such
+    products stays a tensor of its own.
     """
     events = segment.events
+    made = {a: rows[segment.ops[op]][0] for code, a, _, op in events if code == ALLOC and op >= 0}
     dropped: set[int] = set()
 
     def root(storage: int) -> int:
@@ -372,6 +379,8 @@ def merge_accumulation(segment: Segment, aliases: dict[int, int], rows: list[Any
         if name != "aten.add.Tensor" or phase != "backward":
             continue
         augend = segment.first[op]
+        if first_apart and made.get(augend) == "aten.mm.default":
+            continue
         for later in range(place + 1, len(events)):
             if events[later][0] == ALLOC:
                 break

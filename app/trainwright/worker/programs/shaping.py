@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import fused
 import step
 import torch
 from adapters import add_lora
@@ -45,12 +46,33 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
             dora, dropout = method.get("dora", False), method.get("dropout", False)
             if not add_lora(model, rank, targets, subject.head, dora=dora, dropout=dropout):
                 raise Refusal("worker.no-targets", targets=", ".join(targets))
+    if (kind := method.get("cross_entropy", "full")) != "full":
+        subject.loss = _cross_entropy(subject, kind)
     pure_bf16 = settings.precision == "bf16" and task == "full"
     prepared = replace(settings, precision="bf16" if pure_bf16 else "fp32")
     step.prepare(model, prepared, "meta")
     if task == "infer":
         model.eval()
     return settings
+
+
+_AFTER_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier")
+"""Keys of configurations whose models change the scores that their head returns."""
+
+
+def _cross_entropy(subject: Subject, kind: str) -> step.Loss:
+    """Return the loss that runs the head itself, in chunks of tokens.
+
+    Raises:
+        Refusal: the model has no head to take aside, or changes what it returns.
+    """
+    head = subject.model.get_output_embeddings() if subject.decodes else None
+    if head is None:
+        raise Refusal("worker.chunked-loss", family=str(subject.facts.get("family", "")))
+    for key in _AFTER_HEAD:
+        if getattr(subject.config, key, None) not in (None, 1):
+            raise Refusal("worker.scores-changed", key=key)
+    return fused.FusedLoss(head) if kind == "fused" else step.ChunkedLoss(head)
 
 
 def _weights(spec: dict[str, Any]) -> str:

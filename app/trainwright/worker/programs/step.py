@@ -22,6 +22,10 @@ from torch.utils.checkpoint import (
 IGNORED = -100
 """Label of a token that does not count: the default of ``torch.nn.CrossEntropyLoss``."""
 
+CHUNKS = 8
+"""Parts that a chunked cross-entropy cuts the tokens of a micro-batch into: torchtune's
+``num_output_chunks``."""
+
 AUTOCAST = {"bf16-mixed": torch.bfloat16, "fp16-mixed": torch.float16}
 
 Tensors = dict[str, torch.Tensor]
@@ -174,8 +178,53 @@ def token_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
 def next_token_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
     """Cross-entropy of each token given those before it, in fp32, as transformers has it."""
     logits = scores(output).float()
-    labels = F.pad(labels, (0, 1), value=IGNORED)[..., 1:].contiguous()
-    return token_loss(logits, labels, count)
+    return token_loss(logits, next_tokens(labels, logits.size(1)), count)
+
+
+def next_tokens(labels: torch.Tensor, length: int) -> torch.Tensor:
+    """Return what each position predicts; virtual tokens come first and predict nothing."""
+    if virtual := length - labels.size(1):
+        labels = F.pad(labels, (virtual, 0), value=IGNORED)
+    return F.pad(labels, (0, 1), value=IGNORED)[..., 1:].contiguous()
+
+
+class ChunkedLoss:
+    """``next_token_loss`` without all scores at once: the head runs here, a chunk at a time.
+
+    The model's own call of its head returns the head's input. Backward computes the scores of
+    each chunk again; gradients are those of the whole, summed in another order.
+    """
+
+    def __init__(self, head: nn.Module) -> None:
+        self.head = head
+        self._passed = 0
+        head.forward = self._pass  # type: ignore[method-assign]
+
+    def _pass(self, hidden: torch.Tensor) -> torch.Tensor:
+        self._passed = id(hidden)
+        return hidden
+
+    def __call__(self, output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+        """Return the loss, divided by the count.
+
+        Raises:
+            ValueError: the model does something with what its head returns.
+        """
+        hidden = scores(output)
+        if id(hidden) != self._passed:
+            raise ValueError("the model changes its scores after the head: take cross_entropy full")
+        labels = next_tokens(labels, hidden.size(1))
+        return self.summed(hidden.view(-1, hidden.size(-1)), labels.view(-1)) / count
+
+    def summed(self, hidden: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Return the sum over the tokens; hidden is (tokens, width)."""
+        parts = zip(hidden.chunk(CHUNKS), labels.chunk(CHUNKS), strict=True)
+        losses = [checkpoint(self._part, *part, use_reentrant=False) for part in parts]
+        return torch.stack(losses).sum()
+
+    def _part(self, hidden: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        logits = type(self.head).forward(self.head, hidden).float()
+        return F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
 
 
 def noise_loss(output: Any, noise: torch.Tensor, count: float) -> torch.Tensor:
@@ -198,7 +247,7 @@ def counted(batches: Iterable[Batch], loss: Loss) -> float:
     total = 0
     for batch in batches:
         labels = batch.labels
-        if loss is next_token_loss:
+        if loss is next_token_loss or isinstance(loss, ChunkedLoss):
             labels = labels[..., 1:]
         if isinstance(labels, dict):
             total += len(next(iter(labels.values())))

@@ -1,0 +1,22 @@
+"""How a plan's training departs from the plain step of its task."""
+
+from trainwright.messages import UserError
+from trainwright.profile.spec import Method
+from trainwright.workload import FullSettings, Lora, Workload
+
+
+def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) -> Method:
+    """Return what of the plan changes forward and backward; what it leaves alone is the default.
+
+    Raises:
+        UserError: the model has no tokens, and a key speaks of them.
+    """
+    if settings.cross_entropy != "full" and not has_sequence:
+        value = settings.cross_entropy
+        raise UserError.of("plan.no-tokens", key="settings.cross_entropy", value=value)
+    lora = workload.lora or Lora()
+    return Method(
+        dora=lora.variant == "dora",
+        dropout=lora.dropout > 0,
+        cross_entropy=settings.cross_entropy,
+    )
