@@ -93,8 +93,25 @@ def traced(row: Row, document: dict[str, Any]) -> dict[str, Any]:
         models.build = lambda spec: litgpt_stack.build(row.model.removeprefix("litgpt:"), spec)
         tracing.shape = litgpt_stack.shape
         step.make_optimizer = litgpt_stack.ForeachAdamW
+    if row.stack in ("component", "diffusers"):
+        _of_another_builder(row)
     result: dict[str, Any] = tracing.trace(document, lambda _progress, _message: None)
     return result
+
+
+def _of_another_builder(row: Row) -> None:
+    """Trace a model that the app has no name for, and torch's default optimizer."""
+    import components
+    import flux2_stack
+    import models
+    import step
+
+    name = row.model.partition(":")[2]
+    if row.stack == "component":
+        models.build = lambda _spec: components.build(name)
+        step.make_optimizer = components.still
+        return
+    models.build = lambda _spec: flux2_stack.build(row.image_size)
 
 
 def _only_one_micro_batch(tracing: Any) -> None:

@@ -62,7 +62,7 @@ def predict(row: Row) -> Prediction:
         sequence=row.length,
         new_tokens=row.generates if row.infers else None,
     )
-    predicted, p95 = _asked(row, estimate)
+    predicted, p95 = (value + (row.beside_mib << 20) for value in _asked(row, estimate))
     over = estimate.device_used_p95.value > estimate.device_total.value
     fits = not (estimate.out_of_memory or over)
     return Prediction(row, predicted, p95, fits, profile, estimate)

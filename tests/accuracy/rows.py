@@ -45,6 +45,8 @@ class Row:
     """Id in the catalog."""
     context_mib: int
     """CUDA context, where the source measured it by itself; 0 where not."""
+    beside_mib: int
+    """What the run held on the GPU beside the training step, as its source says; 0 for nothing."""
     versions: str
     metric: str
     """allocated | reserved | device | oom."""
@@ -69,7 +71,7 @@ class Row:
 
 _NUMBERS = {
     "params", "trainable", "accumulation", "batch", "length", "image_size", "context_mib",
-    "measured_bytes",
+    "beside_mib", "measured_bytes",
 }  # fmt: skip
 
 
