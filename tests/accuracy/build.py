@@ -93,7 +93,7 @@ def traced(row: Row, document: dict[str, Any]) -> dict[str, Any]:
         models.build = lambda spec: litgpt_stack.build(row.model.removeprefix("litgpt:"), spec)
         tracing.shape = litgpt_stack.shape
         step.make_optimizer = litgpt_stack.ForeachAdamW
-    if row.stack in ("component", "diffusers"):
+    if row.stack in ("component", "diffusers", "torchvision"):
         _of_another_builder(row)
     result: dict[str, Any] = tracing.trace(document, lambda _progress, _message: None)
     return result
@@ -104,6 +104,7 @@ def _of_another_builder(row: Row) -> None:
     import components
     import flux2_stack
     import models
+    import rcnn_stack
     import step
 
     name = row.model.partition(":")[2]
@@ -111,7 +112,8 @@ def _of_another_builder(row: Row) -> None:
         models.build = lambda _spec: components.build(name)
         step.make_optimizer = components.still
         return
-    models.build = lambda _spec: flux2_stack.build(row.image_size)
+    stack = rcnn_stack.build if row.stack == "torchvision" else flux2_stack.build
+    models.build = lambda _spec: stack(name, row.image_size)
 
 
 def _only_one_micro_batch(tracing: Any) -> None:

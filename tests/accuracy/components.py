@@ -69,7 +69,7 @@ def given_gradient(output: Any, gradient: Any, count: float) -> Any:
     return _Given.apply(output, gradient)
 
 
-def still(parameters: Any, settings: Any) -> torch.optim.Optimizer:
+def still(model: nn.Module, settings: Any) -> torch.optim.Optimizer:
     """Return an optimizer without state or copies: the benchmark has none."""
-    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     return torch.optim.SGD(trained, lr=0.0, foreach=False)

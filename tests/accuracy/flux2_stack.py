@@ -12,7 +12,7 @@ LATENT, TEXT, POSITIONS = 16, 512, 4
 """Pixels a token; tokens of a prompt (``max_sequence_length``); coordinates of a position."""
 
 
-def build(pixels: int) -> Any:
+def build(_name: str, pixels: int) -> Any:
     """Return the 4 B transformer; its fields are those of the published configuration."""
     import step
     from diffusers import Flux2Transformer2DModel

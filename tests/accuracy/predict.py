@@ -61,6 +61,7 @@ def predict(row: Row) -> Prediction:
         batch=row.batch,
         sequence=row.length,
         new_tokens=row.generates if row.infers else None,
+        gpu_count=row.replicas,
     )
     predicted, p95 = (value + (row.beside_mib << 20) for value in _asked(row, estimate))
     over = estimate.device_used_p95.value > estimate.device_total.value
@@ -116,7 +117,7 @@ def settings_of(row: Row) -> FullSettings:
         compile=False,
         channels_last=False,
         allocator="native",
-        strategy="single",
+        strategy="ddp" if row.replicas > 1 else "single",
         learning_rate=None,
         warmup=None,
         num_workers=2,

@@ -64,6 +64,11 @@ class Row:
         return self.task == "infer"
 
     @property
+    def replicas(self) -> int:
+        """GPUs that train together, each with the row's batch, under DistributedDataParallel."""
+        return 8 if self.source == "detectron2 model zoo" else 1
+
+    @property
     def generates(self) -> int:
         """Tokens that inference generates after the prompt; litgpt's stay in its prefill."""
         return 2048 if self.infers and self.stack == "transformers" else 1
