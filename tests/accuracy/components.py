@@ -1,4 +1,4 @@
-"""Blocks of models that were measured alone: the experts of a mixture, as Liger's benchmark runs them.
+"""Blocks of models measured alone: the experts of a mixture, as in the benchmark of Liger.
 
 Source: linkedin/Liger-Kernel, benchmark/scripts/benchmark_fused_moe.py at ead96b61, provider
 "huggingface": transformers' loop over the experts, forward and backward, gradients that stay.
@@ -32,7 +32,9 @@ def build(name: str) -> Any:
 class Differentiated(nn.Module):
     """The experts of Qwen3-MoE with what is differentiated beside them."""
 
-    def __init__(self, tokens: int, experts: int, hidden: int, intermediate: int, each: int) -> None:
+    def __init__(
+        self, tokens: int, experts: int, hidden: int, intermediate: int, each: int
+    ) -> None:
         from transformers.models.qwen3_moe import Qwen3MoeConfig
         from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeExperts
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trainwright.data import resources
 from trainwright.profile import store
-from trainwright.profile.spec import TraceSpec
+from trainwright.profile.spec import Method, TraceSpec
 
 HERE = Path(__file__).parent
 
@@ -39,7 +39,8 @@ class Row:
     checkpointing: str
     attention: str
     adapters: str
-    """RANK:TARGET+TARGET; no targets means every linear layer but the head."""
+    """RANK:TARGET+TARGET, after ``dora-`` where weights are decomposed; no targets means every
+    linear layer but the head."""
     quantization: str
     gpu: str
     """Id in the catalog."""
@@ -106,7 +107,7 @@ def spec_of(row: Row) -> TraceSpec:
         model, definition = ("hf", str(path)), path.read_bytes()
     else:
         model, definition = (kind, name), name.encode()
-    rank, _, targets = row.adapters.partition(":")
+    rank, _, targets = row.adapters.removeprefix("dora-").partition(":")
     return TraceSpec(
         model=(model,),
         digest=store.digest(definition),
@@ -118,6 +119,7 @@ def spec_of(row: Row) -> TraceSpec:
         image_size=row.image_size,
         sequence=not row.image_size,
         single=row.batch == 1,
+        method=Method(dora=row.adapters.startswith("dora-")),
         optimizers=("adamw", "adafactor") if row.family == "bert" else (row.optimizer or "adamw",),
     )
 
