@@ -238,3 +238,13 @@ def test_a_detector_is_refused_by_name_and_not_written_broken(target: str, prese
     with pytest.raises(UserError) as caught:
         export.files(target, detector, BASE, {}, "en")
     assert caught.value.message.values["model"] == presets.find(preset).name
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("preset", ["whisper-tiny", "flux-dit", "sac-mlp"])
+def test_a_model_without_data_and_loss_in_the_programs_is_refused_by_name(
+    target: str, preset: str
+) -> None:
+    asked = plan({"preset": preset}, task="pretrain" if preset == "sac-mlp" else "full")
+    with pytest.raises(UserError) as caught:
+        export.files(target, asked, BASE, {}, "en")
+    assert caught.value.message.id in ("export.no-data-for", "export.needs-transformers")
+    assert len(str(caught.value).splitlines()) == 1

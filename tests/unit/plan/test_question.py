@@ -225,3 +225,44 @@ def test_lengths_of_samples_are_checked() -> None:
     )
     image = file.read(resources("examples", "resnet50-rtx3060.plan.yaml"))
     assert "mean_tokens" in refusal(with_keys(image, {"workload.inputs.mean_tokens": 600}))
+
+
+def media(preset: str, task: str = "full", **inputs: Any) -> Plan:
+    return plan(
+        model={"preset": preset}, workload__task=task, workload__lora=None, workload__inputs=inputs
+    )
+
+
+def test_a_video_has_its_usual_frames_or_those_of_the_plan() -> None:
+    usual = ask(media("cogvideox-2b"))
+    assert (usual.inputs.image_size, usual.inputs.frames) == (480, 49)
+    assert usual.spec.frames == 49
+    assert ask(media("cogvideox-2b", frames=25)).spec.frames == 25
+
+
+@pytest.mark.parametrize(
+    ("preset", "inputs", "says"),
+    [
+        ("sd-1.5-unet", {"frames": 49}, "workload.inputs.frames"),
+        ("whisper-tiny", {"image_size": 224}, "workload.inputs.image_size"),
+        ("whisper-tiny", {"sequence_length": 449}, "448"),
+        ("flux-dit", {"sequence_length": 512}, "workload.inputs.sequence_length"),
+    ],
+)
+def test_inputs_of_another_kind_of_model_are_refused_by_key(
+    preset: str, inputs: dict[str, Any], says: str
+) -> None:
+    assert says in refusal(media(preset, **inputs))
+
+
+def test_what_an_estimate_takes_for_granted_is_said() -> None:
+    said = {note.id for note in ask(media("flux-dit")).notes}
+    assert said == {"preset.note.cached-latents"}
+    assert {note.id for note in ask(media("wav2vec2-base")).notes} >= {"preset.note.audio-steps"}
+
+
+def test_a_denoiser_may_come_from_its_own_config(tmp_path: Path) -> None:
+    content = {"_class_name": "UVit2DModel", "sample_size": 16}
+    found = ask(with_keys(config(tmp_path, content), {"workload.task": "full"}))
+    assert dict(found.spec.model).keys() == {"diffusers"}
+    assert found.inputs.image_size == 256

@@ -32,13 +32,53 @@ GPT2 = {
     "n_layer": 4,
     "n_head": 4,
 }
+FLUX = {
+    "_class_name": "FluxTransformer2DModel",
+    "in_channels": 16,
+    "num_layers": 2,
+    "num_single_layers": 3,
+    "attention_head_dim": 32,
+    "num_attention_heads": 4,
+    "joint_attention_dim": 96,
+    "pooled_projection_dim": 64,
+    "axes_dims_rope": [8, 12, 12],
+    "sample_size": 16,
+}
+WHISPER = {
+    "architectures": ["WhisperForConditionalGeneration"],
+    "model_type": "whisper",
+    "vocab_size": 500,
+    "num_mel_bins": 40,
+    "d_model": 64,
+    "encoder_layers": 3,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 256,
+    "decoder_ffn_dim": 256,
+    "max_source_positions": 200,
+    "max_target_positions": 96,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "dropout": 0.1,
+}
+WAV2VEC2 = {
+    "architectures": ["Wav2Vec2ForCTC"],
+    "model_type": "wav2vec2",
+    "hidden_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 384,
+    "layerdrop": 0.0,
+}
 
 
 def traced(folder, config, checkpointing, task="full", precision="bf16-mixed", kernel="flash"):
     path = folder / "config.json"
     path.write_text(json.dumps(config), encoding="utf-8")
     spec = TraceSpec(
-        model=(("hf", str(path)),),
+        model=(("diffusers" if "_class_name" in config else "hf", str(path)),),
         digest="test",
         task=task,
         precision=precision,
@@ -63,6 +103,10 @@ CASES = {
     "llama": (LLAMA, {}),
     "llama-lora": (LLAMA, {"task": "lora"}),
     "gpt2-fp32-dropout": (GPT2, {"precision": "fp32", "kernel": "efficient"}),
+    "flux": (FLUX, {}),
+    "flux-qlora": (FLUX, {"task": "qlora"}),
+    "whisper": (WHISPER, {}),
+    "wav2vec2": (WAV2VEC2, {}),
 }
 
 

@@ -23,6 +23,58 @@ CONFIG = {
     "num_key_value_heads": 2,
     "max_position_embeddings": 1024,
 }
+FLUX = {
+    "_class_name": "FluxTransformer2DModel", "in_channels": 16, "num_layers": 5,
+    "num_single_layers": 6, "attention_head_dim": 32, "num_attention_heads": 4,
+    "joint_attention_dim": 96, "pooled_projection_dim": 64, "axes_dims_rope": [8, 12, 12],
+    "sample_size": 16,
+}  # fmt: skip
+SD3 = {
+    "_class_name": "SD3Transformer2DModel", "sample_size": 32, "in_channels": 4, "num_layers": 6,
+    "attention_head_dim": 32, "num_attention_heads": 4, "joint_attention_dim": 96,
+    "caption_projection_dim": 128, "pooled_projection_dim": 64, "out_channels": 4,
+    "pos_embed_max_size": 24, "dual_attention_layers": [0, 1, 2], "qk_norm": "rms_norm",
+}  # fmt: skip
+WHISPER = {
+    "architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper",
+    "vocab_size": 500, "num_mel_bins": 40, "d_model": 64, "encoder_layers": 5,
+    "decoder_layers": 5, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 256, "decoder_ffn_dim": 256, "max_source_positions": 200,
+    "max_target_positions": 96,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", [FLUX, SD3, WHISPER], ids=["flux", "sd3", "whisper"])
+def test_other_models_of_layers_are_transferred_as_well(tmp_path, monkeypatch, config):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    source = {"diffusers" if "_class_name" in config else "hf": str(path)}
+    spec = TraceSpec(
+        model=tuple(source.items()),
+        digest="test",
+        task="full",
+        precision="bf16-mixed",
+        kernel="flash",
+        sequence="_class_name" not in config,
+        optimizers=("sgd",),
+        asked="sgd",
+    )
+    assert depth.shallow_config(path) is not None
+    quick = store.trace(spec, keep=False)
+    monkeypatch.setattr(depth, "shallow_config", lambda path: None)
+    slow = store.trace(spec, keep=False)
+    assert quick.exact
+    for name, segment in slow.segments.items():
+        other = quick.segments[name]
+        assert np.array_equal(segment.code, other.code), name
+        births = segment.code == 0
+        for point in (*kernel_points(spec, depth.positions(source))[0], (7, 64)):
+            ours = evaluate(quick.sizes, *point)[other.b[births]]
+            assert np.array_equal(ours, evaluate(slow.sizes, *point)[segment.b[births]]), name
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import step
 import torch
 import yolox
 from refusal import Refusal
-from subject import Subject
+from subject import Subject, check_multiple
 
 MOMENTS = 64
 """Steps of a sample of DreamerV3: the batch length of its paper."""
@@ -30,10 +30,8 @@ def build(name: str, spec: dict[str, Any]) -> Subject:
 
 
 def _unet(spec: dict[str, Any]) -> Subject:
-    pixels, unit = spec["image_size"] or 256, 16
-    if pixels % unit:
-        near = [size for size in (pixels // unit * unit, (pixels // unit + 1) * unit) if size]
-        raise Refusal("worker.image-multiple", size=pixels, unit=unit, near=near)
+    pixels = spec["image_size"] or 256
+    check_multiple(pixels, 2**4)  # four levels down
 
     def pictures(size: int, length: int) -> step.Batch:
         images = torch.zeros((size, 3, pixels, pixels))

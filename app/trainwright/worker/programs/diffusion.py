@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from config import check_config, read_config
 from refusal import Refusal
-from subject import Subject, first_line, package
+from subject import Subject, check_multiple, first_line, package
 
 CLIP_TOKENS, T5_TOKENS, SD3_TOKENS = 77, 512, 77 + 256
 """Text that a sample carries: CLIP's context; the default ``max_sequence_length`` of diffusers'
@@ -61,7 +61,7 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     diffusers = package("diffusers", "diffusers")
     name = str(fields.get("_class_name", "UNet2DConditionModel"))
     if name not in DENOISERS:
-        raise Refusal("worker.denoiser-unknown", architecture=name, known=list(DENOISERS))
+        raise Refusal("worker.denoiser-unknown", architecture=name, known=", ".join(DENOISERS))
     check_config(fields, path)
     try:
         model = getattr(diffusers, name).from_config(fields)
@@ -105,9 +105,7 @@ def _canvas(config: Any, kind: Denoiser, pixels: int, frames: int) -> Canvas:
         Refusal: the size is not whole in latents or patches, or beyond the position table.
     """
     unit = kind.factor * kind.patch
-    if pixels % unit:
-        near = [size for size in (pixels // unit * unit, (pixels // unit + 1) * unit) if size]
-        raise Refusal("worker.image-multiple", size=pixels, unit=unit, near=near)
+    check_multiple(pixels, unit)
     side = pixels // kind.factor
     largest = config.get("pos_embed_max_size")
     if largest and side > largest * kind.patch:
@@ -129,7 +127,8 @@ def _latent_frames(config: Any, frames: int) -> int:
     frames = frames or config.sample_frames
     if (frames - 1) % ratio:
         below = (frames - 1) // ratio * ratio + 1
-        raise Refusal("worker.frames", frames=frames, ratio=ratio, near=[below, below + ratio])
+        near = f"{below}, {below + ratio}"
+        raise Refusal("worker.frames", frames=frames, ratio=ratio, near=near)
     return int((frames - 1) // ratio + 1)
 
 

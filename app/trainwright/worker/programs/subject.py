@@ -43,6 +43,18 @@ def images(name: str, channels: int, pixels: int) -> Make:
     return batch
 
 
+def check_multiple(pixels: int, unit: int) -> None:
+    """Check that a size is whole in what a network divides it into.
+
+    Raises:
+        Refusal: it is not; names the nearest that are.
+    """
+    if pixels % unit:
+        below = pixels // unit * unit
+        near = ", ".join(str(size) for size in (below, below + unit) if size)
+        raise Refusal("worker.image-multiple", size=pixels, unit=unit, near=near)
+
+
 def package(name: str, source: str) -> Any:
     """Return the imported package.
 
