@@ -166,10 +166,37 @@ def _diffusers(plan: Plan, options: argparse.Namespace) -> Network:
     if plan.settings.attention == "eager":
         model.set_attn_processor(diffusers.models.attention_processor.AttnProcessor())
     if options.synthetic:
-        dataset: Any = made.Latents(config, plan.inputs.image_size or 1024, plan.run.seed)
+        side = plan.inputs.image_size or 1024
+        dataset: Any = made.Latents(dict(model.config), side, plan.run.seed)
     else:
         dataset = open_arrays(Path(plan.data.path))
-    return Network(model, step.noise_loss, dataset, stacked, _saver(model))
+    save = _saver(model) if plan.lora is None else _with_adapters(model, plan)
+    return Network(model, step.noise_loss, dataset, stacked, save)
+
+
+def _with_adapters(model: Any, plan: Plan) -> Callable[[Path], None]:
+    """Freeze a denoiser, put fp32 adapters beside its linear layers; return what saves them."""
+    if plan.settings.quantization != "none":
+        raise InputError("quantization: these scripts have no quantized denoisers; take lora")
+    from peft import LoraConfig
+
+    lora = plan.lora
+    linear = [name for name, part in model.named_modules() if isinstance(part, nn.Linear)]
+    model.requires_grad_(False).to(frozen_dtype(plan))
+    model.add_adapter(
+        LoraConfig(
+            r=lora.rank,
+            lora_alpha=lora.alpha,
+            lora_dropout=lora.dropout,
+            target_modules=lora.targets or linear,
+            use_rslora=lora.variant == "rslora",
+            use_dora=lora.variant == "dora",
+        )
+    )
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()
+    return lambda folder: model.save_lora_adapter(folder / "model")
 
 
 def _builtin(plan: Plan, options: argparse.Namespace) -> Network:

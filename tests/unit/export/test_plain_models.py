@@ -1,5 +1,6 @@
 """The exported ``plain`` programs train every kind of model that a plan can name."""
 
+import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,6 +39,38 @@ def test_trains_and_says_what_is_active(tmp_path: Path, kind: str) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert len(losses(folder / "checkpoints")) == 2
     assert (folder / "checkpoints" / "model.pt").is_file()
+
+
+@pytest.mark.skipif(find_spec("diffusers") is None, reason="needs diffusers")
+def test_a_denoiser_trains_whole_or_through_adapters_alone(tmp_path: Path) -> None:
+    import torch
+
+    config = {
+        "_class_name": "UNet2DConditionModel", "block_out_channels": [32, 64],
+        "layers_per_block": 1, "cross_attention_dim": 32, "attention_head_dim": 4,
+        "norm_num_groups": 8, "sample_size": 8,
+        "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"],
+        "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"],
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    for task in ("full", "lora"):
+        plan = Plan.model_validate(
+            {
+                "name": task,
+                "model": {"hf": str(tmp_path / "config.json")},
+                "workload": {"task": task, "inputs": {"image_size": 64}, "effective_batch": 8},
+                "machine": {"gpus": [{"id": "rtx-4090"}]},
+            }
+        )
+        folder = put(tmp_path / task, "plain", plan, settings())
+        ((code, errors),) = drive(folder, [["--synthetic", "--steps", "2"]])
+        assert code == 0, errors
+        saved = torch.load(folder / "checkpoints" / "step-00000002.pt", weights_only=True)
+        trained = saved["optimizer"]["state"]
+        adapters = [name for name in saved["model"] if "lora_" in name]
+        assert len(trained) == (len(adapters) if task == "lora" else len(saved["model"]))
+        assert bool(adapters) == (task == "lora")
+        assert any((folder / "checkpoints" / "model").glob("*.safetensors"))
 
 
 def test_a_loss_in_chunks_takes_the_same_course(tmp_path: Path) -> None:

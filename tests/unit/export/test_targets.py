@@ -238,6 +238,8 @@ def test_a_detector_is_refused_by_name_and_not_written_broken(target: str, prese
     with pytest.raises(UserError) as caught:
         export.files(target, detector, BASE, {}, "en")
     assert caught.value.message.values["model"] == presets.find(preset).name
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("preset", ["whisper-tiny", "flux-dit", "sac-mlp"])
 def test_a_model_without_data_and_loss_in_the_programs_is_refused_by_name(
