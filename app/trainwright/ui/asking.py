@@ -1,15 +1,19 @@
 """The questions that the window asks in dialogs: which file, which name."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
 from trainwright.ui.i18n import tr
 
+if TYPE_CHECKING:
+    from trainwright.ui.yourcode import Code
+
 
 def file_to_open(parent: QWidget) -> Path | None:
-    """Ask for a plan or a model's config; None where nobody chose."""
-    kinds = tr("ui.open.filter") + " (*.plan.yaml *.yaml *.json)"
+    """Ask for a plan or a model's file; None where nobody chose."""
+    kinds = tr("ui.open.filter") + " (*.plan.yaml *.yaml *.json *.safetensors *.py *.pt2)"
     path, _ = QFileDialog.getOpenFileName(parent, tr("ui.action.open"), "", kinds)
     return Path(path) if path else None
 
@@ -27,3 +31,17 @@ def new_name(parent: QWidget, old: str) -> str:
     title, label = tr("ui.action.rename"), tr("ui.rename.label")
     name, given = QInputDialog.getText(parent, title, label, text=old)
     return name.strip() if given else ""
+
+
+def code_to_run(parent: QWidget, file: Path) -> "Code | None":
+    """Ask what the model in a file of code takes; an answer is the consent to run it."""
+    from trainwright.ui.widgets.codedialog import CodeDialog
+
+    dialog = CodeDialog(parent, file)
+    return dialog.code if dialog.exec() else None
+
+
+def interpreter_to_use(parent: QWidget) -> Path | None:
+    """Ask for a Python; None where nobody chose."""
+    path, _ = QFileDialog.getOpenFileName(parent, tr("ui.settings.python.choose"))
+    return Path(path) if path else None

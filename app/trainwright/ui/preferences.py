@@ -81,6 +81,15 @@ class Preferences:
         self._settings.setValue("recent-models", [model, *others][:_RECENT])
 
     @property
+    def python(self) -> str | None:
+        """The interpreter that traces; None for the one that runs this program."""
+        return str(self._settings.value("python", "")) or None
+
+    @python.setter
+    def python(self, value: str | None) -> None:
+        self._settings.setValue("python", value or "")
+
+    @property
     def geometry(self) -> QByteArray | None:
         """Where the window stood."""
         value = self._settings.value("geometry")

@@ -20,6 +20,7 @@ from trainwright.profile.spec import TraceSpec
 from trainwright.ui import doors, whatif
 from trainwright.ui.core import Core
 from trainwright.ui.tasks import Cancellable, Latest
+from trainwright.ui.yourcode import Code, for_code
 from trainwright.workload import FullSettings
 
 _AUTOSAVE_MS = 1000
@@ -76,6 +77,9 @@ class Session(QObject):
         self.facts: Facts | None = None
         self.problem: Message | None = None
         self.tracing: Tracing | None = None
+        self.unconsented: str | None = None
+        """The file whose code must run before there are figures, until a person allows it."""
+        self._allowed: set[str] = set()
         self.advice: Advice | None = None
         self.advice_problem: Message | None = None
         self.changes: Sequence[tuple[whatif.Change, Plan]] = ()
@@ -144,7 +148,7 @@ class Session(QObject):
         A file that cannot be read leaves the document as it is and says so in one line.
         """
         try:
-            if path.name.endswith(".json") or path.is_dir():
+            if path.name.endswith((".json", ".safetensors")) or path.is_dir():
                 self.take_model(path)
             else:
                 self.open_plan(file.read(path), path.absolute())
@@ -166,6 +170,22 @@ class Session(QObject):
             self.open_plan(changed, None, saved=False)
         else:
             self.put(changed, Message.of("ui.edit.model", value=config.parent.name), key="model")
+
+    def take_code(self, code: Code) -> None:
+        """Plan for the model of a file that a person chose, and allowed to run."""
+        base = self.plan or whatif.starting_plan()
+        changed = for_code(base, code)
+        self._allowed.add(str(code.file))
+        if self.plan is None:
+            self.open_plan(changed, None, saved=False)
+        else:
+            self.put(changed, Message.of("ui.edit.model", value=code.file.name), key="model")
+
+    def allow_code(self) -> None:
+        """Run the code that the plan's figures wait for, from now on while the window is open."""
+        if self.unconsented is not None:
+            self._allowed.add(self.unconsented)
+            self.ask()
 
     def save(self, path: Path) -> bool:
         """Write the plan to a file; returns whether it could be written."""
@@ -259,6 +279,7 @@ class Session(QObject):
         if plan is None:
             return
         self._stop_trace()
+        self.unconsented = None
         self._whatif.forget()
         self._look(plan)
 
@@ -298,7 +319,11 @@ class Session(QObject):
         self.facts = answer.facts
         if answer.pending is not None:
             self.report, self.settings = None, answer.pending.settings
-            self._start_trace(answer.pending)
+            code = answer.plan.model.code
+            if code is None or code in self._allowed:
+                self._start_trace(answer.pending)
+            else:
+                self.unconsented = code
         else:
             self.report = answer.report
             self.settings = answer.facts.settings if answer.facts else None

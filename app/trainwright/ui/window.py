@@ -209,6 +209,7 @@ class Window(QMainWindow):
 
         screen = SettingsScreen(self.preferences)
         screen.changed.connect(self.take_preferences)
+        screen.python_changed.connect(self.session.ask)
         return screen
 
     def screen_named(self, place: str) -> QWidget:
@@ -235,8 +236,10 @@ class Window(QMainWindow):
         """Load the core, now that the window is painted."""
         if self.session is not None:
             return
+        from trainwright.profile import interpreter
         from trainwright.ui.session import Session
 
+        interpreter.prefer(self.preferences.python)
         icon = resources("icons", "trainwright.svg")
         self.setWindowIcon(QIcon(str(icon)))
         self.session = Session(self.core)
@@ -344,9 +347,14 @@ class Window(QMainWindow):
             self.go("plan")
 
     def open_path(self, path: Path) -> None:
-        """Open a plan file or a model's config; a bad one leaves everything as it is."""
+        """Open a plan file or a model's; a bad one leaves everything as it is."""
         assert self.session is not None
-        if self.session.open_file(path):
+        if path.suffix in (".py", ".pt2"):
+            code = asking.code_to_run(self, path.absolute())
+            if code is not None:
+                self.session.take_code(code)
+                self.go("plan")
+        elif self.session.open_file(path):
             if path.name.endswith((".yaml", ".yml")):
                 self.preferences.opened(path)
             self.go("plan")

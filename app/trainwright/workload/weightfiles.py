@@ -199,15 +199,17 @@ def _parsed(text: bytes, path: Path, id: str) -> dict[str, Any]:
 
 def _place(name: str, field: Any, path: Path) -> tuple[int, Stored]:
     """Return where a tensor begins, and the tensor, once its size fits its type and shape."""
-    fields = field if isinstance(field, dict) else {}
-    dtype, shape, offsets = (fields.get(key) for key in ("dtype", "shape", "data_offsets"))
-    known = isinstance(dtype, str) and dtype in BITS and len(fields) == 3
-    if not known or not _sizes(shape) or not _sizes(offsets) or len(offsets) != 2:
+    fields: dict[str, Any] = field if isinstance(field, dict) else {}
+    dtype = fields.get("dtype")
+    shape: Any = fields.get("shape")
+    offsets: Any = fields.get("data_offsets")
+    bits = BITS.get(dtype) if isinstance(dtype, str) and len(fields) == 3 else None
+    if bits is None or not _sizes(shape) or not _sizes(offsets) or len(offsets) != 2:
         _refuse("weights.tensor-broken", path, tensor=_short(name))
     begin, end = offsets
-    if 8 * (end - begin) != prod(shape) * BITS[dtype]:
+    if 8 * (end - begin) != prod(shape) * bits:
         _refuse("weights.tensor-broken", path, tensor=_short(name))
-    return begin, Stored(dtype, tuple(shape), end - begin)
+    return begin, Stored(str(dtype), tuple(shape), end - begin)
 
 
 def _sizes(value: Any) -> bool:

@@ -41,6 +41,7 @@ class PlanScreen(QWidget):
         self.changes = ChangeCards()
         self._trace = self._trace_strip()
         self._problem = Strip("warning-fill", "no")
+        self.consent = self._consent_strip()
         self._memory_heading = Heading(Message.of("ui.chart.memory"))
         self._time_heading = Heading(Message.of("ui.chart.time"))
         self._notes = Surface(gap=6)
@@ -73,6 +74,12 @@ class PlanScreen(QWidget):
         strip.answered.connect(lambda _: self._session.cancel_trace())
         return strip
 
+    def _consent_strip(self) -> Strip:
+        strip = Strip("warning-fill")
+        strip.offer(Button(Message.of("ui.code.run"), "fix", small=True), "run")
+        strip.answered.connect(lambda _: self._session.allow_code())
+        return strip
+
     def _middle(self) -> Scroll:
         body = QWidget()
         column = QVBoxLayout(body)
@@ -85,7 +92,8 @@ class PlanScreen(QWidget):
         time.column.addWidget(self._time_heading)
         time.column.addWidget(self.waterfall)
         search = SearchStrip(self._session)
-        for widget in (self._trace, search, self._problem, self.verdict, self.figures):
+        shown = (self._trace, self.consent, search, self._problem, self.verdict, self.figures)
+        for widget in shown:
             column.addWidget(widget)
         column.addWidget(memory, 1)
         column.addWidget(time)
@@ -107,6 +115,9 @@ class PlanScreen(QWidget):
             stage = Message.of(session.tracing.stage) if session.tracing.stage else ""
             done = round(session.tracing.fraction * 100)
             self._trace.label.tell(Message.of("ui.trace.running", percent=done, stage=stage))
+        self.consent.setVisible(session.unconsented is not None)
+        if session.unconsented is not None:
+            self.consent.label.tell(Message.of("ui.code.needed", file=session.unconsented))
         self._problem.setVisible(session.problem is not None)
         if session.problem is not None:
             self._problem.label.tell(session.problem)
@@ -128,7 +139,7 @@ class PlanScreen(QWidget):
         if session.tracing is not None:
             reason = Message.of("ui.trace.why")
             self.verdict.show_blank(Message.of("ui.verdict.tracing"), reason)
-        elif session.problem is not None:
+        elif session.problem is not None or session.unconsented is not None:
             reason = Message.of("ui.verdict.see-above")
             self.verdict.show_blank(Message.of("ui.verdict.cannot-check"), reason)
         else:

@@ -6,11 +6,14 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.messages import Message
-from trainwright.ui import tokens
+from trainwright.profile import interpreter
+from trainwright.ui import asking, tokens
 from trainwright.ui.i18n import tr
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.screens.form import row_label
+from trainwright.ui.tasks import Latest
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface
+from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Segmented
 
 
@@ -18,6 +21,7 @@ class SettingsScreen(Scroll):
     """Every change applies at once."""
 
     changed = Signal()
+    python_changed = Signal()
 
     def __init__(self, preferences: Preferences) -> None:
         body = QWidget()
@@ -35,6 +39,7 @@ class SettingsScreen(Scroll):
         column.setSpacing(tokens.L)
         column.addWidget(Label(Message.of("ui.place.settings"), px=tokens.DISPLAY, weight=600))
         column.addWidget(self._look())
+        column.addWidget(self._tracing())
         column.addWidget(self._places())
         column.addStretch(1)
 
@@ -67,6 +72,55 @@ class SettingsScreen(Scroll):
         grid.addWidget(label, line, 0)
         grid.addWidget(control, line, 1)
         return control
+
+    def _tracing(self) -> Surface:
+        card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
+        card.column.addWidget(Heading(Message.of("ui.settings.tracing")))
+        card.column.addWidget(Label(Message.of("ui.settings.python"), colour="text2", wrap=True))
+        self.python = Label("", px=tokens.LABEL, mono=True, wrap=True)
+        self.python_says = Label("", px=tokens.LABEL, colour="text2", wrap=True)
+        card.column.addWidget(self.python)
+        card.column.addWidget(self.python_says)
+        line = QHBoxLayout()
+        self.choose_python = Button(Message.of("ui.settings.python.choose"), small=True)
+        self.choose_python.clicked.connect(self._choose_python)
+        self.own_python = Button(Message.of("ui.settings.python.own"), small=True)
+        self.own_python.clicked.connect(lambda: self._use(None))
+        line.addWidget(self.choose_python)
+        line.addWidget(self.own_python)
+        line.addStretch(1)
+        card.column.addLayout(line)
+        self._looking = Latest(self)
+        self._looking.done.connect(self._python_found)
+        self._looking.failed.connect(self.python_says.tell)
+        self._show_python()
+        return card
+
+    def _choose_python(self) -> None:
+        path = asking.interpreter_to_use(self)
+        if path is not None:
+            self.look_at(str(path))
+
+    def look_at(self, path: str) -> None:
+        """Take an interpreter, once it has shown that it can trace."""
+        self.python_says.tell(Message.of("ui.settings.python.asking"))
+        self._looking.submit(lambda: interpreter.checked(path))
+
+    def _python_found(self, found: interpreter.Interpreter) -> None:
+        self._use(None if found.own else found.path)
+        libraries = [f"{name} {version}" for name, version in found.versions]
+        self.python_says.tell(Message.of("ui.settings.python.has", libraries=libraries))
+
+    def _use(self, path: str | None) -> None:
+        self._preferences.python = path
+        interpreter.prefer(path)
+        self._show_python()
+        self.python_changed.emit()
+
+    def _show_python(self) -> None:
+        self.python.setText(interpreter.chosen())
+        self.python_says.setText("")
+        self.own_python.setEnabled(self._preferences.python is not None)
 
     def _places(self) -> Surface:
         from trainwright.catalog.load import overlay_folder
