@@ -74,7 +74,7 @@ def values(
 ) -> Values:
     """Return the values worth comparing for each key, whether the plan fixes it or not."""
     trains, precisions = workload.trains, _precisions(workload, record)
-    layers = profile.blocks if trains else 0
+    layers = profile.blocks if trains and workload.task != "prefix" else 0
     early = base.optimizer_in_backward or base.optimizer_offload == "cpu"
     found: dict[str, tuple[Any, ...]] = {
         "precision": tuple(p for p in precisions if not (early and p == "fp16-mixed")),

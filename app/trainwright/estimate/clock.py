@@ -222,7 +222,7 @@ class Clock:
 
     def gradient_bytes(self, profile: Profile, settings: FullSettings) -> float:
         """Return the bytes of gradients that one GPU sends round."""
-        adapters = self.situation.workload.task in ("lora", "qlora")
+        adapters = self.situation.workload.adapts
         size = 2 if settings.precision == "bf16" and not adapters else 4
         return float(profile.model.get("trainable", profile.model.get("parameters", 0)) * size)
 

@@ -97,7 +97,7 @@ def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
 
 def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     """Return the keys of TrainingArguments, under the names of transformers 5."""
-    parts, task = batch(plan, settings), plan.workload.task
+    parts = batch(plan, settings)
     rate = learning_rate(plan, settings, parts.effective)
     workers = settings.num_workers > 0
     precision = carried(settings, REPLACED, "precision")
@@ -112,7 +112,7 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "lr_scheduler_kwargs": {"min_lr_rate": 0.1},
         # A float below 1 is a share of all steps.
         "warmup_steps": 0.03 if settings.warmup is None else settings.warmup,
-        "weight_decay": 0.0 if task in ("lora", "qlora") else 0.01,
+        "weight_decay": 0.0 if plan.workload.adapts else 0.01,
         "max_grad_norm": 1.0,
         "optim": OPTIMIZERS[carried(settings, REPLACED, "optimizer")],
         "bf16": precision == "bf16-mixed",
@@ -171,6 +171,7 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "lora_targets": list(lora.targets) if adapts else [],
         "lora_variant": lora.variant,
         "lora_dropout": lora.dropout,
+        "virtual_tokens": workload.prompted,
         "channels_last": settings.channels_last,
         "allocator": settings.allocator,
         "data": data.path if data is not None and data != "synthetic" else None,
@@ -184,7 +185,7 @@ def _dtype(plan: Plan, settings: FullSettings) -> str:
     precision = carried(settings, REPLACED, "precision")
     if precision == "bf16":
         return "bfloat16"
-    if plan.workload.task in ("lora", "qlora"):
+    if plan.workload.adapts:
         # Frozen weights need no fp32 master copy; the adapters keep fp32 ones.
         return {"bf16-mixed": "bfloat16", "fp16-mixed": "float16"}.get(precision, "float32")
     return "float32"

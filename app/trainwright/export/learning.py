@@ -19,6 +19,12 @@ _LION_RATIO = 1 / 5
 """Lion takes 3 to 10 times less than AdamW: Chen et al. 2023, arXiv 2302.06675, section 5."""
 
 
+_PROMPTED = {
+    "prompt": (3e-2, "PEFT, guide to prompt tuning"),
+    "prefix": (1e-2, "PEFT, guide to prefix tuning"),
+}
+
+
 def learning_rate(plan: Plan, settings: FullSettings, effective: int) -> LearningRate:
     """Return the plan's own learning rate, or a common one for the task and optimizer.
 
@@ -38,6 +44,8 @@ def _common(plan: Plan, settings: FullSettings, effective: int) -> tuple[float, 
     task = plan.workload.task
     if settings.optimizer == "sgd":
         return 0.1 * effective / 256, "Goyal 2017: 0.1 · batch / 256"
+    if task in _PROMPTED:
+        return _PROMPTED[task]
     if settings.optimizer == "adafactor" and task not in ("lora", "qlora"):
         return 1e-3, "Raffel 2020 (T5)"
     if task in ("lora", "qlora"):

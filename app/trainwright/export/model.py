@@ -50,7 +50,7 @@ class Definition:
 
 def adapting_libraries(plan: Plan, settings: FullSettings) -> frozenset[str]:
     """Return the libraries that adapters, quantised weights and packed optimizers need."""
-    needed = {"peft"} if plan.workload.task in ("lora", "qlora") else set()
+    needed = {"peft"} if plan.workload.adapts else set()
     rule = RULES.get(settings.optimizer)
     if settings.quantization != "none":
         needed.add("bitsandbytes")

@@ -132,6 +132,7 @@ def document(
             "packed": workload.inputs.batching == "packed",
         },
         "lora": _lora(plan),
+        "virtual_tokens": workload.prompted,
         "batch": {
             "effective": parts.effective,
             "micro": parts.micro,
@@ -157,7 +158,7 @@ def document(
             "epochs": workload.epochs or 1.0,
             "steps": None,
             "final_ratio": 0.1,
-            "weight_decay": 0.0 if workload.task in ("lora", "qlora") else 0.01,
+            "weight_decay": 0.0 if workload.adapts else 0.01,
             "clip_norm": _clip_norm(settings, replaced),
         },
         "data": {

@@ -14,9 +14,12 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
     if settings.cross_entropy != "full" and not has_sequence:
         value = settings.cross_entropy
         raise UserError.of("plan.no-tokens", key="settings.cross_entropy", value=value)
+    if workload.prompted and not has_sequence:
+        raise UserError.of("plan.no-text", key="workload.task", task=workload.task)
     lora = workload.lora or Lora()
     return Method(
         dora=lora.variant == "dora",
         dropout=lora.dropout > 0,
+        virtual_tokens=workload.prompted,
         cross_entropy=settings.cross_entropy,
     )

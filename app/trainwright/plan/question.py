@@ -184,7 +184,7 @@ def _preset(id: str, task: str) -> Model:
         preset = presets.find(id)
     except UserError as error:
         raise UserError.of("plan.at-key", key="model.preset", problem=error.message) from None
-    if task not in preset.tasks:
+    if not preset.takes(task):
         raise UserError.of(
             "plan.task-of-preset", preset=preset.id, task=task, tasks=list(preset.tasks)
         )
@@ -395,6 +395,7 @@ def _served(given: Inputs, model: Model) -> dict[str, int | None]:
 
 def _check_length(plan: Plan, inputs: Inputs, model: Model) -> None:
     length = inputs.sequence_length or (inputs.prompt_tokens or 0) + (inputs.new_tokens or 0)
+    length += plan.workload.prompted
     if model.longest is not None and length > model.longest:
         key = "sequence_length" if plan.workload.trains else "prompt_tokens"
         raise UserError.of(

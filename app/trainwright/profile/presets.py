@@ -66,6 +66,12 @@ class Preset(BaseModel):
         """What the model is, in a line."""
         return Message.of(f"preset.{self.id}")
 
+    def takes(self, task: str) -> bool:
+        """Return whether a plan may give the preset this task; not all of them ship traced."""
+        if task in ("prompt", "prefix"):
+            return bool(self.hf and self.sequence_length) and "lora" in self.tasks
+        return task in self.tasks
+
     def model(self) -> dict[str, str]:
         """Return the source as the tracer takes it, with real paths."""
         for kind in ("hf", "diffusers"):

@@ -30,6 +30,8 @@ class Method:
     """Adapters with a trained magnitude an output."""
     dropout: bool = False
     """Whether the adapters' input is dropped out; the share does not matter."""
+    virtual_tokens: int = 0
+    """Trained tokens before the text; of prompt and prefix."""
     cross_entropy: Literal["full", "chunked", "fused"] = "full"
 
 
@@ -43,7 +45,7 @@ class TraceSpec:
     the hashes)), with ("longest", tokens) where the plan has short sequences."""
     digest: str
     """Hash of the model's definition (config text, source file); part of the key."""
-    task: Literal["full", "lora", "qlora", "infer"]
+    task: Literal["full", "lora", "qlora", "prompt", "prefix", "infer"]
     """``pretrain`` runs the same step as ``full``."""
     precision: str
     kernel: Kernel

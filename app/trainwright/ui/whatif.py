@@ -68,7 +68,7 @@ def for_preset(plan: Plan, preset: Any) -> Plan:
         inputs["image_size"] = preset.image_size
     if preset.frames:
         inputs["frames"] = preset.frames
-    task = plan.workload.task if plan.workload.task in preset.tasks else preset.tasks[0]
+    task = plan.workload.task if preset.takes(plan.workload.task) else preset.tasks[0]
     workload: Workload = plan.workload.model_copy(
         update={"inputs": Inputs(**inputs), "lora": _lora_for(plan, task)}
     )

@@ -81,6 +81,8 @@ def filled(
     """
     _refuse_not_yet(settings)
     _refuse_meaningless(settings, workload)
+    if workload.task == "prefix" and settings.checkpointing not in (None, "none"):
+        raise UserError.of("workload.prefix-checkpointing", key="settings.checkpointing")
     precision = _precision(settings, workload, record)
     strategy = _strategy(settings, gpu_count)
     _check_update(settings, precision, strategy)
@@ -132,6 +134,8 @@ def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
             yield key
     if workload.lora is not None and workload.task not in ("lora", "qlora"):
         yield "workload.lora"
+    if workload.virtual_tokens is not None and not workload.prompted:
+        yield "workload.virtual_tokens"
     if not workload.trains and workload.inputs.sequence_length is not None:
         yield "workload.inputs.sequence_length"
 

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from trainwright.workload.settings import Frozen
 
-Task = Literal["pretrain", "full", "lora", "qlora", "infer"]
+Task = Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer"]
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -127,6 +127,8 @@ class Workload(Frozen):
     epochs: Annotated[float, Field(gt=0, le=1e6)] | None = None
     dataset: DatasetChoice | None = None
     lora: Lora | None = None
+    virtual_tokens: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Trained tokens before the text; prompt and prefix. Default: 20, as in PEFT's guides."""
     routing: Literal["balanced", "worst"] | None = None
     """Of a mixture of experts. Default: balanced, every expert gets the same number of tokens;
     worst: all tokens of a micro-batch choose the same experts."""
@@ -136,6 +138,16 @@ class Workload(Frozen):
         if self.trains and self.effective_batch is None:
             raise PydanticCustomError("workload.effective-batch", "effective_batch is required")
         return self
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the model's own weights are frozen, and something small beside them trained."""
+        return self.task in ("lora", "qlora", "prompt", "prefix")
+
+    @property
+    def prompted(self) -> int:
+        """Virtual tokens before the text; 0 where the task has none."""
+        return (self.virtual_tokens or 20) if self.task in ("prompt", "prefix") else 0
 
     @property
     def trains(self) -> bool:

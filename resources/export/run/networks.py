@@ -108,12 +108,14 @@ def _language_or_vision(plan: Plan, options: argparse.Namespace, config: Any) ->
         )
     weights = hf_models.Weights(
         plan.model.weights,
-        frozen_dtype(plan) if plan.lora is not None else torch.float32,
+        torch.float32 if plan.task in ("pretrain", "full") else frozen_dtype(plan),
         # The flash kernel that torch itself has: loop.py allows no other.
         "eager" if plan.settings.attention == "eager" else "sdpa",
         plan.settings.quantization,
     )
     model = hf_models.build(config, weights)
+    if plan.virtual_tokens:
+        return hf_models.prompted(model, plan.task, plan.virtual_tokens)
     if plan.lora is None:
         return model
     return hf_models.adapted(model, hf_models.Adapters(**dataclasses.asdict(plan.lora)))

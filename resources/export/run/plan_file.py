@@ -129,10 +129,12 @@ class Plan:
     format: int
     name: str
     made_for: dict[str, str]
-    task: Literal["pretrain", "full", "lora", "qlora"]
+    task: Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix"]
     model: Model
     inputs: Inputs
     lora: Lora | None
+    virtual_tokens: int
+    """Trained tokens before the text; 0 where the task is neither prompt nor prefix."""
     batch: Batch
     settings: Settings
     schedule: Schedule
@@ -188,6 +190,12 @@ def _check(plan: Plan) -> None:
         )
     _check_checkpointing(plan.settings.checkpointing)
     _check_update(plan)
+    if (plan.task in ("prompt", "prefix")) != (plan.virtual_tokens > 0):
+        raise InputError(
+            f"virtual_tokens: must be above 0 for prompt and prefix alone, but task is {plan.task}"
+        )
+    if plan.task == "prefix" and plan.settings.checkpointing != "none":
+        raise InputError("settings.checkpointing: a prefix does not go with it; set none")
     if (plan.task in ("lora", "qlora")) != (plan.lora is not None):
         raise InputError(f"lora: must be given for lora and qlora alone, but task is {plan.task}")
 

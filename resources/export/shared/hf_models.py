@@ -113,6 +113,23 @@ def _usual(model: Any) -> str | list[str]:
     return sorted(linear - EXPERTS)
 
 
+def prompted(model: Any, task: str, tokens: int) -> Any:
+    """Return the model frozen, with trained tokens before the text: prompt or prefix tuning.
+
+    Raises:
+        InputError: peft is missing, or the model does not take such tokens.
+    """
+    try:
+        from peft import PrefixTuningConfig, PromptTuningConfig, get_peft_model
+    except ImportError as error:
+        raise InputError("virtual tokens need peft: pip install peft") from error
+    kind = PromptTuningConfig if task == "prompt" else PrefixTuningConfig
+    try:
+        return get_peft_model(model, kind(task_type="CAUSAL_LM", num_virtual_tokens=tokens))
+    except ValueError as error:
+        raise InputError(f"virtual_tokens: {' '.join(str(error).split())[:300]}") from error
+
+
 def _quantized(weights: Weights) -> Any:
     from importlib.util import find_spec
 

@@ -22,7 +22,7 @@ class ScriptArgs:
     """The model, its adapters and the data."""
 
     format: int
-    task: Literal["pretrain", "full", "lora", "qlora"]
+    task: Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix"]
     config: str
     """Folder of config.json."""
     weights: str | None
@@ -38,6 +38,8 @@ class ScriptArgs:
     """Names of linear layers; none means every one except the output head."""
     lora_variant: Literal["lora", "rslora", "dora"]
     lora_dropout: float
+    virtual_tokens: int
+    """Trained tokens before the text; 0 where the task is neither prompt nor prefix."""
     channels_last: bool
     allocator: Literal["native", "expandable"]
     data: str | None
@@ -157,6 +159,8 @@ def build(script: ScriptArgs, config: Any, options: argparse.Namespace) -> Any:
         script.weights, getattr(torch, script.dtype), script.attention, script.quantization
     )
     model = hf_models.build(config, weights)
+    if script.virtual_tokens:
+        return hf_models.prompted(model, script.task, script.virtual_tokens)
     if script.lora_rank is None:
         return model
     adapters = hf_models.Adapters(

@@ -98,6 +98,16 @@ def test_variants_of_lora_train_what_they_are_named_for(tmp_path: Path, variant:
     assert bool(magnitudes) == (variant == "dora")
 
 
+@pytest.mark.parametrize("task", ["prompt", "prefix"])
+def test_virtual_tokens_train_alone(tmp_path: Path, task: str) -> None:
+    folder = put(tmp_path / "run", "plain", llama(tmp_path / "m", task))
+    command = ["--synthetic", "--steps", "3", "--selfcheck"]
+    ((code, errors),) = drive(folder, [command])
+    assert code == 0, errors
+    course = losses(folder / "checkpoints")
+    assert course[-1] != course[0]
+
+
 @pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="quantizing needs bitsandbytes")
 def test_qlora_quantizes_adapts_and_resumes(tmp_path: Path) -> None:
     # Blocks of NF4 hold 64 weights.

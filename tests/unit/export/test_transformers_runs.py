@@ -74,7 +74,7 @@ def test_transformers_refuses_a_misspelt_key(parse: Any, tmp_path: Path) -> None
         parse(values)
 
 
-@pytest.mark.parametrize("task", ["pretrain", "lora"])
+@pytest.mark.parametrize("task", ["pretrain", "lora", "prompt"])
 def test_the_trainer_trains(tmp_path: Path, task: str) -> None:
     chosen = settings(precision="bf16-mixed", checkpointing="every-2", learning_rate=1e-2)
     folder = put(tmp_path / "내 실험", "transformers", llama(tmp_path / "m", task), chosen)
@@ -87,7 +87,7 @@ def test_the_trainer_trains(tmp_path: Path, task: str) -> None:
     assert len(course) == 12
     assert sum(course[-3:]) < sum(course[:3])
     adapters = folder / "checkpoints" / "adapter_config.json"
-    assert adapters.is_file() == (task == "lora")
+    assert adapters.is_file() == (task != "pretrain")
 
 
 def test_fine_tuning_without_weights_is_refused(tmp_path: Path) -> None:

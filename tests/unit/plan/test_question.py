@@ -94,6 +94,21 @@ def test_only_what_changes_the_step_makes_another_structure() -> None:
         assert other.key(()) != plain.key(())
 
 
+def test_virtual_tokens_are_traced_and_take_positions() -> None:
+    found = ask(plan(workload__task="prefix", workload__lora=None, settings__checkpointing=None))
+    assert (found.spec.task, found.spec.method.virtual_tokens) == ("prefix", 20)
+    values = {"workload__task": "prompt", "workload__lora": None, "workload__virtual_tokens": 8}
+    assert ask(plan(**values)).spec.method.virtual_tokens == 8
+    longest = {"workload__inputs": {"sequence_length": 131_072}}
+    assert "131\u202f080" in refusal(plan(**values, **longest))
+    assert "choose lora or full" in refusal(
+        plan(model={"timm": "resnet18"}, workload__inputs=None, workload__task="prompt")
+    )
+    chunked = {"model": {"timm": "resnet18"}, "workload__inputs": None, "workload__task": "full"}
+    line = refusal(plan(**chunked, workload__lora=None, settings__cross_entropy="fused"))
+    assert line.startswith("settings.cross_entropy: fused")
+
+
 def test_pretraining_and_tuning_run_the_same_step() -> None:
     assert ask(plan(workload__task="pretrain")).spec == ask(plan(workload__task="full")).spec
 

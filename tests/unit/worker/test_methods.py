@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from trainwright.messages import UserError
 from trainwright.profile import trace
 from trainwright.worker import client
 
@@ -32,13 +33,13 @@ def traced(folder, config, **options):
         return trace.parse(json.load(file))
 
 
-def trained_by_peft(config, **options):
+def trained_by_peft(config, kind="LoraConfig", **options):
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     peft = pytest.importorskip("peft")
     kind = transformers.AutoConfig.for_model(config["model_type"])
     with torch.device("meta"):
         model = transformers.AutoModelForCausalLM.from_config(kind.from_dict(config))
-        model = peft.get_peft_model(model, peft.LoraConfig(r=8, **options))
+        model = peft.get_peft_model(model, getattr(peft, kind)(**options))
     return model.get_nb_trainable_parameters()[0]
 
 
@@ -49,9 +50,39 @@ def trained_by_peft(config, **options):
 def test_adapters_have_as_many_weights_as_those_of_peft(tmp_path, config, dora):
     names = ["q_proj", "v_proj"] if config is LLAMA else ["c_attn"]
     result = traced(tmp_path, config, lora=[8, names], method={"dora": dora})
-    options = {"target_modules": names, "use_dora": dora, "fan_in_fan_out": config is GPT}
+    options = {"target_modules": names, "use_dora": dora, "fan_in_fan_out": config is GPT, "r": 8}
     theirs = trained_by_peft(config, **options)
     assert result.model["trainable"] == theirs
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("config", [LLAMA, GPT], ids=["llama", "gpt"])
+@pytest.mark.parametrize(
+    ("task", "kind"), [("prompt", "PromptTuningConfig"), ("prefix", "PrefixTuningConfig")]
+)
+def test_virtual_tokens_have_as_many_weights_as_those_of_peft(tmp_path, config, task, kind):
+    result = traced(tmp_path, config, task=task, method={"virtual_tokens": 12})
+    theirs = trained_by_peft(config, kind, task_type="CAUSAL_LM", num_virtual_tokens=12)
+    assert result.model["trainable"] == theirs
+
+
+@pytest.mark.slow
+def test_virtual_tokens_take_positions_and_need_a_decoder(tmp_path):
+    with pytest.raises(UserError) as caught:
+        traced(tmp_path, GPT, task="prompt", points=[(2, 120)], method={"virtual_tokens": 12})
+    assert caught.value.message.id == "worker.sequence-too-long"
+    bert = {
+        "model_type": "bert", "architectures": ["BertForMaskedLM"], "vocab_size": 200,
+        "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
+        "intermediate_size": 128,
+    }  # fmt: skip
+    for method in ({"virtual_tokens": 12}, {"cross_entropy": "chunked"}):
+        with pytest.raises(UserError) as caught:
+            traced(tmp_path, bert, task="prefix" if "virtual_tokens" in method else "full",
+                   method=method)  # fmt: skip
+        assert caught.value.message.id in ("worker.prompt-needs-decoder", "worker.chunked-loss")
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.slow

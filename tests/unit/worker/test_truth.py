@@ -160,6 +160,18 @@ DORA = {
     "peft": ["LoraConfig", {"r": 8, "target_modules": "all-linear", "use_dora": True}],
 }
 
+VIRTUAL = {"task_type": "CAUSAL_LM", "num_virtual_tokens": 20}
+PROMPT = {
+    "task": "prompt",
+    "method": {"virtual_tokens": 20},
+    "peft": ["PromptTuningConfig", VIRTUAL],
+}
+PREFIX = {
+    "task": "prefix",
+    "method": {"virtual_tokens": 20},
+    "peft": ["PrefixTuningConfig", VIRTUAL],
+}
+
 TOKENS, IMAGES = (4, 96), (4, 0)
 JOINT = {"kernel": "math", "image_size": 128}
 """Joint attention of image and text has no eager form."""
@@ -189,6 +201,9 @@ CASES = {
     "llama-lora": (LLAMA, {"task": "lora", "lora": [8, ["q_proj", "v_proj"]]}, TOKENS),
     "llama-in-backward": (LLAMA, {"in_backward": "sgd", "optimizers": ["sgd"]}, TOKENS),
     "llama-chunked": (LLAMA, {"method": {"cross_entropy": "chunked"}}, TOKENS),
+    "llama-prompt": (LLAMA, PROMPT, TOKENS),
+    "llama-prefix": (LLAMA, PREFIX, TOKENS),
+    "gpt-prefix": (GPT, PREFIX, TOKENS),
     "llama-dora": (LLAMA, DORA, TOKENS),
     "gpt-dora": (GPT, DORA, TOKENS),
     "bert": (BERT, {}, TOKENS),

@@ -87,6 +87,9 @@ def adapted(subject, spec):
     kind, options = spec["peft"]
     with torch.device("meta"):
         subject.model = peft.get_peft_model(subject.model, getattr(peft, kind)(**options))
+    if hasattr(subject.model, "prompt_tokens"):  # numbers, which to_empty does not know of
+        count = options["num_virtual_tokens"]
+        subject.model.prompt_tokens = {"default": torch.arange(count)}
     subject.model.train()
     return step.StepSettings(precision=spec["precision"])
 

@@ -161,6 +161,9 @@ def test_an_inexact_batch_names_the_nearest_exact_ones() -> None:
         ("full", {"inputs": {"concurrent": 8}}, "workload.inputs.concurrent"),
         ("full", {"lora": {"rank": 8}}, "workload.lora"),
         ("infer", {"lora": {"rank": 8}}, "workload.lora"),
+        ("prompt", {"lora": {"rank": 8}}, "workload.lora"),
+        ("lora", {"virtual_tokens": 8}, "workload.virtual_tokens"),
+        ("prefix", {"settings": {"checkpointing": "full"}}, "settings.checkpointing"),
     ],
 )
 def test_a_key_that_means_nothing_to_the_task_is_refused(

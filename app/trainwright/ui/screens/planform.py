@@ -28,7 +28,7 @@ from trainwright.ui.widgets.picker import Picker
 from trainwright.workload import FullSettings
 
 _WIDTH = 340
-_TASKS = ("pretrain", "full", "lora", "qlora", "infer")
+_TASKS = ("pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer")
 _PRECISIONS = ("fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16")
 _CHECKPOINTING = (
     "none",
@@ -169,6 +169,8 @@ class PlanForm(Surface):
         group.add_wide(self._model_facts, from_column=1)
         self._combo(group, "workload.task", _named("task", _TASKS), lambda p, _: p.workload.task)
         self._lora(group)
+        self._number(group, "workload.virtual_tokens", "tokens", absent=True,
+                     applies=lambda p: p.workload.prompted > 0)  # fmt: skip
         self._number(group, "workload.inputs.sequence_length", "tokens", doubling=True,
                      applies=_trains_text)  # fmt: skip
         self._number(group, "workload.inputs.mean_tokens", "tokens", absent=True,
@@ -200,7 +202,7 @@ class PlanForm(Surface):
                      applies=trains)  # fmt: skip
         spacings: list[Choice] = [(key, checkpointing_name(key)) for key in _CHECKPOINTING]
         self._combo(group, "settings.checkpointing", spacings, _setting("checkpointing"),
-                    applies=trains)  # fmt: skip
+                    applies=_checkpoints)  # fmt: skip
         self._combo(group, "settings.optimizer", _named("optimizer", _OPTIMIZERS),
                     _setting("optimizer"), applies=trains)  # fmt: skip
         self._switch(group, "settings.optimizer_in_backward", applies=trains)
@@ -428,6 +430,10 @@ def _trains(plan: Plan) -> bool:
 
 def _trains_text(plan: Plan) -> bool:
     return plan.workload.trains and plan.workload.inputs.sequence_length is not None
+
+
+def _checkpoints(plan: Plan) -> bool:
+    return plan.workload.trains and plan.workload.task != "prefix"
 
 
 def _adapts(plan: Plan) -> bool:

@@ -7,6 +7,7 @@ import fused
 import step
 import torch
 from adapters import add_lora
+from prompts import add_virtual_tokens
 from quantized import quantize
 from refusal import Refusal
 from subject import Subject
@@ -46,6 +47,9 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
             dora, dropout = method.get("dora", False), method.get("dropout", False)
             if not add_lora(model, rank, targets, subject.head, dora=dora, dropout=dropout):
                 raise Refusal("worker.no-targets", targets=", ".join(targets))
+        if task in ("prompt", "prefix"):
+            add_virtual_tokens(subject, task, method["virtual_tokens"])
+            model = subject.model
     if (kind := method.get("cross_entropy", "full")) != "full":
         subject.loss = _cross_entropy(subject, kind)
     pure_bf16 = settings.precision == "bf16" and task == "full"

@@ -76,6 +76,7 @@ class Run:
     def _check_lengths(self) -> None:
         longest = self.subject.longest
         asked = max((sequence for _, sequence in self.spec["points"]), default=0)
+        asked += self.spec.get("method", {}).get("virtual_tokens", 0)
         if longest and asked > longest:
             raise Refusal("worker.sequence-too-long", asked=asked, longest=longest)
 
@@ -314,7 +315,8 @@ class Run:
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         trained = trained if self.trains else []
         trainable = sum(parameter.numel() for parameter in trained)
-        adapters = trainable if self.spec["task"] in ("lora", "qlora") else 0
+        added = self.spec["task"] in ("lora", "qlora", "prompt", "prefix")
+        adapters = trainable if added else 0
         held = sum(parameter.nbytes for parameter in parameters)
         return (
             self.subject.facts
