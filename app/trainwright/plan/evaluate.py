@@ -6,7 +6,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from trainwright import __version__
-from trainwright.estimate.memory import MemoryEstimate, estimate_memory
+from trainwright.estimate.memory import (
+    MemoryEstimate,
+    allocated_peak_bytes,
+    bytes_outside,
+    estimate_memory,
+)
 from trainwright.estimate.serving import Served
 from trainwright.estimate.steptime import TimeEstimate, estimate_time
 from trainwright.machine.machine import Machine, System
@@ -276,20 +281,47 @@ def with_limits(plan: Plan, facts: Facts, report: Report) -> Report:
 
 def _limits(plan: Plan, facts: Facts) -> Limits:
     requests, new = facts.settings.micro_batch, facts.inputs.new_tokens or 1
-    prompt = _length(facts.inputs)
+    context = _length(facts.inputs) + new
     most = facts.longest or MOST_TOKENS
 
-    def fits(count: int, context: int) -> bool:
-        inputs = facts.inputs.model_copy(update={"prompt_tokens": max(context - new, 1)})
+    def at(count: int, tokens: int) -> Facts:
+        inputs = facts.inputs.model_copy(update={"prompt_tokens": max(tokens - new, 1)})
         settings = facts.settings.model_copy(update={"micro_batch": count})
-        memory = memory_of(plan, replace(facts, inputs=inputs, settings=settings))
-        return verdict(memory, facts.machine.system) in (Verdict.FITS, Verdict.TIGHT) and (
+        return replace(facts, inputs=inputs, settings=settings)
+
+    def fits(count: int, tokens: int) -> bool:
+        memory = memory_of(plan, at(count, tokens))
+        return not memory.out_of_memory and (
             memory.device_used_p95.value <= memory.device_total.value
         )
 
-    context = largest(lambda tokens: fits(requests, tokens), most, start=min(new + 1, most))
-    concurrent = largest(lambda count: fits(count, prompt + new), MOST_REQUESTS)
-    return Limits(context, concurrent, context == facts.longest)
+    # The quick peak is a little low and has no margin; it is scaled to the full answer here.
+    known = memory_of(plan, facts)
+    scale = known.device_used_p95.value / max(_quick_use(plan, facts), 1)
+
+    def seems_to_fit(count: int, tokens: int) -> bool:
+        return scale * _quick_use(plan, at(count, tokens)) <= known.device_total.value
+
+    least = min(new + 1, most)
+    near = largest(lambda tokens: seems_to_fit(requests, tokens), most, start=least) or least
+    longest = largest(lambda tokens: fits(requests, tokens), most, start=least, guess=near)
+    near = largest(lambda count: seems_to_fit(count, context), MOST_REQUESTS) or 1
+    requests_most = largest(lambda count: fits(count, context), MOST_REQUESTS, guess=near)
+    return Limits(longest, requests_most, longest == facts.longest)
+
+
+def _quick_use(plan: Plan, facts: Facts) -> float:
+    """Return device use without a replay."""
+    peak = allocated_peak_bytes(
+        facts.profile,
+        facts.machine.gpu,
+        facts.settings,
+        batch=facts.settings.micro_batch,
+        sequence=_length(facts.inputs),
+        new_tokens=facts.inputs.new_tokens or 1,
+        served=served_in(plan, facts),
+    )
+    return float(peak[0]) + bytes_outside(facts.machine.gpu)
 
 
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:

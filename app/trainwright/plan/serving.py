@@ -192,22 +192,24 @@ def tokens_within(served: Served, room: float) -> int | None:
     return max(int(room // (rate * page)) * page, 0)
 
 
-def largest(fits: Callable[[int], bool], most: int, *, start: int = 1) -> int | None:
+def largest(
+    fits: Callable[[int], bool], most: int, *, start: int = 1, guess: int = 0
+) -> int | None:
     """Return the largest number up to ``most`` that fits; None where ``start`` does not.
 
-    What fits is taken to fit below too.
+    What fits is taken to fit below too. Steps double from the guess on, up or down, until the
+    edge lies between two looks; then halves close in on it.
     """
-    if not fits(start):
-        return None
-    low, step = start, start
-    while low < most and fits(min(low + step, most)):
-        low = min(low + step, most)
-        step *= 2
-    high = min(low + step, most + 1)
+    at = min(max(guess, start), most)
+    step = max(at // 256, 1)
+    low, high = start - 1, most + 1
     while high - low > 1:
-        middle = (low + high) // 2
-        if fits(middle):
-            low = middle
+        if fits(at):
+            low = at
+            at = at + step if high > most else (low + high) // 2
         else:
-            high = middle
-    return low
+            high = at
+            at = at - step if low < start else (low + high) // 2
+        step *= 2
+        at = min(max(at, low + 1), high - 1)
+    return low if low >= start else None
