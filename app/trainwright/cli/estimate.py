@@ -8,13 +8,13 @@ from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
-from trainwright.cli.serving import serving_rows
 from trainwright.cli.terminal import Terminal
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts, evaluate, with_limits
 from trainwright.plan.report import Report, Verdict, as_json
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving_rows import serving_rows
 from trainwright.workload.defaults import meaningful
 
 if TYPE_CHECKING:

@@ -87,9 +87,9 @@ class Pending:
         update = _update_notes(self.settings, profile)
         stored = crosscheck.notes(self.weights, profile, self.spec, self.config)
         notes = [*self.notes, *mixed, *update, *_trace_notes(profile), *stored]
-        if getattr(self.spec, "task", "") == "infer":
+        if self.spec.task == "infer":
             served = served_of(self.settings, profile, self.config)
-            notes += serving_notes(served, self.settings)
+            notes += serving_notes(served, beyond=bool(self.spec.beyond))
         return Facts(
             self.machine,
             self.settings,

@@ -15,7 +15,14 @@ from trainwright.plan.method import method
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets, store
 from trainwright.profile.presets import Preset
-from trainwright.profile.spec import DEFAULT_LORA, LONG, OPTIMIZERS, Kernel, TraceSpec
+from trainwright.profile.spec import (
+    DEFAULT_LORA,
+    LONG,
+    OPTIMIZERS,
+    SHORTEST,
+    Kernel,
+    TraceSpec,
+)
 from trainwright.workload import FullSettings, Inputs, ModelSource, PythonSource
 from trainwright.workload.sourcefiles import program_hash, python_sources, regular_bytes
 from trainwright.workload.weightfiles import config_of
@@ -116,6 +123,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         sequence=model.has_sequence,
         routing=workload.routing or "balanced",
         single=settings.micro_batch == 1,
+        beyond=_window_below(model, settings, inputs.prompt_tokens or 0),
         in_backward=asked if settings.optimizer_in_backward else "",
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
         asked=asked,
@@ -130,11 +138,20 @@ def cache_shape(config: str) -> CacheShape | None:
     return kv.read(json.loads(config)) if config else None
 
 
+def _window_below(model: Model, settings: FullSettings, prompt: int) -> int:
+    """Return the window that a prompt exceeds; 0 where it exceeds none, or an engine serves.
+
+    transformers then hand attention a mask of all pairs (``masking_utils.py``), and torch
+    takes another kernel; engines have kernels of their own for windows.
+    """
+    shape = cache_shape(model.config) if settings.engine == "transformers" else None
+    windows = shape.windows if shape is not None else ()
+    return max((w for w in windows if SHORTEST <= w < prompt), default=0)
+
+
 def _traced_quantization(settings: FullSettings, trains: bool) -> str:
     """Return the weights of the structure; engines hold theirs by rule, run as 16 bits."""
-    if trains or (settings.engine == "transformers" and settings.quantization == "nf4"):
-        return settings.quantization
-    return "none"
+    return settings.quantization if trains or settings.engine == "transformers" else "none"
 
 
 def _traced_precision(settings: FullSettings, trains: bool) -> str:

@@ -13,6 +13,7 @@ from trainwright.estimate.weights import Weights
 from trainwright.messages import Message, UserError
 from trainwright.plan.question import cache_shape
 from trainwright.profile.profile import Profile
+from trainwright.profile.spec import SHORTEST
 from trainwright.workload import FullSettings
 
 MOST_TOKENS = 10_000_000
@@ -86,7 +87,7 @@ def served_of(settings: FullSettings, profile: Profile, config: str) -> Served:
 
 def _packed(settings: FullSettings, profile: Profile, config: str) -> Weights | None:
     format = settings.quantization
-    if format == "none" or (settings.engine == "transformers" and format == "nf4"):
+    if format == "none" or settings.engine == "transformers":  # bitsandbytes' weights are traced
         return None
     found = _quantized(config, int(profile.model.get("parameters", 0)), format)
     if found is None:
@@ -100,8 +101,8 @@ def _quantized(config: str, parameters: int, format: str) -> Weights | None:
     return None if model is None else weights.quantized(model, format)
 
 
-def serving_notes(served: Served, settings: FullSettings) -> Iterator[Message]:
-    """Yield what the report must say about the engine."""
+def serving_notes(served: Served, *, beyond: bool) -> Iterator[Message]:
+    """Yield what the report must say about the engine; ``beyond``: prompts exceed the window."""
     engine = served.engine
     if not served.traced:
         chunk = engine.chunk or 0
@@ -113,6 +114,9 @@ def serving_notes(served: Served, settings: FullSettings) -> Iterator[Message]:
             layers=len(served.shape.layers),
             windows=list(served.shape.windows),
         )
+        longer = [window for window in served.shape.windows if window >= SHORTEST]
+        if served.traced and longer and not beyond:
+            yield Message.of("plan.note.window-masks", window=min(longer))
     if served.shape is not None and served.shape.has_state:
         yield Message.of(
             "plan.note.states",

@@ -142,6 +142,16 @@ def positions(source: dict[str, str]) -> int:
     return min(found, default=0)
 
 
+def window(source: dict[str, str]) -> int:
+    """Return the sliding window of a Hugging Face config; 0 where no layer has one."""
+    config = _config(Path(source["hf"])) if "hf" in source else {}
+    inner = config.get("text_config")
+    config = inner if isinstance(inner, dict) else config
+    found = config.get("sliding_window")
+    slides = isinstance(found, int) and config.get("use_sliding_window") is not False
+    return found if slides and isinstance(found, int) else 0
+
+
 def _config(path: Path) -> dict[str, Any]:
     """Return a config, given as a file or its folder; empty where the tracer will refuse it."""
     try:

@@ -67,6 +67,9 @@ class TraceSpec:
     in_backward: str = ""
     """Update that runs within backward, parameter by parameter; empty where it follows."""
     method: Method = Method()
+    beyond: int = 0
+    """A sliding window that every length exceeds, where attention needs a mask that shorter
+    ones do without; 0 where lengths are free."""
     points: tuple[tuple[int, int], ...] = ()
     """(batch, sequence) to trace: those of the fit, then one to check it at."""
     optimizers: tuple[str, ...] = OPTIMIZERS
@@ -81,8 +84,9 @@ class TraceSpec:
         del fields["points"], fields["optimizers"], fields["asked"]
         if fields["routing"] == "balanced":  # what was traced before there was a choice
             del fields["routing"]
-        if not self.in_backward:
-            del fields["in_backward"]
+        for name in ("in_backward", "beyond"):
+            if not fields[name]:
+                del fields[name]
         if self.method == Method():
             del fields["method"]
         fields |= {"versions": dict(versions), "tracer": TRACER_VERSION}
@@ -99,18 +103,27 @@ class TraceSpec:
         return asdict(self) | {"model": dict(self.model)}
 
 
-def kernel_points(spec: TraceSpec, longest: int = 0) -> tuple[tuple[tuple[int, int], ...], ...]:
+SHORTEST = 256
+"""The least of the usual lengths: above a shorter window every trace is beyond it."""
+
+
+def kernel_points(
+    spec: TraceSpec, longest: int = 0, window: int = 0
+) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Return the sets of points to try, each ending with the one that checks the fit.
 
     Flash attention is linear in the length: two lengths. Other kernels keep scores or
     biases: three. Lengths are multiples of 32, where no kernel pads, and at most
     ``longest`` (0: no limit). The first point has factors (3, 11) that sizes of layers do
     not have, so that equal sizes there are equal everywhere. Batch 1 is a structure of its
-    own.
+    own. A cache that stops growing at a ``window`` among the lengths would bend the sizes:
+    they stay below it, or above it with ``beyond``.
     """
     if not spec.sequence:
         return (((2, 0), (3, 0), (5, 0)),)
-    *lengths, last = _lengths(longest)
+    if spec.task == "infer" and not spec.beyond and SHORTEST <= window <= LONG:
+        longest = min(longest or window, window - 1)
+    *lengths, last = _lengths_beyond(spec.beyond, longest) or _lengths(longest)
     batches = (1,) if spec.single else (3, 2)
     check = (1 if spec.single else 5, last)
     linear = tuple((batch, length) for length in lengths[:2] for batch in batches)
@@ -118,6 +131,14 @@ def kernel_points(spec: TraceSpec, longest: int = 0) -> tuple[tuple[tuple[int, i
     if spec.kernel == "flash":
         return (*linear, check), (*quadratic, check)
     return ((*quadratic, check),)
+
+
+def _lengths_beyond(window: int, longest: int) -> tuple[int, int, int, int] | None:
+    """Return the usual lengths moved above the window; None where positions end before."""
+    base = -(-window // 32) * 32
+    if not window or (longest and longest < base + 512):
+        return None
+    return base + 352, base + 416, base + 256, base + 512
 
 
 def _lengths(longest: int) -> tuple[int, int, int, int]:

@@ -81,7 +81,8 @@ def trace(
     tracer = _Tracer(spec, on_progress, cancelled, run or client.run)
     if at is not None:
         return fit(tracer.run((at,), optimizers=(spec.asked,), check_repeat=False))
-    choices = kernel_points(spec, depth.positions(_source(spec)))
+    source = _source(spec)
+    choices = kernel_points(spec, depth.positions(source), depth.window(source))
     for points in choices:
         try:
             profile = fit(tracer.everywhere(points))
@@ -132,6 +133,7 @@ def shipped_path(spec: TraceSpec) -> Path | None:
     if spec.digest != digest(preset.definition()):
         return None
     name = f"{spec.task}-{spec.precision}-{spec.kernel}{'-single' if spec.single else ''}"
+    name += "-beyond" if spec.beyond else ""
     return resources("profiles", preset.id, f"{name}.profile")
 
 

@@ -35,6 +35,12 @@ def _evaluate(plan: "Plan", facts: "Facts") -> "Report":
     return evaluate(plan, facts)
 
 
+def _limits(plan: "Plan", facts: "Facts", report: "Report") -> "Report":
+    from trainwright.plan.evaluate import with_limits
+
+    return with_limits(plan, facts, report)
+
+
 def _look(plan: "Plan", facts: "Facts", before: "Report") -> "Report":
     from trainwright.ui.quick import look
 
@@ -85,6 +91,7 @@ class Core:
 
     resolve: "Callable[[Plan], Facts | Pending]" = _resolve
     evaluate: "Callable[[Plan, Facts], Report]" = _evaluate
+    limits: "Callable[[Plan, Facts, Report], Report]" = _limits
     look: "Callable[[Plan, Facts, Report], Report]" = _look
     trace: "Callable[[TraceSpec, Point | None, Progress, Cancelled], Profile]" = _trace
     advise: "Callable[[Plan, Facts], Advice]" = _advise

@@ -99,6 +99,8 @@ class Session(QObject):
         self._ask_timer.timeout.connect(self._submit)
         self._whatif = Latest(self)
         self._whatif.done.connect(self._changes_came)
+        self._limiting = Latest(self)
+        self._limiting.done.connect(self._limits_came)
         self._advising = Latest(self)
         self._advising.done.connect(self._advice_came)
         self._advising.failed.connect(self._advice_failed)
@@ -260,7 +262,7 @@ class Session(QObject):
         self._ask_timer.stop()
         for trace in self._traces:
             trace.cancel()
-        for worker in (self._answers, self._whatif, self._advising):
+        for worker in (self._answers, self._whatif, self._limiting, self._advising):
             worker.forget()
             worker.wait()
         for trace in self._traces:
@@ -281,6 +283,7 @@ class Session(QObject):
         self._stop_trace()
         self.unconsented = None
         self._whatif.forget()
+        self._limiting.forget()
         self._look(plan)
 
         def answer() -> Answer:
@@ -328,6 +331,7 @@ class Session(QObject):
             self.report = answer.report
             self.settings = answer.facts.settings if answer.facts else None
             self._look_for_changes()
+            self._look_for_limits()
         self.reported.emit()
 
     def _failed(self, problem: Message) -> None:
@@ -419,6 +423,21 @@ class Session(QObject):
             self.ask_advice()
 
     # What would change it
+
+    def _look_for_limits(self) -> None:
+        """Search for what fits at most; it takes longer than the answer, and follows it."""
+        plan, facts, report, core = self.plan, self.facts, self.report, self.core
+        if plan is None or facts is None or report is None or report.serving is None:
+            return
+        known: Facts = facts
+        answered: Report = report
+        self._limiting.submit(lambda: (answered, core.limits(plan, known, answered)))
+
+    def _limits_came(self, pair: tuple[Report, Report]) -> None:
+        before, after = pair
+        if self.report is before:
+            self.report = after
+            self.reported.emit()
 
     def _look_for_changes(self) -> None:
         plan, report, core = self.plan, self.report, self.core

@@ -21,6 +21,7 @@ from trainwright.ui.widgets.cards import ChangeCards
 from trainwright.ui.widgets.copying import memory_rows, offer_copies, time_rows
 from trainwright.ui.widgets.figurestrip import FigureStrip
 from trainwright.ui.widgets.notice import Strip
+from trainwright.ui.widgets.servingcard import ServingCard
 from trainwright.ui.widgets.verdict import VerdictCard
 
 
@@ -36,6 +37,7 @@ class PlanScreen(QWidget):
         self.pane = ExplainPane(session)
         self.verdict = VerdictCard()
         self.figures = FigureStrip()
+        self.serving = ServingCard()
         self.memory = MemoryChart()
         self.waterfall = Waterfall()
         self.changes = ChangeCards()
@@ -95,6 +97,7 @@ class PlanScreen(QWidget):
         shown = (self._trace, self.consent, search, self._problem, self.verdict, self.figures)
         for widget in shown:
             column.addWidget(widget)
+        column.addWidget(self.serving)
         column.addWidget(memory, 1)
         column.addWidget(time)
         column.addWidget(self.changes)
@@ -125,6 +128,7 @@ class PlanScreen(QWidget):
         for chart in self._charts:
             chart.setVisible(report is not None)
         self.figures.show_report(report, trains=_trains(session.plan))
+        self.serving.show_report(report)
         self.memory.show_report(report)
         self.waterfall.show_report(report)
         if report is None:

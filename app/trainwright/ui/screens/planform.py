@@ -26,6 +26,7 @@ from trainwright.ui.widgets.controls import Choice, Combo, Decimal, Segmented, S
 from trainwright.ui.widgets.modelpicker import ModelPicker
 from trainwright.ui.widgets.picker import Picker
 from trainwright.workload import FullSettings
+from trainwright.workload.engines import GGUF, WEIGHTS
 
 _WIDTH = 340
 _TASKS = ("pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer")
@@ -58,7 +59,9 @@ _CROSS_ENTROPY = ("full", "chunked", "fused")
 _STRATEGIES = ("single", "ddp")
 _ALLOCATORS = ("native", "expandable")
 _SYSTEMS = ("linux", "windows")
-_QUANTIZATION = ("none", "nf4", "int8")
+_FROZEN = ("nf4", "int8")
+_SERVED = ("none", "int8", "int4", "nf4", "fp8", *GGUF)
+_ENGINES = tuple(WEIGHTS)
 _VARIANTS = ("lora", "rslora", "dora")
 _KV_CACHE = ("fp32", "bf16", "fp16", "fp8", "int8")
 
@@ -69,6 +72,14 @@ def _named(kind: str, keys: Sequence[str]) -> list[Choice]:
 
 def _verbatim(keys: Sequence[str]) -> list[Choice]:
     return [(key, key) for key in keys]
+
+
+def _weights(keys: Sequence[str]) -> list[Choice]:
+    """Return types of weights; files of llama.cpp have names that everyone writes alike."""
+    named = ("none", "nf4", "int8", "int4", "fp8")
+    return [
+        (key, Message.of(f"ui.quantization.{key}") if key in named else key.upper()) for key in keys
+    ]
 
 
 class PlanForm(Surface):
@@ -222,9 +233,13 @@ class PlanForm(Surface):
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
         self._segments(group, "settings.cross_entropy", _named("cross_entropy", _CROSS_ENTROPY),
                        _setting("cross_entropy"), applies=_trains_text)  # fmt: skip
-        self._combo(group, "settings.quantization", _named("quantization", _QUANTIZATION),
+        self._combo(group, "settings.quantization", _named("quantization", _FROZEN),
                     _setting("quantization"),
-                    applies=lambda p: p.workload.task in ("qlora", "infer"))  # fmt: skip
+                    applies=lambda p: p.workload.task == "qlora")  # fmt: skip
+        self._combo(group, "settings.engine", _verbatim(_ENGINES), _setting("engine"),
+                    applies=lambda p: not p.workload.trains)  # fmt: skip
+        self._combo(group, "settings.quantization", _weights(_SERVED), _setting("quantization"),
+                    applies=lambda p: not p.workload.trains)  # fmt: skip
         self._combo(group, "settings.kv_cache", _verbatim(_KV_CACHE), _setting("kv_cache"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
         self._combo(group, "settings.allocator", _named("allocator", _ALLOCATORS),

@@ -1,4 +1,4 @@
-"""The serving side of a report as rows of a table."""
+"""The serving side of a report as rows, for app and command line alike."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ def _rows(serving: Serving) -> Iterator[Row]:
             yield _row("cache-elsewhere", engine=name), _gib(nbytes)
     if served.weights is not None:
         value = {"bytes": served.weights.nbytes, "bits": served.weights.bits_each}
-        yield _row("weights"), Message.of("cli.serving.weights-value", **value)
+        yield _row("weights"), Message.of("plan.serving.weights-value", **value)
     yield _row("prefill"), _gib(serving.prefill_bytes)
     yield _row("decode"), _gib(serving.decode_bytes)
     if serving.limits is not None:
@@ -43,28 +43,28 @@ def _rows(serving: Serving) -> Iterator[Row]:
 
 
 def _row(name: str, **values: object) -> Message:
-    return Message.of(f"cli.serving.{name}", **values)
+    return Message.of(f"plan.serving.{name}", **values)
 
 
 def _gib(nbytes: int) -> Message:
-    return Message.of("cli.serving.gib", value=nbytes)
+    return Message.of("plan.serving.gib", value=nbytes)
 
 
 def _count(number: int | None) -> Message:
     if number is None:
-        return Message.of("cli.serving.none-fits")
-    return Message.of("cli.serving.count", value=number)
+        return Message.of("plan.serving.none-fits")
+    return Message.of("plan.serving.count", value=number)
 
 
 def _tokens(serving: Serving) -> Message:
     limits = serving.limits
     assert limits is not None, "asked for by the caller"
     if limits.bounded_by_model and limits.largest_context is not None:
-        return Message.of("cli.serving.all-positions", value=limits.largest_context)
+        return Message.of("plan.serving.all-positions", value=limits.largest_context)
     return _count(limits.largest_context)
 
 
 def _bytes_each(within: float | None, lasting: float | None) -> Message:
     if within == lasting:
-        return Message.of("cli.serving.bytes-each", value=within)
-    return Message.of("cli.serving.bytes-each-window", value=within, lasting=lasting)
+        return Message.of("plan.serving.bytes-each", value=within)
+    return Message.of("plan.serving.bytes-each-window", value=within, lasting=lasting)
