@@ -24,9 +24,9 @@ def _rows(serving: Serving) -> Iterator[Row]:
             _row("cache", requests=serving.concurrent, tokens=serving.context),
             _gib(serving.cache_bytes),
         )
-    for name, nbytes in serving.views.items():
-        if name != served.engine.id:
-            yield _row("cache-elsewhere", engine=name), _gib(nbytes)
+    others = {name: n for name, n in serving.views.items() if n != serving.cache_bytes}
+    for name, nbytes in others.items():
+        yield _row("cache-elsewhere", engine=name), _gib(nbytes)
     if served.weights is not None:
         value = {"bytes": served.weights.nbytes, "bits": served.weights.bits_each}
         yield _row("weights"), Message.of("plan.serving.weights-value", **value)
