@@ -109,14 +109,13 @@ def read(config: Mapping[str, Any]) -> CacheShape | None:
     configuration does not say how many layers and heads there are.
     """
     config = text_config(config)
-    architecture = str(next(iter(config.get("architectures") or ()), ""))
-    if config.get("is_encoder_decoder") or architecture.endswith(_NO_DECODER):
+    if not generates(config):
         return None
     count = number(config, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
     heads = number(config, "num_attention_heads", "n_head", "n_heads")
     hidden = number(config, "hidden_size", "n_embd", "d_model")
-    kinds = _kinds(config, count) if count else ()
-    if not count or not heads or not hidden or len(kinds) != count:
+    kinds = _kinds(config, count) if 0 < count <= MOST_LAYERS else ()
+    if not kinds or not heads or not hidden or len(kinds) != count:
         return None
     unshared = count - number(config, "num_kv_shared_layers")
     layers = tuple(
@@ -125,6 +124,16 @@ def read(config: Mapping[str, Any]) -> CacheShape | None:
     )
     return CacheShape(layers, heads)
 
+
+def generates(config: Mapping[str, Any]) -> bool:
+    """Return whether a model may generate with a cache: all but what is known not to."""
+    names = text_config(config).get("architectures")
+    architecture = str(names[0]) if isinstance(names, list) and names else ""
+    return not config.get("is_encoder_decoder") and not architecture.endswith(_NO_DECODER)
+
+
+MOST_LAYERS = 4096
+"""A configuration that names more is none; assumed, the deepest published have 126."""
 
 _NO_DECODER = (
     "MaskedLM",
@@ -223,7 +232,7 @@ def _kinds(config: Mapping[str, Any], count: int) -> tuple[str, ...]:
         if isinstance(config.get(key), list):
             return tuple(str(kind) for kind in config[key])
     if isinstance(pattern := config.get("hybrid_override_pattern"), str):
-        return tuple(_NEMOTRON.get(letter, "mlp") for letter in pattern)
+        return tuple(_NEMOTRON.get(letter, "mlp") for letter in pattern[: count + 1])
     model = str(config.get("model_type", "")).removesuffix("_text")
     if (period := _PERIODS.get(model)) is not None:
         key, usual, others = period

@@ -183,9 +183,10 @@ def _mlp(config: Mapping[str, Any], at: int) -> list[Matrix]:
     hidden = kv.number(config, "hidden_size", "n_embd")
     width = kv.number(config, "intermediate_size", "n_inner", "ffn_hidden_size") or 4 * hidden
     experts = _experts(config)
-    every, dense = config.get("decoder_sparse_step", 1), config.get("mlp_only_layers") or ()
+    every, dense = kv.number(config, "decoder_sparse_step") or 1, config.get("mlp_only_layers")
+    plain = isinstance(dense, list) and at in dense
     first = kv.number(config, "first_k_dense_replace")
-    if not experts or at < first or at in dense or (every and (at + 1) % every):
+    if not experts or at < first or plain or (at + 1) % every:
         return _gated(config, at, width, 1)
     own = kv.number(config, "moe_intermediate_size") or width
     found = [Matrix("router", at, experts, hidden), *_gated(config, at, own, experts)]

@@ -69,7 +69,7 @@ class Model:
     @property
     def generates(self) -> bool:
         """Whether it may generate: all but encoders, as far as a configuration tells."""
-        return not self.config or not self.has_sequence or cache_shape(self.config) is not None
+        return not self.config or not self.has_sequence or kv.generates(json.loads(self.config))
 
     notes: tuple[Message, ...] = ()
     """What every estimate of the model takes for granted."""

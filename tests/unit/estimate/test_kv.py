@@ -163,6 +163,23 @@ def test_encoders_keep_nothing() -> None:
     assert kv.read({}) is None
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"architectures": True},
+        {"architectures": [None]},
+        {"layer_types": [1, None]},
+        {"num_hidden_layers": 10**9},
+        {"num_attention_heads": "four"},
+        {"sliding_window": -1, "text_config": 3},
+        {"hybrid_override_pattern": "M" * 10**6},
+    ],
+)
+def test_nothing_in_a_configuration_is_believed(broken: dict[str, Any]) -> None:
+    found = kv.read(config("llama") | broken)
+    assert found is None or len(found.layers) == 4
+
+
 def test_layers_that_share_a_cache_add_nothing() -> None:
     alone = kv.read(config("llama"))
     sharing = kv.read(config("llama") | {"num_kv_shared_layers": 1})
