@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from trainwright.data import resources
+from trainwright.export import programs
 from trainwright.export.batch import Batch, batch
 from trainwright.export.header import Reasons, header
 from trainwright.export.learning import learning_rate
@@ -86,6 +87,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
         "training_args.json": _json(training_arguments(plan, settings)),
         "script_args.json": _json(_script_arguments(plan, settings)),
         **{f"{name}.py": _own("shared", f"{name}.py") for name in SHARED},
+        "freezing.py": programs.program("freezing.py"),
         **model.files,
     }
 
@@ -172,6 +174,7 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "lora_variant": lora.variant,
         "lora_dropout": lora.dropout,
         "virtual_tokens": workload.prompted,
+        "frozen": list(workload.frozen),
         "channels_last": settings.channels_last,
         "allocator": settings.allocator,
         "data": data.path if data is not None and data != "synthetic" else None,

@@ -103,6 +103,7 @@ def files(
         **{f"{name}.py": _own(f"run/{name}.py") for name in RUN},
         **{f"{name}.py": _own(f"shared/{name}.py") for name in SHARED},
         "step.py": _program("step.py"),
+        "freezing.py": _program("freezing.py"),
         **({"nets.py": _program("nets.py")} if model.kind == "builtin" else {}),
         **({"hf_models.py": _own("shared/hf_models.py")} if model.kind == "hf" else {}),
         **model.files,
@@ -133,6 +134,7 @@ def document(
         },
         "lora": _lora(plan),
         "virtual_tokens": workload.prompted,
+        "frozen": list(workload.frozen),
         "batch": {
             "effective": parts.effective,
             "micro": parts.micro,
@@ -199,6 +201,11 @@ def torchrun(gpus: int) -> str:
 def own(name: str) -> str:
     """Return the text of one of our own exported files."""
     return _own(name)
+
+
+def program(name: str) -> str:
+    """Return the text of a program that the tracer runs too."""
+    return _program(name)
 
 
 def _clip_norm(settings: FullSettings, replaced: Replacements) -> float:

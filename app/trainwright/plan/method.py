@@ -20,6 +20,7 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
     return Method(
         dora=lora.variant == "dora",
         dropout=lora.dropout > 0,
+        frozen=tuple(sorted(set(workload.frozen))),
         virtual_tokens=workload.prompted,
         cross_entropy=settings.cross_entropy,
     )

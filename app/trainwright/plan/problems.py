@@ -118,6 +118,7 @@ _KINDS = {
 _EXAMPLES = {
     "budget": "3000 USD, 4500000 KRW",
     "checkpointing": "none, full, every-2, selective",
+    "frozen": "embed_tokens, layers.0-11",
 }
 
 

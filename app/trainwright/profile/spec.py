@@ -30,6 +30,8 @@ class Method:
     """Adapters with a trained magnitude an output."""
     dropout: bool = False
     """Whether the adapters' input is dropped out; the share does not matter."""
+    frozen: tuple[str, ...] = ()
+    """Names of the parts whose weights are left as they are."""
     virtual_tokens: int = 0
     """Trained tokens before the text; of prompt and prefix."""
     cross_entropy: Literal["full", "chunked", "fused"] = "full"

@@ -191,7 +191,8 @@ class _Tracer:
         """Trace at every point; a deep model at the first, and the rest from a shallow copy."""
         source = _source(self.spec)
         kind = next((kind for kind in ("hf", "diffusers") if kind in source), None)
-        config = depth.shallow_config(Path(source[kind])) if kind else None
+        whole = not self.spec.method.frozen  # names of deep parts mean nothing to a shallow copy
+        config = depth.shallow_config(Path(source[kind])) if kind and whole else None
         if kind is None or config is None:
             return self.run(points)
         shallow = self.with_config(config, points, kind, optimizers=())

@@ -134,6 +134,8 @@ def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
             yield key
     if workload.lora is not None and workload.task not in ("lora", "qlora"):
         yield "workload.lora"
+    if workload.frozen and workload.task not in ("pretrain", "full"):
+        yield "workload.frozen"
     if workload.virtual_tokens is not None and not workload.prompted:
         yield "workload.virtual_tokens"
     if not workload.trains and workload.inputs.sequence_length is not None:

@@ -127,6 +127,9 @@ class Workload(Frozen):
     epochs: Annotated[float, Field(gt=0, le=1e6)] | None = None
     dataset: DatasetChoice | None = None
     lora: Lora | None = None
+    frozen: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")], ...] = ()
+    """Parts of the model that pre-training or fine-tuning leaves as they are: successive parts of
+    their modules' paths, as in ``embed_tokens`` or ``layers.0-11``."""
     virtual_tokens: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Trained tokens before the text; prompt and prefix. Default: 20, as in PEFT's guides."""
     routing: Literal["balanced", "worst"] | None = None

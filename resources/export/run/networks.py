@@ -18,6 +18,7 @@ import step
 import torch
 from dataset import Text, collator, open_text
 from folders import open_arrays, open_images, stacked
+from freezing import UnknownNameError, frozen
 from plan_file import Plan
 from strict import InputError
 from torch import nn
@@ -53,9 +54,26 @@ def build(plan: Plan, options: argparse.Namespace) -> Network:
         "python": _python,
     }
     try:
-        return makers[plan.model.kind](plan, options)
+        network = makers[plan.model.kind](plan, options)
     except ImportError as error:
         raise InputError(f"{error}; install it: see made_for in plan.json") from error
+    freeze(network.model, plan.frozen)
+    return network
+
+
+def freeze(model: nn.Module, names: list[str]) -> None:
+    """Leave the named weights as they are.
+
+    Raises:
+        InputError: a name stands for nothing.
+    """
+    weights = dict(model.named_parameters(remove_duplicate=False))
+    try:
+        found = frozen(weights, names)
+    except UnknownNameError as error:
+        raise InputError(f"frozen: {error}") from None
+    for path in found:
+        weights[path].requires_grad_(False)
 
 
 def _transformers(plan: Plan, options: argparse.Namespace) -> Network:

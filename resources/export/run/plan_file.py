@@ -133,6 +133,8 @@ class Plan:
     model: Model
     inputs: Inputs
     lora: Lora | None
+    frozen: list[str]
+    """Parts of the model whose weights are left as they are: see freezing.py."""
     virtual_tokens: int
     """Trained tokens before the text; 0 where the task is neither prompt nor prefix."""
     batch: Batch
@@ -190,6 +192,8 @@ def _check(plan: Plan) -> None:
         )
     _check_checkpointing(plan.settings.checkpointing)
     _check_update(plan)
+    if plan.frozen and plan.task not in ("pretrain", "full"):
+        raise InputError(f"frozen: task {plan.task} freezes the whole model; remove the names")
     if (plan.task in ("prompt", "prefix")) != (plan.virtual_tokens > 0):
         raise InputError(
             f"virtual_tokens: must be above 0 for prompt and prefix alone, but task is {plan.task}"

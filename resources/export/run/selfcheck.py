@@ -84,7 +84,7 @@ def _facts(plan: Plan, training: Any, world: Any, rounds: int) -> Iterator[Fact]
     )
     trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
     total = sum(p.numel() for p in model.parameters())
-    adapts = plan.task not in ("pretrain", "full")
+    adapts = plan.task not in ("pretrain", "full") or bool(plan.frozen)
     yield "task", plan.task, f"{trainable:,} of {total:,} weights", (trainable < total) == adapts
 
 

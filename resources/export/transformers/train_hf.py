@@ -38,6 +38,8 @@ class ScriptArgs:
     """Names of linear layers; none means every one except the output head."""
     lora_variant: Literal["lora", "rslora", "dora"]
     lora_dropout: float
+    frozen: list[str]
+    """Parts of the model whose weights are left as they are: see freezing.py."""
     virtual_tokens: int
     """Trained tokens before the text; 0 where the task is neither prompt nor prefix."""
     channels_last: bool
@@ -162,7 +164,7 @@ def build(script: ScriptArgs, config: Any, options: argparse.Namespace) -> Any:
     if script.virtual_tokens:
         return hf_models.prompted(model, script.task, script.virtual_tokens)
     if script.lora_rank is None:
-        return model
+        return frozen_in_parts(model, script.frozen)
     adapters = hf_models.Adapters(
         script.lora_rank,
         script.lora_alpha,
@@ -171,6 +173,19 @@ def build(script: ScriptArgs, config: Any, options: argparse.Namespace) -> Any:
         script.lora_dropout,
     )
     return hf_models.adapted(model, adapters)
+
+
+def frozen_in_parts(model: Any, names: list[str]) -> Any:
+    """Return the model, the named weights left as they are."""
+    from freezing import UnknownNameError, frozen
+
+    weights = dict(model.named_parameters(remove_duplicate=False))
+    try:
+        for path in frozen(weights, names):
+            weights[path].requires_grad_(False)
+    except UnknownNameError as error:
+        raise InputError(f"frozen: {error}") from None
+    return model
 
 
 if __name__ == "__main__":

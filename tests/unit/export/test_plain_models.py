@@ -98,6 +98,19 @@ def test_variants_of_lora_train_what_they_are_named_for(tmp_path: Path, variant:
     assert bool(magnitudes) == (variant == "dora")
 
 
+def test_frozen_parts_stay_as_they_are(tmp_path: Path) -> None:
+    document = llama(tmp_path / "m").model_dump(mode="json", exclude_none=True)
+    document["workload"]["frozen"] = ["embed_tokens", "layers.0"]
+    folder = put(tmp_path / "run", "plain", Plan.model_validate(document))
+    ((code, errors),) = drive(folder, [["--synthetic", "--steps", "2", "--selfcheck"]])
+    assert code == 0, errors
+    path = folder / "plan.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("embed_tokens", "embed_tokenz"))
+    ((code, errors),) = drive(folder, [["--synthetic", "--steps", "2"]])
+    assert code == 2
+    assert "near: embed_tokens" in errors.strip().splitlines()[-1]
+
+
 @pytest.mark.parametrize("task", ["prompt", "prefix"])
 def test_virtual_tokens_train_alone(tmp_path: Path, task: str) -> None:
     folder = put(tmp_path / "run", "plain", llama(tmp_path / "m", task))

@@ -59,6 +59,8 @@ def changed(old: str, new: str) -> str:
         ("memory_gib: 64", "memory_gib: 64 GB", "machine.memory_gib", "a number"),
         ("memory_gib: 64", "memory_gib: 0", "machine.memory_gib", "more than 0"),
         ("count: 1", "count: 65", "machine.gpus[0].count", "at most 64"),
+        ("  samples: 52000", "  frozen: ['a b']", "workload.frozen", "layers.0-11"),
+        ("  samples: 52000", "  frozen: lm_head", "workload.frozen", "a list"),
         ("rank: 16", "variant: dorra", "workload.lora.variant", "did you mean dora?"),
         ("rank: 16", "dropout: 1", "workload.lora.dropout", "less than 1"),
         ("task: lora", "task: qlorra", "workload.task", "did you mean qlora?"),

@@ -94,6 +94,15 @@ def test_only_what_changes_the_step_makes_another_structure() -> None:
         assert other.key(()) != plain.key(())
 
 
+def test_frozen_parts_are_a_structure_of_their_own_in_any_order() -> None:
+    full = {"workload__task": "full", "workload__lora": None}
+    names = ["layers.0-3", "embed_tokens"]
+    found = ask(plan(**full, workload__frozen=names)).spec
+    assert found == ask(plan(**full, workload__frozen=[*reversed(names), *names])).spec
+    assert found.method.frozen == ("embed_tokens", "layers.0-3")
+    assert store.shipped_path(found) is None
+
+
 def test_virtual_tokens_are_traced_and_take_positions() -> None:
     found = ask(plan(workload__task="prefix", workload__lora=None, settings__checkpointing=None))
     assert (found.spec.task, found.spec.method.virtual_tokens) == ("prefix", 20)

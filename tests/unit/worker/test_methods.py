@@ -86,6 +86,18 @@ def test_virtual_tokens_take_positions_and_need_a_decoder(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("names", "id"),
+    [(["embed_token"], "worker.frozen-unknown"), (["transformer"], "worker.frozen-everything")],
+)
+def test_frozen_names_that_cannot_be_are_refused_in_one_line(tmp_path, names, id):
+    with pytest.raises(UserError) as caught:
+        traced(tmp_path, GPT, task="full", method={"frozen": names})
+    assert caught.value.message.id == id
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
 def test_dropout_makes_a_copy_of_each_input_and_a_byte_a_value(tmp_path):
     result = traced(tmp_path, LLAMA, precision="fp32", method={"dropout": True})
     (point,) = result.traces

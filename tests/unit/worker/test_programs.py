@@ -99,6 +99,38 @@ def test_any_split_into_micro_batches_gives_the_same_gradients(programs, split):
         torch.testing.assert_close(parts, whole, rtol=1e-6, atol=1e-9)
 
 
+PATHS = (
+    "model.embed_tokens.weight",
+    *(f"model.layers.{n}.self_attn.{p}.weight" for n in range(12) for p in ("q_proj", "k_proj")),
+    "model.norm.weight",
+    "lm_head.weight",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("embed_tokens", 1), ("layers.0-3", 8), ("layers.10-11", 4), ("layers.1", 2),
+        ("q_proj", 12), ("model.layers.2.self_attn.q_proj.weight", 1), ("model", 26),
+        ("layers", 24),
+    ],
+)  # fmt: skip
+def test_a_frozen_name_stands_for_successive_parts_of_a_path(programs, name, count):
+    assert len(programs("freezing").frozen(PATHS, [name])) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("embed_token", "embed_tokens"), ("layer.0", "layers.0"), ("layers.12", "layers.1"),
+     ("q_prj", "q_proj"), ("zzz", "model")],
+)  # fmt: skip
+def test_a_frozen_name_that_stands_for_nothing_is_refused_with_the_nearest(programs, name, near):
+    freezing = programs("freezing")
+    with pytest.raises(freezing.UnknownNameError) as caught:
+        freezing.frozen(PATHS, ["lm_head", name])
+    assert near in caught.value.near
+
+
 class Chunkable(torch.nn.Module):
     """A language model as far as its loss sees it."""
 

@@ -201,6 +201,7 @@ CASES = {
     "llama-lora": (LLAMA, {"task": "lora", "lora": [8, ["q_proj", "v_proj"]]}, TOKENS),
     "llama-in-backward": (LLAMA, {"in_backward": "sgd", "optimizers": ["sgd"]}, TOKENS),
     "llama-chunked": (LLAMA, {"method": {"cross_entropy": "chunked"}}, TOKENS),
+    "llama-frozen": (LLAMA, {"method": {"frozen": ["embed_tokens", "layers.0-1"]}}, TOKENS),
     "llama-prompt": (LLAMA, PROMPT, TOKENS),
     "llama-prefix": (LLAMA, PREFIX, TOKENS),
     "gpt-prefix": (GPT, PREFIX, TOKENS),

@@ -162,6 +162,8 @@ def test_an_inexact_batch_names_the_nearest_exact_ones() -> None:
         ("full", {"lora": {"rank": 8}}, "workload.lora"),
         ("infer", {"lora": {"rank": 8}}, "workload.lora"),
         ("prompt", {"lora": {"rank": 8}}, "workload.lora"),
+        ("lora", {"frozen": ["lm_head"]}, "workload.frozen"),
+        ("infer", {"frozen": ["lm_head"]}, "workload.frozen"),
         ("lora", {"virtual_tokens": 8}, "workload.virtual_tokens"),
         ("prefix", {"settings": {"checkpointing": "full"}}, "settings.checkpointing"),
     ],

@@ -1,14 +1,16 @@
 """What the form of Plan is made of beside plain rows: pairs, facts, the product of the batch."""
 
+from typing import Any
+
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
-from trainwright.ui.i18n import tr
+from trainwright.ui.i18n import Text, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.screens.form import pair
 from trainwright.ui.widgets.base import Painted
-from trainwright.ui.widgets.controls import Stepper
+from trainwright.ui.widgets.controls import Decimal, Stepper
 from trainwright.workload import FullSettings
 
 
@@ -27,6 +29,31 @@ class Pair(QWidget):
         """Show both values."""
         for part, one in zip(self._parts, value, strict=True):
             part.show_value(one, free=free)
+
+
+class Words(Decimal):
+    """Names in a line, parted by commas; emptied, there are none."""
+
+    def __init__(self, *, name: Text, absent: Text) -> None:
+        super().__init__(name=name, absent=absent)
+        self._words: tuple[str, ...] = ()
+
+    def show_value(self, value: Any, *, free: bool = False) -> None:
+        """Show names without telling anybody."""
+        if tuple(value) != self._words:
+            self._words = tuple(value)
+            self._write()
+
+    def _write(self) -> None:
+        self.setText(", ".join(self._words))
+
+    def _tell(self) -> None:
+        words = tuple(word for word in self.text().replace(",", " ").split() if word)
+        if words == self._words:
+            self._write()
+            return
+        self._words = words
+        self.chosen.emit(list(words))
 
 
 class FactLine(Painted):

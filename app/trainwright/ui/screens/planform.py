@@ -18,7 +18,7 @@ from trainwright.ui.names import (
     search_gpus,
 )
 from trainwright.ui.screens.form import Group, Row, row_label
-from trainwright.ui.screens.formparts import Equation, FactLine, Pair, gpu_count
+from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Hairline, Scroll, Surface
 from trainwright.ui.widgets.buttons import Lock
@@ -180,6 +180,11 @@ class PlanForm(Surface):
         group.add_wide(self._model_facts, from_column=1)
         self._combo(group, "workload.task", _named("task", _TASKS), lambda p, _: p.workload.task)
         self._lora(group)
+        frozen = Words(name=Message.of("ui.key.frozen"), absent=Message.of("ui.form.absent"))
+        frozen.chosen.connect(lambda v: self._session.set_key("workload.frozen", v or None))
+        group.add(Row("frozen", row_label(Message.of("ui.key.frozen")), frozen,
+                      value=lambda p, _: p.workload.frozen,
+                      applies=lambda p: p.workload.task in ("pretrain", "full")))  # fmt: skip
         self._number(group, "workload.virtual_tokens", "tokens", absent=True,
                      applies=lambda p: p.workload.prompted > 0)  # fmt: skip
         self._number(group, "workload.inputs.sequence_length", "tokens", doubling=True,

@@ -1,8 +1,10 @@
 """Gives a built model the types, adapters, layout and checkpoints that its spec asks for."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import freezing
 import fused
 import step
 import torch
@@ -11,6 +13,7 @@ from prompts import add_virtual_tokens
 from quantized import quantize
 from refusal import Refusal
 from subject import Subject
+from torch import nn
 
 COMPUTE = {
     "bf16": torch.bfloat16,
@@ -50,6 +53,8 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         if task in ("prompt", "prefix"):
             add_virtual_tokens(subject, task, method["virtual_tokens"])
             model = subject.model
+    if names := method.get("frozen", ()):
+        _freeze(model, names)
     if (kind := method.get("cross_entropy", "full")) != "full":
         subject.loss = _cross_entropy(subject, kind)
     pure_bf16 = settings.precision == "bf16" and task == "full"
@@ -58,6 +63,23 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
     if task == "infer":
         model.eval()
     return settings
+
+
+def _freeze(model: nn.Module, names: Sequence[str]) -> None:
+    """Leave the named weights as they are; nothing is computed for those before the first other.
+
+    Raises:
+        Refusal: a name stands for nothing, or all together for everything.
+    """
+    weights = dict(model.named_parameters(remove_duplicate=False))
+    try:
+        found = freezing.frozen(weights, names)
+    except freezing.UnknownNameError as error:
+        raise Refusal("worker.frozen-unknown", name=error.name, near=list(error.near)) from None
+    for path in found:
+        weights[path].requires_grad_(False)
+    if not any(weight.requires_grad for weight in weights.values()):
+        raise Refusal("worker.frozen-everything")
 
 
 _AFTER_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier")
