@@ -133,7 +133,8 @@ def _problem(details: Details, place: Place) -> Message:
         case "literal_error":
             return _choice(str(context["expected"]), details["input"], found)
         case "string_pattern_mismatch":
-            examples = _EXAMPLES.get(str(place[-1]), context["pattern"])
+            key = next((part for part in reversed(place) if isinstance(part, str)), "")
+            examples = _EXAMPLES.get(key, context["pattern"])
             return Message.of("plan.problem.form", examples=examples, found=found)
         case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
             limit = next(iter(context.values()))
