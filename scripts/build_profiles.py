@@ -6,6 +6,7 @@ fork, the libraries are imported once for all traces.
 """
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -17,10 +18,11 @@ import forking
 import numpy as np
 
 from trainwright.data import resources
-from trainwright.profile import codec, store
+from trainwright.plan.question import USUAL_PROMPT
+from trainwright.profile import codec, store, windows
 from trainwright.profile.presets import Preset, presets
 from trainwright.profile.profile import Profile, evaluate
-from trainwright.profile.spec import OPTIMIZERS, Kernel, TraceSpec
+from trainwright.profile.spec import OPTIMIZERS, SHORTEST, Kernel, TraceSpec
 
 CHECKED = "bf16-mixed"
 """Precision in which repeats are checked, and in which batch 1 ships as well."""
@@ -34,7 +36,7 @@ def specs(preset: Preset, precisions: Iterable[str] = PRECISIONS) -> Iterator[Tr
         for task in tasks:
             # What scaled_dot_product_attention picks from compute capability 8.0 on.
             kernel: Kernel = "efficient" if precision == "fp32" else "flash"
-            yield TraceSpec(
+            spec = TraceSpec(
                 model=(("preset", preset.id),),
                 digest=store.digest(preset.definition()),
                 task=task,  # type: ignore[arg-type]
@@ -45,6 +47,17 @@ def specs(preset: Preset, precisions: Iterable[str] = PRECISIONS) -> Iterator[Tr
                 frames=preset.frames,
                 sequence=bool(preset.sequence_length),
             )
+            yield from (replace(spec, beyond=window) for window in reached(preset, task))
+
+
+def reached(preset: Preset, task: str) -> Iterable[int]:
+    """Return the sliding windows that the preset's usual sequences reach; 0 for none."""
+    config = json.loads(preset.definition()) if preset.hf else {}
+    window = windows.first_partial(config)
+    if window < SHORTEST or (task != "infer" and windows.always_masked(config)):
+        return (0,)
+    lengths = [preset.sequence_length, *([USUAL_PROMPT] if task == "infer" else [])]
+    return dict.fromkeys(window if window <= length else 0 for length in lengths)
 
 
 def forked(_program: str, document: dict[str, Any], **_options: Any) -> None:

@@ -13,7 +13,7 @@ from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.method import method
 from trainwright.plan.schema import Plan
-from trainwright.profile import presets, store
+from trainwright.profile import presets, store, windows
 from trainwright.profile.presets import Preset
 from trainwright.profile.spec import (
     DEFAULT_LORA,
@@ -39,7 +39,18 @@ LATENT_PIXELS, CODE_PIXELS = 8, 16
 USUAL_CANVAS = 1024
 """Pixels a side of denoisers that give none: FLUX's own default."""
 
-NOTES = {"wav2vec2": ("audio-steps", "frozen-encoder"), "whisper": ("audio-window",)}
+COUNT_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta")
+"""Model types whose position table has a padding entry (``create_position_ids_from_input_ids``)."""
+
+NOTES = {
+    "deberta-v2": ("plain-attention",),
+    "falcon_h1": ("plain-scan",),
+    "gemma2": ("plain-attention",),
+    "gemma3_text": ("window-masks",),
+    "modernbert": ("window-masks",),
+    "wav2vec2": ("audio-steps", "frozen-encoder"),
+    "whisper": ("audio-window",),
+}
 """Model type -> what every estimate takes for granted: ``preset.note.<name>``."""
 NOTES_OF_DENOISERS = ("cached-latents",)
 
@@ -123,7 +134,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         sequence=model.has_sequence,
         routing=workload.routing or "balanced",
         single=settings.micro_batch == 1,
-        beyond=_window_below(model, settings, inputs.prompt_tokens or 0),
+        beyond=_window_below(model, settings, inputs, workload.trains),
         in_backward=asked if settings.optimizer_in_backward else "",
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
         asked=asked,
@@ -138,15 +149,20 @@ def cache_shape(config: str) -> CacheShape | None:
     return kv.read(json.loads(config)) if config else None
 
 
-def _window_below(model: Model, settings: FullSettings, prompt: int) -> int:
-    """Return the window that a prompt exceeds; 0 where it exceeds none, or an engine serves.
+def _window_below(model: Model, settings: FullSettings, inputs: Inputs, trains: bool) -> int:
+    """Return the window that a sequence reaches; 0 where it reaches none, or it does not matter.
 
     transformers then hand attention a mask of all pairs (``masking_utils.py``), and torch
-    takes another kernel; engines have kernels of their own for windows.
+    takes another kernel; engines have kernels of their own for windows. A step without a
+    fused kernel has masks anyway.
     """
-    shape = cache_shape(model.config) if settings.engine == "transformers" else None
-    windows = shape.windows if shape is not None else ()
-    return max((w for w in windows if SHORTEST <= w < prompt), default=0)
+    config = json.loads(model.config) if model.config and model.has_sequence else {}
+    masked = trains and (settings.attention == "eager" or windows.always_masked(config))
+    if masked or not (trains or settings.engine == "transformers"):
+        return 0
+    window = windows.first_partial(config)
+    length = inputs.sequence_length or inputs.prompt_tokens or 0
+    return window if SHORTEST <= window <= length else 0
 
 
 def _traced_quantization(settings: FullSettings, trains: bool) -> str:
@@ -318,8 +334,16 @@ def _longest(config: dict[str, Any]) -> int | None:
     ):
         value = config.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return value
+            return max(value - _skipped(config), 1)
     return None
+
+
+def _skipped(config: dict[str, Any]) -> int:
+    """Return the positions that never hold a token: RoBERTa counts on from its padding."""
+    padding = config.get("pad_token_id")
+    if config.get("model_type") not in COUNT_FROM_PADDING or not isinstance(padding, int):
+        return 0
+    return padding + 1
 
 
 def _mixed(config: dict[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from trainwright.profile import windows
 from trainwright.profile.repeat import EDGES, REPEATS
 from trainwright.profile.trace import ALLOC, OpRow, RawSegment, RawTrace, TraceResult
 
@@ -144,12 +145,7 @@ def positions(source: dict[str, str]) -> int:
 
 def window(source: dict[str, str]) -> int:
     """Return the sliding window of a Hugging Face config; 0 where no layer has one."""
-    config = _config(Path(source["hf"])) if "hf" in source else {}
-    inner = config.get("text_config")
-    config = inner if isinstance(inner, dict) else config
-    found = config.get("sliding_window")
-    slides = isinstance(found, int) and config.get("use_sliding_window") is not False
-    return found if slides and isinstance(found, int) else 0
+    return windows.first_partial(_config(Path(source["hf"]))) if "hf" in source else 0
 
 
 def _config(path: Path) -> dict[str, Any]:

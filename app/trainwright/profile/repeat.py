@@ -246,7 +246,8 @@ class _Pair:
             self.theirs[start : start + period],
             self.theirs[start + period : start + 2 * period],
         )
-        return here + times * (there - here) + number * (following - there)
+        deep: _Table = here + times * (there - here) + number * (following - there)
+        return deep
 
     def stretch(self, same: int) -> tuple[int, int, int]:
         """Return (start, period, repeats in the shorter) of the stretch that ends after ``same``.

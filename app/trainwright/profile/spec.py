@@ -70,7 +70,7 @@ class TraceSpec:
     """Update that runs within backward, parameter by parameter; empty where it follows."""
     method: Method = Method()
     beyond: int = 0
-    """A sliding window that every length exceeds, where attention needs a mask that shorter
+    """A sliding window that every length reaches, where attention needs a mask that shorter
     ones do without; 0 where lengths are free."""
     points: tuple[tuple[int, int], ...] = ()
     """(batch, sequence) to trace: those of the fit, then one to check it at."""
@@ -118,14 +118,14 @@ def kernel_points(
     biases: three. Lengths are multiples of 32, where no kernel pads, and at most
     ``longest`` (0: no limit). The first point has factors (3, 11) that sizes of layers do
     not have, so that equal sizes there are equal everywhere. Batch 1 is a structure of its
-    own. A cache that stops growing at a ``window`` among the lengths would bend the sizes:
-    they stay below it, or above it with ``beyond``.
+    own. A ``window`` among the lengths, where a mask comes in and a cache stops growing, would
+    bend the sizes: they stay below it, or not below it with ``beyond``.
     """
     if not spec.sequence:
         return (((2, 0), (3, 0), (5, 0)),)
-    if spec.task == "infer" and not spec.beyond and SHORTEST <= window <= LONG:
+    if not spec.beyond and SHORTEST <= window <= LONG:
         longest = min(longest or window, window - 1)
-    *lengths, last = _lengths_beyond(spec.beyond, longest) or _lengths(longest)
+    *lengths, last = _lengths_from(spec.beyond, longest) if spec.beyond else _lengths(longest)
     batches = (1,) if spec.single else (3, 2)
     check = (1 if spec.single else 5, last)
     linear = tuple((batch, length) for length in lengths[:2] for batch in batches)
@@ -135,12 +135,13 @@ def kernel_points(
     return ((*quadratic, check),)
 
 
-def _lengths_beyond(window: int, longest: int) -> tuple[int, int, int, int] | None:
-    """Return the usual lengths moved above the window; None where positions end before."""
-    base = -(-window // 32) * 32
-    if not window or (longest and longest < base + 512):
-        return None
-    return base + 352, base + 416, base + 256, base + 512
+def _lengths_from(window: int, longest: int) -> tuple[int, int, int, int]:
+    """Return three lengths to fit and one to check, none below the window."""
+    first = 352 * -(-window // 352)
+    if not longest or longest >= first + 160:
+        return first, first + 64, first + 32, first + 160
+    step = max((longest - window) // 4, 1)
+    return longest - step, longest - 2 * step, longest - 3 * step, longest
 
 
 def _lengths(longest: int) -> tuple[int, int, int, int]:

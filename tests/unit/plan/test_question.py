@@ -290,3 +290,38 @@ def test_a_denoiser_may_come_from_its_own_config(tmp_path: Path) -> None:
     found = ask(with_keys(config(tmp_path, content), {"workload.task": "full"}))
     assert dict(found.spec.model).keys() == {"diffusers"}
     assert found.inputs.image_size == 256
+
+
+def test_positions_that_hold_no_token_are_not_offered() -> None:
+    # RoBERTa's table has 514 rows; its tokenizer's model_max_length is 512.
+    roberta = {
+        "model__preset": "roberta-base", "workload__task": "full", "workload__lora": None,
+    }  # fmt: skip
+    fits = plan(**roberta, workload__inputs={"sequence_length": 512})
+    assert ask(fits).inputs.sequence_length == 512
+    assert "512" in refusal(plan(**roberta, workload__inputs={"sequence_length": 513}))
+
+
+@pytest.mark.parametrize(
+    ("preset", "tokens", "attention", "window"),
+    [
+        ("gemma-3-1b", 2048, "sdpa", 512),
+        ("gemma-3-1b", 256, "sdpa", 0),
+        ("gemma-3-4b", 1023, "sdpa", 0),
+        ("gemma-3-4b", 1024, "sdpa", 1024),
+        ("gemma-3-4b", 1024, "eager", 0),
+        ("gemma-2-2b", 8192, "sdpa", 0),
+        ("phi-3.5-mini", 65536, "sdpa", 0),
+        ("qwen-3-8b", 32768, "sdpa", 0),
+        ("llama-3.1-8b", 32768, "sdpa", 0),
+    ],
+)
+def test_from_a_sliding_window_on_another_structure_is_asked_for(
+    preset: str, tokens: int, attention: str, window: int
+) -> None:
+    asked = plan(
+        model__preset=preset,
+        workload__inputs={"sequence_length": tokens},
+        settings__attention=attention,
+    )
+    assert ask(asked).spec.beyond == window
