@@ -34,5 +34,5 @@ def test_the_walk_sees_a_cut_label_and_a_nameless_control(opened, qtbot):
     plan.figures.setFixedWidth(120)
     walk.spin(100)
     found = "\n".join(walk.problems(window, "plan"))
-    assert "no accessible name: Picker" in found
+    assert "no accessible name: ModelPicker" in found
     assert "cut in FigureDoor" in found

@@ -154,3 +154,18 @@ def _lacking(node):
         case ast.Attribute(value=ast.Name(id=module), attr=name):
             return module in LINUX_ONLY and name in (LINUX_ONLY[module] or ())
     return False
+
+
+def test_programs_import_each_other_before_any_code_of_a_user_runs():
+    """A user's ``models.py`` takes the name of ours: an import within a function would find it."""
+    names = {path.stem for path in PROGRAMS.glob("*.py")}
+    late = []
+    for path in PROGRAMS.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if node in tree.body or not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+            if module in names and path.stem != "trace":  # it starts the rest
+                late.append(f"{path.name}:{node.lineno}")
+    assert not late

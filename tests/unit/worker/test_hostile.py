@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from trainwright.cli.run import run
 from trainwright.messages import UserError, render
 from trainwright.plan.evaluate import Pending, resolve
 from trainwright.plan.schema import Plan
@@ -320,3 +321,15 @@ def test_system_without_limits_runs_no_code(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "argv", ["launch.py", str(program)])
     launch.main()
     assert json.loads(capsys.readouterr().out)["error"]["id"] == "worker.no-limits"
+
+
+def test_command_line_says_it_in_one_line_and_exits_with_2(asked, tmp_path, capsys):
+    asked("raise ValueError('no width given')")
+    text = json.dumps(plan(tmp_path / "내 모델.py", {}, {}).model_dump(mode="json"))
+    (tmp_path / "p.plan.yaml").write_text(text, encoding="utf-8")
+    arguments = ["estimate", str(tmp_path / "p.plan.yaml"), "--lang", "ko"]
+    assert run(arguments, lambda _: 0) == 2
+    assert "--allow-code" in capsys.readouterr().err
+    assert run([*arguments, "--allow-code"], lambda _: 0) == 2
+    (line,) = (each for each in capsys.readouterr().err.splitlines() if "no width" in each)
+    assert "줄" in line
