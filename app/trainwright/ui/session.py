@@ -16,10 +16,10 @@ from trainwright.plan.history import History
 from trainwright.plan.recovery import Autosave
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.profile.spec import TraceSpec
 from trainwright.ui import doors, whatif
 from trainwright.ui.core import Core
-from trainwright.ui.tasks import Cancellable, Latest
+from trainwright.ui.tasks import Latest
+from trainwright.ui.tracing import Traces, Tracing
 from trainwright.ui.yourcode import Code, for_code
 from trainwright.workload import FullSettings
 
@@ -36,14 +36,6 @@ class Answer:
     facts: Facts | None = None
     report: Report | None = None
     pending: Pending | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tracing:
-    """How far a trace is."""
-
-    fraction: float
-    stage: str
 
 
 class Session(QObject):
@@ -107,11 +99,10 @@ class Session(QObject):
         self._fit_when_advised = self._fit_when_traced = False
         self.advising = False
         """Whether the search runs for the plan as it stands."""
-        self._trace: Cancellable | None = None
-        self._fit = Cancellable(self)
-        self._fitted: TraceSpec | None = None
-        self._pending: Pending | None = None
-        self._traces: list[Cancellable] = []
+        self._traces = Traces(core, self)
+        self._traces.progressed.connect(self._traced_some)
+        self._traces.ended.connect(self._traced)
+        self._traces.fitted.connect(self._fitted_all)
 
     # The document
 
@@ -260,13 +251,11 @@ class Session(QObject):
         """Stop all work; an unsaved plan stays in its recovery copy."""
         self._keep()
         self._ask_timer.stop()
-        for trace in self._traces:
-            trace.cancel()
+        self._traces.cancel_all()
         for worker in (self._answers, self._whatif, self._limiting, self._advising):
             worker.forget()
             worker.wait()
-        for trace in self._traces:
-            trace.wait()
+        self._traces.wait()
 
     def discard_copy(self) -> None:
         """Remove the recovery copy: the document was closed on purpose."""
@@ -324,7 +313,8 @@ class Session(QObject):
             self.report, self.settings = None, answer.pending.settings
             code = answer.plan.model.code
             if code is None or code in self._allowed:
-                self._start_trace(answer.pending)
+                self.tracing = Tracing(0.0, "")
+                self._traces.start(answer.pending)
             else:
                 self.unconsented = code
         else:
@@ -342,45 +332,13 @@ class Session(QObject):
         self.reported.emit()
         self.changes_found.emit()
 
-    def _start_trace(self, pending: Pending) -> None:
-        """Trace at the point that is asked about; the fit for all others follows."""
-        trace = self.core.trace
-        self._pending = pending
-        self._trace = self._new_trace()
-        self.tracing = Tracing(0.0, "")
-        self._trace.progressed.connect(self._traced_some)
-        self._trace.ended.connect(self._traced)
-        self._trace.start(
-            lambda report, cancelled: pending.answered(
-                trace(
-                    pending.spec,
-                    pending.point,
-                    lambda done, stage: report(Tracing(done, stage)),
-                    cancelled.is_set,
-                )
-            )
-        )
-
-    def _new_trace(self) -> Cancellable:
-        self._stop_trace()
-        self._traces = [old for old in self._traces if old.running]
-        made = Cancellable(self)
-        self._traces.append(made)
-        return made
-
     def _stop_trace(self) -> None:
-        """End the trace that somebody waits for; nobody listens to it any more."""
-        if self._trace is not None:
-            self._trace.cancel()
-            self._trace.progressed.disconnect()
-            self._trace.ended.disconnect()
-            self._trace = None
+        self._traces.stop()
         self.tracing = None
 
     def cancel_trace(self) -> None:
         """Stop tracing; the plan stays without figures until it is asked again."""
-        if self._trace is not None:
-            self._trace.cancel()
+        self._traces.cancel()
 
     def _traced_some(self, tracing: Tracing) -> None:
         if self.tracing is not None:
@@ -395,28 +353,12 @@ class Session(QObject):
             self._answers.submit(
                 lambda: Answer(plan, facts=known, report=core.evaluate(plan, known))
             )
-            self._fit_in_background()
+            self._traces.fit()
         else:
             self.problem = problem
         self.reported.emit()
 
-    def _fit_in_background(self) -> None:
-        """Trace what other batches and lengths need; where it fails, they are traced singly."""
-        pending, trace = self._pending, self.core.trace
-        if pending is None or (self._fit.running and self._fitted == pending.spec):
-            return
-        self._fit.cancel()
-        self._fitted = pending.spec
-        self._fit = Cancellable(self)
-        self._traces.append(self._fit)
-        self._fit.ended.connect(self._fitted_all)
-        self._fit.start(
-            lambda _report, cancelled: trace(
-                pending.spec, None, lambda _done, _stage: None, cancelled.is_set
-            )
-        )
-
-    def _fitted_all(self, _profile: object, _problem: object) -> None:
+    def _fitted_all(self) -> None:
         """Search now, where a search had to wait for the fit."""
         if self.advice_problem == Message.of("ui.advise.trace-first"):
             self._fit_when_advised = self._fit_when_traced

@@ -31,7 +31,7 @@ from PySide6.QtWidgets import (
 from trainwright import __version__
 from trainwright.data import resources
 from trainwright.messages import Message
-from trainwright.ui import actions, asking, i18n, theme, tokens
+from trainwright.ui import actions, asking, i18n, status, theme, tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.preferences import Preferences
@@ -297,28 +297,15 @@ class Window(QMainWindow):
         self._show_answer()
 
     def _show_answer(self) -> None:
-        session = self.session
-        items: list[tuple[str, str, str]] = []
-        report = session.report if session else None
-        if session is not None and report is not None:
+        report = self.session.report if self.session else None
+        if report is not None:
             from trainwright.ui.widgets.verdict import STATE
 
-            state = STATE[report.verdict]
             spoken = tr(f"ui.verdict.{report.verdict.value}")
-            self.rail.show_state("plan", state, spoken)
-            note = ("bell", tr("ui.status.notes", count=len(report.notes)), "text3")
-            items.append(note)
+            self.rail.show_state("plan", STATE[report.verdict], spoken)
         else:
             self.rail.show_state("plan", "", "")
-        if session is not None and session.tracing is not None:
-            items.insert(0, ("spinner-gap", tr("ui.status.tracing"), "accent"))
-        elif session is not None and session.advising:
-            items.insert(0, ("spinner-gap", tr("ui.status.searching"), "accent"))
-        elif session is not None and session.provisional:
-            items.insert(0, ("spinner-gap", tr("ui.status.working"), "accent"))
-        elif session is not None and session.plan is not None and report is not None:
-            items.insert(0, ("check-circle-fill", tr("ui.status.ready"), "fits"))
-        self.status.show_items(items, f"Trainwright {__version__}")
+        self.status.show_items(status.items(self.session), f"Trainwright {__version__}")
 
     # Actions
 
