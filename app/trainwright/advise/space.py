@@ -80,7 +80,7 @@ def values(
         "precision": tuple(p for p in precisions if not (early and p == "fp16-mixed")),
         "strategy": ("ddp", "single") if gpu_count > 1 and trains and not early else ("single",),
         "batch": tuple(batches(base, workload, 1)),
-        "checkpointing": ("none", *_checkpointings(layers)),
+        "checkpointing": _checkpointings(layers, base),
         "optimizer": _optimizers(base) if trains else (base.optimizer,),
         "attention": _attentions(profile),
         "channels_last": (False, True) if _convolutional(profile) else (False,),
@@ -111,10 +111,12 @@ def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:
     )
 
 
-def _checkpointings(blocks: int) -> tuple[str, ...]:
+def _checkpointings(blocks: int, base: FullSettings) -> tuple[str, ...]:
+    """Return the default first; what moves blocks' inputs away needs some that are moved."""
     if blocks < 1:
-        return ()
-    return (*(f"every-{k}" for k in reversed(_EVERY) if k < blocks), "full")
+        return ("none",)
+    plain = () if base.activation_offload else ("none",)
+    return (*plain, *(f"every-{k}" for k in reversed(_EVERY) if k < blocks), "full")
 
 
 def _attentions(profile: Profile) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.efficiency import Efficiency, load
+from trainwright.estimate.offload import offloaded_bytes
 from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.roofline import OpTimes, Rates, classify, op_times, rates
 from trainwright.estimate.serving import Served
@@ -152,7 +153,7 @@ class Clock:
             KeyError: the optimizer is not in the profile.
         """
         key = (
-            *(profile, batch, settings.accumulation, settings.precision, settings.checkpointing),
+            *(profile, batch, settings.accumulation, settings.precision, settings.recomputing),
             *(settings.optimizer, settings.channels_last, settings.compile),
             *(settings.num_workers, settings.pin_memory, settings.optimizer_offload),
         )
@@ -168,6 +169,8 @@ class Clock:
             launches += float((counts @ times.launches).sum())
         if settings.optimizer_offload == "cpu":
             gpu["optimizer"] = self.offloaded(profile, settings)
+        if settings.activation_offload:
+            gpu["offload"] = self.moving(profile, settings, batch)
         if settings.compile:
             launches *= self.efficiency.compile_launches.value
         communication = self._communication(profile, settings)
@@ -239,6 +242,16 @@ class Clock:
         passes = _PASSES[settings.optimizer]
         memory = self.efficiency.host_memory_bytes_per_s.value
         return max(nbytes / bus, passes * nbytes / memory)
+
+    def moving(self, profile: Profile, settings: FullSettings, batch: int) -> float:
+        """Return the seconds in which blocks' inputs travel to system memory and back.
+
+        ``torch.autograd.graph.save_on_cpu`` copies on the stream that computes: nothing hides it.
+        """
+        sizes = offloaded_bytes(profile, settings.recomputing, batch, self.situation.sequence)
+        link = host_link(self.situation.gpu.record, self.efficiency)
+        bus = link.bytes_per_s * self.efficiency.transfer_share.value
+        return 2 * float(sizes.sum()) * settings.accumulation / bus
 
     def _communication(self, profile: Profile, settings: FullSettings) -> float:
         """Return the seconds of a ring all-reduce: 2 (n - 1) / n of the gradients."""

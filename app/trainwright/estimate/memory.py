@@ -13,6 +13,7 @@ from trainwright.estimate.calibration import Range, memory_calibration
 from trainwright.estimate.ceiling import ceiling
 from trainwright.estimate.cuda import Device
 from trainwright.estimate.layout import Layout, inference_layout, training_layout
+from trainwright.estimate.offload import pinned_bytes
 from trainwright.estimate.serving import Served
 from trainwright.estimate.textbook import textbook_line
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
@@ -87,7 +88,7 @@ def layout_for(
         profile,
         device,
         accumulation=min(settings.accumulation, 2),
-        checkpointing=settings.checkpointing,
+        checkpointing=settings.recomputing,
         optimizer=settings.optimizer,
         channels_last=settings.channels_last,
         replicas=min(gpu_count, 2) if settings.strategy == "ddp" else 1,
@@ -155,7 +156,7 @@ def estimate_memory(
         out_of_memory=limited.out_of_memory,
         curve=curve(layout, sizes, shown.block),
         derivation=textbook_line(profile, terms, settings.precision, batch),
-        host=_host(layout, paged),
+        host=_host(layout, paged, pinned_bytes(profile, settings.recomputing, batch, sequence)),
     )
 
 
@@ -301,13 +302,19 @@ def _paged(layout: Layout, room: float) -> tuple[Quantity, ...]:
     return (quantity,)
 
 
-def _host(layout: Layout, paged: tuple[Quantity, ...]) -> Quantity | None:
+def _host(layout: Layout, paged: tuple[Quantity, ...], activations: int) -> Quantity | None:
     """Return the system memory that the plan takes on purpose."""
     parts = [
         Quantity(Message.of(f"memory.{role}"), nbytes, Unit.BYTES, Kind.ESTIMATED, role=role)
         for role, nbytes in layout.aside
         if role.startswith("host-") and nbytes
     ]
+    if activations:
+        name = Message.of("memory.host-activations")
+        source = "torch: ATen/core/CachingHostAllocator.h"
+        kept = Quantity(name, activations, Unit.BYTES, Kind.ESTIMATED, source=source,
+                        role="host-activations")  # fmt: skip
+        parts.append(kept)
     moved = dict(layout.aside).get("paged", 0) - sum(part.value for part in paged)
     if moved > 0:
         name = Message.of("memory.host-paged")

@@ -204,6 +204,21 @@ def _kernel_stages(
             role=stage,
         )
         yield Stage(stage, seconds, hidden=False)
+    if settings.activation_offload:
+        yield Stage("offload", _moving(profile, clock, settings, batch), hidden=False)
+
+
+def _moving(profile: Profile, clock: Clock, settings: FullSettings, batch: int) -> Quantity:
+    """Return the way of checkpointed blocks' inputs to system memory and back."""
+    return Quantity(
+        Message.of("time.stage.offload"),
+        clock.moving(profile, settings, batch),
+        Unit.SECONDS,
+        Kind.ESTIMATED,
+        formula="2 · bytes / link",
+        source=_SOURCE,
+        role="offload",
+    )
 
 
 def _offloaded(profile: Profile, clock: Clock, settings: FullSettings) -> Quantity:

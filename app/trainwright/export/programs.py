@@ -146,6 +146,7 @@ def document(
             "quantization": carried(settings, replaced, "quantization"),
             "checkpointing": settings.checkpointing,
             "optimizer": settings.optimizer,
+            "activation_offload": settings.activation_offload,
             "cross_entropy": carried(settings, replaced, "cross_entropy"),
             "optimizer_in_backward": carried(settings, replaced, "optimizer_in_backward"),
             "optimizer_offload": carried(settings, replaced, "optimizer_offload"),

@@ -10,7 +10,9 @@ backward asks for it. From that follows the run in which chosen blocks stand und
 * at the first request for one of its saved tensors the block's forward runs again, up to
   its last save (early stop), and those storages die with their unpacked copies.
 
-With no block chosen the result is the plain run.
+With no block chosen the result is the plain run. Where blocks' inputs wait in system memory
+(``torch.autograd.graph.save_on_cpu`` around each block), they die on the device as if autograd
+did not look, and are born again before the block's second forward.
 """
 
 from collections.abc import Collection
@@ -48,15 +50,20 @@ class Log:
     """Numbers of the ops that run twice."""
 
 
+OFFLOAD = "+offload"
+"""Ending of a policy whose blocks' inputs wait in system memory."""
+
+
 def chosen_blocks(policy: str, blocks: int) -> frozenset[int]:
     """Return the blocks that a policy checkpoints: ``none``, ``full``, ``every-K``.
 
     ``every-K`` checkpoints blocks 0, K, 2K and so on, as transformers' ``every_n_layers``
-    and torchtitan's ``selective_ac_option`` do.
+    and torchtitan's ``selective_ac_option`` do. Where the inputs wait changes no block.
 
     Raises:
         ValueError: another policy; ``selective`` is traced, not derived.
     """
+    policy = policy.removesuffix(OFFLOAD)
     if policy == "none":
         return frozenset()
     if policy == "full":
@@ -123,18 +130,32 @@ class _Rows:
 _BEFORE, _AT, _AFTER = range(3)
 
 
-def derive(segment: Segment, checkpointed: Collection[int] = frozenset(), fresh: int = 0) -> Log:
+def derive(
+    segment: Segment,
+    checkpointed: Collection[int] = frozenset(),
+    fresh: int = 0,
+    *,
+    offload: bool = False,
+) -> Log:
     """Return the segment's births and deaths with the given blocks checkpointed.
 
-    Recomputed storages take ids above ``fresh`` and above all of the segment's own.
+    Recomputed storages take ids above ``fresh`` and above all of the segment's own. With
+    ``offload`` the blocks' own inputs wait in system memory.
     """
-    return _Derivation(segment, checkpointed, fresh).log()
+    return _Derivation(segment, checkpointed, fresh, offload).log()
+
+
+def offloaded(segment: Segment, checkpointed: Collection[int]) -> Ints:
+    """Return the size rows of what waits in system memory at the end of the forward pass."""
+    return _Derivation(segment, checkpointed, 0, True).offloaded()
 
 
 class _Derivation:
     """The reading of one segment: where each storage, holder and block begins and ends."""
 
-    def __init__(self, segment: Segment, checkpointed: Collection[int], fresh: int) -> None:
+    def __init__(
+        self, segment: Segment, checkpointed: Collection[int], fresh: int, offload: bool
+    ) -> None:
         self._segment = segment
         self._ids = 1 + max(
             int(segment.a.max(initial=0)),
@@ -149,6 +170,7 @@ class _Derivation:
         self._holders = self._all_holders()
         self._blocks = self._chosen(frozenset(checkpointed))
         self._fresh = max(int(segment.a[self._births].max(initial=0)), fresh)
+        self._moved = self._own_inputs() if offload else {}
 
     def _when(self, code: int) -> Ints:
         """Return the position at which something happens to each id; -1 where it does not."""
@@ -181,6 +203,26 @@ class _Derivation:
             if number in checkpointed
         ]
 
+    def _own_inputs(self) -> dict[int, Ints]:
+        """Return what each block that runs again takes and no other does, born in the segment.
+
+        Masks and positions, which all blocks take, are no arguments that a checkpoint saves:
+        the library passes them by name.
+        """
+        taken = [storage for _, storages in self._segment.inputs for storage in set(storages)]
+        times = np.bincount(np.array(taken, dtype=np.int64), minlength=self._ids)
+        again = {block.number for block in self._blocks if block.first_unpack >= 0}
+        found = {}
+        for number, storages in self._segment.inputs:
+            mine = np.array(storages, dtype=np.int64)
+            if number in again:
+                found[number] = mine[(times[mine] == 1) & (self._born[mine] >= 0)]
+        return found
+
+    def offloaded(self) -> Ints:
+        """Return the size rows of what waits in system memory."""
+        return self._size[np.concatenate([np.zeros(0, np.int64), *self._moved.values()])]
+
     def log(self) -> Log:
         """Return the events, those of second forwards at their places."""
         rows = [self._traced_births(), self._deaths()]
@@ -188,7 +230,7 @@ class _Derivation:
         for block in self._blocks:
             if block.first_unpack >= 0:
                 again, after = self._recomputed(block)
-                rows += [again, after]
+                rows += [*self._returned(block), again, after]
                 ran = again.op[again.op >= 0]
                 ops += range(int(ran.min()), int(ran.max()) + 1) if ran.size else ()
         return _written(rows, ops)
@@ -204,16 +246,32 @@ class _Derivation:
         born = self._born[holders.storage]
         for block in self._blocks:
             inside = (block.begin < born) & (born < block.end)
+            moved = np.isin(holders.storage, self._moved.get(block.number, ()))
             until = np.where(
-                holders.block == block.number, np.where(inside, -1, block.last_release), until
+                holders.block == block.number,
+                np.where(inside | moved, -1, block.last_release),
+                until,
             )
         np.maximum.at(death, holders.storage, until)
         last_release = {block.number: block.last_release for block in self._blocks}
         for number, storages in self._segment.inputs:
-            np.maximum.at(death, list(storages), last_release.get(number, -1))
+            kept = np.setdiff1d(storages, self._moved.get(number, ()))
+            np.maximum.at(death, kept.astype(np.int64), last_release.get(number, -1))
         storage = self._segment.a[self._segment.code == FREE]
         at = np.where(self._born[storage] >= 0, death[storage], self._dead[storage])
         return _Rows(3 * at + _AFTER, -storage, self._size[storage], np.full(len(at), -1))
+
+    def _returned(self, block: _Block) -> tuple[_Rows, ...]:
+        """Return the births of the inputs that come back before the second forward, and deaths."""
+        moved = self._moved.get(block.number)
+        if moved is None or not moved.size:
+            return ()
+        name = self._fresh + 1 + np.arange(len(moved))
+        self._fresh += len(moved)
+        none, size = np.full(len(moved), -1), self._size[moved]
+        back = np.full(len(moved), 3 * block.first_unpack + _BEFORE)
+        gone = np.full(len(moved), 3 * block.last_release + _AFTER)
+        return _Rows(back, name, size, none, again=True), _Rows(gone, -name, size, none)
 
     def _recomputed(self, block: _Block) -> tuple[_Rows, _Rows]:
         """Return the block's second forward before its first request, and the later deaths."""

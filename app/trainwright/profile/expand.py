@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trainwright.profile.checkpointing import Log, chosen_blocks, derive
+from trainwright.profile.checkpointing import OFFLOAD, Log, chosen_blocks, derive, offloaded
 from trainwright.profile.profile import (
     CATEGORIES,
     PHASES,
@@ -91,16 +91,25 @@ def training_structure(
 ) -> tuple[Structure, ...]:
     """Return the setup and the steps of a training run, sizes as rows."""
     blocks = chosen_blocks(_derived(checkpointing), profile.blocks)
-    highest = _highest_id(profile)
-    micro = _part(profile, "micro", blocks, highest)
+    highest, moved = _highest_id(profile), checkpointing.endswith(OFFLOAD)
+    micro = _part(profile, "micro", blocks, highest, moved)
     taken = int(np.abs(micro.storage).max(initial=highest))
-    again = [_part(profile, "again", blocks, taken)] if micro_batches > 1 else []
+    again = [_part(profile, "again", blocks, taken, moved)] if micro_batches > 1 else []
     step = joined([micro, *again, _part(profile, optimizer)])
     setup = _part(profile, "setup")
     stride = int(np.abs(step.storage).max(initial=highest)) + 1
     lasting = _lasting(profile, setup, step, stride)
     living = Living(setup)
     return (setup, *(living.step(step, lasting, number * stride) for number in range(steps)))
+
+
+@lru_cache(maxsize=64)
+def offloaded_rows(profile: Profile, checkpointing: str) -> Ints:
+    """Return the size rows of what a policy keeps in system memory during a micro-batch."""
+    blocks = chosen_blocks(_derived(checkpointing), profile.blocks)
+    if not checkpointing.endswith(OFFLOAD) or not blocks:
+        return np.zeros(0, dtype=np.int64)
+    return offloaded(profile.segments["micro"], blocks)
 
 
 def _derived(checkpointing: str) -> str:
@@ -114,19 +123,25 @@ def _highest_id(profile: Profile) -> int:
 
 @lru_cache(maxsize=32)
 def _part(
-    profile: Profile, name: str, blocks: frozenset[int] = frozenset(), fresh: int = 0
+    profile: Profile,
+    name: str,
+    blocks: frozenset[int] = frozenset(),
+    fresh: int = 0,
+    moved: bool = False,
 ) -> Structure:
     """Return one segment's events with phases; terms are told later, from whole lives."""
-    log = _log(profile, name, blocks, fresh)
+    log = _log(profile, name, blocks, fresh, moved)
     row = _op_rows(profile.segments[name], log)
     phase = _phases(profile, name, row, log)
     return Structure(log.storage, log.size, row, phase, _terms(profile, log, row, phase))
 
 
 @lru_cache(maxsize=64)
-def _log(profile: Profile, name: str, blocks: frozenset[int], fresh: int) -> Log:
+def _log(
+    profile: Profile, name: str, blocks: frozenset[int], fresh: int, moved: bool = False
+) -> Log:
     """Derive once what events and op counts, and several optimizers, share."""
-    return derive(profile.segments[name], blocks, fresh)
+    return derive(profile.segments[name], blocks, fresh, offload=moved)
 
 
 def _op_rows(segment: Segment, log: Log) -> NDArray[np.int32]:

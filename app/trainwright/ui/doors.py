@@ -41,6 +41,7 @@ COLOURS = {
     "recompute": "rec",
     "backward": "bwd",
     "communication": "data",
+    "offload": "data",
     "load": "input",
     "decode": "input",
     "transfer": "input",

@@ -10,6 +10,7 @@ from trainwright.catalog import GpuRecord
 from trainwright.messages import Message, UserError
 from trainwright.workload.engines import served_by
 from trainwright.workload.settings import (
+    Checkpointing,
     FullSettings,
     Loader,
     Precision,
@@ -38,6 +39,7 @@ NOT_YET: dict[tuple[str, str], str] = {
 ONLY_TRAINING = (
     "settings.accumulation",
     "settings.checkpointing",
+    "settings.activation_offload",
     "settings.optimizer",
     "settings.optimizer_in_backward",
     "settings.optimizer_offload",
@@ -81,8 +83,6 @@ def filled(
     """
     _refuse_not_yet(settings)
     _refuse_meaningless(settings, workload)
-    if workload.task == "prefix" and settings.checkpointing not in (None, "none"):
-        raise UserError.of("workload.prefix-checkpointing", key="settings.checkpointing")
     precision = _precision(settings, workload, record)
     strategy = _strategy(settings, gpu_count)
     _check_update(settings, precision, strategy)
@@ -98,7 +98,8 @@ def filled(
         engine=engine,
         micro_batch=micro_batch,
         accumulation=accumulation,
-        checkpointing=settings.checkpointing or "none",
+        checkpointing=_checkpointing(settings, workload),
+        activation_offload=bool(settings.activation_offload),
         optimizer=settings.optimizer or "adamw",
         attention=settings.attention or "sdpa",
         compile=bool(settings.compile),
@@ -199,6 +200,19 @@ def unsupported_precision(precision: Precision, record: GpuRecord) -> Message | 
         capability=".".join(map(str, capability)),
         instead=best_precision(record),
     )
+
+
+def _checkpointing(settings: Settings, workload: Workload) -> Checkpointing:
+    offloads = bool(settings.activation_offload)
+    chosen = settings.checkpointing or ("full" if offloads else "none")
+    if workload.task == "prefix" and chosen != "none":
+        key = "activation_offload" if settings.checkpointing is None else "checkpointing"
+        raise UserError.of("workload.prefix-checkpointing", key=f"settings.{key}")
+    if offloads and chosen in ("none", "selective"):
+        raise UserError.of(
+            "workload.offload-of-what", key="settings.activation_offload", checkpointing=chosen
+        )
+    return chosen
 
 
 def _quantization(settings: Settings, workload: Workload) -> Quantization:

@@ -84,7 +84,10 @@ class Settings(Frozen):
     accumulation: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Micro-batches an optimizer step. Default: what reaches the effective batch."""
     checkpointing: Checkpointing | None = None
-    """Default: none."""
+    """Default: none; full where activations are offloaded."""
+    activation_offload: bool | None = None
+    """Whether what checkpointed blocks keep, their inputs, waits in pinned system memory.
+    Default: false."""
     optimizer: Optimizer | None = None
     """Default: adamw (fused)."""
     optimizer_in_backward: bool | None = None
@@ -137,4 +140,10 @@ class FullSettings(Frozen):
     optimizer_in_backward: bool = False
     optimizer_offload: OptimizerOffload = "none"
     cross_entropy: CrossEntropy = "full"
+    activation_offload: bool = False
     engine: EngineName = "transformers"
+
+    @property
+    def recomputing(self) -> str:
+        """The policy of checkpointing, with where its blocks' inputs wait."""
+        return f"{self.checkpointing}+offload" if self.activation_offload else self.checkpointing

@@ -155,6 +155,7 @@ def step_settings(plan: Plan) -> StepSettings:
     return StepSettings(
         precision=plan.settings.precision,
         checkpointing=plan.settings.checkpointing,
+        offload=plan.settings.activation_offload,
         optimizer=plan.settings.optimizer,
         learning_rate=plan.schedule.learning_rate,
         clip=plan.schedule.clip_norm,

@@ -58,6 +58,8 @@ class Settings:
     precision: Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16"]
     quantization: Literal["none", "int8", "nf4"]
     checkpointing: str
+    activation_offload: bool
+    """Whether what checkpointed blocks keep waits in pinned host memory."""
     optimizer: Literal[
         "adamw",
         "adamw-8bit",

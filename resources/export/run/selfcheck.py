@@ -73,6 +73,7 @@ def _facts(plan: Plan, training: Any, world: Any, rounds: int) -> Iterator[Fact]
     )
     yield _attention(plan, model)
     yield _layout(plan, model)
+    yield _offloading(plan, model)
     yield _quantization(plan, model)
     wanted = settings.allocator == "expandable"
     active = "expandable_segments:True" in os.environ.get("PYTORCH_ALLOC_CONF", "")
@@ -119,7 +120,14 @@ def _checkpointing(plan: Plan, model: nn.Module) -> Fact:
 
 def _recomputes(module: nn.Module) -> bool:
     forward = module.__dict__.get("forward")
-    return isinstance(forward, partial) and "checkpoint" in repr(forward.func)
+    return isinstance(forward, partial) and "checkpoint" in repr((forward.func, forward.args[:1]))
+
+
+def _offloading(plan: Plan, model: nn.Module) -> Fact:
+    wanted = plan.settings.activation_offload
+    wrapped = [block.__dict__.get("forward") for block in step.blocks(model)]
+    found = any("_offloaded" in repr(getattr(one, "func", None)) for one in wrapped)
+    return "activation_offload", wanted, found, found == wanted
 
 
 def _attention(plan: Plan, model: nn.Module) -> Fact:

@@ -32,6 +32,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "optimizer_in_backward": (True,),
     "optimizer_offload": ("cpu",),
     "cross_entropy": ("chunked", "fused"),
+    "activation_offload": (True,),
     "attention": ("eager", "flash"),
     "compile": (True,),
     "channels_last": (True,),

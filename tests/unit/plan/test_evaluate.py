@@ -293,6 +293,24 @@ def test_offloading_needs_the_systems_memory() -> None:
         assert f"{need.value / 2**30:.2f}"[:3] in render(short.notes[0], language)
 
 
+def test_offloaded_activations_leave_the_gpu_for_pinned_memory() -> None:
+    example = file.read(resources("examples", "llama-8b-lora.plan.yaml"))
+    kept = report(with_keys(example, {"settings.micro_batch": 2}))
+    moved = report(
+        with_keys(example, {"settings.micro_batch": 2, "settings.activation_offload": True})
+    )
+    each = 2 * 2048 * 4096 * 2  # samples, tokens, width, bytes of bf16: a power of two
+    assert kept.memory.host is None
+    assert moved.memory.host is not None
+    assert moved.memory.host.value == 32 * each
+    freed = kept.memory.allocated_peak.value - moved.memory.allocated_peak.value
+    assert 31 * each <= freed <= 32 * each
+    stages = {stage.name: stage.seconds.value for stage in moved.time.stages}
+    fastest_link = 64e9  # PCIe 5.0 x16, either way
+    assert stages["offload"] >= 2 * 32 * 32 * each / fastest_link
+    assert "offload" not in {stage.name for stage in kept.time.stages}
+
+
 def test_muon_says_what_it_leaves_to_adamw() -> None:
     pending = resolve(plan(settings__optimizer="muon"))
     assert isinstance(pending, Pending)

@@ -201,6 +201,8 @@ CASES = {
     "llama-lora": (LLAMA, {"task": "lora", "lora": [8, ["q_proj", "v_proj"]]}, TOKENS),
     "llama-in-backward": (LLAMA, {"in_backward": "sgd", "optimizers": ["sgd"]}, TOKENS),
     "llama-chunked": (LLAMA, {"method": {"cross_entropy": "chunked"}}, TOKENS),
+    "llama-offload": (LLAMA, {"checkpointing": "full+offload"}, TOKENS),
+    "llama-offload-every-2": (LLAMA, {"checkpointing": "every-2+offload"}, TOKENS),
     "llama-frozen": (LLAMA, {"method": {"frozen": ["embed_tokens", "layers.0-1"]}}, TOKENS),
     "llama-prompt": (LLAMA, PROMPT, TOKENS),
     "llama-prefix": (LLAMA, PREFIX, TOKENS),

@@ -45,7 +45,12 @@ def real(spec):
     """Return the highest number of living bytes in each part of the two steps."""
     torch.manual_seed(0)
     subject = models.build(spec)
-    settings = adapted(subject, spec) if "peft" in spec else shape(subject, spec)
+    policy, _, offload = spec["checkpointing"].partition("+")
+    shaped = spec | {"checkpointing": "none" if offload else policy}
+    settings = adapted(subject, spec) if "peft" in spec else shape(subject, shaped)
+    if offload:
+        torch.autograd.graph.save_on_cpu = set_aside
+        step.checkpoint_blocks(step.blocks(subject.model), policy, offload=True)
     settings = step.StepSettings(
         precision=settings.precision,
         channels_last=settings.channels_last,
@@ -92,6 +97,13 @@ def adapted(subject, spec):
         subject.model.prompt_tokens = {"default": torch.arange(count)}
     subject.model.train()
     return step.StepSettings(precision=spec["precision"])
+
+
+class set_aside(torch.autograd.graph.saved_tensors_hooks):  # noqa: N801
+    """``save_on_cpu`` where the CPU is the device: numpy's memory is the system's."""
+
+    def __init__(self, pin_memory):
+        super().__init__(lambda tensor: tensor.numpy().copy(), lambda kept: torch.tensor(kept))
 
 
 def copied(host):

@@ -153,6 +153,8 @@ def test_an_inexact_batch_names_the_nearest_exact_ones() -> None:
         ("infer", {"settings": {"accumulation": 2}}, "settings.accumulation"),
         ("infer", {"settings": {"checkpointing": "full"}}, "settings.checkpointing"),
         ("infer", {"settings": {"cross_entropy": "chunked"}}, "settings.cross_entropy"),
+        ("infer", {"settings": {"activation_offload": True}}, "settings.activation_offload"),
+        ("prefix", {"settings": {"activation_offload": True}}, "settings.activation_offload"),
         ("infer", {"effective_batch": 8}, "workload.effective_batch"),
         ("infer", {"inputs": {"sequence_length": 8}}, "workload.inputs.sequence_length"),
         ("full", {"settings": {"kv_cache": "bf16"}}, "settings.kv_cache"),
@@ -179,6 +181,15 @@ def test_nothing_is_meaningless_in_a_plain_workload() -> None:
         batch = {} if task == "infer" else {"effective_batch": 8}
         workload = Workload.model_validate({"task": task, **batch})
         assert list(meaningless(Settings(), workload)) == []
+
+
+def test_what_moves_kept_activations_needs_some_that_are_kept() -> None:
+    assert settle({"activation_offload": True}).checkpointing == "full"
+    assert settle({"activation_offload": True, "checkpointing": "every-2"}).activation_offload
+    for kept in ("none", "selective"):
+        line = refusal({"activation_offload": True, "checkpointing": kept})
+        assert line.startswith("settings.activation_offload")
+        assert "every-K" in line
 
 
 def test_quantisation_follows_the_task() -> None:

@@ -219,6 +219,7 @@ class PlanForm(Surface):
         spacings: list[Choice] = [(key, checkpointing_name(key)) for key in _CHECKPOINTING]
         self._combo(group, "settings.checkpointing", spacings, _setting("checkpointing"),
                     applies=_checkpoints)  # fmt: skip
+        self._switch(group, "settings.activation_offload", applies=_checkpoints)
         self._combo(group, "settings.optimizer", _named("optimizer", _OPTIMIZERS),
                     _setting("optimizer"), applies=trains)  # fmt: skip
         self._switch(group, "settings.optimizer_in_backward", applies=trains)

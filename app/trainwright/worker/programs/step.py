@@ -41,6 +41,8 @@ class StepSettings:
     """fp32 | tf32 | fp16-mixed | bf16-mixed | bf16."""
     checkpointing: str = "none"
     """none | full | every-K | selective."""
+    offload: bool = False
+    """Whether what checkpointed blocks keep waits in pinned host memory."""
     optimizer: str = "adamw"
     """adamw (fused) | adamw-foreach | sgd | adafactor | muon."""
     in_backward: bool = False
@@ -72,7 +74,7 @@ def prepare(model: nn.Module, settings: StepSettings, device: torch.device | str
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     model.to(device)
     model.train()
-    checkpoint_blocks(blocks(model), settings.checkpointing)
+    checkpoint_blocks(blocks(model), settings.checkpointing, settings.offload)
     return model
 
 
@@ -113,11 +115,12 @@ def blocks(model: nn.Module) -> list[nn.Module]:
     return found if len(found) > 1 else []
 
 
-def checkpoint_blocks(modules: Sequence[nn.Module], how: str) -> None:
+def checkpoint_blocks(modules: Sequence[nn.Module], how: str, offload: bool = False) -> None:
     """Wrap the blocks so that backward computes them again.
 
     ``full`` wraps each, ``every-K`` each K-th, ``selective`` wraps each but keeps the results
-    of matrix products, convolutions and attention kernels.
+    of matrix products, convolutions and attention kernels. With ``offload`` the blocks' inputs
+    wait in pinned host memory, as transformers' ``activation_checkpointing_kwargs.offload``.
     """
     if how == "none":
         return
@@ -126,8 +129,15 @@ def checkpoint_blocks(modules: Sequence[nn.Module], how: str) -> None:
     if how == "selective":
         contexts = partial(create_selective_checkpoint_contexts, _keep_products)
         again = partial(again, context_fn=contexts)
+    if offload:
+        again = partial(_offloaded, again)
     for module in modules[::every]:
         module.forward = partial(again, module.forward)  # type: ignore[method-assign]
+
+
+def _offloaded(again: Any, forward: Any, *args: Any, **kwargs: Any) -> Any:
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        return again(forward, *args, **kwargs)
 
 
 def _keep_products(context: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
