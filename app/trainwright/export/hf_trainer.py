@@ -139,10 +139,9 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     if settings.checkpointing != "none":
         arguments["activation_checkpointing"] = True
         mode = carried(settings, REPLACED, "checkpointing")
-        arguments["activation_checkpointing_kwargs"] = {
-            **_checkpointing(mode),
-            **({"offload": True} if settings.activation_offload else {}),
-        }
+        arguments["activation_checkpointing_kwargs"] = _checkpointing(mode)
+    if settings.activation_offload:
+        arguments.setdefault("activation_checkpointing_kwargs", {})["offload"] = True
     if carried(settings, REPLACED, "cross_entropy") == "fused":
         arguments["use_liger_kernel"] = True
         arguments["liger_kernel_config"] = LIGER
