@@ -1,4 +1,10 @@
-"""Bytes of keys and values against figures that others published, each with its source."""
+"""Bytes of keys and values against figures that others published, each with its source.
+
+The column `dimensions` says where the model's layers and heads are from: `preset`, the
+configuration that is shipped; `source`, read beside the figure or in the same project;
+`memory`, written down without its configuration at hand, so that the row checks that the
+figure and those dimensions agree.
+"""
 
 import csv
 import json
@@ -9,11 +15,11 @@ import pytest
 
 from trainwright.data import resources
 from trainwright.estimate import kv
-from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes, token_bytes
+from trainwright.estimate.engines import ENGINES, served_bytes, token_bytes
 from trainwright.estimate.kv import CacheShape
 
 HERE = Path(__file__).parent
-UNITS = {"B": 1, "kB": 1000, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "tokens": 1}
+UNITS = {"B": 1, "kB": 1000, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 def rows() -> list[dict[str, str]]:
@@ -23,10 +29,9 @@ def rows() -> list[dict[str, str]]:
 
 def shape_of(name: str) -> CacheShape:
     kind, _, preset = name.partition(":")
-    folder = HERE / ("models" if name == "llama-2-7b" else "kv")
-    path = resources("presets", preset, "config.json") if preset else folder / f"{name}.json"
+    path = resources("presets", preset, "config.json") if preset else HERE / "kv" / f"{kind}.json"
     shape = kv.read(json.loads(path.read_text(encoding="utf-8")))
-    assert shape is not None, kind
+    assert shape is not None, name
     return shape
 
 
@@ -36,22 +41,10 @@ def estimated(row: dict[str, str]) -> float:
     match row["part"]:
         case "token":
             return token_bytes(shape, engine.forms[dtype])
-        case "page":
-            return page_tokens(shape, engine, dtype)
-        case "request":
-            return served_bytes(shape, engine, dtype, requests, tokens)
-    state = served_bytes(without_attention(shape), engine, dtype, requests, tokens)
-    if row["part"] == "state":
-        return state
-    return tokens * requests * token_bytes(shape, engine.forms[dtype])
-
-
-def without_attention(shape: CacheShape) -> CacheShape:
-    states = (
-        kv.Layer(channels=layer.channels, kernel=layer.kernel, state=layer.state)
-        for layer in shape.layers
-    )
-    return CacheShape(tuple(states), shape.query_heads)
+        case "attention":  # without recurrent states and a cell's padding
+            return tokens * requests * token_bytes(shape, engine.forms[dtype])
+    assert row["part"] == "request"
+    return served_bytes(shape, engine, dtype, requests, tokens)
 
 
 def label(row: dict[str, str]) -> str:
@@ -81,7 +74,7 @@ def test_kinds_of_attention_are_told_apart() -> None:
 
 def test_table_is_printed(capsys: Any) -> None:
     models = {row["model"].partition(" in ")[0] for row in rows()}
-    assert len(models) >= 10
+    assert len({row["config"] for row in rows() if row["dimensions"] != "memory"}) >= 10
     with capsys.disabled():
         print(f"\n\nKeys and values, {len(models)} models:")
         for row in rows():

@@ -70,11 +70,13 @@ class Engine:
     """Tokens that it computes at once; None: whole prompts of all requests."""
     policy: Policy
     state_bytes: tuple[int, int] = (2, 4)
-    """Bytes of an element of a convolution's inputs, and of a recurrent state."""
+    """Bytes of an element of a convolution's inputs, and of a recurrent state: assumed for
+    every engine, no published figure was found to compare with."""
     source: str = ""
     """Of page and chunk."""
     states_in_pages: bool = False
-    """Whether states lie in pages of the size of the attention's, as in vLLM."""
+    """Whether states lie in pages of the size of the attention's: vLLM's, as inferred from the
+    page sizes that it logs for hybrid models."""
     cells: int = 1
     """The whole cache is rounded up to a multiple of so many tokens."""
 
@@ -86,7 +88,7 @@ _LLAMA_CPP = Engine(
     chunk=512,
     policy=Policy("--ctx-size", None, "need", "llama.cpp: tools/server/README.md"),
     state_bytes=(4, 4),
-    source="llama.cpp: common/common.h, n_ubatch = 512; src/llama-kv-cache-iswa.cpp",
+    source="llama.cpp: src/llama-kv-cache-iswa.cpp; n_ubatch = 512, as bindings document it",
     cells=256,
 )
 
@@ -123,7 +125,7 @@ ENGINES = {
             forms={**_NARROW, "fp8": Form(Fraction(1), source=_FP8_SGLANG, per_layer=8)},
             chunk=8192,
             policy=Policy("mem_fraction_static", 0.9, "static", "SGLang: docs, server arguments"),
-            source="SGLang: docs, server arguments: page_size 1, chunked_prefill_size 8192",
+            source="assumed: pages of a token, 8192 tokens at once",
         ),
         Engine(
             "tensorrt-llm",
@@ -137,7 +139,7 @@ ENGINES = {
             policy=Policy(
                 "free_gpu_memory_fraction", 0.9, "free", "TensorRT-LLM: llmapi KvCacheConfig"
             ),
-            source="TensorRT-LLM: llmapi, tokens_per_block 32, max_num_tokens 8192",
+            source="TensorRT-LLM: llmapi, tokens_per_block 32; assumed: 8192 tokens at once",
         ),
         _LLAMA_CPP,
         Engine(
@@ -147,7 +149,7 @@ ENGINES = {
             chunk=512,
             policy=Policy("OLLAMA_CONTEXT_LENGTH", None, "need", "ollama: docs/faq.md"),
             state_bytes=(4, 4),
-            source="ollama: docs/faq.md; runs llama.cpp's kernels",
+            source="ollama: docs/faq.md; assumed: stores what llama.cpp stores",
             cells=256,
         ),
     )

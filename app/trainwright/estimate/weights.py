@@ -214,7 +214,7 @@ SOURCES = {
     "int8": "LLM.int8, arXiv 2208.07339; bitsandbytes Int8Params: a fp32 scale a row",
     "int4": "AWQ, arXiv 2306.00978: fp16 scales and 4-bit zeros for 128 inputs (WQLinear_GEMM)",
     "nf4": "QLoRA, arXiv 2305.14314, section 3: scales of 64 in 8 bits, of 256 such in fp32",
-    "fp8": "vLLM: compressed-tensors, a fp32 scale a row (W8A8 Fp8, per channel)",
+    "fp8": "vLLM: compressed-tensors, W8A8 Fp8, per channel; a row's scale assumed fp32",
     "gguf": "ggml: ggml-common.h; llama.cpp: src/llama-quant.cpp, llama_tensor_get_type",
 }
 

@@ -331,8 +331,9 @@ class Run:
         )
 
 
-def _cached(cache: Any) -> list[torch.Tensor]:
-    return [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+def _cached(cache: Any) -> list[torch.Tensor | None]:
+    """Return keys and values; layers with a state alone have none."""
+    return [getattr(layer, name, None) for layer in cache.layers for name in ("keys", "values")]
 
 
 def _columns(segment: Segment) -> dict[str, Any]:
