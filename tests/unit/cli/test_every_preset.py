@@ -7,6 +7,7 @@ import pytest
 
 from trainwright.data import resources
 from trainwright.messages import render
+from trainwright.profile import codec
 from trainwright.profile.presets import presets
 
 GPU = "b200-180gb"
@@ -19,6 +20,15 @@ RAW = re.compile(
 def shipped(preset):
     folder = resources("profiles", preset.id)
     return any(folder.glob("full-bf16-mixed-*.profile"))
+
+
+@pytest.mark.parametrize("id", [id for id, preset in presets().items() if shipped(preset)])
+def test_the_traced_weights_are_the_published_ones(id):
+    folder = resources("profiles", id)
+    files = [file for file in folder.glob("full-*.profile") if "-single" not in file.name]
+    counts = {codec.decode(file.read_bytes()).model["parameters"] for file in files}
+    assert len(counts) == 1
+    assert counts.pop() == pytest.approx(presets()[id].parameters, rel=1e-3)
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])

@@ -44,6 +44,39 @@ T5 = {
     "d_model": 128, "d_kv": 32, "d_ff": 256, "num_layers": 2, "num_heads": 4, "dropout_rate": 0,
     "is_encoder_decoder": True,
 }  # fmt: skip
+SMALL = {
+    "vocab_size": 1000, "hidden_size": 128, "intermediate_size": 320, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "max_position_embeddings": 512, "pad_token_id": 0,
+}  # fmt: skip
+ONE_IN_THREE = ["sliding_attention", "sliding_attention", "full_attention"]
+GEMMA_2 = SMALL | {
+    "model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "num_key_value_heads": 2,
+    "head_dim": 32, "sliding_window": 64, "layer_types": ONE_IN_THREE,
+}  # fmt: skip
+GEMMA_3 = GEMMA_2 | {"model_type": "gemma3_text", "architectures": ["Gemma3ForCausalLM"]}
+PHI = SMALL | {
+    "model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "num_key_value_heads": 2,
+}  # fmt: skip
+LFM2 = SMALL | {
+    "model_type": "lfm2", "architectures": ["Lfm2ForCausalLM"], "num_key_value_heads": 2,
+    "layer_types": ["conv", "full_attention", "conv"], "conv_L_cache": 3,
+}  # fmt: skip
+MODERN_BERT = SMALL | {
+    "model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"],
+    "local_attention": 64, "layer_types": ONE_IN_THREE[::-1],
+}  # fmt: skip
+DEBERTA = SMALL | {
+    "model_type": "deberta-v2", "architectures": ["DebertaV2ForSequenceClassification"],
+    "type_vocab_size": 0, "relative_attention": True, "position_buckets": 32,
+    "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": ["p2c", "c2p"],
+    "position_biased_input": False, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0,
+    "pooler_dropout": 0, "pooler_hidden_size": 128, "pooler_hidden_act": "gelu",
+}  # fmt: skip
+FALCON_H1 = SMALL | {
+    "model_type": "falcon_h1", "architectures": ["FalconH1ForCausalLM"],
+    "num_key_value_heads": 2, "head_dim": 32, "mamba_d_ssm": 256, "mamba_n_heads": 8,
+    "mamba_d_head": 32, "mamba_d_state": 32, "mamba_n_groups": 1, "mamba_chunk_size": 32,
+}  # fmt: skip
 OWN = """
 import torch
 from torch import nn
@@ -220,6 +253,15 @@ CASES = {
     "qwen3-moe-lora": (QWEN_MOE, {"task": "lora"}, TOKENS),
     "deepseek-v2": (DEEPSEEK, {}, TOKENS),
     "gpt-oss": (GPT_OSS, {}, TOKENS),
+    "gemma-2": (GEMMA_2, {}, TOKENS),
+    "gemma-3": (GEMMA_3, {}, TOKENS),
+    "gemma-3-lora": (GEMMA_3, {"task": "lora"}, TOKENS),
+    "phi-3": (PHI, {}, TOKENS),
+    "lfm2": (LFM2, {}, TOKENS),
+    "falcon-h1": (FALCON_H1, {}, TOKENS),
+    "modernbert": (MODERN_BERT, {}, TOKENS),
+    "modernbert-checkpointed": (MODERN_BERT, {"checkpointing": "full"}, TOKENS),
+    "deberta-v3": (DEBERTA, {}, TOKENS),
     "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
     "own-net": ({"own": {"width": 160, "depth": 4}}, {}, TOKENS),
     "whisper": (WHISPER, {}, TOKENS),
