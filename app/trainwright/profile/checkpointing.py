@@ -221,7 +221,8 @@ class _Derivation:
 
     def offloaded(self) -> Ints:
         """Return the size rows of what waits in system memory."""
-        return self._size[np.concatenate([np.zeros(0, np.int64), *self._moved.values()])]
+        rows: Ints = self._size[np.concatenate([np.zeros(0, np.int64), *self._moved.values()])]
+        return rows
 
     def log(self) -> Log:
         """Return the events, those of second forwards at their places."""

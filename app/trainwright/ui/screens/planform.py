@@ -17,6 +17,7 @@ from trainwright.ui.names import (
     model_name,
     search_gpus,
 )
+from trainwright.ui.screens import choices
 from trainwright.ui.screens.form import Group, Row, row_label
 from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count
 from trainwright.ui.session import Session
@@ -26,44 +27,8 @@ from trainwright.ui.widgets.controls import Choice, Combo, Decimal, Segmented, S
 from trainwright.ui.widgets.modelpicker import ModelPicker
 from trainwright.ui.widgets.picker import Picker
 from trainwright.workload import FullSettings
-from trainwright.workload.engines import GGUF, WEIGHTS
 
 _WIDTH = 340
-_TASKS = ("pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer")
-_PRECISIONS = ("fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16")
-_CHECKPOINTING = (
-    "none",
-    "full",
-    "selective",
-    "every-2",
-    "every-3",
-    "every-4",
-    "every-6",
-    "every-8",
-)
-_OPTIMIZERS = (
-    "adamw",
-    "adamw-8bit",
-    "paged-adamw-8bit",
-    "adamw-8bit-torchao",
-    "adamw-4bit",
-    "lion",
-    "muon",
-    "sgd",
-    "adafactor",
-)
-_OFFLOADS = ("none", "cpu")
-_BATCHING = ("padded", "packed")
-_ATTENTION = ("eager", "sdpa", "flash")
-_CROSS_ENTROPY = ("full", "chunked", "fused")
-_STRATEGIES = ("single", "ddp")
-_ALLOCATORS = ("native", "expandable")
-_SYSTEMS = ("linux", "windows")
-_FROZEN = ("nf4", "int8")
-_SERVED = ("none", "int8", "int4", "nf4", "fp8", *GGUF)
-_ENGINES = tuple(WEIGHTS)
-_VARIANTS = ("lora", "rslora", "dora")
-_KV_CACHE = ("fp32", "bf16", "fp16", "fp8", "int8")
 
 
 def _named(kind: str, keys: Sequence[str]) -> list[Choice]:
@@ -163,7 +128,9 @@ class PlanForm(Surface):
         group.add(Row("power_limit", row_label(Message.of("ui.key.power_limit")), limit,
                       value=lambda plan, _: _power_limit(plan),
                       applies=lambda plan: not plan.machine.local))  # fmt: skip
-        system = Segmented(_named("system", _SYSTEMS), "linux", name=Message.of("ui.key.system"))
+        system = Segmented(
+            _named("system", choices.SYSTEMS), "linux", name=Message.of("ui.key.system")
+        )
         system.chosen.connect(lambda value: self._session.set_key("machine.system", value))
         group.add(Row("system", row_label(Message.of("ui.key.system")), system,
                       value=lambda plan, _: plan.machine.system,
@@ -178,7 +145,9 @@ class PlanForm(Surface):
         group.add(Row("model", row_label(Message.of("ui.key.model")), self.model))
         self._model_facts = FactLine()
         group.add_wide(self._model_facts, from_column=1)
-        self._combo(group, "workload.task", _named("task", _TASKS), lambda p, _: p.workload.task)
+        self._combo(
+            group, "workload.task", _named("task", choices.TASKS), lambda p, _: p.workload.task
+        )
         self._lora(group)
         frozen = Words(name=Message.of("ui.key.frozen"), absent=Message.of("ui.form.absent"))
         frozen.chosen.connect(lambda v: self._session.set_key("workload.frozen", v or None))
@@ -191,7 +160,7 @@ class PlanForm(Surface):
                      applies=_trains_text)  # fmt: skip
         self._number(group, "workload.inputs.mean_tokens", "tokens", absent=True,
                      applies=_trains_text)  # fmt: skip
-        self._combo(group, "workload.inputs.batching", _named("batching", _BATCHING),
+        self._combo(group, "workload.inputs.batching", _named("batching", choices.BATCHING),
                     lambda p, _: p.workload.inputs.batching or "padded",
                     applies=_trains_text)  # fmt: skip
         self._number(group, "workload.inputs.image_size", "pixels",
@@ -211,19 +180,21 @@ class PlanForm(Surface):
         group = Group(Message.of("ui.group.settings"), self._labels)
         self._fixed_note = group.heading
         trains = _trains
-        self._combo(group, "settings.precision", _verbatim(_PRECISIONS), _setting("precision"))
+        self._combo(
+            group, "settings.precision", _verbatim(choices.PRECISIONS), _setting("precision")
+        )
         self._number(group, "settings.micro_batch", "", lock=True, settings="micro_batch",
                      applies=trains)  # fmt: skip
         self._number(group, "settings.accumulation", "", lock=True, settings="accumulation",
                      applies=trains)  # fmt: skip
-        spacings: list[Choice] = [(key, checkpointing_name(key)) for key in _CHECKPOINTING]
+        spacings: list[Choice] = [(key, checkpointing_name(key)) for key in choices.CHECKPOINTING]
         self._combo(group, "settings.checkpointing", spacings, _setting("checkpointing"),
                     applies=_checkpoints)  # fmt: skip
         self._switch(group, "settings.activation_offload", applies=_checkpoints)
-        self._combo(group, "settings.optimizer", _named("optimizer", _OPTIMIZERS),
+        self._combo(group, "settings.optimizer", _named("optimizer", choices.OPTIMIZERS),
                     _setting("optimizer"), applies=trains)  # fmt: skip
         self._switch(group, "settings.optimizer_in_backward", applies=trains)
-        self._segments(group, "settings.optimizer_offload", _named("offload", _OFFLOADS),
+        self._segments(group, "settings.optimizer_offload", _named("offload", choices.OFFLOADS),
                        _setting("optimizer_offload"), applies=trains)  # fmt: skip
         rate = Decimal(
             name=Message.of("ui.key.learning_rate"), absent=Message.of("ui.form.by-task")
@@ -232,23 +203,26 @@ class PlanForm(Surface):
         group.add(Row("learning_rate", row_label(Message.of("ui.key.learning_rate")), rate,
                       value=lambda plan, _: plan.settings.learning_rate or 0.0,
                       applies=trains))  # fmt: skip
-        self._segments(group, "settings.strategy", _named("strategy", _STRATEGIES),
+        self._segments(group, "settings.strategy", _named("strategy", choices.STRATEGIES),
                        _setting("strategy"),
                        applies=lambda p: gpu_count(p) > 1 and p.workload.trains)  # fmt: skip
-        self._segments(group, "settings.attention", _verbatim(_ATTENTION), _setting("attention"),
+        self._segments(group, "settings.attention", _verbatim(choices.ATTENTION),
+                       _setting("attention"),
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
-        self._segments(group, "settings.cross_entropy", _named("cross_entropy", _CROSS_ENTROPY),
+        self._segments(group, "settings.cross_entropy", _named("cross_entropy",
+                       choices.CROSS_ENTROPY),
                        _setting("cross_entropy"), applies=_trains_text)  # fmt: skip
-        self._combo(group, "settings.quantization", _named("quantization", _FROZEN),
+        self._combo(group, "settings.quantization", _named("quantization", choices.FROZEN),
                     _setting("quantization"),
                     applies=lambda p: p.workload.task == "qlora")  # fmt: skip
-        self._combo(group, "settings.engine", _verbatim(_ENGINES), _setting("engine"),
+        self._combo(group, "settings.engine", _verbatim(choices.ENGINES), _setting("engine"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
-        self._combo(group, "settings.quantization", _weights(_SERVED), _setting("quantization"),
+        self._combo(group, "settings.quantization", _weights(choices.SERVED),
+                    _setting("quantization"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
-        self._combo(group, "settings.kv_cache", _verbatim(_KV_CACHE), _setting("kv_cache"),
+        self._combo(group, "settings.kv_cache", _verbatim(choices.KV_CACHE), _setting("kv_cache"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
-        self._combo(group, "settings.allocator", _named("allocator", _ALLOCATORS),
+        self._combo(group, "settings.allocator", _named("allocator", choices.ALLOCATORS),
                     _setting("allocator"))  # fmt: skip
         self._switch(group, "settings.channels_last",
                      applies=lambda p: p.workload.inputs.image_size is not None)  # fmt: skip
@@ -346,7 +320,7 @@ class PlanForm(Surface):
         holder = Pair(rank, alpha)
         group.add(Row("lora", row_label(Message.of("ui.key.lora")), holder, value=_lora_of,
                       applies=_adapts))  # fmt: skip
-        self._combo(group, "workload.lora.variant", _named("variant", _VARIANTS),
+        self._combo(group, "workload.lora.variant", _named("variant", choices.VARIANTS),
                     lambda p, _: p.workload.lora.variant if p.workload.lora else "lora",
                     applies=_adapts)  # fmt: skip
         dropout = Decimal(

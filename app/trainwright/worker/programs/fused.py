@@ -54,7 +54,8 @@ class _Fused(torch.autograd.Function):
         of_bias = None if bias is None else torch.zeros_like(bias)
         losses = torch.zeros(len(hidden), dtype=torch.float32, device=hidden.device)
         counted = (labels != step.IGNORED).sum()
-        size = -(-len(hidden) // chunks(*hidden.shape, len(weight)))
+        tokens, width = hidden.shape
+        size = -(-tokens // chunks(tokens, width, len(weight)))
         for start in range(0, len(hidden), size):
             part = slice(start, start + size)
             logits = hidden[part] @ weight.t()

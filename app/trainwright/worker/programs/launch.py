@@ -49,54 +49,8 @@ def set_limits() -> str | None:
     return refused
 
 
-def guard() -> None:
-    """Fork and return in the child; this process waits for it and ends what it leaves."""
-    control = ctypes.CDLL(None).prctl
-    control(ADOPT, 1)
-    control(DEATH_SIGNAL, signal.SIGTERM)
-    program = os.fork()
-    if not program:
-        control(DEATH_SIGNAL, signal.SIGKILL)
-        os.setsid()
-        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-            file.write(FIRST_TO_DIE)
-        return
-    status = _wait(program)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _end(os.getpid())
-    _exit_alike(status)
-
-
 class _Asked(Exception):  # noqa: N818
     """This process was asked to end."""
-
-
-def _wait(program: int) -> int:
-    """Return the program's status, or that of an ended one when asked to end."""
-
-    def asked(*_: Any) -> NoReturn:
-        raise _Asked
-
-    try:
-        signal.signal(signal.SIGTERM, asked)
-        while True:
-            pid, status = os.wait()  # deserted processes are reaped on the way
-            if pid == program:
-                return status
-    except _Asked:
-        return int(signal.SIGKILL)
-
-
-def _end(ancestor: int) -> None:
-    """End all descendants: they are halted first, so that none starts another meanwhile."""
-    halted: set[int] = set()
-    while found := _descendants(ancestor) - halted:
-        _signal(found, signal.SIGSTOP)
-        halted |= found
-    _signal(halted, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            os.wait()
 
 
 def _signal(processes: set[int], what: int) -> None:
@@ -121,14 +75,59 @@ def _descendants(ancestor: int) -> set[int]:
     return found
 
 
-def _exit_alike(status: int) -> NoReturn:
-    """End as the program did."""
-    if os.WIFSIGNALED(status):
-        ending = os.WTERMSIG(status)
-        if ending not in (signal.SIGKILL, signal.SIGSTOP):
-            signal.signal(ending, signal.SIG_DFL)
-        os.kill(os.getpid(), ending)
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+if sys.platform != "win32":
+
+    def guard() -> None:
+        """Fork and return in the child; this process waits for it and ends what it leaves."""
+        control = ctypes.CDLL(None).prctl
+        control(ADOPT, 1)
+        control(DEATH_SIGNAL, signal.SIGTERM)
+        program = os.fork()
+        if not program:
+            control(DEATH_SIGNAL, signal.SIGKILL)
+            os.setsid()
+            with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+                file.write(FIRST_TO_DIE)
+            return
+        status = _wait(program)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _end(os.getpid())
+        _exit_alike(status)
+
+    def _wait(program: int) -> int:
+        """Return the program's status, or that of an ended one when asked to end."""
+
+        def asked(*_: Any) -> NoReturn:
+            raise _Asked
+
+        try:
+            signal.signal(signal.SIGTERM, asked)
+            while True:
+                pid, status = os.wait()  # deserted processes are reaped on the way
+                if pid == program:
+                    return status
+        except _Asked:
+            return int(signal.SIGKILL)
+
+    def _end(ancestor: int) -> None:
+        """End all descendants: they are halted first, so that none starts another meanwhile."""
+        halted: set[int] = set()
+        while found := _descendants(ancestor) - halted:
+            _signal(found, signal.SIGSTOP)
+            halted |= found
+        _signal(halted, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.wait()
+
+    def _exit_alike(status: int) -> NoReturn:
+        """End as the program did."""
+        if os.WIFSIGNALED(status):
+            ending = os.WTERMSIG(status)
+            if ending not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(ending, signal.SIG_DFL)
+            os.kill(os.getpid(), ending)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
 def main() -> None:

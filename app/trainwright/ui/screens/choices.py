@@ -1,0 +1,39 @@
+"""What the rows of the plan form offer, in their order."""
+
+from trainwright.workload.engines import GGUF, WEIGHTS
+
+TASKS = ("pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer")
+PRECISIONS = ("fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16")
+CHECKPOINTING = (
+    "none",
+    "full",
+    "selective",
+    "every-2",
+    "every-3",
+    "every-4",
+    "every-6",
+    "every-8",
+)
+OPTIMIZERS = (
+    "adamw",
+    "adamw-8bit",
+    "paged-adamw-8bit",
+    "adamw-8bit-torchao",
+    "adamw-4bit",
+    "lion",
+    "muon",
+    "sgd",
+    "adafactor",
+)
+OFFLOADS = ("none", "cpu")
+BATCHING = ("padded", "packed")
+ATTENTION = ("eager", "sdpa", "flash")
+CROSS_ENTROPY = ("full", "chunked", "fused")
+STRATEGIES = ("single", "ddp")
+ALLOCATORS = ("native", "expandable")
+SYSTEMS = ("linux", "windows")
+FROZEN = ("nf4", "int8")
+SERVED = ("none", "int8", "int4", "nf4", "fp8", *GGUF)
+ENGINES = tuple(WEIGHTS)
+VARIANTS = ("lora", "rslora", "dora")
+KV_CACHE = ("fp32", "bf16", "fp16", "fp8", "int8")
