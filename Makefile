@@ -30,7 +30,7 @@ bench: $(VENV)/test.stamp
 accuracy: $(VENV)/test.stamp
 	$(PYTEST) -q -s tests/accuracy
 
-# Traces the twenty presets again, one child process at a time.
+# Traces the presets again, one child process at a time.
 profiles: $(VENV)/test.stamp
 	$(BIN)/pip install -q -e ".[vision]"
 	$(BIN)/python scripts/build_profiles.py
