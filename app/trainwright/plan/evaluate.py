@@ -83,12 +83,13 @@ class Pending:
         Raises:
             UserError: the engine's view needs what the model does not say.
         """
-        mixed = mixture.notes(profile, self.spec, self.machine.gpu.record)
+        infers = self.spec.task == "infer"
+        served = served_of(self.settings, profile, self.config) if infers else None
+        mixed = mixture.notes(profile, self.spec, self.machine.gpu.record, served)
         update = _update_notes(self.settings, profile)
         stored = crosscheck.notes(self.weights, profile, self.spec, self.config)
         notes = [*self.notes, *mixed, *update, *_trace_notes(profile), *stored]
-        if self.spec.task == "infer":
-            served = served_of(self.settings, profile, self.config)
+        if served is not None:
             notes += serving_notes(served, beyond=bool(self.spec.beyond))
         return Facts(
             self.machine,

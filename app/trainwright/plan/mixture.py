@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.roofline import grouped_dtypes
+from trainwright.estimate.serving import Served
 from trainwright.messages import Message
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
@@ -15,19 +16,28 @@ _FIRST_GROUPED = (8, 0)
 _DTYPES = {"bf16": "bfloat16", "bf16-mixed": "bfloat16", "fp16-mixed": "float16"}
 
 
-def notes(profile: Profile, spec: TraceSpec, record: GpuRecord) -> Iterator[Message]:
-    """Yield the notes; none for a model without experts."""
+def notes(
+    profile: Profile, spec: TraceSpec, record: GpuRecord, served: Served | None
+) -> Iterator[Message]:
+    """Yield the notes; none for a model without experts.
+
+    What transformers does with experts is left out where another engine serves them.
+    """
     facts = profile.model
     if not facts.get("experts"):
         return
+    packed = served.weights if served is not None else None
+    share = packed.bits_each / 16 if packed is not None else 1.0
     yield Message.of(
         "plan.note.experts",
         experts=facts["experts"],
         each=facts["experts_per_token"],
         active=facts["active_parameters"],
         whole=facts["parameters"],
-        bytes=facts["expert_bytes"],
+        bytes=facts["expert_bytes"] * share,
     )
+    if served is not None and not served.traced:
+        return
     grouped = facts["experts_implementation"] == "grouped_mm"
     yield Message.of(f"plan.note.routing-{spec.routing}", each=facts["experts_per_token"])
     if grouped:
