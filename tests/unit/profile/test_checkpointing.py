@@ -75,6 +75,8 @@ WAV2VEC2 = {
 
 
 def traced(folder, config, checkpointing, task="full", precision="bf16-mixed", kernel="flash"):
+    if "_class_name" in config:
+        pytest.importorskip("diffusers")
     path = folder / "config.json"
     path.write_text(json.dumps(config), encoding="utf-8")
     spec = TraceSpec(

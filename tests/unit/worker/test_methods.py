@@ -36,9 +36,9 @@ def traced(folder, config, **options):
 def trained_by_peft(config, kind="LoraConfig", **options):
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
     peft = pytest.importorskip("peft")
-    kind = transformers.AutoConfig.for_model(config["model_type"])
+    family = transformers.AutoConfig.for_model(config["model_type"])
     with torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(kind.from_dict(config))
+        model = transformers.AutoModelForCausalLM.from_config(family.from_dict(config))
         model = peft.get_peft_model(model, getattr(peft, kind)(**options))
     return model.get_nb_trainable_parameters()[0]
 

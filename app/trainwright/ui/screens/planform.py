@@ -74,7 +74,8 @@ class PlanForm(Surface):
                 "accumulation", "checkpointing", "optimizer", "channels_last", "prompt_tokens",
                 "loader.prefetch_factor", "allocator", "sequence_length", "power_limit",
                 "learning_rate", "strategy", "optimizer_in_backward", "optimizer_offload",
-                "mean_tokens")  # fmt: skip
+                "mean_tokens", "lora.variant", "lora.dropout", "virtual_tokens", "frozen",
+                "activation_offload", "cross_entropy")  # fmt: skip
         return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
     def refresh(self) -> None:

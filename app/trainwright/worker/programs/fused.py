@@ -56,7 +56,7 @@ class _Fused(torch.autograd.Function):
         counted = (labels != step.IGNORED).sum()
         tokens, width = hidden.shape
         size = -(-tokens // chunks(tokens, width, len(weight)))
-        for start in range(0, len(hidden), size):
+        for start in range(0, tokens, size):
             part = slice(start, start + size)
             logits = hidden[part] @ weight.t()
             if bias is not None:
