@@ -75,7 +75,9 @@ def _freeze(model: nn.Module, names: Sequence[str]) -> None:
     try:
         found = freezing.frozen(weights, names)
     except freezing.UnknownNameError as error:
-        raise Refusal("worker.frozen-unknown", name=error.name, near=", ".join(error.near)) from None
+        raise Refusal(
+            "worker.frozen-unknown", name=error.name, near=", ".join(error.near)
+        ) from None
     for path in found:
         weights[path].requires_grad_(False)
     if not any(weight.requires_grad for weight in weights.values()):
