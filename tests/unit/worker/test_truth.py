@@ -290,10 +290,16 @@ SCRATCH = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Return {case: (real peaks, traced peaks)} in bytes by part of the two steps."""
+def runs(request, tmp_path_factory):
+    """Return {case: (real peaks, traced peaks)} in bytes by part of the two steps.
+
+    Of the cases that this run of the tests asks for: together, for the imports take longest.
+    """
     folder = tmp_path_factory.mktemp("models")
-    specs = {name: _spec(folder, name, *case) for name, case in CASES.items()}
+    items = [item for item in request.session.items if item.path == request.path]
+    asked = {item.callspec.params["case"] for item in items if hasattr(item, "callspec")}
+    cases = {name: case for name, case in CASES.items() if name in asked}
+    specs = {name: _spec(folder, name, *case) for name, case in cases.items()}
     real = _run("real", specs)
     # Only selective checkpointing is traced; the rest is derived from the plain run.
     plain = {
@@ -301,7 +307,7 @@ def runs(tmp_path_factory):
         for name, spec in specs.items()
     }
     traced = _run("traced", plain)
-    return {name: (real[name], _expanded(specs[name], traced[name])) for name in CASES}
+    return {name: (real[name], _expanded(specs[name], traced[name])) for name in cases}
 
 
 def _spec(folder, name, model, options, point):
