@@ -2,13 +2,45 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from PySide6.QtCore import QObject, QRunnable, QThreadPool, Signal
+from shiboken6 import isValid
 
 from trainwright.messages import Message, UserError
 
 Job = Callable[[], Any]
+
+
+class _Post(QObject):
+    """Carries calls from other threads to the one that the window lives on.
+
+    It is never deleted: a thread that emits a signal of an object which the window deletes at
+    that moment takes the whole program down, and no check made beforehand can rule that out.
+    """
+
+    _call = Signal(object, object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._call.connect(self._make)
+
+    def send(self, receiver: QObject, call: Callable[[], None]) -> None:
+        """Make a call on the window's thread if its receiver still lives by then."""
+        with suppress(RuntimeError):  # only when the whole program ends, and nobody waits
+            self._call.emit(receiver, call)
+
+    def _make(self, receiver: QObject, call: Callable[[], None]) -> None:
+        if isValid(receiver):
+            call()
+
+
+@cache
+def _post() -> _Post:
+    """Return the one post; the first to ask is an object of the window, so it lives there too."""
+    return _Post()
 
 
 class Latest(QObject):
@@ -19,14 +51,13 @@ class Latest(QObject):
 
     done = Signal(object)
     failed = Signal(object)
-    _finished = Signal(int, object, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pool = QThreadPool(self)
         self._pool.setMaxThreadCount(1)
         self._newest = 0
-        self._finished.connect(self._deliver)
+        self._post = _post()
 
     @property
     def busy(self) -> bool:
@@ -37,7 +68,7 @@ class Latest(QObject):
         """Run a job in place of any that still waits."""
         self._newest += 1
         self._pool.clear()
-        self._pool.start(_Run(self._newest, job, self._finished))
+        self._pool.start(_Run(job, self._answer_to(self._newest)))
 
     def forget(self) -> None:
         """Drop what waits, and the answer of what runs."""
@@ -47,6 +78,12 @@ class Latest(QObject):
     def wait(self, milliseconds: int = 5000) -> bool:
         """Wait for the running job to end; return whether it did."""
         return self._pool.waitForDone(milliseconds)
+
+    def _answer_to(self, number: int) -> Callable[[Any, Message | None], None]:
+        post = self._post
+        return lambda result, problem: post.send(
+            self, lambda: self._deliver(number, result, problem)
+        )
 
     def _deliver(self, number: int, result: object, problem: object) -> None:
         if number != self._newest:
@@ -58,18 +95,13 @@ class Latest(QObject):
 
 
 class _Run(QRunnable):
-    def __init__(self, number: int, job: Job, finished: Any) -> None:
+    def __init__(self, job: Job, answer: Callable[[Any, Message | None], None]) -> None:
         super().__init__()
-        self._number = number
         self._job = job
-        self._finished = finished
+        self._answer = answer
 
     def run(self) -> None:
-        result, problem = attempt(self._job)
-        try:
-            self._finished.emit(self._number, result, problem)
-        except RuntimeError:
-            return  # the window was closed meanwhile; nobody waits for the answer
+        self._answer(*attempt(self._job))
 
 
 def attempt(job: Job) -> tuple[Any, Message | None]:
@@ -96,6 +128,7 @@ class Cancellable(QObject):
         super().__init__(parent)
         self.cancelled = threading.Event()
         self._thread: threading.Thread | None = None
+        self._post = _post()
 
     @property
     def running(self) -> bool:
@@ -123,13 +156,7 @@ class Cancellable(QObject):
         cancelled: threading.Event,
     ) -> None:
         result, problem = attempt(lambda: job(self._progress, cancelled))
-        try:
-            self.ended.emit(result, problem)
-        except RuntimeError:
-            return
+        self._post.send(self, lambda: self.ended.emit(result, problem))
 
     def _progress(self, progress: Any) -> None:
-        try:
-            self.progressed.emit(progress)
-        except RuntimeError:
-            return
+        self._post.send(self, lambda: self.progressed.emit(progress))

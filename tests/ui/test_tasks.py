@@ -1,0 +1,41 @@
+"""Work off the UI thread: closing what asked for it never takes the program down."""
+
+import subprocess
+import sys
+import textwrap
+
+CLOSED_WHILE_REPORTED_TO = """
+    import time
+    from PySide6.QtCore import QCoreApplication, QEvent
+    from PySide6.QtWidgets import QApplication
+    from trainwright.ui.tasks import Cancellable
+
+    app = QApplication([])
+
+    def job(report, cancelled):
+        for step in range(3000):
+            report(step)
+
+    for _ in range(20):
+        asked = [Cancellable() for _ in range(3)]
+        for one in asked:
+            one.progressed.connect(lambda _step: None)
+            one.start(job)
+        until = time.monotonic() + 0.004
+        while time.monotonic() < until:
+            app.processEvents()
+        for one in asked:
+            one.cancel()
+            one.deleteLater()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    print("still here")
+"""
+
+
+def test_closing_in_the_middle_of_a_report_does_no_harm():
+    """In a program of its own: a crash would end the tests' one."""
+    program = textwrap.dedent(CLOSED_WHILE_REPORTED_TO)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert (ran.returncode, ran.stdout.strip()) == (0, "still here"), ran.stderr
