@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,11 @@ from trainwright.messages import Message
 from trainwright.profile.profile import Floats, Profile
 from trainwright.workload import Dataset, FullSettings, Workload
 
-__all__ = ["Bottleneck", "Stage", "TimeEstimate", "estimate_time"]
+__all__ = ["Bottleneck", "Lane", "Stage", "TimeEstimate", "estimate_time"]
+
+Lane = Literal["storage", "cpu", "link", "gpu", "network"]
+"""What works in a stage: the drive, the CPU's cores, the bus to the GPU, the GPU, and what joins
+several GPUs."""
 
 _SOURCE = "resources/calibration/steptime.json"
 _SHOWN_ROWS = 5
@@ -32,6 +36,16 @@ class Stage:
     seconds: Quantity
     hidden: bool
     """Whether it runs beside another stage and adds nothing to the step."""
+    busy: float | None = None
+    """Seconds that the stage works, beside others or waited for. Default: ``seconds``, which of
+    a stage that is partly hidden are only those that the GPU waits."""
+    lane: Lane | None = None
+    """What works. Default: by the stage's name, see ``timeline``."""
+
+    @property
+    def works(self) -> float:
+        """Seconds that the stage works."""
+        return self.seconds.value if self.busy is None else self.busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,8 @@ class TimeEstimate:
     then have no interval, and this as their note."""
     notes: tuple[Message, ...] = ()
     """What was assumed."""
+    epoch_seconds: Quantity | None = None
+    """Once through all samples; None where they are not given."""
 
 
 def estimate_time(
@@ -145,23 +161,29 @@ def _rates_of(estimate: TimeEstimate, samples: float, length: int, clock: Clock)
             unit=Unit.TOKENS_PER_SECOND,
             formula=f"{length:,} · samples / step",
         )
-    run = None
-    if workload.samples is not None:
-        epochs = workload.epochs or 1
-        run = Quantity(
-            Message.of("time.run"),
-            workload.samples * epochs / per_second.value,
-            Unit.SECONDS,
-            Kind.ESTIMATED,
-            formula=f"{workload.samples:,} · {epochs:g} / (samples/s)",
-            parts=(per_second,),
-            note=estimate.reason,
-        )
+    epoch = _passes("time.epoch", 1, workload, per_second) if workload.trains else None
+    run = _passes("time.run", workload.epochs or 1, workload, per_second)
     return replace(
         estimate,
         samples_per_second=_with_interval(per_second, clock, estimate.reason),
         tokens_per_second=tokens and _with_interval(tokens, clock, estimate.reason),
+        epoch_seconds=epoch and _with_interval(epoch, clock, estimate.reason),
         run_seconds=run and _with_interval(run, clock, estimate.reason),
+    )
+
+
+def _passes(id: str, epochs: float, workload: Workload, per_second: Quantity) -> Quantity | None:
+    """Return the time of going through all samples; None where they are not given."""
+    if workload.samples is None:
+        return None
+    return Quantity(
+        Message.of(id),
+        workload.samples * epochs / per_second.value,
+        Unit.SECONDS,
+        Kind.ESTIMATED,
+        formula=f"{workload.samples:,} · {epochs:g} / (samples/s)",
+        parts=(per_second,),
+        note=per_second.note,
     )
 
 
@@ -190,7 +212,7 @@ def _kernel_stages(
 ) -> Iterator[Stage]:
     for stage, times, counts in clock.stages(profile, settings, batch):
         if stage == "optimizer" and settings.optimizer_offload == "cpu":
-            yield Stage(stage, _offloaded(profile, clock, settings), hidden=False)
+            yield Stage(stage, _offloaded(profile, clock, settings), hidden=False, lane="cpu")
             continue
         parts = tuple(_class_parts(profile, times, counts))
         seconds = Quantity(
@@ -290,13 +312,14 @@ def _other_stages(clock: Clock, terms: StepTerms) -> Iterator[Stage]:
         per_kernel = clock.efficiency.host_s_per_kernel
         launches = _seconds("time.launches", terms.host, f"{per_kernel.value * 1e6:g} µs · n")
         wait = _seconds("time.stage.launch", terms.host - kernels, "launches - Σ GPU", launches)
-        yield Stage("launch", replace(wait, role="launch"), hidden=False)
+        yield Stage("launch", replace(wait, role="launch"), hidden=False, busy=terms.host)
     if terms.communication > 0:
         link = link_between(clock.situation.gpu.record, clock.efficiency)
         whole = _all_reduce(terms.communication, link)
         formula = "0.3 · min(T, backward) + max(0, T - backward)"
         exposed = _seconds("time.stage.communication", terms.exposed, formula, whole)
-        yield Stage("communication", replace(exposed, role="communication"), hidden=False)
+        role = replace(exposed, role="communication")
+        yield Stage("communication", role, hidden=False, busy=terms.communication)
     yield from _input_stages(terms)
 
 
@@ -325,7 +348,7 @@ def _input_stages(terms: StepTerms) -> Iterator[Stage]:
         elif name == slowest and terms.waiting > 0:
             formula = "T - GPU"
             wait = _seconds(f"time.waiting.{name}", terms.waiting, formula, whole)
-            yield Stage(name, replace(wait, role=name), hidden=False)
+            yield Stage(name, replace(wait, role=name), hidden=False, busy=seconds)
         else:
             yield Stage(name, whole, hidden=True)
 

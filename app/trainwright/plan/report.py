@@ -7,6 +7,7 @@ from typing import Any
 
 from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.steptime import TimeEstimate
+from trainwright.estimate.timeline import lane_of
 from trainwright.explain import Quantity
 from trainwright.messages import Message, render
 from trainwright.plan.serving import Serving
@@ -125,11 +126,18 @@ def _time(time: TimeEstimate) -> dict[str, Any]:
         "step_seconds": _number(time.step_seconds),
         "samples_per_second": _number(rate),
         "tokens_per_second": _number(time.tokens_per_second),
+        "epoch_seconds": _number(time.epoch_seconds),
         "run_seconds": _number(time.run_seconds),
         "interval90": [interval.low, interval.high] if interval is not None else None,
         "bottleneck": time.bottleneck,
         "stages": [
-            {"name": stage.name, "seconds": _number(stage.seconds), "hidden": stage.hidden}
+            {
+                "name": stage.name,
+                "seconds": _number(stage.seconds),
+                "hidden": stage.hidden,
+                "busy_seconds": stage.works,
+                "lane": lane_of(stage),
+            }
             for stage in time.stages
         ],
         "kinds": {

@@ -315,6 +315,18 @@ def test_a_whole_run_is_samples_times_epochs_over_the_rate() -> None:
     assert timed(profile_of(addition(9))).run_seconds is None
 
 
+def test_an_epoch_is_one_of_the_runs_passes_with_the_rates_spread() -> None:
+    job = workload(samples=1000, epochs=2)
+    estimate = timed(profile_of(product(2048, 2048, 2048)), workload=job)
+    epoch, rate = estimate.epoch_seconds, estimate.samples_per_second
+    assert epoch is not None
+    assert epoch.value == pytest.approx(1000 / rate.value)
+    assert rate.interval is not None
+    assert epoch.interval is not None
+    assert epoch.interval.low == pytest.approx(1000 / rate.interval.high)
+    assert timed(profile_of(addition(9))).epoch_seconds is None
+
+
 def test_tokens_are_counted_only_where_there_is_a_sequence() -> None:
     profile = profile_of(product(2048, 2048, 2048))
     assert timed(profile).tokens_per_second is None
