@@ -1,10 +1,14 @@
 """The measured rows of image models: families, and what is kept out of every fit."""
 
+import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 ROWS = Path(__file__).parent / "rows"
 
@@ -69,11 +73,80 @@ FAMILIES = (
 
 KINDS = {family: kind for family, kind, _ in FAMILIES}
 
+REPARAMETRISED = re.compile(r"repvgg|fastvit|ghostnetv3|mobileone|levit")
+"""Models that timm may fuse for inference (``timm.utils.reparameterize_model``)."""
+
 LEAST, MOST = 0.22, 0.34
 """Share of a kind's training rows that is kept out of the fit."""
 
 HELD_OUT_GPUS = ("rtx-5090", "rtx-pro-6000-max-q")
 """The newest generation, whole: what a GPU without rows would meet. The 4090 stays in."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisionRow:
+    """One published measurement of timm's benchmark, on one GPU with synthetic data."""
+
+    id: str
+    source: str
+    model: str
+    """As published."""
+    params: int
+    """As published, to 0.01 million."""
+    task: str
+    """train: forward, loss, backward and SGD with momentum | infer: forward."""
+    precision: str
+    """fp16-mixed | bf16-mixed | bf16."""
+    layout: str
+    """nchw | nhwc."""
+    batch: int
+    image_size: int
+    gpu: str
+    """Id in the catalog."""
+    framework: str
+    compiled: bool
+    seconds: float
+    """Of a step: the batch over the published samples a second."""
+    family: str
+    key: str
+    """Of its op table: see ``optables.OpRows``."""
+
+
+@cache
+def rows() -> tuple[VisionRow, ...]:
+    """Return the rows of ``rows/vision.csv``."""
+    with (ROWS / "vision.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(_row(record) for record in csv.DictReader(file))
+
+
+def _row(record: Mapping[str, str]) -> VisionRow:
+    values: dict[str, Any] = {name: _READ.get(name, str)(text) for name, text in record.items()}
+    return VisionRow(**values)
+
+
+_READ: dict[str, Callable[[str], object]] = {
+    "params": int,
+    "batch": int,
+    "image_size": int,
+    "compiled": "y".__eq__,
+    "seconds": float,
+}
+
+
+@cache
+def held_out() -> dict[str, frozenset[str]]:
+    """Return what ``rows/held_out.csv`` keeps out of every fit: family and gpu -> names."""
+    with (ROWS / "held_out.csv").open(encoding="utf-8", newline="") as file:
+        listed = [(record["kind"], record["name"]) for record in csv.DictReader(file)]
+    return {
+        kind: frozenset(name for of, name in listed if of == kind) for kind in ("family", "gpu")
+    }
+
+
+def kept_out(row: VisionRow) -> bool:
+    """Whether the row is for the score alone."""
+    out = held_out()
+    return row.family in out["family"] or row.gpu in out["gpu"]
 
 
 def family(model: str) -> str:
