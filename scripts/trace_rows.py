@@ -40,9 +40,10 @@ def main() -> None:
     parser.add_argument("--keys", nargs="+", help="these tables alone")
     options = parser.parse_args()
     file = options.file or optables.ROWS / f"ops-vision-{options.task}.npz"
-    found = optables.read(file) if file.is_file() else {}
-    keys = options.keys or {row.key for row in measured.rows() if row.task == options.task}
-    wanted = sorted(set(keys) - set(found))
+    keys = set(options.keys or (row.key for row in measured.rows() if row.task == options.task))
+    known = optables.read(file) if file.is_file() else {}
+    found = {key: known[key] for key in keys & set(known)}
+    wanted = sorted(keys - set(found))
     context = multiprocessing.get_context("spawn")
     with context.Pool(options.processes, maxtasksperchild=25) as pool:
         for number, (key, table, seconds) in enumerate(pool.imap_unordered(_timed, wanted), 1):
