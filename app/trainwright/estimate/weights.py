@@ -56,6 +56,8 @@ class Inventory:
     family: str
     tied: bool
     """Whether the head is the embedding."""
+    chosen: int = 0
+    """Experts that a token goes to; 0 without experts."""
 
     @property
     def elements(self) -> int:
@@ -131,6 +133,7 @@ def inventory(config: Mapping[str, Any], parameters: int) -> Inventory | None:
                 experts,
                 family,
                 tied,
+                kv.number(config, *_CHOSEN) if experts else 0,
             )
     return None
 
@@ -173,6 +176,9 @@ _FUSED = {"gpt2", "gpt_neox", "falcon", "phi3", "gpt_bigcode", "bloom"}
 """Families whose queries, keys and values are one matrix."""
 _PLAIN = {"gpt2", "gpt_neox", "falcon", "phi", "gpt_bigcode", "bloom", "starcoder2", "opt"}
 """Families whose MLP has no gate."""
+
+
+_CHOSEN = ("num_experts_per_tok", "experts_per_token", "moe_topk")
 
 
 def _experts(config: Mapping[str, Any]) -> int:
@@ -275,6 +281,13 @@ def quantized(model: Inventory, format: str) -> Weights:
     )
     ordered = tuple(sorted(parts, key=lambda part: -part.nbytes))
     return Weights(ordered, model.elements, SOURCES["gguf" if gguf else format], share)
+
+
+def matrix_bytes(model: Inventory, format: str, matrix: Matrix, width: int = 2) -> int:
+    """Return the bytes of one matrix in a format; ``none`` keeps ``width`` bytes an element."""
+    if format == "none":
+        return width * matrix.elements
+    return _bytes(_type(model, format, matrix), matrix)
 
 
 def _type(model: Inventory, format: str, matrix: Matrix) -> str:
