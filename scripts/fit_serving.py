@@ -1,8 +1,8 @@
 """Fit the constants of serving on published times; GPUs that the rule keeps out are not looked at.
 
     python scripts/fit_serving.py            # writes resources/calibration/serving.json
-    python scripts/fit_serving.py --check    # says whether the shipped constants are the fitted ones
-    python scripts/fit_serving.py --interval # the interval's factor, each GPU left out in turn
+    python scripts/fit_serving.py --check    # are the shipped constants the fitted ones?
+    python scripts/fit_serving.py --interval # its factor, each GPU left out in turn
 
 What is minimised is the mean of a pseudo-Huber loss of log(predicted / published), every group of
 one publisher, GPU and kind counting alike, by steps along one constant after the other.
@@ -45,7 +45,11 @@ FREE = {
     },
     **{
         ("makers", "Apple", name): bounds
-        for name, bounds in {"memory": (0.5, 1.1), "products": (0.3, 1.2), "unpack": (0.2, 5.0)}.items()
+        for name, bounds in {
+            "memory": (0.5, 1.1),
+            "products": (0.3, 1.2),
+            "unpack": (0.2, 5.0),
+        }.items()
     },
 }
 """What is fitted; AMD and Intel have no row outside what is kept out, and stay assumed."""

@@ -71,7 +71,8 @@ def architecture(name: str) -> tuple[weights.Inventory, kv.CacheShape]:
         parameters = presets()[name].parameters
     config = json.loads(path.read_text(encoding="utf-8"))
     model, shape = weights.inventory(config, parameters), kv.read(config)
-    assert model is not None and shape is not None, name
+    assert model is not None, name
+    assert shape is not None, name
     return model, shape
 
 

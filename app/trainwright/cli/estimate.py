@@ -82,7 +82,8 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         title=Message.of("cli.estimate.time"),
     )
     if report.serving is not None:
-        screen.table(serving_rows(report.serving), title=Message.of("cli.estimate.serving"))
+        rows = serving_rows(report.serving, time.serving)
+        screen.table(rows, title=Message.of("cli.estimate.serving"))
     screen.table(
         [(name, screen.value(value)) for name, value in _settings(plan, report)],
         title=Message.of("cli.estimate.settings"),

@@ -13,6 +13,8 @@ from trainwright.estimate.offload import offloaded_bytes
 from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.roofline import OpTimes, Rates, classify, op_times, rates
 from trainwright.estimate.serving import Served
+from trainwright.estimate.serving_clock import round_of
+from trainwright.estimate.serving_time import Round
 from trainwright.estimate.traffic import served_table
 from trainwright.machine.machine import Gpu
 from trainwright.profile.expand import op_counts
@@ -161,7 +163,18 @@ class Clock:
             self._terms[key] = self._step(profile, settings, batch)
         return self._terms[key]
 
+    def round(self, profile: Profile, settings: FullSettings, batch: int) -> Round:
+        """Return a round of requests; of serving only."""
+        served = self.situation.served
+        assert served is not None, "asked for serving only"
+        return round_of(self, profile, settings, batch, served)
+
     def _step(self, profile: Profile, settings: FullSettings, batch: int) -> StepTerms:
+        if self.situation.served is not None:
+            found = self.round(profile, settings, batch)
+            kernels = {"prefill": found.prefill.kernels, "generate": found.decode.kernels}
+            stages = {name: seconds for name, seconds in kernels.items() if seconds}
+            return StepTerms(stages, found.host, 0.0, 0.0, {}, settings.num_workers)
         gpu: dict[str, float] = {}
         launches = 0.0
         for names, times, counts in self._counted(profile, settings, batch):

@@ -8,7 +8,7 @@ from trainwright.estimate import engines
 from trainwright.estimate.cuda import ITEMSIZE, Hidden
 from trainwright.estimate.engines import ENGINES, Engine
 from trainwright.estimate.kv import CacheShape
-from trainwright.estimate.weights import Weights
+from trainwright.estimate.weights import Inventory, Weights
 from trainwright.profile.profile import SCALE, Profile
 from trainwright.profile.trace import ALLOC
 
@@ -26,6 +26,10 @@ class Served:
     """None where the architecture is not known: the trace then speaks for itself."""
     weights: Weights | None = None
     """None where they are as traced."""
+    model: Inventory | None = None
+    """The matrices; None where the configuration does not say."""
+    format: str = "none"
+    """Of the weights: ``int4``, ``q4_k_m``; ``none`` where they are not quantised."""
 
     @property
     def traced(self) -> bool:

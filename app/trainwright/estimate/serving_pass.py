@@ -85,7 +85,14 @@ class ServingCalibration(BaseModel):
     """The 90 % interval is time / factor to time · factor, on GPUs kept out of the fit."""
     interval_source: str
     eager_s_per_kernel: float = Field(gt=0)
+    """Seconds in which transformers' generate launches one kernel: the CPU's."""
+    eager_interval_factor: float = Field(gt=1)
     eager_source: str
+
+    def factor(self, vendor: str) -> float:
+        """Return the interval's factor for GPUs of a maker."""
+        maker = self.makers.get(vendor)
+        return maker.interval_factor if maker else self.interval_factor
 
 
 @cache
@@ -346,16 +353,19 @@ def serving_model(
     *,
     format: str,
     dtype: str,
+    width: int = 2,
     share: float = 1.0,
     known: ServingCalibration | None = None,
 ) -> ServingModel:
-    """Return a model in an engine on a GPU; ``dtype`` is of its cache, ``format`` of its weights.
+    """Return a model in an engine on a GPU.
+
+    ``format`` is of its weights, ``width`` the bytes of one that is not quantised, ``dtype`` of
+    its cache, ``share`` what a power limit leaves of the arithmetic.
 
     Raises:
         KeyError: the engine does not store this dtype.
     """
     known = known or calibration()
-    width = 4 if dtype == "fp32" else 2
     return ServingModel(
         matrices(model, format, width),
         attending(shape, engine.forms[dtype]),

@@ -9,6 +9,13 @@ import numpy as np
 from trainwright.estimate.clock import Bottleneck, Clock, Link, Situation, StepTerms, link_between
 from trainwright.estimate.roofline import CLASSES, OpTimes, classify
 from trainwright.estimate.serving import Served
+from trainwright.estimate.serving_time import (
+    SOURCE,
+    Round,
+    ServingTime,
+    phase_quantity,
+    serving_time,
+)
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.machine import Gpu
@@ -69,6 +76,8 @@ class TimeEstimate:
     """What was assumed."""
     epoch_seconds: Quantity | None = None
     """Once through all samples; None where they are not given."""
+    serving: ServingTime | None = None
+    """First tokens, and tokens a second of each request; None for training."""
 
 
 def estimate_time(
@@ -95,6 +104,8 @@ def estimate_time(
     """
     clock = clock or Clock(Situation(gpu, gpu_count, workload, sequence, cores, served))
     terms = clock.terms(profile, settings, batch)
+    if served is not None:
+        return _served_time(profile, clock, settings, workload, batch)
     reason = _missing_rates(profile, clock, settings)
     stages = (*_kernel_stages(profile, clock, settings, batch), *_other_stages(clock, terms))
     step = Quantity(
@@ -125,6 +136,88 @@ def estimate_time(
         samples,
         _tokens_of_sample(profile, clock),
         clock,
+    )
+
+
+def _served_time(
+    profile: Profile, clock: Clock, settings: FullSettings, workload: Workload, batch: int
+) -> TimeEstimate:
+    """Return the time of a round of requests."""
+    found, terms = clock.round(profile, settings, batch), clock.terms(profile, settings, batch)
+    reason = _missing_rates(profile, clock, settings) if found.pass_ is None else None
+    if not found.known:
+        gpu = clock.situation.gpu.record.name
+        reason = Message.of("time.bound-bandwidth", gpu=gpu, dtype=settings.precision)
+    stages: tuple[Stage, ...]
+    if found.pass_ is not None:
+        phases = {"prefill": found.prefill, "generate": found.decode}
+        stages = tuple(
+            Stage(
+                name, phase_quantity(name, phase, found.pass_ if name != "prefill" else None), False
+            )
+            for name, phase in phases.items()
+            if phase.kernels
+        )
+    else:
+        stages = (*_kernel_stages(profile, clock, settings, batch), *_other_stages(clock, terms))
+    factor = found.factor or clock.efficiency.interval_factor.value
+    step = Quantity(
+        Message.of("time.round"),
+        terms.step,
+        Unit.SECONDS,
+        Kind.ESTIMATED,
+        formula="prefill + generate",
+        parts=tuple(stage.seconds for stage in stages if not stage.hidden),
+        source=SOURCE if found.pass_ is not None else _SOURCE,
+        note=reason,
+        role="step",
+    )
+    estimate = TimeEstimate(
+        step_seconds=step,
+        samples_per_second=step,
+        tokens_per_second=None,
+        run_seconds=None,
+        bottleneck=terms.bottleneck,
+        stages=stages,
+        reason=reason,
+        notes=tuple(_served_notes(found, reason, factor)),
+        serving=serving_time(
+            found,
+            requests=batch,
+            new=clock.new_tokens,
+            factor=None if reason else factor,
+            reason=reason,
+        ),
+    )
+    rated = _rates_of(estimate, batch, _tokens_of_sample(profile, clock), clock)
+    return rated if reason is not None else _within(rated, factor)
+
+
+def _served_notes(found: Round, reason: Message | None, factor: float) -> Iterator[Message]:
+    if reason is not None:
+        yield reason
+    elif found.pass_ is not None:
+        yield Message.of("time.note.serving-interval", factor=factor)
+    elif found.limit == "launches":
+        yield Message.of("time.note.serving-launches")
+    else:
+        yield Message.of("time.note.interval", factor=factor)
+
+
+def _within(estimate: TimeEstimate, factor: float) -> TimeEstimate:
+    """Return the estimate with every figure's interval at a factor."""
+
+    def around(quantity: Quantity) -> Quantity:
+        interval = Interval(quantity.value / factor, quantity.value * factor)
+        return replace(quantity, interval=interval)
+
+    tokens, run = estimate.tokens_per_second, estimate.run_seconds
+    return replace(
+        estimate,
+        step_seconds=around(estimate.step_seconds),
+        samples_per_second=around(estimate.samples_per_second),
+        tokens_per_second=tokens and around(tokens),
+        run_seconds=run and around(run),
     )
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from trainwright.estimate.memory import MemoryEstimate
+from trainwright.estimate.serving_time import ServingTime
 from trainwright.estimate.steptime import TimeEstimate
 from trainwright.estimate.timeline import lane_of
 from trainwright.explain import Quantity
@@ -140,10 +141,29 @@ def _time(time: TimeEstimate) -> dict[str, Any]:
             }
             for stage in time.stages
         ],
+        **(_speed(time.serving) if time.serving is not None else {}),
         "kinds": {
             "step_seconds": time.step_seconds.kind.value,
             "samples_per_second": rate.kind.value,
         },
+    }
+
+
+def _speed(serving: ServingTime) -> dict[str, Any]:
+    """Return the figures of serving; each with its 90 % interval."""
+    figures = {
+        "first_token_seconds": serving.first_token,
+        "first_token_all_seconds": serving.first_token_all,
+        "tokens_per_second_per_request": serving.per_request,
+        "decode_tokens_per_second": serving.together,
+    }
+    intervals = {
+        name: figure.interval for name, figure in figures.items() if figure and figure.interval
+    }
+    return {
+        **{name: _number(figure) for name, figure in figures.items()},
+        "serving_interval90": {name: [one.low, one.high] for name, one in intervals.items()},
+        "decode_limit": serving.limit,
     }
 
 

@@ -9,7 +9,7 @@ from trainwright.estimate import weights
 from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes
 from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.serving import Served, agrees
-from trainwright.estimate.weights import Weights
+from trainwright.estimate.weights import Inventory, Weights
 from trainwright.messages import Message, UserError
 from trainwright.plan.question import cache_shape
 from trainwright.profile.profile import Profile
@@ -78,7 +78,9 @@ def served_of(settings: FullSettings, profile: Profile, config: str) -> Served:
     if shape is not None and not agrees(profile, shape):
         shape = None
     packed = _packed(settings, profile, config)
-    served = Served(engine, settings.kv_cache, shape, packed)
+    model = None if settings.engine == "transformers" else _inventory(config, _parameters(profile))
+    format = "none" if packed is None else settings.quantization
+    served = Served(engine, settings.kv_cache, shape, packed, model, format)
     if shape is None and not served.traced:
         key = "engine" if settings.engine != "transformers" else "quantization"
         raise UserError.of("plan.engine-unknown-model", key=f"settings.{key}")
@@ -89,15 +91,24 @@ def _packed(settings: FullSettings, profile: Profile, config: str) -> Weights | 
     format = settings.quantization
     if format == "none" or settings.engine == "transformers":  # bitsandbytes' weights are traced
         return None
-    found = _quantized(config, int(profile.model.get("parameters", 0)), format)
+    found = _quantized(config, _parameters(profile), format)
     if found is None:
         raise UserError.of("plan.unknown-weights", key="settings.quantization", value=format)
     return found
 
 
+def _parameters(profile: Profile) -> int:
+    return int(profile.model.get("parameters", 0))
+
+
+@lru_cache(maxsize=64)
+def _inventory(config: str, parameters: int) -> Inventory | None:
+    return weights.inventory(json.loads(config), parameters) if config else None
+
+
 @lru_cache(maxsize=64)
 def _quantized(config: str, parameters: int, format: str) -> Weights | None:
-    model = weights.inventory(json.loads(config), parameters) if config else None
+    model = _inventory(config, parameters)
     return None if model is None else weights.quantized(model, format)
 
 

@@ -2,15 +2,41 @@
 
 from collections.abc import Iterator
 
+from trainwright.estimate.serving_time import ServingTime
+from trainwright.explain import Quantity
 from trainwright.messages import Message
 from trainwright.plan.serving import Serving
 
 Row = tuple[Message, Message | str]
 
 
-def serving_rows(serving: Serving) -> tuple[Row, ...]:
-    """Return (what, value) for each figure that is known."""
-    return tuple(_rows(serving))
+def serving_rows(serving: Serving, time: ServingTime | None = None) -> tuple[Row, ...]:
+    """Return (what, value) for each figure that is known, speed first."""
+    speed = _speed(time, serving.concurrent) if time is not None else ()
+    return (*speed, *_rows(serving))
+
+
+def _speed(time: ServingTime, requests: int) -> Iterator[Row]:
+    yield _row("first-token"), _measure("duration", time.first_token)
+    if requests > 1:
+        yield (
+            _row("first-token-all", requests=requests),
+            _measure("duration", time.first_token_all),
+        )
+    if time.per_request is not None and time.together is not None:
+        yield _row("per-request"), _measure("rate", time.per_request)
+        if requests > 1:
+            yield _row("together", requests=requests), _measure("rate", time.together)
+    if time.limit is not None:
+        yield _row("limit"), Message.of(f"plan.serving.limit.{time.limit}")
+
+
+def _measure(kind: str, figure: Quantity) -> Message:
+    """Return a figure with its interval, as far as it has one."""
+    if figure.interval is None:
+        return Message.of(f"plan.serving.{kind}-bound", value=figure.value)
+    low, high = figure.interval.low, figure.interval.high
+    return Message.of(f"plan.serving.{kind}", value=figure.value, low=low, high=high)
 
 
 def _rows(serving: Serving) -> Iterator[Row]:

@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QGridLayout
 
 from trainwright.messages import Message
 from trainwright.plan.report import Report
-from trainwright.plan.serving_rows import serving_rows
+from trainwright.plan.serving_rows import Row, serving_rows
 from trainwright.ui import tokens
 from trainwright.ui.i18n import say
 from trainwright.ui.widgets.base import Heading, Label, Surface
@@ -28,7 +28,9 @@ class ServingCard(Surface):
         """Show another report, or that there is none."""
         serving = report.serving if report is not None else None
         self.setVisible(serving is not None)
-        rows = serving_rows(serving) if serving is not None else ()
+        rows: tuple[Row, ...] = ()
+        if report is not None and serving is not None:
+            rows = serving_rows(serving, report.time.serving)
         said = tuple((say(name), say(value)) for name, value in rows)
         if said == self._said:
             return

@@ -1,0 +1,234 @@
+"""Time of serving: the first token, and tokens a second, as an engine runs them.
+
+An engine replays recorded launches, so that its passes follow from matrices and caches
+(``serving_pass``). transformers launches every traced kernel from Python: a pass takes as long as
+its kernels, or as the CPU takes to launch them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from trainwright.estimate.serving import Served
+from trainwright.estimate.serving_pass import (
+    Pass,
+    ServingModel,
+    calibration,
+    decode_load,
+    prefill_s,
+    serving_model,
+)
+from trainwright.explain import Kind, Quantity, Unit
+from trainwright.explain.quantity import Interval
+from trainwright.machine.machine import Gpu
+from trainwright.messages import Message
+
+SOURCE = "resources/calibration/serving.json"
+
+Limit = Literal["weights", "products", "cache", "overhead", "launches"]
+"""What generating waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Seconds of reading prompts, or of generating all tokens but the first."""
+
+    kernels: float
+    """That the GPU works."""
+    launches: float = 0.0
+    """That the CPU takes to launch them; 0 where the engine replays a recorded graph."""
+
+    @property
+    def seconds(self) -> float:
+        """What the phase takes."""
+        return max(self.kernels, self.launches)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round of requests: all prompts are read, then all tokens generated."""
+
+    prefill: Phase
+    decode: Phase
+    single: Phase
+    """Reading the prompt of one request alone."""
+    limit: Limit | None
+    """None where nothing is generated, or the trace's kernels are what it waits for."""
+    pass_: Pass | None = None
+    """A pass of generating, where an engine's own passes were timed."""
+    vendor: str = "NVIDIA"
+    known: bool = True
+    """Whether the catalog has the rates that this needs; else the time is a bound."""
+
+    @property
+    def host(self) -> float:
+        """Seconds of launches, as one stage beside both phases' kernels."""
+        both = (self.prefill, self.decode)
+        if all(phase.launches <= phase.kernels for phase in both):
+            return sum(phase.launches for phase in both)
+        return sum(phase.seconds for phase in both)
+
+    @property
+    def factor(self) -> float | None:
+        """The factor of the 90 % interval; None where it is the traced kernels' own."""
+        known = calibration()
+        if self.limit == "launches":
+            return known.eager_interval_factor
+        return known.factor(self.vendor) if self.pass_ is not None else None
+
+
+def engine_model(gpu: Gpu, served: Served, *, width: int, share: float) -> ServingModel | None:
+    """Return the model in its engine, or None where the trace must speak for it.
+
+    So it is with transformers, and where the configuration does not tell all matrices: hybrids.
+    """
+    engine = served.engine
+    if engine.id not in calibration().engines or served.model is None or served.shape is None:
+        return None
+    if served.shape.has_state:
+        return None
+    return serving_model(
+        served.model,
+        served.shape,
+        engine,
+        gpu.record,
+        format=served.format,
+        dtype=served.dtype,
+        width=width,
+        share=share,
+    )
+
+
+def engine_round(
+    model: ServingModel, served: Served, vendor: str, *, requests: int, prompt: int, new: int
+) -> Round:
+    """Return a round of requests that arrive together."""
+    engine = served.engine
+    whole = prefill_s(model, engine, requests, max(prompt, 1))
+    alone = prefill_s(model, engine, 1, max(prompt, 1))
+    run = model.run(decode_load(requests, prompt, new))
+    return Round(
+        prefill=Phase(whole),
+        decode=Phase((new - 1) * run.seconds),
+        single=Phase(alone),
+        limit=run.bound if new > 1 else None,
+        pass_=run,
+        vendor=vendor,
+        known=model.rates.peak is not None,
+    )
+
+
+def traced_round(
+    stages: Callable[[int], dict[str, tuple[float, float]]],
+    vendor: str,
+    *,
+    requests: int,
+    s_per_kernel: float,
+) -> Round:
+    """Return a round of traced kernels; ``stages``: requests -> stage -> (seconds, launches).
+
+    ``s_per_kernel``: in which Python launches each; 0 where a recorded graph does.
+    """
+    all_of, one = stages(requests), stages(1)
+
+    def phase(found: dict[str, tuple[float, float]], name: str) -> Phase:
+        seconds, launches = found.get(name, (0.0, 0.0))
+        return Phase(seconds, launches * s_per_kernel)
+
+    decode = phase(all_of, "generate")
+    return Round(
+        prefill=phase(all_of, "prefill"),
+        decode=decode,
+        single=phase(one, "prefill"),
+        limit="launches" if decode.launches > decode.kernels else None,
+        vendor=vendor,
+    )
+
+
+# What is shown
+
+
+@dataclass(frozen=True, slots=True)
+class ServingTime:
+    """The figures of serving, with their intervals."""
+
+    first_token: Quantity
+    """Of one request that finds the engine idle."""
+    first_token_all: Quantity
+    """Until the last of all requests that arrive together has its first token."""
+    per_request: Quantity | None
+    """Tokens a second that one request gets while all generate; None where none does."""
+    together: Quantity | None
+    """The same for all requests."""
+    limit: Limit | None
+
+
+def serving_time(
+    found: Round, *, requests: int, new: int, factor: float | None, reason: Message | None
+) -> ServingTime:
+    """Return the figures of a round.
+
+    ``factor`` is of the 90 % interval; ``reason`` says why they are bounds and have none.
+    """
+
+    def figure(id: str, value: float, unit: Unit, *parts: Quantity, formula: str = "") -> Quantity:
+        interval = Interval(value / factor, value * factor) if factor is not None else None
+        name = Message.of(f"time.serving.{id}")
+        return Quantity(
+            name, value, unit, Kind.ESTIMATED, formula, parts, SOURCE, interval, reason, role=id
+        )
+
+    first = figure("first-token", found.single.seconds, Unit.SECONDS)
+    last = figure("first-token-all", found.prefill.seconds, Unit.SECONDS)
+    if new < 2 or not found.decode.seconds:
+        return ServingTime(first, last, None, None, None)
+    step = found.decode.seconds / (new - 1)
+    parts = tuple(pass_parts(found.pass_)) if found.pass_ is not None else ()
+    one = figure("pass", step, Unit.SECONDS, *parts, formula=_PASS if parts else "")
+    each = figure("per-request", 1 / step, Unit.TOKENS_PER_SECOND, one, formula="1 / t")
+    whole = figure("together", requests / step, Unit.TOKENS_PER_SECOND, one, formula="n / t")
+    return ServingTime(first, last, each, whole, found.limit)
+
+
+_PASS = "(weights^p + products^p)^(1/p) + cache + activations + overhead"
+
+
+def pass_parts(run: Pass) -> list[Quantity]:
+    """Return what a pass is made of, each with its seconds."""
+    named = {
+        "weights": run.weights,
+        "products": run.products,
+        "cache": run.cache,
+        "activations": run.activations,
+        "overhead": run.overhead,
+    }
+    return [
+        Quantity(
+            Message.of(f"time.serving.part.{name}"),
+            seconds,
+            Unit.SECONDS,
+            Kind.ESTIMATED,
+            source=SOURCE,
+        )
+        for name, seconds in named.items()
+    ]
+
+
+def phase_quantity(name: str, phase: Phase, run: Pass | None) -> Quantity:
+    """Return a phase as a stage of the round, with what one pass of it is made of."""
+    parts = tuple(pass_parts(run)) if run is not None else ()
+    whole = Quantity(
+        Message.of(f"time.stage.{name}"),
+        phase.kernels,
+        Unit.SECONDS,
+        Kind.ESTIMATED,
+        formula=f"n · ({_PASS})",
+        source=SOURCE,
+        role=name,
+    )
+    if not parts or not phase.kernels:
+        return whole
+    scale = phase.kernels / sum(part.value for part in parts)
+    return replace(
+        whole, parts=tuple(replace(part, value=part.value * scale) for part in parts if part.value)
+    )
