@@ -13,7 +13,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import pytest
 from serving_rows import Row, architecture, compared, model_of, predicted, rows
 
 from trainwright.catalog import find_gpu
