@@ -56,7 +56,7 @@ def answered():
 
 answered()
 def rested():
-    while session._whatif.busy or session._answers.busy:
+    while not session.resting:
         app.processEvents()
     end = time.perf_counter() + 0.05
     while time.perf_counter() < end:

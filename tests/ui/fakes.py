@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
+from trainwright.advise.whatif import whatifs
 from trainwright.data import resources
 from trainwright.estimate.breakdown import Curve
 from trainwright.estimate.memory import MemoryEstimate
+from trainwright.estimate.roofpoints import Peak, RoofPoint, Roofs
 from trainwright.estimate.steptime import Stage, TimeEstimate
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.resolve import catalogued
@@ -52,9 +54,17 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
     def advise(plan: Plan, facts: Facts) -> Advice:
         return advice(plan, facts, evaluate)
 
+    def what_if(plan: Plan, facts: Facts, before: Report, wanted: Callable[[], bool]) -> Any:
+        def answer(changed: Plan) -> Report:
+            return evaluate(changed, resolve(changed))
+
+        return whatifs(plan, facts, before, answer=answer, wanted=wanted)
+
     wanted: dict[str, Any] = {
         "resolve": resolve,
         "evaluate": evaluate,
+        "operators": lambda _plan, facts: operators(facts),
+        "whatifs": what_if,
         "look": lambda plan, facts, _before: evaluate(plan, facts),
         "advise": advise,
         "glances": glances,
@@ -244,7 +254,12 @@ def _time(plan: Plan, facts: Facts) -> TimeEstimate:
     wide = Interval(0.75 * samples / step, 1.25 * samples / step)
     rate = quantity("time.samples", samples / step, Unit.SAMPLES_PER_SECOND, interval=wide)
     length = plan.workload.inputs.sequence_length
-    run = None
+    run = epoch = None
+    if plan.workload.samples:
+        once = plan.workload.samples * step / samples
+        epoch = quantity(
+            "time.epoch", once, Unit.SECONDS, interval=Interval(once * 0.8, once * 1.3)
+        )
     if plan.workload.samples and plan.workload.epochs:
         whole = plan.workload.samples * plan.workload.epochs / (samples / step)
         run = quantity("time.run", whole, Unit.SECONDS, interval=Interval(whole * 0.8, whole * 1.3))
@@ -261,12 +276,52 @@ def _time(plan: Plan, facts: Facts) -> TimeEstimate:
         if length
         else None,
         "run_seconds": run,
+        "epoch_seconds": epoch,
         "bottleneck": "gpu",
         "stages": stages,
         "notes": (),
     }
     known = TimeEstimate.__dataclass_fields__
     return TimeEstimate(**{k: v for k, v in fields.items() if k in known})
+
+
+def operators(facts: Facts) -> Roofs:
+    """Return operators of every bound, some without products, on the plan's GPU."""
+    record = facts.machine.gpu.record
+    bandwidth, peak = record.bandwidth_bytes_per_s, record.flops["bf16_fp32"]
+    rows = (
+        ("aten.mm.default", "gemm", "forward", 9e12, 2e10, 0.09, 64, "compute"),
+        ("aten.mm.default", "gemm", "backward", 18e12, 5e10, 0.19, 128, "compute"),
+        ("aten.bmm.default", "batched-gemm", "backward", 1e11, 4e9, 0.02, 64, "memory"),
+        ("aten._scaled_dot_product_flash_attention.default", "attention", "forward",
+         2e12, 9e9, 0.04, 32, "compute"),
+        ("aten.convolution_backward.default", "convolution", "backward",
+         4e11, 6e9, 0.03, 32, "compute"),
+        ("aten.mul.Tensor", "pointwise", "forward", 0.0, 6e10, 0.07, 640, "memory"),
+        ("aten._to_copy.default", "cast", "backward", 0.0, 4e10, 0.05, 700, "memory"),
+        ("aten.native_layer_norm.default", "layer-norm", "forward", 0.0, 9e9, 0.01, 65, "memory"),
+        ("aten._softmax.default", "softmax", "backward", 0.0, 7e9, 0.01, 3, "memory"),
+        ("aten.sum.dim_IntList", "reduction", "backward", 0.0, 1e6, 0.004, 800, "launch"),
+        ("aten._fused_adam_.default", "fused-optimizer", "optimizer", 0.0, 5e9, 0.006, 1, "memory"),
+        ("aten.sort.default", "other", "forward", 0.0, 1e7, 0.002, 3, "launch"),
+    )  # fmt: skip
+    points = tuple(
+        RoofPoint(name, row, group, stage, "bfloat16", flops, moved, seconds, runs, bound)
+        for row, (name, group, stage, flops, moved, seconds, runs, bound) in enumerate(rows)
+    )
+    classes: dict[str, float] = {}
+    for point in points:
+        classes[point.group] = classes.get(point.group, 0.0) + point.seconds
+    return Roofs(
+        gpu=record.name,
+        bandwidth=bandwidth,
+        peaks={"bfloat16": Peak("bf16", peak), "float32": Peak("fp32", record.flops["fp32"])},
+        floor=5e-6,
+        points=points,
+        rest=0.0,
+        classes=classes,
+        work=sum(point.flops for point in points) / peak.value,
+    )
 
 
 def advice(plan: Plan, facts: Facts, evaluate: Callable[[Plan, Facts], Report]) -> Advice:
@@ -290,7 +345,9 @@ def advice(plan: Plan, facts: Facts, evaluate: Callable[[Plan, Facts], Report]) 
         for micro in (1, 2, 4, 8)
     )
     smaller = with_keys(plan, {"workload.inputs.sequence_length": 512})
-    relaxed = Relaxation(Message.of("ui.change.sequence", value=512), smaller)
+    relaxed = Relaxation(
+        Message.of("advise.relax.task", task="lora", used=9 * GIB, total=24 * GIB), smaller
+    )
     return Advice(
         choices=tuple(choices),
         pareto=points if choices else (),

@@ -140,7 +140,7 @@ def test_a_glance_says_what_the_plan_would_say_after_the_choice():
     from trainwright.plan.evaluate import Pending, evaluate, resolve
     from trainwright.plan.file import read
     from trainwright.profile.presets import presets
-    from trainwright.ui.whatif import for_preset
+    from trainwright.ui.plans import for_preset
 
     plan = read(fakes.EXAMPLE)
     preset = presets()["gpt2"]

@@ -1,5 +1,6 @@
 """Every screen, both languages and lengthened text, at 100 and 200 %, light and dark."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,17 +9,24 @@ import pytest
 import walk
 
 
-@pytest.mark.parametrize("scale", ["1", "2"])
-def test_no_screen_cuts_overlaps_or_hides_anything_from_screen_readers(scale, tmp_path):
+@pytest.mark.parametrize(
+    ("scale", "size"), [("1", "1440x900"), ("1.5", "1280x800"), ("2", "1440x900")]
+)
+def test_no_screen_cuts_overlaps_or_hides_anything_from_screen_readers(scale, size, tmp_path):
     environment = {
         "QT_QPA_PLATFORM": "offscreen",
         "QT_SCALE_FACTOR": scale,
         "HOME": str(tmp_path),
         "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
     program = str(Path(walk.__file__))
     child = subprocess.run(
-        [sys.executable, program], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, program, size],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert child.returncode in (0, 1), child.stderr
     said = child.stdout.splitlines()

@@ -472,3 +472,119 @@ def test_export_says_whether_the_files_would_run_out_of_memory(opened, qtbot):
     assert export._warning.isVisible()
     assert "does not fit" in export._warning.label.text()
     assert export.save.isEnabled()
+
+
+def test_a_bar_of_the_waterfall_opens_where_it_comes_from(opened, qtbot):
+    window = opened()
+    waterfall = window.screen_named("plan").waterfall
+    assert [door.address for door in waterfall._doors] == [
+        *("stage.load", "stage.decode", "stage.transfer"),
+        *("stage.forward", "stage.recompute", "stage.backward", "stage.optimizer"),
+    ]
+    backward = waterfall._doors[5]
+    assert "GPU, Backward" in backward.accessibleName()
+    assert "%" in backward.accessibleName()
+    qtbot.mouseClick(backward, Qt.MouseButton.LeftButton)
+    assert window.session.explained == "stage.backward"
+
+
+def test_the_waterfall_names_what_limits(opened):
+    window = opened()
+    plan = window.screen_named("plan")
+    assert plan.waterfall.limiting == ("GPU", "Backward")
+
+
+def test_what_runs_beside_starts_with_the_step_and_the_gpu_follows_itself(opened):
+    window = opened()
+    rows = {row.name: row for row in window.screen_named("plan").waterfall._rows}
+    assert rows["decode"].beside
+    assert rows["decode"].spans[0].start == 0
+    assert rows["recompute"].spans[0].start == rows["forward"].spans[0].end
+    assert not rows["backward"].beside
+
+
+def test_the_operators_are_walked_by_keys_and_opened_by_enter(opened, qtbot):
+    window = opened()
+    chart = window.screen_named("plan").roofline
+    chart.setFocus(Qt.FocusReason.TabFocusReason)
+    chart._point_at(None)
+    qtbot.keyClick(chart, Qt.Key.Key_Right)
+    said = chart.accessibleDescription()
+    assert "of the step" in said
+    qtbot.keyClick(chart, Qt.Key.Key_Right)
+    assert chart.accessibleDescription() != said
+    qtbot.keyClick(chart, Qt.Key.Key_Left)
+    assert chart.accessibleDescription() == said
+    qtbot.keyClick(chart, Qt.Key.Key_Return)
+    first = window.session.roofs.points[0]
+    assert window.session.explained == f"operator.{first.address}"
+    assert window.session.figure(window.session.explained).value == first.seconds
+
+
+def test_a_click_on_an_operator_explains_it_down_to_flop_and_bytes(opened, qtbot):
+    window = opened()
+    plan = window.screen_named("plan")
+    spot = max(plan.roofline._spots, key=lambda one: one.radius)
+    qtbot.mouseClick(plan.roofline, Qt.MouseButton.LeftButton, pos=spot.centre.toPoint())
+    explained = window.session.figure(window.session.explained)
+    ids = {part.name.id for _, part in explained.walk()}
+    assert {"time.runs", "time.flop", "time.peak", "time.bytes", "time.floor"} <= ids
+    assert plan.pane._tree.model().rowCount() == len(explained.parts)
+
+
+def test_points_lie_below_the_roofs_and_within_the_chart(opened):
+    window = opened()
+    chart = window.screen_named("plan").roofline
+    frame = chart._frame
+    for spot in chart._spots:
+        assert 0 <= spot.centre.x() <= chart.width()
+        assert 0 <= spot.centre.y() <= frame.bottom
+        if not spot.point.flops:
+            assert spot.centre.x() < frame.left
+            assert spot.centre.y() >= frame.y(frame.start) - 0.5
+
+
+def test_a_family_of_operators_opens_to_its_classes(opened, qtbot):
+    window = opened()
+    plan = window.screen_named("plan")
+    key = plan.families._keys[0]
+    assert "Matrix products" in key.accessibleName()
+    qtbot.mouseClick(key, Qt.MouseButton.LeftButton)
+    explained = window.session.figure("family.products")
+    assert {part.name.id for part in explained.parts} == {
+        "time.class.gemm",
+        "time.class.batched-gemm",
+    }
+
+
+def test_a_what_if_is_applied_and_undone(opened, qtbot):
+    window = opened()
+    qtbot.waitUntil(lambda: bool(window.session.whatifs))
+    plan = window.screen_named("plan")
+    before = window.session.plan
+    card = next(card for card in plan.whatifs._cards if card.isVisible())
+    assert card.toolTip()
+    qtbot.mouseClick(card, Qt.MouseButton.LeftButton)
+    assert window.session.plan != before
+    window.session.undo()
+    assert window.session.plan == before
+
+
+def test_what_if_cards_lie_in_the_order_of_their_use(opened, qtbot):
+    window = opened()
+    qtbot.waitUntil(lambda: bool(window.session.whatifs))
+    cards = [card for card in window.screen_named("plan").whatifs._cards if card.isVisible()]
+    assert len(cards) >= 3
+    places = [(card.y(), card.x()) for card in cards]
+    assert places == sorted(places)
+
+
+def test_an_epoch_without_samples_is_not_available(opened, qtbot):
+    window = opened()
+    strip = window.screen_named("plan").figures
+    spoken = [door.accessibleName() for door in strip._doors]
+    assert any("epoch" in text and "estimated" in text for text in spoken)
+    window.session.set_key("workload.samples", None)
+    qtbot.waitUntil(lambda: settled(window))
+    absent = [door.accessibleName() for door in strip._doors if "epoch" in door.accessibleName()]
+    assert absent == ["Time of an epoch: n/a samples are not given"]

@@ -1,6 +1,7 @@
 """Looks for what a person would see as broken: clipped, overlapping or nameless parts.
 
-Run as a program, it walks every screen in this process's scale and prints what it found.
+Run as a program with a window's size (1440x900), it walks every screen in this process's scale
+and prints what it found.
 """
 
 import os
@@ -122,9 +123,7 @@ def settle(window: Any) -> None:
     session = window.session
     for _ in range(200):
         spin(10)
-        if not (
-            session.provisional or session._answers.busy or session._whatif.busy or session.advising
-        ):
+        if not (session.provisional or not session.resting or session.advising):
             break
     for _ in range(6):
         QApplication.sendPostedEvents()
@@ -159,7 +158,7 @@ def main() -> int:
     preferences = Preferences(Path(tempfile.mkdtemp()) / "window.ini")
     preferences.theme = "dark"
     window = prepared(app, fakes.core("tight"), preferences)
-    window.resize(1440, 900)
+    window.resize(*map(int, sys.argv[1].split("x")))
     window.show()
     while window.session is None:
         spin(20)

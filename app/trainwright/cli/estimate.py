@@ -1,18 +1,23 @@
 """``trainwright estimate``: memory and time of a plan as it stands."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf, whatifs
+from trainwright.advise.whatif import as_json as whatifs_as_json
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
+from trainwright.estimate.roofpoints import RoofPoint, Roofs
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
-from trainwright.plan.evaluate import Facts, evaluate, with_limits
-from trainwright.plan.report import Report, Verdict, as_json
+from trainwright.messages.units import gib, percent
+from trainwright.plan.evaluate import Facts, evaluate, operators_of, with_limits
+from trainwright.plan.report import Report, Verdict, as_json, roofs_as_json
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving_rows import serving_rows
 from trainwright.workload.defaults import meaningful
@@ -35,27 +40,44 @@ MARKS = {
     Verdict.CANNOT_CHECK: "?",
 }
 
+_SLOWEST = 15
+"""Operators that are printed."""
+
 
 @click.command(cls=Command, help="cli.estimate.summary")
 @planning.plan_argument
 @option("--explain", is_flag=True, help="cli.option.explain")
+@option("--ops", is_flag=True, help="cli.option.ops")
+@option("--what-if", "what_if", is_flag=True, help="cli.option.what-if")
 @options.tracing
 @options.common
 @click.pass_obj
-def command(terminal: Terminal, source: PlanSource, explain: bool) -> Answer:
+def command(
+    terminal: Terminal, source: PlanSource, explain: bool, ops: bool, what_if: bool
+) -> Answer:
     """Evaluate the plan."""
     plan = planning.load(source)
     facts = planning.facts(plan, terminal, one_point=True)
     report = with_limits(plan, facts, evaluate(plan, facts))
+    operators = operators_of(plan, facts) if ops else None
+    changes = whatifs(plan, facts, report) if what_if else ()
 
     def show(screen: "Screen") -> None:
         show_report(screen, plan, facts, report)
+        if operators is not None:
+            show_operators(screen, operators)
+        if what_if:
+            show_whatifs(screen, changes)
         if explain:
             screen.derivation(report.memory.derivation)
             screen.derivation(report.memory.device_used_p95)
             screen.derivation(report.time.step_seconds)
 
     document: dict[str, Any] = as_json(report)
+    if operators is not None:
+        document["time"]["roofline"] = roofs_as_json(operators)
+    if what_if:
+        document["what_if"] = whatifs_as_json(changes)
     return Answer(document, show, Exit.DONE if report.fits else Exit.NO)
 
 
@@ -73,7 +95,8 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         title=Message.of("cli.estimate.memory"),
         numbers=(1, 2),
     )
-    figures = (time.step_seconds, time.samples_per_second, time.tokens_per_second, time.run_seconds)
+    rates = (time.step_seconds, time.samples_per_second, time.tokens_per_second)
+    figures = (*rates, time.epoch_seconds, time.run_seconds)
     screen.table(
         [(each.name, each, screen.interval(each)) for each in figures if each is not None]
         + [
@@ -93,6 +116,69 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         screen.bullets(report.notes)
     screen.line()
     screen.say("cli.estimate.legend", "dim")
+
+
+def show_operators(screen: "Screen", roofs: Roofs) -> None:
+    """Print the slowest operators with what they reach of the GPU's peak and bandwidth."""
+    headings = ("operator", "stage", "share", "time", "runs", "of-peak", "of-bandwidth", "bound")
+    screen.line()
+    screen.table(
+        [
+            (
+                point.short_name,
+                Message.of(f"time.stage.{point.stage}"),
+                _ratio(point.seconds / roofs.seconds),
+                Quantity(Message.of("time.step"), point.seconds, Unit.SECONDS, Kind.ESTIMATED),
+                screen.count(round(point.runs)),
+                _of_peak(roofs, point),
+                _ratio(point.traffic / roofs.bandwidth.value),
+                Message.of(f"cli.bound.{point.bound}"),
+            )
+            for point in roofs.points[:_SLOWEST]
+        ],
+        headings=[Message.of(f"cli.ops.{name}") for name in headings],
+        title=Message.of("cli.ops.title"),
+        numbers=(2, 3, 4, 5, 6),
+    )
+
+
+def _of_peak(roofs: Roofs, point: RoofPoint) -> Quantity | str:
+    peak = roofs.peaks.get(point.dtype)
+    return _ratio(point.rate / peak.fact.value) if point.flops and peak is not None else ""
+
+
+def _ratio(value: float) -> Quantity:
+    return Quantity(Message.of("time.of-peak"), value, Unit.RATIO, Kind.YOURS)
+
+
+def show_whatifs(screen: "Screen", found: Sequence[WhatIf]) -> None:
+    """Print what other settings and parts would do."""
+    if not found:
+        screen.say("cli.what-if.nothing")
+        return
+    headings = ("change", "speed", "memory", "because")
+    screen.line()
+    screen.table(
+        [(one.change, *_effect(one), one.because) for one in found],
+        headings=[Message.of(f"cli.what-if.{name}") for name in headings],
+        title=Message.of("cli.what-if.title"),
+        numbers=(1, 2),
+    )
+
+
+def _effect(one: WhatIf) -> tuple[str | Message, str]:
+    """Return the change of the speed, or why there is none, and that of the device use."""
+    if one.gain is None or one.memory_bytes is None:
+        return Message.of("cli.what-if.untraced"), ""
+    sign = "+" if one.memory_bytes >= 0 else "−"
+    memory = (
+        f"{sign}{gib(abs(one.memory_bytes))}" if abs(one.memory_bytes) >= NEXT_TO_NOTHING else ""
+    )
+    if not one.fits:
+        return Message.of("cli.what-if.no"), memory
+    if one.same:
+        return "±0 %", memory
+    return f"{'+' if one.gain > 0 else '−'}{percent(abs(one.gain))}", memory
 
 
 def verdict(report: Report) -> Message:

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from trainwright import __version__
+from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.memory import (
     MemoryEstimate,
     allocated_peak_bytes,
     bytes_outside,
     estimate_memory,
 )
+from trainwright.estimate.roofpoints import Roofs, roofs
 from trainwright.estimate.serving import Served
 from trainwright.estimate.steptime import TimeEstimate, estimate_time
 from trainwright.machine.machine import Machine, System
@@ -360,6 +362,20 @@ def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
         cores=facts.machine.cores,
         served=served_in(plan, facts),
     )
+
+
+def operators_of(plan: Plan, facts: Facts) -> Roofs:
+    """Return the operators of a step against the roofs of the GPU."""
+    situation = Situation(
+        facts.machine.gpu,
+        _training_gpus(facts),
+        plan.workload.model_copy(update={"inputs": facts.inputs}),
+        _length(facts.inputs),
+        facts.machine.cores,
+        served_in(plan, facts),
+    )
+    settings = facts.settings
+    return roofs(facts.profile, Clock(situation), settings, settings.micro_batch)
 
 
 def _training_gpus(facts: Facts) -> int:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from trainwright.estimate.memory import MemoryEstimate
+from trainwright.estimate.roofpoints import Roofs
 from trainwright.estimate.serving_time import ServingTime
 from trainwright.estimate.steptime import TimeEstimate
 from trainwright.estimate.timeline import lane_of
@@ -64,6 +65,35 @@ def as_json(report: Report) -> dict[str, Any]:
         "serving": _serving(report.serving) if report.serving is not None else None,
         "settings": report.settings.model_dump(mode="json"),
         "notes": [render(note, "en") for note in report.notes],
+    }
+
+
+def roofs_as_json(roofs: Roofs) -> dict[str, Any]:
+    """Return the operators of a step as plain data: ``time.roofline`` of ``estimate --json --ops``.
+
+    FLOP, bytes and seconds are of all runs of an operator in one step on one GPU.
+    """
+    return {
+        "gpu": roofs.gpu,
+        "bandwidth_bytes_per_s": roofs.bandwidth.value,
+        "peaks": {peak.name: peak.fact.value for peak in roofs.peaks.values()},
+        "floor_seconds": roofs.floor,
+        "classes": roofs.classes,
+        "points": [
+            {
+                "name": point.name,
+                "class": point.group,
+                "stage": point.stage,
+                "dtype": point.dtype,
+                "flops": point.flops,
+                "bytes": point.bytes,
+                "seconds": point.seconds,
+                "runs": point.runs,
+                "bound": point.bound,
+            }
+            for point in roofs.points
+        ],
+        "other_seconds": roofs.rest,
     }
 
 

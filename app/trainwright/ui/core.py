@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trainwright.advise.advice import Advice
+    from trainwright.advise.whatif import WhatIf
+    from trainwright.estimate.roofpoints import Roofs
     from trainwright.plan.evaluate import Facts, Pending
     from trainwright.plan.report import Report
     from trainwright.plan.schema import Plan
@@ -33,6 +35,12 @@ def _evaluate(plan: "Plan", facts: "Facts") -> "Report":
     from trainwright.plan.evaluate import evaluate
 
     return evaluate(plan, facts)
+
+
+def _operators(plan: "Plan", facts: "Facts") -> "Roofs":
+    from trainwright.plan.evaluate import operators_of
+
+    return operators_of(plan, facts)
 
 
 def _limits(plan: "Plan", facts: "Facts", report: "Report") -> "Report":
@@ -59,6 +67,14 @@ def _advise(plan: "Plan", facts: "Facts") -> "Advice":
     from trainwright.advise import advise
 
     return advise(plan, facts)
+
+
+def _whatifs(
+    plan: "Plan", facts: "Facts", report: "Report", wanted: Callable[[], bool]
+) -> "tuple[WhatIf, ...]":
+    from trainwright.advise.whatif import whatifs
+
+    return whatifs(plan, facts, report, wanted=wanted)
 
 
 def _make_it_fit(plan: "Plan", advice: "Advice") -> "Plan":
@@ -91,10 +107,12 @@ class Core:
 
     resolve: "Callable[[Plan], Facts | Pending]" = _resolve
     evaluate: "Callable[[Plan, Facts], Report]" = _evaluate
+    operators: "Callable[[Plan, Facts], Roofs]" = _operators
     limits: "Callable[[Plan, Facts, Report], Report]" = _limits
     look: "Callable[[Plan, Facts, Report], Report]" = _look
     trace: "Callable[[TraceSpec, Point | None, Progress, Cancelled], Profile]" = _trace
     advise: "Callable[[Plan, Facts], Advice]" = _advise
+    whatifs: "Callable[[Plan, Facts, Report, Callable[[], bool]], Sequence[WhatIf]]" = _whatifs
     make_it_fit: "Callable[[Plan, Advice], Plan]" = _make_it_fit
     glances: "Callable[[Plan, Sequence[str]], Iterator[Glance]]" = _glances
     snapshot: Callable[[], Any] = _snapshot

@@ -4,7 +4,10 @@ So a figure keeps its meaning when the report changes under it, and the Explain 
 follows.
 """
 
+from trainwright.estimate.roofpoints import Roofs, explained, explained_class
+from trainwright.estimate.timeline import timeline
 from trainwright.explain import Quantity
+from trainwright.explain.quantity import total
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 
@@ -45,7 +48,33 @@ COLOURS = {
     "load": "input",
     "decode": "input",
     "transfer": "input",
+    "products": "weights",
+    "attention": "optim",
+    "convolutions": "grad",
+    "elementwise": "act",
+    "moves": "head",
+    "normalisation": "data",
+    "reductions": "input",
+    "updates": "slack",
+    "others": "ctx",
 }
+
+FAMILIES = {
+    "products": ("gemm", "batched-gemm", "grouped-gemm"),
+    "attention": ("attention",),
+    "convolutions": ("convolution", "grouped-convolution", "depthwise-convolution"),
+    "elementwise": ("pointwise",),
+    "moves": ("cast", "copy", "concatenate", "index"),
+    "normalisation": ("batch-norm", "layer-norm"),
+    "reductions": ("softmax", "reduction", "pooling"),
+    "updates": ("fused-optimizer", "foreach-optimizer"),
+}
+"""Classes of operators that share a colour and a name; all others are ``others``."""
+
+
+def family(group: str) -> str:
+    """Return the family of a class of operators."""
+    return next((name for name, groups in FAMILIES.items() if group in groups), "others")
 
 
 def colour(role: str) -> str:
@@ -91,19 +120,34 @@ def short_name(quantity: Quantity) -> Message:
     return quantity.name
 
 
-def find(report: Report, address: str) -> Quantity | None:
+def find(report: Report, address: str, roofs: Roofs | None = None) -> Quantity | None:
     """Return the figure at an address, or None where this report has no such figure."""
     area, _, name = address.partition(".")
+    if area in ("operator", "family"):
+        return _operators(roofs, area, name) if roofs is not None else None
     if area == "memory":
         return _memory(report, name)
     if area == "term":
         return next((part for part in segments(report) if part.role == name), None)
     if area == "time":
         return _time(report, name)
+    if address == "stage.idle":
+        return timeline(report.time).idle
     if area == "stage":
         stages = report.time.stages
         return next((stage.seconds for stage in stages if stage.name == name), None)
     return None
+
+
+def _operators(roofs: Roofs, area: str, name: str) -> Quantity | None:
+    if area == "operator":
+        point = roofs.at(name)
+        return None if point is None else explained(roofs, point)
+    groups = [group for group in roofs.classes if family(group) == name]
+    if not groups:
+        return None
+    parts = [explained_class(roofs, group) for group in groups]
+    return parts[0] if len(parts) == 1 else total(Message.of(f"ui.family.{name}"), parts, role=name)
 
 
 def _memory(report: Report, name: str) -> Quantity | None:
@@ -126,6 +170,7 @@ def _time(report: Report, name: str) -> Quantity | None:
         "step": time.step_seconds,
         "samples": time.samples_per_second,
         "tokens": time.tokens_per_second,
+        "epoch": time.epoch_seconds,
         "run": time.run_seconds,
     }.get(name)
 

@@ -47,9 +47,9 @@ class ExplainPane(Surface):
         report = self._session.report
         if report is not None and self._session.provisional:
             return  # the replayed answer follows at once
-        quantity = doors.find(report, self._session.explained) if report else None
-        if quantity is None and report is not None:
-            quantity = doors.find(report, doors.DEFAULT)
+        quantity = self._session.figure(self._session.explained)
+        if quantity is None:
+            quantity = self._session.figure(doors.DEFAULT)
         self._hero.show_quantity(quantity)
         self._tree.show_quantity(quantity, self._heads(quantity))
         p95 = report.memory.device_used_p95 if report else None

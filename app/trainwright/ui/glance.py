@@ -10,7 +10,7 @@ from trainwright.plan.evaluate import Facts, Pending, memory_of, verdict
 from trainwright.plan.report import Verdict
 from trainwright.plan.schema import Plan
 from trainwright.profile.presets import AREAS, Preset, presets
-from trainwright.ui import whatif
+from trainwright.ui import plans
 from trainwright.ui.i18n import language, say, tr
 from trainwright.ui.widgets.picker import plain
 
@@ -57,7 +57,7 @@ def glances(plan: Plan, ids: Iterable[str], resolve: Resolve) -> Iterator[Glance
 def glance(plan: Plan, preset: Preset, resolve: Resolve) -> Glance:
     """Return what choosing the model would say: the same plan that the choice would make."""
     try:
-        changed = whatif.for_preset(plan, preset)
+        changed = plans.for_preset(plan, preset)
         facts = resolve(changed)
         if isinstance(facts, Pending):
             return Glance(preset.id)

@@ -8,6 +8,9 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from trainwright.advise.advice import Advice, Choice, Relaxation
+from trainwright.advise.whatif import WhatIf
+from trainwright.estimate.roofpoints import Roofs
+from trainwright.explain import Quantity
 from trainwright.messages import Message, UserError
 from trainwright.plan import file
 from trainwright.plan.edit import with_keys
@@ -16,7 +19,7 @@ from trainwright.plan.history import History
 from trainwright.plan.recovery import Autosave
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.ui import doors, whatif
+from trainwright.ui import doors, plans
 from trainwright.ui.core import Core
 from trainwright.ui.tasks import Latest
 from trainwright.ui.tracing import Traces, Tracing
@@ -26,6 +29,8 @@ from trainwright.workload import FullSettings
 _AUTOSAVE_MS = 1000
 _ASK_MS = 30
 """Pause after an edit before the full answer is asked for; it would compete with the repaint."""
+_WHATIF_MS = 250
+"""Pause after an answer before a dozen other plans are evaluated: they would slow the next edit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class Answer:
     plan: Plan
     facts: Facts | None = None
     report: Report | None = None
+    roofs: Roofs | None = None
     pending: Pending | None = None
 
 
@@ -47,8 +53,8 @@ class Session(QObject):
     """Report, problem, or what is traced changed."""
     advised = Signal()
     """The search answered, or its answer no longer holds."""
-    changes_found = Signal()
-    """The "what would change it" cards are ready."""
+    whatifs_found = Signal()
+    """What other settings and parts would do is known."""
     explained_changed = Signal()
     noticed = Signal(object)
     """A message that a person should see once."""
@@ -62,6 +68,8 @@ class Session(QObject):
         self.core = core
         self.path: Path | None = None
         self.report: Report | None = None
+        self.roofs: Roofs | None = None
+        """The operators of a step; those of the plan before while the report is provisional."""
         self.provisional = False
         """Whether the report is a first look, or that of the plan before the last edit."""
         self.settings: FullSettings | None = None
@@ -74,7 +82,7 @@ class Session(QObject):
         self._allowed: set[str] = set()
         self.advice: Advice | None = None
         self.advice_problem: Message | None = None
-        self.changes: Sequence[tuple[whatif.Change, Plan]] = ()
+        self.whatifs: Sequence[WhatIf] = ()
         self.explained = doors.DEFAULT
         self.recent_models: Callable[[], tuple[str, ...]] = tuple
         """Ids of models picked lately; the window knows them."""
@@ -89,8 +97,10 @@ class Session(QObject):
         self._question: Callable[[], Answer] | None = None
         self._ask_timer = QTimer(self, singleShot=True, interval=_ASK_MS)
         self._ask_timer.timeout.connect(self._submit)
+        self._whatif_timer = QTimer(self, singleShot=True, interval=_WHATIF_MS)
+        self._whatif_timer.timeout.connect(self._look_for_whatifs)
         self._whatif = Latest(self)
-        self._whatif.done.connect(self._changes_came)
+        self._whatif.done.connect(self._whatifs_came)
         self._limiting = Latest(self)
         self._limiting.done.connect(self._limits_came)
         self._advising = Latest(self)
@@ -131,7 +141,7 @@ class Session(QObject):
         self._autosave.clear()
         self.path = path
         self._saved = plan if saved else None
-        self.report = None
+        self.report = self.roofs = None
         self.explained = doors.DEFAULT
         self._take(History.of(plan))
 
@@ -157,8 +167,8 @@ class Session(QObject):
             UserError: the plan cannot take it.
         """
         config = path / "config.json" if path.is_dir() else path
-        base = self.plan or whatif.starting_plan()
-        changed = base.model_copy(update={"model": whatif.hf_model(config.absolute())})
+        base = self.plan or plans.starting_plan()
+        changed = base.model_copy(update={"model": plans.hf_model(config.absolute())})
         if self.plan is None:
             self.open_plan(changed, None, saved=False)
         else:
@@ -166,7 +176,7 @@ class Session(QObject):
 
     def take_code(self, code: Code) -> None:
         """Plan for the model of a file that a person chose, and allowed to run."""
-        base = self.plan or whatif.starting_plan()
+        base = self.plan or plans.starting_plan()
         changed = for_code(base, code)
         self._allowed.add(str(code.file))
         if self.plan is None:
@@ -216,7 +226,7 @@ class Session(QObject):
             self.reported.emit()
             return
         name, value = next(iter(values.items()))
-        self.put(plan, label or whatif.edit_label(name, value), key=key)
+        self.put(plan, label or plans.edit_label(name, value), key=key)
 
     def put(self, plan: Plan, label: Message, *, key: str = "") -> None:
         """Make a plan the next state of the document."""
@@ -251,6 +261,7 @@ class Session(QObject):
         """Stop all work; an unsaved plan stays in its recovery copy."""
         self._keep()
         self._ask_timer.stop()
+        self._whatif_timer.stop()
         self._traces.cancel_all()
         for worker in (self._answers, self._whatif, self._limiting, self._advising):
             worker.forget()
@@ -266,24 +277,27 @@ class Session(QObject):
 
     def ask(self) -> None:
         """Ask the core about the plan; the newest question wins."""
-        plan, core = self.plan, self.core
+        plan = self.plan
         if plan is None:
             return
         self._stop_trace()
         self.unconsented = None
+        self._whatif_timer.stop()
         self._whatif.forget()
         self._limiting.forget()
         self._look(plan)
 
-        def answer() -> Answer:
-            found = core.resolve(plan)
-            if isinstance(found, Pending):
-                return Answer(plan, pending=found)
-            return Answer(plan, facts=found, report=core.evaluate(plan, found))
-
-        self._question = answer
+        self._question = lambda: self._answer(plan)
         self._ask_timer.start()
         self.reported.emit()
+
+    def _answer(self, plan: Plan, facts: Facts | None = None) -> Answer:
+        """Return what the core says; runs off the window's thread."""
+        found = facts or self.core.resolve(plan)
+        if isinstance(found, Pending):
+            return Answer(plan, pending=found)
+        report = self.core.evaluate(plan, found)
+        return Answer(plan, found, report, self.core.operators(plan, found))
 
     def _submit(self) -> None:
         """Ask in earnest: the first look is painted, and a burst of edits is over."""
@@ -310,7 +324,7 @@ class Session(QObject):
         self.tracing = None
         self.facts = answer.facts
         if answer.pending is not None:
-            self.report, self.settings = None, answer.pending.settings
+            self.report, self.roofs, self.settings = None, None, answer.pending.settings
             code = answer.plan.model.code
             if code is None or code in self._allowed:
                 self.tracing = Tracing(0.0, "")
@@ -318,19 +332,19 @@ class Session(QObject):
             else:
                 self.unconsented = code
         else:
-            self.report = answer.report
+            self.report, self.roofs = answer.report, answer.roofs
             self.settings = answer.facts.settings if answer.facts else None
-            self._look_for_changes()
+            self._whatif_timer.start()
             self._look_for_limits()
         self.reported.emit()
 
     def _failed(self, problem: Message) -> None:
         self.report, self.facts, self.problem = None, None, problem
-        self.settings = None
+        self.roofs, self.settings = None, None
         self.provisional = False
-        self.changes = ()
+        self.whatifs = ()
         self.reported.emit()
-        self.changes_found.emit()
+        self.whatifs_found.emit()
 
     def _stop_trace(self) -> None:
         self._traces.stop()
@@ -347,12 +361,9 @@ class Session(QObject):
 
     def _traced(self, facts: Facts | None, problem: Message | None) -> None:
         self._stop_trace()
-        plan, core = self.plan, self.core
+        plan = self.plan
         if plan is not None and facts is not None:
-            known = facts
-            self._answers.submit(
-                lambda: Answer(plan, facts=known, report=core.evaluate(plan, known))
-            )
+            self._answers.submit(lambda: self._answer(plan, facts))
             self._traces.fit()
         else:
             self.problem = problem
@@ -363,6 +374,15 @@ class Session(QObject):
         if self.advice_problem == Message.of("ui.advise.trace-first"):
             self._fit_when_advised = self._fit_when_traced
             self.ask_advice()
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing is under way: every answer to the plan as it stands has come."""
+        timers = (self._ask_timer, self._whatif_timer)
+        workers = (self._answers, self._whatif, self._limiting, self._advising)
+        return not (
+            any(timer.isActive() for timer in timers) or any(worker.busy for worker in workers)
+        )
 
     # What would change it
 
@@ -381,21 +401,21 @@ class Session(QObject):
             self.report = after
             self.reported.emit()
 
-    def _look_for_changes(self) -> None:
-        plan, report, core = self.plan, self.report, self.core
-        if plan is None or report is None:
+    def _look_for_whatifs(self) -> None:
+        plan, facts, report, core = self.plan, self.facts, self.report, self.core
+        if plan is None or facts is None or report is None:
             return
-        self._whatif.submit(
-            lambda: whatif.changes(plan, report, core, wanted=lambda: self.plan is plan)
-        )
+        known: Facts = facts
+        answered: Report = report
+        self._whatif.submit(lambda: core.whatifs(plan, known, answered, lambda: self.plan is plan))
 
-    def _changes_came(self, changes: Sequence[tuple[whatif.Change, Plan]]) -> None:
-        self.changes = changes
-        self.changes_found.emit()
+    def _whatifs_came(self, found: Sequence[WhatIf]) -> None:
+        self.whatifs = found
+        self.whatifs_found.emit()
 
-    def apply_change(self, index: int) -> None:
+    def apply_whatif(self, index: int) -> None:
         """Take one of the offered changes; undoable."""
-        self.put(self.changes[index][1], self.changes[index][0].title)
+        self.put(self.whatifs[index].plan, self.whatifs[index].change)
 
     # The search
 
@@ -404,6 +424,7 @@ class Session(QObject):
         plan, core = self.plan, self.core
         if plan is None or self.advice is not None or self.advising:
             return
+        self._whatif_timer.stop()
         self._whatif.forget()  # it would compete with the search
 
         def search() -> Advice:
@@ -483,6 +504,10 @@ class Session(QObject):
         self.put(relaxation.plan, Message.of("ui.edit.relaxed"))
 
     # Explain
+
+    def figure(self, address: str) -> Quantity | None:
+        """Return the figure at an address in the present answer; None where it has no such."""
+        return doors.find(self.report, address, self.roofs) if self.report is not None else None
 
     def explain(self, address: str) -> None:
         """Open where the figure at an address comes from."""

@@ -176,7 +176,7 @@ class Window(QMainWindow):
         ):
             place = "start" if self.session is None else place
             if self.session is not None:
-                from trainwright.ui.whatif import starting_plan
+                from trainwright.ui.plans import starting_plan
 
                 self.session.open_plan(starting_plan(), None, saved=False)
         self.place = place
@@ -310,7 +310,7 @@ class Window(QMainWindow):
     # Actions
 
     def _start_with(self, what: str, value: object) -> None:
-        from trainwright.ui.whatif import local_plan, starting_plan
+        from trainwright.ui.plans import local_plan, starting_plan
 
         assert self.session is not None
         if what == "file" and isinstance(value, Path):

@@ -272,3 +272,29 @@ def test_the_tour_of_the_readme_works(inside, tmp_path, monkeypatch):
 def test_thousands_look_alike_in_every_command(inside, small):
     for words in (("catalog", "list", "4090"), ("catalog", "show", "4090"), ("estimate", small)):
         assert not re.search(r"\d,\d{3}", inside(*words).out)
+
+
+def test_estimate_lists_operators_and_what_ifs_where_that_is_asked_for(trainwright, small):
+    plain = json.loads(trainwright("estimate", small, "--json").out)
+    assert "roofline" not in plain["time"]
+    assert "what_if" not in plain
+    more = json.loads(trainwright("estimate", small, "--json", "--ops", "--what-if").out)
+    roofline = more["time"]["roofline"]
+    assert set(roofline["peaks"]) >= {"bf16"}
+    kernels = {"forward", "backward", "optimizer"}
+    stages = {stage["name"]: stage["seconds"] for stage in more["time"]["stages"]}
+    whole = sum(seconds for name, seconds in stages.items() if name in kernels)
+    counted = sum(point["seconds"] for point in roofline["points"]) + roofline["other_seconds"]
+    assert counted == pytest.approx(whole)
+    assert {one["kind"] for one in more["what_if"]} == {"setting", "part"}
+    assert {"change", "because", "set", "fits", "gain"} <= set(more["what_if"][0])
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_operators_and_what_ifs_are_printed(trainwright, small, language):
+    outcome = trainwright("estimate", small, "--ops", "--what-if", "--lang", language)
+    assert outcome.code == 0
+    for said in {"en": ("Slowest operators", "Second GPU"), "ko": ("가장 느린", "GPU 하나 더")}[
+        language
+    ]:
+        assert said in outcome.out

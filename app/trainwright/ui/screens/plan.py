@@ -9,6 +9,7 @@ from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
 from trainwright.ui.charts.memory import MemoryChart
+from trainwright.ui.charts.roofline import FamilyKeys, RooflineChart
 from trainwright.ui.charts.waterfall import Waterfall
 from trainwright.ui.explain_pane import ExplainPane
 from trainwright.ui.i18n import say, tr
@@ -17,8 +18,8 @@ from trainwright.ui.screens.searching import SearchStrip
 from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
-from trainwright.ui.widgets.cards import ChangeCards
-from trainwright.ui.widgets.copying import memory_rows, offer_copies, time_rows
+from trainwright.ui.widgets.cards import WhatIfCards
+from trainwright.ui.widgets.copying import memory_rows, offer_copies, operator_rows, time_rows
 from trainwright.ui.widgets.figurestrip import FigureStrip
 from trainwright.ui.widgets.notice import Strip
 from trainwright.ui.widgets.servingcard import ServingCard
@@ -40,12 +41,15 @@ class PlanScreen(QWidget):
         self.serving = ServingCard()
         self.memory = MemoryChart()
         self.waterfall = Waterfall()
-        self.changes = ChangeCards()
+        self.whatifs = WhatIfCards()
         self._trace = self._trace_strip()
         self._problem = Strip("warning-fill", "no")
         self.consent = self._consent_strip()
         self._memory_heading = Heading(Message.of("ui.chart.memory"))
         self._time_heading = Heading(Message.of("ui.chart.time"))
+        self.roofline = RooflineChart()
+        self.families = FamilyKeys()
+        self._operators_heading = Heading(Message.of("ui.chart.roofline"))
         self._notes = Surface(gap=6)
         self._asked = False
         line = QHBoxLayout(self)
@@ -56,18 +60,20 @@ class PlanScreen(QWidget):
         line.addWidget(self._scroll, 1)
         self._line = line
         self.pane.setParent(self)
-        for source in (self.verdict, self.figures, self.waterfall):
+        sources = (self.verdict, self.figures, self.waterfall, self.roofline, self.families)
+        for source in sources:
             source.opened.connect(self._open)
         shown: QWidget
         for shown in (self.verdict, self.memory):
             offer_copies(shown, lambda: memory_rows(session.report))
         for shown in (self.figures, self.waterfall):
             offer_copies(shown, lambda: time_rows(session.report))
-        self.changes.applied.connect(session.apply_change)
+        offer_copies(self.roofline, lambda: operator_rows(session.roofs))
+        self.whatifs.applied.connect(session.apply_whatif)
         session.reported.connect(self.refresh)
-        session.changes_found.connect(self._show_changes)
+        session.whatifs_found.connect(self._show_whatifs)
         self.refresh()
-        self._show_changes()
+        self._show_whatifs()
 
     def _trace_strip(self) -> Strip:
         strip = Strip("spinner-gap", "na")
@@ -93,19 +99,25 @@ class PlanScreen(QWidget):
         time = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S), gap=6)
         time.column.addWidget(self._time_heading)
         time.column.addWidget(self.waterfall)
+        operators = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.M), gap=6)
+        operators.column.addWidget(self._operators_heading)
+        operators.column.addWidget(self.roofline)
+        operators.column.addWidget(self.families)
         search = SearchStrip(self._session)
         shown = (self._trace, self.consent, search, self._problem, self.verdict, self.figures)
         for widget in shown:
             column.addWidget(widget)
         column.addWidget(self.serving)
+        column.addWidget(self.whatifs)
         column.addWidget(memory, 1)
         column.addWidget(time)
-        column.addWidget(self.changes)
+        column.addWidget(operators)
         column.addWidget(self._notes)
         column.addStretch(0)
         scroll = Scroll(body)
         scroll.fitted.connect(self._fit)
         self._charts = (memory, time)
+        self._operators = operators
         return scroll
 
     # What is shown
@@ -127,19 +139,29 @@ class PlanScreen(QWidget):
         report = session.report
         for chart in self._charts:
             chart.setVisible(report is not None)
-        self.figures.show_report(report, trains=_trains(session.plan))
+        self.figures.show_report(report, session.roofs, trains=_trains(session.plan))
         self.serving.show_report(report)
         self.memory.show_report(report)
         self.waterfall.show_report(report)
+        self._show_operators()
         if report is None:
             self._show_blank()
         else:
             self._show_report(report)
 
+    def _show_operators(self) -> None:
+        roofs = self._session.roofs
+        self._operators.setVisible(roofs is not None and bool(roofs.points))
+        self.roofline.show_roofs(roofs)
+        self.families.show_roofs(roofs)
+        if roofs is not None:
+            floor = f"{roofs.floor * 1e6:g}"
+            self._operators_heading.annotate(tr("ui.chart.roofline.note", floor=floor))
+
     def _show_blank(self) -> None:
         session = self._session
         self._notes.hide()
-        self.changes.hide()
+        self.whatifs.hide()
         if session.tracing is not None:
             reason = Message.of("ui.trace.why")
             self.verdict.show_blank(Message.of("ui.verdict.tracing"), reason)
@@ -159,7 +181,12 @@ class PlanScreen(QWidget):
         self._memory_heading.entitle(Message.of(f"ui.chart.memory{serving}"))
         self._memory_heading.annotate(tr(f"ui.chart.memory.note{serving}", micro=micro))
         self._time_heading.entitle(Message.of(f"ui.chart.time{serving}"))
-        self._time_heading.annotate(tr(f"ui.chart.time.note{serving}"))
+        limiting = self.waterfall.limiting
+        note = ""
+        if limiting is not None:
+            lane, stage = limiting
+            note = tr(f"ui.chart.time.note{serving}", lane=lane, stage=stage)
+        self._time_heading.annotate(note)
         self._show_notes(report)
 
     def _fit(self) -> None:
@@ -180,10 +207,10 @@ class PlanScreen(QWidget):
         for text in texts:
             self._notes.column.addWidget(Label(text, px=tokens.LABEL, colour="text2", wrap=True))
 
-    def _show_changes(self) -> None:
-        changes = [change for change, _ in self._session.changes]
-        self.changes.show_changes(changes)
-        self.changes.setVisible(bool(changes) and self._session.report is not None)
+    def _show_whatifs(self) -> None:
+        found = self._session.whatifs
+        self.whatifs.show_whatifs(found)
+        self.whatifs.setVisible(bool(found) and self._session.report is not None)
 
     # Explain
 

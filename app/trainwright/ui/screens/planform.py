@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from trainwright.messages import Message
 from trainwright.plan.schema import Plan
-from trainwright.ui import tokens, whatif
+from trainwright.ui import plans, tokens
 from trainwright.ui.glance import Glance
 from trainwright.ui.i18n import tr
 from trainwright.ui.names import (
@@ -383,7 +383,7 @@ class PlanForm(Surface):
 
         preset = presets()[key]
         label = Message.of("ui.edit.model", value=preset.name)
-        self._session.put(whatif.for_preset(plan, preset), label)
+        self._session.put(plans.for_preset(plan, preset), label)
         self._session.model_chosen.emit(key)
 
     def _glances(self, ids: list[str]) -> Iterator[Glance]:
@@ -396,7 +396,7 @@ class PlanForm(Surface):
             return
         count = gpu_count(plan) if not plan.machine.local else 1
         gpus = [{"id": key, "count": count}]
-        label = whatif.edit_label("gpu", gpu_name(key)[0])
+        label = plans.edit_label("gpu", gpu_name(key)[0])
         self._session.set_keys({"machine.gpus": gpus, "machine.local": False}, label=label)
 
     def _choose_count(self, count: int) -> None:
@@ -404,7 +404,7 @@ class PlanForm(Surface):
         if plan is not None and plan.machine.gpus:
             gpus = [gpu.model_dump(exclude_none=True) for gpu in plan.machine.gpus]
             gpus[0]["count"] = count
-            label = whatif.edit_label("count", count)
+            label = plans.edit_label("count", count)
             self._session.set_keys({"machine.gpus": gpus}, key="count", label=label)
 
     def _choose_power_limit(self, watts: int) -> None:
@@ -412,7 +412,7 @@ class PlanForm(Surface):
         if plan is not None and plan.machine.gpus:
             gpus = [gpu.model_dump(exclude_none=True) for gpu in plan.machine.gpus]
             gpus[0]["power_limit_w"] = watts or None
-            label = whatif.edit_label("power_limit", watts or None)
+            label = plans.edit_label("power_limit", watts or None)
             self._session.set_keys({"machine.gpus": gpus}, key="power_limit", label=label)
 
     def _choose_dataset(self, value: str) -> None:

@@ -1,70 +1,103 @@
-"""What would change it: a card for each change, with what it does; one click applies it."""
+"""What other settings and parts would do: a small card each; one click applies it."""
+
+from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QAbstractButton, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf
 from trainwright.messages import Message
-from trainwright.plan.report import Verdict
 from trainwright.ui import tokens
 from trainwright.ui.figures import signed
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import STATE_ICON, Drawing
-from trainwright.ui.whatif import Change
 from trainwright.ui.widgets.base import Heading
 from trainwright.ui.widgets.verdict import STATE
 
+_HEIGHT = 46
+_ROWS, _COLUMNS = 2, 4
+_PAD = 10
+_ICON = 20
+"""Width that the icon of what does not fit takes."""
 
-class ChangeCard(QAbstractButton):
-    """One change."""
 
-    def __init__(self, change: Change) -> None:
+class WhatIfCard(QAbstractButton):
+    """One change: what it is called, its gain, and what it does to the memory."""
+
+    def __init__(self, whatif: WhatIf) -> None:
         super().__init__()
-        self._change = change
-        self._title = say(change.title)
-        self._memory = signed(change.memory_bytes)
-        self._speed = self._speed_text()
-        self.setAccessibleName(f"{self._title}: {self._memory}, {self._speed}")
-        self.setAccessibleDescription(tr("ui.change.apply"))
-        self.setToolTip(tr("ui.change.apply"))
+        self._title = say(whatif.change)
+        self._state = STATE[whatif.verdict] if whatif.verdict is not None else "na"
+        self._gain = gain_text(whatif)
+        self._beside = _memory_text(whatif)
+        because = say(whatif.because)
+        spoken = ", ".join(text for text in (self._gain, self._beside) if text)
+        self.setAccessibleName(f"{self._title}: {spoken}")
+        self.setAccessibleDescription(f"{because} {tr('ui.change.apply')}")
+        self.setToolTip(f"{because}\n{tr('ui.change.apply')}")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setFixedHeight(52)
+        self.setFixedHeight(_HEIGHT)
         self.setSizePolicy(QSizePolicy.Policy.MinimumExpanding, QSizePolicy.Policy.Fixed)
+        self._faster = whatif.fits and not whatif.same and (whatif.gain or 0) > 0
+
+    @property
+    def _marked(self) -> bool:
+        """Whether the state must be seen: what fits well needs no word."""
+        return self._state in ("no", "tight")
 
     def minimumSizeHint(self) -> QSize:
-        title = tokens.width(self._title, tokens.BODY, 500)
-        below = tokens.width(self._memory, tokens.LABEL, 600) + tokens.width(
-            self._speed, tokens.MICRO
-        )
-        return QSize(int(max(title, below + 8)) + 44, 52)
+        title = tokens.width(self._title, tokens.LABEL, 500) + self._marked * _ICON
+        below = tokens.width(self._gain, tokens.BODY, 600)
+        if self._beside:
+            below += tokens.width(self._beside, tokens.MICRO) + 8
+        return QSize(int(max(title, below)) + 2 * _PAD + 2, _HEIGHT)
 
     sizeHint = minimumSizeHint
 
-    def _speed_text(self) -> str:
-        if self._change.verdict in (Verdict.NO, Verdict.SPILLS):
-            return tr("ui.change.no")
-        if abs(self._change.speed - 1) < 0.005:
-            return tr("ui.change.same")
-        change = round((self._change.speed - 1) * 100)
-        return tr("ui.change.speed", change=f"{'+' if change > 0 else '−'}{abs(change)}")
-
     def paintEvent(self, _event: object) -> None:
         w, h = self.width(), self.height()
-        state = STATE[self._change.verdict]
         with Drawing(self) as d:
             face = "sunken" if self.underMouse() or self.isDown() else "surface"
             d.box(0, 0, w, h, face, "line", radius=8)
-            d.icon(STATE_ICON[state], 11, 9, 16, f"{state}Fill")
-            d.write(34, 7, w - 40, 20, self._title, weight=500)
-            used = d.write(34, 27, w - 40, 18, self._memory,
-                           px=tokens.LABEL, weight=600, colour=state)  # fmt: skip
-            d.write(34 + used + 7, 27, w - 47 - used, 18, self._speed,
-                    px=tokens.MICRO, colour="text2" if state != "no" else "no")  # fmt: skip
+            room = w - 2 * _PAD
+            if self._marked:
+                d.icon(STATE_ICON[self._state], w - _PAD - 14, 7, 14, f"{self._state}Fill")
+                room -= _ICON
+            d.write(_PAD, 5, room, 18, self._title, px=tokens.LABEL, weight=500)
+            ink = "no" if self._state == "no" else "fits" if self._faster else "text2"
+            known = self._state != "na"
+            used = d.write(_PAD, 23, w - 2 * _PAD, 18, self._gain, weight=600 if known else 400,
+                           px=tokens.BODY if known else tokens.MICRO,
+                           colour=ink if known else "text3")  # fmt: skip
+            d.write(_PAD + used + 8, 23, w - 2 * _PAD - used - 8, 18, self._beside,
+                    px=tokens.MICRO, colour="text3", align="right")  # fmt: skip
             if self.hasFocus():
                 d.focus_ring(w, h, 8)
 
 
-class ChangeCards(QWidget):
-    """The heading and its cards; as many cards as have room."""
+def gain_text(whatif: WhatIf) -> str:
+    """Return the gain as people say it, or why there is none."""
+    if whatif.gain is None:
+        return tr("ui.change.untraced")
+    if not whatif.fits:
+        return tr("ui.change.no")
+    if whatif.same:
+        return "±0 %"
+    change = abs(whatif.gain) * 100
+    digits = 0 if change >= 10 else 1
+    return f"{'+' if whatif.gain > 0 else '−'}{change:.{digits}f} %"
+
+
+def _memory_text(whatif: WhatIf) -> str:
+    """Return the change of device use where it is one."""
+    if whatif.memory_bytes is None or abs(whatif.memory_bytes) < NEXT_TO_NOTHING:
+        return ""
+    return signed(whatif.memory_bytes)
+
+
+class WhatIfCards(QWidget):
+    """The heading and its cards, the most useful first; as many as two rows hold."""
 
     applied = Signal(int)
 
@@ -72,34 +105,63 @@ class ChangeCards(QWidget):
         super().__init__()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addWidget(Heading(Message.of("ui.change.heading")))
-        self._row = QHBoxLayout()
-        self._row.setSpacing(tokens.S)
-        column.addLayout(self._row)
-        self._cards: list[ChangeCard] = []
-        self.setFixedHeight(76)
+        column.setSpacing(4)
+        column.addWidget(Heading(Message.of("ui.change.heading"), Message.of("ui.change.note")))
+        self._grid = QGridLayout()
+        self._grid.setSpacing(tokens.S)
+        column.addLayout(self._grid)
+        self._cards: list[WhatIfCard] = []
+        self._placed = (0, 0)
 
-    def minimumSizeHint(self) -> QSize:
-        return QSize(200, 76)
-
-    def show_changes(self, changes: list[Change]) -> None:
+    def show_whatifs(self, found: Sequence[WhatIf]) -> None:
         """Show other changes."""
         for card in self._cards:
-            self._row.removeWidget(card)
+            self._grid.removeWidget(card)
             card.hide()
             card.deleteLater()
-        self._cards = [ChangeCard(change) for change in changes]
-        room = self.width() or 680
-        for index, card in enumerate(self._cards):
-            room -= card.minimumSizeHint().width() + tokens.S
+        self._cards = [WhatIfCard(whatif) for whatif in found]
+        for card in self._cards:
+            card.setParent(self)
             card.clicked.connect(self._apply)
-            if room < -tokens.S and index:
-                card.hide()
-                continue
-            self._row.addWidget(card, 1)
+        self._placed = (0, 0)
+        self._place()
+
+    def minimumSizeHint(self) -> QSize:
+        widest = max((card.minimumSizeHint().width() for card in self._cards), default=120)
+        return QSize(widest, self.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
+
+    def _place(self) -> None:
+        """Lay the cards into columns of one width."""
+        if not self._cards:
+            return
+        columns = self._columns()
+        shown = min(len(self._cards), columns * _ROWS)
+        if (columns, shown) == self._placed:
+            return
+        self._placed = (columns, shown)
+        for column in range(self._grid.columnCount()):
+            self._grid.setColumnStretch(column, 1 if column < columns else 0)
+        for index, card in enumerate(self._cards):
+            self._grid.removeWidget(card)
+            card.setVisible(index < shown)
+            if index < shown:
+                self._grid.addWidget(card, index // columns, index % columns)
+                self._grid.setColumnStretch(index % columns, 1)
+
+    def _columns(self) -> int:
+        """Return the most columns that are wide enough for every card they would show."""
+        wide = [card.minimumSizeHint().width() for card in self._cards]
+        for columns in range(min(_COLUMNS, len(wide)), 1, -1):
+            widest = max(wide[: columns * _ROWS])
+            if columns * (widest + tokens.S) - tokens.S <= self.width():
+                return columns
+        return 1
 
     def _apply(self) -> None:
         card = self.sender()
-        if isinstance(card, ChangeCard):
+        if isinstance(card, WhatIfCard):
             self.applied.emit(self._cards.index(card))

@@ -6,9 +6,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
+from trainwright.estimate.roofpoints import Roofs
 from trainwright.explain import Quantity
 from trainwright.plan.report import Report
 from trainwright.ui import doors
+from trainwright.ui.charts.roofline import point_name, point_text
 from trainwright.ui.figures import figure
 from trainwright.ui.i18n import say, tr
 
@@ -70,6 +72,13 @@ def time_rows(report: Report | None) -> Rows:
     rates = (time.samples_per_second, time.tokens_per_second, time.step_seconds, time.run_seconds)
     shown = [quantity for quantity in rates if quantity is not None]
     return _named((*shown, *(stage.seconds for stage in time.stages)))
+
+
+def operator_rows(roofs: Roofs | None) -> Rows:
+    """Return the slowest operators with what they reach."""
+    if roofs is None:
+        return ()
+    return [(point_name(point), point_text(roofs, point)) for point in roofs.points]
 
 
 def _named(quantities: Sequence[Quantity]) -> Rows:

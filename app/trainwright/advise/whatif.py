@@ -1,0 +1,195 @@
+"""What a changed setting or another part would do to a plan: each evaluated like the plan itself.
+
+A gain has no interval of its own: both sides err alike, by the same model on the same or a
+like GPU, so that their intervals would overstate it, and no rows of measured changes are fitted.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trainwright.advise.variations import Patch, Variation, variations
+from trainwright.messages import Message, UserError, render
+from trainwright.plan.edit import with_keys
+from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
+from trainwright.plan.report import Report, Verdict
+from trainwright.plan.schema import Plan
+
+MOST = 8
+"""What-ifs that are worth showing at once."""
+SAME = 0.005
+"""Gains below this are no difference: no clock here is that sharp."""
+NEXT_TO_NOTHING = 50 * 2**20
+"""Bytes of device use below which a change of it is not worth a word; assumed."""
+
+Answer = Callable[[Plan], Report | None]
+"""What a plan would say; None where its model would have to be traced first."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A change of the plan, and what it does to the answer."""
+
+    change: Message
+    because: Message
+    """Why the speed changes, or does not; or what is missing where it does not fit."""
+    patch: Patch
+    plan: Plan
+    """The plan with the change."""
+    verdict: Verdict | None
+    """None where the model would have to be traced first: then nothing else is known either."""
+    gain: float | None
+    """Samples a second, after over before, less 1; of a plan that does not fit, if it did."""
+    memory_bytes: float | None
+    """Difference of device use."""
+    kind: Literal["setting", "part"]
+    subject: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether the changed plan fits."""
+        return self.verdict in (Verdict.FITS, Verdict.TIGHT)
+
+    @property
+    def same(self) -> bool:
+        """Whether the speed stays what it is."""
+        return self.gain is not None and abs(self.gain) < SAME
+
+
+def answered(plan: Plan) -> Report | None:
+    """Return what evaluating the plan says; None where a trace must come first."""
+    facts = resolve(plan)
+    return None if isinstance(facts, Pending) else evaluate(plan, facts)
+
+
+def whatifs(
+    plan: Plan,
+    facts: Facts,
+    report: Report,
+    *,
+    answer: Answer = answered,
+    wanted: Callable[[], bool] = lambda: True,
+) -> tuple[WhatIf, ...]:
+    """Return the changes most worth knowing, the most useful first.
+
+    First what fits and is faster (or fits at all, where the plan does not), then parts that would
+    change nothing, then what does not fit, is not known, or costs speed. What the plan refuses,
+    and what neither fits nor helps, is left out. ``wanted`` is asked before each evaluation, and
+    ends the work.
+    """
+    found: list[WhatIf] = []
+    for variation in variations(plan, facts, report):
+        if not wanted():
+            break
+        try:
+            changed = with_keys(plan, variation.patch)
+            other = answer(changed)
+        except UserError:
+            continue
+        if changed != plan:
+            found.append(_whatif(variation, changed, report, other))
+    fits = report.verdict in (Verdict.FITS, Verdict.TIGHT)
+    telling = [one for one in _best_of_each(found) if one.fits or one.gain is None or one.gain > 0]
+    return tuple(sorted(telling, key=lambda one: _usefulness(one, fits))[:MOST])
+
+
+def _whatif(variation: Variation, changed: Plan, before: Report, after: Report | None) -> WhatIf:
+    gain = memory = None
+    because = Message.of("advise.whatif.because.untraced")
+    if after is not None:
+        speed = before.time.samples_per_second.value
+        gain = after.time.samples_per_second.value / speed - 1 if speed else 0.0
+        memory = after.memory.device_used.value - before.memory.device_used.value
+        because = _because(before, after, gain)
+    return WhatIf(
+        change=variation.change,
+        because=because,
+        patch=variation.patch,
+        plan=changed,
+        verdict=after.verdict if after is not None else None,
+        gain=gain,
+        memory_bytes=memory,
+        kind=variation.kind,
+        subject=variation.subject,
+    )
+
+
+def _best_of_each(found: Iterable[WhatIf]) -> list[WhatIf]:
+    """Return one of each subject: the fastest that fits, else the first that was tried."""
+    best: dict[str, WhatIf] = {}
+    for one in found:
+        known = best.get(one.subject)
+        if known is None or _merit(one) > _merit(known):
+            best[one.subject] = one
+    return list(best.values())
+
+
+def _merit(one: WhatIf) -> tuple[bool, float]:
+    return one.fits, (one.gain or 0.0) if one.fits else 0.0
+
+
+def _usefulness(one: WhatIf, plan_fits: bool) -> tuple[int, float]:
+    """Return a key that sorts the most useful first."""
+    if one.gain is None:
+        return 3, 0.0
+    if not one.fits:
+        return 2, -one.gain
+    if not plan_fits or one.gain >= SAME:
+        return 0, -one.gain
+    if one.same:
+        return (1 if one.kind == "part" else 4), one.memory_bytes or 0.0
+    return 5, -one.gain
+
+
+def _because(before: Report, after: Report, gain: float) -> Message:
+    """Return the largest reason: memory that is missing, a stage that changes, or what limits."""
+    memory = after.memory
+    room = {"need": memory.device_used_p95.value, "total": memory.device_total.value}
+    if after.verdict in (Verdict.NO, Verdict.SPILLS):
+        return Message.of("advise.whatif.because.memory", **room)
+    if before.verdict in (Verdict.NO, Verdict.SPILLS):
+        return Message.of("advise.whatif.because.fits", **room)
+    first, then = _shares(before), _shares(after)
+    if abs(gain) < SAME or not first:
+        return Message.of(f"advise.whatif.because.same.{before.time.bottleneck}")
+    names = {**first, **then}
+    name = max(names, key=lambda stage: abs(then.get(stage, 0.0) - first.get(stage, 0.0)))
+    exchange = next((one for one in after.time.stages if one.name == "communication"), None)
+    if exchange is not None and "communication" not in first:
+        seconds = exchange.seconds.value
+        return Message.of("advise.whatif.because.exchange", seconds=seconds)
+    stages = {stage.name: stage for stage in (*after.time.stages, *before.time.stages)}
+    unit = "" if "prefill" not in names else "-request"
+    return Message.of(
+        f"advise.whatif.because.stage{unit}",
+        stage=stages[name].seconds.name,
+        before=first.get(name, 0.0),
+        after=then.get(name, 0.0),
+    )
+
+
+def _shares(report: Report) -> dict[str, float]:
+    """Return the seconds of a sample by stage."""
+    time = report.time
+    samples = time.samples_per_second.value * time.step_seconds.value
+    shown = [stage for stage in time.stages if not stage.hidden]
+    return {stage.name: stage.seconds.value / samples for stage in shown} if samples else {}
+
+
+def as_json(found: Iterable[WhatIf]) -> list[dict[str, Any]]:
+    """Return what-ifs as plain data: ``what_if`` of ``estimate --json --what-if``."""
+    return [
+        {
+            "change": render(one.change, "en"),
+            "because": render(one.because, "en"),
+            "set": one.patch,
+            "kind": one.kind,
+            "verdict": one.verdict.value if one.verdict is not None else None,
+            "fits": one.fits if one.verdict is not None else None,
+            "gain": one.gain,
+            "device_used_change_bytes": (
+                round(one.memory_bytes) if one.memory_bytes is not None else None
+            ),
+        }
+        for one in found
+    ]

@@ -1,0 +1,72 @@
+"""The plans that new documents start from, plans for another model, and what edits are called."""
+
+from pathlib import Path
+from typing import Any
+
+from trainwright.messages import Message
+from trainwright.plan.edit import with_keys
+from trainwright.plan.schema import Plan
+from trainwright.workload import Inputs, ModelSource, Workload
+
+
+def starting_plan() -> Plan:
+    """Return the plan that a new document starts from."""
+    return Plan.model_validate(
+        {
+            "name": "untitled",
+            "model": {"preset": "llama-3.2-1b"},
+            "workload": {
+                "task": "lora",
+                "inputs": {"sequence_length": 2048},
+                "effective_batch": 16,
+            },
+            "machine": {"gpus": [{"id": "rtx-4090"}]},
+        }
+    )
+
+
+def local_plan() -> Plan:
+    """Return the plan that a new document for this computer starts from."""
+    plan = starting_plan()
+    return plan.model_copy(update={"machine": type(plan.machine)(local=True)})
+
+
+def hf_model(config: Path) -> ModelSource:
+    """Return the source of a model that a ``config.json`` describes."""
+    return ModelSource(hf=str(config))
+
+
+def for_preset(plan: Plan, preset: Any) -> Plan:
+    """Return the plan with a shipped model, its usual inputs, and a task that it has."""
+    inputs: dict[str, int] = {}
+    if preset.sequence_length:
+        inputs["sequence_length"] = preset.sequence_length
+        if plan.workload.inputs.sequence_length:
+            inputs["sequence_length"] = min(
+                preset.sequence_length, plan.workload.inputs.sequence_length
+            )
+    if preset.image_size:
+        inputs["image_size"] = preset.image_size
+    if preset.frames:
+        inputs["frames"] = preset.frames
+    task = plan.workload.task if preset.takes(plan.workload.task) else preset.tasks[0]
+    workload: Workload = plan.workload.model_copy(
+        update={"inputs": Inputs(**inputs), "lora": _lora_for(plan, task)}
+    )
+    changed = plan.model_copy(update={"model": ModelSource(preset=preset.id), "workload": workload})
+    return with_keys(changed, {"workload.task": task}) if task != plan.workload.task else changed
+
+
+def _lora_for(plan: Plan, task: str) -> Any:
+    lora = plan.workload.lora
+    if lora is None or task not in ("lora", "qlora"):
+        return None
+    return lora.model_copy(update={"targets": ()})
+
+
+def edit_label(key: str, value: Any) -> Message:
+    """Return what an edit of a key is called in the undo command."""
+    name = Message.of(f"ui.key.{key.removeprefix('settings.')}")
+    if value is None:
+        return Message.of("ui.edit.free", name=name)
+    return Message.of("ui.edit.set", name=name, value=value)

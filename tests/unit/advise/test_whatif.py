@@ -1,0 +1,163 @@
+"""What changing one setting or part would do, on shipped examples."""
+
+from functools import cache
+
+import pytest
+
+from trainwright.advise.variations import next_gpu
+from trainwright.advise.whatif import MOST, SAME, WhatIf, answered, as_json, whatifs
+from trainwright.catalog.query import find_gpu
+from trainwright.data import resources
+from trainwright.messages import render
+from trainwright.plan.edit import with_keys
+from trainwright.plan.evaluate import Facts, evaluate, resolve
+from trainwright.plan.file import read
+from trainwright.plan.report import Report, Verdict
+from trainwright.plan.schema import Plan
+
+RESNET = "resnet50-rtx3060"
+SERVING = "llama-8b-serve-rtx4090"
+TOO_LARGE = "llama-1b-full-rtx3090"
+
+
+def example(name: str) -> Plan:
+    return read(resources("examples", f"{name}.plan.yaml"))
+
+
+def answer(plan: Plan) -> tuple[Facts, Report]:
+    facts = resolve(plan)
+    assert isinstance(facts, Facts)
+    return facts, evaluate(plan, facts)
+
+
+@cache
+def found(name: str) -> dict[str, WhatIf]:
+    plan = example(name)
+    return {one.subject: one for one in whatifs(plan, *answer(plan))}
+
+
+def test_each_gain_is_what_the_changed_plan_says_itself() -> None:
+    plan = example(RESNET)
+    _, before = answer(plan)
+    for one in found(RESNET).values():
+        if one.gain is None:
+            continue
+        _, after = answer(with_keys(plan, one.patch))
+        speeds = (after.time.samples_per_second.value, before.time.samples_per_second.value)
+        assert one.gain == pytest.approx(speeds[0] / speeds[1] - 1)
+        assert one.verdict is after.verdict
+
+
+def test_every_change_keeps_the_effective_batch() -> None:
+    for name in (RESNET, TOO_LARGE):
+        plan = example(name)
+        for one in found(name).values():
+            facts = resolve(one.plan)
+            if not isinstance(facts, Facts):
+                continue
+            settings = facts.settings
+            gpus = facts.machine.gpu_count if settings.strategy == "ddp" else 1
+            samples = settings.micro_batch * settings.accumulation * gpus
+            assert samples == plan.workload.effective_batch
+
+
+def test_gains_that_fit_come_first_and_losses_last() -> None:
+    shown = list(found(RESNET).values())
+    assert len(shown) <= MOST
+    gains = [one.gain for one in shown if one.fits and one.gain is not None]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 0 > gains[-1]
+
+
+def test_a_power_limit_costs_a_little_and_no_more_than_it_takes_away() -> None:
+    limited = found(RESNET)["power"]
+    assert limited.gain is not None
+    assert -0.25 < limited.gain < 0
+
+
+def test_of_several_batches_the_best_that_fits_is_shown() -> None:
+    chosen = found(RESNET)["micro"]
+    assert chosen.fits
+    assert chosen.patch["settings.micro_batch"] in (128, 256)
+
+
+def test_what_does_not_fit_says_what_is_missing() -> None:
+    unchecked = found("llama-8b-lora")["checkpointing"]
+    assert unchecked.verdict is Verdict.NO
+    assert "24.0 GiB" in render(unchecked.because, "en")
+
+
+def test_where_the_plan_does_not_fit_what_does_comes_first() -> None:
+    shown = list(found(TOO_LARGE).values())
+    fitting = [one.fits for one in shown]
+    assert fitting[0]
+    assert fitting == sorted(fitting, reverse=True)
+    assert all(one.fits or (one.gain or 0) > 0 for one in shown)
+
+
+def test_what_must_be_traced_is_offered_without_figures() -> None:
+    layout = found(RESNET)["channels-last"]
+    assert (layout.gain, layout.memory_bytes, layout.verdict) == (None, None, None)
+
+
+def test_a_second_gpu_is_refused_to_a_batch_that_it_cannot_share() -> None:
+    plan = with_keys(example(RESNET), {"workload.effective_batch": 255, "settings.micro_batch": 51})
+    assert "second-gpu" not in {one.subject for one in whatifs(plan, *answer(plan))}
+
+
+def test_serving_is_offered_nothing_of_training() -> None:
+    subjects = set(found(SERVING))
+    assert "concurrent" in subjects
+    assert not subjects & {"micro", "checkpointing", "second-gpu", "channels-last"}
+
+
+def test_what_changes_nothing_is_an_honest_zero_and_parts_come_first() -> None:
+    plan = example(RESNET)
+    facts, report = answer(plan)
+    shown = whatifs(plan, facts, report, answer=lambda _changed: report)
+    assert all(one.same and abs(one.gain or 0) < SAME for one in shown)
+    kinds = [one.kind for one in shown]
+    assert kinds == sorted(kinds)
+    assert "The GPU limits" in render(shown[0].because, "en")
+
+
+def test_nothing_is_evaluated_once_nobody_wants_it() -> None:
+    plan = example(RESNET)
+    asked: list[Plan] = []
+
+    def count(changed: Plan) -> Report | None:
+        asked.append(changed)
+        return answered(changed)
+
+    shown = whatifs(plan, *answer(plan), answer=count, wanted=lambda: len(asked) < 2)
+    assert len(asked) == 2
+    assert len(shown) <= 2
+
+
+def test_the_next_gpu_is_faster_new_and_has_no_less_memory() -> None:
+    for name in ("rtx-3060-12gb", "rtx-4090", "a100-80gb-sxm"):
+        own = find_gpu(name).record
+        other = next_gpu(own)
+        assert other is not None
+        assert other.memory_bytes.value >= own.memory_bytes.value
+        assert other.flops["bf16_fp32"].value > 1.2 * own.flops["bf16_fp32"].value
+        assert (other.launch or "") > (own.launch or "")
+    assert next_gpu(find_gpu("rtx-5090").record) is None
+    assert (
+        next_gpu(find_gpu("rtx-3060-12gb").record.model_copy(update={"segment": "laptop"})) is None
+    )
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_every_sentence_is_written(language: str) -> None:
+    for name in (RESNET, SERVING, TOO_LARGE):
+        for one in found(name).values():
+            for message in (one.change, one.because):
+                assert not render(message, language).startswith("advise."), message.id  # type: ignore[arg-type]
+
+
+def test_json_says_what_to_set_and_nothing_that_is_not_known() -> None:
+    listed = {tuple(one["set"]): one for one in as_json(found(RESNET).values())}
+    layout = listed[("settings.channels_last",)]
+    assert (layout["gain"], layout["fits"], layout["device_used_change_bytes"]) == (None,) * 3
+    assert listed[("settings.compile",)]["set"] == {"settings.compile": True}

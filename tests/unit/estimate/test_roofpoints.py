@@ -1,0 +1,111 @@
+"""Operators against the roofs: nothing above them, nothing lost, numbers that give the time."""
+
+from functools import cache
+
+import pytest
+
+from trainwright.data import resources
+from trainwright.estimate.roofpoints import MOST, RoofPoint, Roofs, explained, explained_class
+from trainwright.explain import Quantity
+from trainwright.messages import render
+from trainwright.plan.evaluate import Facts, operators_of, resolve, time_of
+from trainwright.plan.file import read
+from trainwright.plan.schema import Plan
+
+EXAMPLES = ("resnet50-rtx3060", "gpt2-rtx4070", "llama-8b-serve-rtx4090")
+KERNELS = ("forward", "recompute", "backward", "optimizer", "prefill", "generate")
+
+
+@cache
+def known(name: str) -> tuple[Plan, Facts, Roofs]:
+    plan = read(resources("examples", f"{name}.plan.yaml"))
+    facts = resolve(plan)
+    assert isinstance(facts, Facts)
+    return plan, facts, operators_of(plan, facts)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_operator_is_faster_than_the_data_sheet_allows(name: str) -> None:
+    _, _, roofs = known(name)
+    assert any(point.flops for point in roofs.points)
+    for point in roofs.points:
+        assert point.traffic <= roofs.bandwidth.value
+        if point.dtype in roofs.peaks:
+            assert point.rate <= roofs.peaks[point.dtype].fact.value
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_operators_take_the_time_of_the_stages(name: str) -> None:
+    plan, facts, roofs = known(name)
+    stages = {stage.name: stage for stage in time_of(plan, facts).stages if stage.name in KERNELS}
+    whole = sum(stage.seconds.value for stage in stages.values())
+    assert roofs.seconds == pytest.approx(whole)
+    assert sum(point.seconds for point in roofs.points) + roofs.rest == pytest.approx(whole)
+    assert len(roofs.points) <= MOST
+    assert {point.stage for point in roofs.points} <= set(stages)
+
+
+def test_the_slowest_come_first() -> None:
+    seconds = [point.seconds for point in known(EXAMPLES[0])[2].points]
+    assert seconds == sorted(seconds, reverse=True)
+
+
+def test_large_products_are_bound_by_arithmetic_and_small_kernels_by_their_launch() -> None:
+    _, _, roofs = known(EXAMPLES[2])
+    prompts = [p for p in roofs.points if p.group == "gemm" and p.stage == "prefill" and p.flops]
+    tokens = [p for p in roofs.points if p.group == "gemm" and p.stage == "generate"]
+    assert max(prompts, key=lambda point: point.seconds).bound == "compute"
+    assert max(tokens, key=lambda point: point.seconds).bound == "memory"
+    tiny = min(roofs.points, key=lambda point: point.bytes / point.runs)
+    assert tiny.bound == "launch"
+    assert tiny.seconds == pytest.approx(tiny.runs * roofs.floor, rel=0.05)
+
+
+def test_the_peak_is_of_the_dtype_that_the_products_are_made_in() -> None:
+    _, _, roofs = known(EXAMPLES[0])
+    assert roofs.peaks["bfloat16"].name == "bf16"
+    assert roofs.peaks["bfloat16"].fact.value == pytest.approx(25.5e12, rel=0.01)
+
+
+def numbers(quantity: Quantity) -> dict[str, float]:
+    return {part.name.id: part.value for _, part in quantity.walk()}
+
+
+def largest(roofs: Roofs, bound: str) -> RoofPoint:
+    return next(point for point in roofs.points if point.bound == bound)
+
+
+@pytest.mark.parametrize("bound", ["compute", "memory"])
+def test_the_explained_numbers_give_the_time_again(bound: str) -> None:
+    _, _, roofs = known(EXAMPLES[1])
+    point = largest(roofs, bound)
+    said = numbers(explained(roofs, point))
+    if bound == "compute":
+        once = said["time.flop"] / (said["time.peak"] * said["time.of-peak"])
+    else:
+        once = said["time.bytes"] / (said["time.bandwidth"] * said["time.of-bandwidth"])
+    assert said["time.runs"] * once == pytest.approx(point.seconds)
+    assert said["time.a-run"] == pytest.approx(once)
+
+
+def test_a_class_opens_to_all_its_operators() -> None:
+    _, _, roofs = known(EXAMPLES[1])
+    for group, seconds in roofs.classes.items():
+        whole = explained_class(roofs, group)
+        assert whole.value == seconds
+        assert sum(part.value for part in whole.parts) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_every_sentence_is_written(language: str) -> None:
+    _, _, roofs = known(EXAMPLES[1])
+    for point in roofs.points:
+        for _, part in explained(roofs, point).walk():
+            for message in filter(None, (part.name, part.note)):
+                assert not render(message, language).startswith("time."), message.id  # type: ignore[arg-type]
+
+
+def test_an_operator_is_found_by_its_address() -> None:
+    _, _, roofs = known(EXAMPLES[0])
+    assert roofs.at(roofs.points[3].address) is roofs.points[3]
+    assert roofs.at("forward.99999") is None
