@@ -66,6 +66,8 @@ def command(
         show_report(screen, plan, facts, report)
         if operators is not None:
             show_operators(screen, operators)
+        elif ops:
+            screen.say("cli.ops.none")
         if what_if:
             show_whatifs(screen, changes)
         if explain:
@@ -74,8 +76,8 @@ def command(
             screen.derivation(report.time.step_seconds)
 
     document: dict[str, Any] = as_json(report)
-    if operators is not None:
-        document["time"]["roofline"] = roofs_as_json(operators)
+    if ops:
+        document["time"]["roofline"] = operators and roofs_as_json(operators)
     if what_if:
         document["what_if"] = whatifs_as_json(changes)
     return Answer(document, show, Exit.DONE if report.fits else Exit.NO)

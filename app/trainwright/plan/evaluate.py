@@ -364,8 +364,11 @@ def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
     )
 
 
-def operators_of(plan: Plan, facts: Facts) -> Roofs:
-    """Return the operators of a step against the roofs of the GPU."""
+def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
+    """Return the operators of a step against the roofs of the GPU.
+
+    None for a serving engine whose time is that of its own passes, not of the traced operators.
+    """
     situation = Situation(
         facts.machine.gpu,
         _training_gpus(facts),
@@ -374,8 +377,11 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs:
         facts.machine.cores,
         served_in(plan, facts),
     )
-    settings = facts.settings
-    return roofs(facts.profile, Clock(situation), settings, settings.micro_batch)
+    settings, clock = facts.settings, Clock(situation)
+    batch = settings.micro_batch
+    if not plan.workload.trains and clock.round(facts.profile, settings, batch).pass_ is not None:
+        return None
+    return roofs(facts.profile, clock, settings, batch)
 
 
 def _training_gpus(facts: Facts) -> int:

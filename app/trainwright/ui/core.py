@@ -37,7 +37,7 @@ def _evaluate(plan: "Plan", facts: "Facts") -> "Report":
     return evaluate(plan, facts)
 
 
-def _operators(plan: "Plan", facts: "Facts") -> "Roofs":
+def _operators(plan: "Plan", facts: "Facts") -> "Roofs | None":
     from trainwright.plan.evaluate import operators_of
 
     return operators_of(plan, facts)
@@ -107,7 +107,7 @@ class Core:
 
     resolve: "Callable[[Plan], Facts | Pending]" = _resolve
     evaluate: "Callable[[Plan, Facts], Report]" = _evaluate
-    operators: "Callable[[Plan, Facts], Roofs]" = _operators
+    operators: "Callable[[Plan, Facts], Roofs | None]" = _operators
     limits: "Callable[[Plan, Facts, Report], Report]" = _limits
     look: "Callable[[Plan, Facts, Report], Report]" = _look
     trace: "Callable[[TraceSpec, Point | None, Progress, Cancelled], Profile]" = _trace

@@ -69,7 +69,8 @@ class Session(QObject):
         self.path: Path | None = None
         self.report: Report | None = None
         self.roofs: Roofs | None = None
-        """The operators of a step; those of the plan before while the report is provisional."""
+        """The operators of a step; those of the plan before while the report is provisional. None
+        where the time is not made of them."""
         self.provisional = False
         """Whether the report is a first look, or that of the plan before the last edit."""
         self.settings: FullSettings | None = None
