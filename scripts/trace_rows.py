@@ -27,6 +27,7 @@ import optables  # noqa: E402
 import visionrows as measured  # noqa: E402
 
 BATCHES = (2, 3)
+CLASSES = 1000
 SAVED = 40
 """Tables after which the file is written: a run that is cut off goes on from there."""
 
@@ -89,13 +90,18 @@ def trace(key: str) -> optables.OpRows:
 
 
 def _built(key: str) -> Any:
-    """Return the model that a key names, as the tracer builds it."""
+    """Return the model that a key names, as the tracer builds it, with ImageNet's 1000 classes."""
     import models
+    import torch
 
     name, _, rest = key.partition("@")
     kernel = key.rpartition("/")[2]
     pixels = int(rest.split("/")[0])
-    return models.build({"model": {"timm": name}, "image_size": pixels, "kernel": kernel})
+    subject = models.build({"model": {"timm": name}, "image_size": pixels, "kernel": kernel})
+    if subject.model.num_classes != CLASSES:
+        with torch.device("meta"):
+            subject.model.reset_classifier(CLASSES)
+    return subject
 
 
 def _calls(subject: Any, task: str, precision: str, batch: int) -> list[tuple[Any, ...]]:
