@@ -1,6 +1,7 @@
 """``trainwright estimate``: memory and time of a plan as it stands."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf, whatifs
 from trainwright.advise.whatif import as_json as whatifs_as_json
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
+from trainwright.cli.comparing import Answered, compared
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
@@ -16,6 +18,7 @@ from trainwright.estimate.roofpoints import RoofPoint, Roofs
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.messages.units import gib, percent
+from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, evaluate, operators_of, with_limits
 from trainwright.plan.report import Report, Verdict, as_json, roofs_as_json
 from trainwright.plan.schema import Plan
@@ -49,16 +52,24 @@ _SLOWEST = 15
 @option("--explain", is_flag=True, help="cli.option.explain")
 @option("--ops", is_flag=True, help="cli.option.ops")
 @option("--what-if", "what_if", is_flag=True, help="cli.option.what-if")
+@option("--compare", "others", multiple=True, metavar="PLAN", help="cli.option.compare")
 @options.tracing
 @options.common
 @click.pass_obj
 def command(
-    terminal: Terminal, source: PlanSource, explain: bool, ops: bool, what_if: bool
+    terminal: Terminal,
+    source: PlanSource,
+    explain: bool,
+    ops: bool,
+    what_if: bool,
+    others: tuple[str, ...],
 ) -> Answer:
-    """Evaluate the plan."""
-    plan = planning.load(source)
-    facts = planning.facts(plan, terminal, one_point=True)
-    report = with_limits(plan, facts, evaluate(plan, facts))
+    """Evaluate the plan; with others, side by side."""
+    if others:
+        sources = (source, *(replace(source, plan=other) for other in others))
+        return compared(tuple(_answered(one, terminal) for one in sources), verdict)
+    answered = _answered(source, terminal)
+    plan, facts, report = answered.plan, answered.facts, answered.report
     operators = operators_of(plan, facts) if ops else None
     changes = whatifs(plan, facts, report) if what_if else ()
 
@@ -80,7 +91,15 @@ def command(
         document["time"]["roofline"] = operators and roofs_as_json(operators)
     if what_if:
         document["what_if"] = whatifs_as_json(changes)
-    return Answer(document, show, Exit.DONE if report.fits else Exit.NO)
+    good = report.fits and report.runs
+    return Answer(document, show, Exit.DONE if good else Exit.NO)
+
+
+def _answered(source: PlanSource, terminal: Terminal) -> Answered:
+    with file.naming(source.plan):
+        plan = planning.load(source)
+        facts = planning.facts(plan, terminal, one_point=True)
+        return Answered(plan, facts, with_limits(plan, facts, evaluate(plan, facts)))
 
 
 def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> None:
@@ -90,6 +109,8 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
     screen.line(f"{plan.name} · {gpus}", "bold")
     screen.line()
     screen.line(f"{MARKS[report.verdict]} {screen.text(verdict(report))}", STYLES[report.verdict])
+    if not report.runs and report.support is not None:
+        screen.line(f"✗ {screen.text(report.support.because)}", STYLES[Verdict.NO])
     screen.line()
     screen.table(
         [(term.name, term, _share(term, memory.allocated_peak)) for term in memory.terms]

@@ -29,13 +29,14 @@ def catalogued(choice: MachineChoice) -> Resolved:
             key and the nearest ids.
     """
     resolved = [_gpu(gpu, number, choice.system) for number, gpu in enumerate(choice.gpus)]
+    apple = any(gpu.record.vendor == "Apple" for gpu, _ in resolved)
     machine = Machine(
         gpus=tuple(gpu for gpu, _ in resolved),
         cpu=choice.cpu,
         cores=None,
         memory_bytes=round(choice.memory_gib * GIB) if choice.memory_gib is not None else None,
         drives=tuple(drive.id for drive in choice.drives),
-        system=choice.system,
+        system="macos" if apple and "system" not in choice.model_fields_set else choice.system,
         local=False,
     )
     return Resolved(machine, tuple(note for _, note in resolved if note is not None))

@@ -16,6 +16,7 @@ from trainwright.estimate.memory import (
 from trainwright.estimate.roofpoints import Roofs, roofs
 from trainwright.estimate.serving import Served
 from trainwright.estimate.steptime import TimeEstimate, estimate_time
+from trainwright.estimate.support import support
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
@@ -236,12 +237,14 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     clock = time_of(plan, facts)
     machine = facts.machine
     serving = None if plan.workload.trains else _serving(facts, memory)
+    supported = support(machine.gpu.record, machine.system, facts.settings)
     return Report(
         verdict=verdict(memory, machine.system, machine.memory_bytes),
         memory=memory,
         time=clock,
         settings=facts.settings,
         notes=(
+            *(() if supported.state == "supported" else (supported.because,)),
             *_host_notes(memory, machine.memory_bytes),
             *facts.notes,
             *(policy_notes(serving, memory) if serving else ()),
@@ -249,6 +252,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         ),
         host_total=machine.memory_bytes,
         serving=serving,
+        support=supported,
     )
 
 

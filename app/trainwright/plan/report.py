@@ -9,6 +9,7 @@ from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.roofpoints import Roofs
 from trainwright.estimate.serving_time import ServingTime
 from trainwright.estimate.steptime import TimeEstimate
+from trainwright.estimate.support import Support
 from trainwright.estimate.timeline import lane_of
 from trainwright.explain import Quantity
 from trainwright.messages import Message, render
@@ -43,6 +44,13 @@ class Report:
     """System memory of the machine, in bytes; None where nobody says."""
     serving: Serving | None = None
     """None for training."""
+    support: Support | None = None
+    """Whether PyTorch, or the engine, runs on this GPU under this system."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether anything can be expected to run there; so it is where nobody says."""
+        return self.support is None or self.support.runs
 
     @property
     def fits(self) -> bool:
@@ -63,6 +71,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "memory": _memory(report.memory),
         "time": _time(report.time),
         "serving": _serving(report.serving) if report.serving is not None else None,
+        "support": _support(report.support) if report.support is not None else None,
         "settings": report.settings.model_dump(mode="json"),
         "notes": [render(note, "en") for note in report.notes],
     }
@@ -94,6 +103,14 @@ def roofs_as_json(roofs: Roofs) -> dict[str, Any]:
             for point in roofs.points
         ],
         "other_seconds": roofs.rest,
+    }
+
+
+def _support(support: Support) -> dict[str, str]:
+    return {
+        "state": support.state,
+        "because": render(support.because, "en"),
+        "source": support.source,
     }
 
 
