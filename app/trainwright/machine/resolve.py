@@ -22,7 +22,8 @@ class Resolved:
 def catalogued(choice: MachineChoice) -> Resolved:
     """Return the machine made of catalog ids.
 
-    Cores are unknown: the catalog has no processors yet.
+    Cores are unknown: the catalog has no processors yet. Apple's GPUs are in Macs: the default
+    system means macOS there.
 
     Raises:
         UserError: an id is unknown, or something about it is not planned yet; names the
@@ -36,7 +37,7 @@ def catalogued(choice: MachineChoice) -> Resolved:
         cores=None,
         memory_bytes=round(choice.memory_gib * GIB) if choice.memory_gib is not None else None,
         drives=tuple(drive.id for drive in choice.drives),
-        system="macos" if apple and "system" not in choice.model_fields_set else choice.system,
+        system="macos" if apple and choice.system == "linux" else choice.system,
         local=False,
     )
     return Resolved(machine, tuple(note for _, note in resolved if note is not None))
