@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.efficiency import Efficiency
+from trainwright.estimate.power import board_share, limit_share
 from trainwright.profile.profile import SCALE, Floats, Profile, monomials
 
 CLASSES = (
@@ -128,16 +129,15 @@ def rates(
     A rate that the catalog lacks is replaced by the vector rate in float32, which is
     never faster; where that is unknown too, only the bandwidth bounds the time.
     """
-    factor = efficiency.ceiling(record).value
-    if power_limit_w and record.tdp_w and power_limit_w < record.tdp_w.value:
-        factor *= float((power_limit_w / record.tdp_w.value) ** efficiency.power_exponent.value)
+    factor = efficiency.ceiling(record).value * limit_share(record, power_limit_w)
+    board = {"float16": board_share(record), "bfloat16": board_share(record)}
     vector = record.flops["fp32"].value if "fp32" in record.flops else None
     flops: dict[str, float] = {}
     missing: set[str] = set()
     for dtype, key in _PEAK_KEYS.items():
         wanted = "tf32_fp32" if dtype == "float32" and tf32 and "tf32_fp32" in record.flops else key
         if wanted in record.flops:
-            flops[dtype] = record.flops[wanted].value * factor
+            flops[dtype] = record.flops[wanted].value * factor * board.get(dtype, 1.0)
             continue
         missing.add(dtype)
         if vector is not None:

@@ -21,7 +21,7 @@ def round_of(
     situation = clock.situation
     gpu, vendor = situation.gpu, situation.gpu.record.vendor
     width = 4 if settings.precision in _WIDE else 2
-    model = engine_model(gpu, served, width=width, share=1.0)
+    model = engine_model(gpu, served, width=width)
     if model is not None:
         return engine_round(
             model,

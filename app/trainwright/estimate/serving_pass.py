@@ -26,6 +26,7 @@ from trainwright.catalog.records import FlopKey
 from trainwright.data import resources
 from trainwright.estimate.engines import Engine, Form
 from trainwright.estimate.kv import CacheShape, Layer
+from trainwright.estimate.power import board_share, limit_share
 from trainwright.estimate.weights import Inventory, Matrix, matrix_bytes
 
 
@@ -118,19 +119,24 @@ class Rates:
 _WIDE: dict[int, tuple[FlopKey, ...]] = {2: ("fp16_fp32", "bf16_fp32", "fp32"), 4: ("fp32",)}
 
 
-def rates(record: GpuRecord, *, width: int, format: str, share: float = 1.0) -> Rates:
-    """Return the peaks of a GPU for weights of ``width`` bytes.
+def rates(record: GpuRecord, *, width: int, format: str, limit_w: float | None = None) -> Rates:
+    """Return the peaks of a GPU for weights of ``width`` bytes, as its power sustains them.
 
-    ``share``: of the peak arithmetic that a power limit leaves.
+    ``limit_w``: the power limit that is set; None where the board's own holds.
     """
 
     def first(*keys: FlopKey) -> float | None:
-        found = (record.flops[key].value for key in keys if key in record.flops)
-        return next((rate * share for rate in found), None)
+        return next((record.flops[key].value for key in keys if key in record.flops), None)
 
-    peak = first(*_WIDE[width])
-    packed = first("fp8_fp32") if format == "fp8" else None
-    return Rates(peak, packed or peak, first("fp32"), record.bandwidth_bytes_per_s.value)
+    def sustained(rate: float | None, share: float) -> float | None:
+        return None if rate is None else rate * share
+
+    clock = limit_share(record, limit_w)
+    share = clock * board_share(record) if width == 2 else clock
+    peak = sustained(first(*_WIDE[width]), share)
+    packed = sustained(first("fp8_fp32"), share) if format == "fp8" else None
+    vector = sustained(first("fp32"), clock)
+    return Rates(peak, packed or peak, vector, record.bandwidth_bytes_per_s.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,13 +360,13 @@ def serving_model(
     format: str,
     dtype: str,
     width: int = 2,
-    share: float = 1.0,
+    limit_w: float | None = None,
     known: ServingCalibration | None = None,
 ) -> ServingModel:
     """Return a model in an engine on a GPU.
 
     ``format`` is of its weights, ``width`` the bytes of one that is not quantised, ``dtype`` of
-    its cache, ``share`` what a power limit leaves of the arithmetic.
+    its cache, ``limit_w`` the power limit that is set.
 
     Raises:
         KeyError: the engine does not store this dtype.
@@ -369,7 +375,7 @@ def serving_model(
     return ServingModel(
         matrices(model, format, width),
         attending(shape, engine.forms[dtype]),
-        rates(record, width=width, format=format, share=share),
+        rates(record, width=width, format=format, limit_w=limit_w),
         known.families[known.engines[engine.id]],
         known.makers.get(record.vendor),
     )

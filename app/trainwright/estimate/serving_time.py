@@ -77,7 +77,7 @@ class Round:
         return known.factor(self.vendor) if self.pass_ is not None else None
 
 
-def engine_model(gpu: Gpu, served: Served, *, width: int, share: float) -> ServingModel | None:
+def engine_model(gpu: Gpu, served: Served, *, width: int) -> ServingModel | None:
     """Return the model in its engine, or None where the trace must speak for it.
 
     So it is with transformers, and where the configuration does not tell all matrices: hybrids.
@@ -95,7 +95,7 @@ def engine_model(gpu: Gpu, served: Served, *, width: int, share: float) -> Servi
         format=served.format,
         dtype=served.dtype,
         width=width,
-        share=share,
+        limit_w=gpu.power_limit_w,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trainwright.estimate.clock import Bottleneck, Clock, Link, Situation, StepTerms, link_between
+from trainwright.estimate.power import board_share, limit_share
 from trainwright.estimate.roofline import CLASSES, OpTimes, classify
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_time import (
@@ -489,4 +490,7 @@ def _notes(
         yield Message.of("time.note.compile")
     limit, tdp = clock.situation.gpu.power_limit_w, record.tdp_w
     if limit and tdp and limit < tdp.value:
-        yield Message.of("time.note.power", limit=limit, tdp=tdp.value)
+        share = limit_share(record, limit)
+        yield Message.of("time.note.power", limit=limit, tdp=tdp.value, share=share)
+    if (board := board_share(record)) < 1:
+        yield Message.of("time.note.board-power", gpu=record.name, share=board)

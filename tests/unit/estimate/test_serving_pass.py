@@ -118,3 +118,27 @@ def test_every_constant_has_a_source_or_says_that_it_is_assumed() -> None:
     assert all(len(text) > 20 for text in texts)
     assert "assumed" in known.makers["AMD"].source
     assert known.makers["AMD"].interval_factor > known.interval_factor
+
+
+def test_a_power_limit_slows_prompts_and_leaves_what_waits_for_memory() -> None:
+    config = json.loads(resources("presets", "llama-3.1-8b", "config.json").read_text("utf-8"))
+    inventory = weights.inventory(config, presets()["llama-3.1-8b"].parameters)
+    shape = kv.read(config)
+    assert inventory is not None
+    assert shape is not None
+    full, capped = (
+        serving_model(
+            inventory,
+            shape,
+            ENGINES["vllm"],
+            find_gpu("rtx-3090").record,
+            format="none",
+            dtype="bf16",
+            limit_w=limit,
+        )
+        for limit in (None, 200)
+    )
+    assert prefill_s(capped, ENGINES["vllm"], 1, 4096) > 1.2 * prefill_s(
+        full, ENGINES["vllm"], 1, 4096
+    )
+    assert token_s(capped) < 1.05 * token_s(full)
