@@ -1,0 +1,146 @@
+"""Published ladders: one model on one GPU with settings changed, and what the product says."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+from optables import ROWS
+
+from trainwright.catalog import catalog
+from trainwright.data import resources
+from trainwright.estimate.steptime import estimate_time
+from trainwright.explain import Kind, Quantity, Unit
+from trainwright.machine import capacity
+from trainwright.machine.machine import Gpu
+from trainwright.messages import Message
+from trainwright.profile import codec
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings, Workload
+
+PROFILES = ROWS / "ladders"
+"""Of models that do not ship: see ``scripts/trace_ladders.py``."""
+
+SAME = 0.03
+"""Two settings whose measured rates differ by less are in either order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One setting of a ladder with its measured rate."""
+
+    ladder: str
+    source: str
+    model: str
+    """preset:NAME, or the name of a profile in ``PROFILES`` with what builds it: timm:NAME."""
+    gpu: str
+    precision: str
+    layout: str
+    batch: int
+    sequence: int
+    accumulation: int
+    checkpointing: str
+    compiled: bool
+    optimizer: str
+    rate: float
+    unit: str
+    note: str
+    cause: str
+    """Why the predicted order of the ladder is known to be wrong; empty where it is right."""
+
+
+@cache
+def ladders() -> dict[str, tuple[Rung, ...]]:
+    """Return the rungs of every ladder, in the order of the file."""
+    found: dict[str, tuple[Rung, ...]] = {}
+    for rung in _rungs():
+        found[rung.ladder] = (*found.get(rung.ladder, ()), rung)
+    return found
+
+
+def _rungs() -> Iterator[Rung]:
+    with (ROWS / "ladders.csv").open(encoding="utf-8", newline="") as file:
+        for fields in csv.DictReader(file):
+            numbers = {key: int(fields.pop(key)) for key in ("batch", "sequence", "accumulation")}
+            compiled, rate = fields.pop("compiled") == "y", float(fields.pop("rate"))
+            yield Rung(**fields, **numbers, compiled=compiled, rate=rate)  # type: ignore[arg-type]
+
+
+@cache
+def predicted(rung: Rung) -> float:
+    """Return the samples a second that the product estimates on one GPU."""
+    settings = FullSettings(
+        precision=rung.precision,  # type: ignore[arg-type]
+        quantization="none",
+        kv_cache="bf16",
+        micro_batch=rung.batch,
+        accumulation=rung.accumulation,
+        checkpointing=rung.checkpointing,
+        optimizer=rung.optimizer,  # type: ignore[arg-type]
+        attention="sdpa",
+        compile=rung.compiled,
+        channels_last=rung.layout == "nhwc",
+        allocator="native",
+        strategy="single",
+        learning_rate=None,
+        warmup=None,
+        num_workers=2,
+        prefetch_factor=2,
+        pin_memory=True,
+        persistent_workers=True,
+    )
+    estimate = estimate_time(
+        profile_of(rung),
+        _gpu(rung.gpu),
+        settings,
+        Workload(task="full", effective_batch=rung.batch * rung.accumulation),
+        batch=rung.batch,
+        sequence=rung.sequence,
+        gpu_count=1,
+    )
+    return float(estimate.samples_per_second.value)
+
+
+def profile_of(rung: Rung) -> Profile:
+    """Return the profile of a rung's model in its precision."""
+    kind, _, name = rung.model.rpartition(":")
+    if kind != "preset":
+        return _read(str(path_of(rung.model)))
+    precision = {"tf32": "fp32"}.get(rung.precision, rung.precision)
+    kernel = "efficient" if precision == "fp32" else "flash"
+    return _read(str(resources("profiles", name, f"full-{precision}-{kernel}.profile")))
+
+
+def path_of(model: str) -> Path:
+    """Return where the profile of a model that does not ship is."""
+    return PROFILES / f"{model.rpartition(':')[2]}.profile"
+
+
+@cache
+def _read(path: str) -> Profile:
+    with open(path, "rb") as file:
+        return codec.decode(file.read(), path)
+
+
+def _gpu(slug: str) -> Gpu:
+    record = catalog().record(slug)
+    nothing = Quantity(Message.of("machine.held"), 0, Unit.BYTES, Kind.ASSUMED)
+    return Gpu(record, 1, capacity.nominal_total(record), nothing)
+
+
+def pairs(rungs: tuple[Rung, ...]) -> list[tuple[Rung, Rung]]:
+    """Return the pairs (slower, faster) whose measured rates are apart."""
+    ordered = [sorted(pair, key=_samples) for pair in combinations(rungs, 2)]
+    return [(low, high) for low, high in ordered if _samples(high) > (1 + SAME) * _samples(low)]
+
+
+def wrong(rungs: tuple[Rung, ...]) -> list[tuple[Rung, Rung]]:
+    """Return the pairs whose predicted order is not the measured one."""
+    return [(low, high) for low, high in pairs(rungs) if predicted(low) >= predicted(high)]
+
+
+def _samples(rung: Rung) -> float:
+    """Return the measured rate; a ladder has one unit, and steps do not change their size."""
+    return rung.rate
