@@ -1,7 +1,8 @@
-"""Trace the language models of the measured rows into ``tests/accuracy/rows/ops-llm.npz``.
+"""Trace the models of the measured rows beside timm's into ``tests/accuracy/rows``.
 
-Run by hand when rows are added; needs torch. CI reads what it wrote. Only missing tables are
-traced; ``--again`` traces all.
+Rows of ``llm.csv`` into ``ops-llm.npz``, rows of ``workloads.csv`` into ``ops-workloads.npz``. Run
+by hand when rows are added; needs torch, transformers and torchvision. CI reads what it wrote.
+Only missing tables are traced; ``--again`` traces all.
 """
 
 import argparse
@@ -19,6 +20,9 @@ sys.path[:0] = [
 import optables  # noqa: E402
 import textrows  # noqa: E402
 
+SAVED = 20
+"""Tables after which the file is written: a run that is cut off goes on from there."""
+
 
 def main() -> None:
     """Trace what the rows need and the file lacks."""
@@ -27,13 +31,18 @@ def main() -> None:
     options = parser.parse_args()
     import text_models
 
-    file = optables.ROWS / textrows.TABLES
-    found = dict(optables.tables(file.name)) if file.is_file() and not options.again else {}
-    for key in sorted({row.key for row in textrows.rows()} - set(found)):
-        started = time.monotonic()
-        found[key] = text_models.table(key)
-        print(f"{key}: {len(found[key].name)} rows, {time.monotonic() - started:.1f} s", flush=True)
-    optables.write(file, found)
+    for file, tables in textrows.TABLES.items():
+        target = optables.ROWS / tables
+        found = dict(optables.read(target)) if target.is_file() and not options.again else {}
+        wanted = {row.key for row in textrows.rows(file)}
+        for number, key in enumerate(sorted(wanted - set(found)), 1):
+            started = time.monotonic()
+            found[key] = text_models.table(key)
+            seconds = time.monotonic() - started
+            print(f"{key}: {len(found[key].name)} rows, {seconds:.1f} s", flush=True)
+            if number % SAVED == 0:
+                optables.write(target, found)
+        optables.write(target, {key: found[key] for key in found if key in wanted})
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ third must agree. Imported only where tables are made: it needs torch.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import models
 import simdevice
 import step
+import torch
 import tracing
 from recorder import BEGIN, END, PACK, Segment
 from subject import Subject
@@ -54,24 +56,41 @@ class Table:
     """Tensors that are no parameters."""
 
 
-def traced(build: Callable[[], Subject], spec: TraceSpec, length: int) -> Table:
-    """Return the table of a model that has no repeated part worth leaving out."""
+def traced(
+    build: Callable[[], Subject], spec: TraceSpec, length: int, *, into_gradients: bool = False
+) -> Table:
+    """Return the table of a model that has no repeated part worth leaving out.
+
+    With ``into_gradients`` gradients are there from before, and are added to. Only tables of
+    whole training steps know what a second forward pass would run.
+    """
     document = spec.document() | {"check_repeat": False}
     document["points"] = [(batch, length) for batch in POINTS]
     models.build = lambda _spec: build()
     simdevice.install()
     run = tracing.Run(document, lambda _share, _message: None)
+    if into_gradients or not run.trains:
+        _leave_storages_out(run.recorder)
     with simdevice.simulate(spec.kernel), run.recorder:
         run._set_up()
-        logs = [_log(run, batch, length) for batch in POINTS]
+        logs = [_log(run, batch, length, into_gradients) for batch in POINTS]
     weights = [weight for weight in run.subject.model.parameters() if weight.requires_grad]
     buffers = len(list(run.subject.model.buffers()))
     return Table(Counter(_fitted(logs)), run.facts["parameters"], len(weights), buffers)
 
 
-def deep(build: Callable[[int], Subject], spec: TraceSpec, length: int, layers: int) -> Table:
+def deep(
+    build: Callable[[int], Subject],
+    spec: TraceSpec,
+    length: int,
+    layers: int,
+    *,
+    into_gradients: bool = False,
+) -> Table:
     """Return the table of ``layers`` equal blocks, from those of two and of three."""
-    two, three = (traced(lambda n=n: build(n), spec, length) for n in (2, 3))
+    two, three = (
+        traced(partial(build, few), spec, length, into_gradients=into_gradients) for few in (2, 3)
+    )
     times = layers - 2
     calls = Counter(two.calls)
     for call in {*two.calls, *three.calls}:
@@ -86,18 +105,43 @@ def deep(build: Callable[[int], Subject], spec: TraceSpec, length: int, layers: 
     )
 
 
-def _log(run: Any, batch: int, length: int) -> list[tuple[str, Any]]:
+def _leave_storages_out(recorder: Any) -> None:
+    """Let the recorder note operators alone, which is quicker."""
+    recorder.log = recorder._track = lambda *unused: None
+
+
+def _log(run: Any, batch: int, length: int, into_gradients: bool) -> list[tuple[str, Any]]:
     """Return (phase, row) of every call of a micro-batch."""
     recorder = run.recorder
     if run.trains:
-        segment = run._micro(batch, length, step.make_scaler(run.settings, simdevice.DEVICE))
+        for _ in range(1 + into_gradients):
+            segment = run._micro(batch, length, _scaler(run))
         with recorder.quiet():
             run.subject.model.zero_grad(set_to_none=True)
     else:
-        segment = run._inference(batch, length)["prefill"]
+        segment = _answered(run, batch, length)
     rows = list(recorder.rows)
     calls = [(_phase(rows[number][1]), rows[number]) for number in segment.ops]
+    if not segment.events:
+        return calls
     return [*calls, *((phase, calls[op][1]) for phase, op in _again(segment, rows))]
+
+
+def _scaler(run: Any) -> Any:
+    scaler = step.make_scaler(run.settings, simdevice.DEVICE)
+    if scaler is not None:
+        with run.recorder.quiet():  # two numbers, made at the first use and kept
+            scaler.scale(torch.ones((), device=simdevice.DEVICE))
+    return scaler
+
+
+def _answered(run: Any, batch: int, length: int) -> Segment:
+    """Return the log of one forward pass without gradients and without a cache."""
+    with run.recorder.quiet():
+        host = run.subject.batch(batch, length)
+    with run.recorder.record("data") as segment, torch.no_grad():
+        run.subject.model(**run._on_device(host).inputs)
+    return segment
 
 
 def _phase(stage: str) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from optables import ROWS
 
-TABLES = "ops-llm.npz"
+TABLES = {"llm.csv": "ops-llm.npz", "workloads.csv": "ops-workloads.npz"}
+"""File of rows -> file of the op tables that they name."""
 CATALOG = Path(__file__).parents[2] / "hardware_db" / "gpu"
 
 
@@ -25,12 +26,14 @@ class TextRow:
     key: str
     """Of its op table: MODEL@LENGTH/TASK/PRECISION/ATTENTION."""
     task: str
-    """train: forward, backward and update; gradient: without update; prefill: forward."""
+    """train: forward, backward and update; gradient: without update, into gradients that are
+    there; infer: forward, without a cache."""
     precision: str
-    """fp32 | tf32 | fp16-mixed | bf16-mixed | bf16."""
+    """fp32 | tf32 | fp16-mixed | fp16 | bf16; tf32 has the table of fp32."""
     batch: int
     """Of one micro-batch on one GPU."""
     sequence: int
+    """Tokens of a sample, or pixels of a side of its image."""
     accumulation: int
     checkpointing: str
     """none | full: whole blocks run twice | full-early-stop: up to their last saved tensor, as
@@ -43,6 +46,8 @@ class TextRow:
     framework: str
     compiled: bool
     seconds: float
+    layout: str
+    """nchw | nhwc; empty where nothing has images."""
     parameters: int
     """As the source states them, 0 where it does not."""
     note: str
@@ -50,7 +55,7 @@ class TextRow:
     @property
     def phases(self) -> tuple[str, ...]:
         """Phases of the table that a micro-batch of the row runs."""
-        if self.task == "prefill":
+        if self.task == "infer":
             return ("forward",)
         again = {"none": (), "full-early-stop": ("recompute",)}
         twice = again.get(self.checkpointing, ("recompute", "recompute-rest"))
@@ -58,7 +63,7 @@ class TextRow:
 
 
 @cache
-def rows(file: str = "llm.csv") -> tuple[TextRow, ...]:
+def rows(file: str) -> tuple[TextRow, ...]:
     """Return the rows of a file."""
     return tuple(_rows(file))
 
