@@ -588,3 +588,42 @@ def test_an_epoch_without_samples_is_not_available(opened, qtbot):
     qtbot.waitUntil(lambda: settled(window))
     absent = [door.accessibleName() for door in strip._doors if "epoch" in door.accessibleName()]
     assert absent == ["Time of an epoch: n/a samples are not given"]
+
+
+def test_an_explained_operator_stands_among_its_class_by_size(opened):
+    window = opened()
+    plan = window.screen_named("plan")
+    efficiency = plan.pane._efficiency
+    assert efficiency.isHidden()
+    point = window.session.roofs.points[0]
+    window.session.explain(f"operator.{point.address}")
+    assert not efficiency.isHidden()
+    assert {one.group for one in efficiency._chart._points} == {point.group}
+    assert "2 operators" in efficiency._chart.accessibleName()
+    window.session.explain("time.step")
+    assert efficiency.isHidden()
+
+
+def test_operators_of_one_name_open_apart(opened, qtbot):
+    window = opened()
+    plan = window.screen_named("plan")
+    window.session.explain("family.products")
+    tree = plan.pane._tree
+    gemm = tree.model().index(0, 0)
+    tree.expand(gemm)
+    rows = [tree.model().index(row, 0, gemm) for row in range(tree.model().rowCount(gemm))]
+    for row in rows:
+        tree.collapse(row)
+    tree.expand(rows[0])
+    window.session.explained_changed.emit()
+    gemm = tree.model().index(0, 0)
+    opened_rows = [tree.isExpanded(tree.model().index(row, 0, gemm)) for row in range(len(rows))]
+    assert opened_rows == [True, False]
+
+
+def test_how_sure_a_time_is_speaks_of_time(opened):
+    window = opened()
+    window.session.explain("stage.forward")
+    said = window.screen_named("plan").pane._sure.accessibleName()
+    assert "device use" not in said
+    assert "step" in said

@@ -1,6 +1,6 @@
 """The operators of a step against the roofs of the GPU: what each reaches, and what bounds it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,11 +15,13 @@ from trainwright.workload import FullSettings
 
 Bound = Literal["compute", "memory", "launch"]
 
+_SOURCE = "resources/calibration/steptime.json"
+
 MOST = 150
 """Operators kept, the slowest first: the others together are next to nothing."""
 _SHORT = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
-_AT_FLOOR = 1.02
-"""Times the launch floor up to which an operator counts as bound by it."""
+_MOSTLY = 0.5
+"""Share of an operator's time from which the launch floor is what bounds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,10 @@ class RoofPoint:
     flops: float
     bytes: float
     seconds: float
+    compute: float
+    """Seconds that the arithmetic alone would take, at what the class reaches for such shapes."""
+    memory: float
+    """Seconds that the memory traffic alone would take."""
     runs: float
     bound: Bound
 
@@ -55,6 +61,11 @@ class RoofPoint:
     def intensity(self) -> float:
         """FLOP a byte; 0 of what only moves bytes."""
         return self.flops / self.bytes if self.bytes else 0.0
+
+    @property
+    def size(self) -> float:
+        """FLOP of a run; bytes of one without products."""
+        return max((self.flops or self.bytes) / self.runs, 1.0)
 
     @property
     def rate(self) -> float:
@@ -93,6 +104,11 @@ class Roofs:
     """Seconds of the operators left out."""
     classes: dict[str, float]
     """Class -> seconds in a step, the slowest first; all operators counted."""
+    curves: dict[str, tuple[tuple[float, float], ...]]
+    """Class -> (size of a run, share of its roof), by the calibration: of products of three
+    equal sides, and of traffic alone. Empty of a class that has no one curve."""
+    source: str
+    """Where the shares that classes reach are from."""
     work: float
     """Seconds that all arithmetic of a step would take at the peaks."""
 
@@ -100,6 +116,12 @@ class Roofs:
     def seconds(self) -> float:
         """Seconds that all kernels of a step take."""
         return sum(self.classes.values())
+
+    def share(self, point: RoofPoint) -> float:
+        """Return what an operator reaches of its own roof: of the peak, or of the bandwidth."""
+        peak = self.peaks.get(point.dtype)
+        computed = point.rate / peak.fact.value if peak is not None else 0.0
+        return max(computed, point.traffic / self.bandwidth.value)
 
     def at(self, address: str) -> RoofPoint | None:
         """Return the operator at an address."""
@@ -113,28 +135,30 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
     floor = clock.efficiency.kernel_floor_s.value
     found: list[RoofPoint] = []
     for stage, times, counts in clock.stages(profile, settings, batch):
-        seconds = counts * times.seconds
-        for row in seconds.nonzero()[0].tolist():
-            runs, dtype = float(counts[row]), table.dtypes[table.dtype[row]]
-            flops, moved = runs * float(times.flops[row]), runs * float(times.bytes[row])
-            least = floor * runs * float(times.launches[row])
+        whole = counts * times.seconds
+        for row in whole.nonzero()[0].tolist():
+            runs = float(counts[row])
+            seconds, compute, memory, flops, moved, launches = (
+                runs * float(values[row])
+                for values in (
+                    *(times.seconds, times.compute, times.memory),
+                    *(times.flops, times.bytes, times.launches),
+                )
+            )
             found.append(
                 RoofPoint(
                     name=profile.ops.name[row],
                     row=row,
                     group=CLASSES[times.group[row]],
                     stage=stage,
-                    dtype=dtype,
+                    dtype=table.dtypes[table.dtype[row]],
                     flops=flops,
                     bytes=moved,
-                    seconds=float(seconds[row]),
+                    seconds=seconds,
+                    compute=compute,
+                    memory=memory,
                     runs=runs,
-                    bound=_bound(
-                        float(seconds[row]),
-                        least,
-                        flops / peaks[dtype].fact.value if dtype in peaks else 0.0,
-                        moved / record.bandwidth_bytes_per_s.value,
-                    ),
+                    bound=_bound(seconds, floor * launches, compute, memory),
                 )
             )
     found.sort(key=lambda point: -point.seconds)
@@ -146,12 +170,14 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
         points=tuple(found[:MOST]),
         rest=sum(point.seconds for point in found[MOST:]),
         classes=_by_class(found),
+        curves={},
+        source=_SOURCE,
         work=sum(one.flops / peaks[one.dtype].fact.value for one in found if one.dtype in peaks),
     )
 
 
 def _bound(seconds: float, least: float, compute: float, memory: float) -> Bound:
-    if seconds <= least * _AT_FLOOR:
+    if least >= _MOSTLY * seconds:
         return "launch"
     return "compute" if compute >= memory else "memory"
 
@@ -175,7 +201,7 @@ _PEAKS: dict[str, tuple[Precision, str]] = {
 }
 
 
-def _peaks(record: GpuRecord, precision: str, dtypes: set[str]) -> Iterable[tuple[str, Peak]]:
+def _peaks(record: GpuRecord, precision: str, dtypes: set[str]) -> Iterator[tuple[str, Peak]]:
     for dtype in sorted(dtypes):
         asked, name = _PEAKS.get(dtype, (None, dtype))
         fact = peak_flops(record, asked) if asked else record.flops.get("int8_int32")
@@ -208,18 +234,19 @@ def explained_class(found: Roofs, group: str) -> Quantity:
 
 def explained(found: Roofs, point: RoofPoint) -> Quantity:
     """Return the seconds of an operator with the numbers that they come from."""
-    runs = Quantity(Message.of("time.runs"), point.runs, Unit.COUNT, Kind.ESTIMATED)
-    each = Quantity(
-        Message.of("time.a-run"), point.seconds / point.runs, Unit.SECONDS, Kind.ESTIMATED
+    once = _seconds(
+        "time.a-run",
+        point.seconds / point.runs,
+        "max(FLOP / (peak · e), bytes / (bandwidth · m), floor)",
+        (*_arithmetic(found, point), *_traffic(found, point), _floor(found)),
     )
-    parts = [runs, each, *_arithmetic(found, point), *_traffic(found, point), _floor(found)]
     return Quantity(
         Message.of("time.operator-in", name=point.short_name, stage=Message.of(_stage(point))),
         point.seconds,
         Unit.SECONDS,
         Kind.ESTIMATED,
-        formula="n · max(FLOP / (peak · e), bytes / (bandwidth · m), floor)",
-        parts=tuple(parts),
+        formula="n · t",
+        parts=(once, _traced("time.runs", point.runs, Unit.COUNT)),
         note=Message.of(f"time.bound.{point.bound}"),
         role=point.group,
     )
@@ -229,45 +256,48 @@ def _stage(point: RoofPoint) -> str:
     return f"time.stage.{point.stage}"
 
 
-def _arithmetic(found: Roofs, point: RoofPoint) -> Iterable[Quantity]:
+def _arithmetic(found: Roofs, point: RoofPoint) -> Iterator[Quantity]:
     peak = found.peaks.get(point.dtype)
-    if not point.flops or peak is None:
+    if not point.flops or not point.compute or peak is None:
         return
-    work = _work("time.flop", point.flops / point.runs, Unit.FLOP)
-    roof = Quantity(
-        Message.of("time.peak", dtype=peak.name),
-        peak.fact.value,
-        Unit.FLOP_PER_SECOND,
-        Kind.QUOTED,
-        source=peak.fact.source,
+    reached = point.flops / point.compute / peak.fact.value
+    parts = (
+        _traced("time.flop", point.flops / point.runs, Unit.FLOP),
+        _quoted(Message.of("time.peak", dtype=peak.name), peak.fact, Unit.FLOP_PER_SECOND),
+        _share("time.of-peak", reached, found.source),
     )
-    yield _share(
-        "time.of-peak", point.rate / peak.fact.value, "e = FLOP / (t · peak)", (work, roof)
-    )
+    yield _seconds("time.arithmetic", point.compute / point.runs, "FLOP / (peak · e)", parts)
 
 
-def _traffic(found: Roofs, point: RoofPoint) -> Iterable[Quantity]:
-    if not point.bytes:
+def _traffic(found: Roofs, point: RoofPoint) -> Iterator[Quantity]:
+    if not point.bytes or not point.memory:
         return
-    moved = _work("time.bytes", point.bytes / point.runs, Unit.BYTES)
-    roof = Quantity(
-        Message.of("time.bandwidth"),
-        found.bandwidth.value,
-        Unit.BYTES_PER_SECOND,
-        Kind.QUOTED,
-        source=found.bandwidth.source,
+    parts = (
+        _traced("time.bytes", point.bytes / point.runs, Unit.BYTES),
+        _quoted(Message.of("time.bandwidth"), found.bandwidth, Unit.BYTES_PER_SECOND),
+        _share(
+            "time.of-bandwidth", point.bytes / point.memory / found.bandwidth.value, found.source
+        ),
     )
-    share = point.traffic / found.bandwidth.value
-    yield _share("time.of-bandwidth", share, "m = bytes / (t · bandwidth)", (moved, roof))
+    yield _seconds("time.traffic", point.memory / point.runs, "bytes / (bandwidth · m)", parts)
 
 
 def _floor(found: Roofs) -> Quantity:
-    return Quantity(Message.of("time.floor"), found.floor, Unit.SECONDS, Kind.ASSUMED)
+    name = Message.of("time.floor")
+    return Quantity(name, found.floor, Unit.SECONDS, Kind.ASSUMED, source=found.source)
 
 
-def _work(id: str, value: float, unit: Unit) -> Quantity:
+def _seconds(id: str, value: float, formula: str, parts: tuple[Quantity, ...]) -> Quantity:
+    return Quantity(Message.of(id), value, Unit.SECONDS, Kind.ESTIMATED, formula, parts)
+
+
+def _traced(id: str, value: float, unit: Unit) -> Quantity:
     return Quantity(Message.of(id), value, unit, Kind.ESTIMATED, formula="traced")
 
 
-def _share(id: str, value: float, formula: str, parts: tuple[Quantity, ...]) -> Quantity:
-    return Quantity(Message.of(id), value, Unit.RATIO, Kind.ESTIMATED, formula=formula, parts=parts)
+def _quoted(name: Message, fact: Fact, unit: Unit) -> Quantity:
+    return Quantity(name, fact.value, unit, Kind.QUOTED, source=fact.source)
+
+
+def _share(id: str, value: float, source: str) -> Quantity:
+    return Quantity(Message.of(id), value, Unit.RATIO, Kind.ESTIMATED, source=source)

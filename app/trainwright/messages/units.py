@@ -50,8 +50,10 @@ _DURATION = {
 
 
 def duration(value: float, language: str = "en") -> str:
-    """Return seconds as two leading units: 5 h 54 min, 12.3 s, 4.1 ms."""
+    """Return seconds as two leading units: 5 h 54 min, 12.3 s, 4.1 ms, 5 µs."""
     day, hour, minute, second, milli = _DURATION["ko" if language == "ko" else "en"]
+    if 0 < value < 1e-4:
+        return f"{value * 1e6:.3g}{milli.replace('m', 'µ')}"
     if value < 1:
         return f"{value * 1000:.3g}{milli}"
     if value < 60:

@@ -52,10 +52,10 @@ COLOURS = {
     "attention": "optim",
     "convolutions": "grad",
     "elementwise": "act",
-    "moves": "head",
+    "moves": "slack",
     "normalisation": "data",
-    "reductions": "input",
-    "updates": "slack",
+    "reductions": "head",
+    "updates": "work",
     "others": "ctx",
 }
 

@@ -2,10 +2,11 @@
 
 from PySide6.QtCore import Qt
 
-from trainwright.explain import Interval, Kind, Quantity
+from trainwright.explain import Interval, Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.ui import doors, tokens
 from trainwright.ui.charts.axis import Scale
+from trainwright.ui.charts.efficiency import EfficiencySection
 from trainwright.ui.figures import bare, figure, sentence, span
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import Drawing
@@ -26,12 +27,15 @@ class ExplainPane(Surface):
         self._session = session
         self._hero = Hero()
         self._tree = DerivationTree()
+        self._efficiency = EfficiencySection()
         self._sure = HowSure()
         self.column.addWidget(Heading(Message.of("ui.explain.heading"), "F1"))
         self.column.addSpacing(8)
         self.column.addWidget(self._hero)
         self.column.addSpacing(4)
         self.column.addWidget(self._tree, 1)
+        self.column.addWidget(self._efficiency)
+        self.column.addSpacing(6)
         self.column.addWidget(Hairline())
         self.column.addSpacing(10)
         self.column.addWidget(Heading(Message.of("ui.explain.sure")))
@@ -52,6 +56,7 @@ class ExplainPane(Surface):
             quantity = self._session.figure(doors.DEFAULT)
         self._hero.show_quantity(quantity)
         self._tree.show_quantity(quantity, self._heads(quantity))
+        self._efficiency.show_explained(self._session.roofs, self._session.explained)
         p95 = report.memory.device_used_p95 if report else None
         at_use = self._session.explained == doors.DEFAULT
         self._sure.show_quantity(quantity, p95 if at_use else None)
@@ -132,6 +137,8 @@ class HowSure(Painted):
         interval = self._interval()
         if self._quantity is None or interval is None:
             kind = self._quantity.kind.value if self._quantity else "none"
+            if self._quantity is not None and self._quantity.unit is not Unit.BYTES:
+                kind = {"estimated": "estimated.time"}.get(kind, kind)
             return tr(f"ui.explain.sure.{kind}")
         if self._p95 is not None:
             return tr("ui.explain.p95", value=str(bare(self._p95.value, self._p95.unit)))

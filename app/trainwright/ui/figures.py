@@ -47,9 +47,10 @@ def bare(value: float, unit: Unit) -> Figure:
         case Unit.BYTES_PER_SECOND:
             return Figure(number(round(value / 1e9)), "GB/s")
         case Unit.FLOP_PER_SECOND:
-            return Figure(number(round(value / 1e12)), "TFLOP/s")
+            return Figure(three(value / 1e12), "TFLOP/s")
         case Unit.FLOP:
-            return Figure(f"{value / 1e12:.3g}", "TFLOP")
+            giga = abs(value) < 1e11
+            return Figure(f"{value / (1e9 if giga else 1e12):.3g}", "GFLOP" if giga else "TFLOP")
     return Figure(three(value), tr(_RATES[unit]))
 
 

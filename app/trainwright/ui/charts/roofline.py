@@ -17,7 +17,7 @@ from trainwright.ui.i18n import language, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Door, Painted
 
-_AXIS, _RIGHT, _TOP, _BOTTOM = 40, 10, 20, 34
+_AXIS, _RIGHT, _TOP, _BOTTOM = 42, 10, 22, 38
 """Room of the labels at each scale's left, and around the whole."""
 _STRIP = 0.26
 """Share of the width for operators that only move bytes."""
@@ -135,7 +135,7 @@ class RooflineChart(Painted):
             d.rule(frame.left, y, right, y)
             d.write(frame.left - _AXIS, y - 8, _AXIS - 6, 16, _short(value), px=tokens.MICRO,
                     colour="text3", align="right")  # fmt: skip
-        d.write(frame.left - _AXIS, 0, 80, 14, "FLOP/s", px=tokens.MICRO, colour="text3")
+        d.write(frame.left - _AXIS + 2, 3, 80, 14, "FLOP/s", px=tokens.MICRO, colour="text3")
         for value in frame.decades_of_intensity():
             x = frame.x(value)
             d.rule(round(x), bottom, round(x), bottom + 4, "line2")
@@ -160,7 +160,7 @@ class RooflineChart(Painted):
         d.rule(_AXIS, frame.bottom, round(end), frame.bottom, "line2")
         d.write(_AXIS, frame.bottom + 4, frame.strip, 15, tr("ui.chart.roofline.size"),
                 px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
-        d.write(0, frame.bottom + 18, end, 15, tr("ui.chart.roofline.bytes"),
+        d.write(_AXIS, frame.bottom + 18, frame.strip, 15, tr("ui.chart.roofline.bytes"),
                 px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
 
     def _draw_roofs(self, d: Drawing, frame: "_Frame") -> None:
@@ -366,7 +366,7 @@ class _Frame:
 
 def _size(point: RoofPoint) -> float:
     """Return the decades of bytes that a run moves."""
-    return math.log10(max(point.bytes / point.runs, 1.0))
+    return math.log10(point.size)
 
 
 def _short(value: float) -> str:

@@ -1,6 +1,7 @@
 """The derivation of a figure as a tree: keyboard, screen reader, and rows that wrap."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QResizeEvent, QStandardItem, QStandardItemModel
@@ -57,12 +58,11 @@ class DerivationTree(QTreeView):
         if quantity.name.id != self._top:
             self._top = quantity.name.id
             self._open = set(_largest(quantity))
-        for part in (*heads, *(quantity.parts or (quantity,))):
-            self._model.appendRow(self._item(part, ""))
+        for part, path in _paths((*heads, *(quantity.parts or (quantity,))), ""):
+            self._model.appendRow(self._item(part, path))
         self._restore(here)
 
-    def _item(self, quantity: Quantity, above: str) -> QStandardItem:
-        path = f"{above}/{quantity.name.id}:{quantity.role}"
+    def _item(self, quantity: Quantity, path: str) -> QStandardItem:
         item = QStandardItem(say(quantity.name))
         item.setData(path, Qt.ItemDataRole.UserRole)
         item.setData(quantity, QUANTITY)
@@ -79,8 +79,9 @@ class DerivationTree(QTreeView):
         if not item.hasChildren() or first.data(QUANTITY) is not None:
             return
         item.removeRows(0, 1)
-        for part in item.data(QUANTITY).parts:
-            item.appendRow(self._item(part, item.data(Qt.ItemDataRole.UserRole)))
+        above = item.data(Qt.ItemDataRole.UserRole)
+        for part, path in _paths(item.data(QUANTITY).parts, above):
+            item.appendRow(self._item(part, path))
 
     def _restore(self, here: str | None) -> None:
         self.blockSignals(True)
@@ -114,6 +115,15 @@ class DerivationTree(QTreeView):
 
     def drawBranches(self, _painter: QPainter, _rect: QRect, _index: _Index) -> None:
         """Draw nothing: the delegate draws the caret."""
+
+
+def _paths(parts: Sequence[Quantity], above: str) -> Iterator[tuple[Quantity, str]]:
+    """Yield parts with their paths; of several by one name, the later ones are numbered."""
+    seen: Counter[str] = Counter()
+    for part in parts:
+        path = f"{above}/{part.name.id}:{part.role}"
+        yield part, f"{path}:{seen[path]}" if seen[path] else path
+        seen[path] += 1
 
 
 def _largest(quantity: Quantity) -> Iterator[str]:
