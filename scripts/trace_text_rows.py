@@ -31,7 +31,7 @@ def main() -> None:
     options = parser.parse_args()
     import text_models
 
-    for file, tables in textrows.TABLES.items():
+    for file, tables in textrows.FILES.items():
         target = optables.ROWS / tables
         found = dict(optables.read(target)) if target.is_file() and not options.again else {}
         wanted = {row.key for row in textrows.rows(file)}

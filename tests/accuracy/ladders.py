@@ -72,13 +72,13 @@ def _rungs() -> Iterator[Rung]:
 def predicted(rung: Rung) -> float:
     """Return the samples a second that the product estimates on one GPU."""
     settings = FullSettings(
-        precision=rung.precision,  # type: ignore[arg-type]
+        precision=rung.precision,
         quantization="none",
         kv_cache="bf16",
         micro_batch=rung.batch,
         accumulation=rung.accumulation,
         checkpointing=rung.checkpointing,
-        optimizer=rung.optimizer,  # type: ignore[arg-type]
+        optimizer=rung.optimizer,
         attention="sdpa",
         compile=rung.compiled,
         channels_last=rung.layout == "nhwc",

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 from optables import ROWS, tables
-from textrows import TABLES, by_file, held_out_gpus, rows
+from textrows import FILES, by_file, held_out_gpus, rows
 
 from trainwright.catalog import catalog
 
@@ -18,11 +18,11 @@ MPT = {
 }  # fmt: skip
 """Width and layers, from ``scripts/train/yamls/mpt`` of llm-foundry."""
 
-LLM, WORKLOADS = TABLES.values()
+LLM, WORKLOADS = FILES.values()
 
 
 def test_every_row_has_its_table_and_its_gpu() -> None:
-    for file, found in TABLES.items():
+    for file, found in FILES.items():
         assert {row.key for row in rows(file)} == set(tables(found))
         assert {row.gpu for row in rows(file)} <= set(catalog().ids)
 
@@ -99,5 +99,5 @@ def test_the_gpus_kept_out_follow_the_rule() -> None:
             for line in csv.DictReader(file)
             if line["kind"] == "gpu" and "held_out_gpus" in line["why"]
         }
-    used = {row.gpu for file in TABLES for row in rows(file)}
+    used = {row.gpu for file in FILES for row in rows(file)}
     assert set(held_out_gpus(by_file(used))) == listed

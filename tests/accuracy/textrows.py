@@ -10,7 +10,9 @@ from pathlib import Path
 
 from optables import ROWS
 
-TABLES = {"llm.csv": "ops-llm.npz", "workloads.csv": "ops-workloads.npz"}
+TABLES = "ops-llm.npz"
+"""Op tables of the language models."""
+FILES = {"llm.csv": TABLES, "workloads.csv": "ops-workloads.npz"}
 """File of rows -> file of the op tables that they name."""
 CATALOG = Path(__file__).parents[2] / "hardware_db" / "gpu"
 
@@ -63,7 +65,7 @@ class TextRow:
 
 
 @cache
-def rows(file: str) -> tuple[TextRow, ...]:
+def rows(file: str = "llm.csv") -> tuple[TextRow, ...]:
     """Return the rows of a file."""
     return tuple(_rows(file))
 
