@@ -1,0 +1,247 @@
+"""What the exchange of gradients between the GPUs of one machine costs: link, time, overlap.
+
+DistributedDataParallel sums gradients in buckets while the backward pass still runs. A bucket's
+all-reduce goes round a ring; what of it the step waits for is what the backward pass does not
+hide. Constants and their sources: ``resources/calibration/communication.json``.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from trainwright.catalog import GpuRecord
+from trainwright.data import resources
+from trainwright.estimate.cuda import BUCKET
+
+Path = Literal["nvlink", "bridge", "peer", "host"]
+"""NVLink built into a server's board; NVLink bridges between pairs of cards; PCIe from GPU to
+GPU; PCIe by way of the system's memory."""
+
+PATHS: tuple[Path, ...] = ("nvlink", "bridge", "peer", "host")
+
+FIRST_BUCKET = 1 << 20
+"""``kDefaultFirstBucketBytes`` of torch/csrc/distributed/c10d/reducer.hpp."""
+
+_WITHOUT_PEER = ("Turing", "Ampere", "Ada", "Blackwell")
+"""Generations whose GeForce cards NVIDIA's driver refuses peer access over PCIe. Sources:
+NVIDIA/nccl-tests issue 117 (RTX 2080 Ti, 4090), README of tinygrad/open-gpu-kernel-modules."""
+_BOARD_NVLINK = 300e9
+"""From here on NVLink is wired on the server's board: V100 SXM2. A30 (200) and A40 (112.5) have
+bridges only."""
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Constant(_Entry):
+    """One number of the calibration, in base units."""
+
+    value: float = Field(ge=0)
+    source: str
+
+
+class Calibration(_Entry):
+    """Everything that the exchange of gradients assumes beside the data sheet."""
+
+    version: int
+    stated: str
+    pcie_bytes_per_s_per_lane: dict[str, Constant]
+    bus_share: dict[Path, Constant]
+    """Of one direction of the link: what large all-reduces reach with two GPUs."""
+    crowding: dict[Path, Constant]
+    """By how much each GPU beyond two slows the link: bandwidth / (1 + crowding · (n - 2))."""
+    latency_s: Constant
+    """Of an all-reduce that uses the whole bandwidth (NCCL's Simple protocol)."""
+    hop_s: Constant
+    """More for each of the 2 (n - 1) hops of the ring."""
+    low_latency_s: Constant
+    """Of one that gives bandwidth for latency (NCCL's LL protocols)."""
+    low_latency_share: Constant
+    """Share of the bandwidth that such a one reaches."""
+    contention: dict[Path, Constant]
+    """Seconds by which the backward pass gets longer for each second of all-reduce beside it."""
+    copy_share: Constant
+    """Of the DRAM bandwidth: what copies of gradients into buckets and out of them reach."""
+    straggler: Constant
+    """Standard deviation of a GPU's step, relative to the step: all wait for the slowest."""
+    straggler_varied: Constant
+    """The same where the lengths of samples vary from batch to batch."""
+    efficiency_spread: Constant
+    """9 of 10 rows of the fit scale within this of what is estimated, in efficiency."""
+
+
+@cache
+def load() -> Calibration:
+    """Return the shipped calibration."""
+    text = resources("calibration", "communication.json").read_text(encoding="utf-8")
+    return Calibration.model_validate(json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What gradients travel over between the GPUs of one machine."""
+
+    path: Path
+    bytes_per_s: float
+    """One direction of the slowest hop, as the data sheet or the bus's standard says."""
+    assumed: bool
+    """Whether nobody says what the slots offer, so that the card's own link stands in."""
+
+
+def host_link(record: GpuRecord, calibration: Calibration | None = None) -> Link:
+    """Return the PCIe link of a card: bytes/s of its generation and lanes, each way."""
+    lanes = (calibration or load()).pcie_bytes_per_s_per_lane
+    known = record.pcie_generation is not None and record.pcie_lanes is not None
+    generation = str(min(max(record.pcie_generation or 4, 3), 5))
+    return Link("host", lanes[generation].value * (record.pcie_lanes or 16), assumed=not known)
+
+
+def link_between(
+    record: GpuRecord,
+    count: int,
+    calibration: Calibration | None = None,
+    *,
+    bridged: bool = False,
+) -> Link:
+    """Return what joins ``count`` such GPUs.
+
+    Bridges are there only where the caller says so. They join pairs: of more cards, the ring
+    crosses PCIe between the pairs. Slots are taken to be as wide as the card's own connector.
+    """
+    if record.nvlink_bytes_per_s is not None:
+        each_way = record.nvlink_bytes_per_s.value / 2
+        if has_board_nvlink(record):
+            return Link("nvlink", each_way, assumed=False)
+        if bridged and count == 2:
+            return Link("bridge", each_way, assumed=False)
+    path: Path = "peer" if has_peer_access(record) else "host"
+    return Link(path, host_link(record, calibration).bytes_per_s, assumed=True)
+
+
+def has_board_nvlink(record: GpuRecord) -> bool:
+    """Return whether the GPU's NVLink is wired on a server's board, and not by bridges."""
+    fact = record.nvlink_bytes_per_s
+    if fact is None or record.segment != "datacenter" or fact.value < _BOARD_NVLINK:
+        return False
+    return "PCIe" not in record.name and "NVL" not in record.name
+
+
+def has_peer_access(record: GpuRecord) -> bool:
+    """Return whether GPUs read each other's memory over PCIe with the maker's own driver.
+
+    Workstation and data-centre cards do, and GeForce up to Pascal. Of AMD, Instinct and
+    Radeon Pro are taken to.
+    """
+    if record.segment in ("datacenter", "workstation"):
+        return True
+    return record.vendor == "NVIDIA" and not record.architecture.startswith(_WITHOUT_PEER)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Seconds that one exchange of gradients takes, and what of them a step waits for."""
+
+    wire: float
+    """All buckets one after the other."""
+    hidden: float
+    """Of ``wire``: beside the backward pass."""
+    slowed: float
+    """By which the backward pass is longer, because the all-reduce runs beside it."""
+    copies: float
+    """Gradients into buckets and back."""
+    buffers: float
+    """Statistics of normalisation, which the first GPU sends to the others."""
+
+    @property
+    def exposed(self) -> float:
+        """Seconds that the step gets longer."""
+        return self.wire - self.hidden + self.slowed + self.copies + self.buffers
+
+    @property
+    def works(self) -> float:
+        """Seconds that the exchange takes in all."""
+        return self.wire + self.copies + self.buffers
+
+
+NOTHING = Exchange(0.0, 0.0, 0.0, 0.0, 0.0)
+"""Of one GPU."""
+
+
+def exchange(
+    nbytes: float,
+    count: int,
+    link: Link,
+    backward: float,
+    bandwidth: float,
+    *,
+    buffers: float = 0.0,
+    calibration: Calibration | None = None,
+) -> Exchange:
+    """Return what the exchange of ``nbytes`` of gradients costs an optimizer step.
+
+    ``backward`` is the seconds of the backward pass that runs beside it, of the last
+    micro-batch: with ``no_sync`` the others exchange nothing. ``bandwidth`` is the GPU's DRAM
+    in bytes/s, ``buffers`` the bytes of the model's buffers.
+
+    The last bucket is full when the backward pass ends, so nothing hides it. Source of the
+    order: torch/csrc/distributed/c10d/reducer.cpp; with ``gradient_as_bucket_view`` off, each
+    gradient is copied into its bucket and back.
+    """
+    if count < 2 or not nbytes:
+        return NOTHING
+    constants = calibration or load()
+    first = min(FIRST_BUCKET, nbytes)
+    full, rest = divmod(max(nbytes - first, 0.0), BUCKET)
+    last = rest or (BUCKET if full else first)
+    seconds = {size: all_reduce_seconds(size, count, link, constants) for size in (first, BUCKET)}
+    end = all_reduce_seconds(last, count, link, constants)
+    wire = (seconds[first] if rest or full else 0.0) + full * seconds[BUCKET]
+    wire += end if rest or not full else 0.0
+    hidden = min(max(wire - end, 0.0), backward)
+    copies = 4 * nbytes / (bandwidth * constants.copy_share.value)
+    broadcast = all_reduce_seconds(buffers, count, link, constants) / 2 if buffers else 0.0
+    slowed = constants.contention[link.path].value * hidden
+    return Exchange(wire, hidden, slowed, copies, broadcast)
+
+
+def all_reduce_seconds(
+    nbytes: float, count: int, link: Link, calibration: Calibration | None = None
+) -> float:
+    """Return the seconds of a ring all-reduce of ``nbytes`` on each of ``count`` GPUs.
+
+    2 (n - 1) / n of the bytes pass each link; NCCL takes the faster of a protocol with little
+    latency and one with the whole bandwidth. Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md.
+    """
+    constants = calibration or load()
+    volume = 2 * (count - 1) / count * nbytes
+    rate = bus_bandwidth(count, link, constants)
+    hops = 2 * (count - 1) * constants.hop_s.value
+    low = constants.low_latency_s.value + volume / (rate * constants.low_latency_share.value)
+    simple = constants.latency_s.value + hops + volume / rate
+    return min(low + hops, simple)
+
+
+def bus_bandwidth(count: int, link: Link, calibration: Calibration | None = None) -> float:
+    """Return the bytes/s that each link carries during a large all-reduce."""
+    constants = calibration or load()
+    crowd = 1 + constants.crowding[link.path].value * max(count - 2, 0)
+    return link.bytes_per_s * constants.bus_share[link.path].value / crowd
+
+
+_SLOWEST = {2: 0.564, 3: 0.846, 4: 1.029, 5: 1.163, 6: 1.267, 7: 1.352, 8: 1.424, 16: 1.766}
+"""Standard deviations by which the largest of n normal values exceeds the mean, expected.
+Source: tables of normal order statistics (Harter, 1961)."""
+
+
+def straggling(count: int, *, varied: bool = False, calibration: Calibration | None = None) -> float:
+    """Return the share by which a step gets longer because all GPUs wait for the slowest."""
+    if count < 2:
+        return 0.0
+    constants = calibration or load()
+    deviation = constants.straggler_varied if varied else constants.straggler
+    known = max(number for number in _SLOWEST if number <= count)
+    return deviation.value * _SLOWEST[known]
