@@ -115,7 +115,7 @@ def loss(document: dict[str, object]) -> float:
         ratio = predicted_seconds(row, calibration) / row.seconds
         by_path[link_of(row).path].append(abs(math.log(ratio)))
     seconds = np.mean([np.mean(errors) for errors in by_path.values()])
-    return POINT * efficiency + float(seconds)
+    return float(POINT * efficiency + seconds)
 
 
 def spread(document: dict[str, object]) -> float:

@@ -15,11 +15,10 @@ from trainwright.catalog.query import find_gpu
 from trainwright.estimate.communication import (
     Calibration,
     Link,
-    all_reduce_seconds,
     exchange,
     host_link,
     link_between,
-    straggling,
+    ring,
 )
 
 ROWS = Path(__file__).parent / "rows"
@@ -126,18 +125,19 @@ def predicted(row: ScalingRow, calibration: Calibration) -> float:
         row.gradient_bytes,
         row.gpus,
         link_of(row),
-        BACKWARD * row.step_seconds / row.accumulation,
-        _record(row.gpu).bandwidth_bytes_per_s.value,
+        step=row.step_seconds,
+        backward=BACKWARD * row.step_seconds / row.accumulation,
+        bandwidth=_record(row.gpu).bandwidth_bytes_per_s.value,
+        varied=row.lengths == "varied",
         calibration=calibration,
     )
     exposed = cost.works if row.wrapper in HIDES_NOTHING else cost.exposed
-    waits = straggling(row.gpus, varied=row.lengths == "varied", calibration=calibration)
-    return row.step_seconds / (row.step_seconds * (1 + waits) + exposed)
+    return row.step_seconds / (row.step_seconds + exposed)
 
 
 def predicted_seconds(row: CollectiveRow, calibration: Calibration) -> float:
     """Return the seconds that are predicted for an all-reduce."""
-    return all_reduce_seconds(row.nbytes, row.gpus, link_of(row), calibration)
+    return ring(row.gpus, link_of(row), calibration).seconds(row.nbytes)
 
 
 @cache

@@ -15,6 +15,7 @@ from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.estimate.roofpoints import RoofPoint, Roofs
+from trainwright.estimate.scaling import ScalingPoint
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.messages.units import gib, percent
@@ -127,6 +128,8 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         ],
         title=Message.of("cli.estimate.time"),
     )
+    if facts.machine.gpu_count > 1 and time.scaling:
+        _show_scaling(screen, time.scaling)
     if report.serving is not None:
         rows = serving_rows(report.serving, time.serving)
         screen.table(rows, title=Message.of("cli.estimate.serving"))
@@ -202,6 +205,20 @@ def _effect(one: WhatIf) -> tuple[str | Message, str]:
     if one.same:
         return "±0 %", memory
     return f"{'+' if one.gain > 0 else '−'}{percent(abs(one.gain))}", memory
+
+
+def _show_scaling(screen: "Screen", points: tuple[ScalingPoint, ...]) -> None:
+    """Print the rate of 1 to all GPUs, and how much of their number it is."""
+    screen.table(
+        [
+            (str(each.gpus), each.samples_per_second, each.efficiency, interval)
+            for each in points
+            for interval in (screen.interval(each.efficiency),)
+        ],
+        headings=[*(Message.of(f"cli.scaling.{n}") for n in ("gpus", "rate", "efficiency")), ""],
+        title=Message.of("cli.estimate.scaling"),
+        numbers=(0, 1, 2),
+    )
 
 
 def verdict(report: Report) -> Message:

@@ -1,13 +1,21 @@
 """Plain seconds of one optimizer step, by stage: what estimates and the search share."""
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainwright.catalog import GpuRecord
+from trainwright.estimate.communication import (
+    NOTHING,
+    Exchange,
+    Link,
+    exchange,
+    gradient_bytes,
+    host_link,
+    link_between,
+)
 from trainwright.estimate.efficiency import Efficiency, load
 from trainwright.estimate.offload import offloaded_bytes
 from trainwright.estimate.optimizers import traced_name
@@ -23,18 +31,6 @@ from trainwright.profile.trace import ALLOC
 from trainwright.workload import Dataset, FullSettings, Workload
 
 Bottleneck = Literal["gpu", "launch", "storage", "decode", "transfer", "communication"]
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """What gradients travel over between the GPUs of one machine."""
-
-    name: Literal["nvlink", "pcie"]
-    bytes_per_s: float
-    """Bus bandwidth that an all-reduce reaches; the rate assumed for it is in ``share``."""
-    share: float
-    assumed: bool
-    """Whether the data sheet names no bus, so that PCIe 4.0 x16 stands in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +56,23 @@ class StepTerms:
     host: float
     """Seconds that the CPU takes to launch them all."""
     communication: float
+    """For the exchange of gradients in all, and for waiting for the slowest GPU."""
     exposed: float
-    """Of the communication: what backward does not hide."""
+    """By how much the step is longer for it: what backward does not hide."""
     input: dict[str, float]
     """load, decode, transfer -> seconds for the samples of one step."""
     workers: int
     """0: the training process itself loads and decodes."""
 
     @property
+    def computing(self) -> float:
+        """Seconds that one GPU would take for the step, were the input always there."""
+        return max(sum(self.gpu.values()), self.host)
+
+    @property
     def device(self) -> float:
         """Seconds until the GPUs have done the step, were the input always there."""
-        return max(sum(self.gpu.values()), self.host) + self.exposed
+        return self.computing + self.exposed
 
     @property
     def waiting(self) -> float:
@@ -110,6 +112,7 @@ class Clock:
         self.efficiency = efficiency or load()
         self._times: dict[tuple[object, ...], OpTimes] = {}
         self._terms: dict[tuple[object, ...], StepTerms] = {}
+        self._others: dict[int, Clock] = {}
 
     def rates(self, precision: str) -> Rates:
         """Return what the GPU offers in the precision.
@@ -186,16 +189,16 @@ class Clock:
             gpu["offload"] = self.moving(profile, settings, batch)
         if settings.compile:
             launches *= self.efficiency.compile_launches.value
-        communication = self._communication(profile, settings)
-        overlapped = gpu.get("backward", 0.0) / settings.accumulation
-        return StepTerms(
+        alone = StepTerms(
             gpu=gpu,
             host=launches * self.efficiency.host_s_per_kernel.value,
-            communication=communication,
-            exposed=self._exposed(communication, overlapped),
+            communication=0.0,
+            exposed=0.0,
             input=self._input(profile, settings, batch),
             workers=settings.num_workers,
         )
+        cost = self.exchange_of(profile, settings, alone)
+        return replace(alone, communication=cost.works, exposed=cost.exposed)
 
     def stages(
         self, profile: Profile, settings: FullSettings, batch: int
@@ -236,12 +239,6 @@ class Clock:
         """Tokens generated for each request; 1 where the workload names none."""
         return self.situation.workload.inputs.new_tokens or 1
 
-    def gradient_bytes(self, profile: Profile, settings: FullSettings) -> float:
-        """Return the bytes of gradients that one GPU sends round."""
-        adapters = self.situation.workload.adapts
-        size = 2 if settings.precision == "bf16" and not adapters else 4
-        return float(profile.model.get("trainable", profile.model.get("parameters", 0)) * size)
-
     def offloaded(self, profile: Profile, settings: FullSettings) -> float:
         """Return the seconds in which the CPU updates its copies and sends them back.
 
@@ -249,8 +246,9 @@ class Clock:
         updated. Parameters, gradients and moments are read once, parameters and moments
         written once.
         """
-        nbytes = self.gradient_bytes(profile, settings)
-        link = host_link(self.situation.gpu.record, self.efficiency)
+        adapts = self.situation.workload.adapts
+        nbytes = gradient_bytes(profile, settings, adapts=adapts)
+        link = host_link(self.situation.gpu.record)
         bus = link.bytes_per_s * self.efficiency.transfer_share.value
         passes = _PASSES[settings.optimizer]
         memory = self.efficiency.host_memory_bytes_per_s.value
@@ -262,23 +260,55 @@ class Clock:
         ``torch.autograd.graph.save_on_cpu`` copies on the stream that computes: nothing hides it.
         """
         sizes = offloaded_bytes(profile, settings.recomputing, batch, self.situation.sequence)
-        link = host_link(self.situation.gpu.record, self.efficiency)
+        link = host_link(self.situation.gpu.record)
         bus = link.bytes_per_s * self.efficiency.transfer_share.value
         return 2 * float(sizes.sum()) * settings.accumulation / bus
 
-    def _communication(self, profile: Profile, settings: FullSettings) -> float:
-        """Return the seconds of a ring all-reduce: 2 (n - 1) / n of the gradients."""
-        count = self.situation.gpu_count
-        if count < 2 or not self.situation.workload.trains:
-            return 0.0
-        link = link_between(self.situation.gpu.record, self.efficiency)
-        volume = 2 * (count - 1) / count * self.gradient_bytes(profile, settings)
-        return volume / (link.bytes_per_s * link.share)
+    def of(self, gpu_count: int) -> "Clock":
+        """Return the clock of the same situation with so many GPUs."""
+        if gpu_count == self.situation.gpu_count:
+            return self
+        if gpu_count not in self._others:
+            other = Clock(replace(self.situation, gpu_count=gpu_count), self.efficiency)
+            other._times = self._times  # which one GPU's operators take
+            self._others[gpu_count] = other
+        return self._others[gpu_count]
 
-    def _exposed(self, communication: float, backward: float) -> float:
-        """Return what the last micro-batch's backward does not hide of the all-reduce."""
-        leak = self.efficiency.communication_exposed.value * min(communication, backward)
-        return leak + max(0.0, communication - backward)
+    @cached_property
+    def link(self) -> Link:
+        """What joins the machine's GPUs."""
+        return link_between(self.situation.gpu.record, self.situation.gpu_count)
+
+    def exchange_of(
+        self,
+        profile: Profile,
+        settings: FullSettings,
+        terms: StepTerms,
+        *,
+        link: Link | None = None,
+        share: float = 1.0,
+    ) -> Exchange:
+        """Return the exchange of gradients in a step, over the machine's link or another.
+
+        ``share`` is what is sent of the gradients' bytes.
+        """
+        situation = self.situation
+        if situation.gpu_count < 2 or not situation.workload.trains:
+            return NOTHING
+        record, kernels = situation.gpu.record, sum(terms.gpu.values())
+        # Blocks are computed again in the middle of the backward pass; where the CPU launches
+        # kernels more slowly than they run, that pass is longer by the same factor.
+        backward = terms.gpu.get("backward", 0.0) + terms.gpu.get("recompute", 0.0)
+        stretch = terms.computing / kernels if kernels else 1.0
+        return exchange(
+            share * gradient_bytes(profile, settings, adapts=situation.workload.adapts),
+            situation.gpu_count,
+            link or self.link,
+            step=terms.computing,
+            backward=stretch * backward / settings.accumulation,
+            bandwidth=record.bandwidth_bytes_per_s.value,
+            buffers=float(profile.model.get("buffers", 0)),
+        )
 
     def _input(self, profile: Profile, settings: FullSettings, batch: int) -> dict[str, float]:
         dataset = self.situation.workload.dataset
@@ -292,7 +322,7 @@ class Clock:
             seconds["load"] = nbytes / self.efficiency.storage_bytes_per_s[dataset.layout].value
         if nbytes and dataset.decode != "none" and self.situation.cores is not None:
             seconds["decode"] = nbytes / self._decoding_rate(dataset.decode, settings.num_workers)
-        link = host_link(self.situation.gpu.record, self.efficiency)
+        link = host_link(self.situation.gpu.record)
         share = self.efficiency.transfer_share.value
         if not settings.pin_memory:
             share *= self.efficiency.pageable_share.value
@@ -309,23 +339,6 @@ class Clock:
         assert self.situation.cores is not None
         busy = min(workers * self.situation.gpu_count, self.situation.cores)
         return core * max(1.0, busy * self.efficiency.worker_efficiency.value)
-
-
-def host_link(record: GpuRecord, efficiency: Efficiency) -> Link:
-    """Return the PCIe link of a card: bytes/s of its generation and lanes."""
-    known = record.pcie_generation is not None and record.pcie_lanes is not None
-    generation = str(min(max(record.pcie_generation or 4, 3), 5))
-    lane = efficiency.pcie_bytes_per_s_per_lane[generation].value
-    rate = lane * (record.pcie_lanes or 16)
-    return Link("pcie", rate, efficiency.links["pcie"].value, assumed=not known)
-
-
-def link_between(record: GpuRecord, efficiency: Efficiency) -> Link:
-    """Return what joins several such cards: NVLink in servers, else PCIe without bridges."""
-    if record.nvlink_bytes_per_s is not None and record.segment == "datacenter":
-        share = efficiency.links["nvlink"].value
-        return Link("nvlink", record.nvlink_bytes_per_s.value, share, assumed=False)
-    return host_link(record, efficiency)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ hide. Constants and their sources: ``resources/calibration/communication.json``.
 
 import json
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from trainwright.catalog import GpuRecord
 from trainwright.data import resources
 from trainwright.estimate.cuda import BUCKET
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
 
 Path = Literal["nvlink", "bridge", "peer", "host"]
 """NVLink built into a server's board; NVLink bridges between pairs of cards; PCIe from GPU to
@@ -141,6 +143,16 @@ def has_peer_access(record: GpuRecord) -> bool:
     return record.vendor == "NVIDIA" and not record.architecture.startswith(_WITHOUT_PEER)
 
 
+def gradient_bytes(profile: Profile, settings: FullSettings, *, adapts: bool) -> float:
+    """Return the bytes of gradients that one GPU sends round.
+
+    They have the type of the weights: fp32 under automatic mixed precision and of adapters,
+    two bytes where the whole model is bf16.
+    """
+    size = 2 if settings.precision == "bf16" and not adapts else 4
+    return float(profile.model.get("trainable", profile.model.get("parameters", 0)) * size)
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """Seconds that one exchange of gradients takes, and what of them a step waits for."""
@@ -155,19 +167,21 @@ class Exchange:
     """Gradients into buckets and back."""
     buffers: float
     """Statistics of normalisation, which the first GPU sends to the others."""
-
-    @property
-    def exposed(self) -> float:
-        """Seconds that the step gets longer."""
-        return self.wire - self.hidden + self.slowed + self.copies + self.buffers
+    straggling: float
+    """All GPUs wait for the slowest."""
 
     @property
     def works(self) -> float:
         """Seconds that the exchange takes in all."""
-        return self.wire + self.copies + self.buffers
+        return self.wire + self.copies + self.buffers + self.straggling
+
+    @property
+    def exposed(self) -> float:
+        """Seconds by which the step is longer than on one GPU."""
+        return self.works - self.hidden + self.slowed
 
 
-NOTHING = Exchange(0.0, 0.0, 0.0, 0.0, 0.0)
+NOTHING = Exchange(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Of one GPU."""
 
 
@@ -175,17 +189,20 @@ def exchange(
     nbytes: float,
     count: int,
     link: Link,
+    *,
+    step: float,
     backward: float,
     bandwidth: float,
-    *,
     buffers: float = 0.0,
+    varied: bool = False,
     calibration: Calibration | None = None,
 ) -> Exchange:
     """Return what the exchange of ``nbytes`` of gradients costs an optimizer step.
 
-    ``backward`` is the seconds of the backward pass that runs beside it, of the last
-    micro-batch: with ``no_sync`` the others exchange nothing. ``bandwidth`` is the GPU's DRAM
-    in bytes/s, ``buffers`` the bytes of the model's buffers.
+    ``step`` is the seconds of the optimizer step on one GPU, ``backward`` those of the backward
+    pass that runs beside the exchange, of the last micro-batch: with ``no_sync`` the others
+    exchange nothing. ``bandwidth`` is the GPU's DRAM in bytes/s, ``buffers`` the bytes of the
+    model's buffers, and ``varied`` says that samples differ in length.
 
     The last bucket is full when the backward pass ends, so nothing hides it. Source of the
     order: torch/csrc/distributed/c10d/reducer.cpp; with ``gradient_as_bucket_view`` off, each
@@ -194,35 +211,69 @@ def exchange(
     if count < 2 or not nbytes:
         return NOTHING
     constants = calibration or load()
-    first = min(FIRST_BUCKET, nbytes)
-    full, rest = divmod(max(nbytes - first, 0.0), BUCKET)
-    last = rest or (BUCKET if full else first)
-    seconds = {size: all_reduce_seconds(size, count, link, constants) for size in (first, BUCKET)}
-    end = all_reduce_seconds(last, count, link, constants)
-    wire = (seconds[first] if rest or full else 0.0) + full * seconds[BUCKET]
-    wire += end if rest or not full else 0.0
-    hidden = min(max(wire - end, 0.0), backward)
+    sizes, passed = buckets(nbytes), ring(count, link, calibration)
+    seconds = [passed.seconds(size) for size, _ in sizes]
+    wire = sum(each * number for each, (_, number) in zip(seconds, sizes, strict=True))
+    hidden = min(wire - seconds[-1], backward)
     copies = 4 * nbytes / (bandwidth * constants.copy_share.value)
-    broadcast = all_reduce_seconds(buffers, count, link, constants) / 2 if buffers else 0.0
+    broadcast = passed.seconds(buffers) / 2 if buffers else 0.0
     slowed = constants.contention[link.path].value * hidden
-    return Exchange(wire, hidden, slowed, copies, broadcast)
+    waits = straggling(count, varied=varied, calibration=constants) * step
+    return Exchange(wire, hidden, slowed, copies, broadcast, waits)
 
 
-def all_reduce_seconds(
-    nbytes: float, count: int, link: Link, calibration: Calibration | None = None
-) -> float:
-    """Return the seconds of a ring all-reduce of ``nbytes`` on each of ``count`` GPUs.
+def buckets(nbytes: float) -> list[tuple[float, int]]:
+    """Return bytes and number of each size of bucket, in the order in which they fill."""
+    if nbytes <= FIRST_BUCKET:
+        return [(nbytes, 1)]
+    full, rest = divmod(nbytes - FIRST_BUCKET, BUCKET)
+    sizes = [(float(FIRST_BUCKET), 1), (float(BUCKET), int(full)), (rest, 1)]
+    return [(size, number) for size, number in sizes if size and number]
 
-    2 (n - 1) / n of the bytes pass each link; NCCL takes the faster of a protocol with little
-    latency and one with the whole bandwidth. Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md.
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """GPUs that pass sums round: 2 (n - 1) / n of the bytes over each link.
+
+    NCCL takes the faster of a protocol with little latency and one with the whole bandwidth.
+    Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md.
     """
-    constants = calibration or load()
-    volume = 2 * (count - 1) / count * nbytes
+
+    share: float
+    """2 (n - 1) / n."""
+    rate: float
+    """Bytes/s of each link."""
+    latency: float
+    low_rate: float
+    low_latency: float
+
+    def seconds(self, nbytes: float) -> float:
+        """Return the seconds of an all-reduce of ``nbytes`` on each GPU."""
+        volume = self.share * nbytes
+        simple = self.latency + volume / self.rate
+        return min(self.low_latency + volume / self.low_rate, simple)
+
+
+def ring(count: int, link: Link, calibration: Calibration | None = None) -> Ring:
+    """Return the ring of ``count`` GPUs that the link joins."""
+    return _shipped_ring(count, link) if calibration is None else _ring(count, link, calibration)
+
+
+@lru_cache(maxsize=256)
+def _shipped_ring(count: int, link: Link) -> Ring:
+    return _ring(count, link, load())
+
+
+def _ring(count: int, link: Link, constants: Calibration) -> Ring:
     rate = bus_bandwidth(count, link, constants)
     hops = 2 * (count - 1) * constants.hop_s.value
-    low = constants.low_latency_s.value + volume / (rate * constants.low_latency_share.value)
-    simple = constants.latency_s.value + hops + volume / rate
-    return min(low + hops, simple)
+    return Ring(
+        share=2 * (count - 1) / count,
+        rate=rate,
+        latency=constants.latency_s.value + hops,
+        low_rate=rate * constants.low_latency_share.value,
+        low_latency=constants.low_latency_s.value + hops,
+    )
 
 
 def bus_bandwidth(count: int, link: Link, calibration: Calibration | None = None) -> float:
@@ -237,7 +288,9 @@ _SLOWEST = {2: 0.564, 3: 0.846, 4: 1.029, 5: 1.163, 6: 1.267, 7: 1.352, 8: 1.424
 Source: tables of normal order statistics (Harter, 1961)."""
 
 
-def straggling(count: int, *, varied: bool = False, calibration: Calibration | None = None) -> float:
+def straggling(
+    count: int, *, varied: bool = False, calibration: Calibration | None = None
+) -> float:
     """Return the share by which a step gets longer because all GPUs wait for the slowest."""
     if count < 2:
         return 0.0

@@ -54,9 +54,6 @@ class Efficiency(_Entry):
     compile_memory: Constant
     compile_launches: Constant
     power_exponent: Constant
-    links: dict[str, Constant]
-    pcie_bytes_per_s_per_lane: dict[str, Constant]
-    communication_exposed: Constant
     transfer_share: Constant
     pageable_share: Constant
     host_memory_bytes_per_s: Constant

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from trainwright.estimate.clock import Bottleneck, Clock, Link, Situation, StepTerms, link_between
+from trainwright.estimate.clock import Bottleneck, Clock, Situation, StepTerms
 from trainwright.estimate.power import board_share, limit_share
 from trainwright.estimate.roofline import CLASSES, OpTimes, classify
+from trainwright.estimate.scaling import ScalingPoint, exchange_quantity, scaling
+from trainwright.estimate.scaling import notes as scaling_notes
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_time import (
     SOURCE,
@@ -75,6 +77,8 @@ class TimeEstimate:
     then have no interval, and this as their note."""
     notes: tuple[Message, ...] = ()
     """What was assumed."""
+    scaling: tuple[ScalingPoint, ...] = ()
+    """The plan on 1 to all of its GPUs; of one GPU, what a second would do. Empty for serving."""
     epoch_seconds: Quantity | None = None
     """Once through all samples; None where they are not given."""
     serving: ServingTime | None = None
@@ -108,7 +112,11 @@ def estimate_time(
     if served is not None:
         return _served_time(profile, clock, settings, workload, batch)
     reason = _missing_rates(profile, clock, settings)
-    stages = (*_kernel_stages(profile, clock, settings, batch), *_other_stages(clock, terms))
+    stages = (
+        *_kernel_stages(profile, clock, settings, batch),
+        *_other_stages(profile, clock, settings, terms),
+    )
+    points = scaling(profile, clock, settings, batch) if reason is None else ()
     step = Quantity(
         Message.of("time.step" if workload.trains else "time.round"),
         terms.step,
@@ -132,7 +140,11 @@ def estimate_time(
             bottleneck=terms.bottleneck,
             stages=stages,
             reason=reason,
-            notes=tuple(_notes(clock, settings, workload, reason)),
+            notes=(
+                *_notes(clock, settings, workload, reason),
+                *scaling_notes(points, profile, clock, settings, batch),
+            ),
+            scaling=points,
         ),
         samples,
         _tokens_of_sample(profile, clock),
@@ -160,7 +172,10 @@ def _served_time(
             if phase.kernels
         )
     else:
-        stages = (*_kernel_stages(profile, clock, settings, batch), *_other_stages(clock, terms))
+        stages = (
+            *_kernel_stages(profile, clock, settings, batch),
+            *_other_stages(profile, clock, settings, terms),
+        )
     factor = found.factor or clock.efficiency.interval_factor.value
     step = Quantity(
         Message.of("time.round"),
@@ -399,7 +414,9 @@ def _work(id: str, value: float, unit: Unit) -> Quantity:
     return Quantity(Message.of(id), value, unit, Kind.ESTIMATED, formula="traced")
 
 
-def _other_stages(clock: Clock, terms: StepTerms) -> Iterator[Stage]:
+def _other_stages(
+    profile: Profile, clock: Clock, settings: FullSettings, terms: StepTerms
+) -> Iterator[Stage]:
     """Yield what is not kernels: waiting for launches, gradients on the wire, input."""
     kernels = sum(terms.gpu.values())
     if terms.host > kernels:
@@ -408,28 +425,10 @@ def _other_stages(clock: Clock, terms: StepTerms) -> Iterator[Stage]:
         wait = _seconds("time.stage.launch", terms.host - kernels, "launches - Σ GPU", launches)
         yield Stage("launch", replace(wait, role="launch"), hidden=False, busy=terms.host)
     if terms.communication > 0:
-        link = link_between(clock.situation.gpu.record, clock.efficiency)
-        whole = _all_reduce(terms.communication, link)
-        formula = "0.3 · min(T, backward) + max(0, T - backward)"
-        exposed = _seconds("time.stage.communication", terms.exposed, formula, whole)
-        role = replace(exposed, role="communication")
-        yield Stage("communication", role, hidden=False, busy=terms.communication)
+        exposed = exchange_quantity(profile, clock, settings, terms)
+        exposed = replace(exposed, role="communication")
+        yield Stage("communication", exposed, hidden=False, busy=terms.communication)
     yield from _input_stages(terms)
-
-
-def _all_reduce(seconds: float, link: Link) -> Quantity:
-    rate = Quantity(
-        Message.of(f"time.link.{link.name}"),
-        link.bytes_per_s,
-        Unit.BYTES_PER_SECOND,
-        Kind.ASSUMED if link.assumed else Kind.QUOTED,
-    )
-    share = Quantity(
-        Message.of("time.link-share"), link.share, Unit.RATIO, Kind.ASSUMED, source=_SOURCE
-    )
-    formula = "2 · (n - 1) / n · gradients / (link · share)"
-    whole = _seconds("time.all-reduce", seconds, formula)
-    return replace(whole, parts=(rate, share))
 
 
 def _input_stages(terms: StepTerms) -> Iterator[Stage]:
@@ -476,10 +475,6 @@ def _notes(
         yield reason
     else:
         yield Message.of("time.note.interval", factor=efficiency.interval_factor.value)
-    if clock.situation.gpu_count > 1 and workload.trains:
-        link = link_between(record, efficiency)
-        values: dict[str, Any] = {"rate": link.bytes_per_s * link.share / 1e9}
-        yield Message.of(f"time.note.{link.name}", **values)
     if workload.trains and not isinstance(workload.dataset, Dataset):
         yield Message.of("time.note.input-never-limits")
     elif workload.trains and clock.situation.cores is None:

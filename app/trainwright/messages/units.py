@@ -26,6 +26,11 @@ def percent(value: float, _language: str = "en") -> str:
     return f"{value * 100:.0f} %" if abs(value) >= 0.1 else f"{value * 100:.1f} %"
 
 
+def signed(value: float, _language: str = "en") -> str:
+    """Return a change as a percentage with its sign: +34 %, −12 %."""
+    return f"{'−' if value < 0 else '+'}{percent(abs(value))}"
+
+
 def count(value: float, _language: str = "en") -> str:
     """Return a large count in short form: 8.03 B, 25.6 M; Korean counts in 억 and 만."""
     if _language == "ko":
@@ -76,6 +81,7 @@ FORMATS: dict[str, Callable[[Any, str], str]] = {
     "gib": gib,
     "num": number,
     "percent": percent,
+    "signed": signed,
     "count": count,
     "duration": duration,
 }

@@ -189,6 +189,15 @@ def _time(time: TimeEstimate) -> dict[str, Any]:
             for stage in time.stages
         ],
         **(_speed(time.serving) if time.serving is not None else {}),
+        "scaling": [
+            {
+                "gpus": point.gpus,
+                "samples_per_second": _number(point.samples_per_second),
+                "efficiency": _number(point.efficiency),
+                "effective_batch": point.effective_batch,
+            }
+            for point in time.scaling
+        ],
         "kinds": {
             "step_seconds": time.step_seconds.kind.value,
             "samples_per_second": rate.kind.value,

@@ -1,6 +1,11 @@
-"""A small attention model written down by hand, as the tracer would log it."""
+"""A small attention model written down by hand, as the tracer would log it.
 
+The module beside the tests, ``handmade``, is imported by bare name.
+"""
+
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +18,8 @@ from trainwright.messages import Message
 from trainwright.profile.profile import SCALE, OpTable, Profile, Segment
 from trainwright.profile.trace import ALLOC, BEGIN, COPY_DEAD, END, FREE, PACK, RELEASE, UNPACK
 from trainwright.workload import FullSettings
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 HEADS, KV_HEADS, HEAD_DIM, VOCABULARY = 16, 4, 64, 32_000
 HIDDEN = HEADS * HEAD_DIM

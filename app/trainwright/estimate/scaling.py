@@ -1,0 +1,254 @@
+"""How the rate of training grows with the GPUs of one machine, and what would change it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from trainwright.estimate.clock import Clock, StepTerms
+from trainwright.estimate.communication import (
+    Exchange,
+    Link,
+    bus_bandwidth,
+    gradient_bytes,
+    has_board_nvlink,
+    link_between,
+    load,
+)
+from trainwright.explain import Quantity
+from trainwright.explain.quantity import Interval, Kind, Unit
+from trainwright.messages import Message
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
+
+SOURCE = "resources/calibration/communication.json"
+ALL_UP_TO = 8
+"""GPUs; beyond, only powers of two and the plan's own number are worked out."""
+WORTH = 1.03
+"""Gain of all GPUs over one below which one does: no more than runs differ; assumed."""
+POOR = 0.9
+"""Scaling efficiency below which the report says what would change it; assumed."""
+FEWER_EXCHANGES = 4
+"""Factor on the accumulation that is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """The plan on so many GPUs: the same micro-batch on each, the effective batch as near to the
+    plan's as accumulation makes it, never below.
+    """
+
+    gpus: int
+    accumulation: int
+    effective_batch: int
+    samples_per_second: Quantity
+    efficiency: Quantity
+    """Rate over so many times the rate of one GPU."""
+
+    @property
+    def gain(self) -> float:
+        """What the others add to one GPU, as a share of its rate."""
+        return self.efficiency.value * self.gpus - 1
+
+
+def scaling(
+    profile: Profile, clock: Clock, settings: FullSettings, batch: int
+) -> tuple[ScalingPoint, ...]:
+    """Return the plan on 1 to all of its GPUs; of one GPU, what a second would do.
+
+    Empty where nothing is trained, or where the update cannot wait for other GPUs.
+    """
+    situation = clock.situation
+    alone = settings.optimizer_in_backward or settings.optimizer_offload == "cpu"
+    if not situation.workload.trains or alone:
+        return ()
+    effective = batch * settings.accumulation * situation.gpu_count
+    points: list[ScalingPoint] = []
+    one: Quantity | None = None
+    for count in _counts(max(situation.gpu_count, 2)):
+        accumulation = max(1, -(-effective // (batch * count)))
+        shared = settings.model_copy(update={"accumulation": accumulation})
+        terms = clock.of(count).terms(profile, shared, batch)
+        rate = _rate(clock, terms, count, batch * accumulation)
+        one = one or rate
+        points.append(
+            ScalingPoint(
+                *(count, accumulation, batch * accumulation * count),
+                *(rate, _efficiency(rate, one, count)),
+            )
+        )
+    return tuple(points)
+
+
+def _counts(most: int) -> list[int]:
+    every = range(1, min(most, ALL_UP_TO) + 1)
+    doubled = (2**power for power in range(4, 7) if 2**power < most)
+    return sorted({*every, *doubled, most})
+
+
+def _rate(clock: Clock, terms: StepTerms, count: int, share: int) -> Quantity:
+    """Return the samples/s of ``count`` GPUs that take ``share`` samples of a step each."""
+    inputs = clock.situation.workload.inputs
+    rows = inputs.samples_a_row if inputs.batching == "packed" else 1.0
+    compute = Quantity(
+        Message.of("time.scaling.compute"),
+        terms.computing,
+        Unit.SECONDS,
+        Kind.ESTIMATED,
+    )
+    exposed = replace(
+        compute, name=Message.of("time.stage.communication"), value=terms.exposed, source=SOURCE
+    )
+    waiting = replace(compute, name=Message.of("time.scaling.waiting"), value=terms.waiting)
+    return Quantity(
+        Message.of("time.scaling.rate", gpus=count),
+        share * count * rows / terms.step,
+        Unit.SAMPLES_PER_SECOND,
+        Kind.ESTIMATED,
+        formula=f"{share * rows:g} · {count} / (GPU + exchange + waiting)",
+        parts=tuple(part for part in (compute, exposed, waiting) if part.value > 0),
+    )
+
+
+def _efficiency(rate: Quantity, one: Quantity, count: int) -> Quantity:
+    share, spread = rate.value / (count * one.value), load().efficiency_spread.value
+    interval = Interval(max(share - spread, 0.0), min(share + spread, 1.0)) if count > 1 else None
+    return Quantity(
+        Message.of("time.scaling.efficiency", gpus=count),
+        share,
+        Unit.RATIO,
+        Kind.ESTIMATED,
+        formula="samples/s(n) / (n · samples/s(1))",
+        parts=(rate, one),
+        source=SOURCE,
+        interval=interval,
+    )
+
+
+def notes(
+    points: tuple[ScalingPoint, ...],
+    profile: Profile,
+    clock: Clock,
+    settings: FullSettings,
+    batch: int,
+) -> Iterator[Message]:
+    """Yield what the GPUs gain, by how many bytes over which link, and what would change it."""
+    if not points:
+        return
+    last, situation = points[-1], clock.situation
+    record = situation.gpu.record
+    link = link_between(record, last.gpus)
+    volume = 2 * (last.gpus - 1) / last.gpus
+    volume *= gradient_bytes(profile, settings, adapts=situation.workload.adapts)
+    values = {
+        "gpus": last.gpus,
+        "gpu": record.name,
+        "gain": abs(last.gain),
+        "efficiency": last.efficiency.value,
+        "bytes": volume,
+        "link": Message.of(f"time.path.{link.path}"),
+        "rate": bus_bandwidth(last.gpus, link) / 1e9,
+        "effective": last.effective_batch,
+    }
+    if situation.gpu_count < 2:
+        kind = "offer-slower" if last.gain + 1 < WORTH else "offer"
+        yield Message.of(f"time.note.scaling-{kind}", **values)
+        return
+    best = max(points, key=lambda point: point.samples_per_second.value)
+    kind = "gain"
+    if last.gain + 1 < WORTH:
+        kind = "slower"
+    elif best.gpus < last.gpus and best.gain + 1 > WORTH * (last.gain + 1):
+        kind, values["best"] = "too-many", best.gpus
+    yield Message.of(f"time.note.scaling-{kind}", **values)
+    if link.path != "nvlink":
+        kind = "slots" if record.nvlink_bytes_per_s is None else "slots-and-bridges"
+        yield Message.of(f"time.note.{kind}", rate=link.bytes_per_s / 1e9)
+    if last.efficiency.value < POOR:
+        changes = list(_changes(profile, clock, settings, batch, link))
+        if changes:
+            yield Message.of("time.note.scaling-changes", gain=last.gain, changes=changes)
+
+
+def _changes(
+    profile: Profile, clock: Clock, settings: FullSettings, batch: int, link: Link
+) -> Iterator[Message]:
+    """Yield what each change would make of the gain over one GPU."""
+    situation = clock.situation
+    count, record = situation.gpu_count, situation.gpu.record
+    here = clock.terms(profile, settings, batch)
+    one = clock.of(1).terms(profile, settings, batch)
+
+    def gain(cost: Exchange) -> float:
+        return count * one.step / replace(here, exposed=cost.exposed).step - 1
+
+    more = settings.model_copy(update={"accumulation": settings.accumulation * FEWER_EXCHANGES})
+    rarely = clock.terms(profile, more, batch).step
+    often = clock.of(1).terms(profile, more, batch).step
+    yield Message.of(
+        "time.change.accumulation", factor=FEWER_EXCHANGES, gain=count * often / rarely - 1
+    )
+    bridged = record.nvlink_bytes_per_s is not None and not has_board_nvlink(record)
+    if bridged and count == 2:
+        bridge = link_between(record, count, bridged=True)
+        cost = clock.exchange_of(profile, settings, here, link=bridge)
+        yield Message.of("time.change.bridge", gain=gain(cost))
+    if link.path in ("peer", "host"):
+        half = replace(link, bytes_per_s=link.bytes_per_s / 2)
+        cost = clock.exchange_of(profile, settings, here, link=half)
+        yield Message.of("time.change.half-slots", gain=gain(cost))
+    if settings.precision != "bf16" and not situation.workload.adapts:
+        cost = clock.exchange_of(profile, settings, here, share=0.5)
+        yield Message.of("time.change.compressed", gain=gain(cost))
+
+
+def exchange_quantity(
+    profile: Profile, clock: Clock, settings: FullSettings, terms: StepTerms
+) -> Quantity:
+    """Return what the step waits for gradients of other GPUs, with what it was made from."""
+    cost = clock.exchange_of(profile, settings, terms)
+    found = (
+        ("hidden", -cost.hidden),
+        ("slowed", cost.slowed),
+        ("copies", cost.copies),
+        ("buffers", cost.buffers),
+        ("straggling", cost.straggling),
+    )
+    return _seconds(
+        "time.stage.communication",
+        terms.exposed,
+        "Σ",
+        _all_reduce(profile, clock, settings, cost),
+        *(_seconds(f"time.exchange.{name}", value) for name, value in found if value),
+    )
+
+
+def _all_reduce(profile: Profile, clock: Clock, settings: FullSettings, cost: Exchange) -> Quantity:
+    """Return the seconds on the wire: bytes over what of the link an all-reduce reaches."""
+    situation, link = clock.situation, clock.link
+    sent = Quantity(
+        Message.of("time.gradients"),
+        gradient_bytes(profile, settings, adapts=situation.workload.adapts),
+        Unit.BYTES,
+        Kind.ESTIMATED,
+        formula="parameters · bytes",
+    )
+    rate = Quantity(
+        Message.of(f"time.link.{link.path}"),
+        link.bytes_per_s,
+        Unit.BYTES_PER_SECOND,
+        Kind.ASSUMED if link.assumed else Kind.QUOTED,
+    )
+    share = Quantity(
+        Message.of("time.link-share"),
+        bus_bandwidth(situation.gpu_count, link) / link.bytes_per_s,
+        Unit.RATIO,
+        Kind.ESTIMATED,
+        source=SOURCE,
+    )
+    formula = "Σ buckets: latency + 2 · (n - 1) / n · bytes / (link · share)"
+    return _seconds("time.all-reduce", cost.wire, formula, sent, rate, share)
+
+
+def _seconds(id: str, value: float, formula: str = "", *parts: Quantity) -> Quantity:
+    return Quantity(
+        Message.of(id), value, Unit.SECONDS, Kind.ESTIMATED, formula, parts, source=SOURCE
+    )
