@@ -25,6 +25,7 @@ def test_every_row_has_its_table_and_its_gpu() -> None:
     for file, found in FILES.items():
         assert {row.key for row in rows(file)} == set(tables(found))
         assert {row.gpu for row in rows(file)} <= set(catalog().ids)
+    assert {row.key for row in rows("fp8.csv")} <= set(tables(LLM))
 
 
 def test_the_tables_have_the_parameters_that_the_sources_publish() -> None:
