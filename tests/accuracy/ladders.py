@@ -48,7 +48,7 @@ class Rung:
     unit: str
     note: str
     cause: str
-    """Why the predicted order of the ladder is known to be wrong; empty where it is right."""
+    """Why the order of the ladder may be predicted wrongly: what the product does not know."""
 
 
 @cache
