@@ -1,18 +1,23 @@
 """Hardware records: loading, look-up by what people type, and checks."""
 
 from trainwright.catalog.load import catalog, overlay_folder
+from trainwright.catalog.parts import CpuRecord, DriveRecord, find_cpu, find_drive
 from trainwright.catalog.precision import Precision, peak_flops, supports
 from trainwright.catalog.query import Match, find_gpu, list_gpus
 from trainwright.catalog.records import Confidence, Fact, FlopKey, GpuRecord
 
 __all__ = [
     "Confidence",
+    "CpuRecord",
+    "DriveRecord",
     "Fact",
     "FlopKey",
     "GpuRecord",
     "Match",
     "Precision",
     "catalog",
+    "find_cpu",
+    "find_drive",
     "find_gpu",
     "list_gpus",
     "overlay_folder",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from trainwright.catalog import GpuRecord
+from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord
 from trainwright.explain import Quantity
 
 System = Literal["linux", "windows", "macos"]
@@ -29,11 +29,17 @@ class Machine:
     gpus: tuple[Gpu, ...]
     cpu: str | None
     cores: int | None
+    """That a program may use: physical ones of a catalogued processor, logical ones of a probed
+    computer."""
     memory_bytes: int | None
     drives: tuple[str, ...]
     system: System
     local: bool
     """Whether it is the computer that the program runs on."""
+    processor: CpuRecord | None = None
+    """None where the catalog does not know it."""
+    storage: tuple[DriveRecord | None, ...] = ()
+    """One for each of ``drives``; None where the catalog does not know it."""
 
     @property
     def gpu(self) -> Gpu:

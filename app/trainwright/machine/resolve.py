@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from trainwright.catalog import find_cpu, find_drive
 from trainwright.catalog.query import find_gpu
 from trainwright.machine.capacity import held, nominal_total
 from trainwright.machine.choice import GpuChoice, MachineChoice
@@ -22,8 +23,9 @@ class Resolved:
 def catalogued(choice: MachineChoice) -> Resolved:
     """Return the machine made of catalog ids.
 
-    Cores are unknown: the catalog has no processors yet. Apple's GPUs are in Macs: the default
+    Apple's GPUs are in Macs: the default
     system means macOS there.
+    A processor or a drive that the catalog does not have stays a name: nothing is known of it.
 
     Raises:
         UserError: an id is unknown, or something about it is not planned yet; names the
@@ -31,14 +33,17 @@ def catalogued(choice: MachineChoice) -> Resolved:
     """
     resolved = [_gpu(gpu, number, choice.system) for number, gpu in enumerate(choice.gpus)]
     apple = any(gpu.record.vendor == "Apple" for gpu, _ in resolved)
+    processor = find_cpu(choice.cpu) if choice.cpu else None
     machine = Machine(
         gpus=tuple(gpu for gpu, _ in resolved),
         cpu=choice.cpu,
-        cores=None,
+        cores=processor.cores if processor else None,
         memory_bytes=round(choice.memory_gib * GIB) if choice.memory_gib is not None else None,
         drives=tuple(drive.id for drive in choice.drives),
         system="macos" if apple and choice.system == "linux" else choice.system,
         local=False,
+        processor=processor,
+        storage=tuple(find_drive(drive.id) for drive in choice.drives),
     )
     return Resolved(machine, tuple(note for _, note in resolved if note is not None))
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from trainwright.catalog import find_cpu
 from trainwright.catalog.query import find_gpu
 from trainwright.explain import Kind, Quantity, Unit, total
 from trainwright.machine.capacity import held, nominal_total
@@ -46,6 +47,7 @@ def machine_of(snapshot: Snapshot) -> Machine:
         drives=(),
         system=found.system,
         local=True,
+        processor=find_cpu(found.cpu) if isinstance(found.cpu, str) else None,
     )
 
 
