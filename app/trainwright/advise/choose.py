@@ -1,6 +1,6 @@
 """The entry points: advice for a plan, and the plan with the advice taken."""
 
-from trainwright.advise import learning_rate, pareto, relax
+from trainwright.advise import learning_rate, loading, pareto, relax
 from trainwright.advise.advice import Advice, Choice
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons
@@ -25,7 +25,7 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
     p95 of device memory fits. Considers only structures whose profile is at hand, and says
     which it could not consider.
     """
-    search = Search(plan, facts, sources or STORED)
+    search = Search(plan, loading.with_most_workers(plan, facts), sources or STORED)
     chosen = _chosen(search, top)
     if not chosen:
         return Advice(
@@ -39,8 +39,10 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
     best, report = chosen[0]
     return Advice(
         choices=tuple(
-            Choice(search.settings(timed.candidate), found, reasons(search, timed, found))
-            for timed, found in chosen
+            Choice(found.settings, found, reasons(search, timed, found))
+            for timed, found in (
+                (timed, loading.settled(search, timed, found)) for timed, found in chosen
+            )
         ),
         pareto=pareto.front(search, best),
         nothing_fits=(),

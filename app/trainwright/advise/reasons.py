@@ -1,5 +1,6 @@
 """Why each free setting has its value, with this model's numbers and what would flip it."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,7 @@ def reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
     for key, explain in _SEARCHED.items():
         if key not in search.held:
             found.extend(explain(search, best, report))
-    found.extend(_by_rule(search))
+    found.extend(_by_rule(search, report))
     return tuple(found)
 
 
@@ -264,7 +265,7 @@ _SEARCHED = {
 }
 
 
-def _by_rule(search: Search) -> Iterator[Reason]:
+def _by_rule(search: Search, report: Report) -> Iterator[Reason]:
     """Yield reasons for what follows from rules and is not searched."""
     base, given = search.facts.settings, search.plan.settings
     trains = search.plan.workload.trains
@@ -277,26 +278,13 @@ def _by_rule(search: Search) -> Iterator[Reason]:
         flips = Message.of("advise.flip.compile")
         yield _reason("compile", base.compile, "advise.compile.off", source, flips)
     if trains:
-        yield from _loader(search)
+        yield from _loader(search, report)
 
 
-def _loader(search: Search) -> Iterator[Reason]:
-    base, given, cores = (
-        search.facts.settings,
-        search.plan.settings.loader,
-        search.facts.machine.cores,
-    )
+def _loader(search: Search, report: Report) -> Iterator[Reason]:
+    base, given = report.settings, search.plan.settings.loader
     if given.num_workers is None:
-        id = "advise.workers.unknown" if cores is None else "advise.workers.rule"
-        yield _reason(
-            "loader.num_workers",
-            base.num_workers,
-            id,
-            "stas00, DataLoader; torch warns above the cores of the process",
-            Message.of("advise.flip.workers"),
-            workers=base.num_workers,
-            cores=cores or 0,
-        )
+        yield _workers(search, report)
     if given.prefetch_factor is None:
         yield _reason(
             "loader.prefetch_factor", base.prefetch_factor, "advise.prefetch", "torch default", None
@@ -309,6 +297,29 @@ def _loader(search: Search) -> Iterator[Reason]:
         yield _reason(
             "loader.persistent_workers", base.persistent_workers, "advise.persistent", source, None
         )
+
+
+def _workers(search: Search, report: Report) -> Reason:
+    """Return why there are so many workers: by what they pass on, or by rule."""
+    count, cores = report.settings.num_workers, search.facts.machine.cores
+    flips = Message.of("advise.flip.workers")
+    pipeline = report.time.pipeline
+    if pipeline is None or pipeline.recommended is None:
+        id = "advise.workers.unknown" if cores is None else "advise.workers.rule"
+        source = "stas00, DataLoader; torch warns above the cores of the process"
+        return _reason(
+            "loader.num_workers", count, id, source, flips, workers=count, cores=cores or 0
+        )
+    rates = {name: rate.value for name, rate in pipeline.stages if rate is not None}
+    demand = rates["gpu"]
+    rate = min(rates.get(name, math.inf) for name in ("decode", "handover"))
+    id = "advise.workers.model" if rate >= demand else "advise.workers.limited"
+    return _reason(
+        *("loader.num_workers", count, id, _ESTIMATE, flips),
+        workers=count,
+        rate=rate,
+        demand=demand,
+    )
 
 
 def _has_batch_norm(search: Search, candidate: Candidate) -> bool:

@@ -14,8 +14,10 @@ from trainwright.advise import space
 from trainwright.advise.space import Candidate
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.loader import host_of
 from trainwright.estimate.memory import allocated_peak_bytes, bytes_outside
 from trainwright.estimate.optimizers import traced_as, traced_name
+from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.serving import Served
 from trainwright.plan.evaluate import Facts, evaluate, served_in
 from trainwright.plan.report import Report
@@ -226,6 +228,7 @@ class Search:
                     self.sequence,
                     machine.cores,
                     served_in(self.plan, self.facts),
+                    host_of(machine, load_pipeline()),
                 )
             )
         return self._clocks[count]

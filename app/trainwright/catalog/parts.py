@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from trainwright.catalog.compiled import yaml_files
 from trainwright.catalog.records import Confidence
-from trainwright.catalog.yaml_file import read_yaml
 from trainwright.data import hardware_db
 
 Interface = Literal["nvme", "sata", "hdd"]
@@ -78,6 +77,8 @@ def _drives() -> dict[str, DriveRecord]:
 
 def _entries(folder: str, key: str) -> list[dict[str, Any]]:
     """Return the records of a folder's files, each file's defaults filled in."""
+    from trainwright.catalog.yaml_file import read_yaml  # loads the YAML reader
+
     files: list[Path] = yaml_files(hardware_db(folder))
     contents = [read_yaml(path) for path in files]
     return [data.get("defaults", {}) | entry for data in contents for entry in data[key]]

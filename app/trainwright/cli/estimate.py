@@ -14,13 +14,14 @@ from trainwright.cli.comparing import Answered, compared
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
+from trainwright.estimate.inputs import Pipeline
 from trainwright.estimate.roofpoints import RoofPoint, Roofs
 from trainwright.estimate.scaling import ScalingPoint
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
 from trainwright.messages.units import gib, percent
 from trainwright.plan import file
-from trainwright.plan.evaluate import Facts, evaluate, operators_of, with_limits
+from trainwright.plan.evaluate import Facts, evaluate, loader_bytes, operators_of, with_limits
 from trainwright.plan.report import Report, Verdict, as_json, roofs_as_json
 from trainwright.plan.schema import Plan
 from trainwright.plan.serving_rows import serving_rows
@@ -86,6 +87,9 @@ def command(
             screen.derivation(report.memory.derivation)
             screen.derivation(report.memory.device_used_p95)
             screen.derivation(report.time.step_seconds)
+            for _, rate in report.time.pipeline.stages if report.time.pipeline else ():
+                if rate is not None:
+                    screen.derivation(rate)
 
     document: dict[str, Any] = as_json(report)
     if ops:
@@ -130,6 +134,8 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
     )
     if facts.machine.gpu_count > 1 and time.scaling:
         _show_scaling(screen, time.scaling)
+    if time.pipeline is not None:
+        _show_pipeline(screen, time.pipeline)
     if report.serving is not None:
         rows = serving_rows(report.serving, time.serving)
         screen.table(rows, title=Message.of("cli.estimate.serving"))
@@ -221,11 +227,42 @@ def _show_scaling(screen: "Screen", points: tuple[ScalingPoint, ...]) -> None:
     )
 
 
+def _show_pipeline(screen: "Screen", pipeline: Pipeline) -> None:
+    """Print what each stage of the input passes on, and what would help."""
+    unknown = Message.of("pipeline.cannot-check")
+    rows: list[tuple[Message | Quantity | str, ...]] = [
+        (
+            Message.of(f"pipeline.stage.{name}"),
+            rate if rate is not None else unknown,
+            screen.interval(rate) if rate is not None else "",
+        )
+        for name, rate in pipeline.stages
+    ]
+    slowest = Message.of(f"pipeline.stage.{pipeline.bottleneck}")
+    rows.append((Message.of("cli.estimate.input-limit"), slowest, ""))
+    if (loader := pipeline.recommended) is not None:
+        value = Message.of(
+            "cli.estimate.loader-value",
+            workers=loader.num_workers,
+            prefetch=loader.prefetch_factor,
+            memory=loader.host_bytes,
+        )
+        rows.append((Message.of("cli.estimate.loader"), value, ""))
+    screen.table(rows, title=Message.of("cli.estimate.input"))
+    if pipeline.remedies:
+        screen.say("cli.estimate.remedies", "bold")
+        screen.bullets(message for _, message in pipeline.remedies)
+        screen.line()
+
+
 def verdict(report: Report) -> Message:
     """Return the verdict as a sentence with its figures."""
     memory = report.memory
     if memory.host is not None and memory.host.value > (report.host_total or float("inf")):
         return Message.of("cli.verdict.no-host", need=memory.host.value, has=report.host_total)
+    need = loader_bytes(report.time) + (memory.host.value if memory.host is not None else 0.0)
+    if need > (report.host_total or float("inf")):
+        return Message.of("cli.verdict.no-loader", need=need, has=report.host_total)
     left = memory.device_total.value - memory.device_used_p95.value
     over = "-over" if report.verdict is Verdict.TIGHT and left < 0 else ""
     return Message.of(

@@ -17,8 +17,12 @@ from trainwright.estimate.communication import (
     link_between,
 )
 from trainwright.estimate.efficiency import Efficiency, load
+from trainwright.estimate.inputs import feeding
+from trainwright.estimate.loader import Host, processor
 from trainwright.estimate.offload import offloaded_bytes
 from trainwright.estimate.optimizers import traced_name
+from trainwright.estimate.pipeline import Feeding, flow
+from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.roofline import OpTimes, Rates, classify, op_times, rates
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_clock import round_of
@@ -45,6 +49,13 @@ class Situation:
     """Physical cores of the CPU; None where it is not known."""
     served: Served | None = None
     """By which engine; None for training."""
+    host: Host | None = None
+    """The computer around the GPUs. Default: as many cores, and nothing else known."""
+
+    @property
+    def around(self) -> Host:
+        """Return the computer around the GPUs."""
+        return self.host or Host(processor(None, self.cores, load_pipeline()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +74,34 @@ class StepTerms:
     """load, decode, transfer -> seconds for the samples of one step."""
     workers: int
     """0: the training process itself loads and decodes."""
+    feeds: tuple[tuple[float, float], ...] = ()
+    """(share of the run, seconds until a step's samples are ready to be copied): reading may
+    take longer in the first epoch than later."""
 
     @property
     def computing(self) -> float:
-        """Seconds that one GPU would take for the step, were the input always there."""
+        """Seconds that one GPU would take for the step, were its samples on it."""
         return max(sum(self.gpu.values()), self.host)
 
     @property
     def device(self) -> float:
-        """Seconds until the GPUs have done the step, were the input always there."""
-        return self.computing + self.exposed
+        """Seconds until the GPUs have done the step, were the input always there.
+
+        The copy of the samples is one of them: it is on the kernels' stream.
+        """
+        return self.computing + self.exposed + self.input.get("transfer", 0.0)
 
     @property
     def waiting(self) -> float:
-        """Seconds that the GPUs wait for input."""
-        if not self.input:
-            return 0.0
-        if self.workers == 0:
-            return sum(self.input.values())
-        return max(0.0, max(self.input.values()) - self.device)
+        """Seconds that the GPUs wait for input, on average over the run."""
+        hidden = self.device if self.workers else 0.0
+        return sum(share * max(0.0, seconds - hidden) for share, seconds in self.feeds)
+
+    @property
+    def preparing(self) -> str:
+        """The slower of loading and decoding; empty without either."""
+        made = {name: self.input[name] for name in ("load", "decode") if name in self.input}
+        return max(made, key=made.__getitem__, default="")
 
     @property
     def step(self) -> float:
@@ -93,8 +113,9 @@ class StepTerms:
         """What takes the largest share of the step."""
         kernels = sum(self.gpu.values())
         if self.waiting > kernels or (self.workers and self.waiting > 0):
-            slowest = max(self.input, key=self.input.__getitem__)
-            return {"load": "storage", "decode": "decode"}.get(slowest, "transfer")  # type: ignore[return-value]
+            return "storage" if self.preparing == "load" else "decode"
+        if self.input.get("transfer", 0.0) > max(kernels, self.host, self.exposed):
+            return "transfer"
         if self.exposed > max(kernels, self.host):
             return "communication"
         return "launch" if self.host > kernels else "gpu"
@@ -110,6 +131,7 @@ class Clock:
     def __init__(self, situation: Situation, efficiency: Efficiency | None = None) -> None:
         self.situation = situation
         self.efficiency = efficiency or load()
+        self.pipeline = load_pipeline()
         self._times: dict[tuple[object, ...], OpTimes] = {}
         self._terms: dict[tuple[object, ...], StepTerms] = {}
         self._others: dict[int, Clock] = {}
@@ -161,6 +183,7 @@ class Clock:
             *(profile, batch, settings.accumulation, settings.precision, settings.recomputing),
             *(settings.optimizer, settings.channels_last, settings.compile),
             *(settings.num_workers, settings.pin_memory, settings.optimizer_offload),
+            settings.prefetch_factor,
         )
         if key not in self._terms:
             self._terms[key] = self._step(profile, settings, batch)
@@ -189,13 +212,15 @@ class Clock:
             gpu["offload"] = self.moving(profile, settings, batch)
         if settings.compile:
             launches *= self.efficiency.compile_launches.value
+        prepared, feeds = self._input(profile, settings, batch)
         alone = StepTerms(
             gpu=gpu,
             host=launches * self.efficiency.host_s_per_kernel.value,
             communication=0.0,
             exposed=0.0,
-            input=self._input(profile, settings, batch),
+            input=prepared,
             workers=settings.num_workers,
+            feeds=feeds,
         )
         cost = self.exchange_of(profile, settings, alone)
         return replace(alone, communication=cost.works, exposed=cost.exposed)
@@ -249,7 +274,7 @@ class Clock:
         adapts = self.situation.workload.adapts
         nbytes = gradient_bytes(profile, settings, adapts=adapts)
         link = host_link(self.situation.gpu.record)
-        bus = link.bytes_per_s * self.efficiency.transfer_share.value
+        bus = link.bytes_per_s * self.pipeline.transfers.pinned_share.value
         passes = _PASSES[settings.optimizer]
         memory = self.efficiency.host_memory_bytes_per_s.value
         return max(nbytes / bus, passes * nbytes / memory)
@@ -261,7 +286,7 @@ class Clock:
         """
         sizes = offloaded_bytes(profile, settings.recomputing, batch, self.situation.sequence)
         link = host_link(self.situation.gpu.record)
-        bus = link.bytes_per_s * self.efficiency.transfer_share.value
+        bus = link.bytes_per_s * self.pipeline.transfers.pinned_share.value
         return 2 * float(sizes.sum()) * settings.accumulation / bus
 
     def of(self, gpu_count: int) -> "Clock":
@@ -310,35 +335,43 @@ class Clock:
             buffers=float(profile.model.get("buffers", 0)),
         )
 
-    def _input(self, profile: Profile, settings: FullSettings, batch: int) -> dict[str, float]:
-        dataset = self.situation.workload.dataset
-        if not isinstance(dataset, Dataset) or not self.situation.workload.trains:
-            return {}
-        samples = batch * settings.accumulation * self.situation.workload.inputs.samples_a_row
-        every_gpu = samples * self.situation.gpu_count
-        seconds: dict[str, float] = {}
-        nbytes = (dataset.sample_kib or 0) * 1024 * every_gpu
-        if nbytes and dataset.layout != "memory":
-            seconds["load"] = nbytes / self.efficiency.storage_bytes_per_s[dataset.layout].value
-        if nbytes and dataset.decode != "none" and self.situation.cores is not None:
-            seconds["decode"] = nbytes / self._decoding_rate(dataset.decode, settings.num_workers)
-        link = host_link(self.situation.gpu.record)
-        share = self.efficiency.transfer_share.value
-        if not settings.pin_memory:
-            share *= self.efficiency.pageable_share.value
-        seconds["transfer"] = _input_bytes(profile, batch, self.situation.sequence) * (
-            settings.accumulation / (link.bytes_per_s * share)
+    def feeding(self, profile: Profile, settings: FullSettings, batch: int) -> Feeding | None:
+        """Return what feeds the GPUs; None without a data set, and where nothing is trained."""
+        situation = self.situation
+        dataset = situation.workload.dataset
+        if not isinstance(dataset, Dataset) or not situation.workload.trains:
+            return None
+        return feeding(
+            dataset,
+            situation.workload,
+            settings,
+            situation.around,
+            self.pipeline,
+            gpus=situation.gpu_count,
+            batch=batch,
+            batch_bytes=_input_bytes(profile, batch, situation.sequence),
+            link_bytes_per_s=host_link(situation.gpu.record).bytes_per_s,
         )
-        return seconds
 
-    def _decoding_rate(self, decode: str, workers: int) -> float:
-        """Return the bytes that all workers of all GPUs decode in a second."""
-        core = self.efficiency.decode_bytes_per_s_per_core[decode].value
-        if workers == 0:
-            return core * self.situation.gpu_count
-        assert self.situation.cores is not None
-        busy = min(workers * self.situation.gpu_count, self.situation.cores)
-        return core * max(1.0, busy * self.efficiency.worker_efficiency.value)
+    def samples(self, settings: FullSettings, batch: int) -> float:
+        """Return the samples of one step, of all GPUs; rows of packed text hold several."""
+        situation = self.situation
+        rows = batch * settings.accumulation * situation.gpu_count
+        return rows * situation.workload.inputs.samples_a_row
+
+    def _input(
+        self, profile: Profile, settings: FullSettings, batch: int
+    ) -> tuple[dict[str, float], tuple[tuple[float, float], ...]]:
+        """Return seconds of a step's input by stage, and until all of it is ready."""
+        source = self.feeding(profile, settings, batch)
+        if source is None:
+            return {}, ()
+        found, samples = flow(source, self.pipeline), self.samples(settings, batch)
+        # The hand-over to the training process is told as a part of decoding.
+        decode = None if found.decode is None else max(found.decode, found.handover)
+        each = {"load": found.load, "decode": decode, "transfer": found.transfer}
+        stages = {name: seconds * samples for name, seconds in each.items() if seconds}
+        return stages, tuple((share, seconds * samples) for share, seconds in found.whole)
 
 
 @lru_cache(maxsize=256)

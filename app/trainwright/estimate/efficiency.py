@@ -54,13 +54,8 @@ class Efficiency(_Entry):
     compile_memory: Constant
     compile_launches: Constant
     power_exponent: Constant
-    transfer_share: Constant
-    pageable_share: Constant
     host_memory_bytes_per_s: Constant
     """What an optimizer on the CPU reaches."""
-    decode_bytes_per_s_per_core: dict[str, Constant]
-    worker_efficiency: Constant
-    storage_bytes_per_s: dict[str, Constant]
 
     def ceiling(self, gpu: GpuRecord) -> Constant:
         """Return the factor for the GPU's generation."""

@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 
 from trainwright.estimate.clock import Bottleneck, Clock, Situation, StepTerms
+from trainwright.estimate.inputs import Pipeline, described, waits
+from trainwright.estimate.loader import Host
 from trainwright.estimate.power import board_share, limit_share
 from trainwright.estimate.roofline import CLASSES, OpTimes, classify
 from trainwright.estimate.scaling import ScalingPoint, exchange_quantity, scaling
@@ -83,6 +85,8 @@ class TimeEstimate:
     """Once through all samples; None where they are not given."""
     serving: ServingTime | None = None
     """First tokens, and tokens a second of each request; None for training."""
+    pipeline: Pipeline | None = None
+    """What feeds the GPUs; None without a data set."""
 
 
 def estimate_time(
@@ -97,17 +101,19 @@ def estimate_time(
     cores: int | None = None,
     clock: Clock | None = None,
     served: Served | None = None,
+    host: Host | None = None,
 ) -> TimeEstimate:
     """Return the time of one optimizer step, with its derivation.
 
     ``batch`` is samples a micro-batch on one GPU, ``sequence`` tokens a sample (0 without,
-    serving: of the prompt), ``cores`` physical cores of the CPU. A clock that has timed
+    serving: of the prompt), ``cores`` physical cores of the CPU, ``host`` all that is known of
+    the computer around the GPUs. A clock that has timed
     other settings in the same situation may be given to save its work.
 
     Raises:
         KeyError: the optimizer is not in the profile.
     """
-    clock = clock or Clock(Situation(gpu, gpu_count, workload, sequence, cores, served))
+    clock = clock or Clock(Situation(gpu, gpu_count, workload, sequence, cores, served, host))
     terms = clock.terms(profile, settings, batch)
     if served is not None:
         return _served_time(profile, clock, settings, workload, batch)
@@ -128,6 +134,7 @@ def estimate_time(
         note=reason,
         role="step",
     )
+    fed = _pipeline(profile, clock, settings, batch, terms)
     samples: float = batch * settings.accumulation * gpu_count if workload.trains else batch
     if workload.inputs.batching == "packed":
         samples *= workload.inputs.samples_a_row
@@ -143,8 +150,10 @@ def estimate_time(
             notes=(
                 *_notes(clock, settings, workload, reason),
                 *scaling_notes(points, profile, clock, settings, batch),
+                *(fed.notes if fed else ()),
             ),
             scaling=points,
+            pipeline=fed,
         ),
         samples,
         _tokens_of_sample(profile, clock),
@@ -235,6 +244,17 @@ def _within(estimate: TimeEstimate, factor: float) -> TimeEstimate:
         tokens_per_second=tokens and around(tokens),
         run_seconds=run and around(run),
     )
+
+
+def _pipeline(
+    profile: Profile, clock: Clock, settings: FullSettings, batch: int, terms: StepTerms
+) -> Pipeline | None:
+    source = clock.feeding(profile, settings, batch)
+    if source is None:
+        return None
+    samples, size = clock.samples(settings, batch), clock.situation.workload.inputs.image_size
+    device = terms.computing + terms.exposed
+    return described(source, samples, device, clock.pipeline, size)
 
 
 def _tokens_of_sample(profile: Profile, clock: Clock) -> int:
@@ -428,22 +448,10 @@ def _other_stages(
         exposed = exchange_quantity(profile, clock, settings, terms)
         exposed = replace(exposed, role="communication")
         yield Stage("communication", exposed, hidden=False, busy=terms.communication)
-    yield from _input_stages(terms)
-
-
-def _input_stages(terms: StepTerms) -> Iterator[Stage]:
-    """Yield loading, decoding and transfer; only the slowest can be waited for."""
-    slowest = max(terms.input, key=terms.input.__getitem__, default="")
-    for name, seconds in terms.input.items():
-        whole = replace(_seconds(f"time.stage.{name}", seconds, ""), role=name)
-        if terms.workers == 0:
-            yield Stage(name, whole, hidden=False)
-        elif name == slowest and terms.waiting > 0:
-            formula = "T - GPU"
-            wait = _seconds(f"time.waiting.{name}", terms.waiting, formula, whole)
-            yield Stage(name, replace(wait, role=name), hidden=False, busy=seconds)
-        else:
-            yield Stage(name, whole, hidden=True)
+    for name, seconds, hidden, busy in waits(
+        terms.input, terms.preparing, terms.waiting, serial=terms.workers == 0
+    ):
+        yield Stage(name, seconds, hidden, busy)
 
 
 def _seconds(id: str, value: float, formula: str, *parts: Quantity) -> Quantity:
@@ -477,8 +485,6 @@ def _notes(
         yield Message.of("time.note.interval", factor=efficiency.interval_factor.value)
     if workload.trains and not isinstance(workload.dataset, Dataset):
         yield Message.of("time.note.input-never-limits")
-    elif workload.trains and clock.situation.cores is None:
-        yield Message.of("time.note.cores-unknown")
     if workload.trains:
         yield from _length_notes(workload)
     if settings.compile:

@@ -23,9 +23,8 @@ class Resolved:
 def catalogued(choice: MachineChoice) -> Resolved:
     """Return the machine made of catalog ids.
 
-    Apple's GPUs are in Macs: the default
-    system means macOS there.
-    A processor or a drive that the catalog does not have stays a name: nothing is known of it.
+    Apple's GPUs are in Macs: the default system means macOS there. A processor or a drive that
+    the catalog does not have stays a name: nothing is known of it.
 
     Raises:
         UserError: an id is unknown, or something about it is not planned yet; names the

@@ -7,12 +7,14 @@ from functools import lru_cache
 
 from trainwright import __version__
 from trainwright.estimate.clock import Clock, Situation
+from trainwright.estimate.loader import host_of
 from trainwright.estimate.memory import (
     MemoryEstimate,
     allocated_peak_bytes,
     bytes_outside,
     estimate_memory,
 )
+from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.roofpoints import Roofs, roofs
 from trainwright.estimate.serving import Served
 from trainwright.estimate.steptime import TimeEstimate, estimate_time
@@ -179,15 +181,16 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
         yield Message.of("plan.note.other-maker", gpu=machine.gpu.record.name)
     if plan.workload.trains and settings.quantization == "int8":
         yield Message.of("plan.note.int8")
-    unchecked = _unchecked(plan.machine)
+    unchecked = _unchecked(plan.machine, machine)
     if unchecked:
         yield Message.of("plan.note.unchecked", parts=unchecked)
 
 
-def _unchecked(choice: MachineChoice) -> list[str]:
-    """Return the parts that a plan names and nothing looks at yet."""
-    named = [key for key in ("cpu", "board", "psu", "case", "cooler") if getattr(choice, key)]
-    return [*named, *(["drives"] if choice.drives else [])]
+def _unchecked(choice: MachineChoice, machine: Machine) -> list[str]:
+    """Return the parts that a plan names and nothing looks at yet, or the catalog lacks."""
+    named = [key for key in ("board", "psu", "case", "cooler") if getattr(choice, key)]
+    unknown = [*(["cpu"] if choice.cpu and machine.processor is None else [])]
+    return [*unknown, *named, *(["drives"] if None in machine.storage else [])]
 
 
 def _update_notes(settings: FullSettings, profile: Profile) -> Iterator[Message]:
@@ -239,13 +242,14 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     serving = None if plan.workload.trains else _serving(facts, memory)
     supported = support(machine.gpu.record, machine.system, facts.settings)
     return Report(
-        verdict=verdict(memory, machine.system, machine.memory_bytes),
+        verdict=verdict(memory, machine.system, machine.memory_bytes, loader_bytes(clock)),
         memory=memory,
         time=clock,
         settings=facts.settings,
         notes=(
             *(() if supported.state == "supported" else (supported.because,)),
             *_host_notes(memory, machine.memory_bytes),
+            *_loader_notes(memory, clock, machine.memory_bytes),
             *facts.notes,
             *(policy_notes(serving, memory) if serving else ()),
             *clock.notes,
@@ -267,6 +271,32 @@ def _host_notes(memory: MemoryEstimate, memory_bytes: int | None) -> Iterator[Me
         yield Message.of("plan.note.host-short", need=need, total=memory_bytes)
     else:
         yield Message.of("plan.note.host", need=need, total=memory_bytes)
+
+
+DOCKER_SHM = 64 << 20
+"""Bytes of /dev/shm that a container gets unless it is told otherwise."""
+
+
+def _loader_notes(
+    memory: MemoryEstimate, clock: TimeEstimate, memory_bytes: int | None
+) -> Iterator[Message]:
+    """Yield what the loader's workers take of the system's memory, where that matters."""
+    if clock.pipeline is None:
+        return
+    loader = clock.pipeline.loader
+    need = loader.host_bytes + (memory.host.value if memory.host is not None else 0.0)
+    if memory_bytes is not None and need > memory_bytes:
+        yield Message.of("pipeline.note.loader-short", need=need, total=memory_bytes)
+    elif loader.shared_memory_bytes > DOCKER_SHM:
+        shared = loader.shared_memory_bytes
+        yield Message.of("pipeline.note.loader-memory", need=loader.host_bytes, shared=shared)
+    if loader.num_workers and not loader.persistent_workers and loader.start_seconds >= 1:
+        yield Message.of("pipeline.note.restarts", seconds=loader.start_seconds)
+
+
+def loader_bytes(clock: TimeEstimate) -> float:
+    """Return the system memory that the loader takes; 0 without a data set."""
+    return clock.pipeline.loader.host_bytes if clock.pipeline is not None else 0.0
 
 
 def _serving(facts: Facts, memory: MemoryEstimate) -> Serving:
@@ -364,6 +394,7 @@ def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
         sequence=_length(facts.inputs),
         gpu_count=_training_gpus(facts),
         cores=facts.machine.cores,
+        host=host_of(facts.machine, load_pipeline()),
         served=served_in(plan, facts),
     )
 
@@ -397,13 +428,20 @@ def _length(inputs: Inputs) -> int:
     return inputs.sequence_length or inputs.prompt_tokens or 0
 
 
-def verdict(memory: MemoryEstimate, system: System, memory_bytes: int | None = None) -> Verdict:
+def verdict(
+    memory: MemoryEstimate,
+    system: System,
+    memory_bytes: int | None = None,
+    loader: float = 0.0,
+) -> Verdict:
     """Return whether it fits, decided on the p95 of device memory and on the replay.
 
     Windows moves what does not fit into system memory (NVIDIA's sysmem fallback policy):
-    it runs, and crawls. What is offloaded must fit ``memory_bytes``, the system's memory.
+    it runs, and crawls. What is offloaded, and what the loader takes (``loader`` bytes), must
+    fit ``memory_bytes``, the system's memory.
     """
-    if memory.host is not None and memory_bytes is not None and memory.host.value > memory_bytes:
+    need = loader + (memory.host.value if memory.host is not None else 0.0)
+    if memory_bytes is not None and need > memory_bytes:
         return Verdict.NO
     total, p95 = memory.device_total.value, memory.device_used_p95.value
     if memory.out_of_memory or memory.device_used.value > total:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from trainwright.estimate.inputs import as_json as pipeline_as_json
 from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.roofpoints import Roofs
 from trainwright.estimate.serving_time import ServingTime
@@ -198,6 +199,7 @@ def _time(time: TimeEstimate) -> dict[str, Any]:
             }
             for point in time.scaling
         ],
+        "pipeline": pipeline_as_json(time.pipeline) if time.pipeline is not None else None,
         "kinds": {
             "step_seconds": time.step_seconds.kind.value,
             "samples_per_second": rate.kind.value,

@@ -9,6 +9,10 @@ from trainwright.workload.settings import Frozen
 
 Task = Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer"]
 Positive = Annotated[int, Field(ge=1)]
+Decoder = Literal[
+    "pillow", "pillow-simd", "opencv", "torchvision", "turbojpeg", "simplejpeg", "kornia",
+    "imageio", "skimage",
+]  # fmt: skip
 
 
 class PythonSource(Frozen):
@@ -90,6 +94,8 @@ class Dataset(Frozen):
     sample_kib: Annotated[float, Field(gt=0, le=1e9)] | None = None
     decode: Literal["none", "jpeg", "png", "webp", "audio", "tokenise"] = "none"
     path: str | None = None
+    decoder: Decoder | None = None
+    """What reads JPEG files. Default: pillow, as torchvision's datasets."""
 
 
 def _dataset_kind(value: Any) -> str:

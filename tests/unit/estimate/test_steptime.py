@@ -134,8 +134,9 @@ def test_slow_decoding_is_the_bottleneck_and_more_cores_help() -> None:
     eight = timed(profile, workload=data, batch=256, cores=8, num_workers=8)
     assert two.bottleneck == "decode"
     assert two.step_seconds.value > 3 * eight.step_seconds.value
-    # Pillow decodes 537 to 726 ImageNet pictures a second and core.
-    assert 800 < two.samples_per_second.value < 1400
+    # Two workers with Pillow read 626 to 1211 ImageNet pictures a second where cores are free.
+    free = timed(profile, workload=data, batch=256, cores=16, num_workers=2)
+    assert 626 < free.samples_per_second.value < 1211
 
 
 def test_no_workers_means_that_decoding_adds_to_the_step() -> None:
