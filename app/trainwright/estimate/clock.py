@@ -21,7 +21,7 @@ from trainwright.estimate.inputs import feeding
 from trainwright.estimate.loader import Host, processor
 from trainwright.estimate.offload import offloaded_bytes
 from trainwright.estimate.optimizers import traced_name
-from trainwright.estimate.pipeline import Feeding, flow
+from trainwright.estimate.pipeline import Feeding, Flow, flow
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.roofline import OpTimes, Rates, classify, op_times, rates
 from trainwright.estimate.serving import Served
@@ -134,6 +134,7 @@ class Clock:
         self.pipeline = load_pipeline()
         self._times: dict[tuple[object, ...], OpTimes] = {}
         self._terms: dict[tuple[object, ...], StepTerms] = {}
+        self._flows: dict[tuple[object, ...], Flow] = {}
         self._others: dict[int, Clock] = {}
 
     def rates(self, precision: str) -> Rates:
@@ -353,6 +354,15 @@ class Clock:
             link_bytes_per_s=host_link(situation.gpu.record).bytes_per_s,
         )
 
+    def _flow(self, source: Feeding) -> Flow:
+        """Return how fast samples come; the same for most settings of a search."""
+        work = source.work
+        loader = (source.workers, source.prefetch, work.pinned)
+        key = (work.batch, work.output_bytes, *loader)
+        if key not in self._flows:
+            self._flows[key] = flow(source, self.pipeline)
+        return self._flows[key]
+
     def samples(self, settings: FullSettings, batch: int) -> float:
         """Return the samples of one step, of all GPUs; rows of packed text hold several."""
         situation = self.situation
@@ -366,7 +376,7 @@ class Clock:
         source = self.feeding(profile, settings, batch)
         if source is None:
             return {}, ()
-        found, samples = flow(source, self.pipeline), self.samples(settings, batch)
+        found, samples = self._flow(source), self.samples(settings, batch)
         # The hand-over to the training process is told as a part of decoding.
         decode = None if found.decode is None else max(found.decode, found.handover)
         each = {"load": found.load, "decode": decode, "transfer": found.transfer}
@@ -405,15 +415,22 @@ def _runs(profile: Profile, segment: str) -> Floats:
     return np.bincount(profile.segments[segment].ops, minlength=rows).astype(np.float64)
 
 
+@lru_cache(maxsize=4096)
 def _input_bytes(profile: Profile, batch: int, sequence: int) -> float:
     """Return the bytes of one micro-batch as it goes to the GPU."""
+    inputs = _inputs(profile)
+    if not inputs:
+        return 0.0
+    return float(evaluate(profile.sizes[list(inputs)], batch, sequence).sum())
+
+
+@lru_cache(maxsize=64)
+def _inputs(profile: Profile) -> tuple[int, ...]:
+    """Return which sizes are those of a micro-batch's inputs."""
     micro = profile.segments["micro"]
     born = micro.code == ALLOC
-    inputs = [
+    return tuple(
         size
         for storage, size in zip(micro.a[born].tolist(), micro.b[born].tolist(), strict=True)
         if profile.category.get(storage) == "input"
-    ]
-    if not inputs:
-        return 0.0
-    return float(evaluate(profile.sizes[inputs], batch, sequence).sum())
+    )

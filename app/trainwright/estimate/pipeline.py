@@ -263,10 +263,15 @@ def recommended(
         return None
     most = max(1, cpu.threads // feeding.gpus - 1)
     steady = replace(feeding, persistent=True)
-    tried = [replace(steady, workers=count) for count in _COUNTS if count <= most]
-    affordable = [one for one in tried if _affordable(one, calibration)] or tried[:1]
-    rates = {one.workers: 1 / max(flow(one, calibration).mean, 1e-12) for one in affordable}
     wanted = demand * calibration.workers.headroom.value
+    rates: dict[int, float] = {}
+    for count in _COUNTS:
+        tried = replace(steady, workers=count)
+        if rates and (count > most or not _affordable(tried, calibration)):
+            break
+        rates[count] = 1 / max(flow(tried, calibration).mean, 1e-12)
+        if rates[count] >= wanted:
+            break
     goal = min(wanted, ENOUGH * max(rates.values()))
     count = next(workers for workers, rate in rates.items() if rate >= goal)
     return choice_of(replace(steady, workers=count), calibration)
