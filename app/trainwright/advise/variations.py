@@ -21,6 +21,8 @@ _POWER_SHARE = 0.75
 """Of the board power: where a limit is usually set to save heat and noise; assumed."""
 _FASTER = 1.2
 """Times the arithmetic from which another GPU is worth a word; assumed."""
+_NVME = "samsung-990-pro-2tb"
+"""What stands for an NVMe drive: PCIe 4.0, 7.45 GB/s."""
 _BUYABLE = ("consumer", "workstation", "datacenter")
 
 
@@ -87,8 +89,9 @@ def _input(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
     dataset, limits = plan.workload.dataset, report.time.bottleneck
     if not isinstance(dataset, Dataset) or limits not in ("storage", "decode"):
         return
-    workers = facts.settings.num_workers
-    more = min(2 * workers or 4, facts.machine.cores or 2 * workers or 4)
+    workers, pipeline = facts.settings.num_workers, report.time.pipeline
+    choice = pipeline.recommended if pipeline is not None else None
+    more = choice.num_workers if choice is not None else 2 * workers or 4
     if limits == "decode" and more > workers:
         yield _setting("workers", {"settings.loader.num_workers": more}, workers=more)
     if limits == "decode" and dataset.decode not in ("none", "tokenise"):
@@ -143,6 +146,19 @@ def _parts(plan: Plan, facts: Facts) -> Iterator[Variation]:
     if faster is not None:
         patch = {"machine.gpus[0].id": faster.id, "machine.gpus[0].power_limit_w": None}
         yield _part("gpu", patch, gpu=faster.name.removeprefix("GeForce "))
+    yield from _drive(plan, facts)
+
+
+def _drive(plan: Plan, facts: Facts) -> Iterator[Variation]:
+    """Yield an NVMe drive for the data set, where it is on a slower one."""
+    reads = isinstance(plan.workload.dataset, Dataset) and plan.workload.dataset.layout != "memory"
+    own = facts.machine.storage[0] if facts.machine.storage else None
+    if not reads or own is None or own.interface == "nvme":
+        return
+    patch: Patch = {
+        "machine.drives": [{"id": _NVME}, *({"id": id} for id in facts.machine.drives[1:])]
+    }
+    yield _part("drive", patch, drive=own.name)
 
 
 def _more_gpus(plan: Plan, facts: Facts) -> Iterator[Variation]:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwright.advise import advise
+from trainwright.advise.whatif import whatifs
 from trainwright.catalog import DriveRecord, find_cpu, find_drive
 from trainwright.estimate.inputs import as_json
 from trainwright.estimate.loader import Host, Processor, Work, host_of, processor
@@ -322,6 +323,21 @@ def test_advice_takes_as_many_workers_as_the_gpu_needs_and_says_why() -> None:
     facts = resolve(fixed)
     assert isinstance(facts, Facts)
     assert advise(fixed, facts, top=1).choices[0].settings.num_workers == 7
+
+
+def test_a_faster_drive_is_tried_and_may_gain_nothing() -> None:
+    def gain(drive: str) -> float | None:
+        plan = planned({}, {"cpu": "ryzen-9-7950x", "drives": [{"id": drive}]})
+        facts = resolve(plan)
+        assert isinstance(facts, Facts)
+        changes = {one.subject: one for one in whatifs(plan, facts, evaluate(plan, facts))}
+        return changes["drive"].gain
+
+    sata, disk = gain("samsung-870-evo-1tb"), gain("seagate-exos-x24-24tb")
+    assert sata is not None
+    assert disk is not None
+    assert abs(sata) < 0.005
+    assert disk > 1
 
 
 def test_every_sentence_is_said_in_both_languages() -> None:
