@@ -86,21 +86,30 @@ def trace(key: str) -> optables.OpRows:
     with simdevice.simulate(kernel):
         model.to_empty(device=simdevice.DEVICE)
         two, three = (_calls(subject, task, precision, batch) for batch in BATCHES)
+        if len(two) != len(three):  # the first forward pass filled what the model keeps
+            two = _calls(subject, task, precision, BATCHES[0])
     return _reduced(key, two, three, facts)
 
 
 def _built(key: str) -> Any:
-    """Return the model that a key names, as the tracer builds it, with ImageNet's 1000 classes."""
+    """Return the model that a key names, as the tracer builds it, with the head it was run with.
+
+    Names meant weights for ImageNet's 1000 classes when training was measured; inference was
+    measured later, with the head of timm's default weights: of other classes, or none.
+    """
     import models
+    import timm
     import torch
 
     name, _, rest = key.partition("@")
     kernel = key.rpartition("/")[2]
     pixels = int(rest.split("/")[0])
     subject = models.build({"model": {"timm": name}, "image_size": pixels, "kernel": kernel})
-    if subject.model.num_classes != CLASSES:
+    usual = timm.get_pretrained_cfg(name)
+    classes = CLASSES if "/train/" in key or usual is None else usual.num_classes
+    if subject.model.num_classes != classes:
         with torch.device("meta"):
-            subject.model.reset_classifier(CLASSES)
+            subject.model.reset_classifier(classes)
     return subject
 
 

@@ -17,7 +17,7 @@ from trainwright.data import resources
 from trainwright.profile import codec
 from trainwright.profile.profile import evaluate
 
-TASKS = ("train",)
+TASKS = ("train", "infer")
 TRACER = Path(__file__).parents[2] / "scripts" / "trace_rows.py"
 
 
@@ -43,6 +43,34 @@ def test_every_excluded_row_says_why() -> None:
 
 def test_the_files_stay_small() -> None:
     assert sum(path.stat().st_size for path in ROWS.glob("*vision*")) <= 6e6
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("tf_efficientnetv2_s_in21ft1k", "efficientnetv2"),
+        ("gluon_seresnext50_32x4d", "resnext"),
+        ("halo2botnet50ts_256", "attention-resnet"),
+        ("vit_small_r26_s32_224", "vit-hybrid"),
+        ("vit_relpos_base_patch16_rpn_224", "vit-relpos"),
+        ("deit3_base_patch16_384", "vit"),
+        ("levit_conv_128s", "levit"),
+        ("ens_adv_inception_resnet_v2", "inception"),
+        ("resnetv2_50x1_bitm", "resnetv2"),
+    ],
+)
+def test_a_family_is_of_one_architecture(model: str, expected: str) -> None:
+    assert family(model) == expected
+
+
+def test_rows_have_the_family_of_their_model() -> None:
+    assert all(row.family == family(row.model) for row in rows())
+
+
+def test_attention_is_fused_from_torch_2_on() -> None:
+    for row in rows():
+        old = row.framework.startswith("torch 1.")
+        assert row.key.endswith("/eager" if old else "/flash"), row.id
 
 
 def test_what_is_kept_out_follows_the_rule() -> None:
