@@ -90,6 +90,8 @@ def command(
             for _, rate in report.time.pipeline.stages if report.time.pipeline else ():
                 if rate is not None:
                     screen.derivation(rate)
+            for point in report.time.scaling[-1:]:
+                screen.derivation(point.efficiency)
 
     document: dict[str, Any] = as_json(report)
     if ops:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock, StepTerms
 from trainwright.estimate.communication import (
     Exchange,
@@ -22,8 +23,8 @@ from trainwright.workload import FullSettings
 SOURCE = "resources/calibration/communication.json"
 ALL_UP_TO = 8
 """GPUs; beyond, only powers of two and the plan's own number are worked out."""
-WORTH = 1.03
-"""Gain of all GPUs over one below which one does: no more than runs differ; assumed."""
+WORTH = 0.03
+"""Gain over one GPU, as a share of its rate, up to which one does; assumed: runs differ as much."""
 POOR = 0.9
 """Scaling efficiency below which the report says what would change it; assumed."""
 FEWER_EXCHANGES = 4
@@ -60,6 +61,8 @@ def scaling(
     alone = settings.optimizer_in_backward or settings.optimizer_offload == "cpu"
     if not situation.workload.trains or alone:
         return ()
+    if situation.gpu_count < 2 and not _takes_another(situation.gpu.record):
+        return ()
     effective = batch * settings.accumulation * situation.gpu_count
     points: list[ScalingPoint] = []
     one: Quantity | None = None
@@ -76,6 +79,11 @@ def scaling(
             )
         )
     return tuple(points)
+
+
+def _takes_another(record: GpuRecord) -> bool:
+    """Return whether a computer with such a GPU may get a second, and rows say what it does."""
+    return record.vendor == "NVIDIA" and record.segment not in ("laptop", "integrated")
 
 
 def _counts(most: int) -> list[int]:
@@ -135,30 +143,29 @@ def notes(
         return
     last, situation = points[-1], clock.situation
     record = situation.gpu.record
-    link = link_between(record, last.gpus)
+    link = clock.of(last.gpus).link
     volume = 2 * (last.gpus - 1) / last.gpus
     volume *= gradient_bytes(profile, settings, adapts=situation.workload.adapts)
     values = {
         "gpus": last.gpus,
         "gpu": record.name,
-        "gain": abs(last.gain),
+        "gain": last.gain,
         "efficiency": last.efficiency.value,
         "bytes": volume,
         "link": Message.of(f"time.path.{link.path}"),
         "rate": bus_bandwidth(last.gpus, link) / 1e9,
         "effective": last.effective_batch,
     }
-    if situation.gpu_count < 2:
-        kind = "offer-slower" if last.gain + 1 < WORTH else "offer"
-        yield Message.of(f"time.note.scaling-{kind}", **values)
-        return
     best = max(points, key=lambda point: point.samples_per_second.value)
     kind = "gain"
-    if last.gain + 1 < WORTH:
-        kind = "slower"
-    elif best.gpus < last.gpus and best.gain + 1 > WORTH * (last.gain + 1):
+    if last.gain < WORTH:
+        kind = "slower" if last.gain < -WORTH else "even"
+    elif best.gpus < last.gpus and best.gain > last.gain + WORTH:
         kind, values["best"] = "too-many", best.gpus
-    yield Message.of(f"time.note.scaling-{kind}", **values)
+    offered = "offer-" if situation.gpu_count < 2 else ""
+    yield Message.of(f"time.note.scaling-{offered}{kind}", **values)
+    if offered:
+        return
     if link.path != "nvlink":
         kind = "slots" if record.nvlink_bytes_per_s is None else "slots-and-bridges"
         yield Message.of(f"time.note.{kind}", rate=link.bytes_per_s / 1e9)

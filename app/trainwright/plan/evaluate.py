@@ -177,6 +177,9 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
         yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
     if settings.strategy == "single" and machine.gpu_count > 1:
         yield Message.of("plan.note.idle-gpus", count=machine.gpu_count - 1)
+    if settings.strategy == "ddp" and machine.system == "windows":
+        # pytorch.org/docs, distributed: NCCL is built for Linux.
+        yield Message.of("plan.note.no-nccl")
     if machine.gpu.record.vendor != "NVIDIA":
         yield Message.of("plan.note.other-maker", gpu=machine.gpu.record.name)
     if plan.workload.trains and settings.quantization == "int8":

@@ -51,6 +51,22 @@ def test_estimate_keeps_its_contract(trainwright, small):
     }  # fmt: skip
 
 
+def test_several_gpus_show_what_each_adds(inside, trainwright, small, plan_file):
+    text = PLAN.replace("count: 1", "count: 4").replace("micro_batch: 32", "micro_batch: 16")
+    several = plan_file(text, name="four.plan.yaml")
+    shown = inside("estimate", several).out
+    assert "Efficiency" in shown
+    assert "4 GPUs are" in shown
+    points = json.loads(trainwright("estimate", several, "--json").out)["time"]["scaling"]
+    assert [point["gpus"] for point in points] == [1, 2, 3, 4]
+    assert {"gpus", "samples_per_second", "efficiency"} <= points[0].keys()
+    assert points[0]["efficiency"] == 1
+    # One GPU: no table, but a sentence about a second one.
+    shown = inside("estimate", small).out
+    assert "Efficiency" not in shown
+    assert "A second GeForce RTX 3060" in shown
+
+
 def test_figures_and_settings_are_those_of_the_task(inside, small, plan_file):
     serving = plan_file(
         """\

@@ -111,9 +111,14 @@ def test_the_exchange_opens_to_bytes_and_bandwidth() -> None:
 def test_one_gpu_hears_what_a_second_would_do() -> None:
     estimate = timed(model(10**7))
     assert [point.gpus for point in estimate.scaling] == [1, 2]
-    assert said(estimate)["time.note.scaling-offer"]["gain"] > 0.9
+    assert said(estimate)["time.note.scaling-offer-gain"]["gain"] > 0.9
     slow = timed(model(3 * 10**9, repeat=1))
     assert "time.note.scaling-offer-slower" in said(slow)
+
+
+def test_a_laptop_gets_no_second_gpu() -> None:
+    laptop = find_gpu("rtx-4090-laptop").record
+    assert not timed(model(10**7), gpu(laptop)).scaling
 
 
 def test_nothing_is_offered_where_gpus_cannot_share_the_work() -> None:

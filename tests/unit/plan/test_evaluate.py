@@ -44,6 +44,13 @@ def notes(asked: Plan) -> list[str]:
     return [note.id for note in facts(asked).notes]
 
 
+def test_windows_has_no_nccl() -> None:
+    pair = [{"id": "rtx-3090", "count": 2}]
+    assert "plan.note.no-nccl" in notes(plan(machine__gpus=pair, machine__system="windows"))
+    assert "plan.note.no-nccl" not in notes(plan(machine__gpus=pair))
+    assert "plan.note.no-nccl" not in notes(plan(machine__system="windows"))
+
+
 def test_evaluation_is_pure() -> None:
     known = facts(EXAMPLE)
     assert as_json(evaluate(EXAMPLE, known)) == as_json(evaluate(EXAMPLE, known))
