@@ -8,6 +8,9 @@ from trainwright.advise import space
 from trainwright.advise.advice import Reason
 from trainwright.advise.search import Search, Timed
 from trainwright.advise.space import Candidate
+from trainwright.estimate.compiling import SOURCE as COMPILING
+from trainwright.estimate.compiling import compiling
+from trainwright.estimate.compiling import verdict as compiling_verdict
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 
@@ -22,6 +25,8 @@ def reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
         if key not in search.held:
             found.extend(explain(search, best, report))
     found.extend(_by_rule(search, report))
+    if search.plan.settings.compile is None:
+        found.extend(_compile(search, best, report))
     return tuple(found)
 
 
@@ -265,6 +270,20 @@ _SEARCHED = {
 }
 
 
+def _compile(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    """Yield what compiling would cost and gain in this run; the search leaves it off."""
+    profile = search.profile(best.candidate)
+    if profile is None or not search.plan.workload.trains:
+        return
+    settings = search.settings(best.candidate)
+    found = compiling(search.clock(best.candidate), profile, settings, best.candidate.micro_batch)
+    ending, values = compiling_verdict(found, search.plan.workload)
+    flips = Message.of("advise.flip.compile") if ending in ("pays", "after") else None
+    yield _reason(
+        "compile", settings.compile, f"advise.compile.{ending}", COMPILING, flips, **values
+    )
+
+
 def _by_rule(search: Search, report: Report) -> Iterator[Reason]:
     """Yield reasons for what follows from rules and is not searched."""
     base, given = search.facts.settings, search.plan.settings
@@ -273,10 +292,8 @@ def _by_rule(search: Search, report: Report) -> Iterator[Reason]:
         id = "nf4" if base.quantization == "nf4" else "none" if trains else "none-serving"
         source = "Dettmers et al. 2023 (arXiv 2305.14314)"
         yield _reason("quantization", base.quantization, f"advise.quantization.{id}", source, None)
-    if given.compile is None:
-        source = "stas00, torch.compile on B200; torchtitan and torchtune tables"
-        flips = Message.of("advise.flip.compile")
-        yield _reason("compile", base.compile, "advise.compile.off", source, flips)
+    if given.compile is None and not trains:
+        yield _reason("compile", base.compile, "advise.compile.serving", COMPILING, None)
     if trains:
         yield from _loader(search, report)
 

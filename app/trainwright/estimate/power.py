@@ -57,4 +57,4 @@ def limit_share(record: GpuRecord, limit_w: float | None) -> float:
     server = record.segment == "datacenter"
     need = NEED_ELSEWHERE if server else NEED.get(record.architecture, NEED_ELSEWHERE)
     left = (limit_w / record.tdp_w.value - STATIC) / (need - STATIC)
-    return min(1.0, max(left, 0.01) ** EXPONENT)
+    return min(1.0, float(max(left, 0.01) ** EXPONENT))

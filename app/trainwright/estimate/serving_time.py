@@ -5,7 +5,7 @@ An engine replays recorded launches, so that its passes follow from matrices and
 its kernels, or as the CPU takes to launch them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -232,3 +232,15 @@ def phase_quantity(name: str, phase: Phase, run: Pass | None) -> Quantity:
     return replace(
         whole, parts=tuple(replace(part, value=part.value * scale) for part in parts if part.value)
     )
+
+
+def round_notes(found: Round, reason: Message | None, factor: float) -> Iterator[Message]:
+    """Yield where the times of a round come from."""
+    if reason is not None:
+        yield reason
+    elif found.pass_ is not None:
+        yield Message.of("time.note.serving-interval", factor=factor)
+    elif found.limit == "launches":
+        yield Message.of("time.note.serving-launches")
+    else:
+        yield Message.of("time.note.interval", factor=factor)

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from trainwright.estimate.clock import Bottleneck, Clock, Situation, StepTerms
+from trainwright.estimate.compiling import Compiling, compiling, verdict
 from trainwright.estimate.inputs import Pipeline, described, waits
 from trainwright.estimate.loader import Host
 from trainwright.estimate.power import board_share, limit_share
@@ -16,9 +17,9 @@ from trainwright.estimate.scaling import notes as scaling_notes
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_time import (
     SOURCE,
-    Round,
     ServingTime,
     phase_quantity,
+    round_notes,
     serving_time,
 )
 from trainwright.explain import Quantity
@@ -83,6 +84,8 @@ class TimeEstimate:
     """The plan on 1 to all of its GPUs; of one GPU, what a second would do. Empty for serving."""
     epoch_seconds: Quantity | None = None
     """Once through all samples; None where they are not given."""
+    compiling: Compiling | None = None
+    """What torch.compile costs and gains; None where it is off."""
     serving: ServingTime | None = None
     """First tokens, and tokens a second of each request; None for training."""
     pipeline: Pipeline | None = None
@@ -118,6 +121,7 @@ def estimate_time(
     if served is not None:
         return _served_time(profile, clock, settings, workload, batch)
     reason = _missing_rates(profile, clock, settings)
+    compiled = compiling(clock, profile, settings, batch) if settings.compile else None
     stages = (
         *_kernel_stages(profile, clock, settings, batch),
         *_other_stages(profile, clock, settings, terms),
@@ -148,12 +152,13 @@ def estimate_time(
             stages=stages,
             reason=reason,
             notes=(
-                *_notes(clock, settings, workload, reason),
+                *_notes(clock, compiled, workload, reason),
                 *scaling_notes(points, profile, clock, settings, batch),
                 *(fed.notes if fed else ()),
             ),
             scaling=points,
             pipeline=fed,
+            compiling=compiled,
         ),
         samples,
         _tokens_of_sample(profile, clock),
@@ -205,7 +210,7 @@ def _served_time(
         bottleneck=terms.bottleneck,
         stages=stages,
         reason=reason,
-        notes=tuple(_served_notes(found, reason, factor)),
+        notes=tuple(round_notes(found, reason, factor)),
         serving=serving_time(
             found,
             requests=batch,
@@ -216,17 +221,6 @@ def _served_time(
     )
     rated = _rates_of(estimate, batch, _tokens_of_sample(profile, clock), clock)
     return rated if reason is not None else _within(rated, factor)
-
-
-def _served_notes(found: Round, reason: Message | None, factor: float) -> Iterator[Message]:
-    if reason is not None:
-        yield reason
-    elif found.pass_ is not None:
-        yield Message.of("time.note.serving-interval", factor=factor)
-    elif found.limit == "launches":
-        yield Message.of("time.note.serving-launches")
-    else:
-        yield Message.of("time.note.interval", factor=factor)
 
 
 def _within(estimate: TimeEstimate, factor: float) -> TimeEstimate:
@@ -476,7 +470,7 @@ def _length_notes(workload: Workload) -> Iterator[Message]:
 
 
 def _notes(
-    clock: Clock, settings: FullSettings, workload: Workload, reason: Message | None
+    clock: Clock, compiled: Compiling | None, workload: Workload, reason: Message | None
 ) -> Iterator[Message]:
     efficiency, record = clock.efficiency, clock.situation.gpu.record
     if reason is not None:
@@ -487,8 +481,10 @@ def _notes(
         yield Message.of("time.note.input-never-limits")
     if workload.trains:
         yield from _length_notes(workload)
-    if settings.compile:
+    if compiled is not None:
         yield Message.of("time.note.compile")
+        ending, values = verdict(compiled, workload)
+        yield Message.of(f"time.note.compile-{ending}", **values)
     limit, tdp = clock.situation.gpu.power_limit_w, record.tdp_w
     if limit and tdp and limit < tdp.value:
         share = limit_share(record, limit)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from trainwright.estimate.compiling import Compiling
 from trainwright.estimate.inputs import as_json as pipeline_as_json
 from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.roofpoints import Roofs
@@ -200,6 +201,7 @@ def _time(time: TimeEstimate) -> dict[str, Any]:
             for point in time.scaling
         ],
         "pipeline": pipeline_as_json(time.pipeline) if time.pipeline is not None else None,
+        **(_compiling(time.compiling) if time.compiling is not None else {}),
         "kinds": {
             "step_seconds": time.step_seconds.kind.value,
             "samples_per_second": rate.kind.value,
@@ -222,6 +224,14 @@ def _speed(serving: ServingTime) -> dict[str, Any]:
         **{name: _number(figure) for name, figure in figures.items()},
         "serving_interval90": {name: [one.low, one.high] for name, one in intervals.items()},
         "decode_limit": serving.limit,
+    }
+
+
+def _compiling(found: Compiling) -> dict[str, Any]:
+    steps = found.steps
+    return {
+        "compile_seconds": _number(found.seconds),
+        "compile_pays_back_steps": None if steps is None else math.ceil(steps),
     }
 
 
