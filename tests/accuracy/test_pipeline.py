@@ -89,6 +89,15 @@ def test_loader_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(value <= WITHIN for value in medians.values()), medians
 
 
+def test_intervals_hold_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    factor = load().interval_factor.value
+    ratios = [1 + error(row, from_catalog) for s in sweeps() for row in s if kept_out(row)]
+    held = sum(1 / factor <= ratio <= factor for ratio in ratios) / len(ratios)
+    with capsys.disabled():
+        print(f"\nA factor of {factor} holds {held:.0%} of {len(ratios)} rows kept out")
+    assert 0.85 <= held <= 0.95
+
+
 def test_recommended_workers(capsys: pytest.CaptureFixture[str]) -> None:
     """Of the workers that were measured, the fewest within 3 % of the best prediction."""
     shares = []

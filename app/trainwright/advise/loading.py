@@ -41,4 +41,7 @@ def settled(search: Search, timed: Timed, report: Report) -> Report:
 
 
 def _with(settings: FullSettings, choice: LoaderChoice) -> FullSettings:
-    return settings.model_copy(update={"num_workers": choice.num_workers})
+    changed = {"num_workers": choice.num_workers}
+    if choice.num_workers == 0:
+        changed["persistent_workers"] = False
+    return settings.model_copy(update=changed)

@@ -256,7 +256,8 @@ def recommended(
     """Return loader settings for GPUs that take ``demand`` samples a second.
 
     The fewest workers that feed them with some headroom, or, where none do, the fewest that
-    come near the best rate. None where the cores are not known.
+    come near the best rate; none where handing over is all they would do. None where the cores
+    are not known.
     """
     cpu = feeding.host.processor
     if cpu is None:
@@ -274,6 +275,10 @@ def recommended(
             break
     goal = min(wanted, ENOUGH * max(rates.values()))
     count = next(workers for workers, rate in rates.items() if rate >= goal)
+    # Tiny samples change hands more slowly than the training process makes them itself.
+    alone = 1 / demand + flow(replace(feeding, workers=0), calibration).mean
+    if alone < max(1 / demand, 1 / rates[count]):
+        count = 0
     return choice_of(replace(steady, workers=count), calibration)
 
 

@@ -170,6 +170,15 @@ def test_no_more_workers_are_recommended_than_the_gpu_needs() -> None:
     assert rate(feeding(workers=few.num_workers)) >= 300
 
 
+def test_tiny_samples_in_memory_need_no_workers() -> None:
+    """With 16 workers slower than with none: deeprank2's issue 316."""
+    tiny = feeding(cores(16), work=Work("none", "pillow", 3072, 3072, 128))
+    found = recommended(tiny, 1e6, load())
+    assert found is not None
+    assert found.num_workers == 0
+    assert rate(replace(tiny, workers=16)) < rate(replace(tiny, workers=0))
+
+
 def test_recommended_workers_leave_memory() -> None:
     large = replace(PICTURES, output_bytes=100e6)
     host = replace(cores(32), memory_bytes=32 * GB)
