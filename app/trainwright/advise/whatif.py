@@ -101,6 +101,8 @@ def _whatif(variation: Variation, changed: Plan, before: Report, after: Report |
         gain = after.time.samples_per_second.value / speed - 1 if speed else 0.0
         memory = after.memory.device_used.value - before.memory.device_used.value
         because = _because(before, after, gain)
+        if variation.subject == "power" and abs(gain) < SAME:
+            because = Message.of("advise.whatif.because.same.power")
     return WhatIf(
         change=variation.change,
         because=because,
