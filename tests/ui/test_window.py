@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 
 import fakes
+import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtWidgets import QApplication
@@ -627,3 +628,14 @@ def test_how_sure_a_time_is_speaks_of_time(opened):
     said = window.screen_named("plan").pane._sure.accessibleName()
     assert "device use" not in said
     assert "step" in said
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_explain_stays_beside_the_figures_on_a_small_screen(opened, qtbot, preferences, language):
+    preferences.language = language
+    window = opened()
+    window.resize(1280, 800)
+    plan = window.screen_named("plan")
+    qtbot.waitUntil(lambda: bool(window.session.whatifs))
+    qtbot.waitUntil(lambda: plan.pane.x() >= plan._scroll.geometry().right())
+    assert plan.pane.isVisible()

@@ -1,7 +1,8 @@
 """What a changed setting or another part would do to a plan: each evaluated like the plan itself.
 
-A gain has no interval of its own: both sides err alike, by the same model on the same or a
-like GPU, so that their intervals would overstate it, and no rows of measured changes are fitted.
+The speeds of both sides err alike, by the same model on the same or a like GPU, so that their
+intervals would overstate that of a gain. Only the gain of a further GPU has one of its own: the
+spread of scaling efficiencies on measured rows.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainwright.advise.variations import Patch, Variation, variations
+from trainwright.explain import Interval
 from trainwright.messages import Message, UserError, render
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, Pending, evaluate, resolve
@@ -44,6 +46,8 @@ class WhatIf:
     """Difference of device use."""
     kind: Literal["setting", "part"]
     subject: str
+    interval: Interval | None = None
+    """Of the gain; None where no rows of measured changes tell."""
 
     @property
     def fits(self) -> bool:
@@ -113,7 +117,17 @@ def _whatif(variation: Variation, changed: Plan, before: Report, after: Report |
         memory_bytes=memory,
         kind=variation.kind,
         subject=variation.subject,
+        interval=_interval(after) if variation.subject == "second-gpu" else None,
     )
+
+
+def _interval(after: Report | None) -> Interval | None:
+    """Return the interval of what a second GPU adds to one."""
+    points = after.time.scaling if after is not None else ()
+    if not points or points[-1].efficiency.interval is None:
+        return None
+    spread, count = points[-1].efficiency.interval, points[-1].gpus
+    return Interval(count * spread.low - 1, count * spread.high - 1)
 
 
 def _best_of_each(found: Iterable[WhatIf]) -> list[WhatIf]:
@@ -189,6 +203,9 @@ def as_json(found: Iterable[WhatIf]) -> list[dict[str, Any]]:
             "verdict": one.verdict.value if one.verdict is not None else None,
             "fits": one.fits if one.verdict is not None else None,
             "gain": one.gain,
+            "gain_interval90": (
+                [one.interval.low, one.interval.high] if one.interval is not None else None
+            ),
             "device_used_change_bytes": (
                 round(one.memory_bytes) if one.memory_bytes is not None else None
             ),

@@ -100,6 +100,14 @@ def test_what_must_be_traced_is_offered_without_figures() -> None:
     assert (layout.gain, layout.memory_bytes, layout.verdict) == (None, None, None)
 
 
+def test_the_gain_of_a_second_gpu_lies_within_its_interval() -> None:
+    second = found(RESNET)["second-gpu"]
+    assert second.gain is not None
+    assert second.interval is not None
+    assert second.interval.low < second.gain < second.interval.high <= 1
+    assert found(RESNET)["compile"].interval is None
+
+
 def test_a_second_gpu_is_refused_to_a_batch_that_it_cannot_share() -> None:
     plan = with_keys(example(RESNET), {"workload.effective_batch": 255, "settings.micro_batch": 51})
     assert "second-gpu" not in {one.subject for one in whatifs(plan, *answer(plan))}

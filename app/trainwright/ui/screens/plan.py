@@ -49,7 +49,9 @@ class PlanScreen(QWidget):
         self._time_heading = Heading(Message.of("ui.chart.time"))
         self.roofline = RooflineChart()
         self.families = FamilyKeys()
-        self._operators_heading = Heading(Message.of("ui.chart.roofline"))
+        self._operators_heading = Heading(
+            Message.of("ui.chart.roofline"), Message.of("ui.chart.roofline.note")
+        )
         self._notes = Surface(gap=6)
         self._asked = False
         line = QHBoxLayout(self)
@@ -154,9 +156,6 @@ class PlanScreen(QWidget):
         self._operators.setVisible(roofs is not None and bool(roofs.points))
         self.roofline.show_roofs(roofs)
         self.families.show_roofs(roofs)
-        if roofs is not None:
-            floor = f"{roofs.floor * 1e6:g}"
-            self._operators_heading.annotate(tr("ui.chart.roofline.note", floor=floor))
 
     def _show_blank(self) -> None:
         session = self._session

@@ -32,6 +32,9 @@ class WhatIfCard(QAbstractButton):
         self._gain = gain_text(whatif)
         self._beside = _memory_text(whatif)
         because = say(whatif.because)
+        if whatif.interval is not None:
+            low, high = whatif.interval.low, whatif.interval.high
+            because += " " + tr("advise.whatif.spread", low=low, high=high)
         spoken = ", ".join(text for text in (self._gain, self._beside) if text)
         self.setAccessibleName(f"{self._title}: {spoken}")
         self.setAccessibleDescription(f"{because} {tr('ui.change.apply')}")
