@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from trainwright.advise.parts import part_variations
 from trainwright.advise.variations import Patch, Variation, variations
 from trainwright.explain import Interval
 from trainwright.messages import Message, UserError, render
@@ -82,7 +83,8 @@ def whatifs(
     ends the work.
     """
     found: list[WhatIf] = []
-    for variation in variations(plan, facts, report):
+    tried = (*variations(plan, facts, report), *part_variations(plan, facts, report))
+    for variation in tried:
         if not wanted():
             break
         try:

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from trainwright.advise.variations import next_gpu
+from trainwright.advise.parts import next_gpu
 from trainwright.advise.whatif import MOST, SAME, WhatIf, answered, as_json, whatifs
 from trainwright.catalog.query import find_gpu
 from trainwright.data import resources
@@ -169,3 +169,40 @@ def test_json_says_what_to_set_and_nothing_that_is_not_known() -> None:
     layout = listed[("settings.channels_last",)]
     assert (layout["gain"], layout["fits"], layout["device_used_change_bytes"]) == (None,) * 3
     assert listed[("settings.compile",)]["set"] == {"settings.compile": True}
+
+
+DRIVES = {
+    "workload.dataset": {"layout": "files", "sample_kib": 110, "decode": "jpeg"},
+    "machine.cpu": "ryzen-7-7700x",
+}
+
+
+def with_drive(id: str) -> dict[str, WhatIf]:
+    plan = with_keys(example(RESNET), {**DRIVES, "machine.drives": [{"id": id}]})
+    return {one.subject: one for one in whatifs(plan, *answer(plan))}
+
+
+def test_a_faster_drive_is_a_zero_where_the_gpu_limits() -> None:
+    drive = with_drive("samsung-870-evo-2tb")["drive"]
+    assert render(drive.change, "en") == "NVMe 4.0 instead of SATA"
+    assert drive.same
+    assert "The GPU limits" in render(drive.because, "en")
+
+
+def test_a_faster_drive_is_a_gain_where_a_hard_disk_limits() -> None:
+    shown = with_drive("seagate-barracuda-8tb")
+    drive = shown["drive"]
+    assert drive.gain is not None
+    assert drive.gain > 1
+    assert render(drive.change, "en") == "SATA instead of HDD"
+    assert "drive" in render(drive.because, "en")
+    assert shown["shards"].gain is not None
+    assert shown["gpu"].same
+
+
+def test_drives_are_not_offered_without_a_data_set() -> None:
+    plan = with_keys(
+        example(RESNET),
+        {"workload.dataset": None, "machine.drives": [{"id": "wd-black-sn770-1tb"}]},
+    )
+    assert "drive" not in {one.subject for one in whatifs(plan, *answer(plan))}
