@@ -1,10 +1,13 @@
 """The entry points: advice for a plan, and the plan with the advice taken."""
 
+from collections.abc import Iterator
+
 from trainwright.advise import learning_rate, loading, pareto, relax
 from trainwright.advise.advice import Advice, Choice
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons
 from trainwright.advise.search import Search, Sources, Timed
+from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, resolve, stored
@@ -46,7 +49,7 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
         ),
         pareto=pareto.front(search, best),
         nothing_fits=(),
-        notes=(*mistakes(search, best, report), *_not_considered(search)),
+        notes=(*mistakes(search, best, report), *_fp8(search, best), *_not_considered(search)),
         considered=len(search.obedient),
     )
 
@@ -61,6 +64,21 @@ def _chosen(search: Search, top: int) -> list[tuple[Timed, Report]]:
         if not again:
             chosen.extend(search.confirmed([timed]))
     return chosen
+
+
+def _fp8(search: Search, best: Timed) -> Iterator[Message]:
+    """Yield what fp8 products would gain, which no plan may ask for yet."""
+    profile = search.profile(best.candidate)
+    workload = search.plan.workload
+    if profile is None or not workload.trains or workload.adapts:
+        return
+    settings, micro = search.settings(best.candidate), best.candidate.micro_batch
+    factor = fp8.gain(search.clock(best.candidate), profile, settings, micro)
+    if factor is not None:
+        gpu = search.facts.machine.gpu.record.name
+        ending = "faster" if factor > 1 else "slower"
+        factor = max(factor, 1 / factor)
+        yield Message.of(f"advise.fp8.{ending}", gpu=gpu, factor=factor)
 
 
 def _not_considered(search: Search) -> tuple[Message, ...]:

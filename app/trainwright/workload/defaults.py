@@ -121,9 +121,8 @@ def filled(
 def _refuse_not_yet(settings: Settings) -> None:
     for (key, value), instead in NOT_YET.items():
         if getattr(settings, key) == value:
-            raise UserError.of(
-                "workload.not-yet", key=f"settings.{key}", value=value, instead=instead
-            )
+            id = "workload.fp8-training" if value == "fp8" else "workload.not-yet"
+            raise UserError.of(id, key=f"settings.{key}", value=value, instead=instead)
 
 
 def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
