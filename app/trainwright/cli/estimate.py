@@ -219,13 +219,18 @@ def _show_scaling(screen: "Screen", points: tuple[ScalingPoint, ...]) -> None:
     """Print the rate of 1 to all GPUs, and how much of their number it is."""
     screen.table(
         [
-            (str(each.gpus), each.samples_per_second, each.efficiency, interval)
+            (
+                *(screen.count(each.gpus), screen.count(each.effective_batch)),
+                *(each.samples_per_second, each.efficiency, screen.interval(each.efficiency)),
+            )
             for each in points
-            for interval in (screen.interval(each.efficiency),)
         ],
-        headings=[*(Message.of(f"cli.scaling.{n}") for n in ("gpus", "rate", "efficiency")), ""],
+        headings=[
+            *(Message.of(f"cli.scaling.{n}") for n in ("gpus", "batch", "rate", "efficiency")),
+            "",
+        ],
         title=Message.of("cli.estimate.scaling"),
-        numbers=(0, 1, 2),
+        numbers=(0, 1, 2, 3),
     )
 
 

@@ -150,13 +150,15 @@ def notes(
         "gpus": last.gpus,
         "gpu": record.name,
         "gain": last.gain,
+        "compared": _compared(last.gain, last.gpus),
         "efficiency": last.efficiency.value,
         "bytes": volume,
         "link": Message.of(f"time.path.{link.path}"),
         "rate": bus_bandwidth(last.gpus, link) / 1e9,
         "effective": last.effective_batch,
     }
-    best = max(points, key=lambda point: point.samples_per_second.value)
+    alike = [point for point in points if point.effective_batch == last.effective_batch]
+    best = max(alike, key=lambda point: point.samples_per_second.value)
     kind = "gain"
     if last.gain < WORTH:
         kind = "slower" if last.gain < -WORTH else "even"
@@ -172,7 +174,8 @@ def notes(
     if last.efficiency.value < POOR:
         changes = list(_changes(profile, clock, settings, batch, link))
         if changes:
-            yield Message.of("time.note.scaling-changes", gain=last.gain, changes=changes)
+            now = _briefly(last.gain, last.gpus)
+            yield Message.of("time.note.scaling-changes", now=now, changes=changes)
 
 
 def _changes(
@@ -184,27 +187,38 @@ def _changes(
     here = clock.terms(profile, settings, batch)
     one = clock.of(1).terms(profile, settings, batch)
 
-    def gain(cost: Exchange) -> float:
-        return count * one.step / replace(here, exposed=cost.exposed).step - 1
+    def with_(cost: Exchange) -> Message:
+        step = replace(here, exposed=cost.exposed).step
+        return _briefly(count * one.step / step - 1, count)
 
     more = settings.model_copy(update={"accumulation": settings.accumulation * FEWER_EXCHANGES})
     rarely = clock.terms(profile, more, batch).step
     often = clock.of(1).terms(profile, more, batch).step
-    yield Message.of(
-        "time.change.accumulation", factor=FEWER_EXCHANGES, gain=count * often / rarely - 1
-    )
+    then = _briefly(count * often / rarely - 1, count)
+    yield Message.of("time.change.accumulation", factor=FEWER_EXCHANGES, then=then)
     bridged = record.nvlink_bytes_per_s is not None and not has_board_nvlink(record)
     if bridged and count == 2:
         bridge = link_between(record, count, bridged=True)
         cost = clock.exchange_of(profile, settings, here, link=bridge)
-        yield Message.of("time.change.bridge", gain=gain(cost))
+        yield Message.of("time.change.bridge", then=with_(cost))
     if link.path in ("peer", "host"):
         half = replace(link, bytes_per_s=link.bytes_per_s / 2)
         cost = clock.exchange_of(profile, settings, here, link=half)
-        yield Message.of("time.change.half-slots", gain=gain(cost))
+        yield Message.of("time.change.half-slots", then=with_(cost))
     if settings.precision != "bf16" and not situation.workload.adapts:
         cost = clock.exchange_of(profile, settings, here, share=0.5)
-        yield Message.of("time.change.compressed", gain=gain(cost))
+        yield Message.of("time.change.compressed", then=with_(cost))
+
+
+def _compared(gain: float, count: int) -> Message:
+    """Return a gain over one GPU as a clause: 34 % faster; of many GPUs, 5.7 times as fast."""
+    kind = "faster" if count == 2 else "times"
+    return Message.of(f"time.gain.{kind}", gain=gain, factor=1 + gain)
+
+
+def _briefly(gain: float, count: int) -> Message:
+    kind = "change" if count == 2 else "factor"
+    return Message.of(f"time.gain.{kind}", gain=gain, factor=1 + gain)
 
 
 def exchange_quantity(

@@ -49,6 +49,16 @@ def test_the_curve_starts_at_one_gpu_and_ends_with_the_plan() -> None:
         assert interval.low < point.efficiency.value < interval.high <= 1
 
 
+def test_fewer_gpus_are_named_only_where_they_take_the_same_batch() -> None:
+    """Three of four GPUs would take a larger effective batch, and exchange less often for it."""
+    estimate = timed(model(2 * 10**9), gpu_count=4)
+    alike = {point.gpus: point for point in estimate.scaling if point.effective_batch == 4}
+    assert set(alike) == {1, 2, 4}
+    fastest = max(alike.values(), key=lambda point: point.samples_per_second.value)
+    named = said(estimate).get("time.note.scaling-too-many", {}).get("best")
+    assert named in (None, fastest.gpus)
+
+
 def test_many_gpus_are_not_all_worked_out() -> None:
     counts = [point.gpus for point in timed(model(10**7), gpu_count=48).scaling]
     assert counts == [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 48]
@@ -60,7 +70,7 @@ def test_a_second_gpu_that_makes_it_slower_is_said_with_its_bytes() -> None:
     note = said(estimate)["time.note.scaling-slower"]
     assert note["bytes"] == pytest.approx(12e9)
     changes = {
-        each.id: each.values["gain"]
+        each.id: each.values["then"].values["gain"]
         for each in said(estimate)["time.note.scaling-changes"]["changes"]
     }
     assert changes["time.change.accumulation"] > estimate.scaling[-1].gain
@@ -73,7 +83,7 @@ def test_a_bridge_is_offered_to_cards_that_take_one() -> None:
     a6000: GpuRecord = find_gpu("rtx-a6000").record
     estimate = timed(model(10**9, repeat=2), gpu(a6000), gpu_count=2)
     changes = {
-        each.id: each.values["gain"]
+        each.id: each.values["then"].values["gain"]
         for each in said(estimate)["time.note.scaling-changes"]["changes"]
     }
     assert changes["time.change.bridge"] > estimate.scaling[-1].gain
