@@ -315,9 +315,10 @@ def operators(facts: Facts) -> Roofs:
         )
         for row, (name, group, stage, flops, moved, seconds, runs, bound) in enumerate(rows)
     )
-    classes: dict[str, float] = {}
+    taken: dict[tuple[str, str], float] = {}
     for point in points:
-        classes[point.group] = classes.get(point.group, 0.0) + point.seconds
+        where = point.stage, point.group
+        taken[where] = taken.get(where, 0.0) + point.seconds
     return Roofs(
         gpu=record.name,
         bandwidth=bandwidth,
@@ -325,7 +326,7 @@ def operators(facts: Facts) -> Roofs:
         floor=5e-6,
         points=points,
         rest=0.0,
-        classes=classes,
+        taken=taken,
         curves={"gemm": tuple((10.0**n, 1 - 0.8 ** (n - 5)) for n in range(6, 15))},
         source="made up",
         work=sum(point.flops for point in points) / peak.value,

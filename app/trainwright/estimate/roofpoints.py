@@ -102,8 +102,8 @@ class Roofs:
     points: tuple[RoofPoint, ...]
     rest: float
     """Seconds of the operators left out."""
-    classes: dict[str, float]
-    """Class -> seconds in a step, the slowest first; all operators counted."""
+    taken: dict[tuple[str, str], float]
+    """(stage, class) -> seconds in a step, the slowest first; all operators counted."""
     curves: dict[str, tuple[tuple[float, float], ...]]
     """Class -> (size of a run, share of its roof), by the calibration: of products of three
     equal sides, and of traffic alone. Empty of a class that has no one curve."""
@@ -113,9 +113,17 @@ class Roofs:
     """Seconds that all arithmetic of a step would take at the peaks."""
 
     @property
+    def classes(self) -> dict[str, float]:
+        """Class -> seconds in a step, the slowest first."""
+        sums: dict[str, float] = {}
+        for (_, group), seconds in self.taken.items():
+            sums[group] = sums.get(group, 0.0) + seconds
+        return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+    @property
     def seconds(self) -> float:
         """Seconds that all kernels of a step take."""
-        return sum(self.classes.values())
+        return sum(self.taken.values())
 
     def share(self, point: RoofPoint) -> float:
         """Return what an operator reaches of its own roof: of the peak, or of the bandwidth."""
@@ -169,7 +177,7 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
         floor=floor,
         points=tuple(found[:MOST]),
         rest=sum(point.seconds for point in found[MOST:]),
-        classes=_by_class(found),
+        taken=_taken(found),
         curves={},
         source=_SOURCE,
         work=sum(one.flops / peaks[one.dtype].fact.value for one in found if one.dtype in peaks),
@@ -182,10 +190,11 @@ def _bound(seconds: float, least: float, compute: float, memory: float) -> Bound
     return "compute" if compute >= memory else "memory"
 
 
-def _by_class(points: Iterable[RoofPoint]) -> dict[str, float]:
-    sums: dict[str, float] = {}
+def _taken(points: Iterable[RoofPoint]) -> dict[tuple[str, str], float]:
+    sums: dict[tuple[str, str], float] = {}
     for point in points:
-        sums[point.group] = sums.get(point.group, 0.0) + point.seconds
+        where = point.stage, point.group
+        sums[where] = sums.get(where, 0.0) + point.seconds
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
@@ -212,10 +221,19 @@ def _peaks(record: GpuRecord, precision: str, dtypes: set[str]) -> Iterator[tupl
             yield dtype, Peak(name, fact)
 
 
-def explained_class(found: Roofs, group: str) -> Quantity:
-    """Return the seconds of a class, opened to its operators."""
-    points = [point for point in found.points if point.group == group]
-    seconds = found.classes[group]
+def explained_stage(found: Roofs, stage: str) -> tuple[Quantity, ...]:
+    """Return the classes of a stage, each opened to its operators; empty without operators."""
+    return tuple(
+        explained_class(found, group, stage) for where, group in found.taken if where == stage
+    )
+
+
+def explained_class(found: Roofs, group: str, stage: str | None = None) -> Quantity:
+    """Return the seconds of a class, in one stage or in all, opened to its operators."""
+    seconds = found.classes[group] if stage is None else found.taken[stage, group]
+    points = [
+        point for point in found.points if point.group == group and stage in (None, point.stage)
+    ]
     parts = [explained(found, point) for point in points]
     rest = seconds - sum(point.seconds for point in points)
     if rest > 1e-9 * found.seconds:

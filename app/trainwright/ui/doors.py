@@ -4,7 +4,9 @@ So a figure keeps its meaning when the report changes under it, and the Explain 
 follows.
 """
 
-from trainwright.estimate.roofpoints import Roofs, explained, explained_class
+from dataclasses import replace
+
+from trainwright.estimate.roofpoints import Roofs, explained, explained_class, explained_stage
 from trainwright.estimate.timeline import timeline
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import total
@@ -133,10 +135,16 @@ def find(report: Report, address: str, roofs: Roofs | None = None) -> Quantity |
         return _time(report, name)
     if address == "stage.idle":
         return timeline(report.time).idle
-    if area == "stage":
-        stages = report.time.stages
-        return next((stage.seconds for stage in stages if stage.name == name), None)
-    return None
+    return _stage(report, name, roofs) if area == "stage" else None
+
+
+def _stage(report: Report, name: str, roofs: Roofs | None) -> Quantity | None:
+    """Return a stage; one of kernels opens to its operators."""
+    found = next((stage for stage in report.time.stages if stage.name == name), None)
+    if found is None:
+        return None
+    classes = explained_stage(roofs, name) if roofs is not None else ()
+    return replace(found.seconds, parts=classes) if classes else found.seconds
 
 
 def _operators(roofs: Roofs, area: str, name: str) -> Quantity | None:

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from trainwright.data import resources
-from trainwright.estimate.roofpoints import MOST, Roofs, explained, explained_class
+from trainwright.estimate.roofpoints import MOST, Roofs, explained, explained_class, explained_stage
 from trainwright.explain import Quantity
 from trainwright.messages import render
 from trainwright.plan.evaluate import Facts, operators_of, resolve, time_of
@@ -93,6 +93,19 @@ def test_a_class_opens_to_all_its_operators() -> None:
         whole = explained_class(roofs, group)
         assert whole.value == seconds
         assert sum(part.value for part in whole.parts) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_stage_opens_to_classes_that_sum_to_it(name: str) -> None:
+    plan, facts, roofs = known(name)
+    for stage in time_of(plan, facts).stages:
+        classes = explained_stage(roofs, stage.name)
+        if stage.name in KERNELS:
+            assert sum(part.value for part in classes) == pytest.approx(stage.seconds.value)
+        else:
+            assert classes == ()
+        for whole in classes:
+            assert sum(part.value for part in whole.parts) == pytest.approx(whole.value)
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
