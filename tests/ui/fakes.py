@@ -307,7 +307,8 @@ def operators(facts: Facts) -> Roofs:
     )  # fmt: skip
     points = tuple(
         RoofPoint(
-            *(name, row, group, stage, "bfloat16", flops, moved, seconds),
+            *(name, row, group, stage, "bfloat16"),
+            *((4096, 4096, 14336) if flops else (), flops, moved, seconds),
             compute=seconds if bound == "compute" else flops / peak.value,
             memory=moved / bandwidth.value,
             runs=runs,

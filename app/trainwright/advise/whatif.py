@@ -5,6 +5,7 @@ intervals would overstate that of a gain. Only the gain of a further GPU has one
 spread of scaling efficiencies on measured rows.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -106,7 +107,9 @@ def _whatif(variation: Variation, changed: Plan, before: Report, after: Report |
         speed = before.time.samples_per_second.value
         gain = after.time.samples_per_second.value / speed - 1 if speed else 0.0
         memory = after.memory.device_used.value - before.memory.device_used.value
-        because = _because(before, after, gain)
+        because = (_compiling(after) if variation.subject == "compile" else None) or _because(
+            before, after, gain
+        )
         if variation.subject == "power" and abs(gain) < SAME:
             because = Message.of("advise.whatif.because.same.power")
     return WhatIf(
@@ -120,6 +123,21 @@ def _whatif(variation: Variation, changed: Plan, before: Report, after: Report |
         kind=variation.kind,
         subject=variation.subject,
         interval=_interval(after) if variation.subject == "second-gpu" else None,
+    )
+
+
+def _compiling(after: Report) -> Message | None:
+    """Return what compiling takes before the first step, and when it has paid that back."""
+    found = after.time.compiling
+    if found is None or after.verdict in (Verdict.NO, Verdict.SPILLS):
+        return None
+    if found.steps is None:
+        return Message.of("advise.whatif.because.compile-never", seconds=found.seconds.value)
+    return Message.of(
+        "advise.whatif.because.compile",
+        seconds=found.seconds.value,
+        elapsed=found.steps * found.step,
+        steps=math.ceil(found.steps),
     )
 
 

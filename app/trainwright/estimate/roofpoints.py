@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from trainwright.catalog import Fact, GpuRecord
 from trainwright.catalog.precision import Precision, peak_flops
 from trainwright.estimate.clock import Clock
 from trainwright.estimate.roofline import CLASSES, classify
 from trainwright.explain.quantity import Kind, Quantity, Unit
 from trainwright.messages import Message
-from trainwright.profile.profile import Profile
+from trainwright.profile.profile import SCALE, Profile, monomials
 from trainwright.workload import FullSettings
 
 Bound = Literal["compute", "memory", "launch"]
@@ -36,6 +38,9 @@ class RoofPoint:
     """One of ``roofline.CLASSES``."""
     stage: str
     dtype: str
+    shape: tuple[int, ...]
+    """Of products: M, N, K of a matrix product or a convolution as one; queries, keys and head
+    size of attention. Empty otherwise."""
     flops: float
     bytes: float
     seconds: float
@@ -53,9 +58,10 @@ class RoofPoint:
 
     @property
     def short_name(self) -> str:
-        """Return ``mm bf16`` of ``aten.mm.default`` on bfloat16."""
+        """Return ``mm bf16 4096×4096×64`` of ``aten.mm.default`` on bfloat16."""
         name = self.name.removeprefix("aten.").removesuffix(".default")
-        return f"{name} {_SHORT.get(self.dtype, self.dtype)}"
+        words = (name, _SHORT.get(self.dtype, self.dtype), "×".join(map(str, self.shape)))
+        return " ".join(word for word in words if word)
 
     @property
     def intensity(self) -> float:
@@ -141,6 +147,7 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
     table, record = classify(profile), clock.situation.gpu.record
     peaks = dict(_peaks(record, settings.precision, _product_dtypes(profile)))
     floor = clock.efficiency.kernel_floor_s.value
+    shapes = _shapes(profile, batch, clock.situation.sequence)
     found: list[RoofPoint] = []
     for stage, times, counts in clock.stages(profile, settings, batch):
         whole = counts * times.seconds
@@ -160,6 +167,7 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
                     group=CLASSES[times.group[row]],
                     stage=stage,
                     dtype=table.dtypes[table.dtype[row]],
+                    shape=tuple(shapes[row]) if flops else (),
                     flops=flops,
                     bytes=moved,
                     seconds=seconds,
@@ -182,6 +190,20 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
         source=_SOURCE,
         work=sum(one.flops / peaks[one.dtype].fact.value for one in found if one.dtype in peaks),
     )
+
+
+_PLACES = {"attention": slice(2, 5), "convolution": slice(0, 3), "mm": slice(1, 4)}
+"""Fragment of an operator's name -> where its shape stands in ``OpRow.dims``."""
+
+
+def _shapes(profile: Profile, batch: int, sequence: int) -> list[list[int]]:
+    """Return the shapes of products; empty lists elsewhere."""
+    sizes = np.rint(profile.ops.dims @ monomials(batch, sequence) / SCALE).astype(np.int64)
+    places = [
+        next((place for part, place in _PLACES.items() if part in name), slice(0))
+        for name in profile.ops.name
+    ]
+    return [row[place].tolist() for row, place in zip(sizes, places, strict=True)]
 
 
 def _bound(seconds: float, least: float, compute: float, memory: float) -> Bound:
@@ -234,7 +256,7 @@ def explained_class(found: Roofs, group: str, stage: str | None = None) -> Quant
     points = [
         point for point in found.points if point.group == group and stage in (None, point.stage)
     ]
-    parts = [explained(found, point) for point in points]
+    parts = [explained(found, point, stage) for point in points]
     rest = seconds - sum(point.seconds for point in points)
     if rest > 1e-9 * found.seconds:
         name = Message.of("time.other-operators")
@@ -250,8 +272,14 @@ def explained_class(found: Roofs, group: str, stage: str | None = None) -> Quant
     )
 
 
-def explained(found: Roofs, point: RoofPoint) -> Quantity:
-    """Return the seconds of an operator with the numbers that they come from."""
+def explained(found: Roofs, point: RoofPoint, stage: str | None = None) -> Quantity:
+    """Return the seconds of an operator with the numbers that they come from.
+
+    Its name tells the stage, unless that is ``stage``, which the reader knows.
+    """
+    name = Message.of("time.operator-in", name=point.short_name, stage=Message.of(_stage(point)))
+    if point.stage == stage:
+        name = Message.of("time.operator-alone", name=point.short_name)
     once = _seconds(
         "time.a-run",
         point.seconds / point.runs,
@@ -259,11 +287,11 @@ def explained(found: Roofs, point: RoofPoint) -> Quantity:
         (*_arithmetic(found, point), *_traffic(found, point), _floor(found)),
     )
     return Quantity(
-        Message.of("time.operator-in", name=point.short_name, stage=Message.of(_stage(point))),
+        name,
         point.seconds,
         Unit.SECONDS,
         Kind.ESTIMATED,
-        formula="n · t",
+        formula=f"{point.runs:,.0f} · t",
         parts=(once, _traced("time.runs", point.runs, Unit.COUNT)),
         note=Message.of(f"time.bound.{point.bound}"),
         role=point.group,

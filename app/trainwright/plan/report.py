@@ -96,6 +96,7 @@ def roofs_as_json(roofs: Roofs) -> dict[str, Any]:
                 "class": point.group,
                 "stage": point.stage,
                 "dtype": point.dtype,
+                "shape": list(point.shape),
                 "flops": point.flops,
                 "bytes": point.bytes,
                 "seconds": point.seconds,

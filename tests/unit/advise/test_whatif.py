@@ -100,6 +100,12 @@ def test_what_must_be_traced_is_offered_without_figures() -> None:
     assert (layout.gain, layout.memory_bytes, layout.verdict) == (None, None, None)
 
 
+def test_compiling_says_what_it_takes_and_when_it_pays() -> None:
+    said = render(found(RESNET)["compile"].because, "en")
+    assert "before the first step" in said
+    assert "paid back after" in said
+
+
 def test_the_gain_of_a_second_gpu_lies_within_its_interval() -> None:
     second = found(RESNET)["second-gpu"]
     assert second.gain is not None

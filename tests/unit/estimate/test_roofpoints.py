@@ -117,6 +117,17 @@ def test_every_sentence_is_written(language: str) -> None:
                 assert not render(message, language).startswith("time."), message.id  # type: ignore[arg-type]
 
 
+def test_products_are_told_apart_by_their_shape() -> None:
+    """GPT-2's first layer of the feed-forward: 4 x 1024 tokens, 768 to 3072."""
+    _, _, roofs = known(EXAMPLES[1])
+    forward = [p for p in roofs.points if p.group == "gemm" and p.stage == "forward"]
+    assert (4096, 3072, 768) in [point.shape for point in forward]
+    for point in forward:
+        m, n, k = point.shape
+        assert point.flops / point.runs == pytest.approx(2 * m * n * k, rel=1e-6)
+    assert any(p.short_name.endswith("bf16 4096×3072×768") for p in forward)
+
+
 def test_an_operator_is_found_by_its_address() -> None:
     _, _, roofs = known(EXAMPLES[0])
     assert roofs.at(roofs.points[3].address) is roofs.points[3]
