@@ -50,6 +50,8 @@ class WhatIf:
     subject: str
     interval: Interval | None = None
     """Of the gain; None where no rows of measured changes tell."""
+    remark: Message | None = None
+    """What must be known beside the gain, in few words: when it pays."""
 
     @property
     def fits(self) -> bool:
@@ -122,6 +124,7 @@ def _whatif(variation: Variation, changed: Plan, before: Report, after: Report |
         memory_bytes=memory,
         kind=variation.kind,
         subject=variation.subject,
+        remark=_remark(after) if variation.subject == "compile" else None,
         interval=_interval(after) if variation.subject == "second-gpu" else None,
     )
 
@@ -139,6 +142,13 @@ def _compiling(after: Report) -> Message | None:
         elapsed=found.steps * found.step,
         steps=math.ceil(found.steps),
     )
+
+
+def _remark(after: Report | None) -> Message | None:
+    found = after.time.compiling if after is not None else None
+    if found is None or found.steps is None:
+        return None
+    return Message.of("advise.whatif.pays", elapsed=found.steps * found.step)
 
 
 def _interval(after: Report | None) -> Interval | None:

@@ -104,6 +104,8 @@ def test_compiling_says_what_it_takes_and_when_it_pays() -> None:
     said = render(found(RESNET)["compile"].because, "en")
     assert "before the first step" in said
     assert "paid back after" in said
+    assert found(RESNET)["compile"].remark is not None
+    assert found(RESNET)["power"].remark is None
 
 
 def test_the_gain_of_a_second_gpu_lies_within_its_interval() -> None:

@@ -30,7 +30,8 @@ class WhatIfCard(QAbstractButton):
         self._title = say(whatif.change)
         self._state = STATE[whatif.verdict] if whatif.verdict is not None else "na"
         self._gain = gain_text(whatif)
-        self._beside = _memory_text(whatif)
+        remark = whatif.remark if whatif.fits else None
+        self._beside = say(remark) if remark is not None else _memory_text(whatif)
         because = say(whatif.because)
         if whatif.interval is not None:
             low, high = whatif.interval.low, whatif.interval.high
