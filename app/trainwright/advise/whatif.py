@@ -148,7 +148,9 @@ def _remark(after: Report | None) -> Message | None:
     found = after.time.compiling if after is not None else None
     if found is None or found.steps is None:
         return None
-    return Message.of("advise.whatif.pays", elapsed=found.steps * found.step)
+    elapsed = found.steps * found.step
+    unit = 3600 if elapsed > 7200 else 60 if elapsed > 120 else 1
+    return Message.of("advise.whatif.pays", elapsed=round(elapsed / unit) * unit)
 
 
 def _interval(after: Report | None) -> Interval | None:

@@ -24,7 +24,8 @@ def _lines(session: Session) -> Iterator[str]:
         yield f"- {say(quantity.name)}: {figure(quantity)}"
     for part in doors.segments(report):
         yield f"  - {say(part.name)}: {figure(part)}"
-    for rate in (time.samples_per_second, time.tokens_per_second, time.step_seconds):
+    rates = (time.samples_per_second, time.tokens_per_second, time.step_seconds)
+    for rate in (*rates, time.epoch_seconds, time.run_seconds):
         if rate is not None:
             yield f"- {say(rate.name)}: {figure(rate)}"
     settings = report.settings.model_dump(exclude_none=True)

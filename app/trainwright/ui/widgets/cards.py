@@ -16,7 +16,9 @@ from trainwright.ui.widgets.base import Heading
 from trainwright.ui.widgets.verdict import STATE
 
 _HEIGHT = 46
-_ROWS, _COLUMNS = 2, 4
+_COLUMNS = 4
+_ROWS = {4: 2, 3: 2, 2: 3, 1: 4}
+"""Rows by columns: narrow windows show about as many cards as wide ones."""
 _PAD = 10
 _ICON = 20
 """Width that the icon of what does not fit takes."""
@@ -101,7 +103,7 @@ def _memory_text(whatif: WhatIf) -> str:
 
 
 class WhatIfCards(QWidget):
-    """The heading and its cards, the most useful first; as many as two rows hold."""
+    """The heading and its cards, the most useful first; as many as a few rows hold."""
 
     applied = Signal(int)
 
@@ -143,7 +145,7 @@ class WhatIfCards(QWidget):
         if not self._cards:
             return
         columns = self._columns()
-        shown = min(len(self._cards), columns * _ROWS)
+        shown = min(len(self._cards), columns * _ROWS[columns])
         if (columns, shown) == self._placed:
             return
         self._placed = (columns, shown)
@@ -160,7 +162,7 @@ class WhatIfCards(QWidget):
         """Return the most columns that are wide enough for every card they would show."""
         wide = [card.minimumSizeHint().width() for card in self._cards]
         for columns in range(min(_COLUMNS, len(wide)), 1, -1):
-            widest = max(wide[: columns * _ROWS])
+            widest = max(wide[: columns * _ROWS[columns]])
             if columns * (widest + tokens.S) - tokens.S <= self.width():
                 return columns
         return 1

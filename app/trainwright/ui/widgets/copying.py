@@ -69,8 +69,9 @@ def time_rows(report: Report | None) -> Rows:
     if report is None:
         return ()
     time = report.time
-    rates = (time.samples_per_second, time.tokens_per_second, time.step_seconds, time.run_seconds)
-    shown = [quantity for quantity in rates if quantity is not None]
+    rates = (time.samples_per_second, time.tokens_per_second, time.step_seconds)
+    whole = (time.epoch_seconds, time.run_seconds)
+    shown = [quantity for quantity in (*rates, *whole) if quantity is not None]
     return _named((*shown, *(stage.seconds for stage in time.stages)))
 
 
