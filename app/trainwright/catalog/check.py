@@ -110,6 +110,7 @@ _ALLOWED_RATIOS: dict[tuple[FlopKey, FlopKey], tuple[float, ...]] = {
     ("fp8_fp16", "fp8_fp32"): (1, 2),
     ("fp8_fp32", "bf16_fp32"): (2,),
     ("tf32_fp32", "bf16_fp32"): (0.5,),
+    ("fp32_matrix", "fp32"): (2,),
 }
 """Between dense figures of one chip, by vendors' data sheets: a sparse figure among them stands
 out as a factor of two. The first Instincts run bf16 at half of fp16."""

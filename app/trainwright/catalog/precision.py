@@ -13,7 +13,7 @@ from trainwright.messages import Message
 Precision = Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp8"]
 
 _RATE: dict[Precision, tuple[FlopKey, ...]] = {
-    "fp32": ("fp32",),
+    "fp32": ("fp32_matrix", "fp32"),
     "tf32": ("tf32_fp32",),
     # Training accumulates in fp32: the fp16-accumulate rate of GeForce is never reached.
     # Without a matrix unit products are computed in fp32.

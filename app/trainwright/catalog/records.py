@@ -9,6 +9,7 @@ Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 Segment = Literal["consumer", "laptop", "workstation", "datacenter", "integrated"]
 FlopKey = Literal[
     "fp32",
+    "fp32_matrix",
     "tf32_fp32",
     "fp16_fp32",
     "fp16_fp16",
@@ -19,7 +20,8 @@ FlopKey = Literal[
     "int8_int32",
     "fp16_vector",
 ]
-"""``dtype_accumulate`` of a matrix unit; ``fp32`` and ``fp16_vector`` are the ordinary cores."""
+"""``dtype_accumulate`` of a matrix unit; ``fp32`` and ``fp16_vector`` are the ordinary cores.
+``fp32_matrix``: AMD's first Instincts multiply matrices in fp32 twice as fast as the cores do."""
 
 
 class Fact(BaseModel):

@@ -68,9 +68,8 @@ def _rows(
     yield Message.of("cli.compare.support"), *(_support(one.report) for one in plans)
     for figure in _FIGURES:
         found = [figure(one.report) for one in plans]
-        known = next((one for one in found if one is not None), None)
-        if known is not None:
-            yield known.name, *(_cell(one, screen) for one in found)
+        for name in dict.fromkeys(one.name for one in found if one is not None):
+            yield name, *(_cell(one if one and one.name == name else None, screen) for one in found)
     names = [Message.of(f"cli.bottleneck.{one.report.time.bottleneck}") for one in plans]
     yield Message.of("cli.estimate.bottleneck"), *names
 
@@ -96,7 +95,7 @@ def _order(plans: tuple[Answered, ...]) -> Iterator[Message]:
 def _against(first: Answered, other: Answered) -> Message:
     one, two = _rate(first.report), _rate(other.report)
     values = {"first": first.plan.name, "other": other.plan.name}
-    if one is None or two is None or one.unit is not two.unit:
+    if one is None or two is None or not _alike(first.plan, other.plan):
         return Message.of("cli.compare.apples", **values)
     if one.interval is None or two.interval is None:
         return Message.of("cli.compare.bound", **values)
@@ -105,6 +104,12 @@ def _against(first: Answered, other: Answered) -> Message:
     id = "faster" if ratio >= 1 else "slower"
     factor = max(ratio, 1 / ratio)
     return Message.of(f"cli.compare.{id}{'' if apart else '-perhaps'}", factor=factor, **values)
+
+
+def _alike(one: Plan, two: Plan) -> bool:
+    """Whether a second of either plan does the same work: one model, both serving or neither."""
+    serve = [plan.workload.task == "infer" for plan in (one, two)]
+    return one.model == two.model and serve[0] is serve[1]
 
 
 def _rate(report: Report) -> Quantity | None:

@@ -134,8 +134,10 @@ def rates(
     vector = record.flops["fp32"].value if "fp32" in record.flops else None
     flops: dict[str, float] = {}
     missing: set[str] = set()
+    in_float32 = ("tf32_fp32", "fp32_matrix") if tf32 else ("fp32_matrix",)
     for dtype, key in _PEAK_KEYS.items():
-        wanted = "tf32_fp32" if dtype == "float32" and tf32 and "tf32_fp32" in record.flops else key
+        better = in_float32 if dtype == "float32" else ()
+        wanted = next((name for name in better if name in record.flops), key)
         if wanted in record.flops:
             flops[dtype] = record.flops[wanted].value * factor * board.get(dtype, 1.0)
             continue

@@ -116,7 +116,10 @@ class Rates:
     bandwidth: float
 
 
-_WIDE: dict[int, tuple[FlopKey, ...]] = {2: ("fp16_fp32", "bf16_fp32", "fp32"), 4: ("fp32",)}
+_WIDE: dict[int, tuple[FlopKey, ...]] = {
+    2: ("fp16_fp32", "bf16_fp32", "fp32"),
+    4: ("fp32_matrix", "fp32"),
+}
 
 
 def rates(record: GpuRecord, *, width: int, format: str, limit_w: float | None = None) -> Rates:

@@ -52,6 +52,9 @@ def tflops(id, key):
         # AMD data sheets and product pages
         ("mi300x", "bf16_fp32", 1307.4),
         ("mi250x", "bf16_fp32", 383),
+        ("mi250x", "fp32_matrix", 95.7),
+        ("mi210", "fp32_matrix", 45.3),
+        ("mi100", "fp32_matrix", 46.1),
         ("rx-9070-xt", "fp16_fp32", 195),
         ("rx-7900-xtx", "fp16_fp32", 122.8),
     ],

@@ -2,6 +2,8 @@
 
 import json
 
+from trainwright.data import resources
+
 PLAN = """\
 trainwright: 1
 name: {name}
@@ -37,6 +39,16 @@ def test_scripts_get_one_object_with_both_reports(inside, plan_file):
     assert rates[0] > rates[1]
     alone = json.loads(inside("estimate", first, "--json").out)
     assert {**answer["plans"][0]}.items() >= alone.items()
+
+
+def test_training_and_serving_are_not_called_faster_or_slower(inside):
+    examples = ("llama-8b-lora", "llama-8b-serve-rtx4090")
+    first, second = (str(resources("examples", f"{name}.plan.yaml")) for name in examples)
+    shown = inside("estimate", first, "--compare", second)
+    assert "times as fast" not in shown.out
+    assert "do different work" in shown.out
+    assert "One optimizer step" in shown.out
+    assert "One round of requests" in shown.out
 
 
 def test_overrides_hold_for_both(inside, plan_file):
