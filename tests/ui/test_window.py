@@ -639,3 +639,33 @@ def test_explain_stays_beside_the_figures_on_a_small_screen(opened, qtbot, prefe
     qtbot.waitUntil(lambda: bool(window.session.whatifs))
     qtbot.waitUntil(lambda: plan.pane.x() >= plan._scroll.geometry().right())
     assert plan.pane.isVisible()
+
+
+def waiting_for_decoding(report):
+    """The same step, for which the GPU waits ten seconds of thirty that decoding takes."""
+    time = report.time
+    wait = fakes.quantity("time.waiting.decode", 10.0, fakes.Unit.SECONDS, role="decode")
+    stages = tuple(
+        replace(stage, seconds=wait, hidden=False, busy=30.0) if stage.name == "decode" else stage
+        for stage in time.stages
+    )
+    return replace(report, time=replace(time, stages=stages, bottleneck="decode"))
+
+
+def test_what_the_gpu_waits_for_is_a_row_of_its_own_and_the_bottleneck_is_named(opened, qtbot):
+    base = fakes.core()
+    slow = replace(base, evaluate=lambda *asked: waiting_for_decoding(base.evaluate(*asked)))
+    window = opened(core=slow)
+    waterfall = window.screen_named("plan").waterfall
+    assert waterfall.limiting == ("CPU", "Decode")
+    rows = {row.name: row for row in waterfall._rows}
+    assert rows["idle"].lane == "gpu"
+    assert rows["idle"].seconds == 10
+    waited, hidden = rows["decode"].spans
+    assert (waited.start, waited.end, waited.waited) == (0, 10, True)
+    assert (hidden.start, hidden.end, hidden.waited) == (10, 30, False)
+    assert rows["forward"].spans[0].start == 10
+    door = next(door for door in waterfall._doors if door.address == "stage.idle")
+    qtbot.mouseClick(door, Qt.MouseButton.LeftButton)
+    explained = window.session.figure("stage.idle")
+    assert [part.name.id for part in explained.parts] == ["time.waiting.decode"]

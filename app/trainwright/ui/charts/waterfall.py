@@ -103,7 +103,7 @@ class Waterfall(Painted):
             value=str(bare(row.seconds, Unit.SECONDS)),
             share=self._share(row),
             beside=tr("ui.chart.hidden") if row.beside else "",
-        )
+        ).strip()
 
     def _share(self, row: Row) -> str:
         assert self._line is not None
