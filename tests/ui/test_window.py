@@ -669,3 +669,14 @@ def test_what_the_gpu_waits_for_is_a_row_of_its_own_and_the_bottleneck_is_named(
     qtbot.mouseClick(door, Qt.MouseButton.LeftButton)
     explained = window.session.figure("stage.idle")
     assert [part.name.id for part in explained.parts] == ["time.waiting.decode"]
+
+
+def test_a_what_if_keeps_an_edit_made_after_it_was_found(opened, qtbot):
+    window = opened()
+    session = window.session
+    qtbot.waitUntil(lambda: bool(session.whatifs))
+    found = [one.subject for one in session.whatifs]
+    session.set_key("workload.samples", 1234)
+    session.apply_whatif(found.index("second-gpu"))
+    assert session.plan.machine.gpus[0].count == 2
+    assert session.plan.workload.samples == 1234

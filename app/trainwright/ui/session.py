@@ -415,8 +415,8 @@ class Session(QObject):
         self.whatifs_found.emit()
 
     def apply_whatif(self, index: int) -> None:
-        """Take one of the offered changes; undoable."""
-        self.put(self.whatifs[index].plan, self.whatifs[index].change)
+        """Make one of the offered changes to the plan as it stands now; undoable."""
+        self.set_keys(self.whatifs[index].patch, label=self.whatifs[index].change)
 
     # The search
 
