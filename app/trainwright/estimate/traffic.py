@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 from trainwright.estimate import engines
 from trainwright.estimate.roofline import CLASSES, Classified
 from trainwright.estimate.serving import Served
-from trainwright.profile.profile import Profile, monomials
+from trainwright.profile.profile import SCALE, Profile, monomials
 
 _PRODUCTS = [CLASSES.index(name) for name in ("gemm", "batched-gemm")]
 _ATTENTION = [CLASSES.index(name) for name in ("attention", "batched-gemm")]
 _VIEW = CLASSES.index("view")
 _OF_LENGTH = [2, 3, 4, 5]
 """Monomials with the length in them."""
+_NF4 = "trainwright.dequantize_nf4.default"
 
 
 def served_table(
@@ -35,13 +36,38 @@ def served_table(
     grows = moved[:, _OF_LENGTH].any(axis=1)
     if served.traced:
         moved[:, _OF_LENGTH] *= _share_of_windows(served, tokens)
-        return replace(table, bytes=moved)
+        table = replace(table, bytes=moved)
+        return multiplied_packed(table, profile) if batch == 1 else table
     attends = grows & np.isin(group, _ATTENTION)
     share = _share_of_cache(table, profile, served, attends, batch, tokens)
     moved[:, _OF_LENGTH] *= np.where(attends, share, 1.0)[:, None]
     group = np.where(grows & ~attends, np.uint8(_VIEW), group)
     flops = np.where(attends[:, None], 0.0, table.flops)
     return replace(table, bytes=moved, group=group, flops=flops)
+
+
+def multiplied_packed(table: Classified, profile: Profile) -> Classified:
+    """Return the operators of a single generated token, whose NF4 weights are never unpacked.
+
+    bitsandbytes' ``matmul_4bit`` gives one row of inputs to ``gemv_4bit``, a kernel that reads
+    the packed weights; more rows have them written out in 16 bits and read again.
+    """
+    ops = profile.ops
+    if _NF4 not in ops.name:
+        return table
+    moved, group = table.bytes.copy(), table.group.copy()
+    unpacked: int | None = None
+    products: set[int] = set()
+    for row in profile.segments["decode"].ops.tolist():
+        if ops.name[row] == _NF4:
+            unpacked = row
+        elif unpacked is not None and table.group[row] in _PRODUCTS:
+            if row not in products:
+                moved[row] += (ops.bytes_read[unpacked] - ops.bytes_written[unpacked]) / SCALE
+            products.add(row)
+            group[unpacked] = _VIEW
+            unpacked = None
+    return replace(table, bytes=moved, group=group)
 
 
 def _share_of_windows(served: Served, tokens: int) -> float:
