@@ -1,12 +1,16 @@
 """How much of a GPU's peaks each class of operators reaches: data with sources."""
 
 import json
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from trainwright.catalog import GpuRecord
 from trainwright.data import resources
+from trainwright.estimate.kernels import CLASSES
+from trainwright.profile.profile import Floats
 
 
 class _Entry(BaseModel):
@@ -23,7 +27,7 @@ class Constant(_Entry):
 class ClassEfficiency(_Entry):
     """What a class of operators reaches on large shapes."""
 
-    compute: float = Field(gt=0, le=1)
+    compute: float = Field(gt=0, le=1.05)
     """Share of the dense peak."""
     memory: float = Field(gt=0, le=1)
     """Share of the DRAM bandwidth."""
@@ -31,7 +35,25 @@ class ClassEfficiency(_Entry):
     """Rows of the product at which half of the compute share is reached; so for n and k."""
     half_n: float = Field(ge=0)
     half_k: float = Field(ge=0)
+    odd: float = Field(default=1, gt=0, le=1)
+    """Factor on the compute share where channels are no multiple of 8."""
     source: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """The efficiency table of one layout as arrays over ``CLASSES``."""
+
+    compute: Floats
+    memory: Floats
+    half: Floats
+    """(3, classes): m0, n0, k0."""
+    odd: Floats
+    smoothing: float
+    gap: float
+    """Seconds between two kernels."""
+    transposes: float
+    """Share of a dense convolution's activations that is moved again."""
 
 
 class Efficiency(_Entry):
@@ -47,7 +69,9 @@ class Efficiency(_Entry):
     ceilings: dict[str, Constant]
     """Architecture (and segment) -> factor on every compute share."""
     unknown_ceiling: Constant
-    kernel_floor_s: Constant
+    kernel_gap_s: Constant
+    smoothing: Constant
+    """The power p of (compute^p + memory^p)^(1/p)."""
     host_s_per_kernel: Constant
     layout_traffic: dict[str, Constant]
     causal_share: Constant
@@ -57,6 +81,14 @@ class Efficiency(_Entry):
     host_memory_bytes_per_s: Constant
     """What an optimizer on the CPU reaches."""
 
+    def curves(self, *, channels_last: bool) -> Curves:
+        """Return the table of a layout."""
+        return self._by_layout[channels_last]
+
+    @cached_property
+    def _by_layout(self) -> tuple[Curves, Curves]:
+        return _curves(self, False), _curves(self, True)
+
     def ceiling(self, gpu: GpuRecord) -> Constant:
         """Return the factor for the GPU's generation."""
         family = gpu.architecture.split()[0].rstrip("0123456789") or gpu.architecture
@@ -65,6 +97,21 @@ class Efficiency(_Entry):
             if name in self.ceilings:
                 return self.ceilings[name]
         return self.unknown_ceiling
+
+
+def _curves(efficiency: Efficiency, channels_last: bool) -> Curves:
+    known = efficiency.classes | (efficiency.channels_last if channels_last else {})
+    entries = [known.get(name, known["other"]) for name in CLASSES]
+    layout = efficiency.layout_traffic["channels_last" if channels_last else "channels_first"]
+    return Curves(
+        compute=np.array([entry.compute for entry in entries]),
+        memory=np.array([entry.memory for entry in entries]),
+        half=np.array([[entry.half_m, entry.half_n, entry.half_k] for entry in entries]).T,
+        odd=np.array([entry.odd for entry in entries]),
+        smoothing=efficiency.smoothing.value,
+        gap=efficiency.kernel_gap_s.value,
+        transposes=layout.value,
+    )
 
 
 @cache

@@ -1,96 +1,33 @@
 """Seconds of each traced operator on a GPU: the slower of arithmetic and memory, or a floor."""
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.catalog import GpuRecord
-from trainwright.estimate.efficiency import Efficiency
+from trainwright.estimate.efficiency import Curves, Efficiency
+from trainwright.estimate.kernels import (
+    CLASSES,
+    EXPERTS,
+    IS_ATTENTION,
+    IS_BATCH_NORM,
+    IS_DENSE,
+    IS_DEPTHWISE,
+    IS_PRODUCT,
+    NUMBER,
+    SHOWN,
+    WIDTH,
+    Classified,
+    Kernels,
+    Numbers,
+    classify,
+    kernels,
+)
 from trainwright.estimate.power import board_share, limit_share
-from trainwright.profile.profile import SCALE, Floats, Profile, monomials
+from trainwright.profile.profile import Floats, monomials
 
-CLASSES = (
-    "view",
-    "gemm",
-    "batched-gemm",
-    "grouped-gemm",
-    "attention",
-    "convolution",
-    "grouped-convolution",
-    "depthwise-convolution",
-    "pointwise",
-    "cast",
-    "copy",
-    "concatenate",
-    "batch-norm",
-    "layer-norm",
-    "softmax",
-    "reduction",
-    "pooling",
-    "index",
-    "fused-optimizer",
-    "foreach-optimizer",
-    "other",
-)
-"""Rows of the efficiency table; a view moves nothing and takes no time."""
-
-_NUMBER = {name: number for number, name in enumerate(CLASSES)}
-_CONVOLUTIONS = tuple(number for name, number in _NUMBER.items() if name.endswith("convolution"))
-_MATRIX = (_NUMBER["gemm"], _NUMBER["batched-gemm"])
-_EXPERTS = _NUMBER["grouped-gemm"]
-_PRODUCTS = (*_MATRIX, _EXPERTS, *_CONVOLUTIONS, _NUMBER["attention"])
-
-_EXACT = {
-    "gemm": ("mm", "addmm", "linear", "matmul", "mv", "addmv", "_scaled_mm", "_int_mm"),
-    "batched-gemm": ("bmm", "baddbmm"),
-    "grouped-gemm": ("_grouped_mm",),
-    "cast": ("_to_copy",),
-    "copy": ("clone", "copy_", "copy", "contiguous", "pixel_shuffle", "pixel_unshuffle"),
-    "concatenate": (
-        *("cat", "stack", "roll", "constant_pad_nd", "pad", "flip", "repeat", "im2col", "col2im"),
-        *("slice_backward", "select_backward", "unfold_backward", "split_with_sizes_backward"),
-    ),
-    "reduction": (
-        *("sum", "mean", "amax", "amin", "max", "min", "std", "var", "var_mean", "std_mean"),
-        *("norm", "linalg_vector_norm", "argmax", "cumsum", "topk", "prod", "any", "all"),
-    ),
-}
-_BY_NAME = {name: group for group, names in _EXACT.items() for name in names}
-_BY_FRAGMENT = (
-    ("_fused_adam", "fused-optimizer"),
-    ("_fused_sgd", "fused-optimizer"),
-    ("_fused_adagrad", "fused-optimizer"),
-    ("_foreach_", "foreach-optimizer"),
-    ("attention", "attention"),
-    ("convolution", "convolution"),
-    ("batch_norm", "batch-norm"),
-    ("layer_norm", "layer-norm"),
-    ("group_norm", "layer-norm"),
-    ("rms_norm", "layer-norm"),
-    ("softmax", "softmax"),
-    ("nll_loss", "reduction"),
-    ("pool", "pooling"),
-    ("upsample", "pooling"),
-    ("interpolate", "pooling"),
-    ("index", "index"),
-    ("gather", "index"),
-    ("embedding", "index"),
-    ("scatter", "index"),
-)
-_UNUSUAL = ("sort", "unique", "rnn", "lstm", "gru", "fft", "cholesky", "solve", "qr", "svd")
-
-
-@cache
-def _class_of_name(name: str) -> str:
-    short = name.removeprefix("aten.").split(".")[0]
-    if short in _BY_NAME:
-        return _BY_NAME[short]
-    for fragment, group in _BY_FRAGMENT:
-        if fragment in short:
-            return group
-    return "other" if any(word in short for word in _UNUSUAL) else "pointwise"
+__all__ = ["CLASSES", "Classified", "OpTimes", "Rates", "classify", "op_times", "rates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,51 +96,17 @@ def grouped_dtypes(record: GpuRecord) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Classified:
-    """What of a profile's operators does not depend on batch, length or GPU; rows align."""
-
-    flops: Floats
-    """(rows, 6): coefficients of ``MONOMIALS``, as floats: products of large batches would
-    overflow integers."""
-    bytes: Floats
-    dims: Floats
-    """(7, rows, 6)."""
-    group: NDArray[np.uint8]
-    """Index into ``CLASSES``."""
-    dtype: NDArray[np.uint8]
-    """Index into ``dtypes``."""
-    dtypes: tuple[str, ...]
-
-
-@lru_cache(maxsize=64)
-def classify(profile: Profile) -> Classified:
-    """Return the profile's operators with their classes."""
-    ops = profile.ops
-    group = np.array([_NUMBER[_class_of_name(name)] for name in ops.name], dtype=np.uint8)
-    moves = ops.flops.any(axis=1) | ops.bytes_read.any(axis=1) | ops.bytes_written.any(axis=1)
-    group[~moves] = _NUMBER["view"]
-    dims = np.ascontiguousarray(ops.dims.transpose(1, 0, 2)) / SCALE
-    convolution = group == _NUMBER["convolution"]
-    channels, groups = dims[1, :, 0], dims[3, :, 0]
-    group[convolution & (groups > 1)] = _NUMBER["grouped-convolution"]
-    group[convolution & (groups > 1) & (groups >= channels)] = _NUMBER["depthwise-convolution"]
-    dtypes = tuple(dict.fromkeys(ops.dtype))
-    number = {dtype: index for index, dtype in enumerate(dtypes)}
-    dtype = np.array([number[name] for name in ops.dtype], dtype=np.uint8)
-    moved = (ops.bytes_read + ops.bytes_written) / SCALE
-    return Classified(ops.flops / SCALE, moved, dims, group, dtype, dtypes)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class OpTimes:
     """Seconds of one run of each operator row, and what it is made of; rows align."""
 
     seconds: Floats
     compute: Floats
+    """Of which the arithmetic alone would take."""
     memory: Floats
+    """Of which the traffic alone would take."""
     flops: Floats
     bytes: Floats
-    group: NDArray[np.uint8]
+    group: Numbers
     """Index into ``CLASSES``."""
     launches: Floats
     """Kernels of a run: 0 for views, of grouped products one an expert where none does all."""
@@ -219,40 +122,102 @@ def op_times(
     channels_last: bool = False,
     compiled: bool = False,
 ) -> OpTimes:
-    """Return max(FLOPs / (peak · e · shape), bytes / (bandwidth · m), floor) for each row.
+    """Return the seconds of each operator row: the sum over its kernels.
 
-    Dense convolutions pay for transposes on top: a share of their traffic by layout. In
-    depthwise ones arithmetic and memory add up, as their constants were fitted.
-
-    ``shape`` is 1 / ((1 + m0/M)(1 + n0/N)(1 + k0/K)) for products: small ones fill neither
-    the tiles nor the multiprocessors. Form and constants: ``resources/calibration``.
+    Form and constants: ``resources/calibration/steptime.json``; see ``kernel_seconds``.
     """
     point = monomials(batch, sequence).astype(np.float64)
-    group = table.group
-    flops, moved = table.flops @ point, table.bytes @ point
     experts = _Experts.of(table, point)
-    moved[experts.rows] -= experts.unread
-    causal = (group == _NUMBER["attention"]) & (table.dims[6, :, 0] == 1)
-    flops = np.where(causal, flops * efficiency.causal_share.value, flops)
+    found = kernels(table, batch, sequence)
+    found.bytes[experts.rows] -= experts.unread
+    causal = IS_ATTENTION[table.group] & (table.dims[6, :, 0] == 1)
+    found.flops[: len(causal)][causal] *= efficiency.causal_share.value
+    if compiled:
+        fused = ~IS_PRODUCT[found.group]
+        found.bytes[fused] *= efficiency.compile_memory.value
+    launches = (found.group != NUMBER["view"]).astype(np.float64)
+    launches[experts.rows] = experts.launches(rates)
+    curves = efficiency.curves(channels_last=channels_last)
+    times = kernel_seconds(found, launches, rates, curves, table.dtypes)
 
-    shares = _shares(efficiency, channels_last)
-    depthwise = group == _NUMBER["depthwise-convolution"]
-    peak = np.array([rates.product_rate(dtype) for dtype in table.dtypes])[table.dtype]
+    def by_row(values: Floats) -> Floats:
+        return np.bincount(found.row, weights=values, minlength=len(table.group))
+
+    return OpTimes(
+        *(by_row(values) for values in (times.seconds, times.compute, times.memory)),
+        *(by_row(values) for values in (found.flops, found.bytes)),
+        SHOWN[table.group],
+        by_row(launches),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelTimes:
+    """Seconds of each kernel, and of its arithmetic and its traffic alone."""
+
+    seconds: Floats
+    compute: Floats
+    memory: Floats
+
+
+def kernel_seconds(
+    found: Kernels, launches: Floats, rates: Rates, curves: Curves, dtypes: tuple[str, ...]
+) -> KernelTimes:
+    """Return (compute^p + memory^p)^(1/p) + transposes + gap of each kernel.
+
+    compute = FLOPs / (peak · e) · (1 + b·m0/M)(1 + b·n0/N)(1 + b·k0/K): small products fill
+    neither the tiles nor the multiprocessors, and the less so the more arithmetic a GPU has for
+    its bandwidth: b is its balance over that of the RTX 3090, on which m0, n0, k0 were fitted
+    (those of A40, A100 and H100, fitted alone on vidur's tables, are 2.7, 2.4 and 5.4 times as
+    large; b is 2.8, 2.0 and 3.9). memory = bytes / (bandwidth · m). p says how well the two
+    overlap. Dense convolutions in 16 bits pay for transposes, a share of their activations'
+    traffic by layout. In depthwise ones arithmetic, on the vector units, and memory add up. A
+    batch normalisation works on each channel apart: few of them leave multiprocessors idle,
+    (1 + n0/channels) on its memory time.
+    """
+    group = found.group
+    peak = np.array([rates.product_rate(dtype) for dtype in dtypes])[found.dtype]
+    depthwise = IS_DEPTHWISE[group]
     if rates.vector is not None:
         peak[depthwise] = rates.vector
-    compute = flops / (peak * shares.compute[group]) * _half_shapes(shares, table, point)
-    memory = moved / (rates.bandwidth * shares.memory[group])
-    if compiled:
-        fused = ~np.isin(group, _PRODUCTS)
-        memory[fused] *= efficiency.compile_memory.value
-    launches = (group != _NUMBER["view"]).astype(np.float64)
-    launches[experts.rows] = experts.launches(rates)
-    slower = np.where(depthwise, compute + memory, np.maximum(compute, memory))
-    seconds = np.maximum(slower * (launches > 0), efficiency.kernel_floor_s.value * launches)
-    layout = efficiency.layout_traffic["channels_last" if channels_last else "channels_first"]
-    dense = group == _NUMBER["convolution"]
-    seconds[dense] += layout.value * moved[dense] / rates.bandwidth
-    return OpTimes(seconds, compute, memory, flops, moved, group, launches)
+    compute = found.flops / (peak * curves.compute[group]) * _small(found, peak, rates, curves)
+    memory = found.bytes / (rates.bandwidth * curves.memory[group])
+    norms = np.flatnonzero(IS_BATCH_NORM[group])
+    channels = np.maximum(found.shape[1, norms], 1)
+    memory[norms] *= 1 + curves.half[1, group[norms]] / channels
+    slower = _smooth_maximum(compute, memory, curves.smoothing)
+    slower[depthwise] = compute[depthwise] + memory[depthwise]
+    dense = np.flatnonzero(IS_DENSE[group])
+    slower[dense] += curves.transposes * found.activations[dense] / rates.bandwidth
+    seconds = slower * (launches > 0) + curves.gap * launches
+    return KernelTimes(seconds, compute, memory)
+
+
+BALANCE = 71.2e12 / 936e9
+"""FLOP a byte of the RTX 3090, 16 bits with fp32 accumulate (NVIDIA's GA102 white paper)."""
+
+
+def _small(found: Kernels, peak: Floats, rates: Rates, curves: Curves) -> Floats:
+    """Return what small and misaligned shapes multiply the time of arithmetic by."""
+    result = np.ones(len(found.group))
+    chosen = np.flatnonzero(found.shape[0] > 0)
+    group, shape = found.group[chosen], found.shape[:, chosen]
+    balance = np.where(np.isfinite(peak[chosen]), peak[chosen] / rates.bandwidth / BALANCE, 1.0)
+    factor = np.ones(len(chosen))
+    for half, size in zip(curves.half[:, group], shape, strict=True):
+        factor *= 1 + balance * half / size
+    odd = (shape[1] % 8 != 0) | (shape[2] % 8 != 0)
+    factor[odd] /= curves.odd[group[odd]]
+    result[chosen] = factor
+    return result
+
+
+def _smooth_maximum(a: Floats, b: Floats, power: float) -> Floats:
+    """Return (a^p + b^p)^(1/p), computed from the larger so that nothing overflows."""
+    larger, smaller = np.maximum(a, b), np.minimum(a, b)
+    share = np.divide(smaller, larger, out=np.zeros_like(larger), where=larger > 0)
+    result: Floats = larger * (1 + share**power) ** (1 / power)
+    return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -269,12 +234,12 @@ class _Experts:
 
     @classmethod
     def of(cls, table: Classified, point: Floats) -> "_Experts":
-        rows = np.flatnonzero(table.group == _EXPERTS)
+        rows = np.flatnonzero(table.group == EXPERTS)
         dims = table.dims[:, rows] @ point
         groups, by_rows = dims[0], table.dims[4, rows, 0] == 1
         busy = np.where(by_rows, np.clip(dims[1], 1, groups), groups)
         dtypes = tuple(table.dtypes[number] for number in table.dtype[rows])
-        width = np.array([_WIDTH.get(dtype, 4) for dtype in dtypes])
+        width = np.array([WIDTH.get(dtype, 4) for dtype in dtypes])
         return cls(rows, busy, (groups - busy) * dims[2] * dims[3] * width, dtypes)
 
     def launches(self, rates: Rates) -> Floats:
@@ -282,48 +247,3 @@ class _Experts:
         whole = np.array([dtype in rates.grouped for dtype in self.dtypes], dtype=bool)
         result: Floats = np.where(whole, 1.0, self.busy)
         return result
-
-
-_WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2}
-"""Bytes an element."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Shares:
-    """The efficiency table as arrays over ``CLASSES``."""
-
-    compute: Floats
-    memory: Floats
-    half: Floats
-    """(3, classes): m0, n0, k0."""
-
-
-def _shares(efficiency: Efficiency, channels_last: bool) -> _Shares:
-    known = efficiency.classes | (efficiency.channels_last if channels_last else {})
-    entries = [known.get(name, known["other"]) for name in CLASSES]
-    return _Shares(
-        np.array([entry.compute for entry in entries]),
-        np.array([entry.memory for entry in entries]),
-        np.array([[entry.half_m, entry.half_n, entry.half_k] for entry in entries]).T,
-    )
-
-
-_PLACES = (
-    ((*_MATRIX, _EXPERTS), (1, 2, 3)),
-    (_CONVOLUTIONS, (0, 1, 2)),
-    ((_NUMBER["attention"],), (2, 3, 4)),
-)
-"""Where M, N and K stand in ``OpRow.dims`` of each kind."""
-
-
-def _half_shapes(shares: _Shares, table: Classified, point: Floats) -> Floats:
-    """Return (1 + m0/M)(1 + n0/N)(1 + k0/K) of each product; 1 elsewhere."""
-    result = np.ones(len(table.group))
-    for groups, columns in _PLACES:
-        chosen = np.flatnonzero(np.isin(table.group, groups))
-        for column, half in zip(columns, shares.half, strict=True):
-            shared = (table.group[chosen] == _EXPERTS) & (table.dims[4, chosen, 0] == column)
-            among = np.where(shared, table.dims[0, chosen, 0], 1)
-            size = np.maximum(table.dims[column, chosen] @ point / among, 1)
-            result[chosen] *= 1 + half[table.group[chosen]] / size
-    return result

@@ -1,0 +1,365 @@
+"""The kernels behind a profile's operators: their class, their work and their shape."""
+
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainwright.profile.profile import SCALE, Floats, OpTable, Profile, monomials
+
+CLASSES = (
+    "view",
+    "gemm",
+    "batched-gemm",
+    "grouped-gemm",
+    "attention",
+    "attention-backward",
+    "convolution",
+    "convolution-input-gradient",
+    "convolution-weight-gradient",
+    "grouped-convolution",
+    "grouped-convolution-input-gradient",
+    "grouped-convolution-weight-gradient",
+    "wide-grouped-convolution",
+    "wide-grouped-convolution-input-gradient",
+    "wide-grouped-convolution-weight-gradient",
+    "depthwise-convolution",
+    "depthwise-convolution-input-gradient",
+    "depthwise-convolution-weight-gradient",
+    "pointwise",
+    "cast",
+    "copy",
+    "concatenate",
+    "batch-norm",
+    "batch-norm-backward",
+    "layer-norm",
+    "layer-norm-backward",
+    "softmax",
+    "reduction",
+    "pooling",
+    "pooling-backward",
+    "index",
+    "fused-optimizer",
+    "foreach-optimizer",
+    "other",
+)
+"""Rows of the efficiency table; a view moves nothing and takes no time."""
+
+NUMBER = {name: number for number, name in enumerate(CLASSES)}
+Numbers = NDArray[np.uint8]
+
+
+def among(*fragments: str) -> NDArray[np.bool_]:
+    """Return for each class whether its name contains one of the fragments."""
+    return np.array([any(part in name for part in fragments) for name in CLASSES], dtype=np.bool_)
+
+
+IS_CONVOLUTION = among("convolution")
+IS_DEPTHWISE = among("depthwise")
+IS_DENSE = IS_CONVOLUTION & ~among("depthwise", "grouped")
+IS_ATTENTION = among("attention")
+IS_BATCH_NORM = among("batch-norm")
+IS_PRODUCT = among("gemm", "convolution", "attention")
+EXPERTS = NUMBER["grouped-gemm"]
+
+SHOWN = np.array([NUMBER[name.removesuffix("-backward")] for name in CLASSES], dtype=np.uint8)
+"""The class that a person sees: the stage already says what is backward."""
+
+_EXACT = {
+    "gemm": ("mm", "addmm", "linear", "matmul", "mv", "addmv", "_scaled_mm", "_int_mm"),
+    "batched-gemm": ("bmm", "baddbmm"),
+    "grouped-gemm": ("_grouped_mm",),
+    "cast": ("_to_copy",),
+    "copy": ("clone", "copy_", "copy", "contiguous", "pixel_shuffle", "pixel_unshuffle"),
+    "concatenate": (
+        *("cat", "stack", "roll", "constant_pad_nd", "pad", "flip", "repeat", "im2col", "col2im"),
+        *("slice_backward", "select_backward", "unfold_backward", "split_with_sizes_backward"),
+    ),
+    "reduction": (
+        *("sum", "mean", "amax", "amin", "max", "min", "std", "var", "var_mean", "std_mean"),
+        *("norm", "linalg_vector_norm", "argmax", "cumsum", "topk", "prod", "any", "all"),
+    ),
+}
+_BY_NAME = {name: group for group, names in _EXACT.items() for name in names}
+_BY_FRAGMENT = (
+    ("_fused_adam", "fused-optimizer"),
+    ("_fused_sgd", "fused-optimizer"),
+    ("_fused_adagrad", "fused-optimizer"),
+    ("_foreach_", "foreach-optimizer"),
+    ("attention", "attention"),
+    ("convolution", "convolution"),
+    ("batch_norm", "batch-norm"),
+    ("layer_norm", "layer-norm"),
+    ("group_norm", "layer-norm"),
+    ("rms_norm", "layer-norm"),
+    ("softmax", "softmax"),
+    ("nll_loss", "reduction"),
+    ("pool", "pooling"),
+    ("upsample", "pooling"),
+    ("interpolate", "pooling"),
+    ("index", "index"),
+    ("gather", "index"),
+    ("embedding", "index"),
+    ("scatter", "index"),
+)
+_BACKWARD = ("attention", "batch-norm", "layer-norm", "pooling")
+_UNUSUAL = ("sort", "unique", "rnn", "lstm", "gru", "fft", "cholesky", "solve", "qr", "svd")
+
+
+@cache
+def class_of(name: str) -> str:
+    """Return the class of an operator by its name; a convolution's shape refines it."""
+    short = name.removeprefix("aten.").split(".")[0]
+    if short in _BY_NAME:
+        return _BY_NAME[short]
+    for fragment, group in _BY_FRAGMENT:
+        if fragment in short:
+            return f"{group}-backward" if "backward" in short and group in _BACKWARD else group
+    return "other" if any(word in short for word in _UNUSUAL) else "pointwise"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classified:
+    """What of a table of operators does not depend on batch, length or GPU; rows align."""
+
+    flops: Floats
+    """(rows, 6): coefficients of ``MONOMIALS``, as floats: products of large batches would
+    overflow integers."""
+    bytes: Floats
+    dims: Floats
+    """(7, rows, 6)."""
+    group: Numbers
+    """Index into ``CLASSES``."""
+    dtype: Numbers
+    """Index into ``dtypes``."""
+    dtypes: tuple[str, ...]
+    read: Floats
+    written: Floats
+    backward: NDArray[np.bool_]
+    """Convolutions' gradients: two kernels, one for the input and one for the weight."""
+
+
+@lru_cache(maxsize=64)
+def classify(profile: Profile) -> Classified:
+    """Return the profile's operators with their classes."""
+    return classified(profile.ops)
+
+
+def classified(ops: OpTable) -> Classified:
+    """Return operators with their classes."""
+    group = np.array([NUMBER[class_of(name)] for name in ops.name], dtype=np.uint8)
+    moves = ops.flops.any(axis=1) | ops.bytes_read.any(axis=1) | ops.bytes_written.any(axis=1)
+    group[~moves] = NUMBER["view"]
+    dims = np.ascontiguousarray(ops.dims.transpose(1, 0, 2)) / SCALE
+    convolution = group == NUMBER["convolution"]
+    channels, groups = dims[1, :, 0], dims[3, :, 0]
+    group[convolution & (groups > 1)] = NUMBER["grouped-convolution"]
+    group[convolution & (groups > 1) & (groups >= channels)] = NUMBER["depthwise-convolution"]
+    dtypes = tuple(dict.fromkeys(ops.dtype))
+    number = {dtype: index for index, dtype in enumerate(dtypes)}
+    backward = np.array(["convolution_backward" in name for name in ops.name], dtype=np.bool_)
+    return Classified(
+        flops=ops.flops / SCALE,
+        bytes=(ops.bytes_read + ops.bytes_written) / SCALE,
+        dims=dims,
+        group=group,
+        dtype=np.array([number[name] for name in ops.dtype], dtype=np.uint8),
+        dtypes=dtypes,
+        read=ops.bytes_read / SCALE,
+        written=ops.bytes_written / SCALE,
+        backward=backward & convolution,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernels:
+    """The kernels of a table at a point, arrays aligned; the first ones are the rows' own.
+
+    A convolution's gradients are two kernels: that of the input takes the row's place, that
+    of the weight follows after all rows.
+    """
+
+    row: NDArray[np.int64]
+    """In the table of operators."""
+    group: Numbers
+    dtype: Numbers
+    flops: Floats
+    bytes: Floats
+    shape: Floats
+    """(3, kernels): M, N and K of products as one matrix product (a group's, where there are
+    several); N is the channels of a batch normalisation; 0 elsewhere."""
+    width: Floats
+    """Channels of a group in grouped convolutions; 0 elsewhere."""
+    activations: Floats
+    """Bytes of what a convolution reads and writes beside its weights; 0 elsewhere."""
+
+
+def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
+    """Return the kernels of one run of each operator at a point."""
+    point = monomials(batch, sequence).astype(np.float64)
+    flops, moved = table.flops @ point, table.bytes @ point
+    shape, width = _shapes(table, point)
+    norms = np.flatnonzero(IS_BATCH_NORM[table.group])
+    # Two numbers of 4 bytes a channel are written, whatever the batch.
+    shape[1, norms] = table.written[norms, 0] / 8
+    activations = np.zeros(len(flops))
+    rows = np.arange(len(flops))
+    convolutions = np.flatnonzero(IS_CONVOLUTION[table.group])
+    if not len(convolutions):
+        return Kernels(rows, table.group, table.dtype, flops, moved, shape, width, activations)
+    sizes = _Convolutions.of(table, point, convolutions)
+    activations[convolutions] = (sizes.inputs + sizes.outputs) * sizes.element
+    width[convolutions] = sizes.channels / sizes.groups
+    group = table.group.copy()
+    wide = (group[convolutions] == NUMBER["grouped-convolution"]) & (width[convolutions] >= WIDE)
+    group[convolutions[wide]] = NUMBER["wide-grouped-convolution"]
+    back = table.backward[convolutions]
+    first, second = _gradients(table, group, sizes, convolutions, back)
+    for part in (first, second):
+        part.activations[:] = activations[part.row]
+        part.width[:] = width[part.row]
+    group[first.row], flops[first.row] = first.group, first.flops
+    moved[first.row], shape[:, first.row] = first.bytes, first.shape
+    return Kernels(
+        np.concatenate([rows, second.row]),
+        np.concatenate([group, second.group]),
+        np.concatenate([table.dtype, second.dtype]),
+        np.concatenate([flops, second.flops]),
+        np.concatenate([moved, second.bytes]),
+        np.concatenate([shape, second.shape], axis=1),
+        np.concatenate([width, second.width]),
+        np.concatenate([activations, second.activations]),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Convolutions:
+    """Sizes of the convolutions of a table at a point, in elements; arrays align."""
+
+    inputs: Floats
+    outputs: Floats
+    weights: Floats
+    element: Floats
+    """Bytes."""
+    rows: Floats
+    """N · OH · OW."""
+    out_channels: Floats
+    terms: Floats
+    """Channels of a group times taps."""
+    groups: Floats
+    channels: Floats
+    taps: Floats
+
+    @classmethod
+    def of(cls, table: Classified, point: Floats, chosen: NDArray[np.int64]) -> "_Convolutions":
+        rows, out_channels, terms, groups = table.dims[:4, chosen] @ point
+        element = np.array([WIDTH.get(name, 4) for name in table.dtypes])[table.dtype[chosen]]
+        # What does not grow with the batch is the weight and the bias.
+        growing = table.read[chosen][:, 1:] @ point[1:] / element
+        outputs = rows * out_channels
+        inputs = np.where(table.backward[chosen], growing - outputs, growing)
+        inputs = np.maximum(inputs, 1)
+        channels = _channels(inputs, rows, terms * groups)
+        return cls(
+            *(inputs, outputs, out_channels * terms, element.astype(np.float64), rows),
+            *(out_channels, terms, groups, channels, terms * groups / channels),
+        )
+
+
+WIDE = 48
+"""Channels of a group from which cuDNN takes other kernels; between the 32 and 64 of ResNeXts,
+whose measured times part there (step-time rows of timm on an RTX 3090)."""
+
+_STRIDES = (1, 2, 4, 8, 16)
+
+
+def _channels(inputs: Floats, rows: Floats, terms: Floats) -> Floats:
+    """Return input channels, which with the smallest stride leave a whole number of taps.
+
+    A patch embedding so becomes what it is: a product of whole patches.
+    """
+    channels = np.maximum(inputs / (rows * np.square(_STRIDES)[:, None]), 1e-9)
+    taps = np.maximum(np.round(terms / channels), 1)
+    # Borders of unpadded convolutions leave a little more input than output.
+    off = np.round(np.abs(terms / channels / taps - 1), 2)
+    best = np.argmin(off, axis=0)
+    result: Floats = terms / taps[best, np.arange(len(inputs))]
+    return result
+
+
+def _gradients(
+    table: Classified,
+    group: Numbers,
+    sizes: _Convolutions,
+    rows: NDArray[np.int64],
+    back: NDArray[np.bool_],
+) -> tuple[Kernels, Kernels]:
+    """Return the kernels of input and weight of the convolutions that are gradients.
+
+    Where only one is asked for, the other has no work.
+    """
+    once = 2 * sizes.outputs * sizes.terms
+    written = table.written[rows]
+    to_input = written[:, 1:].any(axis=1)
+    to_weight = written[:, 0] >= 0.9 * sizes.weights * sizes.element
+    moved = (sizes.inputs + sizes.outputs + sizes.weights) * sizes.element
+    per_group = sizes.out_channels / sizes.groups
+    shapes = (
+        (sizes.inputs / sizes.channels, sizes.channels / sizes.groups, per_group * sizes.taps),
+        (per_group, sizes.terms, sizes.rows),
+    )
+    wanted = ("input", to_input, shapes[0]), ("weight", to_weight, shapes[1])
+    first, second = (_gradient(table, group, rows, back, once, moved, *each) for each in wanted)
+    return first, second
+
+
+def _gradient(
+    table: Classified,
+    base: Numbers,
+    rows: NDArray[np.int64],
+    back: NDArray[np.bool_],
+    flops: Floats,
+    moved: Floats,
+    of: str,
+    asked: NDArray[np.bool_],
+    shape: tuple[Floats, Floats, Floats],
+) -> Kernels:
+    chosen = rows[back]
+    kind = {NUMBER[name]: NUMBER.get(f"{name}-{of}-gradient", 0) for name in CLASSES}
+    group = np.array([kind[number] for number in base[chosen].tolist()], dtype=np.uint8)
+    group[~asked[back]] = NUMBER["view"]
+    work = asked[back].astype(np.float64)
+    return Kernels(
+        *(chosen, group, table.dtype[chosen], flops[back] * work, moved[back] * work),
+        np.stack(shape)[:, back],
+        np.zeros(len(chosen)),
+        np.zeros(len(chosen)),
+    )
+
+
+WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2}
+"""Bytes an element."""
+
+_PLACES = (
+    (among("gemm"), (1, 2, 3)),
+    (IS_CONVOLUTION, (0, 1, 2)),
+    (IS_ATTENTION, (2, 3, 4)),
+)
+"""Where M, N and K stand in ``OpRow.dims`` of each kind."""
+
+
+def _shapes(table: Classified, point: Floats) -> tuple[Floats, Floats]:
+    """Return (3, rows) of M, N, K, and zeros for the width of groups."""
+    shape = np.zeros((3, len(table.group)))
+    for kind, columns in _PLACES:
+        chosen = np.flatnonzero(kind[table.group])
+        groups = np.maximum(table.dims[3, chosen, 0], 1)
+        for place, column in enumerate(columns):
+            size = table.dims[column, chosen] @ point
+            if kind is IS_CONVOLUTION and column == 1:
+                size = size / groups
+            shared = (table.group[chosen] == EXPERTS) & (table.dims[4, chosen, 0] == column)
+            size = np.where(shared, size / np.maximum(table.dims[0, chosen, 0], 1), size)
+            shape[place, chosen] = np.maximum(size, 1)
+    return shape, np.zeros(len(table.group))
