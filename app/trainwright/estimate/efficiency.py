@@ -68,6 +68,8 @@ class Efficiency(_Entry):
     """Classes that reach something else in that layout."""
     ceilings: dict[str, Constant]
     """Architecture (and segment) -> factor on every compute share."""
+    attention_ceilings: dict[str, Constant]
+    """Architecture -> further factor on fused attention, whose kernels are for other GPUs."""
     unknown_ceiling: Constant
     kernel_gap_s: Constant
     smoothing: Constant
@@ -91,12 +93,18 @@ class Efficiency(_Entry):
 
     def ceiling(self, gpu: GpuRecord) -> Constant:
         """Return the factor for the GPU's generation."""
-        family = gpu.architecture.split()[0].rstrip("0123456789") or gpu.architecture
-        names = [f"{family} datacenter"] if gpu.segment == "datacenter" else []
-        for name in (*names, family):
-            if name in self.ceilings:
-                return self.ceilings[name]
-        return self.unknown_ceiling
+        return _of_generation(self.ceilings, gpu) or self.unknown_ceiling
+
+    def attention_ceiling(self, gpu: GpuRecord) -> float:
+        """Return the further factor on fused attention."""
+        found = _of_generation(self.attention_ceilings, gpu)
+        return found.value if found is not None else 1.0
+
+
+def _of_generation(known: dict[str, Constant], gpu: GpuRecord) -> Constant | None:
+    family = gpu.architecture.split()[0].rstrip("0123456789") or gpu.architecture
+    names = [f"{family} datacenter"] if gpu.segment == "datacenter" else []
+    return next((known[name] for name in (*names, family) if name in known), None)
 
 
 def _curves(efficiency: Efficiency, channels_last: bool) -> Curves:

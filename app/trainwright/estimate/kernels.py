@@ -1,5 +1,6 @@
 """The kernels behind a profile's operators: their class, their work and their shape."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -158,10 +159,15 @@ def classified(ops: OpTable) -> Classified:
     group[convolution & (groups > 1) & (groups >= channels)] = NUMBER["depthwise-convolution"]
     dtypes = tuple(dict.fromkeys(ops.dtype))
     number = {dtype: index for index, dtype in enumerate(dtypes)}
+    moved = (ops.bytes_read + ops.bytes_written) / SCALE
+    for row in _softmax_of_half(ops):
+        ends_there = "backward" in ops.name[row]
+        moved[row] = moved[row] - 8 * dims[0, row] if ends_there else 0
+        group[row] = group[row] if ends_there else NUMBER["view"]
     backward = np.array(["convolution_backward" in name for name in ops.name], dtype=np.bool_)
     return Classified(
         flops=ops.flops / SCALE,
-        bytes=(ops.bytes_read + ops.bytes_written) / SCALE,
+        bytes=moved,
         dims=dims,
         group=group,
         dtype=np.array([number[name] for name in ops.dtype], dtype=np.uint8),
@@ -170,6 +176,26 @@ def classified(ops: OpTable) -> Classified:
         written=ops.bytes_written / SCALE,
         backward=backward & convolution,
     )
+
+
+def _softmax_of_half(ops: OpTable) -> Iterator[int]:
+    """Yield rows of softmax in fp32 whose operand was cast from fp16.
+
+    On CUDA the kernel reads fp16 and writes fp32 itself, and backward the reverse (``softmax``
+    in aten/src/ATen/native/SoftMax.cpp, for Half alone); the traced device casts before. The
+    cast's row moves what the kernel does forward; backward it writes 2 bytes an element, and
+    the cast after it 6 that are none.
+    """
+    casts = {
+        dims.tobytes()
+        for name, dtype, dims in zip(ops.name, ops.dtype, ops.dims, strict=True)
+        if name.startswith("aten._to_copy") and dtype == "float16"
+    }
+    if not casts:
+        return
+    for row, (name, dtype) in enumerate(zip(ops.name, ops.dtype, strict=True)):
+        if dtype == "float32" and "_softmax" in name and ops.dims[row].tobytes() in casts:
+            yield row
 
 
 @dataclass(frozen=True, slots=True, eq=False)

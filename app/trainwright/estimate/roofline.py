@@ -42,6 +42,8 @@ class Rates:
     """Bytes/s of DRAM."""
     missing: frozenset[str]
     """Dtypes whose rate the catalog lacks, so that another or none stands in."""
+    attention: float = 1.0
+    """Further factor on fused attention."""
     grouped: frozenset[str] = frozenset()
     """Dtypes in which the products of all experts are one kernel, not one each."""
 
@@ -82,7 +84,9 @@ def rates(
         if vector is not None:
             flops[dtype] = vector * factor
     bandwidth = record.bandwidth_bytes_per_s.value
-    return Rates(flops, vector, bandwidth, frozenset(missing), frozenset(grouped_dtypes(record)))
+    attention = efficiency.attention_ceiling(record)
+    grouped = frozenset(grouped_dtypes(record))
+    return Rates(flops, vector, bandwidth, frozenset(missing), attention, grouped)
 
 
 def grouped_dtypes(record: GpuRecord) -> tuple[str, ...]:
@@ -180,6 +184,7 @@ def kernel_seconds(
     depthwise = IS_DEPTHWISE[group]
     if rates.vector is not None:
         peak[depthwise] = rates.vector
+    peak[IS_ATTENTION[group]] *= rates.attention
     compute = found.flops / (peak * curves.compute[group]) * _small(found, peak, rates, curves)
     memory = found.bytes / (rates.bandwidth * curves.memory[group])
     norms = np.flatnonzero(IS_BATCH_NORM[group])

@@ -343,7 +343,7 @@ def _kernel_stages(
             float(counts @ times.seconds),
             Unit.SECONDS,
             Kind.ESTIMATED,
-            formula="Σ n · max(FLOP / (peak · e), bytes / (bandwidth · m), floor)",
+            formula="Σ n · (((FLOP / (peak · e))^p + (bytes / (bandwidth · m))^p)^(1/p) + gap)",
             parts=parts,
             source=_SOURCE,
             role=stage,
@@ -413,7 +413,7 @@ def _operator_parts(
             float(seconds[chosen].sum()),
             Unit.SECONDS,
             Kind.ESTIMATED,
-            formula="n · max(FLOP / (peak · e), bytes / (bandwidth · m), floor)",
+            formula="n · (((FLOP / (peak · e))^p + (bytes / (bandwidth · m))^p)^(1/p) + gap)",
             parts=(
                 _work("time.flop", float(runs @ times.flops[chosen]), Unit.FLOP),
                 _work("time.bytes", float(runs @ times.bytes[chosen]), Unit.BYTES),
