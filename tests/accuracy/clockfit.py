@@ -46,7 +46,7 @@ class Constant:
     """One number of the calibration, fitted in its logarithm."""
 
     part: str
-    """compute | memory | half_m | half_n | half_k | odd | smoothing | gap | transposes"""
+    """compute | memory | half_m | half_n | half_k | odd | again | smoothing | gap | transposes"""
     classes: tuple[str, ...]
     """Empty: all."""
     layouts: tuple[str, ...]
@@ -74,6 +74,7 @@ def constants() -> tuple[Constant, ...]:
         for part, prior in (("half_m", 64.0), ("half_n", 16.0), ("half_k", 32.0)):
             found.append(Constant(part, names, LAYOUTS, prior, 1000.0))
         found.append(Constant("odd", names, LAYOUTS, 0.6, 1.0))
+    found.append(Constant("again", ("gemm",), LAYOUTS, 1.0, 4.0))
     found += [Constant("half_n", NORMS, (one,), 8.0, 200.0) for one in LAYOUTS]
     found.append(Constant("transposes", DENSE, LAYOUTS[:1], 0.5, 2.0))
     found.append(Constant("transposes", DENSE, LAYOUTS[1:], 0.05, 2.0))
@@ -86,7 +87,7 @@ _ATTENTION = ("attention", "attention-backward")
 _NOT_FITTED = ("view", "grouped-gemm", *_ATTENTION, "fused-optimizer", "foreach-optimizer")
 """No vision row of the fit runs them."""
 
-_LEAST_MEMORY = {"gemm": 0.75, **dict.fromkeys(DENSE, 0.6)}
+_LEAST_MEMORY = {"gemm": 0.75, **dict.fromkeys(DENSE, 0.5)}
 """Weight-bound products reach 77 % of an A100's bandwidth (vidur's tables); timm's rows, all at
 large batches, would hide other costs here. Convolutions: assumed, for the same reason."""
 
@@ -121,7 +122,10 @@ class Fitted:
 
 def _curves(constants: Sequence[Constant], values: Floats, layout: str) -> Curves:
     many = len(CLASSES)
-    made = Curves(np.ones(many), np.full(many, 0.8), np.zeros((3, many)), np.ones(many), 4, 0, 0)
+    made = Curves(
+        *(np.ones(many), np.full(many, 0.8), np.zeros((3, many)), np.ones(many), np.zeros(many)),
+        *(4.0, 0.0, 0.0),
+    )
     single = {"smoothing": 4.0, "gap": 0.0, "transposes": 0.0}
     halves = ("half_m", "half_n", "half_k")
     for constant, value in zip(constants, values, strict=True):
@@ -296,6 +300,7 @@ def _entry(curves: Curves, name: str) -> dict[str, float | str]:
         "memory": _rounded(curves.memory[number]),
         **halves,
         "odd": _rounded(curves.odd[number]),
+        "again": _rounded(curves.again[number]),
         "source": SOURCE,
     }
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -37,6 +38,25 @@ class ClassEfficiency(_Entry):
     half_k: float = Field(ge=0)
     odd: float = Field(default=1, gt=0, le=1)
     """Factor on the compute share where channels are no multiple of 8."""
+    again: float = Field(default=0, ge=0)
+    """How often a product's activations are moved beyond once: what the cache cannot hold of
+    the operands is read for several tiles."""
+    source: str
+
+
+class Spread(_Entry):
+    """What the interval of a time is made of; deviations are of its logarithm."""
+
+    work: dict[str, float]
+    """Kind of work (``spread.GROUPS``) -> deviation where a step does nothing else."""
+    quantile: Constant
+    """The 90th percentile of deviations over what their mix lets expect."""
+    stack: Constant
+    """At 90 %, for another version of the framework than the rows'."""
+    evidence: dict[Literal["gpu", "generation", "none"], Constant]
+    """At 90 %, for a GPU with rows, with rows of its generation, or without."""
+    gpus: tuple[str, ...]
+    generations: tuple[str, ...]
     source: str
 
 
@@ -49,6 +69,7 @@ class Curves:
     half: Floats
     """(3, classes): m0, n0, k0."""
     odd: Floats
+    again: Floats
     smoothing: float
     gap: float
     """Seconds between two kernels."""
@@ -61,8 +82,7 @@ class Efficiency(_Entry):
 
     version: int
     stated: str
-    interval_factor: Constant
-    """The 90 % interval of a time is time / factor to time * factor."""
+    spread: Spread
     classes: dict[str, ClassEfficiency]
     channels_last: dict[str, ClassEfficiency]
     """Classes that reach something else in that layout."""
@@ -116,6 +136,7 @@ def _curves(efficiency: Efficiency, channels_last: bool) -> Curves:
         memory=np.array([entry.memory for entry in entries]),
         half=np.array([[entry.half_m, entry.half_n, entry.half_k] for entry in entries]).T,
         odd=np.array([entry.odd for entry in entries]),
+        again=np.array([entry.again for entry in entries]),
         smoothing=efficiency.smoothing.value,
         gap=efficiency.kernel_gap_s.value,
         transposes=layout.value,

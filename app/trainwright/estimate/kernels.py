@@ -218,7 +218,7 @@ class Kernels:
     width: Floats
     """Channels of a group in grouped convolutions; 0 elsewhere."""
     activations: Floats
-    """Bytes of what a convolution reads and writes beside its weights; 0 elsewhere."""
+    """Bytes of what a product reads and writes beside its weights; 0 elsewhere."""
 
 
 def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
@@ -229,7 +229,8 @@ def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
     norms = np.flatnonzero(IS_BATCH_NORM[table.group])
     # Two numbers of 4 bytes a channel are written, whatever the batch.
     shape[1, norms] = table.written[norms, 0] / 8
-    activations = np.zeros(len(flops))
+    growing = np.maximum(moved - table.bytes[:, 0], 0)
+    activations = np.where(table.group == NUMBER["gemm"], growing, 0.0)
     rows = np.arange(len(flops))
     convolutions = np.flatnonzero(IS_CONVOLUTION[table.group])
     if not len(convolutions):
