@@ -18,6 +18,8 @@ from trainwright.estimate.kernels import CLASSES, NUMBER
 from trainwright.estimate.roofline import Rates, kernel_seconds
 from trainwright.profile.profile import Floats
 
+VERSIONS = ("torch 2.1.0", "torch 2.4.0", "torch 2.9.1")
+"""Frameworks with a factor of their own; those before are one, 1."""
 LAYOUTS = ("channels_first", "channels_last")
 ROBUST = 0.1
 """Deviations in log time beyond this weigh less (assumed: pseudo-Huber)."""
@@ -46,9 +48,10 @@ class Constant:
     """One number of the calibration, fitted in its logarithm."""
 
     part: str
-    """compute | memory | half_m | half_n | half_k | odd | again | smoothing | gap | transposes"""
+    """compute | memory | half_m | half_n | half_k | odd | again | smoothing | gap | transposes |
+    version"""
     classes: tuple[str, ...]
-    """Empty: all."""
+    """Empty: all. Of a version: the frameworks that it stands for."""
     layouts: tuple[str, ...]
     prior: float
     most: float
@@ -78,6 +81,7 @@ def constants() -> tuple[Constant, ...]:
     found += [Constant("half_n", NORMS, (one,), 8.0, 200.0) for one in LAYOUTS]
     found.append(Constant("transposes", DENSE, LAYOUTS[:1], 0.5, 2.0))
     found.append(Constant("transposes", DENSE, LAYOUTS[1:], 0.05, 2.0))
+    found += [Constant("version", (name,), LAYOUTS, 1.0, 1.5, 0.6) for name in VERSIONS]
     found.append(Constant("smoothing", (), LAYOUTS, 4.0, 20.0, 1.0))
     found.append(Constant("gap", (), LAYOUTS, 3e-6, 3.5e-6))
     return tuple(found)
@@ -131,6 +135,8 @@ def _curves(constants: Sequence[Constant], values: Floats, layout: str) -> Curve
     for constant, value in zip(constants, values, strict=True):
         if layout not in constant.layouts:
             continue
+        if constant.part == "version":
+            continue
         numbers = [NUMBER[name] for name in constant.classes]
         if constant.part in single:
             single[constant.part] = float(value)
@@ -149,6 +155,16 @@ def rates_of(gpu: GpuRecord, precision: str, ceiling: float = 1.0) -> Rates:
     flops = {"half": gpu.flops.get(half, gpu.flops["fp32"]).value * ceiling}
     flops["float32"] = gpu.flops.get(wide, gpu.flops["fp32"]).value * ceiling
     return Rates(flops, vector, gpu.bandwidth_bytes_per_s.value, frozenset())
+
+
+def version(constants: Sequence[Constant], values: Floats, framework: str) -> float:
+    """Return the factor on the kernels of a framework."""
+    known = {
+        constant.classes[0]: float(value)
+        for constant, value in zip(constants, values, strict=True)
+        if constant.part == "version"
+    }
+    return known.get(framework, 1.0)
 
 
 def layout_of(step: Step) -> str:
@@ -176,7 +192,8 @@ def updates(block: Block) -> Floats:
 def predict(block: Block, fitted: Fitted, ceiling: float = 1.0) -> Floats:
     """Return seconds of each step of a block."""
     kernels = kernels_total(block, fitted.curves(layout_of(block.situation)), ceiling)
-    return kernels + updates(block) / fitted.update
+    own = version(fitted.constants, fitted.values, block.situation.framework)
+    return own * kernels + updates(block) / fitted.update
 
 
 def fit(blocks: Iterable[Block], start: Fitted | None = None) -> Fitted:
@@ -225,7 +242,8 @@ class _Problem:
     def _totals(self, logs: Floats) -> list[Floats]:
         values, update = np.exp(logs[:-1]), np.exp(logs[-1])
         return [
-            kernels_total(block, _curves(self.known, values, layout_of(block.situation)))
+            version(self.known, values, block.situation.framework)
+            * kernels_total(block, _curves(self.known, values, layout_of(block.situation)))
             + extra / update
             for block, extra in zip(self.blocks, self.updates, strict=True)
         ]
@@ -239,7 +257,13 @@ class _Problem:
             moved = values.copy()
             moved[place] *= np.exp(_STEP)
             for number, block in enumerate(self.blocks):
-                layout = layout_of(block.situation)
+                layout, framework = layout_of(block.situation), block.situation.framework
+                rows = slice(ends[number] - len(totals[number]), ends[number])
+                if constant.part == "version":
+                    extra = self.updates[number] / np.exp(logs[-1])
+                    share = 1 - extra / totals[number]
+                    result[rows, place] = share * (framework in constant.classes)
+                    continue
                 part = self._part(number, constant.classes)
                 if layout not in constant.layouts or part is None:
                     continue
@@ -247,8 +271,8 @@ class _Problem:
                     kernels_total(part, _curves(self.known, some, layout))
                     for some in (values, moved)
                 )
-                rows = slice(ends[number] - len(totals[number]), ends[number])
-                result[rows, place] = (after - before) / _STEP / totals[number]
+                own = version(self.known, values, framework)
+                result[rows, place] = own * (after - before) / _STEP / totals[number]
         for number, extra in enumerate(self.updates):
             rows = slice(ends[number] - len(extra), ends[number])
             result[rows, -1] = -extra / np.exp(logs[-1]) / totals[number]

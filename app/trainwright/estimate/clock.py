@@ -23,11 +23,12 @@ from trainwright.estimate.offload import offloaded_bytes
 from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.pipeline import Feeding, Flow, flow
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
-from trainwright.estimate.roofline import OpTimes, Rates, classify, op_times, rates
+from trainwright.estimate.roofline import CLASSES, OpTimes, Rates, classify, op_times, rates
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_clock import round_of
 from trainwright.estimate.serving_time import Round
 from trainwright.estimate.traffic import served_table
+from trainwright.estimate.spread import Factor, factor
 from trainwright.machine.machine import Gpu
 from trainwright.profile.expand import op_counts
 from trainwright.profile.profile import Floats, Profile, evaluate
@@ -225,6 +226,14 @@ class Clock:
         )
         cost = self.exchange_of(profile, settings, alone)
         return replace(alone, communication=cost.works, exposed=cost.exposed)
+
+    def factor(self, profile: Profile, settings: FullSettings, batch: int) -> Factor:
+        """Return how far a real step may lie from its time, either way."""
+        by_class = np.zeros(len(CLASSES))
+        for _, times, counts in self.stages(profile, settings, batch):
+            seconds = counts * times.seconds
+            by_class += np.bincount(times.group, weights=seconds, minlength=len(CLASSES))
+        return factor(by_class, self.situation.gpu.record, self.efficiency.spread)
 
     def stages(
         self, profile: Profile, settings: FullSettings, batch: int

@@ -152,6 +152,9 @@ def classified(ops: OpTable) -> Classified:
     group = np.array([NUMBER[class_of(name)] for name in ops.name], dtype=np.uint8)
     moves = ops.flops.any(axis=1) | ops.bytes_read.any(axis=1) | ops.bytes_written.any(axis=1)
     group[~moves] = NUMBER["view"]
+    # Without statistics to save, a normalisation is a product and a sum for each element.
+    fixed = (group == NUMBER["batch-norm"]) & (ops.bytes_written[:, 0] == 0)
+    group[fixed] = NUMBER["pointwise"]
     dims = np.ascontiguousarray(ops.dims.transpose(1, 0, 2)) / SCALE
     convolution = group == NUMBER["convolution"]
     channels, groups = dims[1, :, 0], dims[3, :, 0]

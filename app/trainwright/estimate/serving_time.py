@@ -243,4 +243,4 @@ def round_notes(found: Round, reason: Message | None, factor: float) -> Iterator
     elif found.limit == "launches":
         yield Message.of("time.note.serving-launches")
     else:
-        yield Message.of("time.note.interval", factor=factor)
+        yield Message.of("time.note.interval-none", factor=factor)

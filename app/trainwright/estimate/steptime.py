@@ -22,6 +22,7 @@ from trainwright.estimate.serving_time import (
     round_notes,
     serving_time,
 )
+from trainwright.estimate.spread import Factor
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.machine import Gpu
@@ -127,6 +128,7 @@ def estimate_time(
         *_other_stages(profile, clock, settings, terms),
     )
     points = scaling(profile, clock, settings, batch) if reason is None else ()
+    around = clock.factor(profile, settings, batch)
     step = Quantity(
         Message.of("time.step" if workload.trains else "time.round"),
         terms.step,
@@ -142,9 +144,9 @@ def estimate_time(
     samples: float = batch * settings.accumulation * gpu_count if workload.trains else batch
     if workload.inputs.batching == "packed":
         samples *= workload.inputs.samples_a_row
-    return _rates_of(
+    rated = _rates_of(
         TimeEstimate(
-            step_seconds=_with_interval(step, clock, reason),
+            step_seconds=step,
             samples_per_second=step,
             tokens_per_second=None,
             run_seconds=None,
@@ -152,7 +154,7 @@ def estimate_time(
             stages=stages,
             reason=reason,
             notes=(
-                *_notes(clock, compiled, workload, reason),
+                *_notes(clock, compiled, workload, reason, around),
                 *scaling_notes(points, profile, clock, settings, batch),
                 *(fed.notes if fed else ()),
             ),
@@ -164,6 +166,7 @@ def estimate_time(
         _tokens_of_sample(profile, clock),
         clock,
     )
+    return rated if reason is not None else _within(rated, around.value)
 
 
 def _served_time(
@@ -190,7 +193,7 @@ def _served_time(
             *_kernel_stages(profile, clock, settings, batch),
             *_other_stages(profile, clock, settings, terms),
         )
-    factor = found.factor or clock.efficiency.interval_factor.value
+    factor = found.factor or clock.factor(profile, settings, batch).value
     step = Quantity(
         Message.of("time.round"),
         terms.step,
@@ -231,12 +234,14 @@ def _within(estimate: TimeEstimate, factor: float) -> TimeEstimate:
         return replace(quantity, interval=interval)
 
     tokens, run = estimate.tokens_per_second, estimate.run_seconds
+    epoch = estimate.epoch_seconds
     return replace(
         estimate,
         step_seconds=around(estimate.step_seconds),
         samples_per_second=around(estimate.samples_per_second),
         tokens_per_second=tokens and around(tokens),
         run_seconds=run and around(run),
+        epoch_seconds=epoch and around(epoch),
     )
 
 
@@ -288,10 +293,10 @@ def _rates_of(estimate: TimeEstimate, samples: float, length: int, clock: Clock)
     run = _passes("time.run", workload.epochs or 1, workload, per_second)
     return replace(
         estimate,
-        samples_per_second=_with_interval(per_second, clock, estimate.reason),
-        tokens_per_second=tokens and _with_interval(tokens, clock, estimate.reason),
-        epoch_seconds=epoch and _with_interval(epoch, clock, estimate.reason),
-        run_seconds=run and _with_interval(run, clock, estimate.reason),
+        samples_per_second=per_second,
+        tokens_per_second=tokens,
+        epoch_seconds=epoch,
+        run_seconds=run,
     )
 
 
@@ -308,13 +313,6 @@ def _passes(id: str, epochs: float, workload: Workload, per_second: Quantity) ->
         parts=(per_second,),
         note=per_second.note,
     )
-
-
-def _with_interval(quantity: Quantity, clock: Clock, reason: Message | None) -> Quantity:
-    if reason is not None:
-        return quantity
-    factor = clock.efficiency.interval_factor.value
-    return replace(quantity, interval=Interval(quantity.value / factor, quantity.value * factor))
 
 
 def _missing_rates(profile: Profile, clock: Clock, settings: FullSettings) -> Message | None:
@@ -470,13 +468,17 @@ def _length_notes(workload: Workload) -> Iterator[Message]:
 
 
 def _notes(
-    clock: Clock, compiled: Compiling | None, workload: Workload, reason: Message | None
+    clock: Clock,
+    compiled: Compiling | None,
+    workload: Workload,
+    reason: Message | None,
+    around: Factor,
 ) -> Iterator[Message]:
-    efficiency, record = clock.efficiency, clock.situation.gpu.record
+    record = clock.situation.gpu.record
     if reason is not None:
         yield reason
     else:
-        yield Message.of("time.note.interval", factor=efficiency.interval_factor.value)
+        yield Message.of(f"time.note.interval-{around.evidence}", factor=around.value)
     if workload.trains and not isinstance(workload.dataset, Dataset):
         yield Message.of("time.note.input-never-limits")
     if workload.trains:
