@@ -196,6 +196,10 @@ def predict(block: Block, fitted: Fitted, ceiling: float = 1.0) -> Floats:
     return own * kernels + updates(block) / fitted.update
 
 
+FORWARD = 0.2
+"""Weight of a forward step beside a training step, which holds it (assumed)."""
+
+
 def fit(blocks: Iterable[Block], start: Fitted | None = None) -> Fitted:
     """Return the constants with which the steps' log times deviate least, robustly."""
     known = constants()
@@ -233,11 +237,14 @@ class _Problem:
         self.blocks = blocks
         self.updates = [updates(block) for block in blocks]
         self.logs = np.log(np.concatenate([block.seconds for block in blocks]))
+        trains = np.concatenate([[step.trains for step in block.steps] for block in blocks])
+        self.weights = np.where(trains, 1.0, FORWARD) ** 0.5
         self._parts: dict[tuple[int, tuple[str, ...]], Block] = {}
 
     def deviations(self, logs: Floats, prior: Floats) -> Floats:
         totals = np.concatenate(self._totals(logs))
-        return np.concatenate([np.log(totals) - self.logs, np.sqrt(PRIOR) * (logs - prior)])
+        away = self.weights * (np.log(totals) - self.logs)
+        return np.concatenate([away, np.sqrt(PRIOR) * (logs - prior)])
 
     def _totals(self, logs: Floats) -> list[Floats]:
         values, update = np.exp(logs[:-1]), np.exp(logs[-1])
@@ -276,6 +283,7 @@ class _Problem:
         for number, extra in enumerate(self.updates):
             rows = slice(ends[number] - len(extra), ends[number])
             result[rows, -1] = -extra / np.exp(logs[-1]) / totals[number]
+        result *= self.weights[:, None]
         return np.concatenate([result, np.sqrt(PRIOR) * np.eye(len(logs))])
 
     def _part(self, number: int, classes: tuple[str, ...]) -> Block | None:

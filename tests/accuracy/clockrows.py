@@ -183,3 +183,19 @@ def mpt_steps() -> tuple[Step, ...]:
         for row in textrows.rows()
         if row.family == "mpt" and row.task == "train" and row.key in known
     )
+
+
+def forward_steps(*, compiled: bool = False) -> tuple[Step, ...]:
+    """Return the forward steps of timm's benchmark."""
+    return tuple(step for step in vision_steps("infer") if step.compiled == compiled)
+
+
+FIT_GPU = "rtx-3090"
+"""The one GPU that timm trained on; forward steps on it are fitted beside, those on others not."""
+
+
+def fitted_steps() -> tuple[Step, ...]:
+    """Return all steps that the fit of the kernels may see."""
+    families = visionrows.held_out()["family"]
+    forward = [step for step in forward_steps() if step.gpu.id == FIT_GPU]
+    return (*fitted_vision_steps(), *(step for step in forward if step.family not in families))

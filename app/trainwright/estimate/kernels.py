@@ -117,7 +117,8 @@ def class_of(name: str) -> str:
     for fragment, group in _BY_FRAGMENT:
         if fragment in short:
             return f"{group}-backward" if "backward" in short and group in _BACKWARD else group
-    return "other" if any(word in short for word in _UNUSUAL) else "pointwise"
+    unusual = any(part.startswith(_UNUSUAL) for part in short.split("_"))
+    return "other" if unusual else "pointwise"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
