@@ -18,8 +18,10 @@ from trainwright.estimate.kernels import CLASSES, NUMBER
 from trainwright.estimate.roofline import Rates, kernel_seconds
 from trainwright.profile.profile import Floats
 
-VERSIONS = ("torch 2.1.0", "torch 2.4.0", "torch 2.9.1")
+VERSIONS = ("torch 2.1.0", "torch 2.4.0")
 """Frameworks with a factor of their own; those before are one, 1."""
+TODAY = "torch 2.4.0"
+"""The latest with rows on the GPU of the fit."""
 LAYOUTS = ("channels_first", "channels_last")
 ROBUST = 0.1
 """Deviations in log time beyond this weigh less (assumed: pseudo-Huber)."""
@@ -296,7 +298,7 @@ class _Problem:
         return part if len(part.runs) else None
 
 
-SOURCE = "fitted, RTX 3090: timm's training benchmark, torch 1.12 (tests/accuracy/rows/vision.csv)"
+SOURCE = "fitted, RTX 3090: timm's benchmark (tests/accuracy/rows/vision.csv)"
 
 
 def entries(fitted: Fitted, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,6 +317,10 @@ def entries(fitted: Fitted, known: Mapping[str, Any]) -> dict[str, Any]:
         "layout_traffic": {
             layout: {"value": _rounded(curves.transposes), "source": f"{SOURCE}: {transposes}"}
             for layout, curves in zip(LAYOUTS, (first, last), strict=True)
+        },
+        "framework": {
+            "value": _rounded(version(fitted.constants, fitted.values, TODAY)),
+            "source": f"{SOURCE}: forward steps, {TODAY} over 1.13; later ones assumed alike",
         },
         "smoothing": {"value": _rounded(first.smoothing), "source": SOURCE},
         "kernel_gap_s": {"value": _rounded(first.gap), "source": SOURCE},

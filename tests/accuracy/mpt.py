@@ -5,12 +5,16 @@ the ceiling of the A100, their fused attention (the first FlashAttention, and Tr
 traffic that unpadding and its casts add to what moves, and how they shard. The ceiling ships.
 """
 
-from collections.abc import Iterable
+import csv
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 from clockfit import ROBUST, Fitted, kernels_total
-from clockrows import Block, Step, blocks
+from clockrows import Block, Step, blocks, mpt_steps
+from optables import ROWS
 from scipy.optimize import least_squares
 
 from trainwright.estimate.kernels import IS_PRODUCT, NUMBER
@@ -98,3 +102,51 @@ def fit(steps: Iterable[Step], fitted: Fitted) -> Stack:
 
 def _stack(logs: Floats) -> Stack:
     return Stack(**dict(zip(NAMES, np.exp(logs).tolist(), strict=True)))
+
+
+def fitted_steps() -> tuple[Step, ...]:
+    """Return the steps on A100s whose model is not kept out."""
+    out = held_out_models()
+    return tuple(s for s in mpt_steps() if s.gpu.id in TRAINED_ON and s.model not in out)
+
+
+def unseen_sizes() -> tuple[Step, ...]:
+    """Return the steps on A100s of the models kept out."""
+    out = held_out_models()
+    return tuple(s for s in mpt_steps() if s.gpu.id in TRAINED_ON and s.model in out)
+
+
+def unseen_gpu() -> tuple[Step, ...]:
+    """Return the steps on H100s, which no fit sees."""
+    return tuple(step for step in mpt_steps() if step.gpu.id == "h100-80gb-sxm")
+
+
+TRAINED_ON = ("a100-40gb-sxm", "a100-80gb-sxm")
+REACHED = {"Ampere datacenter": 86.9, "Hopper": 80.3, "Blackwell datacenter": 77.6, "CDNA": 51.4}
+"""Percent of the peak in the best 16-bit product on A100, H100, B200 and MI300X: github.com/stas00/
+ml-engineering, compute/accelerator, maximum achievable matmul FLOPS."""
+H100_ATTENTION = 0.5
+"""FlashAttention-2 uses 35 % of an H100 where it uses 70 % of an A100 (arXiv 2407.08608)."""
+
+
+def ceilings(stack: Stack, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ceilings of what calculates in servers: A100's fitted, others by best product."""
+    best = "that of the A100 times {} / 86.9, what the best product of stas00's table reaches"
+    made = {
+        name: {
+            "value": round(stack.ceiling * reached / REACHED["Ampere datacenter"], 3),
+            "source": best.format(reached),
+        }
+        for name, reached in REACHED.items()
+    }
+    made["Ampere datacenter"]["source"] = (
+        "fitted, llm-foundry's MPT models on A100, over the compute shares of the RTX 3090"
+    )
+    return made
+
+
+@cache
+def held_out_models() -> frozenset[str]:
+    """Return the models that ``rows/held_out.csv`` keeps out."""
+    with (ROWS / "held_out.csv").open(encoding="utf-8", newline="") as file:
+        return frozenset(row["name"] for row in csv.DictReader(file) if row["kind"] == "model")

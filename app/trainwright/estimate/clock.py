@@ -27,8 +27,8 @@ from trainwright.estimate.roofline import CLASSES, OpTimes, Rates, classify, op_
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_clock import round_of
 from trainwright.estimate.serving_time import Round
-from trainwright.estimate.traffic import served_table
 from trainwright.estimate.spread import Factor, factor
+from trainwright.estimate.traffic import served_table
 from trainwright.machine.machine import Gpu
 from trainwright.profile.expand import op_counts
 from trainwright.profile.profile import Floats, Profile, evaluate

@@ -94,6 +94,8 @@ class Efficiency(_Entry):
     kernel_gap_s: Constant
     smoothing: Constant
     """The power p of (compute^p + memory^p)^(1/p)."""
+    framework: Constant
+    """Factor on the kernels' time for today's torch: the rows that train are of an old one."""
     host_s_per_kernel: Constant
     layout_traffic: dict[str, Constant]
     causal_share: Constant

@@ -143,12 +143,13 @@ def op_times(
     launches[experts.rows] = experts.launches(rates)
     curves = efficiency.curves(channels_last=channels_last)
     times = kernel_seconds(found, launches, rates, curves, table.dtypes)
+    today = efficiency.framework.value
 
     def by_row(values: Floats) -> Floats:
         return np.bincount(found.row, weights=values, minlength=len(table.group))
 
     return OpTimes(
-        *(by_row(values) for values in (times.seconds, times.compute, times.memory)),
+        *(by_row(today * each) for each in (times.seconds, times.compute, times.memory)),
         *(by_row(values) for values in (found.flops, found.bytes)),
         SHOWN[table.group],
         by_row(launches),
