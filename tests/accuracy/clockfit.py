@@ -156,7 +156,9 @@ def rates_of(gpu: GpuRecord, precision: str, ceiling: float = 1.0) -> Rates:
     vector = gpu.flops["fp32"].value
     flops = {"half": gpu.flops.get(half, gpu.flops["fp32"]).value * ceiling}
     flops["float32"] = gpu.flops.get(wide, gpu.flops["fp32"]).value * ceiling
-    return Rates(flops, vector, gpu.bandwidth_bytes_per_s.value, frozenset())
+    cache = gpu.l2_bytes.value if gpu.l2_bytes is not None else 0.0
+    rate = gpu.bandwidth_bytes_per_s.value
+    return Rates(flops, vector, rate, frozenset(), cache=cache)
 
 
 def version(constants: Sequence[Constant], values: Floats, framework: str) -> float:

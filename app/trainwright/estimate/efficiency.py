@@ -25,10 +25,15 @@ class Constant(_Entry):
     source: str
 
 
+MOST_COMPUTE, MOST_MEMORY = 1.05, 0.95
+"""Shares that no kernel exceeds: boost clocks lie a little above the data sheet's, and refresh and
+row changes take their part of a memory's time (assumed; the best copies reach 0.91)."""
+
+
 class ClassEfficiency(_Entry):
     """What a class of operators reaches on large shapes."""
 
-    compute: float = Field(gt=0, le=1.05)
+    compute: float = Field(gt=0, le=MOST_COMPUTE)
     """Share of the dense peak."""
     memory: float = Field(gt=0, le=1)
     """Share of the DRAM bandwidth."""
@@ -95,7 +100,8 @@ class Efficiency(_Entry):
     smoothing: Constant
     """The power p of (compute^p + memory^p)^(1/p)."""
     framework: Constant
-    """Factor on the kernels' time for today's torch: the rows that train are of an old one."""
+    """Factor on the kernels' time for today's torch, as far as physics allows: the rows that train
+    are of an old one."""
     host_s_per_kernel: Constant
     layout_traffic: dict[str, Constant]
     causal_share: Constant
@@ -133,9 +139,10 @@ def _curves(efficiency: Efficiency, channels_last: bool) -> Curves:
     known = efficiency.classes | (efficiency.channels_last if channels_last else {})
     entries = [known.get(name, known["other"]) for name in CLASSES]
     layout = efficiency.layout_traffic["channels_last" if channels_last else "channels_first"]
+    today = efficiency.framework.value
     return Curves(
-        compute=np.array([entry.compute for entry in entries]),
-        memory=np.array([entry.memory for entry in entries]),
+        compute=np.minimum([entry.compute / today for entry in entries], MOST_COMPUTE),
+        memory=np.minimum([entry.memory / today for entry in entries], MOST_MEMORY),
         half=np.array([[entry.half_m, entry.half_n, entry.half_k] for entry in entries]).T,
         odd=np.array([entry.odd for entry in entries]),
         again=np.array([entry.again for entry in entries]),

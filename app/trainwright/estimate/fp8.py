@@ -64,7 +64,7 @@ def gain(clock: "Clock", profile: Profile, settings: FullSettings, batch: int) -
     for _, times, counts in clock.stages(profile, compiled, batch):
         before = times.seconds[chosen]
         products = np.maximum(times.compute[chosen] / ratio, 0.75 * times.memory[chosen])
-        launches = KERNELS * clock.efficiency.kernel_floor_s.value
+        launches = KERNELS * clock.efficiency.kernel_gap_s.value
         after = products + casts[chosen] + launches
         saved += float((counts[chosen] * (before - after)).sum())
     return step / (step - saved)

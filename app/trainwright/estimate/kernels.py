@@ -228,7 +228,9 @@ class Kernels:
 def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
     """Return the kernels of one run of each operator at a point."""
     point = monomials(batch, sequence).astype(np.float64)
-    flops, moved = table.flops @ point, table.bytes @ point
+    # Polynomials of lengths far below the traced ones may fall below nothing.
+    flops = np.maximum(table.flops @ point, 0)
+    moved = np.maximum(table.bytes @ point, 0)
     shape, width = _shapes(table, point)
     norms = np.flatnonzero(IS_BATCH_NORM[table.group])
     # Two numbers of 4 bytes a channel are written, whatever the batch.
@@ -332,7 +334,7 @@ def _gradients(
     """
     once = 2 * sizes.outputs * sizes.terms
     written = table.written[rows]
-    to_input = written[:, 1:].any(axis=1)
+    to_input = np.asarray(written[:, 1:].any(axis=1))
     to_weight = written[:, 0] >= 0.9 * sizes.weights * sizes.element
     moved = (sizes.inputs + sizes.outputs + sizes.weights) * sizes.element
     per_group = sizes.out_channels / sizes.groups
@@ -340,8 +342,13 @@ def _gradients(
         (sizes.inputs / sizes.channels, sizes.channels / sizes.groups, per_group * sizes.taps),
         (per_group, sizes.terms, sizes.rows),
     )
-    wanted = ("input", to_input, shapes[0]), ("weight", to_weight, shapes[1])
-    first, second = (_gradient(table, group, rows, back, once, moved, *each) for each in wanted)
+    first, second = (
+        _gradient(table, group, rows, back, once, moved, of=of, asked=asked, shape=shape)
+        for of, asked, shape in (
+            ("input", to_input, shapes[0]),
+            ("weight", to_weight, shapes[1]),
+        )
+    )
     return first, second
 
 
@@ -352,6 +359,7 @@ def _gradient(
     back: NDArray[np.bool_],
     flops: Floats,
     moved: Floats,
+    *,
     of: str,
     asked: NDArray[np.bool_],
     shape: tuple[Floats, Floats, Floats],

@@ -44,6 +44,8 @@ class Rates:
     """Dtypes whose rate the catalog lacks, so that another or none stands in."""
     attention: float = 1.0
     """Further factor on fused attention."""
+    cache: float = 0.0
+    """Bytes of the last level."""
     grouped: frozenset[str] = frozenset()
     """Dtypes in which the products of all experts are one kernel, not one each."""
 
@@ -86,7 +88,8 @@ def rates(
     bandwidth = record.bandwidth_bytes_per_s.value
     attention = efficiency.attention_ceiling(record)
     grouped = frozenset(grouped_dtypes(record))
-    return Rates(flops, vector, bandwidth, frozenset(missing), attention, grouped)
+    cache = record.l2_bytes.value if record.l2_bytes is not None else 0.0
+    return Rates(flops, vector, bandwidth, frozenset(missing), attention, cache, grouped)
 
 
 def grouped_dtypes(record: GpuRecord) -> tuple[str, ...]:
@@ -133,7 +136,7 @@ def op_times(
     point = monomials(batch, sequence).astype(np.float64)
     experts = _Experts.of(table, point)
     found = kernels(table, batch, sequence)
-    found.bytes[experts.rows] -= experts.unread
+    found.bytes[experts.rows] -= np.minimum(experts.unread, found.bytes[experts.rows])
     causal = IS_ATTENTION[table.group] & (table.dims[6, :, 0] == 1)
     found.flops[: len(causal)][causal] *= efficiency.causal_share.value
     if compiled:
@@ -143,16 +146,21 @@ def op_times(
     launches[experts.rows] = experts.launches(rates)
     curves = efficiency.curves(channels_last=channels_last)
     times = kernel_seconds(found, launches, rates, curves, table.dtypes)
-    today = efficiency.framework.value
 
     def by_row(values: Floats) -> Floats:
-        return np.bincount(found.row, weights=values, minlength=len(table.group))
+        result: Floats = np.bincount(found.row, weights=values, minlength=len(table.group)).astype(
+            np.float64
+        )
+        return result
 
     return OpTimes(
-        *(by_row(today * each) for each in (times.seconds, times.compute, times.memory)),
-        *(by_row(values) for values in (found.flops, found.bytes)),
-        SHOWN[table.group],
-        by_row(launches),
+        seconds=by_row(times.seconds),
+        compute=by_row(times.compute),
+        memory=by_row(times.memory),
+        flops=by_row(found.flops),
+        bytes=by_row(found.bytes),
+        group=SHOWN[table.group],
+        launches=by_row(launches),
     )
 
 
@@ -174,8 +182,8 @@ def kernel_seconds(
     neither the tiles nor the multiprocessors, and the less so the more arithmetic a GPU has for
     its bandwidth: b is its balance over that of the RTX 3090, on which m0, n0, k0 were fitted
     (those of A40, A100 and H100, fitted alone on vidur's tables, are 2.7, 2.4 and 5.4 times as
-    large; b is 2.8, 2.0 and 3.9). memory = (bytes + r · activations) / (bandwidth · m), r for what
-    of a product's operands is read again for other tiles. p says how well the two
+    large; b is 2.8, 2.0 and 3.9). memory = (bytes + r · activations beyond the cache) / (bandwidth · m),
+    r for what of a product's operands is read again for other tiles. p says how well the two
     overlap. Dense convolutions in 16 bits pay for transposes, a share of their activations'
     traffic by layout. In depthwise ones arithmetic, on the vector units, and memory add up. A
     batch normalisation works on each channel apart: few of them leave multiprocessors idle,
@@ -188,7 +196,8 @@ def kernel_seconds(
         peak[depthwise] = rates.vector
     peak[IS_ATTENTION[group]] *= rates.attention
     compute = found.flops / (peak * curves.compute[group]) * _small(found, peak, rates, curves)
-    moved = found.bytes + curves.again[group] * found.activations
+    beyond = np.maximum(found.activations - rates.cache, 0)
+    moved = found.bytes + curves.again[group] * beyond
     memory = moved / (rates.bandwidth * curves.memory[group])
     norms = np.flatnonzero(IS_BATCH_NORM[group])
     channels = np.maximum(found.shape[1, norms], 1)

@@ -146,7 +146,7 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
     """Return the operators of a step with ``batch`` samples a micro-batch."""
     table, record = classify(profile), clock.situation.gpu.record
     peaks = dict(_peaks(record, settings.precision, _product_dtypes(profile)))
-    floor = clock.efficiency.kernel_floor_s.value
+    floor = clock.efficiency.kernel_gap_s.value
     shapes = _shapes(profile, batch, clock.situation.sequence)
     found: list[RoofPoint] = []
     for stage, times, counts in clock.stages(profile, settings, batch):

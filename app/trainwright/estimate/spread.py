@@ -39,7 +39,8 @@ GROUP_OF = np.array([GROUPS.index(_group(name)) for name in CLASSES])
 
 def shares(by_class: Floats) -> Floats:
     """Return the share of each group in the seconds of each class."""
-    by_group = np.bincount(GROUP_OF, weights=by_class, minlength=len(GROUPS))
+    by_group = np.zeros(len(GROUPS))
+    np.add.at(by_group, GROUP_OF, by_class)
     total = float(by_group.sum())
     result: Floats = by_group / total if total > 0 else by_group
     return result

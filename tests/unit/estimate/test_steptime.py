@@ -21,7 +21,7 @@ from handmade import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainwright.catalog import GpuRecord
+from trainwright.catalog import GpuRecord, catalog
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.steptime import TimeEstimate
 from trainwright.explain.quantity import Kind, Unit
@@ -92,7 +92,8 @@ def test_causal_attention_does_half_the_arithmetic() -> None:
         return row(name, "forward", flops=(0, 4 * 32 * 8192**2 * 128), dims=dims)
 
     full, half = timed(profile_of(attention(0))), timed(profile_of(attention(1)))
-    assert half.step_seconds.value == pytest.approx(full.step_seconds.value / 2)
+    # Beside the gap of microseconds between kernels.
+    assert half.step_seconds.value == pytest.approx(full.step_seconds.value / 2, abs=5e-6)
 
 
 def test_a_tile_that_is_not_full_wastes_arithmetic() -> None:
@@ -167,11 +168,17 @@ def test_a_gpu_without_a_known_rate_gives_a_bound_and_says_so() -> None:
     assert 0 < nothing.step_seconds.value < estimate.step_seconds.value
 
 
-def test_the_interval_is_wide_and_holds_the_value() -> None:
-    rate = timed(profile_of(product(2048, 2048, 2048))).samples_per_second
-    assert rate.interval is not None
-    assert rate.interval.probability == 0.9
-    assert rate.interval.low < rate.value / 1.5 < rate.value * 1.5 < rate.interval.high
+def test_the_interval_is_wider_where_less_was_measured() -> None:
+    def width(id: str) -> float:
+        known = gpu(catalog().record(id))
+        rate = timed(profile_of(product(2048, 2048, 2048)), known).samples_per_second
+        assert rate.interval is not None
+        assert rate.interval.probability == 0.9
+        assert rate.interval.low < rate.value < rate.interval.high
+        return rate.interval.high / rate.value
+
+    measured, relative, unknown = map(width, ("rtx-3090", "rtx-3080-10gb", "rtx-5090"))
+    assert 1.1 < measured < relative < unknown < 1.6
 
 
 def test_a_power_limit_slows_arithmetic() -> None:
