@@ -182,8 +182,8 @@ def kernel_seconds(
     neither the tiles nor the multiprocessors, and the less so the more arithmetic a GPU has for
     its bandwidth: b is its balance over that of the RTX 3090, on which m0, n0, k0 were fitted
     (those of A40, A100 and H100, fitted alone on vidur's tables, are 2.7, 2.4 and 5.4 times as
-    large; b is 2.8, 2.0 and 3.9). memory = (bytes + r · activations beyond the cache) / (bandwidth · m),
-    r for what of a product's operands is read again for other tiles. p says how well the two
+    large; b is 2.8, 2.0 and 3.9). memory = (bytes + r · activations beyond the cache) /
+    (bandwidth · m), r for what is read again for other tiles. p says how well the two
     overlap. Dense convolutions in 16 bits pay for transposes, a share of their activations'
     traffic by layout. In depthwise ones arithmetic, on the vector units, and memory add up. A
     batch normalisation works on each channel apart: few of them leave multiprocessors idle,
