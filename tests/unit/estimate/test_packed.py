@@ -27,7 +27,15 @@ def layer() -> tuple[Classified, Any]:
     group = np.array([CLASSES.index(name) for name in ("pointwise", "gemm", "gemm")], np.uint8)
     nothing = np.zeros((3, 6))
     table = Classified(
-        nothing, (read + written).astype(float), np.zeros((7, 3, 6)), group, group, ("bfloat16",)
+        flops=nothing,
+        bytes=(read + written).astype(float),
+        dims=np.zeros((7, 3, 6)),
+        group=group,
+        dtype=group,
+        dtypes=("bfloat16",),
+        read=read.astype(float),
+        written=written.astype(float),
+        backward=np.zeros(3, dtype=np.bool_),
     )
     return table, profile
 
