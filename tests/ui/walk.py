@@ -15,7 +15,7 @@ from typing import Any
 from PySide6.QtCore import QEventLoop, QRectF, Qt, QTimer
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
-from trainwright.ui import i18n, paint
+from trainwright.ui import doors, i18n, paint
 from trainwright.ui.widgets.base import Scroll
 
 SCREENS = ("start", "plan", "advise", "export", "settings")
@@ -141,6 +141,11 @@ def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list
             window.go(screen)
             settle(window)
             found.extend(f"{language} {problem}" for problem in problems(window, screen))
+        window.go("plan")
+        for address in ("family.products", "stage.backward", doors.DEFAULT):
+            window.session.explain(address)
+            settle(window)
+            found.extend(f"{language} {problem}" for problem in problems(window, address))
     i18n.lengthen(False)
     return found
 

@@ -15,7 +15,7 @@ from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Heading, Painted, Surface
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 36, 8, 6, 20
-_MOST_TICKS = 5
+_MOST_TICKS = 3
 
 
 class EfficiencyChart(Painted):
@@ -102,7 +102,7 @@ class EfficiencySection(Surface):
     """The chart with its heading; hidden where no operator is explained."""
 
     def __init__(self) -> None:
-        super().__init__("none", padding=(0, 0, 0, 0), gap=2)
+        super().__init__("none", padding=(0, 8, 0, 0), gap=2)
         self._chart = EfficiencyChart()
         self._heading = Heading(tr("ui.chart.efficiency"))
         self.column.addWidget(self._heading)
