@@ -9,9 +9,11 @@ import numpy as np
 from trainwright.catalog import Fact, GpuRecord
 from trainwright.catalog.precision import Precision, peak_flops
 from trainwright.estimate.clock import Clock
+from trainwright.estimate.roofcurves import Curve, curve
 from trainwright.estimate.roofline import CLASSES, classify
 from trainwright.explain.quantity import Kind, Quantity, Unit
 from trainwright.messages import Message
+from trainwright.messages.units import number
 from trainwright.profile.profile import SCALE, Profile, monomials
 from trainwright.workload import FullSettings
 
@@ -23,7 +25,7 @@ MOST = 150
 """Operators kept, the slowest first: the others together are next to nothing."""
 _SHORT = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _MOSTLY = 0.5
-"""Share of an operator's time from which the launch floor is what bounds it."""
+"""Share of an operator's time from which the gaps between kernels are what bounds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +106,14 @@ class Roofs:
     peaks: dict[str, Peak]
     """By dtype of operands, of the products that occur."""
     floor: float
-    """Seconds that a kernel takes at least."""
+    """Seconds that a kernel takes beside its work: the gap to the next."""
     points: tuple[RoofPoint, ...]
     rest: float
     """Seconds of the operators left out."""
     taken: dict[tuple[str, str], float]
     """(stage, class) -> seconds in a step, the slowest first; all operators counted."""
-    curves: dict[str, tuple[tuple[float, float], ...]]
-    """Class -> (size of a run, share of its roof), by the calibration: of products of three
-    equal sides, and of traffic alone. Empty of a class that has no one curve."""
+    curves: dict[str, Curve]
+    """By class, from the calibration."""
     source: str
     """Where the shares that classes reach are from."""
     work: float
@@ -152,7 +153,7 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
     for stage, times, counts in clock.stages(profile, settings, batch):
         whole = counts * times.seconds
         for row in whole.nonzero()[0].tolist():
-            runs = float(counts[row])
+            runs, dtype = float(counts[row]), table.dtypes[table.dtype[row]]
             seconds, compute, memory, flops, moved, launches = (
                 runs * float(values[row])
                 for values in (
@@ -166,7 +167,7 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
                     row=row,
                     group=CLASSES[times.group[row]],
                     stage=stage,
-                    dtype=table.dtypes[table.dtype[row]],
+                    dtype=dtype,
                     shape=tuple(shapes[row]) if flops else (),
                     flops=flops,
                     bytes=moved,
@@ -174,7 +175,12 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
                     compute=compute,
                     memory=memory,
                     runs=runs,
-                    bound=_bound(seconds, floor * launches, compute, memory),
+                    bound=_bound(
+                        seconds,
+                        floor * launches,
+                        flops / peaks[dtype].fact.value if dtype in peaks else 0.0,
+                        moved / record.bandwidth_bytes_per_s.value,
+                    ),
                 )
             )
     found.sort(key=lambda point: -point.seconds)
@@ -186,7 +192,7 @@ def roofs(profile: Profile, clock: Clock, settings: FullSettings, batch: int) ->
         points=tuple(found[:MOST]),
         rest=sum(point.seconds for point in found[MOST:]),
         taken=_taken(found),
-        curves={},
+        curves=_curves(found, peaks, clock, settings),
         source=_SOURCE,
         work=sum(one.flops / peaks[one.dtype].fact.value for one in found if one.dtype in peaks),
     )
@@ -207,6 +213,7 @@ def _shapes(profile: Profile, batch: int, sequence: int) -> list[list[int]]:
 
 
 def _bound(seconds: float, least: float, compute: float, memory: float) -> Bound:
+    """Return the roof above an operator: ``compute`` and ``memory`` are seconds at the roofs."""
     if least >= _MOSTLY * seconds:
         return "launch"
     return "compute" if compute >= memory else "memory"
@@ -218,6 +225,22 @@ def _taken(points: Iterable[RoofPoint]) -> dict[tuple[str, str], float]:
         where = point.stage, point.group
         sums[where] = sums.get(where, 0.0) + point.seconds
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def _curves(
+    found: list[RoofPoint], peaks: dict[str, Peak], clock: Clock, settings: FullSettings
+) -> dict[str, Curve]:
+    """Return the curve of each class, in the dtype that it computes in most."""
+    record, rates = clock.situation.gpu.record, clock.rates(settings.precision)
+    shapes = clock.efficiency.curves(channels_last=settings.channels_last)
+    dtypes = {point.group: point.dtype for point in reversed(found)}
+    return {
+        group: curve(
+            *(group, dtype, peaks[dtype].fact.value if dtype in peaks else None),
+            *(record, rates, shapes),
+        )
+        for group, dtype in dtypes.items()
+    }
 
 
 def _product_dtypes(profile: Profile) -> set[str]:
@@ -283,7 +306,7 @@ def explained(found: Roofs, point: RoofPoint, stage: str | None = None) -> Quant
     once = _seconds(
         "time.a-run",
         point.seconds / point.runs,
-        "max(FLOP / (peak · e), bytes / (bandwidth · m), floor)",
+        "(arithmetic^p + traffic^p)^(1/p) + gap",
         (*_arithmetic(found, point), *_traffic(found, point), _floor(found)),
     )
     return Quantity(
@@ -291,7 +314,7 @@ def explained(found: Roofs, point: RoofPoint, stage: str | None = None) -> Quant
         point.seconds,
         Unit.SECONDS,
         Kind.ESTIMATED,
-        formula=f"{point.runs:,.0f} · t",
+        formula=f"{number(round(point.runs))} · t",
         parts=(once, _traced("time.runs", point.runs, Unit.COUNT)),
         note=Message.of(f"time.bound.{point.bound}"),
         role=point.group,
