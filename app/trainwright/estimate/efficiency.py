@@ -107,7 +107,6 @@ class Efficiency(_Entry):
     causal_share: Constant
     compile_memory: Constant
     compile_launches: Constant
-    power_exponent: Constant
     host_memory_bytes_per_s: Constant
     """What an optimizer on the CPU reaches."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.efficiency import Spread
 from trainwright.estimate.kernels import CLASSES
+from trainwright.estimate.support import widening
 from trainwright.profile.profile import Floats
 
 Evidence = Literal["gpu", "generation", "none"]
@@ -62,13 +63,13 @@ def factor(by_class: Floats, gpu: GpuRecord, spread: Spread) -> Factor:
     Normalised split conformal (Papadopoulos et al., 2002): deviations of models that their fit
     had not seen, over what their mix of work lets expect; the 90th percentile of that ratio
     scales what the mix of this step lets expect. What another GPU and another version of the
-    framework add is independent.
+    framework add is independent; other vendors' kernels are further from what was measured.
     """
     work = expected(shares(by_class), spread.work)
     found = evidence(gpu, spread)
     deviation = sqrt((spread.quantile.value * work) ** 2 + spread.stack.value**2)
     whole = sqrt(deviation**2 + spread.evidence[found].value ** 2)
-    return Factor(exp(whole), work, found)
+    return Factor(exp(whole) * widening(gpu), work, found)
 
 
 def expected(of_groups: Floats, work: Mapping[str, float]) -> float:

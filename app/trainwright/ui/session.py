@@ -1,7 +1,7 @@
 """The open document and its answer: what every screen is a view of."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from trainwright.plan.recovery import Autosave
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.ui import doors, plans
+from trainwright.ui.answer import Answer, answer
 from trainwright.ui.core import Core
 from trainwright.ui.tasks import Latest
 from trainwright.ui.tracing import Traces, Tracing
@@ -31,17 +32,6 @@ _ASK_MS = 30
 """Pause after an edit before the full answer is asked for; it would compete with the repaint."""
 _WHATIF_MS = 250
 """Pause after an answer before a dozen other plans are evaluated: they would slow the next edit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the core says to a plan: a report, or what must be traced first."""
-
-    plan: Plan
-    facts: Facts | None = None
-    report: Report | None = None
-    roofs: Roofs | None = None
-    pending: Pending | None = None
 
 
 class Session(QObject):
@@ -288,17 +278,9 @@ class Session(QObject):
         self._limiting.forget()
         self._look(plan)
 
-        self._question = lambda: self._answer(plan)
+        self._question = lambda: answer(self.core, plan)
         self._ask_timer.start()
         self.reported.emit()
-
-    def _answer(self, plan: Plan, facts: Facts | None = None) -> Answer:
-        """Return what the core says; runs off the window's thread."""
-        found = facts or self.core.resolve(plan)
-        if isinstance(found, Pending):
-            return Answer(plan, pending=found)
-        report = self.core.evaluate(plan, found)
-        return Answer(plan, found, report, self.core.operators(plan, found))
 
     def _submit(self) -> None:
         """Ask in earnest: the first look is painted, and a burst of edits is over."""
@@ -364,7 +346,7 @@ class Session(QObject):
         self._stop_trace()
         plan = self.plan
         if plan is not None and facts is not None:
-            self._answers.submit(lambda: self._answer(plan, facts))
+            self._answers.submit(lambda: answer(self.core, plan, facts))
             self._traces.fit()
         else:
             self.problem = problem
