@@ -317,6 +317,8 @@ def _passes(id: str, epochs: float, workload: Workload, per_second: Quantity) ->
 
 def _missing_rates(profile: Profile, clock: Clock, settings: FullSettings) -> Message | None:
     """Return why the time is only a bound, or None."""
+    if layers := profile.model.get("recurrent"):
+        return Message.of("time.recurrent", count=layers)
     rates = clock.rates(settings.precision)
     table = classify(profile)
     used = {table.dtypes[index] for index in np.unique(table.dtype[table.flops.any(axis=1)])}

@@ -318,9 +318,12 @@ class Run:
         added = self.spec["task"] in ("lora", "qlora", "prompt", "prefix")
         adapters = trainable if added else 0
         held = sum(parameter.nbytes for parameter in parameters)
+        # A GPU runs these as one fused kernel; here each step of theirs is traced by itself.
+        recurrent = sum(isinstance(module, torch.nn.RNNBase) for module in model.modules())
         return (
             self.subject.facts
             | experts.bytes_held(model)
+            | ({"recurrent": recurrent} if recurrent else {})
             | {
                 "parameters": self.weights + adapters,
                 "trainable": trainable,
