@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf
 from trainwright.messages import Message
@@ -27,8 +27,8 @@ _ICON = 20
 class WhatIfCard(QAbstractButton):
     """One change: what it is called, its gain, and what it does to the memory."""
 
-    def __init__(self, whatif: WhatIf) -> None:
-        super().__init__()
+    def __init__(self, whatif: WhatIf, parent: QWidget) -> None:
+        super().__init__(parent)
         self._title = say(whatif.change)
         self._state = STATE[whatif.verdict] if whatif.verdict is not None else "na"
         self._gain = gain_text(whatif)
@@ -113,23 +113,18 @@ class WhatIfCards(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         column.addWidget(Heading(Message.of("ui.change.heading"), Message.of("ui.change.note")))
-        self._grid = QGridLayout()
-        self._grid.setSpacing(tokens.S)
-        column.addLayout(self._grid)
+        self._area = QWidget()
+        column.addWidget(self._area)
         self._cards: list[WhatIfCard] = []
-        self._placed = (0, 0)
 
     def show_whatifs(self, found: Sequence[WhatIf]) -> None:
         """Show other changes."""
         for card in self._cards:
-            self._grid.removeWidget(card)
             card.hide()
             card.deleteLater()
-        self._cards = [WhatIfCard(whatif) for whatif in found]
+        self._cards = [WhatIfCard(whatif, self._area) for whatif in found]
         for card in self._cards:
-            card.setParent(self)
             card.clicked.connect(self._apply)
-        self._placed = (0, 0)
         self._place()
 
     def minimumSizeHint(self) -> QSize:
@@ -146,17 +141,12 @@ class WhatIfCards(QWidget):
             return
         columns = self._columns()
         shown = min(len(self._cards), columns * _ROWS[columns])
-        if (columns, shown) == self._placed:
-            return
-        self._placed = (columns, shown)
-        for column in range(self._grid.columnCount()):
-            self._grid.setColumnStretch(column, 1 if column < columns else 0)
+        wide, gap = (self.width() + tokens.S) // columns, tokens.S
         for index, card in enumerate(self._cards):
-            self._grid.removeWidget(card)
             card.setVisible(index < shown)
-            if index < shown:
-                self._grid.addWidget(card, index // columns, index % columns)
-                self._grid.setColumnStretch(index % columns, 1)
+            row, column = divmod(index, columns)
+            card.setGeometry(column * wide, row * (_HEIGHT + gap), wide - gap, _HEIGHT)
+        self._area.setFixedHeight(-(-shown // columns) * (_HEIGHT + gap) - gap)
 
     def _columns(self) -> int:
         """Return the most columns that are wide enough for every card they would show."""
