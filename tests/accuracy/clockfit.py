@@ -91,7 +91,8 @@ def constants() -> tuple[Constant, ...]:
 
 
 _ATTENTION = ("attention", "attention-backward")
-_NOT_FITTED = ("view", "grouped-gemm", *_ATTENTION, "fused-optimizer", "foreach-optimizer")
+_OPTIMIZERS = ("fused-optimizer", "foreach-optimizer")
+_NOT_FITTED = ("view", "grouped-gemm", "dequantization", *_ATTENTION, *_OPTIMIZERS)
 """No vision row of the fit runs them."""
 
 _MOST_ROWS = 60.0

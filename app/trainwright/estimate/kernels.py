@@ -29,6 +29,7 @@ CLASSES = (
     "depthwise-convolution-input-gradient",
     "depthwise-convolution-weight-gradient",
     "pointwise",
+    "dequantization",
     "cast",
     "copy",
     "concatenate",
@@ -84,6 +85,7 @@ _EXACT = {
 }
 _BY_NAME = {name: group for group, names in _EXACT.items() for name in names}
 _BY_FRAGMENT = (
+    ("dequantize", "dequantization"),
     ("_fused_adam", "fused-optimizer"),
     ("_fused_sgd", "fused-optimizer"),
     ("_fused_adagrad", "fused-optimizer"),
@@ -111,7 +113,7 @@ _UNUSUAL = ("sort", "unique", "rnn", "lstm", "gru", "fft", "cholesky", "solve", 
 @cache
 def class_of(name: str) -> str:
     """Return the class of an operator by its name; a convolution's shape refines it."""
-    short = name.removeprefix("aten.").split(".")[0]
+    short = name.removeprefix("aten.").removeprefix("trainwright.").split(".")[0]
     if short in _BY_NAME:
         return _BY_NAME[short]
     for fragment, group in _BY_FRAGMENT:
