@@ -3,7 +3,9 @@
 What is kept out of the fit (``rows/held_out.csv``) was listed before anything was fitted.
 """
 
+import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -88,13 +90,16 @@ def shown(name: str, found: Floats) -> str:
 
 
 def work(steps: Sequence[Step]) -> Floats:
-    """Return (steps, 3): FLOPs, bytes of activations, parameters."""
-    rows = []
+    """Return (steps, 3): FLOPs, bytes written, parameters; of all that a step runs."""
+    found = []
     for step in steps:
-        flops = sum(step.table.total("flops", step.batch) for _ in (0,))
-        moved = step.table.total("bytes_written", step.batch)
-        rows.append((flops, moved, step.table.parameters))
-    return np.array(rows, dtype=np.float64)
+        runs = step.table.count * np.isin(step.table.phase, step.phases) * step.accumulation
+        point = np.array([1, step.batch], dtype=np.float64)
+        flops, moved = (
+            each @ point @ runs for each in (step.table.flops, step.table.bytes_written)
+        )
+        found.append((flops, moved, step.table.parameters))
+    return np.array(found, dtype=np.float64)
 
 
 def baseline(kind: str, known: Sequence[Step], asked: Sequence[Step]) -> Floats:
@@ -102,6 +107,8 @@ def baseline(kind: str, known: Sequence[Step], asked: Sequence[Step]) -> Floats:
     seconds, measured = (np.array([s.seconds for s in some]) for some in (known, asked))
     before, now = work(known), work(asked)
     if kind == "FLOPs + activations + parameters":
+        # Each over the rate of its GPU, so that the constants carry over to another.
+        before, now = before / _specs(known), now / _specs(asked)
         weights, _ = nnls(before / seconds[:, None], np.ones(len(seconds)))
         return np.log(now @ weights / measured)
     peaks = [[s.gpu.flops["fp16_fp32"].value for s in some] for some in (known, asked)]
@@ -109,10 +116,17 @@ def baseline(kind: str, known: Sequence[Step], asked: Sequence[Step]) -> Floats:
         keys = [[(s.gpu.id, s.channels_last) for s in some] for some in (known, asked)]
         rate = before[:, 0] / seconds / np.array(peaks[0])
         of = {k: np.median(rate[[key == k for key in keys[0]]]) for k in set(keys[0])}
-        shares = np.array([of[key] for key in keys[1]])
+        # Of a GPU without rows, what the others reach.
+        shares = np.array([of.get(key, np.median(rate)) for key in keys[1]])
         return np.log(now[:, 0] / (np.array(peaks[1]) * shares) / measured)
     share = np.median(before[:, 0] / seconds / np.array(peaks[0]))
     return np.log(now[:, 0] / (np.array(peaks[1]) * share) / measured)
+
+
+def _specs(steps: Sequence[Step]) -> Floats:
+    gpus = [step.gpu for step in steps]
+    rates = [(g.flops["fp16_fp32"].value, *(g.bandwidth_bytes_per_s.value,) * 2) for g in gpus]
+    return np.array(rates)
 
 
 BASELINES = (
@@ -122,13 +136,40 @@ BASELINES = (
 )
 
 
+BESIDE: dict[str, tuple[Callable[[], Sequence[Step]], Callable[[], Sequence[Step]]]] = {
+    "vision training, new families": (
+        clockrows.fitted_vision_steps,
+        clockrows.unseen_vision_steps,
+    ),
+    "MPT on A100, new sizes": (mpt.fitted_steps, mpt.unseen_sizes),
+    "MPT on H100, no rows": (mpt.fitted_steps, mpt.unseen_gpu),
+    "vision forward, Blackwell, no rows": (
+        lambda: [step for step in clockrows.fitted_steps() if not step.trains],
+        forward_unseen,
+    ),
+}
+"""Set -> what the baselines are fitted to, and what they are asked."""
+
+
+def excluded() -> str:
+    """Return how many rows no rule lets in, by reason."""
+    counts: Counter[str] = Counter()
+    for file in ("excluded-vision.csv", "excluded-text.csv"):
+        with (clockrows.ROWS / file).open(encoding="utf-8", newline="") as opened:
+            counts.update(row["reason"] for row in csv.DictReader(opened))
+    listed = [f"  {count:5d}  {reason}" for reason, count in counts.most_common()]
+    return "\n".join(["rows that are not used, and why", *listed])
+
+
 def report() -> str:
     head = f"\n{'step time: error in %':44s} {'rows':>5s} {'median':>6s} {'mean':>6s} {'p90':>6s}"
     lines = [head + f" {'bias':>7s}"]
     lines += [shown(name, logs(steps(), predict)) for name, (steps, predict) in SETS.items()]
-    known, new = clockrows.fitted_vision_steps(), clockrows.unseen_vision_steps()
-    lines.append("beside them, vision training, new families")
-    lines += [shown(f"  {kind}", baseline(kind, known, new)) for kind in BASELINES]
+    for name, (known, asked) in BESIDE.items():
+        lines.append(f"beside it, {name}")
+        found = ((kind, baseline(kind, known(), asked())) for kind in BASELINES)
+        lines += [shown(f"  {kind}", logs_of) for kind, logs_of in found]
+    new = clockrows.unseen_vision_steps()
     lines.append("by family, vision training, new families")
     for family in sorted({step.family for step in new}):
         some = [step for step in new if step.family == family]
@@ -138,7 +179,7 @@ def report() -> str:
     for key in sorted({(step.gpu.id, step.framework) for step in forward}):
         some = [step for step in forward if (step.gpu.id, step.framework) == key]
         lines.append(shown(f"  {' '.join(key)}", logs(some, kernels_of)))
-    lines.append(covered_text())
+    lines += [covered_text(), excluded()]
     return "\n".join(lines)
 
 

@@ -10,8 +10,9 @@ from trainwright.estimate.clock import Bottleneck, Clock, Situation, StepTerms
 from trainwright.estimate.compiling import Compiling, compiling, verdict
 from trainwright.estimate.inputs import Pipeline, described, waits
 from trainwright.estimate.loader import Host
+from trainwright.estimate.operators import class_parts
 from trainwright.estimate.power import board_share, limit_share
-from trainwright.estimate.roofline import CLASSES, OpTimes, classify
+from trainwright.estimate.roofline import classify
 from trainwright.estimate.scaling import ScalingPoint, exchange_quantity, scaling
 from trainwright.estimate.scaling import notes as scaling_notes
 from trainwright.estimate.serving import Served
@@ -27,7 +28,7 @@ from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.machine import Gpu
 from trainwright.messages import Message
-from trainwright.profile.profile import Floats, Profile
+from trainwright.profile.profile import Profile
 from trainwright.workload import Dataset, FullSettings, Workload
 
 __all__ = ["Bottleneck", "Lane", "Stage", "TimeEstimate", "estimate_time"]
@@ -37,7 +38,6 @@ Lane = Literal["storage", "cpu", "link", "gpu", "network"]
 several GPUs."""
 
 _SOURCE = "resources/calibration/steptime.json"
-_SHOWN_ROWS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +337,7 @@ def _kernel_stages(
         if stage == "optimizer" and settings.optimizer_offload == "cpu":
             yield Stage(stage, _offloaded(profile, clock, settings), hidden=False, lane="cpu")
             continue
-        parts = tuple(_class_parts(profile, times, counts))
+        parts = tuple(class_parts(profile, times, counts))
         seconds = Quantity(
             Message.of(f"time.stage.{stage}"),
             float(counts @ times.seconds),
@@ -377,55 +377,6 @@ def _offloaded(profile: Profile, clock: Clock, settings: FullSettings) -> Quanti
         source=_SOURCE,
         role="optimizer",
     )
-
-
-def _class_parts(profile: Profile, times: OpTimes, counts: Floats) -> list[Quantity]:
-    """Return the classes of a stage, the slowest first, each with its slowest operators."""
-    seconds = counts * times.seconds
-    by_class = np.bincount(times.group, weights=seconds, minlength=len(CLASSES))
-    order = [number for number in np.argsort(-by_class).tolist() if by_class[number] > 0]
-    return [
-        Quantity(
-            Message.of(f"time.class.{CLASSES[number]}"),
-            float(by_class[number]),
-            Unit.SECONDS,
-            Kind.ESTIMATED,
-            formula="Σ n · t",
-            parts=tuple(_operator_parts(profile, times, counts, seconds, number)),
-            role=CLASSES[number],
-        )
-        for number in order
-    ]
-
-
-def _operator_parts(
-    profile: Profile, times: OpTimes, counts: Floats, seconds: Floats, number: int
-) -> Iterator[Quantity]:
-    """Yield the slowest operators of a class by name, and the rest as one."""
-    rows: dict[str, list[int]] = {}
-    for row in np.flatnonzero((times.group == number) & (counts > 0)).tolist():
-        rows.setdefault(profile.ops.name[row], []).append(row)
-    ranked = sorted(rows.items(), key=lambda item: -seconds[item[1]].sum())
-    for name, chosen in ranked[:_SHOWN_ROWS]:
-        runs = counts[chosen]
-        yield Quantity(
-            Message.of("time.operator", name=name, count=int(runs.sum())),
-            float(seconds[chosen].sum()),
-            Unit.SECONDS,
-            Kind.ESTIMATED,
-            formula="n · (((FLOP / (peak · e))^p + (bytes / (bandwidth · m))^p)^(1/p) + gap)",
-            parts=(
-                _work("time.flop", float(runs @ times.flops[chosen]), Unit.FLOP),
-                _work("time.bytes", float(runs @ times.bytes[chosen]), Unit.BYTES),
-            ),
-        )
-    rest = sum(float(seconds[chosen].sum()) for _, chosen in ranked[_SHOWN_ROWS:])
-    if rest > 0:
-        yield Quantity(Message.of("time.other-operators"), rest, Unit.SECONDS, Kind.ESTIMATED)
-
-
-def _work(id: str, value: float, unit: Unit) -> Quantity:
-    return Quantity(Message.of(id), value, unit, Kind.ESTIMATED, formula="traced")
 
 
 def _other_stages(
