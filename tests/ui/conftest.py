@@ -1,5 +1,6 @@
 """Windows without a display, answered by made-up figures, with nothing kept between tests."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -57,3 +58,4 @@ def opened(qtbot: Any, qapp: Any, preferences: Preferences) -> Iterator[Opened]:
     i18n.use("en")
     for window in windows:
         window.close()
+    gc.enable()  # for the tests without a window

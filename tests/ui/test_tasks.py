@@ -1,8 +1,13 @@
 """Work off the UI thread: closing what asked for it never takes the program down."""
 
+import gc
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+
+from trainwright.ui.garbage import Collector
 
 CLOSED_WHILE_REPORTED_TO = """
     import time
@@ -39,3 +44,40 @@ def test_closing_in_the_middle_of_a_report_does_no_harm():
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
     )
     assert (ran.returncode, ran.stdout.strip()) == (0, "still here"), ran.stderr
+
+
+class Cycle:
+    """Is freed by the collector alone, and notes on which thread."""
+
+    freed: set[int]
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        self.freed.add(threading.get_ident())
+
+
+def test_cycles_are_freed_on_the_window_s_thread(qapp, qtbot):
+    Cycle.freed = set()
+    over = threading.Event()
+
+    def allocate() -> None:
+        while not over.is_set():
+            [[number] for number in range(2000)]
+            time.sleep(0.0005)
+
+    collector = Collector()
+    worker = threading.Thread(target=allocate)
+    worker.start()
+    try:
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            Cycle()
+            qapp.processEvents()
+    finally:
+        over.set()
+        worker.join()
+        collector.deleteLater()
+        gc.enable()
+    assert Cycle.freed == {threading.get_ident()}

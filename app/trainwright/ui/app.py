@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from trainwright.ui import i18n, theme
 from trainwright.ui.core import Core
+from trainwright.ui.garbage import Collector
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.window import Window
 
@@ -32,6 +33,7 @@ def prepared(app: QApplication, core: Core, preferences: Preferences) -> Window:
     theme.apply(app, theme.resolve(preferences.theme, app))
     i18n.use(preferences.spoken_language())
     window = Window(core, preferences)
+    Collector(window)
 
     def follow(_scheme: Qt.ColorScheme) -> None:
         if preferences.theme == "system":
