@@ -225,7 +225,8 @@ def test_an_interrupted_trace_leaves_nothing_running(tmp_path, sent):
     config.write_text(json.dumps(TINY_GPT2 | {"n_layer": 48}), encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, "-m", "trainwright", "profile", str(config)],
-        env=os.environ | {"TMPDIR": str(tmp_path)},  # children inherit it: their mark
+        # Children get a folder in it, their mark; what is cached would not be traced again.
+        env=os.environ | {"TMPDIR": str(tmp_path), "TRAINWRIGHT_CACHE": str(tmp_path / "cache")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -240,11 +241,12 @@ def test_an_interrupted_trace_leaves_nothing_running(tmp_path, sent):
 
 
 def running(mark):
-    """Return the processes that have the mark in their environment."""
+    """Return the processes whose folder for temporary files is the mark, or lies in it."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if f"TMPDIR={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+            entries = (folder / "environ").read_bytes().split(b"\0")
+            if any(entry.startswith(f"TMPDIR={mark}".encode()) for entry in entries):
                 found.append(folder.name)
     return found
 
