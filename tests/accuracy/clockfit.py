@@ -181,13 +181,17 @@ def layout_of(step: Step) -> str:
     return LAYOUTS[int(step.channels_last)]
 
 
-def kernels_total(block: Block, curves: Curves, ceiling: float = 1.0) -> Floats:
-    """Return seconds of each step's kernels, without the update."""
+def kernel_times(block: Block, curves: Curves, ceiling: float = 1.0) -> Floats:
+    """Return seconds of one run of each kernel of a block."""
     situation = block.situation
     rates = rates_of(situation.gpu, situation.precision, ceiling)
     launches = np.ones(len(block.kernels.group))
-    times = kernel_seconds(block.kernels, launches, rates, curves, DTYPES)
-    return block.total(times.seconds)
+    return kernel_seconds(block.kernels, launches, rates, curves, DTYPES).seconds
+
+
+def kernels_total(block: Block, curves: Curves, ceiling: float = 1.0) -> Floats:
+    """Return seconds of each step's kernels, without the update."""
+    return block.total(kernel_times(block, curves, ceiling))
 
 
 def updates(block: Block) -> Floats:

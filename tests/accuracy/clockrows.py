@@ -7,13 +7,11 @@ import numpy as np
 import textrows
 import visionrows
 from numpy.typing import NDArray
-from optables import ROWS, OpRows, as_ops, tables
+from optables import OpRows, as_ops, tables
 
 from trainwright.catalog import GpuRecord, catalog
 from trainwright.estimate.kernels import IS_ATTENTION, NUMBER, Kernels, classified, kernels
 from trainwright.profile.profile import Floats
-
-__all__ = ["ROWS", "Block", "Step", "blocks"]
 
 FLOAT32 = ("float32",)
 DTYPES = ("float32", "half")

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from clockfit import DTYPES, Fitted, fit, layout_of, predict, rates_of
+from clockfit import Fitted, fit, kernel_times, layout_of, predict
 from clockrows import Block, Step, blocks
 from scipy.optimize import nnls
 
 from trainwright.estimate.kernels import CLASSES
 from trainwright.estimate.power import board_share
-from trainwright.estimate.roofline import kernel_seconds
 from trainwright.estimate.spread import GROUPS, shares
 from trainwright.profile.profile import Floats
 
@@ -45,13 +44,9 @@ def _misses(block: Block, fitted: Fitted) -> Iterable[Miss]:
 
 def _by_class(block: Block, fitted: Fitted) -> Floats:
     """Return (steps, classes) of seconds."""
-    situation, found = block.situation, block.kernels
-    curves = fitted.curves(layout_of(situation))
-    rates = rates_of(situation.gpu, situation.precision)
-    launches = np.ones(len(block.runs))
-    seconds = kernel_seconds(found, launches, rates, curves, DTYPES).seconds * block.runs
+    seconds = kernel_times(block, fitted.curves(layout_of(block.situation))) * block.runs
     result = np.zeros((len(block.steps), len(CLASSES)))
-    np.add.at(result, (found.row, found.group), seconds)
+    np.add.at(result, (block.kernels.row, block.kernels.group), seconds)
     return result
 
 

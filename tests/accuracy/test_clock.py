@@ -8,7 +8,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from pathlib import Path
 
 import clockfit
 import clockrows
@@ -18,6 +17,7 @@ import pytest
 import spreadfit
 import visionrows
 from clockrows import Block, Step, blocks
+from optables import ROWS
 from scipy.optimize import nnls
 
 from trainwright.data import resources
@@ -155,7 +155,7 @@ def excluded() -> str:
     """Return how many rows no rule lets in, by reason."""
     counts: Counter[str] = Counter()
     for file in ("excluded-vision.csv", "excluded-text.csv"):
-        with (clockrows.ROWS / file).open(encoding="utf-8", newline="") as opened:
+        with (ROWS / file).open(encoding="utf-8", newline="") as opened:
             counts.update(row["reason"] for row in csv.DictReader(opened))
     listed = [f"  {count:5d}  {reason}" for reason, count in counts.most_common()]
     return "\n".join(["rows that are not used, and why", *listed])
@@ -265,5 +265,5 @@ def test_nothing_kept_out_is_fitted():
 
 
 def test_rows_are_small_enough_to_live_here():
-    files = [path for path in (Path(__file__).parent / "rows").rglob("*") if path.is_file()]
+    files = [path for path in (ROWS).rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= 15e6

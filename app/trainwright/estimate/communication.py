@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from trainwright.catalog import GpuRecord
 from trainwright.data import resources
 from trainwright.estimate.cuda import BUCKET
+from trainwright.estimate.entry import Constant, Entry
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
@@ -35,18 +34,7 @@ _BOARD_NVLINK = 300e9
 bridges only."""
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Constant(_Entry):
-    """One number of the calibration, in base units."""
-
-    value: float = Field(ge=0)
-    source: str
-
-
-class Calibration(_Entry):
+class Calibration(Entry):
     """Everything that the exchange of gradients assumes beside the data sheet."""
 
     version: int

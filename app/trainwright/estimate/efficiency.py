@@ -6,31 +6,20 @@ from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from trainwright.catalog import GpuRecord
 from trainwright.data import resources
+from trainwright.estimate.entry import Entry, Positive
 from trainwright.estimate.kernels import CLASSES
 from trainwright.profile.profile import Floats
-
-
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Constant(_Entry):
-    """One number of the calibration, in base units."""
-
-    value: float = Field(gt=0)
-    source: str
-
 
 MOST_COMPUTE, MOST_MEMORY = 1.05, 0.95
 """Shares that no kernel exceeds: boost clocks lie a little above the data sheet's, and refresh and
 row changes take their part of a memory's time (assumed; the best copies reach 0.91)."""
 
 
-class ClassEfficiency(_Entry):
+class ClassEfficiency(Entry):
     """What a class of operators reaches on large shapes."""
 
     compute: float = Field(gt=0, le=MOST_COMPUTE)
@@ -49,16 +38,16 @@ class ClassEfficiency(_Entry):
     source: str
 
 
-class Spread(_Entry):
+class Spread(Entry):
     """What the interval of a time is made of; deviations are of its logarithm."""
 
     work: dict[str, float]
     """Kind of work (``spread.GROUPS``) -> deviation where a step does nothing else."""
-    quantile: Constant
+    quantile: Positive
     """The 90th percentile of deviations over what their mix lets expect."""
-    stack: Constant
+    stack: Positive
     """At 90 %, for another version of the framework than the rows'."""
-    evidence: dict[Literal["gpu", "generation", "none"], Constant]
+    evidence: dict[Literal["gpu", "generation", "none"], Positive]
     """At 90 %, for a GPU with rows, with rows of its generation, or without."""
     gpus: tuple[str, ...]
     generations: tuple[str, ...]
@@ -82,7 +71,7 @@ class Curves:
     """Share of a dense convolution's activations that is moved again."""
 
 
-class Efficiency(_Entry):
+class Efficiency(Entry):
     """Everything that the time of a step assumes beside the data sheet."""
 
     version: int
@@ -91,23 +80,23 @@ class Efficiency(_Entry):
     classes: dict[str, ClassEfficiency]
     channels_last: dict[str, ClassEfficiency]
     """Classes that reach something else in that layout."""
-    ceilings: dict[str, Constant]
+    ceilings: dict[str, Positive]
     """Architecture (and segment) -> factor on every compute share."""
-    attention_ceilings: dict[str, Constant]
+    attention_ceilings: dict[str, Positive]
     """Architecture -> further factor on fused attention, whose kernels are for other GPUs."""
-    unknown_ceiling: Constant
-    kernel_gap_s: Constant
-    smoothing: Constant
+    unknown_ceiling: Positive
+    kernel_gap_s: Positive
+    smoothing: Positive
     """The power p of (compute^p + memory^p)^(1/p)."""
-    framework: Constant
+    framework: Positive
     """Factor on the kernels' time for today's torch, as far as physics allows: the rows that train
     are of an old one."""
-    host_s_per_kernel: Constant
-    layout_traffic: dict[str, Constant]
-    causal_share: Constant
-    compile_memory: Constant
-    compile_launches: Constant
-    host_memory_bytes_per_s: Constant
+    host_s_per_kernel: Positive
+    layout_traffic: dict[str, Positive]
+    causal_share: Positive
+    compile_memory: Positive
+    compile_launches: Positive
+    host_memory_bytes_per_s: Positive
     """What an optimizer on the CPU reaches."""
 
     def curves(self, *, channels_last: bool) -> Curves:
@@ -118,7 +107,7 @@ class Efficiency(_Entry):
     def _by_layout(self) -> tuple[Curves, Curves]:
         return _curves(self, False), _curves(self, True)
 
-    def ceiling(self, gpu: GpuRecord) -> Constant:
+    def ceiling(self, gpu: GpuRecord) -> Positive:
         """Return the factor for the GPU's generation."""
         return _of_generation(self.ceilings, gpu) or self.unknown_ceiling
 
@@ -128,7 +117,7 @@ class Efficiency(_Entry):
         return found.value if found is not None else 1.0
 
 
-def _of_generation(known: dict[str, Constant], gpu: GpuRecord) -> Constant | None:
+def _of_generation(known: dict[str, Positive], gpu: GpuRecord) -> Positive | None:
     family = gpu.architecture.split()[0].rstrip("0123456789") or gpu.architecture
     names = [f"{family} datacenter"] if gpu.segment == "datacenter" else []
     return next((known[name] for name in (*names, family) if name in known), None)

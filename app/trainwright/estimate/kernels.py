@@ -221,8 +221,6 @@ class Kernels:
     shape: Floats
     """(3, kernels): M, N and K of products as one matrix product (a group's, where there are
     several); N is the channels of a batch normalisation; 0 elsewhere."""
-    width: Floats
-    """Channels of a group in grouped convolutions; 0 elsewhere."""
     activations: Floats
     """Bytes of what a product reads and writes beside its weights; 0 elsewhere."""
 
@@ -233,7 +231,7 @@ def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
     # Polynomials of lengths far below the traced ones may fall below nothing.
     flops = np.maximum(table.flops @ point, 0)
     moved = np.maximum(table.bytes @ point, 0)
-    shape, width = _shapes(table, point)
+    shape = _shapes(table, point)
     norms = np.flatnonzero(IS_BATCH_NORM[table.group])
     # Two numbers of 4 bytes a channel are written, whatever the batch.
     shape[1, norms] = table.written[norms, 0] / 8
@@ -242,18 +240,15 @@ def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
     rows = np.arange(len(flops))
     convolutions = np.flatnonzero(IS_CONVOLUTION[table.group])
     if not len(convolutions):
-        return Kernels(rows, table.group, table.dtype, flops, moved, shape, width, activations)
+        return Kernels(rows, table.group, table.dtype, flops, moved, shape, activations)
     sizes = _Convolutions.of(table, point, convolutions)
-    activations[convolutions] = (sizes.inputs + sizes.outputs) * sizes.element
-    width[convolutions] = sizes.channels / sizes.groups
+    activations[convolutions] = sizes.activations
     group = table.group.copy()
-    wide = (group[convolutions] == NUMBER["grouped-convolution"]) & (width[convolutions] >= WIDE)
+    grouped = group[convolutions] == NUMBER["grouped-convolution"]
+    wide = grouped & (sizes.channels / sizes.groups >= WIDE)
     group[convolutions[wide]] = NUMBER["wide-grouped-convolution"]
     back = table.backward[convolutions]
     first, second = _gradients(table, group, sizes, convolutions, back)
-    for part in (first, second):
-        part.activations[:] = activations[part.row]
-        part.width[:] = width[part.row]
     group[first.row], flops[first.row] = first.group, first.flops
     moved[first.row], shape[:, first.row] = first.bytes, first.shape
     return Kernels(
@@ -263,7 +258,6 @@ def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
         np.concatenate([flops, second.flops]),
         np.concatenate([moved, second.bytes]),
         np.concatenate([shape, second.shape], axis=1),
-        np.concatenate([width, second.width]),
         np.concatenate([activations, second.activations]),
     )
 
@@ -285,6 +279,12 @@ class _Convolutions:
     groups: Floats
     channels: Floats
     taps: Floats
+
+    @property
+    def activations(self) -> Floats:
+        """Bytes of input and output."""
+        result: Floats = (self.inputs + self.outputs) * self.element
+        return result
 
     @classmethod
     def of(cls, table: Classified, point: Floats, chosen: NDArray[np.int64]) -> "_Convolutions":
@@ -338,14 +338,19 @@ def _gradients(
     written = table.written[rows]
     to_input = np.asarray(written[:, 1:].any(axis=1))
     to_weight = written[:, 0] >= 0.9 * sizes.weights * sizes.element
-    moved = (sizes.inputs + sizes.outputs + sizes.weights) * sizes.element
+    moved = sizes.activations + sizes.weights * sizes.element
     per_group = sizes.out_channels / sizes.groups
     shapes = (
         (sizes.inputs / sizes.channels, sizes.channels / sizes.groups, per_group * sizes.taps),
         (per_group, sizes.terms, sizes.rows),
     )
     first, second = (
-        _gradient(table, group, rows, back, once, moved, of=of, asked=asked, shape=shape)
+        _gradient(
+            *(table, group, rows, back, once, moved, sizes.activations),
+            of=of,
+            asked=asked,
+            shape=shape,
+        )
         for of, asked, shape in (
             ("input", to_input, shapes[0]),
             ("weight", to_weight, shapes[1]),
@@ -361,6 +366,7 @@ def _gradient(
     back: NDArray[np.bool_],
     flops: Floats,
     moved: Floats,
+    activations: Floats,
     *,
     of: str,
     asked: NDArray[np.bool_],
@@ -374,8 +380,7 @@ def _gradient(
     return Kernels(
         *(chosen, group, table.dtype[chosen], flops[back] * work, moved[back] * work),
         np.stack(shape)[:, back],
-        np.zeros(len(chosen)),
-        np.zeros(len(chosen)),
+        activations[back],
     )
 
 
@@ -390,8 +395,8 @@ _PLACES = (
 """Where M, N and K stand in ``OpRow.dims`` of each kind."""
 
 
-def _shapes(table: Classified, point: Floats) -> tuple[Floats, Floats]:
-    """Return (3, rows) of M, N, K, and zeros for the width of groups."""
+def _shapes(table: Classified, point: Floats) -> Floats:
+    """Return (3, rows) of M, N, K; 0 where there is no product."""
     shape = np.zeros((3, len(table.group)))
     for kind, columns in _PLACES:
         chosen = np.flatnonzero(kind[table.group])
@@ -403,4 +408,4 @@ def _shapes(table: Classified, point: Floats) -> tuple[Floats, Floats]:
             shared = (table.group[chosen] == EXPERTS) & (table.dims[4, chosen, 0] == column)
             size = np.where(shared, size / np.maximum(table.dims[0, chosen, 0], 1), size)
             shape[place, chosen] = np.maximum(size, 1)
-    return shape, np.zeros(len(table.group))
+    return shape

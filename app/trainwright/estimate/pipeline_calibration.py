@@ -3,24 +3,12 @@
 import json
 from functools import cache
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from trainwright.catalog import CpuRecord
 from trainwright.data import resources
+from trainwright.estimate.entry import Constant, Entry
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Constant(_Entry):
-    """One number, in base units."""
-
-    value: float = Field(ge=0)
-    source: str
-
-
-class Decoding(_Entry):
+class Decoding(Entry):
     """Speed of one core; JPEG read by Pillow is the unit that everything else is told in."""
 
     architectures: dict[str, Constant]
@@ -36,7 +24,7 @@ class Decoding(_Entry):
     """Crop, resize, conversion and normalisation, for each number that leaves; reference core."""
 
 
-class HandOver(_Entry):
+class HandOver(Entry):
     """What it costs to bring a sample from a worker to the training process; reference core."""
 
     worker_s_per_batch: Constant
@@ -45,7 +33,7 @@ class HandOver(_Entry):
     main_s_per_byte: Constant
 
 
-class Pipes(_Entry):
+class Pipes(Entry):
     """Hand-over of arrays through pipes, where samples are no tensors; reference core."""
 
     main_s_per_byte: dict[str, Constant]
@@ -56,7 +44,7 @@ class Pipes(_Entry):
     """By system: how much each further worker slows the training process down."""
 
 
-class Workers(_Entry):
+class Workers(Entry):
     """How worker processes share the cores, and what they take."""
 
     softness: Constant
@@ -79,7 +67,7 @@ class Workers(_Entry):
     """How much faster than the GPU a recommendation makes the workers."""
 
 
-class Drives(_Entry):
+class Drives(Entry):
     """How drives read."""
 
     open_s: Constant
@@ -99,14 +87,14 @@ class Drives(_Entry):
     """Memory that system and programs keep from the page cache."""
 
 
-class Transfers(_Entry):
+class Transfers(Entry):
     """Copies to the GPU."""
 
     pinned_share: Constant
     pageable_share: Constant
 
 
-class PipelineCalibration(_Entry):
+class PipelineCalibration(Entry):
     """Everything that the input pipeline assumes beside the data sheets."""
 
     version: int

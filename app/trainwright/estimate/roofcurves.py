@@ -60,5 +60,4 @@ def _kernels(
     rows = np.arange(len(flops))
     numbers = np.full(len(rows), NUMBER[group], dtype=np.uint8)
     zeros = np.zeros(len(rows), dtype=np.uint8)
-    width = np.zeros(len(rows))
-    return Kernels(rows, numbers, zeros, flops, moved, shape, width, activations)
+    return Kernels(rows, numbers, zeros, flops, moved, shape, activations)

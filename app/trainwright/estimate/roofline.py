@@ -1,4 +1,4 @@
-"""Seconds of each traced operator on a GPU: the slower of arithmetic and memory, or a floor."""
+"""Seconds of each traced operator on a GPU: arithmetic and memory traffic, and a gap."""
 
 from dataclasses import dataclass
 

@@ -19,21 +19,20 @@ from functools import cache, lru_cache
 from math import ceil
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.records import FlopKey
 from trainwright.data import resources
 from trainwright.estimate.engines import Engine, Form
+from trainwright.estimate.entry import Entry
 from trainwright.estimate.kv import CacheShape, Layer
 from trainwright.estimate.power import board_share, limit_share
 from trainwright.estimate.weights import Inventory, Matrix, matrix_bytes
 
 
-class Constants(BaseModel):
+class Constants(Entry):
     """What one family of engines reaches; shares are of the data sheet's peaks."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     memory: float = Field(gt=0, le=0.95)
     """Share of the bandwidth that reading weights reaches."""
@@ -59,10 +58,8 @@ class Constants(BaseModel):
     source: str
 
 
-class Maker(BaseModel):
+class Maker(Entry):
     """How another maker's GPUs differ from NVIDIA's, as factors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     memory: float = Field(gt=0)
     products: float = Field(gt=0)
@@ -71,10 +68,8 @@ class Maker(BaseModel):
     source: str
 
 
-class ServingCalibration(BaseModel):
+class ServingCalibration(Entry):
     """Everything that the time of serving assumes beside the data sheet."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     version: int
     stated: str

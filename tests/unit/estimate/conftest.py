@@ -21,6 +21,8 @@ from trainwright.workload import FullSettings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from handmade import full_settings
+
 HEADS, KV_HEADS, HEAD_DIM, VOCABULARY = 16, 4, 64, 32_000
 HIDDEN = HEADS * HEAD_DIM
 
@@ -241,26 +243,13 @@ def make_gpu() -> Callable[..., Gpu]:
 @pytest.fixture(scope="session")
 def make_settings() -> Callable[..., FullSettings]:
     def make(**changes: Any) -> FullSettings:
-        fields: dict[str, Any] = {
+        usual: dict[str, Any] = {
             "precision": "bf16-mixed",
-            "quantization": "none",
             "kv_cache": "bf16",
             "micro_batch": 2,
-            "accumulation": 1,
-            "checkpointing": "none",
-            "optimizer": "adamw",
-            "attention": "sdpa",
-            "compile": False,
-            "channels_last": False,
-            "allocator": "native",
-            "strategy": "single",
-            "learning_rate": None,
-            "warmup": None,
             "num_workers": 0,
-            "prefetch_factor": 2,
-            "pin_memory": True,
             "persistent_workers": False,
         }
-        return FullSettings(**(fields | changes))
+        return full_settings(**(usual | changes))
 
     return make
