@@ -99,7 +99,8 @@ def runs(folder: Path, ragged: Path) -> dict[str, tuple[int, str]]:
     arguments["one of two gpus"] = ["--plan", two, "--synthetic", "--selfcheck", "--output", "two"]
     lora = variant(folder, "lora", lora=None)
     document = json.loads(Path(lora).read_text(encoding="utf-8"))
-    document |= {"task": "lora", "lora": {"rank": 4, "alpha": 8.0, "targets": []}}
+    adapters = {"variant": "lora", "rank": 4, "alpha": 8.0, "targets": []}
+    document |= {"task": "lora", "lora": adapters}
     Path(lora).write_text(json.dumps(document), encoding="utf-8")
     arguments["lora"] = ["--plan", lora, "--synthetic", "--steps", "3", "--stop-at", "2"]
     arguments["lora"] += ["--output", "lora", "--selfcheck"]
