@@ -1,12 +1,12 @@
 """Work off the UI thread: the newest question wins, and a long one can be cancelled."""
 
+import atexit
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from PySide6.QtCore import QObject, QRunnable, QThreadPool, Signal
+from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, Signal
 from shiboken6 import isValid
 
 from trainwright.messages import Message, UserError
@@ -19,18 +19,28 @@ class _Post(QObject):
 
     It is never deleted: a thread that emits a signal of an object which the window deletes at
     that moment takes the whole program down, and no check made beforehand can rule that out.
+    It closes when the program ends, before Qt does: threads may outlive both.
     """
 
     _call = Signal(object, object)
 
     def __init__(self) -> None:
         super().__init__()
-        self._call.connect(self._make)
+        self._call.connect(self._make, Qt.ConnectionType.QueuedConnection)
+        self._sending = threading.Lock()
+        self._open = True
+        atexit.register(self.close)  # later than Qt's own, so that it runs first
 
     def send(self, receiver: QObject, call: Callable[[], None]) -> None:
         """Make a call on the window's thread if its receiver still lives by then."""
-        with suppress(RuntimeError):  # only when the whole program ends, and nobody waits
-            self._call.emit(receiver, call)
+        with self._sending:
+            if self._open:
+                self._call.emit(receiver, call)
+
+    def close(self) -> None:
+        """Let what is being sent arrive, and take nothing more."""
+        with self._sending:
+            self._open = False
 
     def _make(self, receiver: QObject, call: Callable[[], None]) -> None:
         if isValid(receiver):
