@@ -25,6 +25,7 @@ class Unit(StrEnum):
     SAMPLES_PER_SECOND = "samples/s"
     TOKENS_PER_SECOND = "tokens/s"
     BYTES_PER_SECOND = "bytes/s"
+    REQUESTS_PER_SECOND = "requests/s"
     FLOP = "FLOP"
     FLOP_PER_SECOND = "FLOP/s"
     COUNT = "count"

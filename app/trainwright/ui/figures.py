@@ -19,6 +19,7 @@ class Figure:
 
 
 _RATES = {
+    Unit.REQUESTS_PER_SECOND: "ui.unit.requests-per-second",
     Unit.SAMPLES_PER_SECOND: "ui.unit.samples-per-second",
     Unit.TOKENS_PER_SECOND: "ui.unit.tokens-per-second",
 }
@@ -45,7 +46,7 @@ def bare(value: float, unit: Unit) -> Figure:
         case Unit.WATTS:
             return Figure(number(round(value)), "W")
         case Unit.BYTES_PER_SECOND:
-            return Figure(number(round(value / 1e9)), "GB/s")
+            return bytes_per_second(value)
         case Unit.FLOP_PER_SECOND:
             return Figure(three(value / 1e12), "TFLOP/s")
         case Unit.FLOP:
@@ -64,6 +65,14 @@ def memory(value: float) -> Figure:
         return Figure(f"{sign}{size / MIB:.3g}", "MiB")
     digits = 1 if size >= 10 * GIB else 2
     return Figure(f"{sign}{size / GIB:.{digits}f}", "GiB")
+
+
+def bytes_per_second(value: float) -> Figure:
+    """Return a rate as data sheets have it, in MB/s where GB/s would say little."""
+    if abs(value) < 1e9:
+        return Figure(f"{value / 1e6:.3g}", "MB/s")
+    giga = value / 1e9
+    return Figure(number(round(giga)) if giga >= 10 else f"{giga:.3g}", "GB/s")
 
 
 def gib(value: float) -> str:
