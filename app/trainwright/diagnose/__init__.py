@@ -1,0 +1,1 @@
+"""Causes of a slow or idle training run, decided from evidence and never from a guess."""

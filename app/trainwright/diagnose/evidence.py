@@ -1,0 +1,395 @@
+"""What a verdict may look at, and the shape of the record file that holds it.
+
+A record is one JSON document of this shape; the only key that it must have is
+``"trainwright_record": 1``. Every other part may be absent, and absent is not zero: a counter of
+0 says that somebody counted. Seconds and bytes throughout, shares from 0 to 1.
+
+``trainwright diagnose --record FILE`` reads it; the callback, ``trainwright diagnose -- COMMAND``
+and people write it.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from trainwright.workload.settings import Frozen
+
+RECORD: Literal[1] = 1
+"""Version of the record file."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Amount = Annotated[float, Field(ge=0)]
+"""Seconds, bytes, watts or a rate."""
+Whole = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Word = Annotated[str, Field(max_length=200)]
+
+Throttle = Literal["sw-power", "sw-thermal", "hw-thermal", "hw-slowdown", "power-brake"]
+"""NVML's clock event reasons 4h, 20h, 40h, 8h and 80h."""
+
+
+class Spread(Frozen):
+    """One reading over the time that was watched."""
+
+    mean: float
+    low: float | None = None
+    """The least value seen."""
+    high: float | None = None
+    """The largest value seen."""
+
+
+class GpuReadings(Frozen):
+    """A GPU while the run was on it."""
+
+    name: Word | None = None
+    compute_capability: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")] | None = None
+    """Such as ``8.9``."""
+    utilisation: Spread | None = None
+    """Share of the time in which a kernel ran, as NVML and nvidia-smi say it; not how full the
+    GPU was."""
+    idle_share: Share | None = None
+    """Share of the samples whose utilisation was below 0.1: what a saw-tooth shows."""
+    sm_active: Spread | None = None
+    """Share of multiprocessors with work (GPM, DCGM)."""
+    sm_occupancy: Spread | None = None
+    tensor_active: Spread | None = None
+    """Share of the time in which tensor cores worked (GPM, DCGM)."""
+    dram_active: Spread | None = None
+    """Share of the memory's bandwidth in use (GPM, DCGM)."""
+    memory_utilisation: Spread | None = None
+    """Share of the time in which memory was read or written, as NVML says it."""
+    power_w: Spread | None = None
+    power_limit_w: Amount | None = None
+    power_limit_default_w: Amount | None = None
+    temperature_c: Spread | None = None
+    sm_clock_mhz: Spread | None = None
+    sm_clock_max_mhz: Amount | None = None
+    throttled: dict[Throttle, Share] | None = None
+    """Share of the samples with each clock event reason; an empty mapping: none was seen."""
+    memory_used_bytes: Amount | None = None
+    """The most that was held, by everybody."""
+    memory_total_bytes: Amount | None = None
+    foreign_processes: Whole | None = None
+    """Processes on this GPU that are not of the run."""
+    foreign_memory_bytes: Amount | None = None
+    foreign_utilisation: Share | None = None
+    """What the others' kernels took, where the driver tells by process."""
+    mig_profile: Word | None = None
+    """Such as ``1g.10gb``, where the run has a slice; absent does not say that it has none."""
+    mps_share: Share | None = None
+    """CUDA_MPS_ACTIVE_THREAD_PERCENTAGE / 100."""
+    link_generation: Positive | None = None
+    """PCIe, as negotiated while the GPU worked (it drops at idle)."""
+    link_generation_max: Positive | None = None
+    link_width: Positive | None = None
+    link_width_max: Positive | None = None
+    received_bytes_s: Amount | None = None
+    """PCIe traffic to the GPU."""
+    sent_bytes_s: Amount | None = None
+    copy_bytes_s: Amount | None = None
+    """Host to device, measured by a copy of pinned memory."""
+    copy_expected_bytes_s: Amount | None = None
+    """What the link's largest generation and width give."""
+    numa_node: Whole | None = None
+
+
+class HostReadings(Frozen):
+    """The computer around the GPUs while the run was on it."""
+
+    cores: Positive | None = None
+    """Logical cores of the computer."""
+    usable_cores: Annotated[float, Field(gt=0)] | None = None
+    """What the run may use of them: affinity and container quota (which may be a fraction)."""
+    quota_cores: Annotated[float, Field(gt=0)] | None = None
+    """The container's quota alone; absent does not say that there is none."""
+    utilisation: Spread | None = None
+    """Share of all cores that were busy."""
+    run_cores: Amount | None = None
+    """Cores that the run with its workers kept busy on average."""
+    main_process_cores: Amount | None = None
+    """Cores that the training process itself, without its workers, kept busy."""
+    foreign_cores: Amount | None = None
+    """Cores that other programs kept busy on average."""
+    foreign_top: tuple[Word, ...] = ()
+    """Names of the busiest other programs."""
+    throttled_periods: Share | None = None
+    """nr_throttled / nr_periods of the cgroup's cpu.stat, over the time watched."""
+    throttled_seconds: Amount | None = None
+    pressure_cpu: Share | None = None
+    """Share of the time in which something waited for a core (/proc/pressure/cpu, some)."""
+    pressure_io: Share | None = None
+    """Share of the time in which something waited for a drive (/proc/pressure/io, some)."""
+    pressure_memory: Share | None = None
+    io_wait: Share | None = None
+    """Share of the cores' time that was spent waiting for drives."""
+    read_bytes_s: Amount | None = None
+    """From the drives."""
+    drive_busy: Share | None = None
+    """Share of the time in which the busiest drive had work."""
+    swapped_bytes_s: Amount | None = None
+    """Into memory from swap."""
+    major_faults_s: Amount | None = None
+    memory_available_bytes: Amount | None = None
+    """The least that was left."""
+    memory_total_bytes: Amount | None = None
+    shared_memory_bytes: Amount | None = None
+    """Size of /dev/shm."""
+    numa_nodes: Positive | None = None
+    run_numa_nodes: tuple[Whole, ...] = ()
+    """Nodes whose cores the run used."""
+    on_battery: bool | None = None
+    power_saving: bool | None = None
+    """A power plan or governor that holds the clocks down."""
+
+
+class StepTimes(Frozen):
+    """Where a step's time goes: means over the timed steps, warm-up left out.
+
+    The parts do not overlap: what is hidden behind something else is in none of them. They may
+    sum to less than the step; the rest belongs to nobody.
+    """
+
+    steps: Positive
+    """Timed steps."""
+    seconds: Annotated[float, Field(gt=0)]
+    """Mean of a step, from one to the next."""
+    p95_seconds: Amount | None = None
+    data_wait: Amount | None = None
+    """Waited for the next batch."""
+    data_wait_p95: Amount | None = None
+    transfer: Amount | None = None
+    """Copies to the device that the step waited for."""
+    compute: Amount | None = None
+    """Forward, backward and optimizer."""
+    communication: Amount | None = None
+    """Collectives that were not hidden behind computing."""
+    other: Amount | None = None
+    """Known, and none of these: logging, checkpoints, evaluation, Python between the steps."""
+    device_seconds: Amount | None = None
+    """Kernels' time a step, by CUDA events; less than ``compute`` where the host is slower."""
+    synchronised: bool | None = None
+    """Whether the device was waited for at each part's end. False: on a GPU, ``compute`` is only
+    the time to queue the work, and waiting shows up where the script synchronises."""
+    slowest_rank: Annotated[float, Field(ge=1)] | None = None
+    """The slowest rank's own work (data wait + transfer + compute) / the mean of all ranks."""
+    samples: Annotated[float, Field(gt=0)] | None = None
+    """Samples a step, on this rank."""
+
+
+class Loading(Frozen):
+    """How batches are made, in the workers or, without them, in the training process."""
+
+    cpu_share: Share | None = None
+    """Of the time that it takes to make a batch, the share on a core; the rest waits for drives,
+    a network or sleep. Where a quota or other programs take the cores away, waiting for a core
+    counts as waiting too."""
+    drive_wait_share: Share | None = None
+    """Share of the samples in which a worker waited for a drive (state D)."""
+    batch_seconds: Amount | None = None
+    """One worker's time for one batch."""
+    workers_cpu: Share | None = None
+    """Share of a core that a worker kept busy, mean of all."""
+
+
+class Counters(Frozen):
+    """What was counted over ``steps`` timed steps; sizes are peaks, or as noted."""
+
+    steps: Positive
+    alloc_retries: Whole | None = None
+    """num_alloc_retries of torch.cuda.memory_stats: the cache was emptied to find room."""
+    out_of_memory: Whole | None = None
+    """num_ooms."""
+    device_allocations: Whole | None = None
+    """cudaMalloc and cudaFree calls after warm-up (num_device_alloc + num_device_free)."""
+    empty_cache: Whole | None = None
+    """Calls of torch.cuda.empty_cache, or of another device's."""
+    empty_cache_seconds: Amount | None = None
+    """Spent in them, all together."""
+    garbage_collections: Whole | None = None
+    """Calls of gc.collect by the script."""
+    garbage_seconds: Amount | None = None
+    synchronisations: Whole | None = None
+    """Explicit: torch.cuda.synchronize, stream and event synchronize."""
+    item_reads: Whole | None = None
+    """Implicit: .item(), .tolist(), .cpu(), .numpy(), float(), bool() of device tensors; on a CPU
+    run, of any tensor."""
+    synchronisation_seconds: Amount | None = None
+    """Spent in both kinds, all together."""
+    allocated_bytes: Amount | None = None
+    reserved_bytes: Amount | None = None
+    inactive_split_bytes: Amount | None = None
+    """Free parts of blocks that are partly in use."""
+    offloaded_bytes: Amount | None = None
+    """Moved between device and host each step, for offloading or paging."""
+    checkpoints: Whole | None = None
+    checkpoint_seconds: Amount | None = None
+    """Spent saving them, all together."""
+
+
+class Setup(Frozen):
+    """How the run is set up; words are the plan's where it has one for it."""
+
+    device: Literal["cuda", "rocm", "xpu", "mps", "cpu"] | None = None
+    torch: Word | None = None
+    precision: Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16", "fp8"] | None = (
+        None
+    )
+    tf32_allowed: bool | None = None
+    batch: Positive | None = None
+    """Samples a forward pass on one device."""
+    accumulation: Positive | None = None
+    num_workers: Whole | None = None
+    prefetch_factor: Whole | None = None
+    pin_memory: bool | None = None
+    persistent_workers: bool | None = None
+    non_blocking: bool | None = None
+    torch_threads: Positive | None = None
+    """torch.get_num_threads()."""
+    omp_num_threads: Positive | None = None
+    """The variable OMP_NUM_THREADS, where it is set."""
+    channels_last: bool | None = None
+    model_kind: Literal["convolution", "transformer", "recurrent", "mlp", "other"] | None = None
+    parameters: Whole | None = None
+    attention: Literal["eager", "sdpa", "flash"] | None = None
+    compile: bool | None = None
+    cudnn_benchmark: bool | None = None
+    checkpointing: Word | None = None
+    """``none``, ``full``, ``selective``, ``every-2``."""
+    optimizer: Word | None = None
+    optimizer_foreach: bool | None = None
+    """False: one kernel for each parameter (neither foreach nor fused)."""
+    allocator: Literal["native", "expandable"] | None = None
+    offload: bool | None = None
+    """Whether parameters, optimizer state or activations wait in system memory."""
+    world_size: Positive | None = None
+    nodes: Positive | None = None
+    strategy: Literal["single", "dp", "ddp", "fsdp", "zero", "pp", "tp", "other"] | None = None
+    """``dp``: torch.nn.DataParallel."""
+    backend: Literal["nccl", "rccl", "gloo", "mpi", "xccl", "ucc"] | None = None
+    link: Literal["nvlink", "pcie", "network"] | None = None
+    """The slowest between the GPUs."""
+    find_unused_parameters: bool | None = None
+    dims: tuple[Positive, ...] = ()
+    """Widths of the matrix products: hidden sizes, vocabulary, channels."""
+    anomaly_detection: bool | None = None
+    """torch.autograd.set_detect_anomaly."""
+    profiler_on: bool | None = None
+    """A profiler ran during all timed steps."""
+    deterministic: bool | None = None
+    sequence_padding: Share | None = None
+    """Share of the tokens that are padding."""
+
+
+class Operator(Frozen):
+    """A row of a profiler's table."""
+
+    name: Annotated[str, Field(max_length=500)]
+    share: Share
+    """Of the device's busy time; of a CPU run, of the step."""
+
+
+class Profile(Frozen):
+    """What a profiler's trace says of steady steps."""
+
+    kernels_a_step: Amount | None = None
+    kernel_median_seconds: Amount | None = None
+    short_kernels: Share | None = None
+    """Share of kernels that were shorter than the call that launched them."""
+    launch_median_seconds: Amount | None = None
+    idle: Share | None = None
+    """Share of the step in which no kernel ran."""
+    host_wait: Share | None = None
+    """Share of the step in which the device was idle for want of launches (HTA: host wait)."""
+    kernel_wait: Share | None = None
+    """Share of the step in the short gaps between queued kernels (HTA: kernel wait)."""
+    copies: Share | None = None
+    """Share of the step in which only copies to or from the device ran."""
+    data_loader: Share | None = None
+    """Share of the step inside the DataLoader's next."""
+    tensor_core: Share | None = None
+    """Share of the device's busy time in kernels that use tensor cores."""
+    tensor_core_eligible: Share | None = None
+    """Share of the device's busy time in operators that could use them (matrix products,
+    convolutions, attention)."""
+    layout: Share | None = None
+    """Share of the device's busy time that converts layouts (nchwToNhwc and the like) or types."""
+    elementwise: Share | None = None
+    """Share of the device's busy time in element-wise kernels."""
+    attention_eager: Share | None = None
+    """Share of the device's busy time in softmax and masking of unfused attention."""
+    communication: Share | None = None
+    """Share of the step in which a collective ran."""
+    communication_hidden: Share | None = None
+    """Share of that in which something was computed meanwhile (HTA: overlap)."""
+    allocation_calls: Amount | None = None
+    """cudaMalloc and cudaFree calls a step."""
+    synchronise_calls: Amount | None = None
+    """cudaStreamSynchronize, cudaDeviceSynchronize and copies that wait, a step."""
+    achieved_of_peak: Share | None = None
+    """FLOP/s over the peak of the precision in use (MFU)."""
+    top: Annotated[tuple[Operator, ...], Field(max_length=50)] = ()
+
+
+class Experiments(Frozen):
+    """Mean seconds of a step when one thing was changed and nothing else."""
+
+    synthetic_batch: Amount | None = None
+    """The same batch, already on the device, again and again."""
+    cached_data: Amount | None = None
+    """Files read from the page cache, decoded as ever."""
+    doubled_batch: Amount | None = None
+    """Twice the samples."""
+    other_precision: Amount | None = None
+    """bf16-mixed or fp16-mixed in place of fp32."""
+    channels_last: Amount | None = None
+    compiled: Amount | None = None
+    fused_attention: Amount | None = None
+    more_workers: Amount | None = None
+    """Twice the workers."""
+    all_threads: Amount | None = None
+    """torch.set_num_threads(usable cores)."""
+    without_empty_cache: Amount | None = None
+    without_synchronisation: Amount | None = None
+    single_device: Amount | None = None
+    """One device, the same samples a device."""
+    alone: Amount | None = None
+    """With the other programs stopped."""
+
+
+class Failure(Frozen):
+    """How the run ended, where it did not end well."""
+
+    kind: Word
+    """The exception's type, or ``signal 9``."""
+    text: Annotated[str, Field(max_length=20_000)] = ""
+    """The message or the end of the traceback."""
+
+
+class Evidence(Frozen):
+    """One run as far as it was seen."""
+
+    trainwright_record: Literal[1]
+    """Version of this format."""
+    made_by: Word = ""
+    """Such as ``callback``, ``diagnose``, ``hand``."""
+    source: Annotated[str, Field(max_length=2000)] = ""
+    """Where the figures come from, if not from this computer: a link."""
+    note: Annotated[str, Field(max_length=2000)] = ""
+    command: Annotated[str, Field(max_length=2000)] = ""
+    watched_seconds: Amount | None = None
+    """How long readings were taken."""
+    readings: Whole | None = None
+    """How many samples the readings sum up."""
+    gpus: Annotated[tuple[GpuReadings, ...], Field(max_length=64)] | None = None
+    """GPUs of the run; an empty list: it has none."""
+    host: HostReadings | None = None
+    steps: StepTimes | None = None
+    loading: Loading | None = None
+    counters: Counters | None = None
+    setup: Setup | None = None
+    profile: Profile | None = None
+    experiments: Experiments | None = None
+    failure: Failure | None = None
+    unavailable: Annotated[dict[Word, Word], Field(max_length=200)] = Field(default_factory=dict)
+    """Reading -> why there is none: ``{"gpus.utilisation": "probe.not-supported"}``; the reason is
+    the id of one of our messages, or plain text."""

@@ -1,0 +1,156 @@
+"""Record files: evidence as one JSON document, read with care and saved whole or not at all."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from trainwright import __version__
+from trainwright.diagnose.evidence import RECORD, Evidence
+from trainwright.messages import Message, UserError
+from trainwright.messages.nearest import nearest
+from trainwright.plan.file import STDIN, write_text
+from trainwright.plan.problems import shown
+from trainwright.yamltext import dotted, one_line
+
+SUFFIX = ".record.json"
+MAX_BYTES = 1 << 20
+"""Largest record that is read; assumed, the callback's are below 10 KB."""
+
+
+def read(source: Path | str) -> Evidence:
+    """Return the evidence in a record file, or on standard input where ``source`` is ``-``.
+
+    Raises:
+        UserError: the file cannot be read, or is no valid record; names file, key and remedy.
+    """
+    if str(source) == "-":
+        return parsed(text_in(sys.stdin.buffer.read(MAX_BYTES + 1), STDIN), STDIN)
+    name = one_line(str(source), 300)
+    return parsed(text_in(content(Path(source), name), name), name)
+
+
+def content(path: Path, name: str, limit: int = MAX_BYTES) -> bytes:
+    """Return a file's first bytes, one more than ``limit`` where it is larger.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(limit + 1)
+    except FileNotFoundError:
+        raise UserError.of("plan.not-found", where=name) from None
+    except OSError as error:
+        if os.path.isdir(path):  # Windows refuses to open a folder with a permission error
+            raise UserError.of("diagnose.is-folder", where=name) from None
+        reason = error.strerror or type(error).__name__
+        raise UserError.of("plan.cannot-read", where=name, reason=reason) from None
+    except ValueError:  # a null character in the name
+        raise UserError.of("plan.not-found", where=name) from None
+
+
+def text_in(raw: bytes, name: str, limit: int = MAX_BYTES) -> str:
+    """Return the bytes as text.
+
+    Raises:
+        UserError: more than ``limit``, or no UTF-8.
+    """
+    if len(raw) > limit:
+        raise UserError.of("diagnose.too-large", where=name, limit=limit)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UserError.of("yaml.binary", where=name) from None
+
+
+def parsed(text: str, name: str) -> Evidence:
+    """Return the evidence in a text; ``name`` is what errors call it.
+
+    Raises:
+        UserError: the text is no valid record.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None)
+        where = f"{name}:{line}" if line else name
+        raise UserError.of("diagnose.not-json", where=where) from None
+    version = data.get("trainwright_record") if isinstance(data, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise UserError.of("diagnose.not-a-record", where=name, version=RECORD)
+    if version > RECORD:
+        raise UserError.of(
+            "diagnose.newer", where=name, version=version, known=RECORD, program=__version__
+        )
+    try:
+        # As JSON, because there strict means what a person expects: lists are tuples, whole
+        # numbers are numbers, and text is never a number.
+        return Evidence.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        raise _refusal(error, name) from None
+
+
+def _refusal(error: ValidationError, name: str) -> UserError:
+    details: list[Any] = error.errors(include_url=False)
+    first = min(details, key=lambda each: each["type"] != "extra_forbidden")
+    place = tuple(first["loc"])
+    return UserError.of(
+        "diagnose.record-invalid",
+        where=name,
+        key=one_line(dotted(place)) or "trainwright_record",
+        problem=_problem(first, place),
+        count=len(details) - 1,
+    )
+
+
+def _problem(details: dict[str, Any], place: tuple[str | int, ...]) -> Message:
+    if details["type"] == "extra_forbidden":
+        near = next(iter(nearest(str(place[-1]), _keys(place[:-1]), count=1)), None)
+        if near is None:
+            return Message.of("diagnose.problem.unknown-key")
+        return Message.of("plan.problem.unknown-key-near", near=near)
+    return Message.of(
+        "diagnose.problem.value", reason=details["msg"], found=shown(details.get("input"))
+    )
+
+
+def _keys(place: tuple[str | int, ...]) -> tuple[str, ...]:
+    """Return the keys that the format has at a place."""
+    model: Any = Evidence
+    for part in place:
+        if isinstance(part, str) and isinstance(model, type) and issubclass(model, BaseModel):
+            field = model.model_fields.get(part)
+            model = _model_in(field.annotation) if field is not None else None
+    return tuple(model.model_fields) if model is not None else ()
+
+
+def _model_in(kind: Any) -> type[BaseModel] | None:
+    """Return the model inside ``X | None`` or ``tuple[X, ...]``."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return kind
+    inner = getattr(kind, "__args__", ()) or ((kind.__origin__,) if _annotated(kind) else ())
+    return next((found for each in inner if (found := _model_in(each)) is not None), None)
+
+
+def _annotated(kind: Any) -> bool:
+    return hasattr(kind, "__metadata__")
+
+
+def text_of(evidence: Evidence) -> str:
+    """Return the evidence as a record's text; what is absent is left out."""
+    data = evidence.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    data = {"trainwright_record": evidence.trainwright_record} | data
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write(evidence: Evidence, path: Path) -> None:
+    """Save the evidence; the file is replaced in one step.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    write_text(text_of(evidence), path)
