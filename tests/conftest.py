@@ -1,8 +1,14 @@
 """Shared set-up: no test needs a display, a GPU, a network, or touches a person's own files."""
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "nvml_stub"))
+
+import nvmlstub
 
 # Before anything loads Qt: pytest-qt aborts the interpreter where there is no display.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -25,3 +31,11 @@ def own_folders(tmp_path_factory, monkeypatch):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(home / name.lower()))
     monkeypatch.setenv("LOCALAPPDATA", str(home / "local"))
     monkeypatch.delenv("TRAINWRIGHT_DEBUG", raising=False)
+
+
+@pytest.fixture(scope="session")
+def nvml_stub(tmp_path_factory):
+    """A driver library without a GPU; ``nvml_stub.environment("two")`` is for a child process."""
+    if nvmlstub.compiler() is None:
+        pytest.skip("needs a C compiler, and a loader that LD_LIBRARY_PATH guides (Linux)")
+    return nvmlstub.build(tmp_path_factory.mktemp("nvml"))
