@@ -24,8 +24,9 @@ Whole = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Word = Annotated[str, Field(max_length=200)]
 
-Throttle = Literal["sw-power", "sw-thermal", "hw-thermal", "hw-slowdown", "power-brake"]
-"""NVML's clock event reasons 4h, 20h, 40h, 8h and 80h."""
+Throttle = Literal["power-cap", "hardware-slowdown", "thermal", "hardware-thermal", "power-brake"]
+"""What takes speed from running work: NVML's clock event reasons 4h, 8h, 20h, 40h and 80h, in the
+words of ``probe.sample``."""
 
 
 class Spread(Frozen):
@@ -115,6 +116,9 @@ class HostReadings(Frozen):
     throttled_periods: Share | None = None
     """nr_throttled / nr_periods of the cgroup's cpu.stat, over the time watched."""
     throttled_seconds: Amount | None = None
+    starved_share: Share | None = None
+    """Of the time that the run's threads could have worked, the share that they waited for a core:
+    run delay / (run delay + time on a core) of /proc/PID/task/*/schedstat."""
     pressure_cpu: Share | None = None
     """Share of the time in which something waited for a core (/proc/pressure/cpu, some)."""
     pressure_io: Share | None = None
