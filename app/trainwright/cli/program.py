@@ -11,10 +11,10 @@ from trainwright.cli.parsing import Group, Option
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import UserError
 
-COMMANDS = ("estimate", "advise", "export", "profile", "catalog", "doctor")
+COMMANDS = ("estimate", "advise", "export", "profile", "catalog", "monitor", "doctor")
 """Sub-commands; each is ``command`` in the module of its name."""
 
-LATER = ("build", "upgrade", "mig", "probe", "monitor", "diagnose", "verify")
+LATER = ("build", "upgrade", "mig", "probe", "diagnose", "verify")
 """Sub-commands that the contract names and that come in a later release."""
 
 

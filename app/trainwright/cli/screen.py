@@ -6,6 +6,7 @@ from typing import NoReturn, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.live import Live
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -66,6 +67,18 @@ class Screen:
         """Print one line."""
         self._console.print(Text(self.text(cell), style=style))
 
+    def whole_line(self, text: str) -> None:
+        """Print a line that is not broken where it is longer than the terminal is wide."""
+        self._console.print(Text(text), soft_wrap=True)
+
+    def flush(self) -> None:
+        """Let a reader have what was printed so far."""
+        self._console.file.flush()
+
+    def live(self) -> Live:
+        """Return a display that repaints in place when it is told to."""
+        return Live(console=self._console, auto_refresh=False)
+
     def say(self, id: str, /, style: str = "", **values: object) -> None:
         """Print the sentence of a catalogue id."""
         self.line(Message.of(id, **values), style)
@@ -89,6 +102,18 @@ class Screen:
         numbers: Sequence[int] = (),
     ) -> None:
         """Print rows; the columns in ``numbers`` stand at the right."""
+        table = self.made_table(rows, headings, numbers)
+        if title:
+            self.line(title, "bold")
+        self._console.print(table)
+
+    def made_table(
+        self,
+        rows: Iterable[Sequence[Cell]],
+        headings: Sequence[Cell] = (),
+        numbers: Sequence[int] = (),
+    ) -> Table:
+        """Return a table that is not printed yet."""
         rows = [tuple(row) for row in rows]
         table = Table(box=SIMPLE_HEAD, show_header=bool(headings), pad_edge=False)
         for column in range(max((len(row) for row in rows), default=len(headings))):
@@ -97,9 +122,7 @@ class Screen:
             table.add_column(Text(heading), justify=justify, overflow="fold")  # type: ignore[arg-type]
         for row in rows:
             table.add_row(*(Text(self.text(cell)) for cell in row))
-        if title:
-            self.line(title, "bold")
-        self._console.print(table)
+        return table
 
     def derivation(self, quantity: Quantity) -> None:
         """Print a quantity and everything it was made from, as a tree."""

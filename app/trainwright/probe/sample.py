@@ -143,6 +143,8 @@ class HostSample:
     """Bytes in /dev/shm, through which loader workers pass batches."""
     shm_total: int | Missing = NOT_READ
     """Bytes that /dev/shm may hold."""
+    oom_kills: int | Missing = NOT_READ
+    """Processes that the kernel ended for want of memory, since it started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +158,5 @@ class Sample:
     host: HostSample = HostSample()
     gpus: tuple[GpuSample, ...] | Missing = NOT_READ
     """Missing where there is no driver to ask."""
+    slept_s: float = 0.0
+    """Seconds that the computer slept since the sample before; ``monotonic_s`` counts them."""

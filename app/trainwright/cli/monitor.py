@@ -1,0 +1,105 @@
+"""``trainwright monitor``: live readings as a table, as lines, as JSON, and into a CSV file."""
+
+import json
+import queue
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from trainwright.cli import options
+from trainwright.cli.answer import Exit
+from trainwright.cli.parsing import Command, option
+from trainwright.cli.terminal import Terminal, standard_output
+from trainwright.messages import UserError, render
+
+if TYPE_CHECKING:
+    from trainwright.probe.monitor.monitor import Heard, Monitor
+
+_POLL_S = 0.2
+"""Between looks for a new sample: on Windows a wait without an end cannot be interrupted."""
+
+
+class View(Protocol):
+    """Where samples are shown."""
+
+    def show(self, heard: "Heard") -> None:
+        """Show a sample."""
+
+    def finish(self, monitor: "Monitor", seconds: float) -> None:
+        """Sum up what was seen."""
+
+
+@click.command(cls=Command, help="cli.monitor.summary")
+@option("--seconds", type=float, metavar="N", help="cli.monitor.seconds")
+@option("--hz", type=float, default=1.0, metavar="N", help="cli.monitor.hz")
+@option("--csv", "path", metavar="FILE", help="cli.monitor.csv")
+@options.common
+@click.pass_obj
+def command(terminal: Terminal, seconds: float | None, hz: float, path: str | None) -> int:
+    """Show samples until the time is over or somebody presses Ctrl-C."""
+    from trainwright.probe.monitor.monitor import Monitor
+    from trainwright.probe.monitor.sampler import FASTEST_HZ, SLOWEST_HZ, Reader, Sampler
+
+    if not SLOWEST_HZ <= hz <= FASTEST_HZ:
+        raise UserError.of("monitor.bad-hz", value=hz)
+    if seconds is not None and not seconds > 0:
+        raise UserError.of("monitor.bad-seconds", value=seconds)
+    monitor = Monitor()
+    if path is not None:
+        monitor.log_to(Path(path))
+    heard: queue.SimpleQueue[Heard] = queue.SimpleQueue()
+    view = _view(terminal)
+    sampler = Sampler(Reader, lambda sample: heard.put(monitor.hear(sample)), hz)
+    sampler.start()
+    start = time.monotonic()
+    try:
+        with suppress(KeyboardInterrupt):
+            while seconds is None or time.monotonic() - start < seconds:
+                with suppress(queue.Empty):
+                    _tell(view, heard.get(timeout=_POLL_S))
+    finally:
+        sampler.stop()
+        monitor.log_to(None)
+    view.finish(monitor, time.monotonic() - start)
+    return Exit.DONE
+
+
+def _tell(view: View, heard: "Heard") -> None:
+    view.show(heard)
+    for event in heard.events:
+        if event.kind == "log-ended":
+            raise UserError(event.message)
+
+
+def _view(terminal: Terminal) -> View:
+    stream = standard_output()
+    if terminal.json:
+        return _JsonLines()
+    from trainwright.cli.monitorview import Lines, Table
+    from trainwright.cli.screen import Screen
+
+    screen = Screen(stream, terminal.language)
+    return Table(screen) if stream.isatty() else Lines(screen)
+
+
+class _JsonLines:
+    """One object a line: the sample, and what happened with it."""
+
+    def show(self, heard: "Heard") -> None:
+        """Print a sample."""
+        from trainwright.probe.samplejson import as_document
+
+        events = [
+            {"kind": event.kind, "gpu": event.gpu, "message": render(event.message, "en")}
+            for event in heard.events
+        ]
+        document = as_document(heard.sample) | {"events": events}
+        stream = standard_output()
+        stream.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+        stream.flush()
+
+    def finish(self, monitor: "Monitor", seconds: float) -> None:
+        """Print nothing: every line stands for itself."""
