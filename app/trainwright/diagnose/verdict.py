@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from trainwright.messages import Message
 
@@ -47,13 +47,8 @@ class Confidence(StrEnum):
     LOW = "low"
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """A limit that a reading is held against."""
-
-    value: float
-    source: str
-    """Tool, document or study that it comes from, or ``assumed``."""
+Form = Literal["share", "seconds", "bytes", "number", "yes-no", "word", "celsius", "times"]
+"""How a value is written for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +59,77 @@ class Signal:
     variant: str
     """Which kind of the cause it speaks for; empty: any."""
     reading: str
-    """Key of the evidence that it looks at: ``steps.data_wait``."""
-    says: Message
-    """The observation as a sentence, with the value."""
+    """Key of the evidence that it looks at, and of its name: ``steps.data_wait``."""
+    value: float | str
+    """In base units."""
+    form: Form
     weight: int
     """3 and more: the cause's own cost, measured; 2: a strong symptom; 1: a circumstance.
     Negative: speaks against."""
-    threshold: Threshold | None = None
-    value: float | None = None
-    """In base units."""
+    limit: float | None
+    """What the value was held against; None: a word, or a yes or no."""
+    above: bool
+    """Whether the value is above the limit."""
+    source: str
+    """Where the limit comes from, or ``assumed``."""
+
+    @property
+    def name(self) -> Message:
+        """What was looked at."""
+        return Message.of(f"diagnose.reading.{self.reading.replace('_', '-')}")
+
+    @property
+    def shown(self) -> Message:
+        """The value, readable."""
+        return shown(self.value, self.form)
+
+    @property
+    def held_against(self) -> Message | None:
+        """The limit, readable: ``more than 5 %``."""
+        if self.limit is None:
+            return None
+        side = "more" if self.above else "less"
+        return Message.of(f"diagnose.limit.{side}", limit=shown(self.limit, self.form))
+
+    @property
+    def instrument(self) -> str:
+        """Who says it: two signals of one instrument are not independent."""
+        return SHARED.get(self.reading) or SHARED.get(self.reading.split(".")[0]) or self.reading
+
+    @property
+    def origin(self) -> Message:
+        """Where the reading comes from, for people."""
+        return Message.of(f"diagnose.origin.{self.reading.split('.')[0]}")
+
+
+SHARED = {
+    "setup": "setup",
+    "steps.data_wait": "waits",
+    "loading.cpu_share": "workers",
+    "loading.workers_cpu": "workers",
+    "gpus.sm_active": "activity",
+    "gpus.sm_occupancy": "activity",
+    "gpus.utilisation": "utilisation",
+    "gpus.idle_share": "utilisation",
+    "gpus.throttled": "clocks",
+    "gpus.clock": "clocks",
+    "profile.host_wait": "trace-gaps",
+    "profile.idle": "trace-gaps",
+    "host.run_cores": "core-times",
+    "host.foreign_cores": "core-times",
+    "host.pressure_io": "drive-waits",
+    "host.io_wait": "drive-waits",
+    "counters.alloc_retries": "allocator",
+    "counters.device_allocations": "allocator",
+}
+"""Readings that tell the same thing twice; all others are independent of each other."""
+
+
+def shown(value: float | str, form: Form) -> Message:
+    """Return a value of a signal, readable."""
+    if form == "yes-no":
+        return Message.of("diagnose.value.yes" if value else "diagnose.value.no")
+    return Message.of(f"diagnose.value.{form}", value=value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +148,30 @@ class Verdict:
     cause: Cause
     variant: str
     confidence: Confidence
-    signals: tuple[Signal, ...]
+    signals: tuple[Signal, ...] = ()
     """What speaks for it, the strongest first."""
     against: tuple[Signal, ...] = ()
     gain: float | None = None
     """Upper bound of the share of a step's time that the fix can take away, by Amdahl's law on
     the measured shares; None: the evidence has no measure of it."""
     fixes: tuple[Fix, ...] = ()
+
+    @property
+    def title(self) -> Message:
+        """The cause in a few words."""
+        return Message.of(f"diagnose.cause.{self.cause}")
+
+    @property
+    def says(self) -> Message:
+        """The verdict as a sentence."""
+        return Message.of(
+            f"diagnose.verdict.{self.cause}{'.' if self.variant else ''}{self.variant}"
+        )
+
+    @property
+    def faster(self) -> float | None:
+        """How many times as fast the run gets at most."""
+        return 1 / (1 - self.gain) if self.gain is not None and self.gain < 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +180,7 @@ class RuledOut:
 
     cause: Cause
     because: Message
+    signals: tuple[Signal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +198,7 @@ class Diagnosis:
     """The outcome: the first verdict is the answer, the others hold as well."""
 
     verdicts: tuple[Verdict, ...]
-    """At least one; ``none`` and ``unknown`` stand alone."""
+    """At least one; ``unknown`` may be followed by suspicions of low confidence."""
     ruled_out: tuple[RuledOut, ...] = ()
     unseen: tuple[Unseen, ...] = ()
 

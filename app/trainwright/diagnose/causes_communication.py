@@ -1,0 +1,123 @@
+"""Signs of devices that wait for each other."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import (
+    data_wait,
+    exposed_communication,
+    given,
+    imbalance,
+    is_word,
+    number,
+    on_gpu,
+    reading,
+    saved_by,
+    step_share,
+)
+from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
+from trainwright.diagnose.verdict import Cause
+
+TB = "torch-tb-profiler: communication above 10 % of the step"
+DDP = "PyTorch: DistributedDataParallel in place of DataParallel; so torch-tb-profiler"
+BACKEND = "torch-tb-profiler: NCCL for GPUs, not another backend"
+ASSUMED = "assumed"
+
+
+_rule = rules_of(Cause.COMMUNICATION)
+
+
+def _several(evidence: Evidence) -> bool:
+    setup = evidence.setup
+    known = setup.world_size if setup is not None else None
+    parallel = setup is not None and setup.strategy == "dp"
+    return parallel or (known or len(evidence.gpus or ())) > 1
+
+
+def _alone(evidence: Evidence) -> float | None:
+    setup = evidence.setup
+    if setup is None or setup.strategy == "dp":
+        return None
+    if setup.strategy == "single":
+        return 1.0
+    return float(setup.world_size) if setup.world_size is not None else None
+
+
+RULES = (
+    _rule("setup.world_size", _alone, "number", below(1.5, -9, "one device talks to nobody")),
+    _rule(
+        "steps.communication",
+        step_share("communication"),
+        "share",
+        below(0.05, -3, TB),
+        above(0.1, 2, TB),
+        above(0.2, 3, ASSUMED),
+        above(0.4, 4, ASSUMED),
+        variant="exposed",
+    ),
+    _rule(
+        "profile.communication",
+        exposed_communication,
+        "share",
+        below(0.05, -3, TB),
+        above(0.1, 2, TB),
+        above(0.2, 3, ASSUMED),
+        above(0.4, 4, ASSUMED),
+        variant="exposed",
+    ),
+    _rule(
+        "setup.strategy",
+        is_word("setup.strategy", "dp"),
+        "word",
+        any_of(3, DDP),
+        variant="data-parallel",
+    ),
+    _rule(
+        "gpus.imbalance",
+        given(_several, imbalance),
+        "share",
+        above(0.25, 2, "assumed: DataParallel gathers on its first GPU"),
+    ),
+    _rule(
+        "setup.backend",
+        given(on_gpu, is_word("setup.backend", "gloo", "mpi")),
+        "word",
+        any_of(3, BACKEND),
+        variant="backend",
+    ),
+    _rule(
+        "steps.slowest_rank",
+        given(lambda evidence: (data_wait(evidence) or 0) < 0.15, number("steps.slowest_rank")),
+        "times",
+        above(1.15, 2, ASSUMED),
+        above(1.4, 3, ASSUMED),
+        variant="straggler",
+    ),
+    _rule(
+        "experiments.single_device",
+        saved_by("single_device"),
+        "share",
+        below(0.05, -3, ASSUMED),
+        above(0.1, 2, ASSUMED),
+        above(0.25, 3, ASSUMED),
+        variant="exposed",
+    ),
+    _rule(
+        "setup.link",
+        given(_several, is_word("setup.link", "pcie", "network")),
+        "word",
+        any_of(1, "assumed: links slower than NVLink"),
+        variant="exposed",
+    ),
+    _rule(
+        "setup.find_unused_parameters",
+        reading("setup.find_unused_parameters"),
+        "yes-no",
+        yes(1, "PyTorch: find_unused_parameters walks the graph every step"),
+        variant="exposed",
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(_several, number("gpus.utilisation")),
+        "share",
+        below(0.5, 1, "torch-tb-profiler: utilisation below 50 %"),
+    ),
+)

@@ -1,0 +1,165 @@
+"""Signs of a step that waits for batches, and of what the making of batches waits for."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import (
+    data_wait,
+    given,
+    input_keeps_up,
+    loading_without_contention,
+    number,
+    on_gpu,
+    reading,
+    saved_by,
+    starved,
+    step_share,
+    utilisation,
+)
+from trainwright.diagnose.rules import above, below, no, rules_of
+from trainwright.diagnose.verdict import Cause
+
+TB = "torch-tb-profiler: DataLoader above 5 % of the step"
+DS = "DS-Analyzer (arXiv 2007.06775): the step without loading, compared"
+LIGHTNING = "Lightning: warns of 2 workers or fewer where there are more cores"
+ASSUMED = "assumed"
+
+_WAITS = (
+    below(0.05, -4, TB),
+    above(0.05, 1, TB),
+    above(0.15, 2, ASSUMED),
+    above(0.3, 3, ASSUMED),
+    above(0.5, 4, ASSUMED),
+)
+_SAVED = (below(0.05, -4, DS), above(0.05, 1, DS), above(0.15, 2, DS), above(0.3, 3, DS))
+
+
+_rule = rules_of(Cause.INPUT)
+
+
+def _waits(evidence: Evidence) -> bool:
+    return not input_keeps_up(evidence)
+
+
+RULES = (
+    _rule("steps.data_wait", data_wait, "share", *_WAITS),
+    _rule("profile.data_loader", reading("profile.data_loader"), "share", *_WAITS),
+    _rule("experiments.synthetic_batch", saved_by("synthetic_batch"), "share", *_SAVED),
+    _rule(
+        "gpus.utilisation",
+        given(_waits, utilisation),
+        "share",
+        below(0.5, 1, "torch-tb-profiler: utilisation below 50 %"),
+        above(0.9, -1, "MLPerf Storage: an accelerator that is busy 90 % is fed well enough"),
+    ),
+    _rule(
+        "gpus.idle_share",
+        given(on_gpu, reading("gpus.idle_share")),
+        "share",
+        above(0.15, 1, ASSUMED),
+    ),
+    _rule("setup.num_workers", reading("setup.num_workers"), "number", below(2.5, 1, LIGHTNING)),
+    _rule(
+        "loading.cpu_share",
+        given(_waits, reading("loading.cpu_share")),
+        "share",
+        above(0.6, 2, ASSUMED),
+        variant="preprocessing",
+    ),
+    _rule(
+        "loading.cpu_share",
+        given(_waits, reading("loading.cpu_share")),
+        "share",
+        below(0.4, 2, ASSUMED),
+        variant="fetch",
+    ),
+    _rule(
+        "loading.workers_cpu",
+        given(_waits, reading("loading.workers_cpu")),
+        "share",
+        above(0.8, 2, ASSUMED),
+        variant="preprocessing",
+    ),
+    _rule(
+        "loading.drive_wait_share",
+        reading("loading.drive_wait_share"),
+        "share",
+        above(0.3, 2, ASSUMED),
+        variant="fetch",
+    ),
+    _rule(
+        "host.pressure_io",
+        reading("host.pressure_io"),
+        "share",
+        above(0.1, 2, ASSUMED),
+        variant="fetch",
+    ),
+    _rule(
+        "host.io_wait", reading("host.io_wait"), "share", above(0.1, 2, ASSUMED), variant="fetch"
+    ),
+    _rule(
+        "host.drive_busy",
+        reading("host.drive_busy"),
+        "share",
+        above(0.7, 2, ASSUMED),
+        variant="fetch",
+    ),
+    _rule(
+        "experiments.cached_data",
+        saved_by("cached_data"),
+        "share",
+        above(0.15, 3, DS),
+        variant="fetch",
+    ),
+    _rule(
+        "experiments.cached_data",
+        given(_waits, saved_by("cached_data")),
+        "share",
+        below(0.05, 1, DS),
+        variant="preprocessing",
+    ),
+    _rule("experiments.more_workers", saved_by("more_workers"), "share", above(0.15, 2, ASSUMED)),
+    _rule(
+        "steps.transfer",
+        step_share("transfer"),
+        "share",
+        above(0.1, 2, ASSUMED),
+        above(0.3, 3, ASSUMED),
+        variant="transfer",
+    ),
+    _rule(
+        "profile.copies",
+        reading("profile.copies"),
+        "share",
+        above(0.1, 2, ASSUMED),
+        above(0.3, 3, ASSUMED),
+        variant="transfer",
+    ),
+    _rule(
+        "setup.pin_memory",
+        given(on_gpu, reading("setup.pin_memory")),
+        "yes-no",
+        no(1, "PyTorch performance tuning guide: pin memory for asynchronous copies"),
+        variant="transfer",
+    ),
+    _rule(
+        "loading.without_contention",
+        given(lambda evidence: (starved(evidence) or 0) >= 0.3, loading_without_contention),
+        "times",
+        below(1.0, -3, "assumed: a loader that makes batches faster than they are used keeps up"),
+    ),
+    _rule(
+        "host.throttled_periods",
+        reading("host.throttled_periods"),
+        "share",
+        above(0.25, -2, "assumed: the quota makes loading slow, not loading itself"),
+    ),
+    _rule(
+        "gpus.received_bytes_s",
+        given(
+            lambda evidence: (number("gpus.sm_active")(evidence) or 1) < 0.3,
+            reading("gpus.received_bytes_s"),
+        ),
+        "bytes",
+        above(1e9, 2, "KempnerPulse: PCIe at 1 GB/s and SMs active below 30 %"),
+        variant="transfer",
+    ),
+)

@@ -1,0 +1,196 @@
+"""Signs of memory that is managed badly, on the device or in the computer."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import (
+    MIB,
+    each_step,
+    failed_for_memory,
+    given,
+    gpu_ratio,
+    number,
+    on_gpu,
+    ratio,
+    reading,
+    reserved_unused,
+    saved_by,
+    split_share,
+    step_share,
+    time_share,
+)
+from trainwright.diagnose.rules import above, below, rules_of, yes
+from trainwright.diagnose.verdict import Cause
+
+RETRIES = "PyTorch: num_alloc_retries counts calls that had to empty the cache"
+FAIRSEQ = "fairseq: emptying the cache every 64 updates costs below 0.2 %"
+TB = "torch-tb-profiler: peak above 90 % of the memory"
+ASSUMED = "assumed"
+
+
+_rule = rules_of(Cause.MEMORY)
+
+
+def _offloads(evidence: Evidence) -> bool:
+    setup, counters = evidence.setup, evidence.counters
+    moved = counters.offloaded_bytes if counters is not None else None
+    return bool(setup is not None and setup.offload) or bool(moved)
+
+
+def _killed(evidence: Evidence) -> float | None:
+    failure = evidence.failure
+    if failure is None:
+        return None
+    return float(any(word in f"{failure.kind} {failure.text}" for word in ("signal 9", "SIGKILL")))
+
+
+RULES = (
+    _rule(
+        "counters.alloc_retries",
+        reading("counters.alloc_retries"),
+        "number",
+        above(1, 4, RETRIES),
+        below(1, -1, RETRIES),
+        variant="fragmentation",
+    ),
+    _rule(
+        "counters.device_allocations",
+        each_step("device_allocations"),
+        "number",
+        above(0.5, 2, "assumed: a steady step takes all memory from the cache"),
+        above(4, 3, "assumed: a steady step takes all memory from the cache"),
+    ),
+    _rule(
+        "profile.allocation_calls",
+        reading("profile.allocation_calls"),
+        "number",
+        above(0.5, 2, "assumed: a steady step takes all memory from the cache"),
+        above(4, 3, "assumed: a steady step takes all memory from the cache"),
+    ),
+    _rule(
+        "counters.empty_cache",
+        each_step("empty_cache"),
+        "number",
+        above(1 / 8, 2, FAIRSEQ),
+        above(0.5, 3, FAIRSEQ),
+        variant="empty-cache",
+    ),
+    _rule(
+        "counters.empty_cache_seconds",
+        time_share("empty_cache_seconds"),
+        "share",
+        above(0.05, 3, ASSUMED),
+        variant="empty-cache",
+    ),
+    _rule(
+        "experiments.without_empty_cache",
+        saved_by("without_empty_cache"),
+        "share",
+        below(0.02, -3, ASSUMED),
+        above(0.05, 3, ASSUMED),
+        above(0.2, 4, ASSUMED),
+        variant="empty-cache",
+    ),
+    _rule(
+        "counters.garbage_collections",
+        each_step("garbage_collections"),
+        "number",
+        above(0.5, 2, "assumed: Python collects garbage by itself"),
+        variant="garbage",
+    ),
+    _rule(
+        "counters.garbage_seconds",
+        time_share("garbage_seconds"),
+        "share",
+        above(0.05, 2, ASSUMED),
+        above(0.15, 3, ASSUMED),
+        above(0.3, 4, ASSUMED),
+        variant="garbage",
+    ),
+    _rule(
+        "counters.reserved_unused",
+        reserved_unused,
+        "times",
+        above(1.3, 2, "assumed: 1.3 times, and 2 GiB more than is in use"),
+        variant="fragmentation",
+    ),
+    _rule(
+        "counters.inactive_split",
+        split_share,
+        "share",
+        above(0.15, 2, ASSUMED),
+        variant="fragmentation",
+    ),
+    _rule(
+        "gpus.memory_used",
+        given(on_gpu, gpu_ratio("memory_used_bytes", "memory_total_bytes")),
+        "share",
+        above(0.9, 1, TB),
+        variant="full",
+    ),
+    _rule(
+        "failure.memory",
+        failed_for_memory,
+        "yes-no",
+        yes(4, "the run's own error"),
+        variant="full",
+    ),
+    _rule(
+        "failure.killed",
+        _killed,
+        "yes-no",
+        yes(2, "Linux ends the largest process when memory runs out"),
+        variant="full",
+    ),
+    _rule(
+        "counters.out_of_memory",
+        reading("counters.out_of_memory"),
+        "number",
+        above(1, 3, "PyTorch: num_ooms"),
+        variant="full",
+    ),
+    _rule("setup.offload", reading("setup.offload"), "yes-no", yes(1, ASSUMED), variant="offload"),
+    _rule(
+        "counters.offloaded_bytes",
+        number("counters.offloaded_bytes"),
+        "bytes",
+        above(256 * MIB, 2, ASSUMED),
+        variant="offload",
+    ),
+    _rule(
+        "steps.transfer",
+        given(_offloads, step_share("transfer")),
+        "share",
+        above(0.1, 2, ASSUMED),
+        above(0.3, 3, ASSUMED),
+        variant="offload",
+    ),
+    _rule(
+        "profile.copies",
+        given(_offloads, reading("profile.copies")),
+        "share",
+        above(0.1, 2, ASSUMED),
+        above(0.3, 3, ASSUMED),
+        variant="offload",
+    ),
+    _rule(
+        "host.swapped_bytes_s",
+        reading("host.swapped_bytes_s"),
+        "bytes",
+        above(MIB, 3, "assumed: a run that is read back from swap does not fit into memory"),
+        variant="swapping",
+    ),
+    _rule(
+        "host.pressure_memory",
+        reading("host.pressure_memory"),
+        "share",
+        above(0.05, 2, ASSUMED),
+        above(0.2, 3, ASSUMED),
+        variant="swapping",
+    ),
+    _rule(
+        "host.memory_available",
+        ratio("host.memory_available_bytes", "host.memory_total_bytes"),
+        "share",
+        below(0.05, 2, ASSUMED),
+        variant="swapping",
+    ),
+)

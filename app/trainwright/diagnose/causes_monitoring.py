@@ -1,0 +1,176 @@
+"""Signs of a run that nobody watches, or whose watching costs."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import (
+    each_step,
+    given,
+    input_keeps_up,
+    number,
+    on_gpu,
+    reading,
+    saved_by,
+    step_share,
+    time_share,
+    utilisation,
+)
+from trainwright.diagnose.rules import above, below, rules_of, yes
+from trainwright.diagnose.verdict import Cause
+
+GUIDE = "PyTorch performance tuning guide: avoid unnecessary synchronisation"
+DEBUG = "PyTorch: anomaly detection and profilers are for debugging only"
+ASSUMED = "assumed"
+
+_rule = rules_of(Cause.MONITORING)
+
+
+def _watched_closely(evidence: Evidence) -> bool:
+    """Whether the script does what usually serves only to watch or debug it."""
+    setup = evidence.setup
+    debugs = setup is not None and (setup.anomaly_detection or setup.profiler_on)
+    reads = each_step("item_reads")(evidence) or 0
+    explicit = each_step("synchronisations")(evidence) or 0
+    return bool(debugs) or reads >= 5 or explicit >= 0.5
+
+
+def _reads(evidence: Evidence) -> float | None:
+    return each_step("item_reads")(evidence)
+
+
+def _unmeasured(evidence: Evidence) -> float | None:
+    """Return 1 where the device's own word is all there is: no timer, counter or trace."""
+    parts = (evidence.steps, evidence.counters, evidence.profile, evidence.experiments)
+    seen = bool(evidence.gpus) and all(part is None for part in parts)
+    return 1.0 if seen else None
+
+
+RULES = (
+    _rule(
+        "steps.absent",
+        _unmeasured,
+        "yes-no",
+        yes(2, "NVIDIA, nvml.h: utilisation says whether a kernel ran, not how full the GPU was"),
+        variant="nothing-measured",
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(lambda evidence: bool(_unmeasured(evidence)), utilisation),
+        "share",
+        below(0.7, 1, ASSUMED),
+        variant="nothing-measured",
+    ),
+    _rule(
+        "counters.synchronisations",
+        each_step("synchronisations"),
+        "number",
+        above(0.5, 3, GUIDE),
+        above(4, 4, GUIDE),
+        variant="synchronisation",
+    ),
+    _rule(
+        "counters.item_reads",
+        _reads,
+        "number",
+        above(3, 1, GUIDE),
+        above(8, 2, GUIDE),
+        above(30, 3, GUIDE),
+        variant="synchronisation",
+    ),
+    _rule(
+        "profile.synchronise_calls",
+        reading("profile.synchronise_calls"),
+        "number",
+        above(3, 1, GUIDE),
+        above(8, 3, GUIDE),
+        variant="synchronisation",
+    ),
+    _rule(
+        "counters.synchronisation_seconds",
+        time_share("synchronisation_seconds"),
+        "share",
+        above(0.1, 1, ASSUMED),
+        above(0.3, 2, ASSUMED),
+        variant="synchronisation",
+    ),
+    _rule(
+        "experiments.without_synchronisation",
+        saved_by("without_synchronisation"),
+        "share",
+        below(0.02, -3, ASSUMED),
+        above(0.05, 3, ASSUMED),
+        above(0.15, 4, ASSUMED),
+        variant="synchronisation",
+    ),
+    _rule(
+        "setup.anomaly_detection",
+        reading("setup.anomaly_detection"),
+        "yes-no",
+        yes(4, DEBUG),
+        variant="anomaly-detection",
+    ),
+    _rule(
+        "setup.profiler_on",
+        reading("setup.profiler_on"),
+        "yes-no",
+        yes(4, DEBUG),
+        variant="profiler",
+    ),
+    _rule(
+        "steps.other",
+        step_share("other"),
+        "share",
+        above(0.1, 2, "assumed: between the optimizer and the next batch there is little to do"),
+        above(0.25, 3, ASSUMED),
+        above(0.5, 4, ASSUMED),
+        variant="logging",
+    ),
+    _rule(
+        "counters.checkpoint_seconds",
+        time_share("checkpoint_seconds"),
+        "share",
+        above(0.05, 2, ASSUMED),
+        above(0.2, 3, ASSUMED),
+        variant="logging",
+    ),
+    _rule(
+        "counters.checkpoints",
+        each_step("checkpoints"),
+        "number",
+        above(0.1, 2, "assumed: a checkpoint every ten steps"),
+        variant="logging",
+    ),
+    _rule(
+        "steps.compute",
+        given(
+            lambda evidence: _watched_closely(evidence) and input_keeps_up(evidence),
+            step_share("compute"),
+        ),
+        "share",
+        above(0.5, 1, "assumed: what watching costs is in there"),
+    ),
+    _rule(
+        "profile.host_wait",
+        given(_watched_closely, reading("profile.host_wait")),
+        "share",
+        above(0.1, 2, "HTA: host wait"),
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(
+            lambda evidence: (
+                on_gpu(evidence) and _watched_closely(evidence) and input_keeps_up(evidence)
+            ),
+            utilisation,
+        ),
+        "share",
+        below(0.7, 1, "torch-tb-profiler, raised: the device waits at each synchronisation"),
+    ),
+    _rule(
+        "host.main_process",
+        given(
+            lambda evidence: _watched_closely(evidence) and input_keeps_up(evidence),
+            number("host.main_process_cores"),
+        ),
+        "number",
+        above(0.9, 1, ASSUMED),
+    ),
+)

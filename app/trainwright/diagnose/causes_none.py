@@ -1,0 +1,107 @@
+"""Signs that nothing is wrong: the device is busy, and used well."""
+
+from trainwright.diagnose.measures import (
+    cores_of_usable,
+    data_wait,
+    doubled_batch,
+    exposed_communication,
+    given,
+    gpu_ratio,
+    on_cpu,
+    on_gpu,
+    reading,
+    saved_by,
+    tensor_cores_of_eligible,
+    utilisation,
+)
+from trainwright.diagnose.rules import above, below, rules_of
+from trainwright.diagnose.verdict import Cause
+
+ASSUMED = "assumed"
+_rule = rules_of(Cause.NONE)
+
+RULES = (
+    _rule(
+        "gpus.utilisation",
+        given(on_gpu, utilisation),
+        "share",
+        above(0.9, 2, "MLPerf Storage: accelerator utilisation of 90 %"),
+        below(0.7, -4, ASSUMED),
+    ),
+    _rule(
+        "gpus.sm_active",
+        reading("gpus.sm_active"),
+        "share",
+        above(0.8, 2, "DCGM user guide: SM activity of 0.8 is needed"),
+        below(0.5, -3, "DCGM user guide: SM activity below 0.5 is likely ineffective"),
+    ),
+    _rule(
+        "gpus.power",
+        gpu_ratio("power_w", "power_limit_w"),
+        "share",
+        above(0.8, 2, ASSUMED),
+        below(0.5, -2, ASSUMED),
+    ),
+    _rule(
+        "steps.data_wait",
+        data_wait,
+        "share",
+        below(0.05, 2, "torch-tb-profiler: DataLoader above 5 % of the step"),
+        above(0.15, -4, ASSUMED),
+    ),
+    _rule(
+        "experiments.synthetic_batch",
+        saved_by("synthetic_batch"),
+        "share",
+        below(0.05, 2, "DS-Analyzer"),
+        above(0.15, -4, "DS-Analyzer"),
+    ),
+    _rule(
+        "experiments.doubled_batch",
+        doubled_batch,
+        "times",
+        above(1.8, 2, ASSUMED),
+        below(1.4, -4, ASSUMED),
+    ),
+    _rule(
+        "profile.idle",
+        reading("profile.idle"),
+        "share",
+        below(0.1, 2, ASSUMED),
+        above(0.3, -3, ASSUMED),
+    ),
+    _rule(
+        "profile.tensor_core",
+        tensor_cores_of_eligible,
+        "share",
+        above(0.7, 2, ASSUMED),
+        below(0.3, -3, ASSUMED),
+    ),
+    _rule(
+        "profile.achieved_of_peak",
+        reading("profile.achieved_of_peak"),
+        "share",
+        above(0.4, 3, "ml-engineering: half of the peak is a good result"),
+    ),
+    _rule(
+        "profile.communication",
+        exposed_communication,
+        "share",
+        below(0.05, 1, "torch-tb-profiler"),
+        above(0.1, -3, "torch-tb-profiler"),
+    ),
+    _rule(
+        "host.run_cores",
+        given(on_cpu, cores_of_usable),
+        "share",
+        above(0.8, 2, "assumed: a run on the processor that keeps its cores busy"),
+        below(0.6, -3, ASSUMED),
+    ),
+    _rule(
+        "host.starved_share",
+        given(on_cpu, reading("host.starved_share")),
+        "share",
+        below(0.1, 1, ASSUMED),
+        above(0.3, -3, ASSUMED),
+    ),
+)

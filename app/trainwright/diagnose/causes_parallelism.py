@@ -1,0 +1,192 @@
+"""Signs of too little parallel work: a device that waits for launches, or is not filled."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import (
+    data_wait,
+    doubled_batch,
+    each_step,
+    given,
+    gpu_ratio,
+    host_thread_full,
+    input_keeps_up,
+    is_word,
+    number,
+    on_cpu,
+    on_gpu,
+    reading,
+    utilisation,
+)
+from trainwright.diagnose.rules import above, any_of, below, no, rules_of
+from trainwright.diagnose.verdict import Cause
+
+TB = "torch-tb-profiler: utilisation below 50 %: raise the batch"
+HTA = "HTA: get_idle_time_breakdown, host wait"
+HTA_SHORT = "HTA: get_cuda_kernel_launch_stats, kernels shorter than their launch"
+KEMPNER = "KempnerPulse: busy above 40 % and SMs active below 25 %"
+DCGM = "DCGM user guide: SM activity below 0.5 is likely ineffective"
+ASSUMED = "assumed"
+DOUBLING = "assumed: a full device takes twice the time for twice the samples"
+
+
+_rule = rules_of(Cause.PARALLELISM)
+
+
+def _small_batch(evidence: Evidence) -> float | None:
+    """Return the samples a step on each device, where they are few."""
+    setup = evidence.setup
+    return float(setup.batch) if setup is not None and setup.batch is not None else None
+
+
+def _synchronises(evidence: Evidence) -> float | None:
+    """Return reads and synchronisations a step: what empties the queue of launches."""
+    explicit, reads = each_step("synchronisations")(evidence), each_step("item_reads")(evidence)
+    traced = number("profile.synchronise_calls")(evidence)
+    found = [value for value in (explicit, reads, traced) if value is not None]
+    return max(found) if found and on_gpu(evidence) else None
+
+
+def _seen_busy(evidence: Evidence) -> bool:
+    return (utilisation(evidence) or 0) >= 0.4
+
+
+RULES = (
+    _rule(
+        "experiments.doubled_batch",
+        doubled_batch,
+        "times",
+        below(1.2, 4, DOUBLING),
+        below(1.5, 2, DOUBLING),
+        above(1.8, -3, DOUBLING),
+        variant="small-batch",
+    ),
+    _rule(
+        "profile.host_wait",
+        reading("profile.host_wait"),
+        "share",
+        below(0.05, -2, HTA),
+        above(0.1, 2, HTA),
+        above(0.25, 3, HTA),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.kernel_median_seconds",
+        reading("profile.kernel_median_seconds"),
+        "seconds",
+        below(10e-6, 3, "assumed: a launch takes 5 to 10 µs, and shorter kernels cannot hide it"),
+        below(20e-6, 1, "assumed: a launch takes 5 to 10 µs"),
+        above(50e-6, -2, "HTA: runtime cutoff of 50 µs"),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.short_kernels",
+        reading("profile.short_kernels"),
+        "share",
+        above(0.5, 2, HTA_SHORT),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.idle",
+        given(
+            lambda evidence: (
+                evidence.profile is not None
+                and (evidence.profile.data_loader or 0) < 0.15
+                and input_keeps_up(evidence)
+            ),
+            reading("profile.idle"),
+        ),
+        "share",
+        above(0.3, 1, "assumed, after HTA's idle time"),
+        below(0.05, -2, "assumed, after HTA's idle time"),
+        variant="host-bound",
+    ),
+    _rule(
+        "gpus.sm_active",
+        given(_seen_busy, reading("gpus.sm_active")),
+        "share",
+        below(0.25, 3, KEMPNER),
+        below(0.5, 2, DCGM),
+        above(0.8, -3, "DCGM user guide: SM activity of 0.8 is needed"),
+    ),
+    _rule(
+        "gpus.power",
+        given(_seen_busy, gpu_ratio("power_w", "power_limit_w")),
+        "share",
+        below(0.5, 2, "assumed: a GPU that says it is busy at half of its power is not filled"),
+        above(0.85, -2, "assumed"),
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(input_keeps_up, utilisation),
+        "share",
+        below(0.5, 1, TB),
+    ),
+    _rule(
+        "gpus.memory_used",
+        given(input_keeps_up, gpu_ratio("memory_used_bytes", "memory_total_bytes")),
+        "share",
+        below(0.5, 1, "assumed: there is room for a larger batch"),
+        variant="small-batch",
+    ),
+    _rule(
+        "setup.batch",
+        given(input_keeps_up, _small_batch),
+        "number",
+        below(2.5, 2, ASSUMED),
+        below(8.5, 1, ASSUMED),
+        variant="small-batch",
+    ),
+    _rule(
+        "steps.seconds",
+        given(
+            lambda evidence: on_cpu(evidence) and input_keeps_up(evidence), number("steps.seconds")
+        ),
+        "seconds",
+        below(0.01, 2, "assumed: a step of tens of operators at tens of µs each"),
+        variant="small-batch",
+    ),
+    _rule(
+        "host.main_process",
+        given(input_keeps_up, host_thread_full),
+        "number",
+        above(0.9, 2, "assumed: the one thread that launches kernels is never idle"),
+        variant="host-bound",
+    ),
+    _rule(
+        "setup.optimizer_foreach",
+        given(on_gpu, reading("setup.optimizer_foreach")),
+        "yes-no",
+        no(1, "PyTorch: foreach and fused optimizers launch few kernels"),
+        variant="host-bound",
+    ),
+    _rule(
+        "setup.model_kind",
+        given(on_gpu, is_word("setup.model_kind", "recurrent")),
+        "word",
+        any_of(1, "assumed: recurrent layers launch small kernels one after the other"),
+        variant="host-bound",
+    ),
+    _rule(
+        "steps.data_wait",
+        data_wait,
+        "share",
+        above(0.3, -3, "assumed: the device waits for batches"),
+    ),
+    _rule(
+        "profile.data_loader",
+        reading("profile.data_loader"),
+        "share",
+        above(0.3, -3, "assumed: the device waits for batches"),
+    ),
+    _rule(
+        "counters.empty_cache",
+        each_step("empty_cache"),
+        "number",
+        above(0.5, -2, "assumed: emptying the cache makes the device wait"),
+    ),
+    _rule(
+        "counters.synchronisations",
+        _synchronises,
+        "number",
+        above(5, -2, "assumed: synchronising makes the device wait for launches"),
+    ),
+)

@@ -1,0 +1,348 @@
+"""Signs of a run that does not get what the computer has: others, limits, heat, threads, links."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import (
+    Measure,
+    clock_share,
+    cores_of_usable,
+    data_wait,
+    foreign_share,
+    given,
+    gpu_ratio,
+    link_share,
+    numa_mismatch,
+    on_cpu,
+    on_gpu,
+    ratio,
+    reading,
+    saved_by,
+    starved,
+    step_share,
+    threads_of_cores,
+    throttled,
+)
+from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
+from trainwright.diagnose.verdict import Cause
+
+DCGM = "assumed, on NVML's clock event reasons, as DCGM's violation counters"
+ASSUMED = "assumed"
+FOREIGN = "assumed: 5 % of the memory"
+THREADS = "PyTorch: as many threads as cores by default"
+CGROUP = "assumed, on the cgroup's nr_throttled"
+
+_rule = rules_of(Cause.SCHEDULING)
+
+
+def _starved_by(evidence: Evidence) -> str:
+    """Return who takes the cores that the run waits for."""
+    host = evidence.host
+    if host is not None and (host.throttled_periods or 0) >= 0.05:
+        return "quota"
+    if (threads_of_cores(evidence) or 0) > 1.5 and (foreign_share(evidence) or 0) < 0.25:
+        return "threads"
+    return "other-programs-cpu"
+
+
+def _starved_for(variant: str) -> Measure:
+    return given(lambda evidence: _starved_by(evidence) == variant, starved)
+
+
+def _computes(evidence: Evidence) -> bool:
+    """Whether a run on the processor spends its steps computing."""
+    return on_cpu(evidence) and (data_wait(evidence) or 0) < 0.3
+
+
+def _power_is_low(evidence: Evidence) -> float | None:
+    """Return the lowest set power limit over the usual one."""
+    found = [
+        gpu.power_limit_w / gpu.power_limit_default_w
+        for gpu in evidence.gpus or ()
+        if gpu.power_limit_w and gpu.power_limit_default_w
+    ]
+    return min(found) if found else None
+
+
+def _slice(evidence: Evidence) -> str | None:
+    return next((gpu.mig_profile for gpu in evidence.gpus or () if gpu.mig_profile), None)
+
+
+def _mps(evidence: Evidence) -> float | None:
+    found = [gpu.mps_share for gpu in evidence.gpus or () if gpu.mps_share is not None]
+    return min(found) if found else None
+
+
+def _partitioned(evidence: Evidence) -> bool:
+    return _slice(evidence) is not None or (_mps(evidence) or 1) < 1
+
+
+_STARVED = (above(0.15, 1, ASSUMED), above(0.3, 3, ASSUMED), above(0.5, 4, ASSUMED))
+
+RULES = (
+    # Power and heat
+    _rule(
+        "gpus.throttled",
+        throttled("thermal", "hardware-thermal"),
+        "share",
+        above(0.1, 4, DCGM),
+        below(0.02, -1, DCGM),
+        variant="heat",
+    ),
+    _rule(
+        "gpus.throttled",
+        throttled("power-brake", "hardware-slowdown"),
+        "share",
+        above(0.1, 3, DCGM),
+        variant="power",
+    ),
+    _rule("gpus.throttled", throttled("power-cap"), "share", above(0.1, 1, DCGM), variant="power"),
+    _rule(
+        "gpus.clock",
+        given(lambda evidence: (throttled("power-cap")(evidence) or 0) >= 0.1, clock_share),
+        "share",
+        below(0.85, 2, ASSUMED),
+        below(0.7, 3, ASSUMED),
+        variant="power",
+    ),
+    _rule(
+        "gpus.power_limit",
+        _power_is_low,
+        "share",
+        below(0.9, 2, ASSUMED),
+        below(0.75, 3, ASSUMED),
+        variant="power",
+    ),
+    _rule(
+        "gpus.temperature_c",
+        reading("gpus.temperature_c"),
+        "celsius",
+        above(83, 2, "NVIDIA's GeForce cards hold 83 °C by slowing down"),
+        variant="heat",
+    ),
+    _rule(
+        "gpus.clock",
+        given(
+            lambda evidence: (throttled("thermal", "hardware-thermal")(evidence) or 0) >= 0.1,
+            clock_share,
+        ),
+        "share",
+        below(0.9, 1, ASSUMED),
+        variant="heat",
+    ),
+    _rule(
+        "host.on_battery", reading("host.on_battery"), "yes-no", yes(3, ASSUMED), variant="battery"
+    ),
+    _rule(
+        "host.power_saving",
+        reading("host.power_saving"),
+        "yes-no",
+        yes(2, ASSUMED),
+        variant="battery",
+    ),
+    _rule(
+        "gpus.clock",
+        given(
+            lambda evidence: evidence.host is not None and bool(evidence.host.on_battery),
+            clock_share,
+        ),
+        "share",
+        below(0.8, 2, ASSUMED),
+        variant="battery",
+    ),
+    # Other programs on the GPU, slices of it
+    _rule(
+        "gpus.foreign_memory",
+        gpu_ratio("foreign_memory_bytes", "memory_total_bytes"),
+        "share",
+        above(0.05, 2, FOREIGN),
+        above(0.25, 3, FOREIGN),
+        variant="other-programs-gpu",
+    ),
+    _rule(
+        "gpus.foreign_processes",
+        reading("gpus.foreign_processes"),
+        "number",
+        above(1, 1, ASSUMED),
+        below(0.5, -1, ASSUMED),
+        variant="other-programs-gpu",
+    ),
+    _rule(
+        "gpus.foreign_utilisation",
+        reading("gpus.foreign_utilisation"),
+        "share",
+        above(0.1, 3, ASSUMED),
+        above(0.3, 4, ASSUMED),
+        variant="other-programs-gpu",
+    ),
+    _rule(
+        "experiments.alone",
+        given(
+            lambda evidence: on_gpu(evidence) and (foreign_share(evidence) or 0) < 0.25,
+            saved_by("alone"),
+        ),
+        "share",
+        below(0.05, -3, ASSUMED),
+        above(0.1, 3, ASSUMED),
+        above(0.3, 4, ASSUMED),
+        variant="other-programs-gpu",
+    ),
+    _rule("gpus.mig_profile", _slice, "word", any_of(2, "NVIDIA MIG user guide"), variant="mig"),
+    _rule(
+        "gpus.mps_share",
+        _mps,
+        "share",
+        below(0.99, 2, "NVIDIA MPS guide: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
+        variant="mps",
+    ),
+    _rule(
+        "gpus.sm_active",
+        given(_partitioned, reading("gpus.sm_active")),
+        "share",
+        above(0.7, 2, "assumed: the slice itself is full"),
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(_partitioned, reading("gpus.utilisation")),
+        "share",
+        above(0.8, 1, "assumed: the share itself is full"),
+    ),
+    _rule(
+        "gpus.memory_used",
+        given(_partitioned, gpu_ratio("memory_used_bytes", "memory_total_bytes")),
+        "share",
+        above(0.8, 1, "assumed: the slice itself is full"),
+    ),
+    # Links and NUMA
+    _rule(
+        "gpus.link",
+        link_share,
+        "share",
+        below(0.6, 2, "assumed: half of the lanes, or a generation less"),
+        below(0.3, 3, "assumed: a quarter of the rate"),
+        variant="link",
+    ),
+    _rule(
+        "gpus.copy",
+        gpu_ratio("copy_bytes_s", "copy_expected_bytes_s"),
+        "share",
+        below(0.7, 3, "assumed: 70 % of what the link gives"),
+        above(0.8, -2, "assumed"),
+        variant="link",
+    ),
+    _rule(
+        "steps.transfer",
+        given(lambda evidence: (link_share(evidence) or 1) < 0.6, step_share("transfer")),
+        "share",
+        above(0.1, 2, ASSUMED),
+        variant="link",
+    ),
+    _rule(
+        "host.numa",
+        numa_mismatch,
+        "yes-no",
+        yes(2, "assumed: memory of another node is slower to reach"),
+        variant="numa",
+    ),
+    _rule(
+        "gpus.copy",
+        given(
+            lambda evidence: bool(numa_mismatch(evidence)),
+            gpu_ratio("copy_bytes_s", "copy_expected_bytes_s"),
+        ),
+        "share",
+        below(0.85, 3, "nvbandwidth: affinity to the GPU's node first"),
+        variant="numa",
+    ),
+    # Cores
+    _rule(
+        "host.throttled_periods",
+        reading("host.throttled_periods"),
+        "share",
+        above(0.05, 2, CGROUP),
+        above(0.25, 4, CGROUP),
+        below(0.01, -1, CGROUP),
+        variant="quota",
+    ),
+    _rule(
+        "host.quota_cores",
+        ratio("host.quota_cores", "host.cores"),
+        "share",
+        below(0.99, 1, ASSUMED),
+        variant="quota",
+    ),
+    _rule("host.starved_share", _starved_for("quota"), "share", *_STARVED, variant="quota"),
+    _rule(
+        "host.starved_share",
+        _starved_for("other-programs-cpu"),
+        "share",
+        *_STARVED,
+        variant="other-programs-cpu",
+    ),
+    _rule("host.starved_share", _starved_for("threads"), "share", *_STARVED, variant="threads"),
+    _rule("host.starved_share", starved, "share", below(0.05, -1, ASSUMED)),
+    _rule(
+        "host.foreign_cores",
+        foreign_share,
+        "share",
+        above(0.25, 1, ASSUMED),
+        above(0.4, 2, ASSUMED),
+        below(0.05, -1, ASSUMED),
+        variant="other-programs-cpu",
+    ),
+    _rule(
+        "host.pressure_cpu",
+        given(
+            lambda evidence: (foreign_share(evidence) or 0) >= 0.25, reading("host.pressure_cpu")
+        ),
+        "share",
+        above(0.4, 1, "assumed, on Linux's PSI"),
+        variant="other-programs-cpu",
+    ),
+    _rule(
+        "experiments.alone",
+        given(lambda evidence: (foreign_share(evidence) or 0) >= 0.25, saved_by("alone")),
+        "share",
+        below(0.05, -3, ASSUMED),
+        above(0.1, 3, ASSUMED),
+        above(0.3, 4, ASSUMED),
+        variant="other-programs-cpu",
+    ),
+    _rule(
+        "setup.torch_threads",
+        given(_computes, threads_of_cores),
+        "share",
+        below(0.6, 3, THREADS),
+        variant="threads",
+    ),
+    _rule(
+        "setup.torch_threads",
+        given(on_cpu, threads_of_cores),
+        "share",
+        above(1.6, 2, THREADS),
+        above(3, 3, THREADS),
+        variant="threads",
+    ),
+    _rule(
+        "setup.omp_num_threads",
+        given(_computes, ratio("setup.omp_num_threads", "host.usable_cores")),
+        "share",
+        below(0.6, 1, "OpenMP: OMP_NUM_THREADS limits the threads"),
+        variant="threads",
+    ),
+    _rule(
+        "host.run_cores",
+        given(_computes, cores_of_usable),
+        "share",
+        below(0.6, 1, "assumed: computing that leaves cores idle"),
+        above(0.8, -1, ASSUMED),
+        variant="threads",
+    ),
+    _rule(
+        "experiments.all_threads",
+        saved_by("all_threads"),
+        "share",
+        below(0.05, -3, ASSUMED),
+        above(0.1, 3, ASSUMED),
+        above(0.3, 4, ASSUMED),
+        variant="threads",
+    ),
+)

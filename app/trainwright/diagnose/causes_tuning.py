@@ -1,0 +1,194 @@
+"""Signs of a device that works, but not as it could: precision, shapes, layout, kernels."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import (
+    data_wait,
+    given,
+    is_word,
+    lowest_capability,
+    number,
+    odd_dims,
+    on_gpu,
+    reading,
+    saved_by,
+    tensor_cores_of_eligible,
+    utilisation,
+)
+from trainwright.diagnose.rules import above, any_of, below, no, rules_of
+from trainwright.diagnose.verdict import Cause
+
+TB = "torch-tb-profiler: tensor cores unused though operators could use them"
+KEMPNER = "KempnerPulse: tensor pipe below 15 % with SMs active above 40 %"
+NVIDIA = "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp16)"
+GUIDE = "PyTorch performance tuning guide"
+MFU = "ml-engineering: half of the peak is a good result"
+ASSUMED = "assumed"
+_SAVED = (below(0.05, -2, ASSUMED), above(0.1, 2, ASSUMED), above(0.2, 4, ASSUMED))
+
+
+_rule = rules_of(Cause.TUNING)
+
+
+def _full_precision(evidence: Evidence) -> str | None:
+    """Return fp32 where the GPU has faster units that it leaves idle."""
+    setup = evidence.setup
+    if setup is None or not on_gpu(evidence) or setup.precision != "fp32" or setup.tf32_allowed:
+        return None
+    capability = lowest_capability(evidence)
+    return "fp32" if capability is None or capability >= 7.0 else None
+
+
+def _half(evidence: Evidence) -> bool:
+    setup = evidence.setup
+    return setup is not None and setup.precision not in (None, "fp32") and on_gpu(evidence)
+
+
+def _mixed_convolutions(evidence: Evidence) -> bool:
+    return _half(evidence) and _is(evidence, "convolution")
+
+
+def _is(evidence: Evidence, kind: str) -> bool:
+    return evidence.setup is not None and evidence.setup.model_kind == kind
+
+
+def _multiprocessors_busy(evidence: Evidence) -> bool:
+    return (number("gpus.sm_active")(evidence) or 0) >= 0.4
+
+
+RULES = (
+    _rule(
+        "profile.tensor_core",
+        tensor_cores_of_eligible,
+        "share",
+        below(0.05, 4, TB),
+        below(0.3, 2, ASSUMED),
+        above(0.7, -3, ASSUMED),
+        variant="precision",
+    ),
+    _rule(
+        "gpus.tensor_active",
+        given(_multiprocessors_busy, reading("gpus.tensor_active")),
+        "share",
+        below(0.15, 2, KEMPNER),
+        below(0.02, 3, KEMPNER),
+        above(0.3, -2, ASSUMED),
+        variant="precision",
+    ),
+    _rule(
+        "setup.precision",
+        _full_precision,
+        "word",
+        any_of(2, f"{GUIDE}: mixed precision uses tensor cores from compute capability 7.0 on"),
+        variant="precision",
+    ),
+    _rule(
+        "experiments.other_precision",
+        saved_by("other_precision"),
+        "share",
+        *_SAVED,
+        variant="precision",
+    ),
+    _rule(
+        "setup.dims",
+        given(_half, odd_dims),
+        "share",
+        above(0.1, 2, NVIDIA),
+        above(0.5, 3, NVIDIA),
+        variant="shapes",
+    ),
+    _rule(
+        "setup.channels_last",
+        given(_mixed_convolutions, reading("setup.channels_last")),
+        "yes-no",
+        no(2, f"{GUIDE}: channels_last for convolutions on tensor cores"),
+        variant="layout",
+    ),
+    _rule(
+        "profile.layout",
+        reading("profile.layout"),
+        "share",
+        above(0.05, 2, ASSUMED),
+        above(0.15, 3, ASSUMED),
+        variant="layout",
+    ),
+    _rule(
+        "experiments.channels_last", saved_by("channels_last"), "share", *_SAVED, variant="layout"
+    ),
+    _rule(
+        "setup.attention",
+        is_word("setup.attention", "eager"),
+        "word",
+        any_of(2, "PyTorch: scaled_dot_product_attention keeps no score matrix"),
+        variant="attention",
+    ),
+    _rule(
+        "profile.attention_eager",
+        reading("profile.attention_eager"),
+        "share",
+        above(0.1, 2, ASSUMED),
+        above(0.2, 3, ASSUMED),
+        variant="attention",
+    ),
+    _rule(
+        "experiments.fused_attention",
+        saved_by("fused_attention"),
+        "share",
+        *_SAVED,
+        variant="attention",
+    ),
+    _rule(
+        "profile.elementwise",
+        reading("profile.elementwise"),
+        "share",
+        above(0.3, 2, ASSUMED),
+        above(0.5, 3, ASSUMED),
+        variant="compile",
+    ),
+    _rule(
+        "setup.compile",
+        given(
+            lambda evidence: (number("profile.elementwise")(evidence) or 0) >= 0.3,
+            reading("setup.compile"),
+        ),
+        "yes-no",
+        no(1, f"{GUIDE}: fuse pointwise operations"),
+        variant="compile",
+    ),
+    _rule("experiments.compiled", saved_by("compiled"), "share", *_SAVED, variant="compile"),
+    _rule(
+        "setup.sequence_padding",
+        reading("setup.sequence_padding"),
+        "share",
+        above(0.2, 2, ASSUMED),
+        above(0.4, 3, ASSUMED),
+        variant="padding",
+    ),
+    _rule(
+        "setup.deterministic",
+        given(on_gpu, reading("setup.deterministic")),
+        "yes-no",
+        above(0.5, 1, "PyTorch: deterministic algorithms are often slower"),
+        variant="architecture",
+    ),
+    _rule(
+        "profile.achieved_of_peak",
+        reading("profile.achieved_of_peak"),
+        "share",
+        below(0.3, 1, MFU),
+        above(0.5, -3, MFU),
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(on_gpu, utilisation),
+        "share",
+        above(0.8, 1, "assumed: the device is busy, so it matters with what"),
+        below(0.5, -2, "torch-tb-profiler: utilisation below 50 % has another cause"),
+    ),
+    _rule(
+        "steps.data_wait",
+        data_wait,
+        "share",
+        below(0.05, 1, ASSUMED),
+        above(0.3, -3, "assumed: the device waits for batches"),
+    ),
+)

@@ -1,0 +1,187 @@
+"""From evidence to a diagnosis: signals are weighed, causes ranked, and doubt is said.
+
+A cause is a verdict only with two independent signals, one of them more than a circumstance.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from trainwright.diagnose import (
+    causes_communication,
+    causes_input,
+    causes_memory,
+    causes_monitoring,
+    causes_none,
+    causes_parallelism,
+    causes_scheduling,
+    causes_tuning,
+)
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.fixes import fixes
+from trainwright.diagnose.gains import gain
+from trainwright.diagnose.rules import Rule, signals
+from trainwright.diagnose.unseen import unseen
+from trainwright.diagnose.verdict import (
+    Cause,
+    Confidence,
+    Diagnosis,
+    RuledOut,
+    Signal,
+    Verdict,
+)
+from trainwright.messages import Message
+
+RULES: dict[Cause, tuple[Rule, ...]] = {
+    Cause.PARALLELISM: causes_parallelism.RULES,
+    Cause.INPUT: causes_input.RULES,
+    Cause.TUNING: causes_tuning.RULES,
+    Cause.MEMORY: causes_memory.RULES,
+    Cause.COMMUNICATION: causes_communication.RULES,
+    Cause.SCHEDULING: causes_scheduling.RULES,
+    Cause.MONITORING: causes_monitoring.RULES,
+}
+ENOUGH = 3
+"""Least score of a verdict: a measured cost, or a symptom with a circumstance; assumed."""
+SURE, LIKELY = 5, 4
+"""Least scores of high and medium confidence; assumed."""
+MARGIN = 1.0
+"""By how much the first cause must lead to be sure; assumed."""
+GAIN_WEIGHT = 4.0
+"""What a whole step's gain counts beside the score; assumed."""
+UNKNOWN_GAIN = 0.3
+"""What an unmeasured gain counts as; assumed."""
+WORTH = 0.05
+"""Gain below which a busy device is not disturbed; assumed."""
+_ONE_VARIANT = (Cause.INPUT, Cause.PARALLELISM, Cause.COMMUNICATION)
+"""Causes whose variants are answers to one question: one of them holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What speaks for and against one variant of a cause."""
+
+    cause: Cause
+    variant: str
+    speaks_for: tuple[Signal, ...]
+    against: tuple[Signal, ...]
+    gain: float | None
+
+    @property
+    def score(self) -> int:
+        """The weights' sum; of signals of one instrument the strongest counts."""
+        best: dict[tuple[str, bool], int] = {}
+        for signal in (*self.speaks_for, *self.against):
+            key = signal.instrument, signal.weight > 0
+            best[key] = max(best.get(key, 0), signal.weight, key=abs)
+        return sum(best.values())
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is enough for a verdict."""
+        instruments = {signal.instrument for signal in self.speaks_for}
+        strongest = max((signal.weight for signal in self.speaks_for), default=0)
+        return self.score >= ENOUGH and len(instruments) >= 2 and strongest >= 2
+
+    @property
+    def strength(self) -> float:
+        """What cases are ranked by: how sure, and how much there is to gain."""
+        return self.score + GAIN_WEIGHT * (UNKNOWN_GAIN if self.gain is None else self.gain)
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure the case is by itself."""
+        measured = max((signal.weight for signal in self.speaks_for), default=0) >= 3
+        if measured and self.score >= SURE and not self.against:
+            return Confidence.HIGH
+        return Confidence.MEDIUM if self.score >= LIKELY else Confidence.LOW
+
+
+def judge(evidence: Evidence) -> Diagnosis:
+    """Return what the evidence says; no evidence is too thin or too odd for an answer."""
+    found = {cause: signals(rules, evidence) for cause, rules in RULES.items()}
+    cases = [case for cause, each in found.items() for case in _cases(cause, each, evidence)]
+    holding = sorted((case for case in cases if case.holds), key=lambda case: -case.strength)
+    fine = _case(Cause.NONE, "", signals(causes_none.RULES, evidence), evidence)
+    if fine.holds and fine.score >= LIKELY and not any(map(_disturbs, holding)):
+        verdicts: tuple[Verdict, ...] = (_verdict(fine, evidence),)
+    elif holding:
+        verdicts = _ranked(holding, evidence)
+    else:
+        verdicts = (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
+    named = {verdict.cause for verdict in verdicts}
+    ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in named)
+    return Diagnosis(verdicts, ruled_out, unseen(evidence))
+
+
+def _cases(cause: Cause, found: Iterable[Signal], evidence: Evidence) -> list[Case]:
+    """Return one case a variant, or the strongest one where variants exclude each other."""
+    found = tuple(found)
+    variants = list(dict.fromkeys(signal.variant for signal in found if signal.weight > 0))
+    cases = [_case(cause, variant, found, evidence) for variant in variants]
+    named = [case for case in cases if case.variant]
+    if cause in _ONE_VARIANT and cases:
+        return [max(named or cases, key=lambda case: case.strength)]
+    return named or cases
+
+
+def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidence) -> Case:
+    concerning = [signal for signal in found if signal.variant in ("", variant)]
+    ranked = sorted(concerning, key=lambda signal: -abs(signal.weight))
+    return Case(
+        cause,
+        variant,
+        tuple(signal for signal in ranked if signal.weight > 0),
+        tuple(signal for signal in ranked if signal.weight < 0),
+        gain(cause, variant, evidence),
+    )
+
+
+def _disturbs(case: Case) -> bool:
+    """Whether a case is worth naming though the device looks well used."""
+    return case.score >= LIKELY and (case.gain is None or case.gain >= WORTH)
+
+
+def _ranked(holding: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
+    first, *others = holding
+    rivals = [case.strength for case in others if case.cause is not first.cause]
+    verdict = _verdict(first, evidence)
+    if rivals and first.strength - max(rivals) < MARGIN:
+        verdict = replace(verdict, confidence=_less(verdict.confidence))
+    return (verdict, *(_verdict(case, evidence) for case in others))
+
+
+def _less(confidence: Confidence) -> Confidence:
+    return Confidence.MEDIUM if confidence is Confidence.HIGH else Confidence.LOW
+
+
+def _suspicions(cases: list[Case], evidence: Evidence) -> list[Verdict]:
+    """Return the causes that one signal alone speaks for."""
+    suspected = [case for case in cases if case.score >= 2 and case.speaks_for[0].weight >= 2]
+    ranked = sorted(suspected, key=lambda case: -case.strength)[:2]
+    return [replace(_verdict(case, evidence), confidence=Confidence.LOW) for case in ranked]
+
+
+def _verdict(case: Case, evidence: Evidence) -> Verdict:
+    return Verdict(
+        case.cause,
+        case.variant,
+        case.confidence,
+        case.speaks_for,
+        case.against,
+        case.gain,
+        fixes(case.cause, case.variant, evidence),
+    )
+
+
+def _ruled_out(cause: Cause, found: tuple[Signal, ...]) -> RuledOut:
+    against = sorted((each for each in found if each.weight < 0), key=lambda each: each.weight)
+    speaks_for = [each for each in found if each.weight > 0]
+    if against:
+        first = against[0]
+        because = Message.of("diagnose.ruled.against", name=first.name, value=first.shown)
+        return RuledOut(cause, because, tuple(against))
+    if speaks_for:
+        strongest = max(speaks_for, key=lambda each: each.weight)
+        because = Message.of("diagnose.ruled.weak", name=strongest.name, value=strongest.shown)
+        return RuledOut(cause, because, tuple(speaks_for))
+    return RuledOut(cause, Message.of("diagnose.ruled.nothing"))

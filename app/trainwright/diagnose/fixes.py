@@ -1,0 +1,172 @@
+"""What to do about a cause: a sentence, and the plan's settings where it has some for it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from trainwright.diagnose.evidence import Evidence, Setup
+from trainwright.diagnose.measures import lowest_capability
+from trainwright.diagnose.verdict import Cause, Fix
+from trainwright.messages import Message
+
+MOST_WORKERS = 16
+"""Workers that are proposed at most; assumed."""
+
+
+def fixes(cause: Cause, variant: str, evidence: Evidence) -> tuple[Fix, ...]:
+    """Return the fixes, the first one to try first."""
+    made = _FIXES.get((cause, variant)) or _FIXES.get((cause, ""), ())
+    return tuple(fix for make in made if (fix := make(evidence)) is not None)
+
+
+def _say(id: str, patch: dict[str, Any] | None = None, **values: Any) -> Fix:
+    return Fix(Message.of(f"diagnose.fix.{id}", **values), patch or {})
+
+
+def _saying(id: str, **patch: Any) -> Callable[[Evidence], Fix | None]:
+    """Return a fix that is the same for every run; ``__`` stands for a dot."""
+    keys = {f"settings.{key.replace('__', '.')}": value for key, value in patch.items()}
+    return lambda _: _say(id, keys)
+
+
+def _setup(evidence: Evidence) -> Setup:
+    return evidence.setup or Setup()
+
+
+def _more_workers(evidence: Evidence) -> Fix | None:
+    """As many workers as cores, one left for the training process, at most twice those of now."""
+    setup, host = _setup(evidence), evidence.host
+    usable = int(host.usable_cores) if host is not None and host.usable_cores else None
+    now = setup.num_workers or 0
+    goal = min(MOST_WORKERS, max(1, (usable or 5) - 1), max(2, 2 * now))
+    if goal <= now:
+        return None
+    return _say("workers", {
+        "settings.loader.num_workers": goal,
+        "settings.loader.persistent_workers": True,
+    }, workers=goal)  # fmt: skip
+
+
+def _prefetch(evidence: Evidence) -> Fix | None:
+    if not _setup(evidence).num_workers:
+        return None
+    return _say("prefetch", {"settings.loader.prefetch_factor": 4})
+
+
+def _larger_batch(evidence: Evidence) -> Fix | None:
+    setup = _setup(evidence)
+    if setup.batch is None:
+        return _say("larger-batch")
+    patch: dict[str, Any] = {"settings.micro_batch": 2 * setup.batch}
+    steps = setup.accumulation or 1
+    if steps > 1 and steps % 2 == 0:
+        return _say(
+            "larger-batch-for-accumulation",
+            patch | {"settings.accumulation": steps // 2},
+            batch=2 * setup.batch,
+        )
+    return _say("larger-batch-of", patch | {"settings.accumulation": None}, batch=2 * setup.batch)
+
+
+def _smaller_batch(evidence: Evidence) -> Fix | None:
+    setup = _setup(evidence)
+    if not setup.batch or setup.batch < 2:
+        return None
+    patch = {
+        "settings.micro_batch": setup.batch // 2,
+        "settings.accumulation": 2 * (setup.accumulation or 1),
+    }
+    return _say("smaller-batch", patch, batch=setup.batch // 2)
+
+
+def _compile(evidence: Evidence) -> Fix | None:
+    return None if _setup(evidence).compile else _say("compile", {"settings.compile": True})
+
+
+def _lower_precision(evidence: Evidence) -> Fix | None:
+    """bf16 needs compute capability 8.0; fp16 with a scaled loss runs from 7.0 on."""
+    capability = lowest_capability(evidence)
+    word = "fp16-mixed" if capability is not None and capability < 8.0 else "bf16-mixed"
+    return _say("precision", {"settings.precision": word}, precision=word)
+
+
+def _expandable(evidence: Evidence) -> Fix | None:
+    if _setup(evidence).allocator == "expandable":
+        return None
+    return _say("expandable", {"settings.allocator": "expandable"})
+
+
+def _checkpointing(evidence: Evidence) -> Fix | None:
+    if _setup(evidence).checkpointing not in (None, "none"):
+        return None
+    return _say("checkpointing", {"settings.checkpointing": "full"})
+
+
+def _fewer_updates(evidence: Evidence) -> Fix | None:
+    setup = _setup(evidence)
+    patch = {"settings.accumulation": 2 * setup.accumulation} if setup.accumulation else {}
+    return _say("fewer-updates", patch)
+
+
+def _threads(evidence: Evidence) -> Fix | None:
+    host = evidence.host
+    cores = int(host.usable_cores) if host is not None and host.usable_cores else None
+    return _say("threads-of", count=max(1, cores)) if cores else _say("threads")
+
+
+def _workers_of_quota(evidence: Evidence) -> Fix | None:
+    host = evidence.host
+    if host is None or not host.usable_cores or not _setup(evidence).num_workers:
+        return None
+    goal = max(1, int(host.usable_cores) - 1)
+    if goal >= (_setup(evidence).num_workers or 0):
+        return None
+    return _say("fewer-workers", {"settings.loader.num_workers": goal}, workers=goal)
+
+
+_PIN = _saying("pin", loader__pin_memory=True)
+_FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = {
+    (Cause.INPUT, ""): (_more_workers, _prefetch, _saying("input")),
+    (Cause.INPUT, "fetch"): (_saying("shards"), _more_workers, _prefetch),
+    (Cause.INPUT, "preprocessing"): (_more_workers, _saying("decoder"), _prefetch),
+    (Cause.INPUT, "transfer"): (_PIN, _saying("non-blocking")),
+    (Cause.PARALLELISM, ""): (_larger_batch, _compile),
+    (Cause.PARALLELISM, "host-bound"): (_compile, _larger_batch, _saying("fused-optimizer")),
+    (Cause.TUNING, ""): (_lower_precision, _compile),
+    (Cause.TUNING, "precision"): (_lower_precision,),
+    (Cause.TUNING, "shapes"): (_saying("shapes"),),
+    (Cause.TUNING, "layout"): (_saying("channels-last", channels_last=True),),
+    (Cause.TUNING, "attention"): (_saying("attention", attention="sdpa"),),
+    (Cause.TUNING, "compile"): (_compile,),
+    (Cause.TUNING, "padding"): (lambda _: _say("packing", {"workload.inputs.batching": "packed"}),),
+    (Cause.TUNING, "architecture"): (_saying("architecture"),),
+    (Cause.MEMORY, ""): (_expandable, _smaller_batch),
+    (Cause.MEMORY, "empty-cache"): (_saying("empty-cache"), _expandable),
+    (Cause.MEMORY, "fragmentation"): (_expandable, _smaller_batch),
+    (Cause.MEMORY, "full"): (_smaller_batch, _checkpointing, _expandable),
+    (Cause.MEMORY, "offload"): (
+        _saying("no-offload", optimizer_offload="none", activation_offload=False),
+        _checkpointing,
+    ),
+    (Cause.MEMORY, "garbage"): (_saying("garbage"),),
+    (Cause.MEMORY, "swapping"): (_workers_of_quota, _saying("swapping")),
+    (Cause.COMMUNICATION, ""): (_fewer_updates, _saying("overlap")),
+    (Cause.COMMUNICATION, "data-parallel"): (_saying("ddp", strategy="ddp"),),
+    (Cause.COMMUNICATION, "backend"): (_saying("nccl"),),
+    (Cause.COMMUNICATION, "straggler"): (_saying("straggler"),),
+    (Cause.SCHEDULING, "other-programs-gpu"): (_saying("other-programs-gpu"),),
+    (Cause.SCHEDULING, "other-programs-cpu"): (_saying("other-programs-cpu"),),
+    (Cause.SCHEDULING, "mig"): (_saying("mig"),),
+    (Cause.SCHEDULING, "mps"): (_saying("mps"),),
+    (Cause.SCHEDULING, "power"): (_saying("power"),),
+    (Cause.SCHEDULING, "heat"): (_saying("heat"),),
+    (Cause.SCHEDULING, "battery"): (_saying("battery"),),
+    (Cause.SCHEDULING, "quota"): (_saying("quota"), _workers_of_quota),
+    (Cause.SCHEDULING, "threads"): (_threads,),
+    (Cause.SCHEDULING, "numa"): (_saying("numa"),),
+    (Cause.SCHEDULING, "link"): (_saying("link"),),
+    (Cause.MONITORING, "synchronisation"): (_saying("synchronisation"),),
+    (Cause.MONITORING, "anomaly-detection"): (_saying("anomaly-detection"),),
+    (Cause.MONITORING, "profiler"): (_saying("profiler"),),
+    (Cause.MONITORING, "logging"): (_saying("logging"),),
+    (Cause.MONITORING, "nothing-measured"): (_saying("measure"),),
+}

@@ -1,0 +1,117 @@
+"""Upper bounds of what a fix can take away of a step, by Amdahl's law on measured shares."""
+
+from collections.abc import Callable
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import (
+    clock_share,
+    cores_of_usable,
+    data_wait,
+    doubled_batch,
+    exposed_communication,
+    number,
+    on_cpu,
+    saved_by,
+    starved,
+    step_share,
+    threads_of_cores,
+    time_share,
+)
+from trainwright.diagnose.verdict import Cause
+
+Bound = Callable[[Evidence], float | None]
+
+
+def gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:
+    """Return the share of a step's time that goes away at most; None: nothing measures it.
+
+    Measured by an experiment where there is one; else the whole share that the cause takes.
+    """
+    for bound in _BOUNDS.get((cause, variant), _BOUNDS.get((cause, ""), ())):
+        found = bound(evidence)
+        if found is not None and found > 0:
+            return min(0.99, found)
+    return None
+
+
+def _half_of_doubled(evidence: Evidence) -> float | None:
+    """Twice the samples in r times the time: each sample takes r / 2 of what it took."""
+    ratio = doubled_batch(evidence)
+    return None if ratio is None else 1 - ratio / 2
+
+
+def _idle_cores(evidence: Evidence) -> float | None:
+    """Computing spread over all usable cores at most."""
+    used, threads = cores_of_usable(evidence), threads_of_cores(evidence)
+    shares = [share for share in (used, threads) if share is not None]
+    if not on_cpu(evidence) or not shares or max(shares) >= 1:
+        return None
+    return (step_share("compute")(evidence) or 1) * (1 - max(shares))
+
+
+def _slower_clock(evidence: Evidence) -> float | None:
+    share = clock_share(evidence)
+    return None if share is None else 1 - share
+
+
+def _not_on_tensor_cores(evidence: Evidence) -> float | None:
+    profile = evidence.profile
+    if profile is None or profile.tensor_core_eligible is None:
+        return None
+    idle = profile.idle or 0
+    return max(0.0, profile.tensor_core_eligible - (profile.tensor_core or 0)) * (1 - idle)
+
+
+def _idle_device(evidence: Evidence) -> float | None:
+    """What no kernel covers; GPU utilisation cannot say more than that."""
+    busy = number("gpus.utilisation")(evidence)
+    return None if busy is None else 1 - busy
+
+
+_BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
+    (Cause.INPUT, ""): (
+        saved_by("synthetic_batch"),
+        data_wait,
+        number("profile.data_loader"),
+    ),
+    (Cause.INPUT, "transfer"): (step_share("transfer"), number("profile.copies")),
+    (Cause.PARALLELISM, ""): (
+        _half_of_doubled,
+        number("profile.host_wait"),
+        number("profile.idle"),
+        _idle_device,
+    ),
+    (Cause.TUNING, "precision"): (saved_by("other_precision"), _not_on_tensor_cores),
+    (Cause.TUNING, "layout"): (saved_by("channels_last"), number("profile.layout")),
+    (Cause.TUNING, "attention"): (saved_by("fused_attention"), number("profile.attention_eager")),
+    (Cause.TUNING, "compile"): (saved_by("compiled"), number("profile.elementwise")),
+    (Cause.TUNING, "padding"): (number("setup.sequence_padding"),),
+    (Cause.MEMORY, "empty-cache"): (
+        saved_by("without_empty_cache"),
+        time_share("empty_cache_seconds"),
+    ),
+    (Cause.MEMORY, "garbage"): (time_share("garbage_seconds"),),
+    (Cause.MEMORY, "offload"): (step_share("transfer"), number("profile.copies")),
+    (Cause.COMMUNICATION, ""): (
+        saved_by("single_device"),
+        step_share("communication"),
+        exposed_communication,
+    ),
+    (Cause.SCHEDULING, "threads"): (saved_by("all_threads"), starved, _idle_cores),
+    (Cause.SCHEDULING, "quota"): (starved, number("host.throttled_periods")),
+    (Cause.SCHEDULING, "other-programs-cpu"): (saved_by("alone"), starved),
+    (Cause.SCHEDULING, "other-programs-gpu"): (
+        saved_by("alone"),
+        number("gpus.foreign_utilisation"),
+    ),
+    (Cause.SCHEDULING, "heat"): (_slower_clock,),
+    (Cause.SCHEDULING, "power"): (_slower_clock,),
+    (Cause.SCHEDULING, "battery"): (_slower_clock,),
+    (Cause.SCHEDULING, "link"): (step_share("transfer"), number("profile.copies")),
+    (Cause.SCHEDULING, "numa"): (step_share("transfer"),),
+    (Cause.MONITORING, "synchronisation"): (saved_by("without_synchronisation"),),
+    (Cause.MONITORING, "logging"): (
+        step_share("other"),
+        time_share("checkpoint_seconds"),
+    ),
+}

@@ -1,0 +1,342 @@
+"""Figures that rules look at, made of the evidence; None where a part of one is absent."""
+
+from collections.abc import Callable
+from typing import Any
+
+from trainwright.diagnose.evidence import Evidence, GpuReadings, Spread
+
+Measure = Callable[[Evidence], float | str | None]
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def reading(path: str) -> Measure:
+    """Return the measure that reads ``part.key``; of several GPUs, the mean; of spreads too."""
+    part, _, key = path.partition(".")
+
+    def read(evidence: Evidence) -> float | str | None:
+        if part == "gpus":
+            return over_gpus(evidence, lambda gpu: _number(getattr(gpu, key)))
+        holder = getattr(evidence, part)
+        return None if holder is None else _number(getattr(holder, key))
+
+    return read
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, Spread):
+        return value.mean
+    return float(value) if isinstance(value, (bool, int)) else value
+
+
+def over_gpus(evidence: Evidence, read: Callable[[GpuReadings], float | None]) -> float | None:
+    """Return the mean of a reading over the GPUs that have it."""
+    found = [value for gpu in evidence.gpus or () if (value := read(gpu)) is not None]
+    return sum(found) / len(found) if found else None
+
+
+def number(path: str) -> Callable[[Evidence], float | None]:
+    """Return the measure of a reading that is a number."""
+    read = reading(path)
+
+    def as_number(evidence: Evidence) -> float | None:
+        value = read(evidence)
+        return value if isinstance(value, float) else None
+
+    return as_number
+
+
+def step_share(part: str) -> Callable[[Evidence], float | None]:
+    """Return the measure of a part's share of the step."""
+
+    def share(evidence: Evidence) -> float | None:
+        steps = evidence.steps
+        value = getattr(steps, part) if steps is not None else None
+        return None if steps is None or value is None else min(1.0, value / steps.seconds)
+
+    return share
+
+
+def saved_by(experiment: str) -> Callable[[Evidence], float | None]:
+    """Return the measure of the share of a step that an experiment took away."""
+
+    def saved(evidence: Evidence) -> float | None:
+        if evidence.experiments is None or evidence.steps is None:
+            return None
+        seconds = getattr(evidence.experiments, experiment)
+        return None if seconds is None else 1 - seconds / evidence.steps.seconds
+
+    return saved
+
+
+def each_step(counter: str) -> Callable[[Evidence], float | None]:
+    """Return the measure of a counter a step."""
+
+    def rate(evidence: Evidence) -> float | None:
+        counters = evidence.counters
+        value = getattr(counters, counter) if counters is not None else None
+        return None if counters is None or value is None else float(value) / counters.steps
+
+    return rate
+
+
+def time_share(counter: str) -> Callable[[Evidence], float | None]:
+    """Return the measure of the share of the steps' time that counted calls took."""
+
+    def share(evidence: Evidence) -> float | None:
+        seconds = each_step(counter)(evidence)
+        if seconds is None or evidence.steps is None:
+            return None
+        return min(1.0, seconds / evidence.steps.seconds)
+
+    return share
+
+
+def ratio(above: str, below: str) -> Callable[[Evidence], float | None]:
+    """Return the measure of one reading over another."""
+    upper, lower = number(above), number(below)
+
+    def divided(evidence: Evidence) -> float | None:
+        over, under = upper(evidence), lower(evidence)
+        return None if over is None or not under else over / under
+
+    return divided
+
+
+def gpu_ratio(above: str, below: str) -> Callable[[Evidence], float | None]:
+    """Return the measure of one reading of a GPU over another, mean of the GPUs."""
+
+    def divided(gpu: GpuReadings) -> float | None:
+        over, under = _number(getattr(gpu, above)), _number(getattr(gpu, below))
+        return None if over is None or not under else float(over / under)
+
+    return lambda evidence: over_gpus(evidence, divided)
+
+
+def is_word(path: str, *words: str) -> Measure:
+    """Return the measure of a word that is one of those given; others are None."""
+    read = reading(path)
+    return lambda evidence: value if (value := read(evidence)) in words else None
+
+
+def given(condition: Callable[[Evidence], bool], measure: Measure) -> Measure:
+    """Return the measure where the condition holds, else None."""
+    return lambda evidence: measure(evidence) if condition(evidence) else None
+
+
+def on_gpu(evidence: Evidence) -> bool:
+    """Whether the run is on a GPU, as far as it is known."""
+    if evidence.setup is not None and evidence.setup.device is not None:
+        return evidence.setup.device != "cpu"
+    return bool(evidence.gpus)
+
+
+def on_cpu(evidence: Evidence) -> bool:
+    """Whether the run is known to be on the processor alone."""
+    return evidence.setup is not None and evidence.setup.device == "cpu"
+
+
+data_wait = step_share("data_wait")
+utilisation = number("gpus.utilisation")
+
+
+def input_keeps_up(evidence: Evidence) -> bool:
+    """Whether nothing says that the step waits for batches."""
+    waits = [data_wait(evidence), number("profile.data_loader")(evidence)]
+    return all(wait is None or wait < 0.15 for wait in waits)  # the limit of causes_input
+
+
+def doubled_batch(evidence: Evidence) -> float | None:
+    """Return how much longer a step with twice the samples takes: 1 is the same time, 2 twice."""
+    if evidence.experiments is None or evidence.steps is None:
+        return None
+    doubled = evidence.experiments.doubled_batch
+    return None if doubled is None else doubled / evidence.steps.seconds
+
+
+def exposed_communication(evidence: Evidence) -> float | None:
+    """Return the share of the step in which collectives ran and nothing else."""
+    profile = evidence.profile
+    if profile is None or profile.communication is None:
+        return None
+    return profile.communication * (1 - (profile.communication_hidden or 0))
+
+
+def tensor_cores_of_eligible(evidence: Evidence) -> float | None:
+    """Return tensor cores' share of the time that could be theirs."""
+    profile = evidence.profile
+    if profile is None or profile.tensor_core is None or not profile.tensor_core_eligible:
+        return None
+    if (capability := lowest_capability(evidence)) is not None and capability < 7.0:
+        return None  # no tensor cores before Volta
+    return min(1.0, profile.tensor_core / profile.tensor_core_eligible)
+
+
+def lowest_capability(evidence: Evidence) -> float | None:
+    """Return the compute capability of the oldest GPU."""
+    known = [gpu.compute_capability for gpu in evidence.gpus or () if gpu.compute_capability]
+    return min(map(float, known)) if known else None
+
+
+def odd_dims(evidence: Evidence) -> float | None:
+    """Return the share of large widths that are no multiple of 8.
+
+    Small ones (below 64: classes, channels of an image) are left out: their matrices are small.
+    """
+    dims = [each for each in evidence.setup.dims if each >= 64] if evidence.setup else []
+    return sum(each % 8 != 0 for each in dims) / len(dims) if dims else None
+
+
+def throttled(*reasons: str) -> Callable[[Evidence], float | None]:
+    """Return the measure of the largest share of samples with one of the clock reasons."""
+
+    def share(gpu: GpuReadings) -> float | None:
+        if gpu.throttled is None:
+            return None
+        return max((seen for reason, seen in gpu.throttled.items() if reason in reasons), default=0)
+
+    def worst(evidence: Evidence) -> float | None:
+        found = [value for gpu in evidence.gpus or () if (value := share(gpu)) is not None]
+        return max(found) if found else None
+
+    return worst
+
+
+def clock_share(evidence: Evidence) -> float | None:
+    """Return the clock over its maximum, of GPUs that work at least half of the time."""
+
+    def share(gpu: GpuReadings) -> float | None:
+        busy = gpu.utilisation is None or gpu.utilisation.mean >= 0.5
+        if not busy or gpu.sm_clock_mhz is None or not gpu.sm_clock_max_mhz:
+            return None
+        return gpu.sm_clock_mhz.mean / gpu.sm_clock_max_mhz
+
+    return over_gpus(evidence, share)
+
+
+def imbalance(evidence: Evidence) -> float | None:
+    """Return the difference between the busiest and the idlest GPU of the run."""
+    found = [gpu.utilisation.mean for gpu in evidence.gpus or () if gpu.utilisation is not None]
+    return max(found) - min(found) if len(found) > 1 else None
+
+
+def waiting_threads(evidence: Evidence) -> float:
+    """Return how many of the run's threads the step's time hangs on, at least 1."""
+    setup = evidence.setup
+    if setup is None:
+        return 1
+    if (data_wait(evidence) or 0) >= 0.3 and setup.num_workers:
+        return setup.num_workers
+    return max(1, setup.torch_threads or 1) if on_cpu(evidence) else 1
+
+
+def starved(evidence: Evidence) -> float | None:
+    """Return the share of the time that the run lost while ready to work but without a core.
+
+    run_cores x starved / (1 - starved) is how many of its threads waited for a core on average.
+    """
+    host = evidence.host
+    if host is None or host.starved_share is None:
+        return None
+    if host.run_cores is None or host.starved_share >= 1:
+        return host.starved_share
+    waited = host.run_cores * host.starved_share / (1 - host.starved_share)
+    return min(host.starved_share, waited / waiting_threads(evidence))
+
+
+def foreign_share(evidence: Evidence) -> float | None:
+    """Return other programs' share of the computer's cores."""
+    host = evidence.host
+    if host is None or host.foreign_cores is None or not host.cores:
+        return None
+    return min(1.0, host.foreign_cores / host.cores)
+
+
+def threads_of_cores(evidence: Evidence) -> float | None:
+    """Return torch's threads over the cores that the run may use."""
+    setup, host = evidence.setup, evidence.host
+    if setup is None or setup.torch_threads is None or host is None or not host.usable_cores:
+        return None
+    return setup.torch_threads / host.usable_cores
+
+
+def cores_of_usable(evidence: Evidence) -> float | None:
+    """Return the cores that the run kept busy over those that it may use."""
+    host = evidence.host
+    if host is None or host.run_cores is None or not host.usable_cores:
+        return None
+    return host.run_cores / host.usable_cores
+
+
+def loading_without_contention(evidence: Evidence) -> float | None:
+    """Return the making of batches over computing, had the run all the cores that it waited for.
+
+    Below 1 the loader would keep up.
+    """
+    loading, steps, setup, host = evidence.loading, evidence.steps, evidence.setup, evidence.host
+    if loading is None or steps is None or setup is None or host is None:
+        return None
+    if not loading.batch_seconds or not steps.compute or host.starved_share is None:
+        return None
+    own = loading.batch_seconds * (1 - host.starved_share) / max(1, setup.num_workers or 0)
+    return own / steps.compute if setup.num_workers else None
+
+
+def reserved_unused(evidence: Evidence) -> float | None:
+    """Return reserved over allocated bytes, where the difference is worth a look."""
+    counters = evidence.counters
+    if counters is None or not counters.allocated_bytes or counters.reserved_bytes is None:
+        return None
+    if counters.reserved_bytes - counters.allocated_bytes <= 2 * GIB:
+        return 1.0
+    return counters.reserved_bytes / counters.allocated_bytes
+
+
+def split_share(evidence: Evidence) -> float | None:
+    """Return the inactive parts of split blocks over the reserved bytes."""
+    counters = evidence.counters
+    if counters is None or counters.inactive_split_bytes is None or not counters.reserved_bytes:
+        return None
+    return counters.inactive_split_bytes / counters.reserved_bytes
+
+
+def numa_mismatch(evidence: Evidence) -> float | None:
+    """Return 1 where the run's cores are on other nodes than its GPU, 0 where they are near."""
+    host = evidence.host
+    if host is None or (host.numa_nodes or 1) < 2 or not host.run_numa_nodes:
+        return None
+    nodes = [gpu.numa_node for gpu in evidence.gpus or () if gpu.numa_node is not None]
+    return float(not set(nodes) & set(host.run_numa_nodes)) if nodes else None
+
+
+def link_share(evidence: Evidence) -> float | None:
+    """Return the negotiated PCIe rate over the largest: a generation doubles the rate."""
+
+    def share(gpu: GpuReadings) -> float | None:
+        generation = generations = 0
+        width = widths = 1
+        if gpu.link_generation and gpu.link_generation_max:
+            generation, generations = gpu.link_generation, gpu.link_generation_max
+        if gpu.link_width and gpu.link_width_max:
+            width, widths = gpu.link_width, gpu.link_width_max
+        if not generations and widths == 1:
+            return None
+        return min(1.0, 2.0 ** (generation - generations) * width / widths)
+
+    return over_gpus(evidence, share)
+
+
+def failed_for_memory(evidence: Evidence) -> float | None:
+    """Return 1 where the run ended for want of memory."""
+    if evidence.failure is None:
+        return None
+    text = f"{evidence.failure.kind} {evidence.failure.text}".lower()
+    return float(any(word in text for word in _MEMORY_WORDS))
+
+
+_MEMORY_WORDS = ("out of memory", "outofmemoryerror", "alloc_failed", "can't allocate memory")
+
+
+def host_thread_full(evidence: Evidence) -> float | None:
+    """Return the training process's cores on a GPU run: near 1, its one thread is the limit."""
+    return number("host.main_process_cores")(evidence) if on_gpu(evidence) else None

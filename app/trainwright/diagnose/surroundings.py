@@ -1,0 +1,286 @@
+"""The computer around a run, from the system's files: what it did between two moments.
+
+It needs the standard library only, so that the recorder can take it along into a user's script.
+Linux has these files; on other systems every reading is absent.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+def observed(pid: int | None = None) -> dict[str, Any]:
+    """Return counters of this moment for ``host_between``: of a process and all around it."""
+    pid = pid or os.getpid()
+    processes = _processes()
+    tree = _tree(pid, processes)
+    return {
+        "time": time.perf_counter(),
+        "pid": pid,
+        "own": (_stat(pid) or (0, "", 0.0, 0.0))[3],
+        "processes": processes,
+        "tree": tree,
+        "tasks": {task: spent for each in tree for task, spent in _tasks(each)},
+        "cores": _cores_busy(),
+        "quota": _quota(pid),
+        "pressure": {kind: _pressure(kind) for kind in ("cpu", "io", "memory")},
+        "paging": _numbers("/proc/vmstat", ("pgpgin", "pswpin", "pgmajfault")),
+        "meminfo": _numbers("/proc/meminfo", ("MemTotal:", "MemAvailable:")),
+    }
+
+
+def host_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Return the host's readings over the time between two observations, as a record has them."""
+    wall = after["time"] - before["time"]
+    if wall <= 0:
+        return {}
+    found = _fixed(after["pid"]) | _load(before, after, wall) | _waiting(before, after, wall)
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _load(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict[str, Any]:
+    """Return who kept how many cores busy."""
+    spent = {
+        pid: seconds - before["processes"].get(pid, (0, "", 0.0))[2]
+        for pid, (_, _, seconds) in after["processes"].items()
+    }
+    if not spent:
+        return {}
+    tree = set(after["tree"]) | set(before["tree"])
+    run = sum(max(0.0, spent.get(pid, 0.0)) for pid in tree)
+    others = {pid: seconds for pid, seconds in spent.items() if pid not in tree}
+    found: dict[str, Any] = {
+        "run_cores": run / wall,
+        "main_process_cores": max(0.0, after["own"] - before["own"]) / wall,
+    }
+    if before["cores"] and after["cores"]:
+        busy, waiting, total = (
+            later - earlier for earlier, later in zip(before["cores"], after["cores"], strict=True)
+        )
+        found["foreign_cores"] = max(0.0, busy - run) / wall
+        if total > 0:
+            found["utilisation"] = {"mean": min(1.0, busy / total)}
+            found["io_wait"] = min(1.0, max(0.0, waiting / total))
+    top = sorted(others, key=lambda pid: -others[pid])[:3]
+    names = [after["processes"][pid][1] for pid in top if others[pid] > 0.05 * wall]
+    return found | ({"foreign_top": names} if names else {})
+
+
+def _waiting(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict[str, Any]:
+    """Return for what the run and the computer waited."""
+    core = delay = 0.0
+    for task, (on_core, waited) in after["tasks"].items():
+        earlier = before["tasks"].get(task, (0.0, 0.0))
+        core, delay = core + on_core - earlier[0], delay + waited - earlier[1]
+    found: dict[str, Any] = {}
+    if core + delay > 0:
+        found["starved_share"] = min(1.0, max(0.0, delay / (core + delay)))
+    if before["quota"] and after["quota"]:
+        periods, throttled, seconds = (
+            later - earlier
+            for earlier, later in zip(before["quota"][1:], after["quota"][1:], strict=True)
+        )
+        found["throttled_seconds"] = max(0.0, seconds)
+        if periods > 0:
+            found["throttled_periods"] = min(1.0, max(0.0, throttled / periods))
+    for kind in ("cpu", "io", "memory"):
+        earlier, later = before["pressure"][kind], after["pressure"][kind]
+        if earlier is not None and later is not None:
+            found[f"pressure_{kind}"] = min(1.0, max(0.0, (later - earlier) / wall))
+    paged = {
+        name: (after["paging"][name] - before["paging"][name]) / wall
+        for name in after["paging"]
+        if name in before["paging"]
+    }
+    page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+    for key, name, size in (
+        ("read_bytes_s", "pgpgin", 1024),
+        ("swapped_bytes_s", "pswpin", page),
+        ("major_faults_s", "pgmajfault", 1),
+    ):
+        if name in paged:
+            found[key] = max(0.0, paged[name] * size)
+    for key, name in (
+        ("memory_total_bytes", "MemTotal:"),
+        ("memory_available_bytes", "MemAvailable:"),
+    ):
+        if name in after["meminfo"]:
+            found[key] = after["meminfo"][name] * 1024
+    return found
+
+
+def _fixed(pid: int) -> dict[str, Any]:
+    """Return what the run may use, and how the computer is set."""
+    cores = os.cpu_count()
+    found: dict[str, Any] = {"cores": cores}
+    usable = float(cores or 0)
+    with contextlib.suppress(AttributeError, OSError):
+        allowed = os.sched_getaffinity(pid)
+        usable = float(len(allowed))
+        nodes = _nodes()
+        if nodes:
+            found["numa_nodes"] = len(nodes)
+            found["run_numa_nodes"] = [node for node, has in nodes.items() if has & allowed]
+    quota = _quota(pid)
+    if quota and quota[0]:
+        found["quota_cores"] = quota[0]
+        usable = min(usable, quota[0])
+    if usable:
+        found["usable_cores"] = usable
+    with contextlib.suppress(AttributeError, OSError):
+        room = os.statvfs("/dev/shm")
+        found["shared_memory_bytes"] = room.f_blocks * room.f_frsize
+    mains = [
+        _text(each / "online").strip()
+        for each in _folder("/sys/class/power_supply")
+        if _text(each / "type").strip() == "Mains"
+    ]
+    if mains:
+        found["on_battery"] = "1" not in mains
+    frequency = Path("/sys/devices/system/cpu/cpu0/cpufreq")
+    governor = _text(frequency / "scaling_governor").strip()
+    if governor:  # with intel_pstate and amd-pstate, powersave is the usual one
+        scaled = "pstate" in _text(frequency / "scaling_driver")
+        found["power_saving"] = governor == "powersave" and not scaled
+    return found
+
+
+def _nodes() -> dict[int, set[int]]:
+    """Return the logical cores of each NUMA node."""
+    found = {}
+    for folder in _folder("/sys/devices/system/node"):
+        if folder.name.startswith("node") and folder.name[4:].isdigit():
+            cores: set[int] = set()
+            for part in _text(folder / "cpulist").strip().split(","):
+                first, _, last = part.partition("-")
+                if first.isdigit():
+                    cores |= set(range(int(first), int(last or first) + 1))
+            found[int(folder.name[4:])] = cores
+    return found
+
+
+def _processes() -> dict[int, tuple[int, str, float]]:
+    """Return each process's parent, name and seconds on a core with those of ended children."""
+    numbers = (int(each.name) for each in _folder("/proc") if each.name.isdigit())
+    found = ((number, _stat(number)) for number in numbers)
+    return {number: stat[:3] for number, stat in found if stat is not None}
+
+
+def _stat(pid: int) -> tuple[int, str, float, float] | None:
+    """Return parent, name, seconds with ended children, and the process's own seconds."""
+    start, _, rest = _text(Path(f"/proc/{pid}/stat")).rpartition(")")
+    fields = rest.split()
+    if len(fields) < 15:
+        return None
+    own, children = (int(fields[11]) + int(fields[12])), (int(fields[13]) + int(fields[14]))
+    name = start.partition("(")[2]
+    return int(fields[1]), name, (own + children) / _TICKS, own / _TICKS
+
+
+def _tree(pid: int, processes: dict[int, tuple[int, str, float]]) -> list[int]:
+    """Return a process and what descends from it."""
+    children: dict[int, list[int]] = {}
+    for number, (parent, _, _) in processes.items():
+        children.setdefault(parent, []).append(number)
+    found = [pid]
+    for each in found:
+        found += [child for child in children.get(each, ()) if child not in found]
+    return found
+
+
+def _tasks(pid: int) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Yield each thread's seconds on a core, and ready but waiting for one."""
+    for folder in _folder(f"/proc/{pid}/task"):
+        words = _text(folder / "schedstat").split()
+        if len(words) == 3 and folder.name.isdigit():
+            yield int(folder.name), (int(words[0]) / 1e9, int(words[1]) / 1e9)
+
+
+def own_delay() -> float:
+    """Return the seconds that this thread was ready but waited for a core."""
+    words = _text(Path("/proc/thread-self/schedstat")).split()
+    return int(words[1]) / 1e9 if len(words) == 3 else 0.0
+
+
+def _cores_busy() -> tuple[float, float, float] | None:
+    """Return core seconds of the whole computer: busy, waiting for drives, all."""
+    fields = _text(Path("/proc/stat")).partition("\n")[0].split()[1:9]
+    if len(fields) < 8:
+        return None
+    user, nice, system, idle, waiting, irq, soft, stolen = (int(each) / _TICKS for each in fields)
+    busy = user + nice + system + irq + soft + stolen
+    return busy, waiting, busy + waiting + idle
+
+
+def _quota(pid: int) -> tuple[float | None, float, float, float] | None:
+    """Return the process's tightest quota in cores, and periods, throttled ones and seconds."""
+    found = None
+    for folder in _cgroups(pid):
+        limit = _text(folder / "cpu.max").split() or [
+            _text(folder / "cpu.cfs_quota_us").strip(),
+            _text(folder / "cpu.cfs_period_us").strip(),
+        ]
+        if len(limit) != 2 or not limit[0].isdigit() or not limit[1].isdigit():
+            continue
+        stat = _numbers(
+            str(folder / "cpu.stat"),
+            ("nr_periods", "nr_throttled", "throttled_usec", "throttled_time"),
+        )
+        seconds = stat.get("throttled_usec", 0) / 1e6 + stat.get("throttled_time", 0) / 1e9
+        cores = int(limit[0]) / int(limit[1])
+        here = cores, stat.get("nr_periods", 0.0), stat.get("nr_throttled", 0.0), seconds
+        if found is None or cores < (found[0] or cores):
+            found = here
+    return found
+
+
+def _cgroups(pid: int) -> Iterator[Path]:
+    """Yield the folders of the process's control group for cores, up to the root."""
+    for line in _text(Path(f"/proc/{pid}/cgroup")).splitlines():
+        _, _, controllers_path = line.partition(":")
+        controllers, _, path = controllers_path.partition(":")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        for root in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup") / (controllers or "unified")):
+            place = root / path.lstrip("/")
+            for folder in (place, *place.parents):
+                if folder.is_relative_to(root) and folder.is_dir():
+                    yield folder
+
+
+def _pressure(kind: str) -> float | None:
+    """Return the seconds in which something waited: PSI's total of ``some``."""
+    for line in _text(Path(f"/proc/pressure/{kind}")).splitlines():
+        if line.startswith("some") and "total=" in line:
+            return int(line.rpartition("total=")[2]) / 1e6
+    return None
+
+
+def _numbers(path: str, names: tuple[str, ...]) -> dict[str, float]:
+    """Return the named numbers of a file of ``name number`` lines."""
+    found = {}
+    for line in _text(Path(path)).splitlines():
+        words = line.split()
+        if len(words) >= 2 and words[0] in names and words[1].isdigit():
+            found[words[0]] = float(words[1])
+    return found
+
+
+def _text(path: Path) -> str:
+    """Return a system file's text; empty where there is none, or none for us."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def _folder(path: str) -> list[Path]:
+    try:
+        return sorted(Path(path).iterdir())
+    except OSError:
+        return []

@@ -1,0 +1,45 @@
+"""What a diagnosis could not look at, why, and how to see it next time."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import on_cpu
+from trainwright.diagnose.verdict import Unseen
+from trainwright.messages import Message
+
+
+def unseen(evidence: Evidence) -> tuple[Unseen, ...]:
+    """Return the absent parts and readings, the most telling first."""
+    return (*_parts(evidence), *_readings(evidence))
+
+
+def _parts(evidence: Evidence) -> list[Unseen]:
+    absent = [
+        ("steps", evidence.steps is None, "run"),
+        ("counters", evidence.counters is None, "run"),
+        ("host", evidence.host is None, "live"),
+        ("gpus", evidence.gpus is None and not on_cpu(evidence), "live"),
+        ("profile", evidence.profile is None, "profile"),
+    ]
+    return [
+        Unseen(
+            Message.of(f"diagnose.origin.{part}"),
+            Message.of("diagnose.unseen.absent"),
+            Message.of(f"diagnose.remedy.{remedy}"),
+        )
+        for part, is_absent, remedy in absent
+        if is_absent
+    ]
+
+
+def _readings(evidence: Evidence) -> list[Unseen]:
+    return [Unseen(_named(key), _reason(reason)) for key, reason in evidence.unavailable.items()]
+
+
+def _named(key: str) -> Message:
+    return Message.of("diagnose.unseen.key", key=key)
+
+
+def _reason(reason: str) -> Message:
+    """Return the reason: one of our messages by its id, or a text as it stands."""
+    if reason.startswith(("probe.", "diagnose.")) and " " not in reason:
+        return Message.of(reason)
+    return Message.of("diagnose.unseen.text", text=reason)
