@@ -1,0 +1,288 @@
+"""Verdicts from evidence. The limits are others': torch-tb-profiler's 5, 10 and 90 %, HTA's and
+KempnerPulse's cut-offs, NVIDIA's guides; what a run with known figures should be called is theirs.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainwright.diagnose import causes_none
+from trainwright.diagnose.decide import RULES, judge
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.verdict import Cause, Confidence, Diagnosis
+from trainwright.messages import LANGUAGES, Message, render
+
+ALL_RULES = [rule for rules in (*RULES.values(), causes_none.RULES) for rule in rules]
+
+
+def diagnosed(**parts: Any) -> Diagnosis:
+    return judge(Evidence.model_validate({"trainwright_record": 1, **parts}))
+
+
+def steps(**parts: float) -> dict[str, Any]:
+    return {"steps": 50, "seconds": 1.0, **parts}
+
+
+def messages_of(diagnosis: Diagnosis) -> list[Message]:
+    found = []
+    for verdict in diagnosis.verdicts:
+        found += [verdict.title, verdict.says, *(fix.says for fix in verdict.fixes)]
+        for signal in (*verdict.signals, *verdict.against):
+            found += [signal.name, signal.shown, signal.origin]
+            found += [signal.held_against] if signal.held_against is not None else []
+    found += [Message.of(f"diagnose.confidence.{each}") for each in Confidence]
+    found += [message for ruled in diagnosis.ruled_out for message in (ruled.because,)]
+    for each in diagnosis.unseen:
+        found += [each.what, each.because] + ([each.remedy] if each.remedy is not None else [])
+    return found
+
+
+def said(message: Message) -> set[str]:
+    """Return the sentence in both languages; a missing one renders as its id."""
+    texts = {render(message, language) for language in LANGUAGES}
+    assert not any(message.id in text for text in texts), texts
+    return texts
+
+
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: f"{rule.cause}:{rule.reading}")
+def test_every_limit_says_where_it_comes_from(rule: Any) -> None:
+    assert all(level.source for level in rule.levels)
+    said(Message.of(f"diagnose.reading.{rule.reading.replace('_', '-')}"))
+    said(Message.of(f"diagnose.origin.{rule.reading.split('.')[0]}"))
+    said(Message.of(f"diagnose.verdict.{rule.cause}{'.' if rule.variant else ''}{rule.variant}"))
+
+
+def test_nothing_seen_is_unknown_and_says_what_to_measure() -> None:
+    diagnosis = diagnosed()
+    assert diagnosis.first.cause is Cause.UNKNOWN
+    assert {render(each.what, "en") for each in diagnosis.unseen} >= {"step timer", "GPU driver"}
+    assert all(each.remedy is not None for each in diagnosis.unseen)
+
+
+def test_one_signal_alone_is_no_verdict() -> None:
+    diagnosis = diagnosed(steps=steps(data_wait=0.7))
+    assert diagnosis.first.cause is Cause.UNKNOWN
+    suspected = diagnosis.verdicts[1]
+    assert (suspected.cause, suspected.confidence) == (Cause.INPUT, Confidence.LOW)
+
+
+def test_waiting_beside_an_idle_gpu_is_the_input_pipeline() -> None:
+    diagnosis = diagnosed(
+        steps=steps(data_wait=0.6, compute=0.4),
+        gpus=[{"utilisation": {"mean": 0.38, "low": 0, "high": 1}, "idle_share": 0.5}],
+        setup={"device": "cuda", "num_workers": 0},
+    )
+    first = diagnosis.first
+    assert (first.cause, first.confidence) == (Cause.INPUT, Confidence.HIGH)
+    assert first.gain == pytest.approx(0.6)
+    assert first.faster == pytest.approx(2.5)  # Amdahl: 1 / (1 - 0.6)
+
+
+def test_a_wait_below_five_percent_rules_the_loader_out() -> None:
+    diagnosis = diagnosed(steps=steps(data_wait=0.04, compute=0.9), setup={"num_workers": 0})
+    ruled = next(each for each in diagnosis.ruled_out if each.cause is Cause.INPUT)
+    assert ruled.signals[0].source == "torch-tb-profiler: DataLoader above 5 % of the step"
+
+
+@pytest.mark.parametrize(("cpu", "variant"), [(0.95, "preprocessing"), (0.05, "fetch")])
+def test_fetching_and_preprocessing_are_told_apart(cpu: float, variant: str) -> None:
+    diagnosis = diagnosed(
+        steps=steps(data_wait=0.6), loading={"cpu_share": cpu}, setup={"num_workers": 4}
+    )
+    assert (diagnosis.first.cause, diagnosis.first.variant) == (Cause.INPUT, variant)
+
+
+def test_loading_that_would_keep_up_without_the_others_is_scheduling() -> None:
+    diagnosis = diagnosed(
+        steps=steps(data_wait=0.5, compute=0.45),
+        loading={"cpu_share": 1.0, "batch_seconds": 1.6},
+        host={
+            "cores": 4,
+            "usable_cores": 4,
+            "run_cores": 1.5,
+            "foreign_cores": 2.4,
+            "starved_share": 0.6,
+            "pressure_cpu": 0.9,
+        },
+        setup={"device": "cpu", "num_workers": 2, "torch_threads": 4},
+    )
+    first = diagnosis.first
+    assert (first.cause, first.variant) == (Cause.SCHEDULING, "other-programs-cpu")
+
+
+def test_a_used_up_quota_is_scheduling() -> None:
+    diagnosis = diagnosed(
+        steps=steps(data_wait=0.1, compute=0.8),
+        host={
+            "cores": 16,
+            "usable_cores": 2,
+            "quota_cores": 2,
+            "run_cores": 1.9,
+            "throttled_periods": 0.8,
+            "starved_share": 0.7,
+        },
+        setup={"device": "cpu", "torch_threads": 16, "num_workers": 0},
+    )
+    first = diagnosis.first
+    assert (first.cause, first.variant) == (Cause.SCHEDULING, "quota")
+    assert first.confidence is Confidence.HIGH
+
+
+def test_unused_tensor_cores_are_the_precision() -> None:
+    diagnosis = diagnosed(
+        gpus=[{"utilisation": {"mean": 0.97}, "compute_capability": "8.0"}],
+        profile={"tensor_core": 0.0, "tensor_core_eligible": 0.7, "idle": 0.02},
+        setup={"device": "cuda", "precision": "fp32", "tf32_allowed": False},
+    )
+    first = diagnosis.first
+    assert (first.cause, first.variant) == (Cause.TUNING, "precision")
+    assert first.fixes[0].patch == {"settings.precision": "bf16-mixed"}
+
+
+def test_a_card_without_tensor_cores_is_not_blamed_for_its_precision() -> None:
+    diagnosis = diagnosed(
+        gpus=[{"utilisation": {"mean": 0.97}, "compute_capability": "6.1"}],
+        profile={"tensor_core": 0.0, "tensor_core_eligible": 0.7, "idle": 0.02},
+        setup={"device": "cuda", "precision": "fp32"},
+    )
+    assert diagnosis.first.variant != "precision"
+
+
+def test_volta_gets_fp16() -> None:
+    diagnosis = diagnosed(
+        gpus=[{"utilisation": {"mean": 0.97}, "compute_capability": "7.0"}],
+        profile={"tensor_core": 0.0, "tensor_core_eligible": 0.7},
+        setup={"device": "cuda", "precision": "fp32"},
+    )
+    assert diagnosis.first.fixes[0].patch == {"settings.precision": "fp16-mixed"}
+
+
+def test_collectives_above_ten_percent_are_communication() -> None:
+    diagnosis = diagnosed(
+        steps=steps(communication=0.35, data_wait=0.01, compute=0.6),
+        setup={"device": "cuda", "world_size": 4, "strategy": "ddp", "link": "pcie"},
+    )
+    assert diagnosis.first.cause is Cause.COMMUNICATION
+
+
+def test_one_device_never_communicates() -> None:
+    diagnosis = diagnosed(
+        steps=steps(communication=0.35),
+        setup={"device": "cuda", "world_size": 1, "find_unused_parameters": True},
+    )
+    assert Cause.COMMUNICATION not in {verdict.cause for verdict in diagnosis.verdicts}
+
+
+def test_a_hot_gpu_is_scheduling() -> None:
+    diagnosis = diagnosed(
+        gpus=[
+            {
+                "utilisation": {"mean": 0.98},
+                "throttled": {"thermal": 0.6},
+                "temperature_c": {"mean": 87},
+                "sm_clock_mhz": {"mean": 1200},
+                "sm_clock_max_mhz": 2000,
+            }
+        ]
+    )
+    first = diagnosis.first
+    assert (first.cause, first.variant) == (Cause.SCHEDULING, "heat")
+    assert first.gain == pytest.approx(0.4)
+
+
+def test_a_full_device_that_is_fed_is_left_alone() -> None:
+    diagnosis = diagnosed(
+        gpus=[
+            {
+                "utilisation": {"mean": 0.99},
+                "sm_active": {"mean": 0.92},
+                "power_w": {"mean": 640},
+                "power_limit_w": 700,
+                "throttled": {},
+            }
+        ],
+        steps=steps(data_wait=0.004, compute=0.99),
+        setup={"device": "cuda", "precision": "bf16-mixed", "batch": 2, "world_size": 1},
+    )
+    assert diagnosis.first.cause is Cause.NONE
+    assert len(diagnosis.verdicts) == 1
+
+
+def test_utilisation_alone_asks_for_measuring() -> None:
+    diagnosis = diagnosed(gpus=[{"utilisation": {"mean": 0.3}}])
+    assert diagnosis.first.cause is Cause.MONITORING
+    assert diagnosis.first.confidence is Confidence.LOW
+
+
+def test_signs_that_contradict_each_other_are_never_sure() -> None:
+    diagnosis = diagnosed(
+        steps=steps(data_wait=0.6, compute=0.4),
+        experiments={"synthetic_batch": 1.0},
+        gpus=[{"utilisation": {"mean": 0.97}}],
+        setup={"device": "cuda", "num_workers": 0},
+    )
+    assert diagnosis.first.confidence is not Confidence.HIGH or (
+        diagnosis.first.cause is not Cause.INPUT
+    )
+
+
+SHARES = st.floats(0, 1)
+ANY = st.fixed_dictionaries(
+    {},
+    optional={
+        "steps": st.fixed_dictionaries(
+            {"steps": st.integers(1, 99), "seconds": st.floats(1e-6, 100)},
+            optional={key: SHARES for key in ("data_wait", "compute", "other", "communication")},
+        ),
+        "gpus": st.lists(
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    "utilisation": SHARES.map(lambda mean: {"mean": mean}),
+                    "sm_active": SHARES.map(lambda mean: {"mean": mean}),
+                    "power_limit_w": st.just(0.0),
+                    "memory_total_bytes": st.just(0.0),
+                    "memory_used_bytes": st.just(1.0),
+                    "mig_profile": st.just("1g.10gb"),
+                },
+            ),
+            max_size=3,
+        ),
+        "host": st.fixed_dictionaries(
+            {},
+            optional={
+                "starved_share": SHARES,
+                "run_cores": st.floats(0, 64),
+                "foreign_cores": st.floats(0, 64),
+                "usable_cores": st.floats(0.1, 64),
+                "cores": st.integers(1, 64),
+            },
+        ),
+        "profile": st.fixed_dictionaries({}, optional={"idle": SHARES, "tensor_core": SHARES}),
+        "setup": st.fixed_dictionaries(
+            {},
+            optional={
+                "device": st.sampled_from(["cpu", "cuda"]),
+                "num_workers": st.integers(0, 9),
+                "world_size": st.integers(1, 9),
+                "torch_threads": st.integers(1, 99),
+                "batch": st.integers(1, 9),
+                "accumulation": st.integers(1, 9),
+            },
+        ),
+    },
+)
+
+
+@given(ANY)
+def test_any_evidence_gets_an_answer_that_can_be_said(parts: dict[str, Any]) -> None:
+    diagnosis = diagnosed(**parts)
+    for message in messages_of(diagnosis):
+        said(message)
+    for verdict in diagnosis.verdicts:
+        assert verdict.gain is None or 0 < verdict.gain < 1
+        if verdict.confidence is Confidence.HIGH:
+            assert len({signal.instrument for signal in verdict.signals}) >= 2
+            assert not verdict.against
