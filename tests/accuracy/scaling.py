@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from trainwright.catalog import GpuRecord
+from trainwright.catalog import CpuRecord, GpuRecord
 from trainwright.catalog.query import find_gpu
 from trainwright.estimate.communication import (
     Calibration,
@@ -27,6 +27,23 @@ BACKWARD = 0.6
 HIDES_NOTHING = "apex", "own"
 """Wrappers of NVIDIA's older examples, which are not torch's. On PCIe their steps get longer by
 what the whole all-reduce takes; they are taken to hide nothing."""
+
+
+BUILT_FOR_GPUS = "lambda", "nvidia", "vidur", "galvatron"
+"""Beginnings of sources that measured on workstations and servers which their makers sell for
+several GPUs: slots as wide as the cards. Elsewhere the program's own rule stands."""
+WIDE = CpuRecord(
+    id="many-lanes",
+    name="a processor for several GPUs",
+    vendor="AMD",
+    architecture="",
+    cores=1,
+    threads=1,
+    boost_ghz=1,
+    slot_lanes=1024,
+    source="a stand-in: every card has its own lanes",
+    confidence="high",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +131,11 @@ def collective_rows() -> tuple[CollectiveRow, ...]:
 def link_of(row: ScalingRow | CollectiveRow) -> Link:
     """Return what joins the row's GPUs: as the source says, else by the program's own rule."""
     record = _record(row.gpu)
+    processor = WIDE if row.source.startswith(BUILT_FOR_GPUS) else None
     if row.joined == "host":
-        return Link("host", host_link(record).bytes_per_s, assumed=True)
-    return link_between(record, row.gpus, bridged=row.joined == "bridge")
+        return host_link(record, row.gpus, processor=processor)
+    bridged = row.joined == "bridge"
+    return link_between(record, row.gpus, bridged=bridged, processor=processor)
 
 
 def predicted(row: ScalingRow, calibration: Calibration) -> float:

@@ -4,22 +4,33 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from scaling import ScalingRow, collective_rows, predicted, predicted_seconds, scaling_rows
+from scaling import (
+    BUILT_FOR_GPUS,
+    ScalingRow,
+    collective_rows,
+    predicted,
+    predicted_seconds,
+    scaling_rows,
+)
 
 from trainwright.estimate.communication import load
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
+NOTHING_GAINED = 0.005
+"""A second GPU adds nothing where the measured gain rounds to 0 % or less. Such a case is called
+strictly where the predicted gain is at most 0, so that the report says "slower" or "probably
+slower"; and loosely where the predicted range reaches 0: "faster or slower". A false alarm is a
+case that gains something and of which the report says "slower" or "probably slower"."""
 LITTLE = 0.4
-"""Gain of a second GPU, as a share of the first, up to which a case counts as a slow one."""
-CALLED = 0.6
-"""A case that gains little is called where at most this is predicted; one that is slower than a
-single GPU, where at most LITTLE is."""
+"""Gain of a second GPU, as a share of the first, up to which a case is listed as one of little
+gain."""
 UNSTATED = {"dev.to-ddp"}
-"""Slow cases that are missed, and why. A model of 4 M parameters on two rented T4: 11 ms for 16 MB
-of gradients, where PCIe takes 2; the virtual machine's bus is not described."""
+"""Cases of little gain that are not foreseen, and why. A model of 4 M parameters on two rented T4:
+11 ms for 16 MB of gradients, where PCIe takes 2; the virtual machine's bus is not described."""
 
 
 def _error(row: ScalingRow) -> float:
@@ -76,30 +87,46 @@ def test_scaling_is_predicted_within_six_points_on_rows_kept_out_of_the_fit() ->
     assert 0.85 <= within.mean() <= 0.95
 
 
-def test_documented_cases_of_a_slow_second_gpu_are_called() -> None:
-    cases = [
-        row
-        for row in scaling_rows()
-        if row.gpus == 2 and not row.source.startswith(("lambda", "nvidia"))
-    ]
-    slow = [row for row in cases if row.gain <= LITTLE]
+def _gains(row: ScalingRow) -> tuple[float, float]:
+    """Return the gain that is predicted for a row of two GPUs, and the lower end of its range."""
+    share = predicted(row, load())
+    return 2 * share - 1, 2 * max(share - load().efficiency_spread.value, 0) - 1
+
+
+def test_cases_in_which_a_second_gpu_adds_nothing_are_called() -> None:
+    pairs = [row for row in scaling_rows() if row.gpus == 2]
+    documented = [row for row in pairs if not row.source.startswith(("lambda", "nvidia"))]
     print("\nWhat a second GPU adds, documented cases")
-    missed: set[str] = set()
-    for row in sorted(cases, key=lambda row: row.gain):
-        gain = 2 * predicted(row, load()) - 1
-        called = gain <= (LITTLE if row.gain < 0 else CALLED)
-        mark = "" if row not in slow else "called" if called else "MISSED"
+    for row in sorted(documented, key=lambda row: row.gain):
+        gain, low = _gains(row)
+        said = "slower" if gain <= 0 else "faster or slower" if low <= 0 else ""
         print(
             f"  {row.source:24} {row.workload:20} {row.machine:28} {row.joined or 'card':6}"
-            f" measured {row.gain:+5.0%} predicted {gain:+5.0%}"
-            f"  {'kept out' if row.held else 'fitted  '} {mark}"
+            f" measured {row.gain:+5.0%} predicted {gain:+5.0%} (from {low:+5.0%})"
+            f"  {'kept out' if row.held else 'fitted  '} {said}"
         )
-        if mark == "MISSED":
-            missed.add(row.source)
-    assert len(slow) >= 8
+    nothing = [row for row in documented if row.gain <= NOTHING_GAINED]
+    strict = [row for row in nothing if _gains(row)[0] <= 0]
+    loose = [row for row in nothing if _gains(row)[1] <= 0]
+    wide = [row for row in nothing if 2 * predicted(_in_wide_slots(row), load()) - 1 <= 0]
+    alarms = [row for row in pairs if row.gain > NOTHING_GAINED and _gains(row)[0] <= 0]
+    held = sum(row.held for row in nothing)
+    print(f"  nothing gained: {len(nothing)}, {held} of them kept out of the fit")
+    print(f"  called strictly: {len(strict)} ({sum(row.held for row in strict)} kept out)")
+    print(f"  called loosely: {len(loose)} ({sum(row.held for row in loose)} kept out)")
+    print(f"  called strictly, were all slots as wide as the cards: {len(wide)}")
+    print(f"  false alarms, of {len(pairs) - len(nothing)} other pairs: {len(alarms)}")
+    assert len(nothing) >= 7
+    assert strict == nothing
+    assert loose == nothing
+    assert not alarms
+    little = [row for row in documented if row.gain <= LITTLE]
+    missed = {row.source for row in little if _gains(row)[0] > LITTLE}
     assert missed <= UNSTATED
-    worst = [row for row in slow if row.gain < 0 and row.source not in UNSTATED]
-    assert all(2 * predicted(row, load()) - 1 < 0.2 for row in worst)
+
+
+def _in_wide_slots(row: ScalingRow) -> ScalingRow:
+    return replace(row, source=f"{BUILT_FOR_GPUS[0]} instead of {row.source}")
 
 
 def test_bridges_are_told_from_pcie_on_the_same_cards() -> None:

@@ -5,6 +5,10 @@ import hashlib
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
+from trainwright.diagnose import record
+
 HERE = Path(__file__).parent / "situations"
 
 CAUSES = {
@@ -13,7 +17,7 @@ CAUSES = {
     "tuning",
     "memory",
     "communication",
-    "allocation",
+    "scheduling",
     "monitoring",
     "none",
     "unknown",
@@ -48,3 +52,14 @@ def test_the_held_out_third_is_the_one_that_the_rule_draws() -> None:
 
 def _digest(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
+
+
+def _public() -> list[dict[str, str]]:
+    return [row for row in index() if row["origin"] == "public" and not row["dropped"]]
+
+
+@pytest.mark.parametrize("row", _public(), ids=lambda row: row["id"])
+def test_what_a_source_states_is_a_record_that_names_its_source(row: dict[str, str]) -> None:
+    evidence = record.read(HERE / "records" / f"{row['id']}.record.json")
+    assert evidence.source == row["source"]
+    assert evidence.made_by == "hand"

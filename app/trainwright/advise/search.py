@@ -229,6 +229,7 @@ class Search:
                     machine.cores,
                     served_in(self.plan, self.facts),
                     host_of(machine, load_pipeline()),
+                    machine.processor,
                 )
             )
         return self._clocks[count]

@@ -40,6 +40,10 @@ class CpuRecord(_Record):
     efficient_cores: Annotated[int, Field(ge=0)] = 0
     """Of the cores, the slow ones."""
     boost_ghz: Annotated[float, Field(gt=0)]
+    pcie_generation: Annotated[int, Field(ge=1)] | None = None
+    """Of the slots for cards."""
+    slot_lanes: Annotated[int, Field(ge=1)] | None = None
+    """PCI Express lanes that the slots for cards share."""
 
 
 class DriveRecord(_Record):

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trainwright.catalog import CpuRecord
 from trainwright.estimate.communication import (
     NOTHING,
     Exchange,
@@ -52,6 +53,8 @@ class Situation:
     """By which engine; None for training."""
     host: Host | None = None
     """The computer around the GPUs. Default: as many cores, and nothing else known."""
+    cpu: CpuRecord | None = None
+    """Whose lanes the GPUs' slots share; None where the catalog does not know it."""
 
     @property
     def around(self) -> Host:
@@ -283,8 +286,7 @@ class Clock:
         """
         adapts = self.situation.workload.adapts
         nbytes = gradient_bytes(profile, settings, adapts=adapts)
-        link = host_link(self.situation.gpu.record)
-        bus = link.bytes_per_s * self.pipeline.transfers.pinned_share.value
+        bus = self.slot.bytes_per_s * self.pipeline.transfers.pinned_share.value
         passes = _PASSES[settings.optimizer]
         memory = self.efficiency.host_memory_bytes_per_s.value
         return max(nbytes / bus, passes * nbytes / memory)
@@ -295,8 +297,7 @@ class Clock:
         ``torch.autograd.graph.save_on_cpu`` copies on the stream that computes: nothing hides it.
         """
         sizes = offloaded_bytes(profile, settings.recomputing, batch, self.situation.sequence)
-        link = host_link(self.situation.gpu.record)
-        bus = link.bytes_per_s * self.pipeline.transfers.pinned_share.value
+        bus = self.slot.bytes_per_s * self.pipeline.transfers.pinned_share.value
         return 2 * float(sizes.sum()) * settings.accumulation / bus
 
     def of(self, gpu_count: int) -> "Clock":
@@ -312,7 +313,14 @@ class Clock:
     @cached_property
     def link(self) -> Link:
         """What joins the machine's GPUs."""
-        return link_between(self.situation.gpu.record, self.situation.gpu_count)
+        situation = self.situation
+        return link_between(situation.gpu.record, situation.gpu_count, processor=situation.cpu)
+
+    @cached_property
+    def slot(self) -> Link:
+        """What joins each GPU and the computer around it."""
+        situation = self.situation
+        return host_link(situation.gpu.record, situation.gpu_count, processor=situation.cpu)
 
     def exchange_of(
         self,
@@ -360,7 +368,7 @@ class Clock:
             gpus=situation.gpu_count,
             batch=batch,
             batch_bytes=_input_bytes(profile, batch, situation.sequence),
-            link_bytes_per_s=host_link(situation.gpu.record).bytes_per_s,
+            link_bytes_per_s=self.slot.bytes_per_s,
         )
 
     def _flow(self, source: Feeding) -> Flow:

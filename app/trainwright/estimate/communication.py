@@ -6,11 +6,11 @@ hide. Constants and their sources: ``resources/calibration/communication.json``.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Literal
 
-from trainwright.catalog import GpuRecord
+from trainwright.catalog import CpuRecord, GpuRecord
 from trainwright.data import resources
 from trainwright.estimate.cuda import BUCKET
 from trainwright.estimate.entry import Constant, Entry
@@ -40,6 +40,8 @@ class Calibration(Entry):
     version: int
     stated: str
     pcie_bytes_per_s_per_lane: dict[str, Constant]
+    desktop_lanes: Constant
+    """That the cards of a desktop share where nobody says which processor it has."""
     bus_share: dict[Path, Constant]
     """Of one direction of the link: what large all-reduces reach with two GPUs."""
     crowding: dict[Path, Constant]
@@ -79,15 +81,37 @@ class Link:
     bytes_per_s: float
     """One direction of the slowest hop, as the data sheet or the bus's standard says."""
     assumed: bool
-    """Whether nobody says what the slots offer, so that the card's own link stands in."""
+    """Whether nobody says what the slots offer."""
+    lanes: int | None = None
+    """Of PCIe, for each card."""
 
 
-def host_link(record: GpuRecord, calibration: Calibration | None = None) -> Link:
-    """Return the PCIe link of a card: bytes/s of its generation and lanes, each way."""
-    lanes = (calibration or load()).pcie_bytes_per_s_per_lane
-    known = record.pcie_generation is not None and record.pcie_lanes is not None
-    generation = str(min(max(record.pcie_generation or 4, 3), 5))
-    return Link("host", lanes[generation].value * (record.pcie_lanes or 16), assumed=not known)
+def host_link(
+    record: GpuRecord,
+    count: int = 1,
+    calibration: Calibration | None = None,
+    *,
+    processor: CpuRecord | None = None,
+) -> Link:
+    """Return the PCIe link of each of ``count`` cards: bytes/s of generation and lanes, each way.
+
+    A slot has what the processor's lanes leave to each card: 16 lanes of a desktop's processor
+    are 8 and 8 for two. Where the processor is not known, two consumer cards are taken to be in
+    such a desktop, and any others in slots as wide as they are.
+    """
+    constants = calibration or load()
+    generation, lanes = record.pcie_generation, record.pcie_lanes
+    shared: float | None = processor and processor.slot_lanes
+    known = None not in (generation, lanes, shared)
+    if shared is None and record.segment == "consumer" and count == 2:
+        shared = constants.desktop_lanes.value
+    if processor is not None and processor.pcie_generation is not None:
+        generation = min(generation or 4, processor.pcie_generation)
+    width = lanes or 16
+    while shared is not None and width > 1 and width * count > shared:
+        width //= 2
+    each = constants.pcie_bytes_per_s_per_lane[str(min(max(generation or 4, 3), 5))].value
+    return Link("host", each * width, assumed=not known, lanes=width)
 
 
 def link_between(
@@ -96,11 +120,12 @@ def link_between(
     calibration: Calibration | None = None,
     *,
     bridged: bool = False,
+    processor: CpuRecord | None = None,
 ) -> Link:
     """Return what joins ``count`` such GPUs.
 
     Bridges are there only where the caller says so. They join pairs: of more cards, the ring
-    crosses PCIe between the pairs. Slots are taken to be as wide as the card's own connector.
+    crosses PCIe between the pairs.
     """
     if record.nvlink_bytes_per_s is not None:
         each_way = record.nvlink_bytes_per_s.value / 2
@@ -108,8 +133,8 @@ def link_between(
             return Link("nvlink", each_way, assumed=False)
         if bridged and count == 2:
             return Link("bridge", each_way, assumed=False)
-    path: Path = "peer" if has_peer_access(record) else "host"
-    return Link(path, host_link(record, calibration).bytes_per_s, assumed=True)
+    link = host_link(record, count, calibration, processor=processor)
+    return replace(link, path="peer") if has_peer_access(record) else link
 
 
 def has_board_nvlink(record: GpuRecord) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock, StepTerms
@@ -24,11 +25,15 @@ SOURCE = "resources/calibration/communication.json"
 ALL_UP_TO = 8
 """GPUs; beyond, only powers of two and the plan's own number are worked out."""
 WORTH = 0.03
-"""Gain over one GPU, as a share of its rate, up to which one does; assumed: runs differ as much."""
+"""Gain over one GPU, as a share of its rate, by which fewer GPUs must be ahead to be named;
+assumed: runs differ as much."""
 POOR = 0.9
 """Scaling efficiency below which the report says what would change it; assumed."""
 FEWER_EXCHANGES = 4
 """Factor on the accumulation that is tried."""
+
+Verdict = Literal["slower", "probably-slower", "either", "gain"]
+"""Slower than one GPU at both ends of the range, where it is expected, or at its lower end only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,22 @@ class ScalingPoint:
     def gain(self) -> float:
         """What the others add to one GPU, as a share of its rate."""
         return self.efficiency.value * self.gpus - 1
+
+    @property
+    def gains(self) -> tuple[float, float]:
+        """The range of ``gain`` that the efficiency's interval gives."""
+        around = self.efficiency.interval
+        if around is None:
+            return self.gain, self.gain
+        return around.low * self.gpus - 1, around.high * self.gpus - 1
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the others pay: what the report's sentence says of this point."""
+        low, high = self.gains
+        if self.gain <= 0:
+            return "slower" if high <= 0 else "probably-slower"
+        return "either" if low <= 0 else "gain"
 
 
 def scaling(
@@ -141,48 +162,65 @@ def notes(
     """Yield what the GPUs gain, by how many bytes over which link, and what would change it."""
     if not points:
         return
-    last, situation = points[-1], clock.situation
-    record = situation.gpu.record
-    link = clock.of(last.gpus).link
-    volume = 2 * (last.gpus - 1) / last.gpus
-    volume *= gradient_bytes(profile, settings, adapts=situation.workload.adapts)
+    last, planned = points[-1], clock.situation.gpu_count
+    clock = clock.of(last.gpus)
+    link, record = clock.link, clock.situation.gpu.record
+    settings = settings.model_copy(update={"accumulation": last.accumulation})
+    terms = clock.terms(profile, settings, batch)
+    low, high = last.gains
     values = {
         "gpus": last.gpus,
         "gpu": record.name,
         "gain": last.gain,
+        "low": low,
+        "high": high,
         "compared": _compared(last.gain, last.gpus),
         "efficiency": last.efficiency.value,
-        "bytes": volume,
+        "bytes": 2 * (last.gpus - 1) / last.gpus * _gradients(profile, clock, settings),
         "link": Message.of(f"time.path.{link.path}"),
         "rate": bus_bandwidth(last.gpus, link) / 1e9,
+        "seconds": clock.exchange_of(profile, settings, terms).wire,
+        "computing": terms.computing,
         "effective": last.effective_batch,
     }
+    kind: str = last.verdict
     alike = [point for point in points if point.effective_batch == last.effective_batch]
     best = max(alike, key=lambda point: point.samples_per_second.value)
-    kind = "gain"
-    if last.gain < WORTH:
-        kind = "slower" if last.gain < -WORTH else "even"
-    elif best.gpus < last.gpus and best.gain > last.gain + WORTH:
+    if last.gain > 0 and best.gpus < last.gpus and best.gain > last.gain + WORTH:
         kind, values["best"] = "too-many", best.gpus
-    offered = "offer-" if situation.gpu_count < 2 else ""
+    offered = "offer-" if planned < 2 else ""
     yield Message.of(f"time.note.scaling-{offered}{kind}", **values)
-    if offered:
+    if offered and kind in ("gain", "too-many"):
         return
-    if link.path != "nvlink":
-        kind = "slots" if record.nvlink_bytes_per_s is None else "slots-and-bridges"
-        yield Message.of(f"time.note.{kind}", rate=link.bytes_per_s / 1e9)
+    yield from _assumed(record, link)
     if last.efficiency.value < POOR:
-        changes = list(_changes(profile, clock, settings, batch, link))
+        changes = list(_changes(profile, clock, settings, batch))
         if changes:
             now = _briefly(last.gain, last.gpus)
             yield Message.of("time.note.scaling-changes", now=now, changes=changes)
 
 
+def _gradients(profile: Profile, clock: Clock, settings: FullSettings) -> float:
+    return gradient_bytes(profile, settings, adapts=clock.situation.workload.adapts)
+
+
+def _assumed(record: GpuRecord, link: Link) -> Iterator[Message]:
+    """Yield what was assumed of slots and bridges, where the plan does not say."""
+    if link.path not in ("peer", "host"):
+        return
+    bridges = "-and-bridges" if record.nvlink_bytes_per_s is not None else ""
+    if link.assumed:
+        rate = link.bytes_per_s / 1e9
+        yield Message.of(f"time.note.slots{bridges}", rate=rate, lanes=link.lanes)
+    elif bridges:
+        yield Message.of("time.note.bridges")
+
+
 def _changes(
-    profile: Profile, clock: Clock, settings: FullSettings, batch: int, link: Link
+    profile: Profile, clock: Clock, settings: FullSettings, batch: int
 ) -> Iterator[Message]:
     """Yield what each change would make of the gain over one GPU."""
-    situation = clock.situation
+    situation, link = clock.situation, clock.link
     count, record = situation.gpu_count, situation.gpu.record
     here = clock.terms(profile, settings, batch)
     one = clock.of(1).terms(profile, settings, batch)
@@ -191,6 +229,9 @@ def _changes(
         step = replace(here, exposed=cost.exposed).step
         return _briefly(count * one.step / step - 1, count)
 
+    def over(other: Link) -> Message:
+        return with_(clock.exchange_of(profile, settings, here, link=other))
+
     more = settings.model_copy(update={"accumulation": settings.accumulation * FEWER_EXCHANGES})
     rarely = clock.terms(profile, more, batch).step
     often = clock.of(1).terms(profile, more, batch).step
@@ -198,13 +239,14 @@ def _changes(
     yield Message.of("time.change.accumulation", factor=FEWER_EXCHANGES, then=then)
     bridged = record.nvlink_bytes_per_s is not None and not has_board_nvlink(record)
     if bridged and count == 2:
-        bridge = link_between(record, count, bridged=True)
-        cost = clock.exchange_of(profile, settings, here, link=bridge)
-        yield Message.of("time.change.bridge", then=with_(cost))
+        yield Message.of("time.change.bridge", then=over(link_between(record, count, bridged=True)))
     if link.path in ("peer", "host"):
+        if link.lanes is not None and link.lanes < (record.pcie_lanes or 0):
+            twice = replace(link, bytes_per_s=link.bytes_per_s * 2)
+            lanes = link.lanes * 2
+            yield Message.of("time.change.wider-slots", then=over(twice), lanes=lanes)
         half = replace(link, bytes_per_s=link.bytes_per_s / 2)
-        cost = clock.exchange_of(profile, settings, here, link=half)
-        yield Message.of("time.change.half-slots", then=with_(cost))
+        yield Message.of("time.change.half-slots", then=over(half))
     if settings.precision != "bf16" and not situation.workload.adapts:
         cost = clock.exchange_of(profile, settings, here, share=0.5)
         yield Message.of("time.change.compressed", then=with_(cost))
@@ -227,17 +269,21 @@ def exchange_quantity(
     """Return what the step waits for gradients of other GPUs, with what it was made from."""
     cost = clock.exchange_of(profile, settings, terms)
     found = (
-        ("hidden", -cost.hidden),
         ("slowed", cost.slowed),
         ("copies", cost.copies),
         ("buffers", cost.buffers),
         ("straggling", cost.straggling),
     )
+    waited = _all_reduce(profile, clock, settings, cost)
+    if cost.hidden:
+        hidden = _seconds("time.exchange.hidden", cost.hidden)
+        left = "all-reduce - beside the backward pass"
+        waited = _seconds("time.exchange.after", cost.wire - cost.hidden, left, waited, hidden)
     return _seconds(
         "time.stage.communication",
         terms.exposed,
         "Σ",
-        _all_reduce(profile, clock, settings, cost),
+        waited,
         *(_seconds(f"time.exchange.{name}", value) for name, value in found if value),
     )
 
@@ -247,7 +293,7 @@ def _all_reduce(profile: Profile, clock: Clock, settings: FullSettings, cost: Ex
     situation, link = clock.situation, clock.link
     sent = Quantity(
         Message.of("time.gradients"),
-        gradient_bytes(profile, settings, adapts=situation.workload.adapts),
+        _gradients(profile, clock, settings),
         Unit.BYTES,
         Kind.ESTIMATED,
         formula="parameters · bytes",

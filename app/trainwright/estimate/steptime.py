@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from trainwright.catalog import CpuRecord
 from trainwright.estimate.clock import Bottleneck, Clock, Situation, StepTerms
 from trainwright.estimate.compiling import Compiling, compiling, verdict
 from trainwright.estimate.inputs import Pipeline, described, waits
@@ -106,18 +107,19 @@ def estimate_time(
     clock: Clock | None = None,
     served: Served | None = None,
     host: Host | None = None,
+    cpu: CpuRecord | None = None,
 ) -> TimeEstimate:
     """Return the time of one optimizer step, with its derivation.
 
     ``batch`` is samples a micro-batch on one GPU, ``sequence`` tokens a sample (0 without,
     serving: of the prompt), ``cores`` physical cores of the CPU, ``host`` all that is known of
-    the computer around the GPUs. A clock that has timed
-    other settings in the same situation may be given to save its work.
+    the computer around the GPUs, ``cpu`` its processor where the catalog has it. A clock that
+    has timed other settings in the same situation may be given to save its work.
 
     Raises:
         KeyError: the optimizer is not in the profile.
     """
-    clock = clock or Clock(Situation(gpu, gpu_count, workload, sequence, cores, served, host))
+    clock = clock or Clock(Situation(gpu, gpu_count, workload, sequence, cores, served, host, cpu))
     terms = clock.terms(profile, settings, batch)
     if served is not None:
         return _served_time(profile, clock, settings, workload, batch)

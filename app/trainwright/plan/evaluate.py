@@ -399,6 +399,7 @@ def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
         cores=facts.machine.cores,
         host=host_of(facts.machine, load_pipeline()),
         served=served_in(plan, facts),
+        cpu=facts.machine.processor,
     )
 
 
@@ -414,6 +415,7 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
         _length(facts.inputs),
         facts.machine.cores,
         served_in(plan, facts),
+        cpu=facts.machine.processor,
     )
     settings, clock = facts.settings, Clock(situation)
     batch = settings.micro_batch

@@ -145,8 +145,8 @@ def workload(**changed: object) -> Workload:
 
 
 def timed(profile: Profile, of: Gpu | None = None, **given: object) -> TimeEstimate:
-    options = {"batch": 1, "sequence": 0, "gpu_count": 1} | {
-        key: given.pop(key) for key in ("batch", "sequence", "gpu_count", "cores") if key in given
-    }
+    names = ("batch", "sequence", "gpu_count", "cores", "clock")
+    options: dict[str, object] = {"batch": 1, "sequence": 0, "gpu_count": 1}
+    options |= {key: given.pop(key) for key in names if key in given}
     job = given.pop("workload", None) or workload()
     return estimate_time(profile, of or gpu(), full_settings(**given), job, **options)  # type: ignore[arg-type]

@@ -121,10 +121,9 @@ def test_backward_hides_all_but_the_last_bucket_on_nvlink_and_little_on_pcie() -
         exchange(498e6, 2, pair, step=2 * each, backward=each, bandwidth=936e9)
         for each in (0.03, 0.09)
     )
-    assert long.exposed - long.straggling == pytest.approx(
-        short.exposed - short.straggling, rel=0.05
-    )
-    assert short.exposed == pytest.approx(0.08, rel=0.35)  # transformers issue 9371: 0.10
+    for cost in (short, long):
+        # 498 MB of gradients of GPT-2 (transformers issue 9371): 101.2, 101.0 and 100.8 ms.
+        assert cost.exposed - cost.straggling == pytest.approx(0.101, rel=0.1)
 
 
 def test_a_few_bytes_of_adapters_cost_next_to_nothing() -> None:

@@ -14,7 +14,7 @@ from handmade import (
     workload,
 )
 
-from trainwright.catalog import GpuRecord
+from trainwright.catalog import GpuRecord, find_cpu
 from trainwright.catalog.query import find_gpu
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.steptime import TimeEstimate
@@ -113,9 +113,53 @@ def test_the_exchange_opens_to_bytes_and_bandwidth() -> None:
     stage = next(stage for stage in estimate.stages if stage.name == "communication")
     parts = {part.name.id: part for part in stage.seconds.parts}
     assert sum(part.value for part in parts.values()) == pytest.approx(stage.seconds.value)
-    wire = {part.name.id: part.value for part in parts["time.all-reduce"].parts}
+    after = parts["time.exchange.after"]
+    whole, hidden = after.parts
+    assert after.value == pytest.approx(whole.value - hidden.value)
+    wire = {part.name.id: part.value for part in whole.parts}
     assert wire["time.gradients"] == 4e9
-    assert wire["time.link.host"] == pytest.approx(31.5e9, rel=0.01)
+    assert wire["time.link.host"] == pytest.approx(31.5e9 / 2, rel=0.01)
+
+
+@pytest.mark.parametrize("gpus", [2, 8])
+def test_no_duration_of_an_exchange_is_negative(gpus: int) -> None:
+    """Hidden time once stood among the parts as -9 ms."""
+    for trainable in (10**7, 10**9):
+        for stage in timed(model(trainable), gpu_count=gpus).stages:
+            assert all(part.value >= 0 for _, part in stage.seconds.walk())
+
+
+def test_slots_are_what_the_processor_leaves_to_each_card() -> None:
+    """A desktop's 16 lanes are 8 and 8; a Threadripper PRO has 16 for either."""
+    said_by = {}
+    for name in ("ryzen-9-7950x", "ryzen-threadripper-pro-7955wx"):
+        situation = Situation(gpu(), 2, workload(), 0, cpu=find_cpu(name))
+        estimate = timed(model(10**9), gpu_count=2, clock=Clock(situation))
+        assert "time.note.slots" not in said(estimate)
+        said_by[name] = estimate
+    desktop, station = said_by.values()
+    assert station.scaling[-1].gain > desktop.scaling[-1].gain + 0.1
+    changes = {each.id: each for each in said(desktop)["time.note.scaling-changes"]["changes"]}
+    assert changes["time.change.wider-slots"].values["lanes"] == 16
+    then = changes["time.change.wider-slots"].values["then"].values["gain"]
+    assert then == pytest.approx(station.scaling[-1].gain, abs=0.01)
+    unknown = said(timed(model(10**9), gpu_count=2))["time.note.slots"]
+    assert unknown["lanes"] == 8
+
+
+def test_what_is_said_of_a_second_gpu_follows_the_range() -> None:
+    verdicts = {}
+    for millions in (5000, 1000, 420, 230, 10):
+        last = timed(model(millions * 10**6), gpu_count=2).scaling[-1]
+        low, high = last.gains
+        expected = (
+            ("slower" if high <= 0 else "probably-slower")
+            if last.gain <= 0
+            else ("either" if low <= 0 else "gain")
+        )
+        verdicts[last.verdict] = expected
+    assert all(said == expected for said, expected in verdicts.items())
+    assert {"slower", "either", "gain"} <= set(verdicts)
 
 
 def test_one_gpu_hears_what_a_second_would_do() -> None:

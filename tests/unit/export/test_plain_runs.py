@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from exporting import drive, edit, llama, losses, put, start
 
+from trainwright.workload.workload import Lora
+
 pytestmark = pytest.mark.slow
 
 IGNORED = -100
@@ -99,8 +101,7 @@ def runs(folder: Path, ragged: Path) -> dict[str, tuple[int, str]]:
     arguments["one of two gpus"] = ["--plan", two, "--synthetic", "--selfcheck", "--output", "two"]
     lora = variant(folder, "lora", lora=None)
     document = json.loads(Path(lora).read_text(encoding="utf-8"))
-    adapters = {"variant": "lora", "rank": 4, "alpha": 8.0, "targets": []}
-    document |= {"task": "lora", "lora": adapters}
+    document |= {"task": "lora", "lora": Lora(rank=4, alpha=8.0).model_dump(mode="json")}
     Path(lora).write_text(json.dumps(document), encoding="utf-8")
     arguments["lora"] = ["--plan", lora, "--synthetic", "--steps", "3", "--stop-at", "2"]
     arguments["lora"] += ["--output", "lora", "--selfcheck"]
