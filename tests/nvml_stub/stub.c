@@ -61,23 +61,24 @@ typedef struct {
   int mig; /* whether it can be divided */
   int links; /* NVLink */
   int gpm;
+  unsigned cores;
   unsigned pci_device;
 } Card;
 
 static const Card RTX_4090 = {"NVIDIA GeForce RTX 4090", 24564, 357, 843, 8, 9, 4, 16, 450, 150,
-                              600, 3105, 10501, 0, 0, 0, 0, 0x268410DE};
+                              600, 3105, 10501, 0, 0, 0, 0, 16384, 0x268410DE};
 static const Card RTX_3060 = {"NVIDIA GeForce RTX 3060", 12288, 264, 4, 8, 6, 4, 16, 170, 100, 212,
-                              2115, 7501, -1, 0, 0, 0, 0x250310DE};
+                              2115, 7501, -1, 0, 0, 0, 3584, 0x250310DE};
 static const Card LAPTOP = {"NVIDIA GeForce RTX 4070 Laptop GPU", 8188, 224, 15, 8, 9, 4, 8, 0, 0,
-                            0, 3105, 8001, -1, 0, 0, 0, 0x282010DE};
+                            0, 3105, 8001, -1, 0, 0, 0, 4608, 0x282010DE};
 static const Card A100 = {"NVIDIA A100-SXM4-80GB", 81920, 569, 4, 8, 0, 4, 16, 400, 100, 400, 1410,
-                          1593, 1, 1, 12, 0, 0x20B210DE};
+                          1593, 1, 1, 12, 0, 6912, 0x20B210DE};
 static const Card H100 = {"NVIDIA H100 80GB HBM3", 81559, 551, 4, 9, 0, 5, 16, 700, 200, 700, 1980,
-                          2619, 1, 1, 18, 1, 0x233010DE};
+                          2619, 1, 1, 18, 1, 16896, 0x233010DE};
 static const Card GB10 = {"NVIDIA GB10", 0, 0, 0, 12, 1, 5, 1, 0, 0, 0, 3003, 0, -1, 0, 0, 0,
-                          0x2E1210DE};
+                          6144, 0x2E1210DE};
 static const Card STRANGE = {"NVIDIA Prototype 7", 49152, 600, 10, 12, 0, 5, 16, 300, 100, 300,
-                             2600, 14001, 1, 0, 0, 0, 0x2BFF10DE};
+                             2600, 14001, 1, 0, 0, 0, 12288, 0x2BFF10DE};
 
 /* One instance of a divided GPU: instance id, SMs, engines, slices and memory as nvidia-smi lists
  * them for an H100 80GB (MIG user guide, "Supported MIG Profiles"). */
@@ -355,7 +356,7 @@ PUBLIC Status nvmlDeviceGetCudaComputeCapability(Device gpu, int *major, int *mi
 }
 PUBLIC Status nvmlDeviceGetNumGpuCores(Device gpu, unsigned *cores) {
   WHOLE(gpu);
-  *cores = gpu->card == &RTX_4090 ? 16384 : gpu->card == &H100 ? 16896 : 3584;
+  *cores = gpu->card->cores;
   return OK;
 }
 PUBLIC Status nvmlDeviceGetMemoryBusWidth(Device gpu, unsigned *bits) {
@@ -646,7 +647,7 @@ static Status listed(const Process *all, unsigned n, unsigned *size, Process *to
   return OK;
 }
 static u64 told(u64 mib) { return is("wsl") ? ~0ULL : mib * MIB; }
-PUBLIC Status nvmlDeviceGetComputeRunningProcesses_v3(Device gpu, unsigned *size, Process *to) {
+static Status computing(Device gpu, unsigned *size, Process *to) {
   ALIVE(gpu);
   if (is("hidden-processes")) return NO_PERMISSION;
   if (is("mig-container") && !gpu->instance) return NO_PERMISSION;
@@ -662,7 +663,7 @@ PUBLIC Status nvmlDeviceGetComputeRunningProcesses_v3(Device gpu, unsigned *size
   Process all[] = {{4242, told(400), NOT_DIVIDED, NOT_DIVIDED}};
   return listed(all, gpu->index ? 0 : 1, size, to);
 }
-PUBLIC Status nvmlDeviceGetGraphicsRunningProcesses_v3(Device gpu, unsigned *size, Process *to) {
+static Status drawing(Device gpu, unsigned *size, Process *to) {
   ALIVE(gpu);
   if (is("hidden-processes")) return NO_PERMISSION;
   Process all[] = {{1850, told(380), NOT_DIVIDED, NOT_DIVIDED}};
@@ -670,10 +671,16 @@ PUBLIC Status nvmlDeviceGetGraphicsRunningProcesses_v3(Device gpu, unsigned *siz
   return listed(all, desktop, size, to);
 }
 #ifdef OLD
-PUBLIC Status nvmlDeviceGetComputeRunningProcesses_v2(Device gpu, unsigned *size, Process *to) {
-  return nvmlDeviceGetComputeRunningProcesses_v3(gpu, size, to);
-}
+#define RUNNING(kind) nvmlDeviceGet##kind##RunningProcesses_v2
+#else
+#define RUNNING(kind) nvmlDeviceGet##kind##RunningProcesses_v3
 #endif
+PUBLIC Status RUNNING(Compute)(Device gpu, unsigned *size, Process *to) {
+  return computing(gpu, size, to);
+}
+PUBLIC Status RUNNING(Graphics)(Device gpu, unsigned *size, Process *to) {
+  return drawing(gpu, size, to);
+}
 typedef struct { unsigned pid; u64 at; unsigned sm, memory, encoder, decoder; } Usage;
 PUBLIC Status nvmlDeviceGetProcessUtilization(Device gpu, Usage *to, unsigned *size, u64 since) {
   (void)since;
@@ -713,7 +720,7 @@ PUBLIC Status nvmlDeviceGetNvLinkVersion(Device gpu, unsigned link, unsigned *ve
   WHOLE(gpu);
   if (!gpu->card->links) return NOT_SUPPORTED;
   if (link >= (unsigned)gpu->card->links) return INVALID;
-  *version = gpu->card == &H100 ? 6 : 5; /* nvml.h's numbers: 5 is NVLink 3.0, 6 is 4.0 */
+  *version = gpu->card == &H100 ? 6 : 4; /* nvml.h's numbers: 4 is NVLink 3.0, 6 is 4.0 */
   return OK;
 }
 PUBLIC Status nvmlDeviceGetNvLinkRemotePciInfo_v2(Device gpu, unsigned link, Pci *to) {

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainwright.catalog.load import Catalog, catalog
+from trainwright.catalog.parts import own_problems
 from trainwright.catalog.records import Confidence, Fact, FlopKey, GpuRecord
 from trainwright.messages import Message
 
@@ -61,7 +62,7 @@ def check(known: Catalog | None = None) -> CatalogCheck:
         records=len(records),
         values=confidence.total(),
         by_confidence={name: confidence[name] for name in ("high", "medium", "low")},
-        problems=known.problems,
+        problems=(*known.problems, *own_problems()),
         implausible=tuple(message for record in records for message in implausible(record)),
     )
 

@@ -74,7 +74,7 @@ def _data_dir() -> Path:
 def catalog() -> Catalog:
     """Return the catalog; files that changed since the last call are read again."""
     shipped, overlay = hardware_db("gpu"), overlay_folder()
-    return _catalog(shipped, _state(shipped), overlay, _state(overlay))
+    return _catalog(shipped, state(shipped), overlay, state(overlay))
 
 
 @lru_cache(maxsize=4)
@@ -84,7 +84,7 @@ def _catalog(shipped: Path, _shipped: _State, overlay: Path, _overlay: _State) -
     )
 
 
-def _state(folder: Path) -> _State:
+def state(folder: Path) -> _State:
     """Return what changes when somebody edits the folder."""
     return tuple((path.name, *_stamp(path)) for path in yaml_files(folder))
 

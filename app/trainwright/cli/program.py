@@ -11,10 +11,19 @@ from trainwright.cli.parsing import Group, Option
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import UserError
 
-COMMANDS = ("estimate", "advise", "export", "profile", "catalog", "monitor", "doctor")
+COMMANDS = (
+    "estimate",
+    "advise",
+    "export",
+    "profile",
+    "catalog",
+    "probe",
+    "monitor",
+    "doctor",
+)
 """Sub-commands; each is ``command`` in the module of its name."""
 
-LATER = ("build", "upgrade", "mig", "probe", "diagnose", "verify")
+LATER = ("build", "upgrade", "mig", "diagnose", "verify")
 """Sub-commands that the contract names and that come in a later release."""
 
 

@@ -146,7 +146,7 @@ def _local(_period: int) -> Resolved:
     """Read this computer once in a while: an edit must not wait for its driver."""
     from trainwright.probe import snapshot  # loads the drivers' libraries
 
-    return Resolved(snapshot.machine_of(snapshot.take()), ())
+    return snapshot.resolved(snapshot.take())
 
 
 @lru_cache(maxsize=64)

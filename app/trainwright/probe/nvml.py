@@ -1,29 +1,16 @@
 """NVIDIA GPUs as their driver sees them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import pynvml
-
 from trainwright.messages import Message
+from trainwright.probe.driver import PATIENCE_S, SYSTEM, Told, absent, ask, because
+from trainwright.probe.pci import NO_LINK, Link
 from trainwright.probe.reading import Missing
+from trainwright.probe.sample import NOT_READ, GpuProcess
 
 T = TypeVar("T")
-
-_WHOLE = {
-    pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: "probe.no-driver",
-    pynvml.NVML_ERROR_DRIVER_NOT_LOADED: "probe.driver-not-loaded",
-    pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "probe.driver-updated",
-    pynvml.NVML_ERROR_NO_PERMISSION: "probe.no-permission",
-}
-_ONE = {
-    pynvml.NVML_ERROR_NOT_SUPPORTED: "probe.not-supported",
-    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: "probe.old-driver",
-    pynvml.NVML_ERROR_NO_PERMISSION: "probe.no-permission",
-    pynvml.NVML_ERROR_GPU_IS_LOST: "probe.gpu-lost",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +24,69 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class PowerLimits:
+    """Watts; the limit in force is ``GpuReading.power_limit_w``."""
+
+    default_w: float | Missing = NOT_READ
+    least_w: float | Missing = NOT_READ
+    most_w: float | Missing = NOT_READ
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """MHz, now and at most."""
+
+    processor: int | Missing = NOT_READ
+    memory: int | Missing = NOT_READ
+    most_processor: int | Missing = NOT_READ
+    most_memory: int | Missing = NOT_READ
+
+
+@dataclass(frozen=True, slots=True)
+class Ecc:
+    """Error correction of the memory, and the errors since the GPU was made."""
+
+    on: bool
+    pending: bool
+    """Whether it is on after the next reset."""
+    corrected: int | Missing = NOT_READ
+    uncorrected: int | Missing = NOT_READ
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A part of a divided GPU (MIG)."""
+
+    name: str | Missing
+    memory: Memory | Missing = NOT_READ
+    processors: int | Missing = NOT_READ
+    """Streaming multiprocessors."""
+    slices: int | Missing = NOT_READ
+
+
+@dataclass(frozen=True, slots=True)
+class Mig:
+    """Whether a GPU is divided, and into what."""
+
+    on: bool
+    pending: bool
+    """Whether it is on after the next reset."""
+    instances: tuple[Instance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NvLink:
+    """Bridges or switches between GPUs."""
+
+    links: int
+    active: int
+    version: int | Missing = NOT_READ
+    """Generation: 3 is that of Ampere, 4 of Hopper."""
+    peers: tuple[str, ...] = ()
+    """PCI addresses at the other ends."""
+
+
+@dataclass(frozen=True, slots=True)
 class GpuReading:
     """One GPU."""
 
@@ -45,6 +95,33 @@ class GpuReading:
     memory: Memory | Missing
     compute_capability: tuple[int, int] | Missing
     power_limit_w: float | Missing
+    bus: str | Missing = NOT_READ
+    """PCI address as the system writes it: ``0000:01:00.0``."""
+    link: Link = NO_LINK
+    power: PowerLimits = PowerLimits()
+    clocks: Clocks = Clocks()
+    cores: int | Missing = NOT_READ
+    """CUDA cores."""
+    memory_bus_bits: int | Missing = NOT_READ
+    ecc: Ecc | Missing = NOT_READ
+    mig: Mig | Missing = NOT_READ
+    processes: tuple[GpuProcess, ...] | Missing = NOT_READ
+    nvlink: NvLink | Missing = NOT_READ
+    uuid: str | Missing = NOT_READ
+    serial: str | Missing = NOT_READ
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What lies between two GPUs."""
+
+    first: int
+    second: int
+    level: str
+    """internal | single-switch | several-switches | host-bridge | node | system, from near to far:
+    NVML's common ancestors."""
+    peer: bool | Missing = NOT_READ
+    """Whether each writes into the other's memory without the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,75 +130,155 @@ class Nvidia:
 
     driver: str | Missing
     gpus: tuple[GpuReading, ...]
+    cuda: str | Missing = NOT_READ
+    """The newest CUDA that the driver runs: ``13.0``."""
+    between: tuple[Between, ...] = ()
 
 
-def read() -> Nvidia | Missing:
-    """Return what NVML says, or why there is nothing to ask."""
-    try:
-        with _session():
-            count = pynvml.nvmlDeviceGetCount()
-            driver = _asked(pynvml.nvmlSystemGetDriverVersion, _text)
-            return Nvidia(driver, tuple(_gpu(index) for index in range(count)))
-    except (pynvml.NVMLError, OSError) as error:
-        return Missing(_reason(error, _WHOLE))
+def read(*, identifiers: bool = False, patience_s: float = PATIENCE_S) -> Nvidia | Missing:
+    """Return what NVML says, or why there is nothing to ask.
 
-
-@contextmanager
-def _session() -> Iterator[None]:
-    pynvml.nvmlInit()
-    try:
-        yield
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def _gpu(index: int) -> GpuReading:
-    """Return one GPU's readings; a lost one does not take the others along."""
-    try:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    except pynvml.NVMLError as error:
-        lost = Missing(_reason(error, _ONE))
-        return GpuReading(index, lost, lost, lost, lost)
-    return GpuReading(
-        index,
-        name=_asked(lambda: pynvml.nvmlDeviceGetName(handle), _text),
-        memory=_asked(lambda: _memory(handle)),
-        compute_capability=_asked(
-            lambda: pynvml.nvmlDeviceGetCudaComputeCapability(handle),
-            lambda pair: (int(pair[0]), int(pair[1])),
-        ),
-        power_limit_w=_asked(
-            lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(handle), lambda milli: milli / 1000
-        ),
+    Args:
+        identifiers: whether serial numbers and UUIDs are read too.
+        patience_s: seconds that one call of the driver may take.
+    """
+    told = ask(identifiers=identifiers, patience_s=patience_s)
+    if (SYSTEM, "count") not in told.readings:
+        return absent(told, (SYSTEM, "start"))
+    count = int(told.readings[SYSTEM, "count"])
+    return Nvidia(
+        driver=_of(told, SYSTEM, "driver", str),
+        cuda=_of(told, SYSTEM, "cuda", lambda version: f"{version // 1000}.{version % 1000 // 10}"),
+        gpus=tuple(_gpu(told, index) for index in range(count)),
+        between=tuple(_paths(told, count)),
     )
 
 
-def _memory(handle: Any) -> Memory:
-    try:
-        read = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
-        return Memory(int(read.total), int(read.reserved), int(read.used))
-    except pynvml.NVMLError_FunctionNotFound:  # drivers before 510
-        read = pynvml.nvmlDeviceGetMemoryInfo(handle)
-        return Memory(int(read.total), 0, int(read.used))
+def _gpu(told: Told, index: int) -> GpuReading:
+    if (index, "handle") in told.errors:  # then nothing else was asked
+        reason = absent(told, (index, "handle"))
+        return GpuReading(index, reason, reason, reason, reason)
+
+    def of(name: str, form: Callable[[Any], T]) -> T | Missing:
+        return _of(told, index, name, form)
+
+    return GpuReading(
+        index=index,
+        name=of("name", str),
+        memory=of("memory", _memory),
+        compute_capability=of("capability", lambda pair: (int(pair[0]), int(pair[1]))),
+        power_limit_w=of("power", _watts),
+        bus=of("bus", pci_address),
+        link=Link(
+            of("generation", int), of("width", int), of("most_generation", int),
+            of("most_width", int),
+        ),
+        power=PowerLimits(
+            of("power_default", _watts),
+            of("power_range", lambda both: _watts(both["least"])),
+            of("power_range", lambda both: _watts(both["most"])),
+        ),
+        clocks=Clocks(
+            of("clock", int), of("memory_clock", int), of("most_clock", int),
+            of("most_memory_clock", int),
+        ),
+        cores=of("cores", int),
+        memory_bus_bits=of("bus_width", int),
+        ecc=of("ecc", _ecc),
+        mig=of("mig", _mig),
+        processes=of("processes", lambda each: tuple(map(_process, each))),
+        nvlink=of("nvlink", _nvlink),
+        uuid=of("uuid", str),
+        serial=of("serial", str),
+    )  # fmt: skip
 
 
-def _asked(ask: Callable[[], Any], form: Callable[[Any], T] = lambda value: value) -> T | Missing:
-    """Return the formed answer, or why there is none.
-
-    Drivers have returned names that are no UTF-8 (UnicodeDecodeError).
-    """
-    try:
-        return form(ask())
-    except (pynvml.NVMLError, UnicodeDecodeError) as error:
-        return Missing(_reason(error, _ONE))
+def _of(told: Told, gpu: int, name: str, form: Callable[[Any], T]) -> T | Missing:
+    where = (gpu, name)
+    return form(told.readings[where]) if where in told.readings else absent(told, where)
 
 
-def _text(value: str | bytes) -> str:
-    return value.decode("utf-8") if isinstance(value, bytes) else value
+def _inner(answer: dict[str, Any] | None, form: Callable[[Any], T]) -> T | Missing:
+    """Return an answer within an answer."""
+    if answer is None:
+        return NOT_READ
+    return form(answer["value"]) if "value" in answer else Missing(because(answer["error"]))
 
 
-def _reason(error: Exception, known: dict[int, str]) -> Message:
-    code = getattr(error, "value", None)
-    if isinstance(code, int) and code in known:
-        return Message.of(known[code])
-    return Message.of("probe.other", reason=str(error) or type(error).__name__)
+def _watts(milliwatts: int) -> float:
+    return milliwatts / 1000
+
+
+def _memory(found: dict[str, int]) -> Memory:
+    return Memory(found["total"], found["reserved"], found["used"])
+
+
+def _ecc(found: dict[str, Any]) -> Ecc:
+    counts = (_inner(found[name], int) for name in ("corrected", "uncorrected"))
+    return Ecc(found["on"], found["pending"], *counts)
+
+
+def _mig(found: dict[str, Any]) -> Mig:
+    return Mig(found["on"], found["pending"], tuple(map(_instance, found["instances"])))
+
+
+def _instance(found: dict[str, Any]) -> Instance:
+    size = found.get("attributes")
+    return Instance(
+        name=_inner(found["name"], str),
+        memory=_inner(found.get("memory"), _memory),
+        processors=_inner(size, lambda each: int(each["processors"])),
+        slices=_inner(size, lambda each: int(each["slices"])),
+    )
+
+
+def _process(found: dict[str, Any]) -> GpuProcess:
+    held = found["memory"]
+    return GpuProcess(
+        pid=found["pid"],
+        name=_inner(found["name"], str),
+        memory_bytes=Missing(Message.of("probe.not-supported")) if held is None else held,
+        kind=found["kind"],
+    )
+
+
+NVLINK_GENERATION = {1: 1, 2: 2, 3: 2, 4: 3, 5: 3, 6: 4, 7: 5, 8: 6}
+"""Generation by nvml.h's NVML_NVLINK_VERSION_*: 1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0, 6.0."""
+
+
+def _nvlink(found: dict[str, Any]) -> NvLink:
+    peers = [_inner(peer, pci_address) for peer in found["peers"]]
+    return NvLink(
+        links=found["links"],
+        active=found["active"],
+        version=_inner(found["version"], lambda number: NVLINK_GENERATION.get(number, number)),
+        peers=tuple(sorted({peer for peer in peers if isinstance(peer, str)})),
+    )
+
+
+LEVELS = {
+    0: "internal", 10: "single-switch", 20: "several-switches",
+    30: "host-bridge", 40: "node", 50: "system",
+}  # fmt: skip
+"""By nvml.h's NVML_TOPOLOGY_*."""
+
+
+def _paths(told: Told, count: int) -> list[Between]:
+    pairs = [(one, other) for one in range(count) for other in range(one + 1, count)]
+    found = ((pair, told.readings.get((pair[0], f"path.{pair[1]}"))) for pair in pairs)
+    return [
+        Between(*pair, LEVELS.get(path["level"], "system"), _inner(path["peer"], _reached))
+        for pair, path in found
+        if path is not None
+    ]
+
+
+def _reached(status: int) -> bool:
+    """Return whether NVML's peer-to-peer status is the one that says so (0)."""
+    return not status
+
+
+def pci_address(text: str) -> str:
+    """Return a PCI address as sysfs writes it: a domain of four digits, small letters."""
+    domain, _, rest = text.partition(":")
+    return f"{domain[-4:]}:{rest}".lower()

@@ -131,7 +131,7 @@ def test_an_unknown_gpu_names_file_key_and_remedy() -> None:
 
 
 def test_this_computer_without_a_gpu_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvml, "read", lambda: Missing(Message.of("probe.no-driver")))
+    monkeypatch.setattr(nvml, "read", lambda **_: Missing(Message.of("probe.no-driver")))
     with pytest.raises(UserError, match="no NVIDIA driver found"):
         resolve(plan(machine={"local": True}))
 

@@ -2,65 +2,25 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
+from nvmlstub import NvmlStub
 
+from trainwright.catalog import find_gpu
+from trainwright.estimate.communication import host_link
 from trainwright.machine.machine import Machine
 from trainwright.messages import Message, UserError, render
-from trainwright.probe import host
+from trainwright.probe.amd import AmdGpu
+from trainwright.probe.apple import AppleGpu
+from trainwright.probe.disks import DriveReading
 from trainwright.probe.host import Host
-from trainwright.probe.nvml import GpuReading, Memory, Nvidia
+from trainwright.probe.nvml import GpuReading, Memory, Mig, Nvidia
+from trainwright.probe.pci import Link
 from trainwright.probe.reading import Missing
-from trainwright.probe.snapshot import Snapshot, machine_of, take
-
-# A driver library with the few entry points that are asked, by the public NVML interface:
-# structures and error numbers are the interface's; $NVML_STUB says what it should be like.
-STUB = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-typedef int Status;
-typedef void *Device;
-static int is(const char *what) {
-  const char *like = getenv("NVML_STUB");
-  return like && !strcmp(like, what);
-}
-static int one;
-Status nvmlInitWithFlags(unsigned flags) { return is("not-loaded") ? 9 : is("updated") ? 18 : 0; }
-Status nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
-Status nvmlShutdown(void) { return 0; }
-const char *nvmlErrorString(Status status) { return "error"; }
-Status nvmlSystemGetDriverVersion(char *to, unsigned n) { snprintf(to, n, "580.65.06"); return 0; }
-Status nvmlDeviceGetCount_v2(unsigned *n) { *n = is("none") ? 0 : is("lost") ? 2 : 1; return 0; }
-Status nvmlDeviceGetHandleByIndex_v2(unsigned i, Device *d) { *d = &one; return i ? 15 : 0; }
-Status nvmlDeviceGetName(Device d, char *to, unsigned n) {
-  snprintf(to, n, is("strange") ? "NVIDIA Prototype 7" : "NVIDIA GeForce RTX 4090");
-  return 0;
-}
-typedef struct { unsigned long long total, free, used; } Memory1;
-typedef struct { unsigned version; unsigned long long total, reserved, free, used; } Memory2;
-Status nvmlDeviceGetMemoryInfo(Device d, Memory1 *m) {
-  m->total = 24564ULL << 20; m->used = 1200ULL << 20; m->free = m->total - m->used;
-  return 0;
-}
-#ifndef OLD
-Status nvmlDeviceGetMemoryInfo_v2(Device d, Memory2 *m) {
-  if (is("silent")) return 3;
-  m->total = 24564ULL << 20; m->reserved = 357ULL << 20; m->used = 843ULL << 20;
-  m->free = m->total - m->reserved - m->used;
-  return 0;
-}
-#endif
-Status nvmlDeviceGetCudaComputeCapability(Device d, int *major, int *minor) {
-  *major = 8; *minor = 9;
-  return 0;
-}
-Status nvmlDeviceGetEnforcedPowerLimit(Device d, unsigned *mw) { *mw = 450000; return 0; }
-"""
+from trainwright.probe.snapshot import Snapshot, machine_of, resolved, take
 
 CHILD = """
 import json
@@ -82,31 +42,21 @@ print(json.dumps([said, reasons]))
 MIB = 1 << 20
 
 
-@pytest.fixture(scope="module", params=["", "-DOLD"])
-def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("needs a C compiler, and a loader that LD_LIBRARY_PATH guides (Linux)")
-    folder = tmp_path_factory.mktemp("nvml")
-    source = folder / "stub.c"
-    source.write_text(STUB, encoding="utf-8")
-    target = folder / "libnvidia-ml.so.1"
-    options = ["-shared", "-fPIC", "-w", *filter(None, [request.param])]
-    subprocess.run([compiler, *options, str(source), "-o", str(target)], check=True)
-    return folder
-
-
-def probed(library: Path, like: str) -> list[object]:
-    around = os.environ | {"LD_LIBRARY_PATH": str(library), "NVML_STUB": like}
+def probed(stub: NvmlStub, scenario: str) -> list[object]:
     done = subprocess.run(
-        [sys.executable, "-c", CHILD], env=around, capture_output=True, text=True, check=True
+        [sys.executable, "-c", CHILD],
+        env=stub.environment(scenario),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     answer: list[object] = json.loads(done.stdout)
     return answer
 
 
-def test_a_gpu_is_the_catalogs_with_measured_memory(library: Path) -> None:
-    said, reasons = probed(library, "plain")
+@pytest.mark.parametrize("scenario", ["plain", "old-driver"])
+def test_a_gpu_is_the_catalogs_with_measured_memory(nvml_stub: NvmlStub, scenario: str) -> None:
+    said, reasons = probed(nvml_stub, scenario)
     assert reasons == []
     id, count, total, kind, held, parts, power = said  # type: ignore[misc]
     assert (id, count, kind, power) == ("rtx-4090", 1, "measured", 450.0)
@@ -117,23 +67,24 @@ def test_a_gpu_is_the_catalogs_with_measured_memory(library: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("like", "reason", "says"),
+    ("scenario", "reason", "says"),
     [
         ("not-loaded", "probe.driver-not-loaded", "not loaded"),
         ("updated", "probe.driver-updated", "restart"),
-        ("lost", "probe.gpu-lost", "GPU 1 does not answer"),
     ],
 )
-def test_a_driver_in_trouble_is_a_reason(library: Path, like: str, reason: str, says: str) -> None:
-    said, reasons = probed(library, like)
+def test_a_driver_in_trouble_is_a_reason(
+    nvml_stub: NvmlStub, scenario: str, reason: str, says: str
+) -> None:
+    said, reasons = probed(nvml_stub, scenario)
     assert reasons == [reason]
     assert says in str(said)
     assert "machine.gpus" in str(said)
 
 
-def test_no_gpu_and_an_unknown_one_say_what_to_do(library: Path) -> None:
-    assert "lists no GPU" in str(probed(library, "none")[0])
-    assert "does not know NVIDIA Prototype 7" in str(probed(library, "strange")[0])
+def test_no_gpu_and_an_unknown_one_say_what_to_do(nvml_stub: NvmlStub) -> None:
+    assert "lists no GPU" in str(probed(nvml_stub, "none")[0])
+    assert "does not know NVIDIA Prototype 7" in str(probed(nvml_stub, "strange")[0])
 
 
 HOST = Host("linux", "Linux", "CPU", 16, 64 << 30)
@@ -187,13 +138,54 @@ def test_this_computer_has_readings() -> None:
     assert found.memory_bytes > 256 * MIB
 
 
-def test_a_containers_limits_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cpu.max").write_text("50000 100000\n", encoding="ascii")
-    (tmp_path / "memory.max").write_text(f"{512 * MIB}\n", encoding="ascii")
-    monkeypatch.setattr(host, "_CGROUP", tmp_path)
-    found = host.read()
-    assert found.cores == 1
-    assert found.memory_bytes == 512 * MIB
-    (tmp_path / "cpu.max").write_text("max 100000\n", encoding="ascii")
-    (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
-    assert host.read().memory_bytes != 512 * MIB
+def test_a_lost_gpu_is_left_out_and_said_so() -> None:
+    lost = Missing(Message.of("probe.gpu-lost"))
+    good = reading("NVIDIA GeForce RTX 4090", 0)
+    found = resolved(Snapshot(HOST, Nvidia("580", (good, GpuReading(1, *[lost] * 4)))))
+    assert found.machine.gpu_count == 1
+    assert [render(note, "en") for note in found.notes] == [
+        "machine.local: GPU 1 does not answer (the GPU has fallen off the bus; restart the "
+        "computer); name it under machine.gpus instead."
+    ]
+
+
+def test_a_divided_gpu_is_not_planned_for_as_a_whole() -> None:
+    divided = replace(reading("NVIDIA H100 80GB HBM3", 0), mig=Mig(on=True, pending=True))
+    with pytest.raises(UserError, match="divided into MIG instances"):
+        machine(divided)
+
+
+def test_the_slot_decides_how_fast_the_link_is() -> None:
+    # An x16 card of generation 4 that idles in an x4 slot of generation 3; the driver tells the
+    # card's own lanes as the most.
+    link = Link(generation=1, width=4, most_generation=3, most_width=16)
+    [gpu] = machine(replace(reading("NVIDIA GeForce RTX 4090", 0), link=link)).gpus
+    assert (gpu.record.pcie_generation, gpu.record.pcie_lanes) == (3, 4)
+    assert host_link(gpu.record).bytes_per_s < host_link(find_gpu("rtx-4090").record).bytes_per_s
+
+
+def test_amds_and_apples_gpus_are_machines_too() -> None:
+    none = Missing(Message.of("probe.no-driver"))
+    radeon = AmdGpu(0, "AMD Radeon RX 7900 XTX", Memory(24560 * MIB, 0, 900 * MIB))
+    found = machine_of(Snapshot(HOST, none, amd=(radeon,)))
+    assert found.gpu.record.id == "rx-7900-xtx"
+    assert (found.gpu.total.kind, found.gpu.held.value) == ("measured", 900 * MIB)
+    apple = machine_of(Snapshot(HOST, none, apple=AppleGpu("Apple M2 Max", 32 << 30)))
+    assert apple.gpu.record.id == "apple-m2-max"
+    assert apple.gpu.total.kind == "assumed"
+    assert apple.gpu.total.value == pytest.approx(24 << 30)
+
+
+def test_drives_are_the_catalogs_where_it_knows_them() -> None:
+    known = DriveReading("nvme0n1", "Samsung SSD 990 PRO 2TB", "nvme", 2_000_398_934_016)
+    sized = DriveReading("nvme1n1", "Crucial T705", "nvme", 1_000_204_886_016)
+    strange = DriveReading("sda", "ACME 9", "hdd", 10**12)
+    around = Snapshot(HOST, Nvidia("580", (reading("NVIDIA GeForce RTX 4090", 0),)),
+                      drives=(known, sized, strange))  # fmt: skip
+    found = machine_of(around)
+    assert found.drives == ("Samsung SSD 990 PRO 2TB", "Crucial T705", "ACME 9")
+    assert [record and record.id for record in found.storage] == [
+        "samsung-990-pro-2tb",
+        "crucial-t705-1tb",
+        None,
+    ]

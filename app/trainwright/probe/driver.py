@@ -1,0 +1,168 @@
+"""The conversation with the child that asks the NVIDIA driver: no call of its can hang this one.
+
+A call that does not return, or takes its process down, costs the readings of one GPU: the child
+is ended, and another reads the GPUs that are left.
+"""
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from trainwright.messages import Message
+from trainwright.probe.reading import Missing
+from trainwright.worker.client import PROGRAMS
+
+PATIENCE_S = 10.0
+"""Seconds that one call may take: a driver without persistence mode starts each GPU anew, a
+second or two apiece (NVIDIA's driver persistence documentation), and under load one walk over
+all GPUs was seen to take ten (a comment in NVIDIA's k8s-dra-driver-gpu)."""
+STARTING_S = 30.0
+"""Seconds that a child may take to its first line; assumed, Python and the binding take 0.2."""
+SYSTEM = -1
+"""Index that stands for the driver itself."""
+AGAIN = 16
+"""Most children in one reading; assumed, more GPUs than hang at once in one computer."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What children said: values, and reasons in place of them, by GPU and reading."""
+
+    readings: dict[tuple[int, str], Any] = field(default_factory=dict)
+    errors: dict[tuple[int, str], int | str] = field(default_factory=dict)
+    faults: dict[int, Message] = field(default_factory=dict)
+    """Of GPUs whose reading ended before its end; ``SYSTEM``: the driver did not start."""
+    done: bool = False
+
+    def take(self, line: dict[str, Any]) -> None:
+        """Note one line."""
+        if line.get("done"):
+            self.done = True
+        elif "reading" in line:
+            where = (int(line["gpu"]), str(line["reading"]))
+            if "value" in line:
+                self.readings[where] = line["value"]
+            else:
+                self.errors[where] = line["error"]
+
+
+def ask(*, identifiers: bool = False, patience_s: float = PATIENCE_S) -> Told:
+    """Return everything that the driver tells before each call's limit."""
+    told = Told()
+    for _ in range(AGAIN):
+        stopped = _converse(told, identifiers, patience_s)
+        if stopped is None:
+            break
+        gpu, fault = stopped
+        if gpu in told.faults:
+            break
+        told.faults[gpu] = fault
+        if gpu == SYSTEM:
+            break
+    return told
+
+
+def _converse(told: Told, identifiers: bool, patience_s: float) -> tuple[int, Message] | None:
+    """Listen to one child; return the GPU that stopped it and how, or None at its end."""
+    skipped = [word for gpu in sorted(told.faults) for word in ("--skip", str(gpu))]
+    options = [*(["--identifiers"] if identifiers else []), *skipped]
+    asking = SYSTEM
+    with _child(options) as lines:
+        patience = max(STARTING_S, patience_s)
+        while True:
+            try:
+                line = lines.get(timeout=patience)
+            except queue.Empty:
+                return asking, Message.of("probe.no-answer", seconds=patience_s)
+            if line is None:
+                over = told.done or (SYSTEM, "start") in told.errors
+                return None if over else (asking, Message.of("probe.driver-crashed"))
+            if "asking" in line:
+                asking, patience = int(line["gpu"]), patience_s
+            told.take(line)
+
+
+@contextmanager
+def _child(options: list[str]) -> Iterator["queue.Queue[dict[str, Any] | None]"]:
+    """Start the program; yield its lines as they come, None at the end; end it."""
+    flags = 0
+    if sys.platform == "win32":
+        flags = subprocess.CREATE_NO_WINDOW
+    process = subprocess.Popen(
+        [sys.executable, "-X", "utf8", str(PROGRAMS / "nvml.py"), *options],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        creationflags=flags,
+    )
+    assert process.stdout is not None
+    lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
+    reader.start()
+    try:
+        yield lines
+    finally:
+        process.kill()
+        # A call that hangs inside the kernel cannot be ended: its process is left to the system.
+        _leave(process, reader)
+
+
+def _leave(process: "subprocess.Popen[bytes]", reader: threading.Thread) -> None:
+    deadline = time.monotonic() + 1
+    try:
+        process.wait(timeout=1)
+    except subprocess.TimeoutExpired:
+        process.returncode = -9  # nobody waits for it any more
+        return
+    reader.join(timeout=max(0.0, deadline - time.monotonic()))
+    if process.stdout is not None and not reader.is_alive():
+        process.stdout.close()
+
+
+def _read(stream: IO[bytes], lines: "queue.Queue[dict[str, Any] | None]") -> None:
+    """Pass lines on; what is no JSON object is another library's talk."""
+    for line in stream:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            lines.put(found)
+    lines.put(None)
+
+
+def absent(told: Told, where: tuple[int, str]) -> Missing:
+    """Return why a reading is not there."""
+    fault = told.faults.get(where[0])
+    error = told.errors.get(where)
+    if error is not None:
+        return Missing(because(error))
+    return Missing(fault or Message.of("probe.not-read"))
+
+
+_REASONS = {
+    3: "probe.not-supported",
+    4: "probe.no-permission",
+    9: "probe.driver-not-loaded",
+    10: "probe.timed-out",
+    12: "probe.no-driver",
+    13: "probe.old-driver",
+    15: "probe.gpu-lost",
+    16: "probe.reset-needed",
+    18: "probe.driver-updated",
+    "garbled": "probe.garbled",
+}
+"""By the numbers of nvml.h."""
+
+
+def because(error: int | str) -> Message:
+    """Return what an error of NVML means to a person."""
+    known = _REASONS.get(error)
+    return Message.of(known) if known else Message.of("probe.nvml-error", code=error)
