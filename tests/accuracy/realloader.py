@@ -28,8 +28,22 @@ class Measured:
     """Programs that were running beside, on average over the minute before."""
     alone: float
     """Core-seconds of one sample, without any loader."""
-    runs: dict[int, tuple[float, float]]
-    """Workers -> samples a second, core-seconds a sample of all processes."""
+    runs: dict[int, "Run"]
+    """By workers."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One loader, run while other programs may have run too."""
+
+    rate: float
+    """Samples a second."""
+    spent: float
+    """Core-seconds a sample of all its processes."""
+    left: float
+    """Cores that other programs, and the host of a virtual machine, left to it."""
+    idle: float
+    """Cores that nobody used."""
 
 
 def measure() -> Measured:
@@ -39,7 +53,7 @@ def measure() -> Measured:
         [sys.executable, __file__], capture_output=True, check=True, text=True, env=threads
     )
     found = json.loads(run.stdout)
-    runs = {int(workers): (each[0], each[1]) for workers, each in found.pop("runs").items()}
+    runs = {int(workers): Run(*each) for workers, each in found.pop("runs").items()}
     return Measured(**found, runs=runs)
 
 
@@ -83,28 +97,36 @@ def main() -> None:
             data[index]
         return (time.process_time() - start) / count
 
-    def through(loader: Iterable[torch.Tensor]) -> tuple[float, float]:
-        """Return samples a second and core-seconds a sample, without start and end."""
+    def through(loader: Iterable[torch.Tensor]) -> tuple[float, float, float, float]:
+        """Return the fields of ``Run``, without start and end."""
         samples = iter(loader)
         next(samples)
         processes = [psutil.Process(), *psutil.Process().children()]
-        start, before, count = time.perf_counter(), spent(processes), 0
+        start, before, machine, count = time.perf_counter(), spent(processes), busy(), 0
         for _ in range(SAMPLES // BATCH - 9):
             count += len(next(samples))
         now = time.perf_counter() - start
-        return count / now, (spent(processes) - before) / count
+        own, (used, idle) = spent(processes) - before, busy()
+        others = max(0.0, used - machine[0] - own) / now
+        return count / now, own / count, cores - others, (idle - machine[1]) / now
 
     def spent(processes: list[psutil.Process]) -> float:
         return sum(sum(process.cpu_times()[:2]) for process in processes)
 
+    def busy() -> tuple[float, float]:
+        """Return core-seconds since the start that somebody used, and that nobody did."""
+        times = psutil.cpu_times()  # those of guests are part of the user's
+        used = times.user + times.nice + times.system + times.irq + times.softirq
+        return used + times.steal, times.idle + times.iowait
+
     data, load = Pictures(), os.getloadavg()[0]
+    cores = len(os.sched_getaffinity(0))
     alone(100)
     each = min(alone(300) for _ in range(3))
     runs = {}
     for workers in WORKERS:
         loader: DataLoader[torch.Tensor] = DataLoader(data, batch_size=BATCH, num_workers=workers)
         runs[workers] = through(loader)
-    cores = len(os.sched_getaffinity(0))
     print(json.dumps({"cores": cores, "load": load, "alone": each, "runs": runs}))
 
 

@@ -5,7 +5,9 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -14,13 +16,24 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
+import bottleneckrows
 import fit_pipeline
 import realloader
-from loaderrows import Row, from_catalog, from_one_core, held_out, kept_out, rows, sweeps
+from loaderrows import (
+    Row,
+    feeding_of,
+    from_catalog,
+    from_one_core,
+    held_out,
+    kept_out,
+    rows,
+    sweeps,
+)
 
-from trainwright.catalog import find_drive
+from trainwright.catalog import DriveRecord, find_drive
+from trainwright.estimate.inputs import described
 from trainwright.estimate.loader import Host, Processor, Work, hand_over_seconds
-from trainwright.estimate.pipeline import Feeding, flow
+from trainwright.estimate.pipeline import Feeding, flow, rate_with, recommended
 from trainwright.estimate.pipeline_calibration import PipelineCalibration, load
 from trainwright.estimate.storage import read_from_drive
 
@@ -52,41 +65,90 @@ def test_what_is_kept_out_follows_its_rule() -> None:
     assert held_out()["cpu"] == (machines[len(machines) // 2],)
 
 
+def summary(name: str, errors: Iterable[float]) -> str:
+    sizes = sorted(map(abs, errors))
+    inside = sum(size <= WITHIN for size in sizes)
+    return (
+        f"  {name:58s}{len(sizes):4d}  median {median(sizes):6.1%}  p90"
+        f" {sizes[int(0.9 * len(sizes))]:6.1%}  within 15 % {inside} = {inside / len(sizes):.0%}"
+    )
+
+
 def test_loader_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
-    """Samples a second of 66 sweeps, from what one core does and from the catalog alone."""
-    lines, medians = [], {}
+    """Samples a second of 66 sweeps, from what one core does and from the catalog alone.
+
+    "Within 15 %" is told of all rows, of each sweep's median, and of each processor's.
+    """
+    lines, missed, medians, share = [], [], {}, {}
     for name, predict, first in (
         ("one core known", from_one_core, 1),
-        ("from clock and cores", from_catalog, 0),
+        ("clock and cores", from_catalog, 0),
     ):
-        found: dict[str, list[tuple[float, Row]]] = {}
-        for sweep in sweeps():
-            for row in sweep[first:]:
-                found.setdefault(group(row), []).append((error(row, predict), row))
-        for who, errors in sorted(found.items()):
-            sizes = sorted(abs(each) for each, _ in errors)
-            worst = max(errors, key=lambda pair: abs(pair[0]))
-            medians[name, who] = median(sizes)
-            inside = sum(size <= WITHIN for size in sizes) / len(sizes)
-            lines.append(
-                f"{name:22s}{who:22s}{len(sizes):4d} rows  median {median(sizes):6.1%}"
-                f"  p90 {sizes[int(0.9 * len(sizes))]:6.1%}  within 15 % {inside:4.0%}"
-                f"  worst {worst[0]:+.0%} ({worst[1].cpu}, {worst[1].library},"
-                f" {worst[1].workers} workers)"
-            )
-    missed = sorted(
-        {
-            f"{row.cpu}, {row.library}, {row.workers} workers: {error(row, from_one_core):+.0%}"
-            for sweep in sweeps()
-            for row in sweep[1:]
-            if abs(error(row, from_one_core)) > WITHIN
-        }
-    )
+        scored = [(error(row, predict), row) for sweep in sweeps() for row in sweep[first:]]
+        groups = {"all rows": [size for size, _ in scored]}
+        for size, row in scored:
+            groups.setdefault(f"rows, {group(row)}", []).append(size)
+        for label, errors in sorted(groups.items()):
+            lines.append(summary(f"{name}: {label}", errors))
+            medians[name, label] = median(map(abs, errors))
+            share[name, label] = sum(abs(size) <= WITHIN for size in errors) / len(errors)
+        for label, key in (("sweeps, by their median", sweep_of), ("processors, the same", cpu_of)):
+            found: dict[str, list[float]] = {}
+            for size, row in scored:
+                found.setdefault(key(row), []).append(abs(size))
+            lines.append(summary(f"{name}: {label}", map(median, found.values())))
+        missed += [
+            f"  {name}: {row.cpu}, {row.library}, {row.workers} workers: {size:+.0%}"
+            for size, row in scored
+            if abs(size) > WITHIN and first
+        ]
     with capsys.disabled():
-        print("\nLoader sweeps, samples a second (ternaus/imread_benchmark)")
-        print("\n".join(lines))
-        print(f"Off by more than 15 % with one core known ({len(missed)}):", *missed, sep="\n  ")
+        print("\nLoader sweeps, samples a second (ternaus/imread_benchmark)", *lines, sep="\n")
+        print(f"Off by more than 15 % with one core known ({len(missed)}):", *missed, sep="\n")
     assert all(value <= WITHIN for value in medians.values()), medians
+    assert share["one core known", "all rows"] >= 0.9
+
+
+def sweep_of(row: Row) -> str:
+    return f"{row.cpu} {row.library}"
+
+
+def cpu_of(row: Row) -> str:
+    return row.cpu
+
+
+def test_decode_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
+    """Images a second of one core, from generation, clock and library alone."""
+    found: dict[str, list[float]] = {}
+    missed = []
+    for row in rows():
+        if row.measures != "core":
+            continue
+        rate = load().core_rate(row.record) * load().decoding.libraries[row.library].value
+        size = rate / row.sample_bytes / row.value - 1
+        for label in ("all rows", group(row)):
+            found.setdefault(label, []).append(size)
+        if abs(size) > WITHIN:
+            missed.append(f"  {row.cpu}, {row.library}: {size:+.0%} ({group(row)})")
+    with capsys.disabled():
+        print("\nDecoding with one core, images a second (ternaus/imread_benchmark)")
+        print(*(summary(label, errors) for label, errors in sorted(found.items())), sep="\n")
+        print(f"Off by more than 15 % ({len(missed)}):", *missed, sep="\n")
+    assert all(median(map(abs, errors)) <= WITHIN for errors in found.values())
+
+
+def test_who_keeps_the_interpreters_lock_gains_less_from_workers() -> None:
+    """Kornia decodes as fast as jpeg4py on a Zen 4 core, and feeds a loop a sixth slower."""
+    rates = {
+        sweep[0].library: {row.workers: (row.value, from_one_core(row, load())) for row in sweep}
+        for sweep in sweeps()
+        if sweep[0].cpu == "AMD EPYC 9B14"
+    }
+    for which in (0, 1):  # measured, predicted
+        alone = rates["kornia"][0][which] / rates["jpeg4py"][0][which]
+        fed = rates["kornia"][4][which] / rates["jpeg4py"][4][which]
+        assert 0.97 < alone < 1.03
+        assert 0.78 < fed < 0.9
 
 
 def test_intervals_hold_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,20 +161,39 @@ def test_intervals_hold_what_was_measured(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_recommended_workers(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the workers that were measured, the fewest within 3 % of the best prediction."""
+    """The app's recommendation for a GPU that is never fed reaches 95 % of the best rate measured.
+
+    Between the counts that were measured the rate is taken as linear, which is less than it is:
+    further workers help less and less.
+    """
     shares = []
     for sweep in sweeps():
-        predicted = {row.workers: from_catalog(row, load()) for row in sweep}
-        enough = 0.97 * max(predicted.values())
-        chosen = next(row for row in sweep if predicted[row.workers] >= enough)
-        shares.append((chosen.value / max(row.value for row in sweep), chosen))
-    short = [f"{row.cpu}, {row.library}: {row.workers} workers reach {share:.0%}"
-             for share, row in shares if share < 0.95]  # fmt: skip
+        feeding = feeding_of(sweep[0], load().core_rate(sweep[0].record))
+        choice = recommended(feeding, 1e9, load())
+        assert choice is not None
+        best = max(row.value for row in sweep)
+        shares.append((measured_at(choice.num_workers, sweep) / best, choice.num_workers, sweep[0]))
+    short = [
+        f"  {row.cpu}, {row.library}: {workers} workers reach {share:.0%} ({group(row)})"
+        for share, workers, row in shares
+        if share < 0.95
+    ]
     with capsys.disabled():
         print(f"\nRecommended workers within 5 % of the best: {len(shares) - len(short)} of"
-              f" {len(shares)} sweeps", *short, sep="\n  ")  # fmt: skip
-    assert median(share for share, _ in shares) >= 0.95
-    assert len(short) <= 0.1 * len(shares)
+              f" {len(shares)} sweeps", *short, sep="\n")  # fmt: skip
+    assert median(share for share, _, _ in shares) >= 0.95
+    assert len(short) <= 0.05 * len(shares)
+
+
+def measured_at(workers: int, sweep: tuple[Row, ...]) -> float:
+    """Return the rate with so many workers, on lines between those that were measured."""
+    points = [(row.workers or 0, row.value) for row in sweep]
+    if points[1][0] > 1 and 0 < workers < points[1][0]:
+        return points[1][1] * workers / points[1][0]  # no workers at all is another thing
+    for (low, first), (high, second) in pairwise(points):
+        if low <= workers <= high:
+            return first + (second - first) * (workers - low) / (high - low)
+    return points[-1][1]
 
 
 def sleeping(seconds: float, workers: int) -> Feeding:
@@ -147,49 +228,79 @@ def test_overlap_of_loading_and_computing(capsys: pytest.CaptureFixture[str]) ->
     assert max(map(abs, errors[:2])) <= WITHIN
 
 
-def test_drive_and_decoder_as_bottleneck(capsys: pytest.CaptureFixture[str]) -> None:
-    """Which stage limits, where a source says so."""
-    right, lines = [], []
+def test_bottlenecks(capsys: pytest.CaptureFixture[str]) -> None:
+    """Which stage limits, where a source says so or measures it; every row is kept out."""
+    named, rates, lines = [], [], []
     for row in rows():
-        if row.measures not in ("rate", "read-time") or not row.bottleneck:
-            continue
-        found = bottleneck(row)
-        if found is None:
-            lines.append(
-                f"  {row.id} {row.note}: cannot check (network drive), was {row.bottleneck}"
-            )
-            continue
-        right.append(found == row.bottleneck)
-        lines.append(f"  {row.id} {row.note}: {found}, was {row.bottleneck}")
+        if row.measures in ("rate", "read-time") and row.bottleneck and not is_probe(row):
+            feeding = ffcv(row) if row.measures == "rate" else webdataset(row)
+            named.append((row.bottleneck, bottleneck(feeding, 1e12), f"{row.id} {row.note}"))
+            if row.storage == "network":
+                rates.append((rate_with(feeding, 1, 1e-12, load()) / row.value - 1, row.id))
+    for case in bottleneckrows.cases():
+        feeding = sleeping(0.005, case.readers) if case.library == "sleep" else case.feeding(load())
+        demand = case.gpus * (case.gpu_samples_per_s or 1e12)
+        named.append((case.bottleneck, bottleneck(feeding, demand), f"{case.id} {case.note}"))
+        if case.value:
+            rates.append((rate_with(feeding, 1, 1 / demand, load()) / case.value - 1, case.id))
+    for was, found, note in named:
+        lines += [f"  {note}: {found}, was {was}"] if found != was else []
+    classes = sorted({was for was, _, _ in named})
+    counts = [
+        f"  {name}: {sum(found == name for was, found, _ in named if was == name)}"
+        f" of {sum(was == name for was, _, _ in named)}"
+        for name in classes
+    ]
+    right = sum(was == found for was, found, _ in named)
+    far = [f"  {name}: {size:+.0%}" for size, name in rates if abs(size) > WITHIN]
     with capsys.disabled():
-        print(f"\nBottleneck named: {sum(right)} of {len(right)}", *lines, sep="\n")
-    assert all(right)
+        print(f"\nBottleneck named: {right} of {len(named)}", *counts, "Wrong:", *lines, sep="\n")
+        print("Samples a second where a drive or the GPUs limit:")
+        print(summary("kept out", [size for size, _ in rates]), *far, sep="\n")
+    assert right >= 0.9 * len(named)
+    assert all("of 0" not in line for line in counts)
+    assert median(abs(size) for size, _ in rates) <= WITHIN
 
 
-def bottleneck(row: Row) -> str | None:
-    """Return what the app says limits a row's loader; None where it cannot tell."""
-    calibration = load()
-    if row.storage == "network":
-        return None
-    if row.measures == "read-time":
-        # The catalog has neither drive; others of their kinds stand in.
-        drive = find_drive("wd-red-pro-20tb" if "hdd" in row.storage else "samsung-980-pro-1tb")
-        assert drive is not None
-        share = 4 if "hdd" in row.storage else 1  # four disks: a fourth of the bytes each
-        cpu = Processor(calibration.reference_core, 16, 16)
-        work = Work("jpeg", "pillow", 110_000 / share, 602_112, row.batch)
-        host, layout = Host(cpu, None, "linux", drive), "shards"
-    else:
-        cpu = Processor(calibration.core_rate(row.record), row.cores, row.threads)
-        decode = "none" if "RAW" in row.note else "jpeg"
-        work = Work(decode, "turbojpeg", row.sample_bytes, 150_528, 256)
-        host, layout = Host(cpu), "memory"
-    stages = flow(
-        Feeding(work, host, layout, None, 1, 1, 26e9, row.workers or row.threads, trains=False),
-        calibration,
-    ).stages()
-    slowest = max(stages, key=lambda name: stages[name] or 0.0)
-    return {"load": "storage", "handover": "decode"}.get(slowest, slowest)
+def bottleneck(feeding: Feeding, demand: float) -> str:
+    """Return what the app says limits GPUs that take ``demand`` samples a second."""
+    found = described(feeding, 1, 1 / demand, load(), None).bottleneck
+    return {"load": "storage", "handover": "decode"}.get(found, found)
+
+
+def is_probe(row: Row) -> bool:
+    """Return whether a row only tells how fast an unnamed network drive reads."""
+    return row.note == "FFCV ImageNet EBS 512px RAW"
+
+
+def ffcv(row: Row) -> Feeding:
+    """Return FFCV's loader, from memory or from a network drive that another row tells."""
+    cpu = Processor(load().core_rate(row.record), row.cores, row.threads)
+    work = Work(
+        "none" if "RAW" in row.note else "jpeg", "turbojpeg", row.sample_bytes, 150_528, 256
+    )
+    feeding = Feeding(
+        work, Host(cpu), "memory", None, 1, 1, 26e9, row.workers or row.threads, trains=False
+    )
+    if row.storage != "network":
+        return feeding
+    probe = next(filter(is_probe, rows()))
+    drive = DriveRecord(
+        id="x", name="network", source="row", confidence="low", interface="nvme",
+        read_mb_s=round(probe.value * probe.sample_bytes / 1e6),
+    )  # fmt: skip
+    return replace(feeding, host=Host(cpu, None, "linux", drive), layout="shards")
+
+
+def webdataset(row: Row) -> Feeding:
+    """Return a loader of shards; the catalog has neither drive: others of their kinds stand in."""
+    drive = find_drive("wd-red-pro-20tb" if "hdd" in row.storage else "samsung-980-pro-1tb")
+    assert drive is not None
+    share = 4 if "hdd" in row.storage else 1  # four disks: a fourth of the bytes each
+    cpu = Processor(load().reference_core, 16, 16)
+    work = Work("jpeg", "pillow", 110_000 / share, 602_112, row.batch)
+    host = Host(cpu, None, "linux", drive)
+    return Feeding(work, host, "shards", None, 1, 1, 26e9, row.workers or 1, trains=False)
 
 
 def test_ffcv_in_memory_is_a_bound_of_plain_loaders(capsys: pytest.CaptureFixture[str]) -> None:
@@ -257,8 +368,8 @@ def test_webdataset_read_times(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_real_loader(capsys: pytest.CaptureFixture[str]) -> None:
     """Decode generated JPEGs with 0, 1 and 2 workers; only the rate of one core is calibrated.
 
-    Other programs may be running: what is held to the prediction are core-seconds, and the
-    samples a second only where the machine is idle.
+    Other programs may be running. Core-seconds a sample do not care; samples a second are held
+    to what the cores that the others left can do.
     """
     calibration, measured = load(), realloader.measure()
     cpu = Processor(calibration.reference_core, measured.cores, measured.cores)
@@ -266,20 +377,22 @@ def test_a_real_loader(capsys: pytest.CaptureFixture[str]) -> None:
     size, batch = realloader.OUTPUT_BYTES, realloader.BATCH
     work = Work("jpeg", "pillow", seen, size, batch, transforms=False)
     lines, spent, rates = [], [], []
-    for workers, (rate, seconds) in measured.runs.items():
+    for workers, run in measured.runs.items():
         feeding = Feeding(work, Host(cpu), "memory", None, 1, 1, 1e12, workers, trains=False)
-        own = seen / calibration.reference_core
-        more = sum(hand_over_seconds(work, cpu, "linux", workers, calibration))
-        predicted = 1 / flow(feeding, calibration).mean
-        spent.append((own + (more if workers else 0.0)) / seconds - 1)
-        rates.append(predicted / rate - 1)
+        more = sum(hand_over_seconds(work, cpu, "linux", workers, calibration)) if workers else 0.0
+        each = measured.alone + more
+        alone = 1 / flow(feeding, calibration).mean
+        predicted = min(alone, run.left / each)
+        spent.append(each / run.spent - 1)
+        rates.append(predicted / run.rate - 1)
         lines.append(
-            f"  {workers} workers: {seconds * 1e3:.2f} core-ms a sample ({spent[-1]:+.0%}),"
-            f" {rate:.0f} samples/s, predicted {predicted:.0f} ({rates[-1]:+.0%})"
+            f"  {workers} workers: {run.spent * 1e3:.2f} core-ms a sample, predicted"
+            f" {each * 1e3:.2f} ({spent[-1]:+.0%}); {run.rate:.0f} samples/s, predicted"
+            f" {alone:.0f} with all cores, {predicted:.0f} ({rates[-1]:+.0%}) with the {run.left:.2f} that others left,"
+            f" {run.idle:.2f} of them idle"
         )
     with capsys.disabled():
         print(f"\nReal DataLoader, {measured.cores} cores, load {measured.load:.1f}, one core"
               f" takes {measured.alone * 1e3:.2f} ms a sample", *lines, sep="\n")  # fmt: skip
-    assert max(map(abs, spent)) < 0.3
-    if measured.load < 0.2 * measured.cores:
-        assert max(map(abs, rates)) < 0.3
+    assert max(map(abs, spent)) < 0.25
+    assert max(map(abs, rates)) < 0.25

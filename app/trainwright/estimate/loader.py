@@ -1,5 +1,6 @@
 """Loader processes: how they share the cores, how fast they decode, what they take."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -139,6 +140,32 @@ def _by_pipe(
     main = each.value * work.output_bytes * slowness
     crowding = pipes.crowding[system].value if system in pipes.crowding else 0.0
     return pipes.worker_share.value * main, main * (1 + crowding * (workers - 1))
+
+
+def lock_wait(work: Work, make: float, calibration: PipelineCalibration) -> float:
+    """Return the seconds, for one sample, that a busy worker keeps the queue waiting.
+
+    A large array goes through a pipe in two pieces, and whoever sends it holds the queue between
+    them. A decoder that keeps the interpreter's lock gets it back first: the sending thread asks
+    for it after a while, and has it at the end of the sample that is then being made.
+    """
+    waits = calibration.decoding.lock_waits.get(work.library)
+    if waits is None or work.decode != "jpeg" or work.transport == "shared":
+        return 0.0
+    return waits.value * (calibration.workers.switch_s.value + make / 2) / work.batch
+
+
+def handed_over(main: float, wait: float, making: float) -> float:
+    """Return samples a second through one queue whose every sample takes ``main``.
+
+    ``wait`` comes on top while its worker is busy, which of the workers is the share
+    rate * ``making`` of the time: rate * (main + wait * rate * making) = 1.
+    """
+    if wait == 0:
+        return 1 / main
+    slope = 4 * wait * making
+    rate = (math.sqrt(main * main + slope) - main) / (slope / 2)
+    return rate if rate * making < 1 else 1 / (main + wait)
 
 
 def soft_minimum(first: float, second: float, softness: float) -> float:

@@ -18,6 +18,9 @@ class Decoding(Entry):
     """Where not even the clock is known."""
     libraries: dict[str, Constant]
     """Speed of other libraries on JPEG, as a multiple of Pillow's."""
+    lock_waits: dict[str, Constant]
+    """Libraries that keep the interpreter's lock while they decode: how many times a batch waits
+    for that lock on its way through a pipe, when no other batch may be sent."""
     formats: dict[str, Constant]
     """Compressed bytes of other formats in a second, as a multiple of JPEG's."""
     transform_s_per_value: Constant
@@ -53,6 +56,8 @@ class Workers(Entry):
     """What the second thread of a core adds."""
     efficient_core: Constant
     """Speed of a slow core, of a fast one."""
+    switch_s: Constant
+    """After which a thread of Python asks another one for the interpreter's lock."""
     pin_s_per_byte: Constant
     """Copy into pinned memory, by a thread of the training process; reference core."""
     collate_s_per_byte: Constant
@@ -73,6 +78,8 @@ class Drives(Entry):
     open_s: Constant
     request_bytes: Constant
     """Read-ahead of Linux: what one request brings."""
+    metadata_requests: Constant
+    """Requests before the first of a file's data."""
     latency_s: dict[str, Constant]
     """By interface: until one request, alone, is answered."""
     requests_per_s: dict[str, Constant]

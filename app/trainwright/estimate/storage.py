@@ -28,8 +28,8 @@ def read_from_drive(
 ) -> Reading:
     """Return the seconds to read one sample of ``nbytes`` with so many readers at once.
 
-    Files are opened and read in requests of the system's read-ahead; shards are streams, which
-    a hard disk serves in turns, with a seek between.
+    Files are looked up, then read in requests of the system's read-ahead; shards are streams,
+    which a hard disk serves in turns, with a seek between.
     """
     rate = _sequential(drive, constants)
     stream = constants.stream_bytes_per_s.value
@@ -38,10 +38,12 @@ def read_from_drive(
         seek = latency if drive.interface == "hdd" and readers > 1 else 0.0
         busy = nbytes / rate + seek * nbytes / constants.chunk_bytes.value
         return Reading(max(nbytes / min(stream, rate), busy), busy)
-    requests = math.ceil(nbytes / constants.request_bytes.value)
+    before = constants.metadata_requests.value
+    requests = before + math.ceil(nbytes / constants.request_bytes.value)
     busy = max(nbytes / rate, requests / _requests(drive, constants))
-    # Read-ahead overlaps all requests of a file but the first.
-    alone = constants.open_s.value + latency + max(nbytes / min(stream, rate), busy)
+    # Read-ahead overlaps all requests of a file's data but the first.
+    waits = (before + 1) * latency
+    alone = constants.open_s.value + waits + max(nbytes / min(stream, rate), busy)
     return Reading(alone, busy)
 
 
