@@ -388,8 +388,8 @@ def test_a_real_loader(capsys: pytest.CaptureFixture[str]) -> None:
         lines.append(
             f"  {workers} workers: {run.spent * 1e3:.2f} core-ms a sample, predicted"
             f" {each * 1e3:.2f} ({spent[-1]:+.0%}); {run.rate:.0f} samples/s, predicted"
-            f" {alone:.0f} with all cores, {predicted:.0f} ({rates[-1]:+.0%}) with the {run.left:.2f} that others left,"
-            f" {run.idle:.2f} of them idle"
+            f" {alone:.0f} with all cores, {predicted:.0f} ({rates[-1]:+.0%}) with the"
+            f" {run.left:.2f} that others left, {run.idle:.2f} of them idle"
         )
     with capsys.disabled():
         print(f"\nReal DataLoader, {measured.cores} cores, load {measured.load:.1f}, one core"
