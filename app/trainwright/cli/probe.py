@@ -1,12 +1,13 @@
 """``trainwright probe``: this computer, every reading a value or a reason."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainwright.cli import options
+from trainwright.cli import benching, options
 from trainwright.cli.answer import Answer
 from trainwright.cli.parsing import Command, option
+from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError
 from trainwright.probe.document import as_document
 from trainwright.probe.driver import PATIENCE_S
@@ -31,10 +32,22 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="cli.probe.wait",
 )
+@benching.bench_options
 @options.tracing
 @options.common
-def command(identifiers: bool, keep_records: bool, no_torch: bool, wait: float) -> Answer:
+@click.pass_obj
+def command(
+    terminal: Terminal,
+    identifiers: bool,
+    keep_records: bool,
+    no_torch: bool,
+    wait: float,
+    bench: str | None,
+    **asked: Any,
+) -> Answer:
     """Read everything; change nothing but, where asked to, the person's own catalog."""
+    if bench is not None:
+        return benching.answer(terminal, *benching.chosen(bench, **asked))
     chosen = None if no_torch else interpreter.chosen()
     snapshot = take(identifiers=identifiers, interpreter=chosen, patience_s=wait)
     offered = drafts(snapshot)

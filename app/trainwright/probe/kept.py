@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import platformdirs
 from pydantic import ConfigDict, TypeAdapter, with_config
@@ -112,6 +112,11 @@ def keep(new: Iterable[Measurement]) -> Kept:
     whole = (*stayed, *added.values())
     write(path(), _MEASUREMENTS, whole)
     return Kept(whole, before.note)
+
+
+def as_json(measurements: tuple[Measurement, ...]) -> list[dict[str, Any]]:
+    """Return measurements as plain data."""
+    return list(_MEASUREMENTS.dump_python(measurements, mode="json"))
 
 
 def forget(prefix: str = "") -> None:

@@ -47,10 +47,13 @@ class Limits:
     """Address space."""
     required: bool = False
     """Whether a program must not run where the system cannot hold it to all of them."""
+    file_bytes: int = FILE_BYTES
+    """Largest file that may be written."""
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which ``launch.py`` sets the limits before anything runs."""
-        limits = {"CPU": int(self.cpu_s) + 1, "FSIZE": FILE_BYTES, "NPROC": PROCESSES, "CORE": 0}
+        limits = {"CPU": int(self.cpu_s) + 1, "FSIZE": self.file_bytes}
+        limits |= {"NPROC": PROCESSES, "CORE": 0}
         if self.memory_bytes is not None:
             limits["AS"] = self.memory_bytes
         found = {f"TRAINWRIGHT_LIMIT_{name}": str(value) for name, value in limits.items()}
