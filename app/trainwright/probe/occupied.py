@@ -1,9 +1,10 @@
 """Whether this computer is free to be measured, and what holds its GPUs back meanwhile."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import psutil
 import pynvml
@@ -21,6 +22,11 @@ SLOWING = {
 }
 """NVML's reasons that lower clocks under load, in the words of live readings."""
 
+PATIENCE_S = 3.0
+"""That a driver has to answer; assumed, one takes milliseconds."""
+
+T = TypeVar("T")
+
 
 def on_battery() -> Message | None:
     """Return why results would not hold, where the computer runs on its battery."""
@@ -33,62 +39,61 @@ def on_battery() -> Message | None:
 
 def busy_gpu() -> Message | None:
     """Return who computes on a GPU; None where nobody does, or nobody can tell."""
-    names = []
-    with _handles() as handles:
-        for handle in handles:
-            with suppress(pynvml.NVMLError):
-                running = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-                names += [_name(each.pid) for each in running if each.pid != os.getpid()]
-    return Message.of("bench.gpu-busy", programs=sorted(set(names))) if names else None
+    names = {name for found in _of_each(_programs) for name in found}
+    return Message.of("bench.gpu-busy", programs=sorted(names)) if names else None
+
+
+def slowed() -> set[str]:
+    """Return what lowers the clocks of any GPU now."""
+    return {word for found in _of_each(_slowing) for word in found}
+
+
+def links() -> dict[str, float]:
+    """Return the bytes/s of each GPU's link as it is now, by the GPU's UUID."""
+    return dict(_of_each(_link))
+
+
+def _programs(handle: Any) -> list[str]:
+    running = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+    return [_name(each.pid) for each in running if each.pid != os.getpid()]
 
 
 def _name(pid: int) -> str:
     try:
         return f"{psutil.Process(pid).name()} ({pid})"
-    except psutil.Error:  # in another container or another user's
+    except psutil.Error:  # in another container, or another user's
         return str(pid)
 
 
-def slowed() -> set[str]:
-    """Return what lowers the clocks of any GPU now."""
-    found: set[str] = set()
-    with _handles() as handles:
-        for handle in handles:
-            with suppress(pynvml.NVMLError):
-                mask = int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
-                found |= {word for name, word in SLOWING.items() if mask & getattr(pynvml, name, 0)}
-    return found
+def _slowing(handle: Any) -> list[str]:
+    mask = int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+    return [word for name, word in SLOWING.items() if mask & getattr(pynvml, name, 0)]
 
 
-def links() -> dict[str, float]:
-    """Return the bytes/s of each GPU's link as it is now, by the GPU's UUID."""
-    found = {}
-    with _handles() as handles:
-        for handle in handles:
-            with suppress(pynvml.NVMLError, KeyError, UnicodeDecodeError):
-                lane = LANE_BYTES_PER_S[pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)]
-                width = pynvml.nvmlDeviceGetCurrPcieLinkWidth(handle)
-                found[str(pynvml.nvmlDeviceGetUUID(handle))] = lane * width
-    return found
+def _link(handle: Any) -> tuple[str, float]:
+    lane = LANE_BYTES_PER_S[pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)]
+    width = int(pynvml.nvmlDeviceGetCurrPcieLinkWidth(handle))
+    return str(pynvml.nvmlDeviceGetUUID(handle)), lane * width
 
 
-@contextmanager
-def _handles() -> Iterator[list[Any]]:
-    """Give the GPUs that NVML reaches; none where there is no driver."""
-    try:
+def _of_each(ask: Callable[[Any], T]) -> list[T]:
+    """Return what is read of each GPU, without those that do not say.
+
+    A driver that does not answer in time is left behind in its thread.
+    """
+    found: list[T] = []
+    thread = threading.Thread(target=_read, args=(ask, found), daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+    return list(found)
+
+
+def _read(ask: Callable[[Any], T], found: list[T]) -> None:
+    with suppress(pynvml.NVMLError, OSError):
         pynvml.nvmlInit()
-    except (pynvml.NVMLError, OSError):
-        yield []
-        return
-    try:
-        yield list(_reached())
-    finally:
-        with suppress(pynvml.NVMLError):
+        try:
+            for index in range(pynvml.nvmlDeviceGetCount()):
+                with suppress(pynvml.NVMLError, KeyError, UnicodeDecodeError):
+                    found.append(ask(pynvml.nvmlDeviceGetHandleByIndex(index)))
+        finally:
             pynvml.nvmlShutdown()
-
-
-def _reached() -> Iterator[Any]:
-    with suppress(pynvml.NVMLError):
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            with suppress(pynvml.NVMLError):
-                yield pynvml.nvmlDeviceGetHandleByIndex(index)

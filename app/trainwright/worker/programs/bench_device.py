@@ -14,6 +14,7 @@ from typing import Any
 
 from refusal import Refusal
 from saying import Say, answer
+from timing import Stopwatch, tf32, told
 
 MIB = 1 << 20
 NK = 4096
@@ -45,8 +46,6 @@ def main(question: dict[str, Any], say: Say) -> dict[str, Any]:
     if device.startswith("cuda"):
         torch.cuda.set_device(device)
         _near(device)
-    from timing import Stopwatch
-
     watch = Stopwatch(device)
     steps = list(_steps(question, watch))
     found: dict[str, dict[str, Any]] = {"products": {}, "copy": {}, "link": {}}
@@ -138,8 +137,6 @@ CPU_KINDS = ("float32", "bfloat16")
 
 def _products(watch: Any, kind: str, seconds: float) -> dict[str, Any]:
     """Return the FLOP/s of the fastest of several shapes: the median of its runs."""
-    from timing import tf32, told
-
     side, rows = (NK, ROWS) if watch.cuda else (CPU_NK, CPU_ROWS)
     best: dict[str, Any] = {"value": 0.0}
     with tf32(kind == "tf32"):
@@ -176,7 +173,6 @@ def _product(device: Any, kind: str, m: int, side: int) -> Callable[[], Any]:
 def _copy(watch: Any, seconds: float) -> dict[str, Any]:
     """Return the bytes/s of a copy within the memory: read and written counted."""
     import torch
-    from timing import told
 
     size = CPU_COPY_BYTES
     if watch.cuda:
@@ -190,7 +186,6 @@ def _copy(watch: Any, seconds: float) -> dict[str, Any]:
 def _link(watch: Any, direction: str, pinned: bool, most: int, seconds: float) -> dict[str, Any]:
     """Return the bytes/s between system memory and the GPU, of the fastest of three sizes."""
     import torch
-    from timing import told
 
     best: dict[str, Any] = {"value": 0.0}
     sizes = [size for size in LINK_SIZES if size <= most] or [MIB]

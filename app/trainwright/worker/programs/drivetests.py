@@ -7,8 +7,10 @@ import random
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,41 +98,51 @@ def _ramp(writes: bool) -> float:
 
 
 def together(works: Sequence[Callable[[Clock], Count]], clock: Callable[[], Clock]) -> list[Count]:
-    """Return what each work counted, done at once by as many processes.
+    """Return what each work counted, done at once.
 
     Raises:
         Refusal: one of them failed.
     """
-    if len(works) == 1 or not hasattr(os, "fork"):
-        return [work(clock()) for work in works]
-    common = clock()
-    pipes = [_forked(work, common) for work in works]
-    answers = []
-    for pipe, pid in pipes:
-        with os.fdopen(pipe, "rb") as stream:
-            text = stream.read()
-        os.waitpid(pid, 0)
-        answers.append(json.loads(text) if text else {"error": "killed"})
-    for answer in answers:
-        if "error" in answer:
-            raise Refusal("bench.drive-error", reason=answer["error"])
-    return [Count(**answer) for answer in answers]
+    if len(works) == 1:
+        return [works[0](clock())]
+    return _at_once(works, clock())
 
 
-def _forked(work: Callable[[Clock], Count], clock: Clock) -> tuple[int, int]:
-    """Start the work in a process of its own; return the pipe that it answers by, and its id."""
-    source, goal = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(goal)
-        return source, pid
-    try:
-        count = work(clock)
-        text = json.dumps({"requests": count.requests, "seconds": count.seconds})
-    except Exception as error:
-        text = json.dumps({"error": str(error)[:200]})
-    os.write(goal, text.encode())
-    os._exit(0)
+if sys.platform == "win32":
+
+    def _at_once(works: Sequence[Callable[[Clock], Count]], clock: Clock) -> list[Count]:
+        with ThreadPoolExecutor(len(works)) as threads:
+            return list(threads.map(lambda work: work(clock), works))
+
+else:
+
+    def _at_once(works: Sequence[Callable[[Clock], Count]], clock: Clock) -> list[Count]:
+        """Let each work have a process: Python's threads would wait for each other."""
+        answers = []
+        for pipe, pid in [_forked(work, clock) for work in works]:
+            with os.fdopen(pipe, "rb") as stream:
+                text = stream.read()
+            os.waitpid(pid, 0)
+            answers.append(json.loads(text) if text else {"error": "killed"})
+        for answer in answers:
+            if "error" in answer:
+                raise Refusal("bench.drive-error", reason=answer["error"])
+        return [Count(**answer) for answer in answers]
+
+    def _forked(work: Callable[[Clock], Count], clock: Clock) -> tuple[int, int]:
+        """Start the work in a process; return the pipe that it answers by, and its id."""
+        source, goal = os.pipe()
+        pid = os.fork()
+        if pid:
+            os.close(goal)
+            return source, pid
+        try:
+            count = work(clock)
+            text = json.dumps({"requests": count.requests, "seconds": count.seconds})
+        except Exception as error:
+            text = json.dumps({"error": str(error)[:200]})
+        os.write(goal, text.encode())
+        os._exit(0)
 
 
 def _told(block: int, counts: Sequence[Count]) -> dict[str, Any]:

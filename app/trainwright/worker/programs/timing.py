@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-
 WARM_UPS = 4
 """As NVIDIA's nvbandwidth has it."""
 FLUSH_BYTES = 256 << 20
@@ -19,6 +17,8 @@ class Stopwatch:
     """Times single runs on one device."""
 
     def __init__(self, device: str) -> None:
+        import torch
+
         self.device = torch.device(device)
         self.cuda = self.device.type == "cuda"
         size = FLUSH_BYTES if self.cuda else 1
@@ -44,6 +44,8 @@ class Stopwatch:
             began = time.perf_counter()
             work()
             return time.perf_counter() - began
+        import torch
+
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         first.record()
         work()
@@ -54,6 +56,8 @@ class Stopwatch:
     def wait(self) -> None:
         """Wait for what was asked of the device."""
         if self.cuda:
+            import torch
+
             torch.cuda.synchronize(self.device)
 
 
@@ -65,6 +69,8 @@ def told(rates: list[float]) -> dict[str, float]:
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
     """Let products of float32 use TF32, or not."""
+    import torch
+
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if allowed else "highest")
     try:
