@@ -268,7 +268,8 @@ def recommended(
     cpu = feeding.host.processor
     if cpu is None:
         return None
-    most = max(1, cpu.threads // feeding.gpus - 1)
+    # Each training process has launches to do.
+    most = max(1, cpu.threads // feeding.gpus - (1 if feeding.trains else 0))
     steady = replace(feeding, persistent=True)
     wanted = demand * calibration.workers.headroom.value
     rates: dict[int, float] = {}
