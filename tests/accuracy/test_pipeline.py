@@ -364,9 +364,9 @@ def test_webdataset_read_times(capsys: pytest.CaptureFixture[str]) -> None:
 def test_loader_of_tensors(capsys: pytest.CaptureFixture[str]) -> None:
     """Pictures as tensors in shared memory, in containers of 4, 8 and 12 CPUs of 80.
 
-    The rate with two workers tells what a picture costs; all else is kept out. A container that
-    has used its share is stopped for the rest of a tenth of a second: what more workers than CPUs
-    lose by that is printed, not predicted. It is nothing that a computer of one's own does.
+    The rate with two workers tells what a picture costs; all else is kept out. What more
+    workers than CPUs lose is printed, not predicted: a container is stopped when its share of time
+    is used up, and a computer of one's own is not.
     """
     lines, inside, beyond, reached = [], [], [], []
     for cores in (4, 8, 12):
