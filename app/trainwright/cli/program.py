@@ -19,11 +19,12 @@ COMMANDS = (
     "catalog",
     "probe",
     "monitor",
+    "diagnose",
     "doctor",
 )
 """Sub-commands; each is ``command`` in the module of its name."""
 
-LATER = ("build", "upgrade", "mig", "diagnose", "verify")
+LATER = ("build", "upgrade", "mig", "verify")
 """Sub-commands that the contract names and that come in a later release."""
 
 

@@ -251,7 +251,8 @@ class Recorder:
 
     def _failed(self, previous: Callable[..., Any], kind: Any, error: Any, trace: Any) -> None:
         with contextlib.suppress(Exception):
-            self._failure = {"kind": kind.__name__[:200], "text": str(error)[:20_000]}
+            if issubclass(kind, Exception):  # Ctrl-C is no failure
+                self._failure = {"kind": kind.__name__[:200], "text": str(error)[:20_000]}
         previous(kind, error, trace)
 
     @guarded

@@ -42,7 +42,7 @@ def _alone(evidence: Evidence) -> float | None:
 
 
 RULES = (
-    _rule("setup.world_size", _alone, "number", below(1.5, -9, "one device talks to nobody")),
+    _rule("setup.world_size", _alone, "number", below(2, -9, "one device talks to nobody")),
     _rule(
         "steps.communication",
         step_share("communication"),

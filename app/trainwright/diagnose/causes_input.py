@@ -22,12 +22,14 @@ DS = "DS-Analyzer (arXiv 2007.06775): the step without loading, compared"
 LIGHTNING = "Lightning: warns of 2 workers or fewer where there are more cores"
 ASSUMED = "assumed"
 
+FAR = f"{TB}; how far above, assumed"
+
 _WAITS = (
     below(0.05, -4, TB),
     above(0.05, 1, TB),
-    above(0.15, 2, ASSUMED),
-    above(0.3, 3, ASSUMED),
-    above(0.5, 4, ASSUMED),
+    above(0.15, 2, FAR),
+    above(0.3, 3, FAR),
+    above(0.5, 4, FAR),
 )
 _SAVED = (below(0.05, -4, DS), above(0.05, 1, DS), above(0.15, 2, DS), above(0.3, 3, DS))
 
@@ -56,7 +58,7 @@ RULES = (
         "share",
         above(0.15, 1, ASSUMED),
     ),
-    _rule("setup.num_workers", reading("setup.num_workers"), "number", below(2.5, 1, LIGHTNING)),
+    _rule("setup.num_workers", reading("setup.num_workers"), "number", below(3, 1, LIGHTNING)),
     _rule(
         "loading.cpu_share",
         given(_waits, reading("loading.cpu_share")),

@@ -131,8 +131,8 @@ RULES = (
         "setup.batch",
         given(input_keeps_up, _small_batch),
         "number",
-        below(2.5, 2, ASSUMED),
-        below(8.5, 1, ASSUMED),
+        below(3, 2, ASSUMED),
+        below(9, 1, ASSUMED),
         variant="small-batch",
     ),
     _rule(

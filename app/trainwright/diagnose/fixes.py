@@ -40,10 +40,15 @@ def _more_workers(evidence: Evidence) -> Fix | None:
     goal = min(MOST_WORKERS, max(1, (usable or 5) - 1), max(2, 2 * now))
     if goal <= now:
         return None
-    return _say("workers", {
-        "settings.loader.num_workers": goal,
-        "settings.loader.persistent_workers": True,
-    }, workers=goal)  # fmt: skip
+    patch = {"settings.loader.num_workers": goal, "settings.loader.persistent_workers": True}
+    return _say("workers", patch, workers=goal)
+
+
+def _waiting_workers(evidence: Evidence) -> Fix | None:
+    """Workers that wait need no core each: four, or twice those of now."""
+    goal = min(MOST_WORKERS, max(4, 2 * (_setup(evidence).num_workers or 0)))
+    patch = {"settings.loader.num_workers": goal, "settings.loader.persistent_workers": True}
+    return _say("workers", patch, workers=goal)
 
 
 def _prefetch(evidence: Evidence) -> Fix | None:
@@ -126,7 +131,7 @@ def _workers_of_quota(evidence: Evidence) -> Fix | None:
 _PIN = _saying("pin", loader__pin_memory=True)
 _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = {
     (Cause.INPUT, ""): (_more_workers, _prefetch, _saying("input")),
-    (Cause.INPUT, "fetch"): (_saying("shards"), _more_workers, _prefetch),
+    (Cause.INPUT, "fetch"): (_waiting_workers, _saying("shards"), _prefetch),
     (Cause.INPUT, "preprocessing"): (_more_workers, _saying("decoder"), _prefetch),
     (Cause.INPUT, "transfer"): (_PIN, _saying("non-blocking")),
     (Cause.PARALLELISM, ""): (_larger_batch, _compile),

@@ -27,13 +27,25 @@ def read(source: Path | str) -> Evidence:
     Raises:
         UserError: the file cannot be read, or is no valid record; names file, key and remedy.
     """
+    name = STDIN if str(source) == "-" else one_line(str(source), 300)
+    return parsed(text_from(source, MAX_BYTES), name)
+
+
+def text_from(source: Path | str, limit: int) -> str:
+    """Return the text of a file, or of standard input where ``source`` is ``-``.
+
+    Raises:
+        UserError: it cannot be read, is larger than ``limit`` bytes, or is no UTF-8.
+    """
     if str(source) == "-":
-        return parsed(text_in(sys.stdin.buffer.read(MAX_BYTES + 1), STDIN), STDIN)
+        if sys.stdin is None:
+            raise UserError.of("cli.input-closed")
+        return _text_in(sys.stdin.buffer.read(limit + 1), STDIN, limit)
     name = one_line(str(source), 300)
-    return parsed(text_in(content(Path(source), name), name), name)
+    return _text_in(_content(Path(source), name, limit), name, limit)
 
 
-def content(path: Path, name: str, limit: int = MAX_BYTES) -> bytes:
+def _content(path: Path, name: str, limit: int) -> bytes:
     """Return a file's first bytes, one more than ``limit`` where it is larger.
 
     Raises:
@@ -53,7 +65,7 @@ def content(path: Path, name: str, limit: int = MAX_BYTES) -> bytes:
         raise UserError.of("plan.not-found", where=name) from None
 
 
-def text_in(raw: bytes, name: str, limit: int = MAX_BYTES) -> str:
+def _text_in(raw: bytes, name: str, limit: int) -> str:
     """Return the bytes as text.
 
     Raises:

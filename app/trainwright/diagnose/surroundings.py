@@ -284,3 +284,8 @@ def _folder(path: str) -> list[Path]:
         return sorted(Path(path).iterdir())
     except OSError:
         return []
+
+
+def exists(pid: int) -> bool:
+    """Return whether there is a process of that number; True where the system does not tell."""
+    return not Path("/proc/self").exists() or Path(f"/proc/{pid}").is_dir()

@@ -16,7 +16,7 @@ def _parts(evidence: Evidence) -> list[Unseen]:
         ("steps", evidence.steps is None, "run"),
         ("counters", evidence.counters is None, "run"),
         ("host", evidence.host is None, "live"),
-        ("gpus", evidence.gpus is None and not on_cpu(evidence), "live"),
+        ("gpus", evidence.gpus is None and not on_cpu(evidence) and not _told(evidence), "live"),
         ("profile", evidence.profile is None, "profile"),
     ]
     return [
@@ -34,8 +34,32 @@ def _readings(evidence: Evidence) -> list[Unseen]:
     return [Unseen(_named(key), _reason(reason)) for key, reason in evidence.unavailable.items()]
 
 
+def _told(evidence: Evidence) -> bool:
+    """Whether it is known why there are no readings of GPUs."""
+    return "gpus" in evidence.unavailable
+
+
 def _named(key: str) -> Message:
+    """Return the reading's name; keys that records bring along stand as they are."""
+    if key in _NAMES:
+        return Message.of(f"diagnose.{_NAMES[key]}")
     return Message.of("diagnose.unseen.key", key=key)
+
+
+_NAMES = {
+    "gpus": "origin.gpus",
+    "gpus.utilisation": "reading.gpus.utilisation",
+    "gpus.sm_active": "reading.gpus.sm-active",
+    "gpus.tensor_active": "reading.gpus.tensor-active",
+    "gpus.power_w": "reading.gpus.power",
+    "gpus.throttle": "reading.gpus.throttled",
+    "gpus.processes": "reading.gpus.foreign-processes",
+    "gpus.sm_clock_mhz": "reading.gpus.clock",
+    "steps": "origin.steps",
+    "counters": "origin.counters",
+    "profile": "origin.profile",
+    "host": "origin.host",
+}
 
 
 def _reason(reason: str) -> Message:

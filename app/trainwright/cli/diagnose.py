@@ -1,0 +1,136 @@
+"""``trainwright diagnose``: why a run is slow, or why its memory ran out."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainwright.cli import options, planning
+from trainwright.cli.answer import Answer, Exit
+from trainwright.cli.parsing import Command, option
+from trainwright.cli.terminal import Terminal
+from trainwright.messages import UserError, render
+
+if TYPE_CHECKING:
+    from trainwright.advise import Choice
+    from trainwright.diagnose.evidence import Evidence
+
+SECONDS = 10.0
+"""Watched where nobody says for how long; assumed: tens of samples."""
+
+
+@click.command(cls=Command, help="cli.diagnose.summary")
+@option("--pid", type=click.IntRange(min=1), metavar="N", help="cli.diagnose.pid")
+@option("--seconds", type=float, metavar="S", help="cli.diagnose.seconds")
+@option("--record", metavar="FILE", help="cli.diagnose.record")
+@option("--traceback", metavar="FILE", help="cli.diagnose.traceback")
+@option("--plan", metavar="PLAN", help="cli.diagnose.plan")
+@options.common
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+@click.pass_obj
+def command(
+    terminal: Terminal,
+    pid: int | None,
+    seconds: float | None,
+    record: str | None,
+    traceback: str | None,
+    plan: str | None,
+    command: tuple[str, ...],
+) -> Answer:
+    """Look at what was named, and say what holds the run back."""
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise UserError.of("monitor.bad-seconds", value=seconds)
+    if sum(each is not None and each != () for each in (pid, traceback, command or None)) > 1:
+        raise UserError.of("diagnose.one-source")
+    if plan is not None and traceback is None:
+        raise UserError.of("diagnose.plan-without-traceback")
+    if traceback is not None:
+        return _explained(terminal, traceback, plan)
+    if command:
+        return _run(terminal, command, seconds, record)
+    if record is not None and pid is None:
+        from trainwright.diagnose.record import read
+
+        return _answer(read(record))
+    return _live(terminal, pid, seconds or SECONDS, record)
+
+
+def _live(terminal: Terminal, pid: int | None, seconds: float, path: str | None) -> Answer:
+    from trainwright.diagnose import watching
+
+    run = pid if pid is not None else watching.likely_run()
+    if run == os.getpid():
+        raise UserError.of("diagnose.no-process", pid=run)
+    if not terminal.json:
+        said = "diagnose.watching-run" if run is not None else "diagnose.watching-all"
+        click.echo(terminal.say(said, pid=run or 0, seconds=seconds), err=True)
+    evidence = watching.watched(run, seconds)
+    _keep(evidence, path)
+    return _answer(evidence)
+
+
+def _run(
+    terminal: Terminal, words: tuple[str, ...], seconds: float | None, path: str | None
+) -> Answer:
+    from trainwright.diagnose import running
+
+    outcome = running.run(words, seconds=seconds, quiet=terminal.json)
+    _keep(outcome.evidence, path)
+    ended_well = outcome.exit_code == 0 or outcome.stopped
+    return _answer(outcome.evidence, exit_code=outcome.exit_code, ended_well=ended_well)
+
+
+def _keep(evidence: "Evidence", path: str | None) -> None:
+    if path is not None:
+        from trainwright.diagnose.record import write
+
+        write(evidence, Path(path))
+
+
+def _answer(
+    evidence: "Evidence", *, exit_code: int | None = None, ended_well: bool = True
+) -> Answer:
+    from trainwright.cli import diagnosisview
+    from trainwright.diagnose.decide import judge
+    from trainwright.diagnose.report import as_json
+    from trainwright.diagnose.verdict import Cause
+
+    diagnosis = judge(evidence)
+    document = as_json(diagnosis, evidence)
+    if exit_code is not None:
+        document["command"] = {"exit": exit_code}
+    known = diagnosis.first.cause is not Cause.UNKNOWN
+    return Answer(
+        document,
+        lambda screen: diagnosisview.show(screen, diagnosis, evidence, exit_code),
+        Exit.DONE if known and ended_well else Exit.NO,
+    )
+
+
+def _explained(terminal: Terminal, source: str, plan: str | None) -> Answer:
+    from trainwright.cli import diagnosisview
+    from trainwright.diagnose import outofmemory, record
+    from trainwright.diagnose.report import explanation_as_json
+
+    text = record.text_from(source, outofmemory.MAX_BYTES)
+    explanation = outofmemory.explain(text)
+    document = explanation_as_json(explanation)
+    choices: tuple[Choice, ...] = ()
+    if plan is not None:
+        from trainwright.advise import advise
+
+        chosen = planning.load(planning.PlanSource(plan, (), False))
+        choices = advise(chosen, planning.facts(chosen, terminal), top=3).choices
+        document["plans_that_fit"] = [
+            {
+                "settings": each.settings.model_dump(mode="json"),
+                "reasons": [render(reason.because, "en") for reason in each.reasons],
+            }
+            for each in choices
+        ]
+    return Answer(
+        document,
+        lambda screen: diagnosisview.show_explanation(screen, explanation, choices),
+        Exit.DONE if explanation.kind != "none" else Exit.NO,
+    )

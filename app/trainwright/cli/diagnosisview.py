@@ -1,0 +1,135 @@
+"""Diagnoses and explained errors, printed for people."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from trainwright.advise import Choice
+from trainwright.cli.screen import Cell, Screen
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.outofmemory import Explanation
+from trainwright.diagnose.verdict import Cause, Diagnosis, Fix, Signal, Verdict
+from trainwright.messages import Message
+
+_HEADINGS = tuple(
+    Message.of(f"diagnose.heading.{name}") for name in ("seen", "value", "limit", "from", "source")
+)
+_STYLES = {Cause.NONE: "bold green", Cause.UNKNOWN: "bold yellow"}
+
+
+def show(
+    screen: Screen, diagnosis: Diagnosis, evidence: Evidence, exit_code: int | None = None
+) -> None:
+    """Print the verdict, what it stands on, what to do, and what it is not."""
+    if exit_code is not None:
+        screen.say("diagnose.command-ended", "dim", code=exit_code)
+    first = diagnosis.first
+    screen.line(_title(first), _STYLES.get(first.cause, "bold"))
+    screen.line(first.says)
+    _gain(screen, first)
+    _signals(screen, first.signals, "diagnose.evidence")
+    _signals(screen, first.against, "diagnose.against")
+    _fixes(screen, first.fixes)
+    _others(screen, diagnosis)
+    if diagnosis.ruled_out:
+        screen.line()
+        screen.say("diagnose.ruled-out", "bold")
+        screen.bullets(
+            Message.of("diagnose.pair", name=Message.of(f"diagnose.cause.{each.cause}"),
+                       value=each.because)
+            for each in diagnosis.ruled_out
+        )  # fmt: skip
+    if diagnosis.unseen:
+        screen.line()
+        screen.say("diagnose.unseen", "bold")
+        screen.bullets(
+            Message.of("diagnose.pair-remedy", name=each.what, value=each.because,
+                       remedy=each.remedy)
+            if each.remedy is not None
+            else Message.of("diagnose.pair", name=each.what, value=each.because)
+            for each in diagnosis.unseen
+        )  # fmt: skip
+
+
+def _title(verdict: Verdict) -> Message:
+    title = verdict.title
+    if verdict.cause is Cause.UNKNOWN:
+        return title
+    confidence = Message.of(f"diagnose.confidence.{verdict.confidence}")
+    return Message.of("diagnose.title", cause=title, confidence=confidence)
+
+
+def _gain(screen: Screen, verdict: Verdict) -> None:
+    if verdict.gain is not None and verdict.faster is not None:
+        screen.say("diagnose.gain", share=verdict.gain, faster=verdict.faster)
+
+
+def _signals(screen: Screen, signals: Sequence[Signal], heading: str) -> None:
+    if not signals:
+        return
+    screen.line()
+    rows: list[tuple[Cell, ...]] = [
+        (each.name, each.shown, each.held_against or "", each.origin, each.source)
+        for each in signals
+    ]
+    screen.table(rows, _HEADINGS, title=Message.of(heading), numbers=(1,))
+
+
+def _fixes(screen: Screen, fixes: Iterable[Fix]) -> None:
+    fixes = tuple(fixes)
+    if not fixes:
+        return
+    screen.line()
+    screen.say("diagnose.what-to-do", "bold")
+    for fix in fixes:
+        screen.bullets([fix.says])
+        if fix.patch:
+            changes = " ".join(f"--set {key}={_plain(value)}" for key, value in fix.patch.items())
+            screen.indented(changes, "dim")
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _others(screen: Screen, diagnosis: Diagnosis) -> None:
+    others = diagnosis.verdicts[1:]
+    if not others:
+        return
+    screen.line()
+    unknown = diagnosis.first.cause is Cause.UNKNOWN
+    screen.say("diagnose.suspected" if unknown else "diagnose.also", "bold")
+    for each in others:
+        screen.bullets([Message.of("diagnose.pair", name=_title(each), value=each.says)])
+        if each.fixes:
+            screen.indented(each.fixes[0].says)
+
+
+def show_explanation(
+    screen: Screen, explanation: Explanation, choices: Sequence[Choice] = ()
+) -> None:
+    """Print what an out-of-memory error means, and what would help."""
+    screen.line(explanation.says, "bold" if explanation.fixes else "")
+    rows = account_rows(explanation)
+    if rows:
+        screen.line()
+        screen.table(rows, numbers=(1,))
+    _fixes(screen, explanation.fixes)
+    if choices:
+        screen.line()
+        screen.say("diagnose.plans-that-fit", "bold")
+        for choice in choices:
+            screen.bullets([", ".join(
+                f"{reason.setting} = {screen.value(reason.value)}" for reason in choice.reasons
+            )])  # fmt: skip
+
+
+def account_rows(explanation: Explanation) -> list[tuple[Message, Message]]:
+    """Return what the message tells of the memory, by name."""
+    names = ("asked", "free", "total", "process", "allocated", "unused", "others", "allowed")
+    return [
+        (Message.of(f"diagnose.account.{name}"), Message.of("diagnose.value.bytes", value=value))
+        for name in names
+        if (value := getattr(explanation.account, name)) is not None
+    ]

@@ -1,0 +1,82 @@
+"""Diagnoses and explained errors as plain data, for ``--json``."""
+
+from typing import Any
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.outofmemory import Explanation
+from trainwright.diagnose.verdict import Diagnosis, Fix, Signal, Verdict
+from trainwright.messages import Message, render
+
+
+def as_json(diagnosis: Diagnosis, evidence: Evidence) -> dict[str, Any]:
+    """Return a diagnosis with the evidence that it was made from."""
+    return {
+        "verdict": _verdict(diagnosis.first),
+        "others": [_verdict(each) for each in diagnosis.verdicts[1:]],
+        "ruled_out": [
+            {
+                "cause": each.cause.value,
+                "because": _said(each.because),
+                "signals": [_signal(signal) for signal in each.signals],
+            }
+            for each in diagnosis.ruled_out
+        ],
+        "unseen": [
+            {
+                "what": _said(each.what),
+                "because": _said(each.because),
+                "remedy": _said(each.remedy) if each.remedy is not None else None,
+            }
+            for each in diagnosis.unseen
+        ],
+        "evidence": evidence.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        | {"trainwright_record": evidence.trainwright_record},
+    }
+
+
+def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
+    """Return an explained out-of-memory error."""
+    account = explanation.account
+    names = ("asked", "total", "free", "process", "others", "allocated", "unused", "allowed")
+    return {
+        "kind": explanation.kind,
+        "says": _said(explanation.says),
+        "missing_bytes": explanation.missing,
+        "account": {f"{name}_bytes": getattr(account, name) for name in names},
+        "fixes": [_fix(each) for each in explanation.fixes],
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "cause": verdict.cause.value,
+        "variant": verdict.variant or None,
+        "says": _said(verdict.says),
+        "confidence": verdict.confidence.value,
+        "gain_at_most": verdict.gain,
+        "times_as_fast_at_most": verdict.faster,
+        "signals": [_signal(each) for each in verdict.signals],
+        "against": [_signal(each) for each in verdict.against],
+        "fixes": [_fix(each) for each in verdict.fixes],
+    }
+
+
+def _signal(signal: Signal) -> dict[str, Any]:
+    return {
+        "reading": signal.reading,
+        "says": f"{_said(signal.name)}: {_said(signal.shown)}",
+        "value": signal.value,
+        "limit": signal.limit,
+        "above": signal.above if signal.limit is not None else None,
+        "weight": signal.weight,
+        "from": _said(signal.origin),
+        "source": signal.source,
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return {"says": _said(fix.says), "set": fix.patch}
+
+
+def _said(message: Message) -> str:
+    return render(message, "en")

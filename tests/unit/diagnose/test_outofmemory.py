@@ -1,0 +1,145 @@
+"""Out-of-memory errors as people posted them, of many versions of torch; links beside them."""
+
+import pytest
+
+from trainwright.diagnose.outofmemory import explain
+from trainwright.messages import LANGUAGES, render
+
+GIB = 1 << 30
+MIB = 1 << 20
+HINT = (
+    " If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF="
+    "expandable_segments:True to avoid fragmentation."
+)
+POSTED = {
+    "github.com/pytorch/pytorch/issues/16417 (2.x: full)": (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.00 MiB. GPU 0 has "
+        "a total capacity of 23.65 GiB of which 11.06 MiB is free. Including non-PyTorch memory, "
+        "this process has 23.60 GiB memory in use. Of the allocated memory 22.90 GiB is allocated "
+        "by PyTorch, and 194.87 MiB is reserved by PyTorch but unallocated." + HINT,
+        "fragmentation",
+    ),
+    "github.com/kerrj/lerf/issues/73 (2.1: in pieces)": (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a "
+        "total capacty of 23.65 GiB of which 1.66 GiB is free. Including non-PyTorch memory, this "
+        "process has 20.81 GiB memory in use. Of the allocated memory 12.09 GiB is allocated by "
+        "PyTorch, and 4.84 GiB is reserved by PyTorch but unallocated.",
+        "fragmentation",
+    ),
+    "github.com/murong-xu/CADS/issues/4 (2.x: too big)": (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.78 GiB. GPU 0 has a "
+        "total capacity of 31.47 GiB of which 12.73 GiB is free. Including non-PyTorch memory, "
+        "this process has 18.73 GiB memory in use. Of the allocated memory 9.08 GiB is allocated "
+        "by PyTorch, and 9.35 GiB is reserved by PyTorch but unallocated." + HINT,
+        "too-big",
+    ),
+    "github.com/light-and-ray/sd-webui-replacer/issues/74 (asked for more than there is)": (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 27.12 GiB. GPU 0 has a "
+        "total capacty of 11.99 GiB of which 0 bytes is free. Of the allocated memory 16.16 GiB is "
+        "allocated by PyTorch, and 144.59 MiB is reserved by PyTorch but unallocated.",
+        "too-big",
+    ),
+    "github.com/microsoft/unilm/issues/137 (1.4: full)": (
+        "RuntimeError: CUDA out of memory. Tried to allocate 128.00 MiB (GPU 0; 11.17 GiB total "
+        "capacity; 10.85 GiB already allocated; 24.81 MiB free; 10.86 GiB reserved in total by "
+        "PyTorch)",
+        "too-big",
+    ),
+    "github.com/rshaojimmy/MADDoG/issues/11 (1.x: in pieces)": (
+        "RuntimeError: CUDA out of memory. Tried to allocate 2.87 GiB (GPU 0; 14.76 GiB total "
+        "capacity; 8.77 GiB already allocated; 19.75 MiB free; 13.71 GiB reserved in total by "
+        "PyTorch)",
+        "fragmentation",
+    ),
+    "github.com/pytorch/pytorch/issues/59778 (Windows: refused though free)": (
+        "CUDA out of memory. Tried to allocate 2.26 GiB (GPU 0; 6.00 GiB total capacity; 781.59 "
+        "MiB already allocated; 3.03 GiB free; 1.24 GiB reserved in total by PyTorch)",
+        "limit",
+    ),
+    "github.com/pytorch/pytorch/issues/16417 (1.0: cached)": (
+        "RuntimeError: CUDA out of memory. Tried to allocate 12.50 MiB (GPU 0; 10.92 GiB total "
+        "capacity; 8.57 MiB already allocated; 9.28 GiB free; 4.68 MiB cached)",
+        "limit",
+    ),
+    "github.com/Comfy-Org/ComfyUI/issues/7372 (MPS)": (
+        "MPS backend out of memory (MPS allocated: 17.68 GB, other allocations: 3.95 MB, max "
+        "allowed: 18.13 GB). Tried to allocate 1024.00 MB on private pool.",
+        "too-big",
+    ),
+    "github.com/IvanoLauriola/MKLpy/issues/27 (processor)": (
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:72] data. DefaultCPUAllocator: not enough "
+        "memory: you tried to allocate 5077901088 bytes.",
+        "host",
+    ),
+    "github.com/pytorch/pytorch/issues/108861 (/dev/shm)": (
+        "RuntimeError: DataLoader worker (pid 11011) is killed by signal: Bus error. It is "
+        "possible that dataloader's workers are out of shared memory. Please try to raise your "
+        "shared memory limit.",
+        "shared-memory",
+    ),
+    "docs: a worker that the system ended": (
+        "RuntimeError: DataLoader worker (pid 1234) is killed by signal: Killed.",
+        "worker",
+    ),
+    "torch's source: another process named (2.2 on)": (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+        "capacity of 23.65 GiB of which 1.02 GiB is free. Process 4711 has 9.60 GiB memory in use. "
+        "Including non-PyTorch memory, this process has 13.03 GiB memory in use. Of the allocated "
+        "memory 12.00 GiB is allocated by PyTorch, and 150.00 MiB is reserved by PyTorch but "
+        "unallocated.",
+        "other-programs",
+    ),
+    "driver: no figures": ("RuntimeError: CUDA error: out of memory", "driver"),
+    "cuBLAS": ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling ...", "driver"),
+    "nothing of the kind": ("ValueError: shapes do not match", "none"),
+    "empty": ("", "none"),
+}
+
+
+@pytest.mark.parametrize("source", POSTED)
+def test_posted_errors_are_explained(source: str) -> None:
+    text, kind = POSTED[source]
+    explanation = explain(text)
+    assert explanation.kind == kind
+    for language in LANGUAGES:
+        for message in (explanation.says, *(fix.says for fix in explanation.fixes)):
+            assert "diagnose." not in render(message, language)
+    assert bool(explanation.fixes) == (kind != "none")
+
+
+def test_the_account_is_the_messages() -> None:
+    account = explain(POSTED["torch's source: another process named (2.2 on)"][0]).account
+    assert account.asked == 2 * GIB
+    assert account.total == int(23.65 * GIB)
+    assert account.others == int(9.6 * GIB)
+    assert account.unused == 150 * MIB
+
+
+def test_others_are_worked_out_where_they_are_not_named() -> None:
+    text = POSTED["github.com/kerrj/lerf/issues/73 (2.1: in pieces)"][0]
+    account = explain(text).account
+    assert account.others == pytest.approx((23.65 - 1.66 - 20.81) * GIB, abs=1000)
+
+
+def test_the_last_error_of_a_log_counts() -> None:
+    first, second = (
+        POSTED[key][0]
+        for key in ("github.com/microsoft/unilm/issues/137 (1.4: full)",
+                    "github.com/murong-xu/CADS/issues/4 (2.x: too big)")
+    )  # fmt: skip
+    log = f"Traceback\n  {first}\nretrying\n{second}\n"
+    assert explain(log).account.asked == int(22.78 * GIB)
+
+
+def test_lines_broken_by_a_terminal_are_read() -> None:
+    text = POSTED["github.com/microsoft/unilm/issues/137 (1.4: full)"][0]
+    assert explain(text.replace(" ", "\n", 30)).account == explain(text).account
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["CUDA out of memory. Tried to allocate 9" * 20_000, "\0" * 100_000, "(" * 100_000 + "Killed"],
+    ids=["repeated", "binary", "brackets"],
+)
+def test_hostile_text_gets_an_answer(text: str) -> None:
+    assert explain(text).kind
