@@ -1,0 +1,102 @@
+"""Runs of known cause beside what the diagnosis says of them.
+
+python tests/accuracy/situationrows.py             # those that may guide thresholds
+python tests/accuracy/situationrows.py --held-out  # those that may not
+"""
+
+import csv
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainwright.diagnose import decide, record
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.verdict import Confidence, Verdict
+
+FOLDER = Path(__file__).parent / "situations"
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A line of the index."""
+
+    id: str
+    origin: str
+    source: str
+    cause: str
+    sub_cause: str
+    also_right: str
+    known_by: str
+    held_out: bool
+    dropped: str
+
+    @property
+    def evidence(self) -> Evidence:
+        """What was seen of the run."""
+        return record.read(FOLDER / "records" / f"{self.id}.record.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A situation and the first verdict on it."""
+
+    situation: Situation
+    verdict: Verdict
+
+    @property
+    def right(self) -> bool:
+        """Whether the cause is named, or the one that is as right."""
+        return self.verdict.cause in (self.situation.cause, self.situation.also_right)
+
+    @property
+    def confidently_wrong(self) -> bool:
+        """Whether a wrong cause is named with high confidence."""
+        return not self.right and self.verdict.confidence is Confidence.HIGH
+
+
+def situations() -> list[Situation]:
+    """Return every situation that was named, the dropped ones too."""
+    with (FOLDER / "index.csv").open(encoding="utf-8", newline="") as file:
+        return [
+            Situation(**(row | {"held_out": row["held_out"] == "yes"}))
+            for row in csv.DictReader(file)
+        ]
+
+
+def kept(*, held_out: bool) -> list[Situation]:
+    """Return the situations of one part that were not dropped."""
+    return [each for each in situations() if each.held_out is held_out and not each.dropped]
+
+
+def judged(chosen: Iterable[Situation]) -> list[Judged]:
+    """Return the first verdict on each."""
+    return [Judged(each, decide.judge(each.evidence).first) for each in chosen]
+
+
+def table(rows: Iterable[Judged]) -> str:
+    """Return the verdicts as text, and a last line that counts them."""
+    rows = sorted(rows, key=lambda row: (row.situation.origin, row.situation.cause))
+    lines = [
+        f"{row.situation.id:27} {_words(row.situation.cause, row.situation.sub_cause):34} "
+        f"{_words(row.verdict.cause, row.verdict.variant):34} {row.verdict.confidence:6} "
+        f"{'right' if row.right else 'WRONG'}"
+        for row in rows
+    ]
+    head = f"{'situation':27} {'truth':34} {'first verdict':34} {'sure':6}"
+    right, wrong = sum(row.right for row in rows), sum(row.confidently_wrong for row in rows)
+    share = f"{right} of {len(rows)} right ({right / len(rows):.0%}), {wrong} confidently wrong"
+    parts = [
+        f"{origin}: {sum(each.right for each in of)} of {len(of)}"
+        for origin in ("real-run", "public")
+        if (of := [each for each in rows if each.situation.origin == origin])
+    ]
+    return "\n".join([head, *lines, f"{share}; {', '.join(parts)}"])
+
+
+def _words(cause: str, finer: str) -> str:
+    return f"{cause} ({finer})" if finer else cause
+
+
+if __name__ == "__main__":
+    print(table(judged(kept(held_out="--held-out" in sys.argv[1:]))))

@@ -1,0 +1,226 @@
+"""Runs the situations of origin ``real-run`` and keeps their records and proofs.
+
+    python tests/accuracy/situations/generate.py [ID...]
+
+Every situation runs with its fault and without it, in turns; the record of the last run with the
+fault is kept, and ``proof.csv`` gets the medians of both rates. As root the runs have a control
+group of their own, whose share of the cores keeps other programs from slowing them, and which
+holds the quota and the drive's limit; without it those two situations are left out.
+"""
+
+import argparse
+import csv
+import datetime
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from programs import CORES, RANKS, SITUATIONS
+
+from trainwright.diagnose import record as records
+from trainwright.diagnose import surroundings
+from trainwright.diagnose.evidence import Evidence, HostReadings
+
+HERE = Path(__file__).parent
+CPU = Path("/sys/fs/cgroup/cpu/trainwright-situations")
+DRIVE = Path("/sys/fs/cgroup/blkio/trainwright-situations")
+SHARES = 200_000
+"""Against the 1024 of a session of another program."""
+READ_BYTES_S = 32 << 20
+"""Of the throttled drive: a slow network store."""
+QUOTA = 0.6
+"""Cores of the quota: its period is 100 ms."""
+FOREIGN = 6
+"""Programs that compute beside the run."""
+
+GROUPED = ("run-throttled-files", "run-cpu-quota")
+"""Those that need a control group."""
+
+
+@contextmanager
+def group(folder: Path, **settings: object) -> Iterator[Path]:
+    """Make a control group for as long as it is needed."""
+    folder.mkdir()
+    try:
+        for name, value in settings.items():
+            (folder / name.replace("__", ".")).write_text(str(value))
+        yield folder
+    finally:
+        for _ in range(100):
+            try:
+                folder.rmdir()
+                break
+            except OSError:  # its last process is not gone yet
+                time.sleep(0.05)
+
+
+@contextmanager
+def foreign_load(count: int) -> Iterator[None]:
+    """Compute in other programs meanwhile, as other users' jobs do."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def rate(name: str, fault: bool, seconds: float, groups: bool, record: Path | None) -> float:
+    """Return the samples a second of one run, with or without the fault."""
+    with ExitStack() as stack:
+        joined = []
+        if groups:
+            settings: dict[str, object] = {"cpu__shares": SHARES}
+            if fault and name == "run-cpu-quota":
+                settings |= {"cpu__cfs_period_us": 100_000, "cpu__cfs_quota_us": int(QUOTA * 1e5)}
+            joined.append(stack.enter_context(group(CPU, **settings)))
+            if fault and name == "run-throttled-files":
+                limit = f"{_drive()} {READ_BYTES_S}"
+                joined.append(
+                    stack.enter_context(group(DRIVE, blkio__throttle__read_bps_device=limit))
+                )
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="situations-", dir=ROOM))
+        command = [sys.executable, str(HERE / "programs.py"), name, "--seconds", str(seconds)]
+        command += ["--fault"] if fault else []
+        command += ["--record", str(record)] if record else []
+        if fault and name == "run-foreign-load":
+            stack.enter_context(foreign_load(FOREIGN))
+            joined.clear()  # against privileged others it would be no load
+        if not (fault and name in RANKS):
+            return _finished(_started(command, name, fault, joined, folder))
+        second = [part for part in command if part not in ("--record", str(record))]
+        ranks = [
+            _started([*each, "--rank", str(number)], name, fault, joined, folder)
+            for number, each in enumerate((command, second))
+        ]
+        first, _ = (_finished(each) for each in ranks)
+        return first
+
+
+ROOM = os.environ.get("SITUATIONS_DIR")
+"""Folder on a real drive for files of the runs; None: the system's."""
+
+
+def _started(
+    command: list[str], name: str, fault: bool, joined: list[Path], folder: str
+) -> "subprocess.Popen[str]":
+    def prepare() -> None:
+        for each in joined:
+            (each / "cgroup.procs").write_text("0")
+        if fault and name == "run-one-core":
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=prepare,
+        env=os.environ | {"SITUATIONS_DIR": folder},
+    )
+
+
+def _finished(process: "subprocess.Popen[str]") -> float:
+    out, _ = process.communicate(timeout=180)
+    return float(json.loads(out.strip().splitlines()[-1])["samples_a_second"])
+
+
+def _drive() -> str:
+    """Return the device of the folder in which files are made, as ``major:minor``."""
+    device = os.stat(ROOM or tempfile.gettempdir()).st_dev
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def seen_from_outside(name: str, seconds: float, groups: bool) -> Evidence:
+    """Return what can be read of a running program that nobody timed."""
+    with ExitStack() as stack:
+        joined = [stack.enter_context(group(CPU, cpu__shares=SHARES))] if groups else []
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="situations-", dir=ROOM))
+        command = [sys.executable, str(HERE / "programs.py"), name, "--seconds", str(2 * seconds)]
+        process = _started(command, name, False, joined, folder)
+        time.sleep(seconds)
+        before = surroundings.observed(process.pid)
+        time.sleep(seconds)
+        host = surroundings.host_between(before, surroundings.observed(process.pid))
+        _finished(process)
+    return Evidence(
+        trainwright_record=1,
+        made_by="outside",
+        watched_seconds=seconds,
+        gpus=(),
+        host=HostReadings.model_validate(host),
+    )
+
+
+def proven(name: str, rounds: int, seconds: float, groups: bool) -> dict[str, object]:
+    """Return the proof of a situation; keeps its record."""
+    import torch
+
+    with_fault, without = [], []
+    kept = HERE / "records" / f"{name}.record.json"
+    record = Path(tempfile.mkdtemp()) / "run.record.json"
+    for _ in range(rounds):
+        with_fault.append(rate(name, True, seconds, groups, record))
+        without.append(rate(name, False, seconds, groups, record.with_name("without.json")))
+        time.sleep(PAUSE_S)
+    if record.exists():
+        kept.parent.mkdir(exist_ok=True)
+        shutil.copy(record, kept)
+    shutil.rmtree(record.parent)
+    slow, fast = statistics.median(with_fault), statistics.median(without)
+    return {
+        "id": name,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "torch": torch.__version__,
+        "cores": CORES,
+        "control_group": "yes" if groups else "no",
+        "rounds": rounds,
+        "samples_s_with": f"{slow:.4g}",
+        "samples_s_without": f"{fast:.4g}",
+        "times_faster": f"{fast / slow:.3g}",
+    }
+
+
+PAUSE_S = 2.0
+"""Between rounds, so that the computer's other work goes on."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    options = parser.parse_args()
+    groups = os.geteuid() == 0 and CPU.parent.is_dir() and DRIVE.parent.is_dir()
+    path = HERE / "proof.csv"
+    proofs = {}
+    if path.exists():
+        with path.open(encoding="utf-8", newline="") as file:
+            proofs = {row["id"]: row for row in csv.DictReader(file)}
+    for name in options.names or SITUATIONS:
+        if name in GROUPED and not groups:
+            print(f"{name}: left out, needs a control group", flush=True)
+            continue
+        if name == "run-unwatched":
+            kept = HERE / "records" / f"{name}.record.json"
+            records.write(seen_from_outside(name, options.seconds, groups), kept)
+            continue
+        proofs[name] = proven(name, options.rounds, options.seconds, groups)
+        print(name, proofs[name]["times_faster"], flush=True)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(proofs[name]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(proofs[each] for each in SITUATIONS if each in proofs)
+
+
+if __name__ == "__main__":
+    main()
