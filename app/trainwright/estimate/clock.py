@@ -20,6 +20,7 @@ from trainwright.estimate.communication import (
 from trainwright.estimate.efficiency import Efficiency, load
 from trainwright.estimate.inputs import feeding
 from trainwright.estimate.loader import Host, processor
+from trainwright.estimate.measured import corrected, localized, usable
 from trainwright.estimate.offload import offloaded_bytes
 from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.pipeline import Feeding, Flow, flow
@@ -135,7 +136,9 @@ class Clock:
     def __init__(self, situation: Situation, efficiency: Efficiency | None = None) -> None:
         self.situation = situation
         self.efficiency = efficiency or load()
-        self.pipeline = load_pipeline()
+        one = host_link(situation.gpu.record, processor=situation.cpu).bytes_per_s
+        seen = situation.gpu.measured
+        self.pipeline = localized(load_pipeline(), seen, situation.around, one)
         self._times: dict[tuple[object, ...], OpTimes] = {}
         self._terms: dict[tuple[object, ...], StepTerms] = {}
         self._flows: dict[tuple[object, ...], Flow] = {}
@@ -149,7 +152,8 @@ class Clock:
         """
         gpu = self.situation.gpu
         tf32 = precision in ("tf32", "bf16-mixed")
-        return rates(gpu.record, self.efficiency, tf32=tf32, power_limit_w=gpu.power_limit_w)
+        stated = rates(gpu.record, self.efficiency, tf32=tf32, power_limit_w=gpu.power_limit_w)
+        return corrected(stated, usable(gpu.measured, precision), self.efficiency)
 
     def operators(
         self,
@@ -369,6 +373,7 @@ class Clock:
             batch=batch,
             batch_bytes=_input_bytes(profile, batch, situation.sequence),
             link_bytes_per_s=self.slot.bytes_per_s,
+            measured=situation.gpu.measured,
         )
 
     def _flow(self, source: Feeding) -> Flow:

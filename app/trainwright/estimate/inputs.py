@@ -19,6 +19,7 @@ from trainwright.estimate.pipeline import (
 from trainwright.estimate.pipeline_calibration import PipelineCalibration
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
+from trainwright.machine.measured import MeasuredGpu
 from trainwright.messages import Message
 from trainwright.workload import Dataset, FullSettings, Workload
 
@@ -54,6 +55,7 @@ def feeding(
     batch: int,
     batch_bytes: float,
     link_bytes_per_s: float,
+    measured: MeasuredGpu | None = None,
 ) -> Feeding:
     """Return what feeds the GPUs of a training.
 
@@ -84,6 +86,7 @@ def feeding(
         workers=settings.num_workers,
         prefetch=settings.prefetch_factor,
         persistent=settings.persistent_workers,
+        link=None if measured is None else measured.pinned if pinned else measured.pageable,
     )
 
 
@@ -159,8 +162,12 @@ def _parts(name: StageName, found: Feeding) -> Iterator[Quantity]:
     if name in ("handover", "transfer"):
         size = found.work.output_bytes
         yield Quantity(Message.of("pipeline.output-bytes"), size, Unit.BYTES, Kind.ESTIMATED)
-    drive = found.host.drive
-    if name == "load" and drive is not None:
+    if name == "transfer" and found.link is not None:
+        yield found.link
+    drive, seen = found.host.drive, found.host.measured
+    if name == "load" and seen is not None and seen.drive is not None:
+        yield from (seen.drive.sequential, seen.drive.requests, seen.drive.alone)
+    elif name == "load" and drive is not None:
         each = drive.read_mb_s * 1e6
         yield Quantity(
             Message.of("pipeline.drive", name=drive.name),
@@ -172,9 +179,10 @@ def _parts(name: StageName, found: Feeding) -> Iterator[Quantity]:
     cpu = found.host.processor
     if name == "decode" and cpu is not None:
         kind = Kind.ESTIMATED if cpu.known else Kind.ASSUMED
-        yield Quantity(
+        core = Quantity(
             Message.of("pipeline.core"), cpu.core_rate, Unit.BYTES_PER_SECOND, kind, source=_SOURCE
         )
+        yield (seen and seen.core) or core
         yield Quantity(Message.of("pipeline.cores"), cpu.cores, Unit.COUNT, Kind.QUOTED)
 
 

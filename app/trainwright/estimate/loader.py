@@ -1,12 +1,13 @@
 """Loader processes: how they share the cores, how fast they decode, what they take."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from trainwright.catalog import CpuRecord, DriveRecord
 from trainwright.estimate.pipeline_calibration import PipelineCalibration
 from trainwright.machine.machine import Machine, System
+from trainwright.machine.measured import MeasuredHost
 
 Transport = Literal["shared", "pipe"]
 """How samples reach the training process: tensors in shared memory, other objects by pipe."""
@@ -46,14 +47,20 @@ class Host:
     memory_bytes: int | None = None
     system: System = "linux"
     drive: DriveRecord | None = None
-    """Where the samples are: the first of the machine's drives."""
+    """Where the samples are: the first of the machine's drives, or the one that was measured."""
+    measured: MeasuredHost | None = None
 
 
 def host_of(machine: Machine, calibration: PipelineCalibration) -> Host:
     """Return the computer around a machine's GPUs."""
     cpu = processor(machine.processor, machine.cores, calibration, probed=machine.local)
     drive = machine.storage[0] if machine.storage else None
-    return Host(cpu, machine.memory_bytes, machine.system, drive)
+    seen = machine.measured
+    if seen is not None and seen.core is not None and cpu is not None:
+        cpu = replace(cpu, core_rate=seen.core.value, known=True)
+    if seen is not None and seen.drive is not None:
+        drive = seen.drive.record()
+    return Host(cpu, machine.memory_bytes, machine.system, drive, seen)
 
 
 def processor(

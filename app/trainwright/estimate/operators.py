@@ -7,9 +7,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from trainwright.estimate.kernels import IS_PRODUCT
+from trainwright.estimate.measured import shown
 from trainwright.estimate.roofline import CLASSES, OpTimes
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Kind, Unit
+from trainwright.machine.measured import MeasuredGpu
 from trainwright.messages import Message
 from trainwright.profile.profile import Floats, Profile
 
@@ -17,10 +20,13 @@ _SHOWN = 5
 _FORMULA = "n · (((FLOP / (peak · e))^p + (bytes / (bandwidth · m))^p)^(1/p) + gap)"
 
 
-def class_parts(profile: Profile, times: OpTimes, counts: Floats) -> list[Quantity]:
+def class_parts(
+    profile: Profile, times: OpTimes, counts: Floats, measured: MeasuredGpu | None = None
+) -> list[Quantity]:
     """Return the classes of a stage, the slowest first, each with its slowest operators.
 
-    ``counts`` is how often each row of the profile's operators runs in the stage.
+    ``counts`` is how often each row of the profile's operators runs in the stage, ``measured``
+    what the GPU was seen to reach.
     """
     sums = _Sums.of(profile, times, counts)
     by_class = sums.seconds.sum(axis=1)
@@ -32,7 +38,7 @@ def class_parts(profile: Profile, times: OpTimes, counts: Floats) -> list[Quanti
             Unit.SECONDS,
             Kind.ESTIMATED,
             formula="Σ n · t",
-            parts=tuple(_slowest(sums, number)),
+            parts=tuple(_slowest(sums, number, shown(measured, product=bool(IS_PRODUCT[number])))),
             role=CLASSES[number],
         )
         for number in order
@@ -71,7 +77,7 @@ def _names(profile: Profile) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     return names, np.array([number[name] for name in profile.ops.name], dtype=np.int64)
 
 
-def _slowest(sums: _Sums, group: int) -> Iterator[Quantity]:
+def _slowest(sums: _Sums, group: int, rates: tuple[Quantity, ...]) -> Iterator[Quantity]:
     """Yield the slowest operators of a class by name, and the rest as one."""
     seconds = sums.seconds[group]
     ranked = np.argsort(-seconds, kind="stable")
@@ -88,6 +94,7 @@ def _slowest(sums: _Sums, group: int) -> Iterator[Quantity]:
             parts=(
                 _work("time.flop", float(sums.flops[group, place]), Unit.FLOP),
                 _work("time.bytes", float(sums.bytes[group, place]), Unit.BYTES),
+                *rates,
             ),
         )
     rest = float(seconds[ranked[_SHOWN:]].sum())

@@ -23,6 +23,7 @@ from trainwright.estimate.loader import (
 )
 from trainwright.estimate.pipeline_calibration import PipelineCalibration
 from trainwright.estimate.storage import Reading, from_drive, read_from_cache, read_from_drive
+from trainwright.explain import Quantity
 
 StageName = Literal["load", "decode", "handover", "transfer", "gpu"]
 
@@ -46,6 +47,8 @@ class Feeding:
     persistent: bool = True
     trains: bool = True
     """Whether each training process keeps a core busy."""
+    link: Quantity | None = None
+    """The copy to a GPU as it was measured."""
 
     @property
     def readers(self) -> int:

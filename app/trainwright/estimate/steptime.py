@@ -11,6 +11,7 @@ from trainwright.estimate.clock import Bottleneck, Clock, Situation, StepTerms
 from trainwright.estimate.compiling import Compiling, compiling, verdict
 from trainwright.estimate.inputs import Pipeline, described, waits
 from trainwright.estimate.loader import Host
+from trainwright.estimate.measured import usable
 from trainwright.estimate.operators import class_parts
 from trainwright.estimate.power import board_share, limit_share
 from trainwright.estimate.roofline import classify
@@ -339,7 +340,8 @@ def _kernel_stages(
         if stage == "optimizer" and settings.optimizer_offload == "cpu":
             yield Stage(stage, _offloaded(profile, clock, settings), hidden=False, lane="cpu")
             continue
-        parts = tuple(class_parts(profile, times, counts))
+        seen = usable(clock.situation.gpu.measured, settings.precision)
+        parts = tuple(class_parts(profile, times, counts, seen))
         seconds = Quantity(
             Message.of(f"time.stage.{stage}"),
             float(counts @ times.seconds),
@@ -422,6 +424,21 @@ def _length_notes(workload: Workload) -> Iterator[Message]:
         )
 
 
+def _measured_notes(clock: Clock) -> Iterator[Message]:
+    """Yield which figures were measured on this computer."""
+    gpu, host = clock.situation.gpu.measured, clock.situation.around.measured
+    parts = []
+    if gpu is not None:
+        parts += [each.rate for each in gpu.products]
+        parts += [each for each in (gpu.copy, gpu.pinned, gpu.pageable) if each is not None]
+    if host is not None:
+        parts += [host.core] if host.core is not None else []
+        parts += [host.drive.sequential] if host.drive is not None else []
+    if parts:
+        names, sources = [part.name for part in parts], {part.source for part in parts}
+        yield Message.of("time.note.measured", parts=names, sources=sorted(sources))
+
+
 def _notes(
     clock: Clock,
     compiled: Compiling | None,
@@ -434,6 +451,7 @@ def _notes(
         yield reason
     else:
         yield Message.of(f"time.note.interval-{around.evidence}", factor=around.value)
+    yield from _measured_notes(clock)
     if workload.trains and not isinstance(workload.dataset, Dataset):
         yield Message.of("time.note.input-never-limits")
     if workload.trains:

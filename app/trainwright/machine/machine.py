@@ -5,6 +5,7 @@ from typing import Literal
 
 from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord
 from trainwright.explain import Quantity
+from trainwright.machine.measured import MeasuredGpu, MeasuredHost
 
 System = Literal["linux", "windows", "macos"]
 
@@ -20,6 +21,8 @@ class Gpu:
     held: Quantity
     """Bytes that the display and other programs hold."""
     power_limit_w: float | None = None
+    measured: MeasuredGpu | None = None
+    """What it was seen to reach here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Machine:
     """None where the catalog does not know it."""
     storage: tuple[DriveRecord | None, ...] = ()
     """One for each of ``drives``; None where the catalog does not know it."""
+    measured: MeasuredHost | None = None
+    """What the computer around the GPUs was seen to reach."""
 
     @property
     def gpu(self) -> Gpu:

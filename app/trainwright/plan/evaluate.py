@@ -144,9 +144,11 @@ def _machine(choice: MachineChoice) -> Resolved:
 @lru_cache(maxsize=1)
 def _local(_period: int) -> Resolved:
     """Read this computer once in a while: an edit must not wait for its driver."""
-    from trainwright.probe import snapshot  # loads the drivers' libraries
+    from trainwright.probe import kept, measured, snapshot  # loads the drivers' libraries
 
-    return snapshot.resolved(snapshot.take())
+    found, known = snapshot.resolved(snapshot.take()), kept.load()
+    notes = found.notes if known.note is None else (*found.notes, known.note)
+    return Resolved(measured.on(found.machine, known), notes)
 
 
 @lru_cache(maxsize=64)

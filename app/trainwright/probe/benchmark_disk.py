@@ -150,7 +150,7 @@ def outcome(answer: Mapping[str, Any], below: Drive, date: str) -> Outcome:
         filesystem, options = str(answer["filesystem"]), str(answer["options"])
         whole = tuple(flags(filesystem, options, drive, answer["tests"], direct=answer["direct"]))
         name = drive.name if drive.name != "?" else filesystem or "?"
-        measurements = tuple(_measurements(answer, name, whole, date))
+        measurements = tuple(_measurements(answer, name, drive, whole, date))
         skipped = dict(answer["skipped"])
         return Outcome(measurements, tuple(_notes(answer, skipped, whole)))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -208,7 +208,7 @@ _RATES = {
 
 
 def _measurements(
-    answer: Mapping[str, Any], name: str, flags: tuple[str, ...], date: str
+    answer: Mapping[str, Any], name: str, drive: Drive, flags: tuple[str, ...], date: str
 ) -> Iterator[Measurement]:
     for test, found in answer["tests"].items():
         key, unit = _RATES[test.partition(".")[2].partition("-")[0]]
@@ -216,6 +216,7 @@ def _measurements(
         last = found[-1]
         method = last.get("method", "own")
         conditions: dict[str, str | int | float | bool] = {
+            "attachment": drive.attachment,
             "filesystem": answer["filesystem"],
             "size": int(answer["size"]),
             "direct": bool(answer["direct"]),

@@ -1,8 +1,14 @@
 """Measurements as people and estimates read them: names, quantities, flags in words."""
 
+from dataclasses import replace
+from typing import Literal
+
+from trainwright.catalog.query import find_gpu
 from trainwright.explain import Interval, Kind, Quantity, Unit
-from trainwright.messages import Message
-from trainwright.probe.kept import Measurement
+from trainwright.machine.machine import Gpu, Machine
+from trainwright.machine.measured import MeasuredDrive, MeasuredGpu, MeasuredHost, Product
+from trainwright.messages import Message, UserError
+from trainwright.probe.kept import Kept, Measurement
 
 LIBRARIES = {
     "pillow": "Pillow",
@@ -69,3 +75,86 @@ def quantity(one: Measurement) -> Quantity:
 def flags(one: Measurement) -> tuple[Message, ...]:
     """Return its flags in words."""
     return tuple(Message.of(f"bench.mark.{flag}") for flag in one.flags)
+
+
+def on(machine: Machine, kept: Kept) -> Machine:
+    """Return the machine with what was measured on it."""
+    gpus = tuple(replace(gpu, measured=_gpu(gpu, kept)) for gpu in machine.gpus)
+    return replace(machine, gpus=gpus, measured=_host(machine, kept))
+
+
+def _gpu(gpu: Gpu, kept: Kept) -> MeasuredGpu | None:
+    """Return what was measured on a GPU; its own driver calls it as torch does."""
+    mine = [
+        one
+        for prefix in ("product", "copy", "link")
+        for one in kept.below(prefix)
+        if "cpu" not in one.flags and _names(one.on, gpu)
+    ]
+    if not mine:
+        return None
+    latest = {one.what: one for one in sorted(mine, key=lambda one: one.date)}
+
+    def found(what: str) -> Quantity | None:
+        return quantity(latest[what]) if what in latest else None
+
+    return MeasuredGpu(
+        products=tuple(filter(None, map(_product, latest.values()))),
+        copy=found("copy.device"),
+        pinned=found("link.h2d.pinned"),
+        pageable=found("link.h2d.pageable"),
+    )
+
+
+def _names(name: str, gpu: Gpu) -> bool:
+    try:
+        return find_gpu(name, memory_bytes=int(gpu.total.value)).record.id == gpu.record.id
+    except UserError:
+        return False
+
+
+def _product(one: Measurement) -> Product | None:
+    area, _, dtype = one.what.partition(".")
+    if area != "product":
+        return None
+    sides = [
+        int(part) for part in str(one.conditions.get("shape", "")).split("x") if part.isdigit()
+    ]
+    if len(sides) != 3:
+        return None
+    return Product(dtype, (sides[0], sides[1], sides[2]), quantity(one))
+
+
+NO_DRIVE = {"cached", "tmpfs"}
+"""Flags of figures that say nothing of a drive."""
+
+
+def _host(machine: Machine, kept: Kept) -> MeasuredHost | None:
+    cores = {
+        one.what.split(".")[1]: quantity(one)
+        for one in sorted(kept.below("decode"), key=lambda one: one.date)
+        if one.what.endswith(".core") and one.on == machine.cpu
+    }
+    core = cores.pop("pillow", None)
+    drive = _drive(kept)
+    if core is None and drive is None:
+        return None
+    return MeasuredHost(core, tuple(cores.items()) if core is not None else (), drive)
+
+
+def _drive(kept: Kept) -> MeasuredDrive | None:
+    """Return the drive that was measured last: a person measures where the data are."""
+    reads = [one for one in kept.below("drive.read") if not NO_DRIVE & set(one.flags)]
+    last = max(reads, key=lambda one: one.date, default=None)
+    if last is None:
+        return None
+    found = {one.what: one for one in reads if one.on == last.on and one.date == last.date}
+    deep = next((one for what, one in found.items() if "rnd4k-q32" in what), None)
+    whole, alone = found.get("drive.read.seq1m-q8t1"), found.get("drive.read.rnd4k-q1t1")
+    if deep is None or whole is None or alone is None:
+        return None
+    kinds: dict[object, Literal["nvme", "sata", "hdd"]] = {
+        kind: kind for kind in ("nvme", "sata", "hdd")
+    }
+    attached = kinds.get(last.conditions.get("attachment"))
+    return MeasuredDrive(last.on, quantity(whole), quantity(deep), quantity(alone), attached)
