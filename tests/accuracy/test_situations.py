@@ -1,10 +1,16 @@
 """Runs of known cause: what the diagnosis says of them, and how the held-out part was drawn."""
 
+import csv
 import hashlib
+import subprocess
+import sys
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
-from situationrows import Situation, judged, kept, situations, table
+from situationrows import FOLDER, Situation, judged, kept, situations, table
+
+from trainwright.diagnose import decide, record
 
 CAUSES = {
     "parallelism",
@@ -52,6 +58,36 @@ ALL = [*kept(held_out=False), *kept(held_out=True)]
 def test_what_a_source_states_is_a_record_that_names_its_source(row: Situation) -> None:
     assert row.evidence.source == row.source
     assert row.evidence.made_by == "hand"
+
+
+def proofs(folder: Path) -> dict[str, float]:
+    """Return by how much each run is faster without its fault."""
+    with (folder / "proof.csv").open(encoding="utf-8", newline="") as file:
+        return {row["id"]: float(row["times_faster"]) for row in csv.DictReader(file)}
+
+
+def test_every_real_run_is_proven_by_the_same_run_without_its_fault() -> None:
+    found = proofs(FOLDER)
+    for row in (each for each in ALL if each.origin == "real-run"):
+        if row.cause == "none":
+            assert found[row.id] < 1.1, row.id
+        elif row.id != "run-unwatched":
+            assert found[row.id] > 1.2, row.id
+
+
+@pytest.mark.slow
+def test_runs_made_anew_have_the_cause_that_was_put_in(tmp_path: Path) -> None:
+    causes = {
+        "run-preprocessing-main": "input",
+        "run-garbage-each-step": "memory",
+        "run-checkpoint-each-step": "monitoring",
+    }
+    command = [sys.executable, str(FOLDER / "generate.py"), "--rounds", "1", "--into", tmp_path]
+    subprocess.run([*command, *causes], check=True, timeout=300)
+    assert all(faster > 1.2 for faster in proofs(tmp_path).values())
+    for name, cause in causes.items():
+        evidence = record.read(tmp_path / "records" / f"{name}.record.json")
+        assert decide.judge(evidence).first.cause == cause
 
 
 def test_verdicts_on_the_situations_that_may_guide_thresholds() -> None:

@@ -1,11 +1,12 @@
 """Runs the situations of origin ``real-run`` and keeps their records and proofs.
 
-    python tests/accuracy/situations/generate.py [ID...]
+    python tests/accuracy/situations/generate.py [--privileged] [ID...]
 
 Every situation runs with its fault and without it, in turns; the record of the last run with the
-fault is kept, and ``proof.csv`` gets the medians of both rates. As root the runs have a control
-group of their own, whose share of the cores keeps other programs from slowing them, and which
-holds the quota and the drive's limit; without it those two situations are left out.
+fault is kept, and ``proof.csv`` gets the medians of both rates. ``--privileged`` needs root and
+control groups of version 1: the runs get a group of their own, whose share of the cores keeps other
+programs from slowing them, and which holds the quota and the drive's limit. Without it those two
+situations are left out.
 """
 
 import argparse
@@ -30,8 +31,8 @@ from trainwright.diagnose import surroundings
 from trainwright.diagnose.evidence import Evidence, HostReadings
 
 HERE = Path(__file__).parent
-CPU = Path("/sys/fs/cgroup/cpu/trainwright-situations")
-DRIVE = Path("/sys/fs/cgroup/blkio/trainwright-situations")
+CPU = Path(f"/sys/fs/cgroup/cpu/trainwright-situations-{os.getpid()}")
+DRIVE = Path(f"/sys/fs/cgroup/blkio/trainwright-situations-{os.getpid()}")
 SHARES = 200_000
 """Against the 1024 of a session of another program."""
 READ_BYTES_S = 32 << 20
@@ -161,19 +162,17 @@ def seen_from_outside(name: str, seconds: float, groups: bool) -> Evidence:
     )
 
 
-def proven(name: str, rounds: int, seconds: float, groups: bool) -> dict[str, object]:
-    """Return the proof of a situation; keeps its record."""
+def proven(name: str, rounds: int, seconds: float, groups: bool, kept: Path) -> dict[str, object]:
+    """Return the proof of a situation; keeps the record of its last run with the fault."""
     import torch
 
     with_fault, without = [], []
-    kept = HERE / "records" / f"{name}.record.json"
     record = Path(tempfile.mkdtemp()) / "run.record.json"
     for _ in range(rounds):
         with_fault.append(rate(name, True, seconds, groups, record))
         without.append(rate(name, False, seconds, groups, record.with_name("without.json")))
         time.sleep(PAUSE_S)
     if record.exists():
-        kept.parent.mkdir(exist_ok=True)
         shutil.copy(record, kept)
     shutil.rmtree(record.parent)
     slow, fast = statistics.median(with_fault), statistics.median(without)
@@ -199,9 +198,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--privileged", action="store_true")
+    parser.add_argument("--into", type=Path, default=HERE, help="where records and proofs go")
     options = parser.parse_args()
-    groups = os.geteuid() == 0 and CPU.parent.is_dir() and DRIVE.parent.is_dir()
-    path = HERE / "proof.csv"
+    groups = options.privileged
+    path = options.into / "proof.csv"
+    (options.into / "records").mkdir(exist_ok=True)
     proofs = {}
     if path.exists():
         with path.open(encoding="utf-8", newline="") as file:
@@ -210,11 +212,11 @@ def main() -> None:
         if name in GROUPED and not groups:
             print(f"{name}: left out, needs a control group", flush=True)
             continue
+        kept = options.into / "records" / f"{name}.record.json"
         if name == "run-unwatched":
-            kept = HERE / "records" / f"{name}.record.json"
             records.write(seen_from_outside(name, options.seconds, groups), kept)
             continue
-        proofs[name] = proven(name, options.rounds, options.seconds, groups)
+        proofs[name] = proven(name, options.rounds, options.seconds, groups, kept)
         print(name, proofs[name]["times_faster"], flush=True)
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(proofs[name]), lineterminator="\n")
