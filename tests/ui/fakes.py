@@ -69,6 +69,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
         "advise": advise,
         "glances": glances,
         "snapshot": snapshot,
+        "framework": lambda: Missing(Message.of("probe.torch-cpu")),
         "examples": lambda: [EXAMPLE],
     }
     return Core(**(wanted | others))

@@ -95,6 +95,13 @@ def _snapshot() -> Any:
     return take()
 
 
+def _framework() -> Any:
+    from trainwright.probe import framework
+    from trainwright.profile import interpreter
+
+    return framework.read(interpreter.chosen())
+
+
 def _examples() -> Sequence[Path]:
     from trainwright.data import resources
 
@@ -116,4 +123,5 @@ class Core:
     make_it_fit: "Callable[[Plan, Advice], Plan]" = _make_it_fit
     glances: "Callable[[Plan, Sequence[str]], Iterator[Glance]]" = _glances
     snapshot: Callable[[], Any] = _snapshot
+    framework: Callable[[], Any] = _framework
     examples: Callable[[], Sequence[Path]] = _examples

@@ -51,6 +51,7 @@ PLACES = (
     ("plan", "sliders-horizontal"),
     ("advise", "magic-wand"),
     ("export", "export"),
+    ("computer", "desktop-tower"),
 )
 SETTINGS = ("settings", "gear-six")
 
@@ -93,6 +94,7 @@ class Window(QMainWindow):
             "go-plan": lambda: self.go("plan"),
             "go-advise": lambda: self.go("advise"),
             "go-export": lambda: self.go("export"),
+            "go-computer": lambda: self.go("computer"),
             "go-settings": lambda: self.go("settings"),
             "pick-model": lambda: self._pick("model"),
             "pick-gpu": lambda: self._pick("gpu"),
@@ -201,6 +203,12 @@ class Window(QMainWindow):
                 start.wake()
             return start
         assert self.session is not None
+        if place == "computer":
+            from trainwright.ui.screens.computer import ComputerScreen
+
+            computer = ComputerScreen(self.core)
+            computer.chosen.connect(self._start_with)
+            return computer
         if place != "settings":
             from trainwright.ui.screens.views import view
 
@@ -327,6 +335,8 @@ class Window(QMainWindow):
         elif what == "local":
             self.session.open_plan(local_plan(), None, saved=False)
             self.go("plan")
+        elif what == "computer":
+            self.go("computer")
         elif what == "browse":
             self.ask_open()
         else:

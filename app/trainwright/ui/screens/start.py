@@ -1,7 +1,7 @@
 """Start: this computer, recent plans, examples, and a place to drop a file."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,15 @@ from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.notice import Strip
 
+GPU = "cpu"
+"""Icon of a GPU's line."""
+
 
 class StartScreen(Scroll):
     """What a person sees first. It is painted before the core is loaded."""
 
     chosen = Signal(str, object)
-    """(file | example | local | new | browse | recover, path or recovered plan)."""
+    """(file | example | local | computer | new | browse | recover, path or recovered plan)."""
 
     def __init__(self, core: Core, preferences: Preferences, snapshot: Any = None) -> None:
         body = QWidget()
@@ -92,8 +95,13 @@ class StartScreen(Scroll):
         card.column.addLayout(self._readings)
         card.column.addStretch(1)
         self._plan_here = Button(Message.of("ui.start.plan-here"), "primary", "desktop-tower")
-        self._plan_here.clicked.connect(lambda: self.chosen.emit("local", None))
+        self._plan_here.clicked.connect(self._wants_local)
         self._plan_here.hide()
+        self._plannable = False
+        self._look_closer = Button(
+            Message.of("ui.start.look-closer"), "secondary", "magnifying-glass"
+        )
+        self._look_closer.clicked.connect(lambda: self.chosen.emit("computer", None))
         self._plan_new = Button(Message.of("ui.start.plan-new"), "secondary", "file-plus")
         self._plan_new.clicked.connect(lambda: self.chosen.emit("new", None))
         line = QVBoxLayout()
@@ -101,6 +109,7 @@ class StartScreen(Scroll):
         line.setSpacing(tokens.S)
         line.addWidget(self._plan_here)
         line.addWidget(self._plan_new)
+        line.addWidget(self._look_closer)
         card.column.addLayout(line)
         return card
 
@@ -110,8 +119,13 @@ class StartScreen(Scroll):
         found = False
         for icon, text, note, present in readings(snapshot):
             self._readings.addWidget(Reading(icon, text, note, present=present))
-            found = found or (icon == "cpu" and present)
+            found = found or (icon == GPU and present)
         self._plan_here.setVisible(found)
+        self._plannable = found and plannable(snapshot)
+
+    def _wants_local(self) -> None:
+        """Plan for this computer; where that cannot be, its own screen says why and offers help."""
+        self.chosen.emit("local" if self._plannable else "computer", None)
 
     def _not_probed(self, problem: Message) -> None:
         clear(self._readings)
@@ -218,9 +232,10 @@ def readings(snapshot: Any) -> list[tuple[str, str, str, bool]]:
     """Return (icon, text, note, whether it is present) for each reading of a snapshot."""
     from trainwright.probe.reading import Missing
 
-    lines: list[tuple[str, str, str, bool]] = []
+    lines: list[tuple[str, str, str, bool]] = list(_other_gpus(snapshot))
     if isinstance(snapshot.nvidia, Missing):
-        lines.append(("cpu", tr("ui.start.no-gpu"), say(snapshot.nvidia.reason), False))
+        if not lines:
+            lines.append((GPU, tr("ui.start.no-gpu"), say(snapshot.nvidia.reason), False))
     else:
         driver = snapshot.nvidia.driver
         note = tr("ui.start.driver", version=driver) if isinstance(driver, str) else ""
@@ -229,9 +244,9 @@ def readings(snapshot: Any) -> list[tuple[str, str, str, bool]]:
             memory = gpu.memory
             if not isinstance(memory, Missing):
                 name = f"{name} · {memory.total / GIB:.1f} GiB"
-            lines.append(("cpu", name, note, not isinstance(gpu.name, Missing)))
-        if not snapshot.nvidia.gpus:
-            lines.append(("cpu", tr("ui.start.no-gpu"), "", False))
+            lines.append((GPU, name, note, not isinstance(gpu.name, Missing)))
+        if not lines:
+            lines.append((GPU, tr("ui.start.no-gpu"), "", False))
     host = snapshot.host
     for value, icon, text in (
         (host.cpu, "desktop-tower", lambda v: v),
@@ -243,6 +258,33 @@ def readings(snapshot: Any) -> list[tuple[str, str, str, bool]]:
         else:
             lines.append((icon, text(value), "", True))
     return lines
+
+
+def _other_gpus(snapshot: Any) -> Iterator[tuple[str, str, str, bool]]:
+    """Yield the lines of AMD's and Apple's GPUs."""
+    from trainwright.probe.reading import Missing
+
+    amds = () if isinstance(snapshot.amd, Missing) else snapshot.amd
+    for gpu in amds:
+        named = isinstance(gpu.name, str)
+        name = gpu.name if named else say(gpu.name.reason)
+        if not isinstance(gpu.memory, Missing):
+            name = f"{name} · {gpu.memory.total / GIB:.1f} GiB"
+        yield GPU, name, "", named
+    if not isinstance(snapshot.apple, Missing):
+        yield GPU, snapshot.apple.name, "", True
+
+
+def plannable(snapshot: Any) -> bool:
+    """Return whether a plan can be made for the computer."""
+    from trainwright.messages import UserError
+    from trainwright.probe.snapshot import resolved
+
+    try:
+        resolved(snapshot)
+    except UserError:
+        return False
+    return True
 
 
 def example_line(path: Path) -> str:
