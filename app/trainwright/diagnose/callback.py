@@ -88,7 +88,7 @@ class Recorder:
         self._failure: dict[str, str] | None = None
         self._batches = self._begun = self._micro_batches = self._optimizer_steps = 0
         self._base: dict[str, Any] = {}
-        self._written = 0.0
+        self._written = self._last = 0.0
 
     # What a script calls
 
@@ -180,6 +180,7 @@ class Recorder:
             return
         self._micro_batches += timed.trains
         if timed.trains:
+            self._last = now
             self._times.add(now - asked, given - asked, now - (optimized or now))
             self._stepped(now)
 
@@ -275,7 +276,7 @@ class Recorder:
             document["loading"] = self._loading(setup.get("num_workers", 0))
             document["counters"] = self._counters(now, setup.get("device", "cpu") != "cpu")
             document["host"] = _host_between(self._base, now)
-            document["watched_seconds"] = now["time"] - self._base["time"]
+            document["watched_seconds"] = max(self._last - self._base["time"], 1e-9)
         document["setup"] = setup
         document["failure"] = self._failure
         return {key: part for key, part in document.items() if part not in ({}, None)}
@@ -451,6 +452,7 @@ def _hook_torch(recorder: Recorder) -> None:
         _wrap_read(recorder, torch, name)
     _note_autocast(recorder, torch)
     _note_parallel(recorder, torch)
+    _note_anomaly(recorder)
 
 
 def _wrap(recorder: Recorder, holder: Any, name: str, what: str) -> None:
@@ -564,6 +566,22 @@ def _note_autocast(recorder: Recorder, torch: Any) -> None:
 
 
 _MIXED = {"torch.float16": "fp16-mixed", "torch.bfloat16": "bf16-mixed"}
+
+
+def _note_anomaly(recorder: Recorder) -> None:
+    """Note anomaly detection also where it is on during backward alone."""
+    module = importlib.import_module("torch.autograd.anomaly_mode")
+    for name in ("detect_anomaly", "set_detect_anomaly"):
+        holder = getattr(module, name)
+        original = holder.__init__
+
+        def begin(self: Any, *arguments: Any, _original: Any = original, **named: Any) -> None:
+            _original(self, *arguments, **named)
+            by_name = type(self).__name__ == "detect_anomaly"  # on once it is entered
+            if by_name or sys.modules["torch"].is_anomaly_enabled():
+                recorder.learnt(anomaly_detection=True)
+
+        _put(recorder, holder, "__init__", functools.wraps(original)(begin))
 
 
 def _note_parallel(recorder: Recorder, torch: Any) -> None:
@@ -688,6 +706,7 @@ def _settled(setup: dict[str, Any]) -> dict[str, Any]:
             "torch.float32": "tf32" if tf32 else "fp32",
             "torch.bfloat16": "bf16",
             "torch.float16": "fp16",
+            "torch.float64": "fp64",
         }.get(dtype)
     if setup.get("world_size") == 1 or (kind == "cpu" and "world_size" not in setup):
         setup.setdefault("strategy", "single")

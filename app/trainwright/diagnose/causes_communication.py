@@ -28,8 +28,9 @@ _rule = rules_of(Cause.COMMUNICATION)
 def _several(evidence: Evidence) -> bool:
     setup = evidence.setup
     known = setup.world_size if setup is not None else None
-    parallel = setup is not None and setup.strategy == "dp"
-    return parallel or (known or len(evidence.gpus or ())) > 1
+    nodes = setup.nodes if setup is not None else None
+    named = setup is not None and setup.strategy not in (None, "single")
+    return named or (nodes or 1) > 1 or (known or len(evidence.gpus or ())) > 1
 
 
 def _alone(evidence: Evidence) -> float | None:
@@ -42,7 +43,13 @@ def _alone(evidence: Evidence) -> float | None:
 
 
 RULES = (
-    _rule("setup.world_size", _alone, "number", below(2, -9, "one device talks to nobody")),
+    _rule(
+        "setup.world_size",
+        _alone,
+        "number",
+        below(2, -9, "one device talks to nobody"),
+        above(2, 1, "assumed: several devices exchange something every step"),
+    ),
     _rule(
         "steps.communication",
         step_share("communication"),

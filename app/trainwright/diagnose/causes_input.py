@@ -5,6 +5,7 @@ from trainwright.diagnose.measures import (
     data_wait,
     given,
     input_keeps_up,
+    loader_pace,
     loading_without_contention,
     number,
     on_gpu,
@@ -12,6 +13,7 @@ from trainwright.diagnose.measures import (
     saved_by,
     starved,
     step_share,
+    swing,
     utilisation,
 )
 from trainwright.diagnose.rules import above, below, no, rules_of
@@ -57,6 +59,38 @@ RULES = (
         given(on_gpu, reading("gpus.idle_share")),
         "share",
         above(0.15, 1, ASSUMED),
+    ),
+    _rule(
+        "loading.pace",
+        loader_pace,
+        "times",
+        above(0.8, 2, "assumed: batches are made no faster than they are used"),
+        below(0.5, -1, "assumed: batches are made twice as fast as they are used"),
+    ),
+    _rule(
+        "gpus.swing",
+        given(lambda evidence: (utilisation(evidence) or 1) < 0.6, swing),
+        "share",
+        above(0.6, 2, "assumed: a GPU that is fully busy and fully idle by turns is fed by turns"),
+    ),
+    _rule(
+        "setup.non_blocking",
+        given(on_gpu, reading("setup.non_blocking")),
+        "yes-no",
+        no(1, "PyTorch performance tuning guide: non_blocking copies overlap computing"),
+    ),
+    _rule(
+        "setup.world_size",
+        given(
+            lambda evidence: (
+                evidence.setup is not None
+                and (evidence.setup.nodes or 1) == 1
+                and evidence.setup.strategy != "dp"
+            ),
+            reading("setup.world_size"),
+        ),
+        "number",
+        above(4, 1, "assumed: one computer makes the batches of several devices"),
     ),
     _rule("setup.num_workers", reading("setup.num_workers"), "number", below(3, 1, LIGHTNING)),
     _rule(

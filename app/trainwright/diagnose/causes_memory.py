@@ -3,6 +3,7 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     MIB,
+    data_wait,
     each_step,
     failed_for_memory,
     given,
@@ -17,7 +18,7 @@ from trainwright.diagnose.measures import (
     step_share,
     time_share,
 )
-from trainwright.diagnose.rules import above, below, rules_of, yes
+from trainwright.diagnose.rules import above, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 RETRIES = "PyTorch: num_alloc_retries counts calls that had to empty the cache"
@@ -33,6 +34,18 @@ def _offloads(evidence: Evidence) -> bool:
     setup, counters = evidence.setup, evidence.counters
     moved = counters.offloaded_bytes if counters is not None else None
     return bool(setup is not None and setup.offload) or bool(moved)
+
+
+def _caches(evidence: Evidence) -> float | None:
+    """Return whether the run's device has a caching allocator."""
+    setup = evidence.setup
+    return None if setup is None or setup.device is None else float(setup.device != "cpu")
+
+
+def _reads_elsewhere(evidence: Evidence) -> bool:
+    """Whether drives work though the loader keeps up: what is read is no data set."""
+    wait = data_wait(evidence)
+    return wait is not None and wait < 0.05
 
 
 def _killed(evidence: Evidence) -> float | None:
@@ -71,6 +84,14 @@ RULES = (
         "number",
         above(1 / 8, 2, FAIRSEQ),
         above(0.5, 3, FAIRSEQ),
+        variant="empty-cache",
+    ),
+    _rule(
+        "setup.device",
+        given(lambda evidence: (each_step("empty_cache")(evidence) or 0) >= 1 / 8, _caches),
+        "yes-no",
+        yes(1, "PyTorch: freed device memory is kept, and taking it anew makes the device wait"),
+        no(-3, "PyTorch: the processor's memory is not cached"),
         variant="empty-cache",
     ),
     _rule(
@@ -169,6 +190,25 @@ RULES = (
         "share",
         above(0.1, 2, ASSUMED),
         above(0.3, 3, ASSUMED),
+        variant="offload",
+    ),
+    _rule(
+        "host.read_bytes_s",
+        given(_reads_elsewhere, reading("host.read_bytes_s")),
+        "bytes",
+        above(50e6, 2, "assumed: a run whose loader keeps up reads little else"),
+        variant="offload",
+    ),
+    _rule(
+        "steps.other",
+        given(
+            lambda evidence: (
+                _reads_elsewhere(evidence) and (number("host.read_bytes_s")(evidence) or 0) >= 50e6
+            ),
+            step_share("other"),
+        ),
+        "share",
+        above(0.25, 2, "assumed: state that is read from a drive between the steps"),
         variant="offload",
     ),
     _rule(

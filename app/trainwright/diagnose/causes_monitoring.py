@@ -7,6 +7,7 @@ from trainwright.diagnose.measures import (
     input_keeps_up,
     number,
     on_gpu,
+    outside_steps,
     reading,
     saved_by,
     step_share,
@@ -34,6 +35,11 @@ def _watched_closely(evidence: Evidence) -> bool:
 
 def _reads(evidence: Evidence) -> float | None:
     return each_step("item_reads")(evidence)
+
+
+def _idles(evidence: Evidence) -> bool:
+    """Whether a device idles though batches are there."""
+    return on_gpu(evidence) and (number("profile.idle")(evidence) or 0) >= 0.3
 
 
 def _unmeasured(evidence: Evidence) -> float | None:
@@ -137,6 +143,35 @@ RULES = (
         "number",
         above(0.1, 2, "assumed: a checkpoint every ten steps"),
         variant="logging",
+    ),
+    _rule(
+        "steps.outside",
+        outside_steps,
+        "share",
+        above(0.2, 3, "assumed: evaluation, checkpoints or logging between the steps"),
+        above(0.5, 5, "assumed: evaluation, checkpoints or logging between the steps"),
+        variant="logging",
+    ),
+    _rule(
+        "counters.item_reads",
+        given(lambda evidence: (outside_steps(evidence) or 0) >= 0.2, _reads),
+        "number",
+        above(8, 1, "assumed: values that are read outside the steps, as evaluation does"),
+        variant="logging",
+    ),
+    _rule(
+        "counters.item_reads",
+        given(_idles, _reads),
+        "number",
+        above(0.5, 1, GUIDE),
+        variant="synchronisation",
+    ),
+    _rule(
+        "profile.idle",
+        given(lambda evidence: (_reads(evidence) or 0) >= 0.5, reading("profile.idle")),
+        "share",
+        above(0.3, 2, "assumed, after HTA's idle time: the queue runs dry at each read"),
+        variant="synchronisation",
     ),
     _rule(
         "steps.compute",

@@ -14,6 +14,7 @@ from trainwright.diagnose.measures import (
     on_cpu,
     on_gpu,
     reading,
+    steady,
     utilisation,
 )
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of
@@ -119,6 +120,19 @@ RULES = (
         given(input_keeps_up, utilisation),
         "share",
         below(0.5, 1, TB),
+    ),
+    _rule(
+        "gpus.steady",
+        given(input_keeps_up, steady),
+        "share",
+        below(0.5, 2, "assumed: a kernel is always there, but never a large one"),
+    ),
+    _rule(
+        "profile.launch_median_seconds",
+        reading("profile.launch_median_seconds"),
+        "seconds",
+        above(20e-6, 2, "HTA: a launch takes 5 to 10 µs where the host keeps up"),
+        variant="host-bound",
     ),
     _rule(
         "gpus.memory_used",

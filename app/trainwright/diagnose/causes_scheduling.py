@@ -3,6 +3,7 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     Measure,
+    affinity,
     clock_share,
     cores_of_usable,
     data_wait,
@@ -13,9 +14,11 @@ from trainwright.diagnose.measures import (
     numa_mismatch,
     on_cpu,
     on_gpu,
+    ranks,
     ratio,
     reading,
     saved_by,
+    slice_used,
     starved,
     step_share,
     threads_of_cores,
@@ -44,7 +47,7 @@ def _starved_by(evidence: Evidence) -> str:
 
 
 def _starved_for(variant: str) -> Measure:
-    return given(lambda evidence: _starved_by(evidence) == variant, starved)
+    return given(lambda evidence: _alone(evidence) and _starved_by(evidence) == variant, starved)
 
 
 def _computes(evidence: Evidence) -> bool:
@@ -76,6 +79,28 @@ def _partitioned(evidence: Evidence) -> bool:
 
 
 _STARVED = (above(0.15, 1, ASSUMED), above(0.3, 3, ASSUMED), above(0.5, 4, ASSUMED))
+_SIBLINGS = "assumed: ranks on one computer take cores from each other as others do"
+
+
+def _alone(evidence: Evidence) -> bool:
+    """Whether the run is one process with its workers, which no sibling can starve."""
+    return ranks(evidence) == 1
+
+
+def _capped_below(evidence: Evidence) -> float | None:
+    """Return power over its limit where the driver caps it nevertheless."""
+    if (throttled("power-cap", "power-brake")(evidence) or 0) < 0.1:
+        return None
+    return gpu_ratio("power_w", "power_limit_w")(evidence)
+
+
+def _top_others(evidence: Evidence) -> float | None:
+    """Return how many busy programs are named, where their share is not known."""
+    host = evidence.host
+    if host is None or host.foreign_cores is not None or not host.foreign_top:
+        return None
+    return float(len(host.foreign_top))
+
 
 RULES = (
     # Power and heat
@@ -101,6 +126,13 @@ RULES = (
         "share",
         below(0.85, 2, ASSUMED),
         below(0.7, 3, ASSUMED),
+        variant="power",
+    ),
+    _rule(
+        "gpus.power",
+        _capped_below,
+        "share",
+        below(0.8, 3, "assumed: held down below its own limit, by the board or the server"),
         variant="power",
     ),
     _rule(
@@ -185,6 +217,13 @@ RULES = (
         above(0.3, 4, ASSUMED),
         variant="other-programs-gpu",
     ),
+    _rule(
+        "gpus.slice_used",
+        slice_used,
+        "share",
+        above(0.8, 2, "assumed: the slice's memory is nearly full"),
+        variant="mig",
+    ),
     _rule("gpus.mig_profile", _slice, "word", any_of(2, "NVIDIA MIG user guide"), variant="mig"),
     _rule(
         "gpus.mps_share",
@@ -236,6 +275,14 @@ RULES = (
         variant="link",
     ),
     _rule(
+        "gpus.utilisation",
+        given(lambda evidence: (link_share(evidence) or 1) < 0.6, reading("gpus.utilisation")),
+        "share",
+        above(0.5, 1, "assumed: under load; at idle every link slows down to save power"),
+        below(0.2, -2, "assumed: at idle every link slows down to save power"),
+        variant="link",
+    ),
+    _rule(
         "host.numa",
         numa_mismatch,
         "yes-no",
@@ -278,7 +325,20 @@ RULES = (
         variant="other-programs-cpu",
     ),
     _rule("host.starved_share", _starved_for("threads"), "share", *_STARVED, variant="threads"),
-    _rule("host.starved_share", starved, "share", below(0.05, -1, ASSUMED)),
+    _rule(
+        "host.starved_share",
+        given(lambda evidence: not _alone(evidence), starved),
+        "share",
+        above(0.3, 2, _SIBLINGS),
+        variant="other-programs-cpu",
+    ),
+    _rule(
+        "host.starved_share",
+        starved,
+        "share",
+        below(0.05, -1, ASSUMED),
+        variant="other-programs-cpu",
+    ),
     _rule(
         "host.foreign_cores",
         foreign_share,
@@ -287,6 +347,37 @@ RULES = (
         above(0.4, 2, ASSUMED),
         below(0.05, -1, ASSUMED),
         variant="other-programs-cpu",
+    ),
+    _rule(
+        "host.foreign_top",
+        _top_others,
+        "number",
+        above(1, 2, ASSUMED),
+        variant="other-programs-cpu",
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(lambda evidence: _top_others(evidence) is not None, reading("gpus.utilisation")),
+        "share",
+        below(0.7, 1, ASSUMED),
+        variant="other-programs-cpu",
+    ),
+    _rule(
+        "host.affinity",
+        given(_computes, affinity),
+        "share",
+        below(0.9, 2, "assumed: the run is bound to some of the cores"),
+        variant="affinity",
+    ),
+    _rule(
+        "host.run_cores",
+        given(
+            lambda evidence: _computes(evidence) and (affinity(evidence) or 1) < 0.9,
+            cores_of_usable,
+        ),
+        "share",
+        above(0.9, 2, "assumed: it uses up what it may use"),
+        variant="affinity",
     ),
     _rule(
         "host.pressure_cpu",

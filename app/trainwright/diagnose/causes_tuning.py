@@ -11,6 +11,7 @@ from trainwright.diagnose.measures import (
     on_gpu,
     reading,
     saved_by,
+    step_share,
     tensor_cores_of_eligible,
     utilisation,
 )
@@ -36,6 +37,24 @@ def _full_precision(evidence: Evidence) -> str | None:
         return None
     capability = lowest_capability(evidence)
     return "fp32" if capability is None or capability >= 7.0 else None
+
+
+def _could_be_faster(evidence: Evidence) -> float | None:
+    """Return the compute capability of a GPU whose tensor cores the settings leave idle."""
+    setup = evidence.setup
+    if setup is None:
+        return None
+    idle = (
+        _full_precision(evidence) is not None
+        or (_mixed_convolutions(evidence) and setup.channels_last is False)
+        or setup.attention == "eager"
+    )
+    return lowest_capability(evidence) if idle else None
+
+
+def _double_precision(evidence: Evidence) -> str | None:
+    setup = evidence.setup
+    return "fp64" if setup is not None and setup.precision == "fp64" else None
 
 
 def _half(evidence: Evidence) -> bool:
@@ -80,6 +99,26 @@ RULES = (
         "word",
         any_of(2, f"{GUIDE}: mixed precision uses tensor cores from compute capability 7.0 on"),
         variant="precision",
+    ),
+    _rule(
+        "setup.precision",
+        _double_precision,
+        "word",
+        any_of(3, "assumed: fp32 has at least twice the rate everywhere"),
+        variant="precision",
+    ),
+    _rule(
+        "steps.compute",
+        given(lambda evidence: _double_precision(evidence) is not None, step_share("compute")),
+        "share",
+        above(0.5, 1, ASSUMED),
+        variant="precision",
+    ),
+    _rule(
+        "gpus.compute_capability",
+        _could_be_faster,
+        "number",
+        above(7.0, 1, "NVIDIA: tensor cores from compute capability 7.0 on"),
     ),
     _rule(
         "experiments.other_precision",

@@ -24,6 +24,10 @@ Whole = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Word = Annotated[str, Field(max_length=200)]
 
+PrecisionWord = Literal[
+    "fp64", "fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16", "fp8"
+]  # fmt: skip
+"""The plan's words, and two that no plan proposes."""
 Throttle = Literal["power-cap", "hardware-slowdown", "thermal", "hardware-thermal", "power-brake"]
 """What takes speed from running work: NVML's clock event reasons 4h, 8h, 20h, 40h and 80h, in the
 words of ``probe.sample``."""
@@ -235,9 +239,9 @@ class Setup(Frozen):
 
     device: Literal["cuda", "rocm", "xpu", "mps", "cpu"] | None = None
     torch: Word | None = None
-    precision: Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16", "fp8"] | None = (
-        None
-    )
+    precision: (
+        Literal["fp64", "fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16", "fp8"] | None
+    ) = None
     tf32_allowed: bool | None = None
     batch: Positive | None = None
     """Samples a forward pass on one device."""

@@ -167,6 +167,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.SCHEDULING, "battery"): (_saying("battery"),),
     (Cause.SCHEDULING, "quota"): (_saying("quota"), _workers_of_quota),
     (Cause.SCHEDULING, "threads"): (_threads,),
+    (Cause.SCHEDULING, "affinity"): (_saying("affinity"), _threads),
     (Cause.SCHEDULING, "numa"): (_saying("numa"),),
     (Cause.SCHEDULING, "link"): (_saying("link"),),
     (Cause.MONITORING, "synchronisation"): (_saying("synchronisation"),),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
+    affinity,
     clock_share,
     cores_of_usable,
     data_wait,
@@ -11,6 +12,7 @@ from trainwright.diagnose.measures import (
     exposed_communication,
     number,
     on_cpu,
+    outside_steps,
     saved_by,
     starved,
     step_share,
@@ -47,6 +49,17 @@ def _idle_cores(evidence: Evidence) -> float | None:
     if not on_cpu(evidence) or not shares or max(shares) >= 1:
         return None
     return (step_share("compute")(evidence) or 1) * (1 - max(shares))
+
+
+def _stored_elsewhere(evidence: Evidence) -> float | None:
+    """What lies between the steps, of a run that keeps state on a drive."""
+    return step_share("other")(evidence) or None
+
+
+def _bound_cores(evidence: Evidence) -> float | None:
+    """Computing spread over the cores that the run may not use."""
+    share = affinity(evidence)
+    return None if share is None else (step_share("compute")(evidence) or 1) * (1 - share)
 
 
 def _slower_clock(evidence: Evidence) -> float | None:
@@ -91,13 +104,18 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         time_share("empty_cache_seconds"),
     ),
     (Cause.MEMORY, "garbage"): (time_share("garbage_seconds"),),
-    (Cause.MEMORY, "offload"): (step_share("transfer"), number("profile.copies")),
+    (Cause.MEMORY, "offload"): (
+        step_share("transfer"),
+        _stored_elsewhere,
+        number("profile.copies"),
+    ),
     (Cause.COMMUNICATION, ""): (
         saved_by("single_device"),
         step_share("communication"),
         exposed_communication,
     ),
     (Cause.SCHEDULING, "threads"): (saved_by("all_threads"), starved, _idle_cores),
+    (Cause.SCHEDULING, "affinity"): (_bound_cores,),
     (Cause.SCHEDULING, "quota"): (starved, number("host.throttled_periods")),
     (Cause.SCHEDULING, "other-programs-cpu"): (saved_by("alone"), starved),
     (Cause.SCHEDULING, "other-programs-gpu"): (
@@ -111,6 +129,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.SCHEDULING, "numa"): (step_share("transfer"),),
     (Cause.MONITORING, "synchronisation"): (saved_by("without_synchronisation"),),
     (Cause.MONITORING, "logging"): (
+        outside_steps,
         step_share("other"),
         time_share("checkpoint_seconds"),
     ),

@@ -1,5 +1,6 @@
 """Figures that rules look at, made of the evidence; None where a part of one is absent."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -136,7 +137,19 @@ def on_cpu(evidence: Evidence) -> bool:
     return evidence.setup is not None and evidence.setup.device == "cpu"
 
 
-data_wait = step_share("data_wait")
+LOADER_OVERHEAD_S = 5e-4
+"""What DataLoader itself takes for a batch that is ready: 0.05 to 0.3 ms, measured with torch 2.13
+on two cores. A wait below this is no stall, however short the step is."""
+
+
+def data_wait(evidence: Evidence) -> float | None:
+    """Return the share of the step that waits for a batch; DataLoader's own is at most 10 %."""
+    share, steps = step_share("data_wait")(evidence), evidence.steps
+    if share is None or steps is None or steps.data_wait is None:
+        return None
+    return min(share, 0.1) if steps.data_wait < LOADER_OVERHEAD_S else share
+
+
 utilisation = number("gpus.utilisation")
 
 
@@ -144,6 +157,62 @@ def input_keeps_up(evidence: Evidence) -> bool:
     """Whether nothing says that the step waits for batches."""
     waits = [data_wait(evidence), number("profile.data_loader")(evidence)]
     return all(wait is None or wait < 0.15 for wait in waits)  # the limit of causes_input
+
+
+def steady(evidence: Evidence) -> float | None:
+    """Return utilisation that is low but never away: small kernels, and no stalls between them."""
+    spreads = [gpu.utilisation for gpu in evidence.gpus or () if gpu.utilisation is not None]
+    known = [each for each in spreads if each.low is not None and each.high is not None]
+    calm = [each for each in known if (each.low or 0) >= 0.05 and (each.high or 0) < 0.6]
+    return sum(each.mean for each in calm) / len(calm) if calm and calm == known else None
+
+
+def swing(evidence: Evidence) -> float | None:
+    """Return the largest less the least utilisation of GPUs that are fully idle now and then."""
+    found = [
+        spread.high - spread.low
+        for gpu in evidence.gpus or ()
+        if (spread := gpu.utilisation) is not None
+        and spread.low is not None
+        and spread.high is not None
+        and spread.low < 0.1
+    ]
+    return max(found) if found else None
+
+
+def loader_pace(evidence: Evidence) -> float | None:
+    """Return the time to make a batch over a step's: at 1 the workers have no time to spare."""
+    loading, steps, setup = evidence.loading, evidence.steps, evidence.setup
+    if loading is None or not loading.batch_seconds or steps is None:
+        return None
+    workers = max(1, setup.num_workers or 0) if setup is not None else 1
+    return loading.batch_seconds / workers / steps.seconds
+
+
+def outside_steps(evidence: Evidence) -> float | None:
+    """Return the share of the time watched that lies between the timed steps: evaluation, say."""
+    steps = evidence.steps
+    timed_alone = evidence.made_by in ("callback", "diagnose")  # others watched for longer
+    if steps is None or not evidence.watched_seconds or not timed_alone:
+        return None
+    return max(0.0, 1 - steps.steps * steps.seconds / evidence.watched_seconds)
+
+
+def ranks(evidence: Evidence) -> int:
+    """Return the processes of the run, which look like other programs to each other."""
+    return (evidence.setup.world_size if evidence.setup is not None else None) or 1
+
+
+def slice_used(evidence: Evidence) -> float | None:
+    """Return the memory in use over that of the MIG slice: the GB in its name."""
+    counters = evidence.counters
+    held = None if counters is None else counters.reserved_bytes or counters.allocated_bytes
+    for gpu in evidence.gpus or ():
+        size = re.search(r"\.([0-9]+)gb", gpu.mig_profile or "")
+        if size is not None:
+            used = held or gpu.memory_used_bytes
+            return used / (int(size[1]) * 1e9) if used else None
+    return None
 
 
 def doubled_batch(evidence: Evidence) -> float | None:
@@ -245,11 +314,23 @@ def starved(evidence: Evidence) -> float | None:
 
 
 def foreign_share(evidence: Evidence) -> float | None:
-    """Return other programs' share of the computer's cores."""
+    """Return other programs' share of the computer's cores.
+
+    Of several ranks on it each takes the others for foreign; they are as busy as this one.
+    """
     host = evidence.host
     if host is None or host.foreign_cores is None or not host.cores:
         return None
-    return min(1.0, host.foreign_cores / host.cores)
+    siblings = (ranks(evidence) - 1) * (host.run_cores or 0)
+    return min(1.0, max(0.0, host.foreign_cores - siblings) / host.cores)
+
+
+def affinity(evidence: Evidence) -> float | None:
+    """Return the cores that the run may use over all, where no quota but its mask limits them."""
+    host = evidence.host
+    if host is None or host.quota_cores is not None or not host.usable_cores or not host.cores:
+        return None
+    return host.usable_cores / host.cores
 
 
 def threads_of_cores(evidence: Evidence) -> float | None:

@@ -189,6 +189,7 @@ def joined(live: Evidence, records: Sequence[Evidence]) -> Evidence:
     inner = max(records, key=lambda each: each.steps.steps if each.steps is not None else 0)
     parts = ("steps", "loading", "counters", "setup", "failure")
     update: dict[str, Any] = {part: getattr(inner, part) for part in parts}
+    update["watched_seconds"] = inner.watched_seconds or live.watched_seconds
     if inner.host is not None and live.host is not None:
         update["host"] = live.host.model_copy(
             update={

@@ -28,7 +28,7 @@ class Cause(StrEnum):
     SCHEDULING = "scheduling"
     """The run does not get what the computer has. Variants: ``other-programs-gpu``,
     ``other-programs-cpu``, ``mig``, ``mps``, ``power``, ``heat``, ``battery``, ``quota``,
-    ``threads``, ``numa``, ``link``."""
+    ``threads``, ``affinity``, ``numa``, ``link``."""
     MONITORING = "monitoring"
     """Nobody watches, or watching itself costs. Variants: ``nothing-measured``,
     ``synchronisation`` (a value read from the device every step, explicit synchronisation),
@@ -111,12 +111,15 @@ SHARED = {
     "gpus.sm_occupancy": "activity",
     "gpus.utilisation": "utilisation",
     "gpus.idle_share": "utilisation",
+    "gpus.swing": "utilisation",
+    "gpus.steady": "steadiness",
     "gpus.throttled": "clocks",
     "gpus.clock": "clocks",
     "profile.host_wait": "trace-gaps",
     "profile.idle": "trace-gaps",
     "host.run_cores": "core-times",
     "host.foreign_cores": "core-times",
+    "host.read_bytes_s": "drive-waits",
     "host.pressure_io": "drive-waits",
     "host.io_wait": "drive-waits",
     "counters.alloc_retries": "allocator",
