@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ import click
 from trainwright import __version__, data
 from trainwright.cli import crash, display, options, qt_libraries
 from trainwright.cli.answer import Answer, Exit
+from trainwright.cli.finding import Finding
 from trainwright.cli.parsing import Command
 from trainwright.messages import Message, UserError, render
 
@@ -34,24 +34,14 @@ PACKAGES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that works here, or does not, or cannot be told."""
-
-    check: str
-    """Stable name; ``cli.doctor.<check>`` is what people read."""
-    works: bool | None
-    """None: cannot check."""
-    because: Message
-    needed: bool = False
-    """Whether the program is broken without it."""
-
-
 @click.command(cls=Command, help="cli.doctor.summary")
 @options.common
 def command() -> Answer:
     """Look at everything, change nothing."""
-    return answer([check() for check in CHECKS])
+    from trainwright.cli import devices  # loads the drivers' libraries
+    from trainwright.probe.snapshot import take
+
+    return answer([*(check() for check in CHECKS), *devices.findings(take())])
 
 
 def answer(findings: list[Finding]) -> Answer:
@@ -166,23 +156,6 @@ def _models() -> Finding:
     return Finding("models", True, Message.of("cli.doctor.models-all"))
 
 
-def _driver() -> Finding:
-    if sys.platform == "darwin":
-        return Finding("driver", False, Message.of("cli.doctor.driver-macos"))
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return Finding("driver", False, Message.of("cli.doctor.driver-absent"))
-    query = [program, "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    try:
-        run = subprocess.run(query, capture_output=True, text=True, timeout=15, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        because = Message.of("cli.doctor.driver-silent", detail=type(error).__name__)
-        return Finding("driver", False, because)
-    return Finding(
-        "driver", True, Message.of("cli.doctor.driver-found", gpus=run.stdout.strip().splitlines())
-    )
-
-
 def _window() -> Finding:
     if installed("PySide6_Essentials") is None:
         return Finding("window", False, Message.of("cli.doctor.no-qt"))
@@ -217,7 +190,6 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     _cache,
     _tracing,
     _models,
-    _driver,
     _window,
     _hangul,
 )

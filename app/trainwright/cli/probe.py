@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def command(
     terminal: Terminal,
+    /,
     identifiers: bool,
     keep_records: bool,
     no_torch: bool,

@@ -76,7 +76,7 @@ def read(
     else:
         drives = tuple(_elsewhere(identifiers=identifiers))
     if not drives:
-        return Missing(Message.of("probe.no-drives"))
+        return Missing(Message.of("probe.no-drives-shown"))
     return tuple(sorted(drives, key=lambda drive: (not drive.home, not drive.mounted, drive.name)))
 
 
@@ -161,8 +161,11 @@ def _kind(block: Path) -> DriveKind | Missing:
 
 def _controller(block: Path) -> Path:
     """Return the PCI device of an NVMe drive; with multipath, a subsystem lies between."""
-    through = sorted((block / "device").glob("nvme[0-9]*/device"))
-    return (through[0] if through else block / "device/device").resolve()
+    direct = block / "device/device"
+    if direct.exists():
+        return direct.resolve()
+    controllers = sorted((block / "device").glob("nvme[0-9]*/device"))
+    return controllers[0].resolve() if controllers else direct
 
 
 def _model(block: Path) -> str | Missing:
