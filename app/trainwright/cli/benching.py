@@ -112,14 +112,8 @@ def _run(terminal: Terminal, name: Name, choices: Choices) -> Outcome:
     hindered = benchmarks.hindrance(name, choices)
     if hindered is not None:
         raise UserError(hindered)
-    takes = Message.of(
-        f"bench.takes.{name}",
-        seconds=cost.seconds,
-        disk=cost.disk_bytes,
-        memory=cost.memory_bytes,
-        folder=str(choices.folder),
-    )
-    terminal.complain(takes)
+    takes = benchmarks.said(name, cost, choices)
+    terminal.complain(Message.of("bench.takes", name=Message.of(f"bench.name.{name}"), takes=takes))
     title = terminal.say(f"bench.name.{name}")
     with ProgressLine(terminal, title) as line:
         return benchmarks.run(name, choices, lambda share, id: line.update(share, terminal.say(id)))

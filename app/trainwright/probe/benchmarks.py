@@ -47,6 +47,17 @@ def cost(name: Name, choices: Choices) -> Cost:
     return _ALL[name].cost(choices)
 
 
+def said(name: Name, cost: Cost, choices: Choices) -> Message:
+    """Return what a benchmark takes as a sentence, whole seconds rounded up."""
+    return Message.of(
+        f"bench.takes.{name}",
+        seconds=math.ceil(cost.seconds),
+        disk=cost.disk_bytes,
+        memory=cost.memory_bytes,
+        folder=str(choices.folder),
+    )
+
+
 def hindrance(name: Name, choices: Choices) -> Message | None:
     """Return why figures would not hold now; None where nothing speaks against it."""
     if choices.force:

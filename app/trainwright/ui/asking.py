@@ -45,3 +45,10 @@ def interpreter_to_use(parent: QWidget) -> Path | None:
     """Ask for a Python; None where nobody chose."""
     path, _ = QFileDialog.getOpenFileName(parent, tr("ui.settings.python.choose"))
     return Path(path) if path else None
+
+
+def folder_to_measure(parent: QWidget, before: Path | None) -> Path | None:
+    """Ask for a folder on the drive to measure; None where nobody chose."""
+    title = tr("bench.screen.folder")
+    path = QFileDialog.getExistingDirectory(parent, title, str(before or ""))
+    return Path(path) if path else None

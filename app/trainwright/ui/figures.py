@@ -48,6 +48,8 @@ def bare(value: float, unit: Unit) -> Figure:
         case Unit.BYTES_PER_SECOND:
             return bytes_per_second(value)
         case Unit.FLOP_PER_SECOND:
+            if 0 < abs(value) < 1e11:
+                return Figure(three(value / 1e9), "GFLOP/s")
             return Figure(three(value / 1e12), "TFLOP/s")
         case Unit.FLOP:
             giga = abs(value) < 1e11
