@@ -24,12 +24,15 @@ from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
+from trainwright.probe.benchmark import Choices, Cost, Name, Outcome
 from trainwright.probe.host import Host
+from trainwright.probe.kept import Kept, Measurement
 from trainwright.probe.reading import Missing
 from trainwright.probe.snapshot import Snapshot
 from trainwright.profile.profile import OpTable, Profile
 from trainwright.ui.core import Core
 from trainwright.ui.glance import Glance
+from trainwright.ui.measuring import Measuring
 from trainwright.workload.defaults import filled
 
 GIB = 1 << 30
@@ -71,6 +74,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
         "snapshot": snapshot,
         "framework": lambda: Missing(Message.of("probe.torch-cpu")),
         "examples": lambda: [EXAMPLE],
+        "measuring": measuring,
     }
     return Core(**(wanted | others))
 
@@ -87,6 +91,28 @@ def glances(_plan: Plan, ids: Sequence[str]) -> Iterator[Glance]:
 def snapshot() -> Snapshot:
     host = Host("linux", "Debian 12", "AMD Ryzen 9 7950X", 32, 64 * GIB)
     return Snapshot(host, Missing(Message.of("probe.no-driver")))
+
+
+DRIVE = Measurement(
+    "drive.read.seq1m-q8t1", 7.1e9, Unit.BYTES_PER_SECOND, "Samsung SSD 990 PRO 2TB",
+    "2026-03-01T10:20:30+00:00", versions={"fio": "3.36"},
+)  # fmt: skip
+
+
+def measuring(**others: Any) -> Measuring:
+    """Nothing is measured; a drive was."""
+
+    def cost(name: Name, _choices: Choices) -> Cost:
+        return Cost(47.2, GIB if name == "disk" else 0, GIB)
+
+    wanted: dict[str, Any] = {
+        "cost": cost,
+        "run": lambda *_: Outcome(()),
+        "kept": lambda: Kept((DRIVE,)),
+        "interpreter": lambda: "python",
+        "home": Path("/data"),
+    }
+    return Measuring(**(wanted | others))
 
 
 def _profile() -> Profile:

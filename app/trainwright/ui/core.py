@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trainwright.profile.profile import Profile
     from trainwright.profile.spec import TraceSpec
     from trainwright.ui.glance import Glance
+    from trainwright.ui.measuring import Measuring
 
 Progress = Callable[[float, str], None]
 Cancelled = Callable[[], bool]
@@ -102,6 +103,12 @@ def _framework() -> Any:
     return framework.read(interpreter.chosen())
 
 
+def _measuring() -> "Measuring":
+    from trainwright.ui.measuring import Measuring
+
+    return Measuring()
+
+
 def _examples() -> Sequence[Path]:
     from trainwright.data import resources
 
@@ -124,4 +131,5 @@ class Core:
     glances: "Callable[[Plan, Sequence[str]], Iterator[Glance]]" = _glances
     snapshot: Callable[[], Any] = _snapshot
     framework: Callable[[], Any] = _framework
+    measuring: "Callable[[], Measuring]" = _measuring
     examples: Callable[[], Sequence[Path]] = _examples

@@ -208,6 +208,7 @@ class Window(QMainWindow):
 
             computer = ComputerScreen(self.core)
             computer.chosen.connect(self._start_with)
+            computer.benchmarks.measured.connect(self._measured)
             return computer
         if place != "settings":
             from trainwright.ui.screens.views import view
@@ -219,6 +220,12 @@ class Window(QMainWindow):
         screen.changed.connect(self.take_preferences)
         screen.python_changed.connect(self.session.ask)
         return screen
+
+    def _measured(self) -> None:
+        """Ask again: a plan for this computer may stand on what was just measured."""
+        plan = self.session.plan if self.session is not None else None
+        if self.session is not None and plan is not None and plan.machine.local:
+            self.session.ask()
 
     def screen_named(self, place: str) -> QWidget:
         """Return a screen, made if need be."""

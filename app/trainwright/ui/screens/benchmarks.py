@@ -1,7 +1,7 @@
 """Benchmarks of this computer: what each takes, its start and its end, and what it measured."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -15,6 +15,7 @@ from trainwright.probe.benchmark import Choices, Cost, Name
 from trainwright.ui import asking, tokens
 from trainwright.ui.figures import bare
 from trainwright.ui.i18n import say, tr
+from trainwright.ui.measuring import Measuring
 from trainwright.ui.paint import Drawing
 from trainwright.ui.tasks import Cancellable, Latest
 from trainwright.ui.widgets.base import Heading, Label, Painted, Surface, clear
@@ -31,46 +32,6 @@ _ICONS: Mapping[Name, str] = {
 _COLUMNS = 2
 
 
-def _cost(name: Name, choices: Choices) -> Cost:
-    from trainwright.probe import benchmarks  # loads the drivers' libraries
-
-    return benchmarks.cost(name, choices)
-
-
-def _run(
-    name: Name,
-    choices: Choices,
-    on_progress: Callable[[float, str], None],
-    cancelled: Callable[[], bool],
-) -> object:
-    from trainwright.probe import benchmarks
-
-    return benchmarks.run(name, choices, on_progress, cancelled)
-
-
-def _kept() -> "Kept":
-    from trainwright.probe import kept
-
-    return kept.load()
-
-
-def _interpreter() -> str:
-    from trainwright.profile import interpreter
-
-    return interpreter.chosen()
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the cards ask of the core; a test may answer instead."""
-
-    cost: Callable[[Name, Choices], Cost] = _cost
-    run: Callable[..., Any] = _run
-    kept: "Callable[[], Kept]" = _kept
-    interpreter: Callable[[], str] = _interpreter
-    home: Path = field(default_factory=Path.home)
-
-
 @dataclass(frozen=True, slots=True)
 class _Standing:
     """What the cards show while nothing runs."""
@@ -85,9 +46,9 @@ class BenchmarkPanel(QWidget):
     measured = Signal()
     """Something new is kept: plans for this computer change."""
 
-    def __init__(self, asked: Asked | None = None) -> None:
+    def __init__(self, asked: Measuring) -> None:
         super().__init__()
-        self._asked = asked or Asked()
+        self._asked = asked
         self._choices = Choices(folder=self._asked.home)
         self._running: Name | None = None
         self._looking = Latest(self)
@@ -189,7 +150,7 @@ class BenchmarkPanel(QWidget):
             card.show_busy(running=name == self._running, others=self._running is not None)
 
 
-def _standing(asked: Asked, choices: Choices) -> _Standing:
+def _standing(asked: Measuring, choices: Choices) -> _Standing:
     costs: dict[Name, Cost | Message] = {}
     for name in NAMES:
         try:

@@ -17,6 +17,7 @@ from trainwright.ui import tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.screens.benchmarks import BenchmarkPanel
 from trainwright.ui.tasks import Latest
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
@@ -67,9 +68,8 @@ class ComputerScreen(Scroll):
         sides.addLayout(self._left, 1)
         sides.addLayout(self._right, 1)
         column.addLayout(sides)
-        self.benchmarks = QVBoxLayout()
-        """Where the benchmark cards stand, below what was read."""
-        column.addLayout(self.benchmarks)
+        self.benchmarks = BenchmarkPanel(core.measuring())
+        column.addWidget(self.benchmarks)
         column.addStretch(1)
 
     def _buttons(self) -> QHBoxLayout:
@@ -87,6 +87,7 @@ class ComputerScreen(Scroll):
 
     def entered(self) -> None:
         """Read, the first time."""
+        self.benchmarks.entered()
         if self._snapshot is None and not self._reading.busy:
             self.refresh()
 
