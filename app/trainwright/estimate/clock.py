@@ -130,13 +130,19 @@ _PASSES = {"adamw": 7, "sgd": 5}
 """Reads and writes of something as large as the parameters: weights, gradients, moments."""
 
 
+def _slot(situation: Situation, count: int) -> Link:
+    """Return what joins each of so many GPUs and the computer around it."""
+    gpu = situation.gpu
+    return host_link(gpu.record, count, processor=situation.cpu, read=gpu.link_read)
+
+
 class Clock:
     """Times steps in one situation; keeps the seconds of operators that it has worked out."""
 
     def __init__(self, situation: Situation, efficiency: Efficiency | None = None) -> None:
         self.situation = situation
         self.efficiency = efficiency or load()
-        one = host_link(situation.gpu.record, processor=situation.cpu).bytes_per_s
+        one = _slot(situation, 1).bytes_per_s
         seen = situation.gpu.measured
         self.pipeline = localized(load_pipeline(), seen, situation.around, one)
         self._times: dict[tuple[object, ...], OpTimes] = {}
@@ -318,13 +324,19 @@ class Clock:
     def link(self) -> Link:
         """What joins the machine's GPUs."""
         situation = self.situation
-        return link_between(situation.gpu.record, situation.gpu_count, processor=situation.cpu)
+        gpu = situation.gpu
+        return link_between(
+            gpu.record,
+            situation.gpu_count,
+            bridged=gpu.bridged,
+            processor=situation.cpu,
+            read=gpu.link_read,
+        )
 
     @cached_property
     def slot(self) -> Link:
         """What joins each GPU and the computer around it."""
-        situation = self.situation
-        return host_link(situation.gpu.record, situation.gpu_count, processor=situation.cpu)
+        return _slot(self.situation, self.situation.gpu_count)
 
     def exchange_of(
         self,

@@ -92,16 +92,21 @@ def host_link(
     calibration: Calibration | None = None,
     *,
     processor: CpuRecord | None = None,
+    read: bool = False,
 ) -> Link:
     """Return the PCIe link of each of ``count`` cards: bytes/s of generation and lanes, each way.
 
     A slot has what the processor's lanes leave to each card: 16 lanes of a desktop's processor
     are 8 and 8 for two. Where the processor is not known, two consumer cards are taken to be in
-    such a desktop, and any others in slots as wide as they are.
+    such a desktop, and any others in slots as wide as they are. With ``read`` the record's link
+    is the one that the computer gives the card, and nothing is left to share.
     """
     constants = calibration or load()
     generation, lanes = record.pcie_generation, record.pcie_lanes
-    shared: float | None = processor and processor.slot_lanes
+    if read and generation is not None and lanes is not None:
+        each = constants.pcie_bytes_per_s_per_lane[str(min(max(generation, 3), 5))].value
+        return Link("host", each * lanes, assumed=False, lanes=lanes)
+    shared: float | None = processor.slot_lanes if processor else None
     known = None not in (generation, lanes, shared)
     if shared is None and record.segment == "consumer" and count == 2:
         shared = constants.desktop_lanes.value
@@ -121,6 +126,7 @@ def link_between(
     *,
     bridged: bool = False,
     processor: CpuRecord | None = None,
+    read: bool = False,
 ) -> Link:
     """Return what joins ``count`` such GPUs.
 
@@ -133,7 +139,7 @@ def link_between(
             return Link("nvlink", each_way, assumed=False)
         if bridged and count == 2:
             return Link("bridge", each_way, assumed=False)
-    link = host_link(record, count, calibration, processor=processor)
+    link = host_link(record, count, calibration, processor=processor, read=read)
     return replace(link, path="peer") if has_peer_access(record) else link
 
 

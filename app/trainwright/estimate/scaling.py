@@ -238,7 +238,7 @@ def _changes(
     then = _briefly(count * often / rarely - 1, count)
     yield Message.of("time.change.accumulation", factor=FEWER_EXCHANGES, then=then)
     bridged = record.nvlink_bytes_per_s is not None and not has_board_nvlink(record)
-    if bridged and count == 2:
+    if bridged and count == 2 and link.path != "bridge":
         yield Message.of("time.change.bridge", then=over(link_between(record, count, bridged=True)))
     if link.path in ("peer", "host"):
         if link.lanes is not None and link.lanes < (record.pcie_lanes or 0):

@@ -23,6 +23,10 @@ class Gpu:
     power_limit_w: float | None = None
     measured: MeasuredGpu | None = None
     """What it was seen to reach here."""
+    link_read: bool = False
+    """Whether the record's PCIe link is the one that this computer gives the card."""
+    bridged: bool = False
+    """Whether an NVLink bridge was seen at work."""
 
 
 @dataclass(frozen=True, slots=True)

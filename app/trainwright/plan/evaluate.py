@@ -146,7 +146,7 @@ def _local(_period: int) -> Resolved:
     """Read this computer once in a while: an edit must not wait for its driver."""
     from trainwright.probe import kept, measured, snapshot  # loads the drivers' libraries
 
-    found, known = snapshot.resolved(snapshot.take()), kept.load()
+    found, known = snapshot.resolved(snapshot.take(anew=False)), kept.load()
     notes = found.notes if known.note is None else (*found.notes, known.note)
     return Resolved(measured.on(found.machine, known), notes)
 

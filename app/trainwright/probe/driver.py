@@ -53,20 +53,37 @@ class Told:
                 self.errors[where] = line["error"]
 
 
-def ask(*, identifiers: bool = False, patience_s: float = PATIENCE_S) -> Told:
-    """Return everything that the driver tells before each call's limit."""
-    told = Told()
+_stuck: dict[int, Message] = {}
+"""GPUs that stopped a child of this process, so that not every edit of a plan waits for them."""
+
+
+def ask(*, identifiers: bool = False, patience_s: float = PATIENCE_S, anew: bool = True) -> Told:
+    """Return everything that the driver tells before each call's limit.
+
+    Args:
+        identifiers: whether serial numbers and UUIDs are asked for.
+        patience_s: seconds that one call may take.
+        anew: whether GPUs are asked again that stopped a child before.
+    """
+    told = Told(faults={} if anew else dict(_stuck))
+    _converse_on(told, identifiers, patience_s)
+    _stuck.clear()
+    _stuck.update(told.faults)
+    return told
+
+
+def _converse_on(told: Told, identifiers: bool, patience_s: float) -> None:
+    """Start one child after the other until one comes to its end."""
     for _ in range(AGAIN):
+        if SYSTEM in told.faults:
+            return
         stopped = _converse(told, identifiers, patience_s)
         if stopped is None:
-            break
+            return
         gpu, fault = stopped
-        if gpu in told.faults:
-            break
+        if gpu in told.faults:  # it was to be skipped
+            return
         told.faults[gpu] = fault
-        if gpu == SYSTEM:
-            break
-    return told
 
 
 def _converse(told: Told, identifiers: bool, patience_s: float) -> tuple[int, Message] | None:

@@ -135,14 +135,17 @@ class Nvidia:
     between: tuple[Between, ...] = ()
 
 
-def read(*, identifiers: bool = False, patience_s: float = PATIENCE_S) -> Nvidia | Missing:
+def read(
+    *, identifiers: bool = False, patience_s: float = PATIENCE_S, anew: bool = True
+) -> Nvidia | Missing:
     """Return what NVML says, or why there is nothing to ask.
 
     Args:
         identifiers: whether serial numbers and UUIDs are read too.
         patience_s: seconds that one call of the driver may take.
+        anew: whether GPUs are asked again whose driver did not answer before.
     """
-    told = ask(identifiers=identifiers, patience_s=patience_s)
+    told = ask(identifiers=identifiers, patience_s=patience_s, anew=anew)
     if (SYSTEM, "count") not in told.readings:
         return absent(told, (SYSTEM, "start"))
     count = int(told.readings[SYSTEM, "count"])

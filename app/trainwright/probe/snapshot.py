@@ -18,7 +18,7 @@ from trainwright.probe.disks import DriveReading
 from trainwright.probe.driver import PATIENCE_S
 from trainwright.probe.framework import Framework
 from trainwright.probe.host import Host
-from trainwright.probe.nvml import GpuReading, Memory, Mig, Nvidia
+from trainwright.probe.nvml import GpuReading, Memory, Mig, Nvidia, NvLink
 from trainwright.probe.pci import Link
 from trainwright.probe.reading import Missing
 from trainwright.probe.sample import NOT_READ
@@ -42,6 +42,7 @@ def take(
     identifiers: bool = False,
     interpreter: str | None = None,
     patience_s: float = PATIENCE_S,
+    anew: bool = True,
     root: Path = Path("/"),
 ) -> Snapshot:
     """Return this computer's readings. Nothing is changed, and no call can hang it.
@@ -50,11 +51,12 @@ def take(
         identifiers: whether serial numbers and the names of people and computers are read too.
         interpreter: the Python whose torch is asked what it can use; it takes seconds.
         patience_s: seconds that one call of a driver may take.
+        anew: whether GPUs are asked again whose driver did not answer before.
         root: where Linux's ``proc``, ``sys`` and ``dev`` are found.
     """
     return Snapshot(
         host=host.read(root, identifiers=identifiers),
-        nvidia=nvml.read(identifiers=identifiers, patience_s=patience_s),
+        nvidia=nvml.read(identifiers=identifiers, patience_s=patience_s, anew=anew),
         amd=amd.read(root, identifiers=identifiers),
         apple=apple.read(),
         drives=disks.read(root, identifiers=identifiers),
@@ -164,27 +166,27 @@ def _nvidia(reading: GpuReading, around: Host) -> Gpu:
         raise UserError.of("probe.unreadable-gpu", index=reading.index, reason=reading.name.reason)
     if isinstance(reading.mig, Mig) and reading.mig.on:
         raise UserError.of("probe.divided", index=reading.index, gpu=reading.name)
-    record = _linked(gpu_record(reading.name, reading.memory), reading.link)
-    limit = reading.power_limit_w if isinstance(reading.power_limit_w, float) else None
-    memory = reading.memory
-    if isinstance(memory, Missing):
-        return Gpu(record, 1, nominal_total(record), held(record, around.system, None), limit)
-    source = "NVML: nvmlDeviceGetMemoryInfo_v2"
-    whole = _measured("machine.total", memory.total, source, "total")
-    return Gpu(record, 1, whole, _held(memory, source), limit)
+    made = _made(reading, around, "NVML: nvmlDeviceGetMemoryInfo_v2")
+    return replace(made, bridged=isinstance(reading.nvlink, NvLink) and reading.nvlink.active > 0)
 
 
 def _amd(reading: AmdGpu, around: Host) -> Gpu:
     if isinstance(reading.name, Missing):
         raise UserError.of("probe.unreadable-gpu", index=reading.index, reason=reading.name.reason)
-    record = _linked(gpu_record(reading.name, reading.memory), reading.link)
-    limit = reading.power_limit_w if isinstance(reading.power_limit_w, float) else None
+    return _made(reading, around, "amdgpu: mem_info_vram_total, mem_info_vram_used")
+
+
+def _made(reading: GpuReading | AmdGpu, around: Host, source: str) -> Gpu:
+    """Return the GPU of a reading that has a name: what it told, and the catalog for the rest."""
     memory = reading.memory
+    known, read = _linked(gpu_record(str(reading.name), memory), reading.link)
+    limit = reading.power_limit_w if isinstance(reading.power_limit_w, float) else None
     if isinstance(memory, Missing):
-        return Gpu(record, 1, nominal_total(record), held(record, around.system, None), limit)
-    source = "amdgpu: mem_info_vram_total, mem_info_vram_used"
-    whole = _measured("machine.total", memory.total, source, "total")
-    return Gpu(record, 1, whole, _held(memory, source), limit)
+        whole, taken = nominal_total(known), held(known, around.system, None)
+    else:
+        whole = _measured("machine.total", memory.total, source, "total")
+        taken = _held(memory, source)
+    return Gpu(known, 1, whole, taken, limit, link_read=read)
 
 
 def _apple(reading: AppleGpu, around: Host) -> Gpu:
@@ -211,8 +213,8 @@ def _apple(reading: AppleGpu, around: Host) -> Gpu:
     return Gpu(record, 1, left, held(record, around.system, None))
 
 
-def _linked(record: GpuRecord, link: Link) -> GpuRecord:
-    """Return the record with the link that this computer gives the card.
+def _linked(record: GpuRecord, link: Link) -> tuple[GpuRecord, bool]:
+    """Return the record with the link that this computer gives the card, and whether it told it.
 
     Generation by what card and slot reach together, since it falls while nothing moves; width
     by what there is now, since drivers tell the card's own as the most.
@@ -220,7 +222,7 @@ def _linked(record: GpuRecord, link: Link) -> GpuRecord:
     lanes = link.most_width if isinstance(link.width, Missing) else link.width
     found = {"pcie_generation": link.most_generation, "pcie_lanes": lanes}
     read = {key: value for key, value in found.items() if isinstance(value, int)}
-    return record.model_copy(update=read) if read else record
+    return (record.model_copy(update=read) if read else record), len(read) == len(found)
 
 
 def _held(memory: Memory, source: str) -> Quantity:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ from trainwright.probe.amd import AmdGpu
 from trainwright.probe.apple import AppleGpu
 from trainwright.probe.disks import DriveReading
 from trainwright.probe.host import Host
-from trainwright.probe.nvml import GpuReading, Memory, Mig, Nvidia
+from trainwright.probe.nvml import GpuReading, Memory, Mig, Nvidia, NvLink
 from trainwright.probe.pci import Link
 from trainwright.probe.reading import Missing
 from trainwright.probe.snapshot import Snapshot, machine_of, resolved, take
@@ -162,6 +163,33 @@ def test_the_slot_decides_how_fast_the_link_is() -> None:
     [gpu] = machine(replace(reading("NVIDIA GeForce RTX 4090", 0), link=link)).gpus
     assert (gpu.record.pcie_generation, gpu.record.pcie_lanes) == (3, 4)
     assert host_link(gpu.record).bytes_per_s < host_link(find_gpu("rtx-4090").record).bytes_per_s
+
+
+def test_two_wide_slots_are_believed_and_a_bridge_is_seen() -> None:
+    # Nobody says which processor it is: catalogued cards would be taken to share 16 lanes.
+    link = Link(generation=4, width=16, most_generation=4, most_width=16)
+    bridge = NvLink(links=4, active=4, version=3, peers=("0000:41:00.0",))
+    card = replace(reading("NVIDIA GeForce RTX 3090", 0), link=link, nvlink=bridge)
+    [pair] = machine(card, replace(card, index=1)).gpus
+    assert (pair.count, pair.link_read, pair.bridged) == (2, True, True)
+    assert host_link(pair.record, 2, read=pair.link_read).lanes == 16
+    assert host_link(find_gpu("rtx-3090").record, 2).lanes == 8
+
+
+def test_a_gpu_that_hung_is_not_waited_for_at_every_edit(
+    nvml_stub: NvmlStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in nvml_stub.variables("hang").items():
+        monkeypatch.setenv(name, value)
+    first = take(patience_s=1)
+    began = time.monotonic()
+    second = take(patience_s=30, anew=False)
+    assert time.monotonic() - began < 20
+    assert isinstance(first.nvidia, Nvidia)
+    assert isinstance(second.nvidia, Nvidia)
+    assert second.nvidia.gpus[0].memory == first.nvidia.gpus[0].memory
+    assert isinstance(second.nvidia.gpus[1].memory, Missing)
+    assert second.nvidia.gpus[1].memory.reason.id == "probe.no-answer"
 
 
 def test_amds_and_apples_gpus_are_machines_too() -> None:
