@@ -5,7 +5,7 @@ cuBLAS and cuDNN, and of loader workers that the system ended.
 """
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from trainwright.diagnose.verdict import Fix
@@ -75,6 +75,20 @@ def explain(text: str) -> Explanation:
             tail = text[max(0, found[-1].start() - 200) : found[-1].start() + 2000]
             return form(tail)
     return Explanation("none", Message.of("diagnose.oom.none"), Account())
+
+
+def halved(explanation: Explanation, micro_batch: int, accumulation: int) -> Explanation:
+    """Return the explanation with the batch of a plan halved where that is a fix."""
+    if micro_batch < 2:
+        kept = tuple(fix for fix in explanation.fixes if fix != _SMALLER[0])
+    else:
+        patch = {
+            "settings.micro_batch": micro_batch // 2,
+            "settings.accumulation": accumulation * micro_batch // (micro_batch // 2),
+        }
+        smaller = Fix(Message.of("diagnose.fix.smaller-batch", batch=micro_batch // 2), patch)
+        kept = tuple(smaller if fix == _SMALLER[0] else fix for fix in explanation.fixes)
+    return replace(explanation, fixes=kept)
 
 
 def _size(number: str, unit: str) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trainwright.advise.advice import Advice
     from trainwright.advise.whatif import WhatIf
+    from trainwright.diagnose.evidence import Evidence
     from trainwright.estimate.roofpoints import Roofs
     from trainwright.plan.evaluate import Facts, Pending
     from trainwright.plan.report import Report
@@ -109,6 +110,13 @@ def _measuring() -> "Measuring":
     return Measuring()
 
 
+def _watch(pid: int | None, seconds: float, cancelled: Cancelled) -> "Evidence":
+    from trainwright.diagnose import watching
+
+    run = pid if pid is not None else watching.likely_run()
+    return watching.watched(run, seconds, cancelled)
+
+
 def _examples() -> Sequence[Path]:
     from trainwright.data import resources
 
@@ -132,4 +140,5 @@ class Core:
     snapshot: Callable[[], Any] = _snapshot
     framework: Callable[[], Any] = _framework
     measuring: "Callable[[], Measuring]" = _measuring
+    watch: "Callable[[int | None, float, Cancelled], Evidence]" = _watch
     examples: Callable[[], Sequence[Path]] = _examples

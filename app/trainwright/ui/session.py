@@ -75,6 +75,8 @@ class Session(QObject):
         self.advice_problem: Message | None = None
         self.whatifs: Sequence[WhatIf] = ()
         self.explained = doors.DEFAULT
+        self.diagnosed: object = None
+        """The evidence or error that Diagnose shows; a screen that is built anew shows it again."""
         self.recent_models: Callable[[], tuple[str, ...]] = tuple
         """Ids of models picked lately; the window knows them."""
         self._history: History | None = None

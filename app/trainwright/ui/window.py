@@ -52,6 +52,7 @@ PLACES = (
     ("advise", "magic-wand"),
     ("export", "export"),
     ("computer", "desktop-tower"),
+    ("diagnose", "first-aid"),
 )
 SETTINGS = ("settings", "gear-six")
 
@@ -95,6 +96,7 @@ class Window(QMainWindow):
             "go-advise": lambda: self.go("advise"),
             "go-export": lambda: self.go("export"),
             "go-computer": lambda: self.go("computer"),
+            "go-diagnose": lambda: self.go("diagnose"),
             "go-settings": lambda: self.go("settings"),
             "pick-model": lambda: self._pick("model"),
             "pick-gpu": lambda: self._pick("gpu"),
@@ -210,6 +212,10 @@ class Window(QMainWindow):
             computer.chosen.connect(self._start_with)
             computer.benchmarks.measured.connect(self._measured)
             return computer
+        if place == "diagnose":
+            from trainwright.ui.screens.diagnose import DiagnoseScreen
+
+            return DiagnoseScreen(self.session, self.core)
         if place != "settings":
             from trainwright.ui.screens.views import view
 

@@ -1,0 +1,146 @@
+"""The screen Diagnose: what was seen, what it says, and a fix that one click applies."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import fakes
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLabel
+from walk import problems, settled, spin
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.messages import LANGUAGES, UserError
+from trainwright.ui import i18n
+from trainwright.ui.screens.diagnose import COMMAND, DiagnoseScreen
+from trainwright.ui.widgets.buttons import Button
+
+SLOW_LOADER = {
+    "trainwright_record": 1,
+    "steps": {"steps": 50, "seconds": 0.31, "data_wait": 0.2, "compute": 0.1},
+    "loading": {"cpu_share": 0.05, "batch_seconds": 0.2},
+    "gpus": [{"utilisation": {"mean": 0.3, "low": 0, "high": 1}, "idle_share": 0.6}],
+    "host": {"cores": 16, "usable_cores": 16, "pressure_io": 0.4},
+    "setup": {"device": "cuda", "num_workers": 0, "batch": 32},
+    "unavailable": {"gpus.sm_active": "probe.not-supported"},
+}
+ERROR = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+    "capacity of 23.65 GiB of which 1.02 GiB is free. Including non-PyTorch memory, this process "
+    "has 22.63 GiB memory in use. Of the allocated memory 21.00 GiB is allocated by PyTorch, and "
+    "150.00 MiB is reserved by PyTorch but unallocated."
+)
+
+
+def screen_of(window: Any) -> DiagnoseScreen:
+    screen = window.screen_named("diagnose")
+    assert isinstance(screen, DiagnoseScreen)
+    return screen
+
+
+def texts(screen: DiagnoseScreen) -> list[str]:
+    return [label.text() for label in screen.findChildren(QLabel) if label.isVisible()]
+
+
+def applying(screen: DiagnoseScreen) -> list[Button]:
+    buttons = screen.findChildren(Button)
+    return [each for each in buttons if each.isVisible() and "Apply" in each.text()]
+
+
+@pytest.fixture
+def slow_loader(tmp_path: Path) -> Path:
+    path = tmp_path / "run.record.json"
+    path.write_text(json.dumps(SLOW_LOADER), encoding="utf-8")
+    return path
+
+
+def test_a_record_gets_a_verdict_whose_fix_is_one_click(opened: Any, slow_loader: Path) -> None:
+    window = opened()
+    screen = screen_of(window)
+    screen.open_record(slow_loader)
+    spin(50)
+    assert "Input pipeline" in texts(screen)
+    assert "65 %" in texts(screen)  # 0.2 s of 0.31 s
+    before = window.session.plan
+    applying(screen)[0].click()
+    assert window.session.plan.settings.loader.num_workers == 4
+    assert window.session.undo_label is not None
+    window.undo()
+    assert window.session.plan == before
+
+
+def test_without_a_plan_nothing_can_be_applied(opened: Any, slow_loader: Path) -> None:
+    screen = screen_of(opened(plan=None))
+    screen.open_record(slow_loader)
+    spin(50)
+    assert applying(screen)
+    assert not any(button.isEnabled() for button in applying(screen))
+
+
+def test_a_damaged_record_is_refused_in_a_line(opened: Any, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.json"
+    path.write_text('{"trainwright_record": 1, "stesp": {}}', encoding="utf-8")
+    screen = screen_of(opened())
+    screen.open_record(path)
+    spin(50)
+    assert any("steps" in text and "damaged.json" in text for text in texts(screen))
+
+
+def test_a_pasted_error_is_explained(opened: Any, qtbot: Any) -> None:
+    window = opened()
+    window.session.set_key("settings.micro_batch", 8)
+    qtbot.waitUntil(lambda: window.session.settings.micro_batch == 8 and settled(window))
+    screen = screen_of(window)
+    screen.error.setPlainText(ERROR)
+    screen.explain.click()
+    spin(50)
+    assert any("It lacked 0.98 GiB" in text for text in texts(screen))
+    applying(screen)[0].click()
+    assert window.session.plan.settings.micro_batch == 4
+
+
+def test_watching_shows_what_was_seen(opened: Any, qtbot: Any) -> None:
+    def watch(pid: int | None, seconds: float, cancelled: Any) -> Evidence:
+        return Evidence.model_validate(SLOW_LOADER)
+
+    screen = screen_of(opened(core=fakes.core(watch=watch)))
+    screen.watch.click()
+    qtbot.waitUntil(lambda: "Input pipeline" in texts(screen))
+    assert screen.watch.isEnabled()
+
+
+def test_a_run_that_is_gone_is_said(opened: Any, qtbot: Any) -> None:
+    def watch(pid: int | None, seconds: float, cancelled: Any) -> Evidence:
+        raise UserError.of("diagnose.no-process", pid=pid)
+
+    screen = screen_of(opened(core=fakes.core(watch=watch)))
+    screen.pid.setValue(4711)
+    screen.watch.click()
+    qtbot.waitUntil(lambda: any("4711" in text for text in texts(screen)))
+
+
+def test_the_command_can_be_copied(opened: Any) -> None:
+    screen = screen_of(opened())
+    copy = next(b for b in screen.findChildren(Button) if b.accessibleName() == "Copy the command")
+    copy.click()
+    assert QGuiApplication.clipboard().text() == COMMAND
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_is_cut(
+    opened: Any, slow_loader: Path, preferences: Any, language: Any, theme: Any
+) -> None:
+    preferences.language, preferences.theme = language, theme
+    window = opened()
+    window.resize(1280, 720)
+    i18n.use(language)
+    screen = screen_of(window)
+    screen.open_record(slow_loader)
+    spin(300)
+    assert list(problems(window, "diagnose")) == []
+    screen.error.setPlainText(ERROR)
+    screen.explain.click()
+    spin(300)
+    assert list(problems(window, "diagnose")) == []
