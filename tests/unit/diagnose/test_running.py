@@ -1,0 +1,233 @@
+"""Real runs of real training on the processor, under observation and by the callback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trainwright
+from trainwright.diagnose import callback, record, running, surroundings
+from trainwright.diagnose.decide import judge
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.verdict import Cause
+from trainwright.messages import UserError
+
+TRAINING = """
+import sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+
+class Slow(Dataset):
+    def __len__(self):
+        return 120
+    def __getitem__(self, index):
+        {making}
+        return torch.randn(32)
+
+net = torch.nn.Linear(32, 32)
+optimizer = torch.optim.Adam(net.parameters())
+if __name__ == "__main__":
+    {before}
+    for batch in DataLoader(Slow(), batch_size=4, num_workers={workers}):
+        loss = net(batch).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {after}
+    {last}
+"""
+SLEEPING = "time.sleep(0.01)"
+
+
+def script(
+    folder: Path,
+    *,
+    making: str = SLEEPING,
+    workers: int = 0,
+    before: str = "pass",
+    after: str = "pass",
+    last: str = "pass",
+) -> Path:
+    path = folder / "train.py"
+    text = TRAINING.format(making=making, workers=workers, before=before, after=after, last=last)
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return path
+
+
+def observed(path: Path, **options: Any) -> running.Outcome:
+    return running.run([sys.executable, str(path)], **options)
+
+
+@pytest.mark.slow
+def test_a_slow_loader_is_found_without_touching_the_script(tmp_path: Path) -> None:
+    path = script(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    outcome = observed(path)
+    first = judge(outcome.evidence).first
+    assert (first.cause, first.variant) == (Cause.INPUT, "fetch")
+    steps, setup = outcome.evidence.steps, outcome.evidence.setup
+    assert steps is not None
+    assert setup is not None
+    assert steps.data_wait is not None
+    assert steps.data_wait >= 0.04  # four samples at 10 ms each
+    assert (setup.device, setup.batch, setup.num_workers) == ("cpu", 4, 0)
+    assert outcome.evidence.gpus == ()
+    assert outcome.exit_code == 0
+    assert path.read_text(encoding="utf-8") == text
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["train.py"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked")
+def test_what_workers_wait_for_is_seen(tmp_path: Path) -> None:
+    outcome = observed(script(tmp_path, workers=2))
+    loading = outcome.evidence.loading
+    assert loading is not None
+    assert loading.cpu_share is not None
+    assert loading.cpu_share < 0.3  # they sleep
+    assert loading.batch_seconds is not None
+    assert loading.batch_seconds >= 0.04
+
+
+@pytest.mark.slow
+def test_a_collection_of_garbage_every_step_is_counted(tmp_path: Path) -> None:
+    path = script(tmp_path, making="pass", after="import gc; gc.collect()")
+    outcome = observed(path)
+    counters = outcome.evidence.counters
+    assert counters is not None
+    assert counters.garbage_collections == pytest.approx(counters.steps, abs=1)
+    assert judge(outcome.evidence).first.cause is Cause.MEMORY
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_says_with_what(tmp_path: Path) -> None:
+    outcome = observed(script(tmp_path, making="pass", last='raise RuntimeError("no luck")'))
+    assert outcome.exit_code == 1
+    failure = outcome.evidence.failure
+    assert failure is not None
+    assert (failure.kind, failure.text) == ("RuntimeError", "no luck")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_killed_run_leaves_a_record(tmp_path: Path) -> None:
+    suicide = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    outcome = observed(script(tmp_path, making="pass", last=suicide))
+    assert outcome.exit_code == -9
+    assert outcome.evidence.failure is not None
+    assert outcome.evidence.failure.kind == "signal 9"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_time_that_is_over_ends_the_run_and_keeps_what_was_seen(tmp_path: Path) -> None:
+    endless = script(tmp_path, before="import itertools", making="time.sleep(0.2)")
+    started = time.monotonic()
+    outcome = observed(endless, seconds=40)
+    assert time.monotonic() - started < 90
+    assert outcome.stopped
+    assert outcome.evidence.steps is not None
+    assert outcome.evidence.failure is None
+
+
+def test_a_command_that_is_none_is_refused() -> None:
+    with pytest.raises(UserError, match="no such command"):
+        running.run(["no-such-command-here"])
+
+
+def test_a_command_that_is_no_python_is_watched_from_outside() -> None:
+    outcome = running.run([sys.executable, "-S", "-c", "import time; time.sleep(1.2)"])
+    assert outcome.exit_code == 0
+    assert outcome.evidence.steps is None
+    assert outcome.evidence.host is not None
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"trainwright_record": 1, "steps": 3}', "\0"])
+def test_rubbish_in_the_folder_is_passed_over(tmp_path: Path, content: str) -> None:
+    (tmp_path / "1.record.json").write_text(content, encoding="utf-8")
+    assert running._records(tmp_path) == []
+
+
+def test_the_users_own_sitecustomize_still_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    said = tmp_path / "said"
+    (tmp_path / "sitecustomize.py").write_text(
+        f"open({str(said)!r}, 'w').write('mine')", encoding="utf-8"
+    )
+    leftover = "import sys; sys.exit(any('trainwright-' in each for each in sys.path))"
+    assert running.run([sys.executable, "-c", leftover]).exit_code == 0
+    assert said.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.slow
+def test_the_copied_module_works_alone(tmp_path: Path) -> None:
+    source = Path(str(callback.__file__)).read_text(encoding="utf-8")
+    (tmp_path / "callback.py").write_text(source, encoding="utf-8")
+    begin = "from callback import Recorder; Recorder('run.record.json').start()"
+    path = script(tmp_path, before=begin)
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    subprocess.run([sys.executable, path.name], cwd=tmp_path, env=environment, check=True)
+    evidence = record.read(tmp_path / "run.record.json")
+    assert evidence.steps is not None
+    assert judge(evidence).first.cause is Cause.INPUT
+
+
+def recorded(tmp_path: Path) -> callback.Recorder:
+    return callback.Recorder(tmp_path / "run.record.json")
+
+
+def test_any_iterable_is_timed(tmp_path: Path) -> None:
+    recorder = recorded(tmp_path)
+    assert list(recorder.batches([1, 2, 3])) == [1, 2, 3]
+    assert recorder.broken == ""
+
+
+def test_a_fault_of_the_recorder_never_reaches_the_run(tmp_path: Path) -> None:
+    recorder = recorded(tmp_path)
+    recorder._over = None  # type: ignore[assignment, method-assign]
+    assert list(recorder.batches([1, 2, 3])) == [1, 2, 3]
+    assert "TypeError" in recorder.broken
+
+
+def test_an_error_of_the_source_is_the_runs_own(tmp_path: Path) -> None:
+    def source() -> Any:
+        yield 1
+        raise ValueError("the data's own")
+
+    with pytest.raises(ValueError, match="the data's own"):
+        list(recorded(tmp_path).batches(source()))
+
+
+def test_a_folder_that_cannot_be_written_ends_the_record_alone(tmp_path: Path) -> None:
+    recorder = callback.Recorder(tmp_path / "absent" / "run.record.json")
+    recorder._failure = {"kind": "E", "text": ""}
+    recorder.stop()
+    assert recorder.broken
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_the_surroundings_see_a_busy_process() -> None:
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        before = surroundings.observed(busy.pid)
+        time.sleep(1.0)
+        found = surroundings.host_between(before, surroundings.observed(busy.pid))
+    finally:
+        busy.send_signal(signal.SIGKILL)
+        busy.wait()
+    waited = found["starved_share"]
+    assert found["run_cores"] / (1 - min(waited, 0.99)) > 0.5  # the rest it was kept from
+    Evidence.model_validate_json(json.dumps({"trainwright_record": 1, "host": found}), strict=True)
+
+
+def test_the_record_is_the_programs_own_version() -> None:
+    assert callback.RECORD == 1
+    assert trainwright.__version__
