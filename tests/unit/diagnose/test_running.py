@@ -223,8 +223,7 @@ def test_the_surroundings_see_a_busy_process() -> None:
     finally:
         busy.send_signal(signal.SIGKILL)
         busy.wait()
-    waited = found["starved_share"]
-    assert found["run_cores"] / (1 - min(waited, 0.99)) > 0.5  # the rest it was kept from
+    assert found["run_cores"] > 0.5 or found["starved_share"] > 0.3  # it works, or is kept from it
     Evidence.model_validate_json(json.dumps({"trainwright_record": 1, "host": found}), strict=True)
 
 
