@@ -11,6 +11,7 @@ from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError
 from trainwright.probe.document import as_document
 from trainwright.probe.driver import PATIENCE_S
+from trainwright.probe.privacy import from_home
 from trainwright.probe.reading import Missing
 from trainwright.probe.records import Draft, drafts, offer, write
 from trainwright.probe.shown import Card, Row, cards
@@ -55,7 +56,7 @@ def command(
     kept = offered if keep_records else ()
     for draft in kept:
         write(draft)
-    document = as_document(snapshot) | {"kept": [str(draft.path) for draft in kept]}
+    document = as_document(snapshot) | {"kept": [from_home(draft.path) for draft in kept]}
 
     def show(screen: "Screen") -> None:
         for card in cards(snapshot):
@@ -102,6 +103,6 @@ def _show_drafts(screen: "Screen", offered: tuple[Draft, ...], kept: tuple[Draft
         screen.line(offer(draft), "bold")
         screen.indented(draft.text)
     for draft in kept:
-        screen.say("probe.kept", path=str(draft.path))
+        screen.say("probe.kept", path=from_home(draft.path))
     if offered and not kept:
         screen.say("probe.how-to-keep")

@@ -1,6 +1,5 @@
 """Drives: what they are, how they are connected, and the file systems on them."""
 
-import getpass
 import os
 import shutil
 import sys
@@ -15,6 +14,7 @@ import psutil
 from trainwright.messages import Message
 from trainwright.probe import cgroup
 from trainwright.probe.pci import Link, link, text
+from trainwright.probe.privacy import without_names
 from trainwright.probe.reading import Missing
 from trainwright.probe.sample import NOT_READ
 
@@ -28,8 +28,6 @@ SECTOR = 512
 """Bytes of a block in ``/sys/block/*/size``, whatever the drive's own are."""
 NO_DRIVES = ("loop", "ram", "zram", "sr", "fd", "dm-", "md", "nbd")
 """Names of block devices that are none, or lie on others."""
-SHADOW = "…"
-"""Stands for a person's name in a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,20 +217,6 @@ def _holding(folder: Path, mounts: list[cgroup.Mount]) -> cgroup.Mount | None:
     """Return the mount that a folder is on."""
     holding = [mount for mount in mounts if folder.is_relative_to(mount.point)]
     return max(holding, key=lambda mount: len(mount.point), default=None)
-
-
-def without_names(path: str) -> str:
-    """Return a path in which the user's own name is left out."""
-    names = {Path.home().name, _user()} - {"", "root"}
-    parts = path.replace("\\", "/").split("/")
-    return "/".join(SHADOW if part in names else part for part in parts)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return ""
 
 
 def _elsewhere(*, identifiers: bool) -> Iterator[DriveReading]:

@@ -8,6 +8,7 @@ from trainwright.machine.machine import Machine
 from trainwright.machine.resolve import Resolved
 from trainwright.messages import Message, UserError, render
 from trainwright.probe.nvml import Nvidia
+from trainwright.probe.privacy import from_home
 from trainwright.probe.reading import Missing
 from trainwright.probe.records import drafts
 from trainwright.probe.sample import NOT_READ
@@ -21,7 +22,7 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
         "catalog": _catalogued(snapshot),
         "machine": _machine(snapshot),
         "drafts": [
-            {"name": draft.name, "path": str(draft.path), "yaml": draft.text}
+            {"name": draft.name, "path": from_home(draft.path), "yaml": draft.text}
             for draft in drafts(snapshot)
         ],
     }

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainwright.messages import Message, UserError
+from trainwright.probe.privacy import anonymous, without_names
 from trainwright.probe.reading import Missing
 from trainwright.worker import client
 
@@ -37,9 +38,10 @@ def read(interpreter: str) -> Framework | Missing:
     try:
         found = client.run("framework", {}, interpreter=interpreter, timeout_s=PATIENCE_S)
     except UserError as error:
-        return Missing(error.message)
+        return Missing(anonymous(error.message))
     if "torch" not in found:
-        return Missing(Message.of("probe.no-torch", reason=str(found.get("refused", "?"))))
+        refused = without_names(str(found.get("refused", "?")))
+        return Missing(Message.of("probe.no-torch", reason=refused))
     return Framework(
         python=str(found.get("python")),
         torch=str(found["torch"]),
@@ -55,4 +57,4 @@ def read(interpreter: str) -> Framework | Missing:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
+    return None if value is None else without_names(str(value))

@@ -17,6 +17,7 @@ from trainwright.messages import Message, UserError
 from trainwright.probe.disks import DriveReading
 from trainwright.probe.host import Host
 from trainwright.probe.nvml import GpuReading, Memory, Nvidia
+from trainwright.probe.privacy import from_home
 from trainwright.probe.reading import Missing
 from trainwright.probe.snapshot import Snapshot, cpu_record, drive_name, drive_record, gpu_record
 
@@ -251,4 +252,4 @@ def slug(name: str) -> str:
 
 def offer(draft: Draft) -> Message:
     """Return the sentence that offers a draft."""
-    return Message.of("probe.draft", name=draft.name, path=str(draft.path))
+    return Message.of("probe.draft", name=draft.name, path=from_home(draft.path))

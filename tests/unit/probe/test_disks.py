@@ -8,6 +8,7 @@ import pytest
 from trainwright.probe import disks
 from trainwright.probe.disks import DriveReading, Mounted
 from trainwright.probe.pci import Link
+from trainwright.probe.privacy import without_names
 from trainwright.probe.reading import Missing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's sysfs")
@@ -119,8 +120,8 @@ def test_serial_numbers_stay_out_unless_they_are_asked_for(root: Path) -> None:
 
 def test_names_of_people_stay_out_of_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: Path("/home/alice"))
-    assert disks.without_names("/media/alice/stick") == "/media/…/stick"
-    assert disks.without_names("/data/alices") == "/data/alices"
+    assert without_names("/media/alice/stick") == "/media/…/stick"
+    assert without_names("/data/alices") == "/data/alices"
 
 
 def test_a_drive_of_a_virtual_machine_says_that_it_is_hidden(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Computers of every kind through ``trainwright probe``: a value or a reason, never a crash."""
 
 import json
+import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +66,22 @@ def test_identifiers_stay_out_unless_they_are_asked_for(probe: Probe) -> None:
     assert gpus(named)[0]["serial"] == "1320000000001"
     assert gpus(named)[0]["uuid"].startswith("GPU-")
     assert named["host"]["name"]
+
+
+def test_no_name_of_a_person_or_the_computer_is_told(
+    probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "alice-of-the-test"
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.setenv("TRAINWRIGHT_HARDWARE", str(home / "data"))
+    monkeypatch.setattr(socket, "gethostname", lambda: "host-of-the-test")
+    found = probe("strange", "--keep-records")
+    text = json.dumps(found, ensure_ascii=False)
+    assert "alice-of-the-test" not in text
+    assert "host-of-the-test" not in text
+    assert found["kept"][0].startswith("~/data/")
+    assert "host-of-the-test" in json.dumps(probe("strange", "--identifiers"))
 
 
 def test_two_gpus_and_what_lies_between_them(probe: Probe) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.messages import Message, UserError
+from trainwright.probe.privacy import from_home
 from trainwright.probe.reading import Missing
 from trainwright.probe.records import Draft, drafts, offer, write
 from trainwright.probe.shown import Card, Part, Row, cards
@@ -140,9 +141,11 @@ class ComputerScreen(Scroll):
     def _show_torch(self, snapshot: Snapshot) -> None:
         """Show torch's card; what stands already keeps its place."""
         clear(self._torch)
-        for card in cards(snapshot):
-            if card.part == "torch":
-                self._torch.addWidget(DeviceCard(card))
+        asked = Missing(Message.of("ui.computer.asking"))
+        waiting = Card("torch", Message.of("probe.card.torch"), (), asked)
+        found = [card for card in cards(snapshot) if card.part == "torch"]
+        for card in found or [waiting]:
+            self._torch.addWidget(DeviceCard(card))
 
     def _show_notes(self, snapshot: Snapshot) -> None:
         """Say what keeps plans from being made for this computer, and offer what helps."""
@@ -167,7 +170,7 @@ class ComputerScreen(Scroll):
             self.says.tell(error.message)
             return
         self._show()
-        self.says.tell(Message.of("probe.kept", path=str(draft.path)))
+        self.says.tell(Message.of("probe.kept", path=from_home(draft.path)))
 
 
 def _side() -> QVBoxLayout:
