@@ -17,6 +17,11 @@ SECONDS = 3.0
 """Of one test where nobody chooses; assumed: medians of shorter ones scatter."""
 
 
+SILENCE_S = 120.0
+"""Without a word of a child until it is ended, beside ten times what a test may take; assumed, for
+a hard disk that fills a GiB and a torch that starts from one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choices:
     """What a person may choose of a benchmark."""
@@ -34,6 +39,11 @@ class Choices:
     """The Python whose torch and Pillow are measured."""
     force: bool = False
     """Whether on battery, and beside other programs on the GPU, too."""
+
+    @property
+    def patience_s(self) -> float:
+        """Seconds without a word until a child is taken for hung."""
+        return SILENCE_S + 10 * self.seconds
 
 
 @dataclass(frozen=True, slots=True)

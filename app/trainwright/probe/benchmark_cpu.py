@@ -50,6 +50,7 @@ def run(
         {"seconds": choices.seconds, "workers": counts()},
         interpreter=choices.interpreter,
         timeout_s=10 * cost(choices).seconds + 60,
+        silence_s=choices.patience_s,
         on_progress=on_progress,
         cancelled=cancelled,
     )

@@ -108,6 +108,7 @@ def _measured(
         },
         interpreter=choices.interpreter,
         timeout_s=10 * gpu_cost(choices).seconds + 60,
+        silence_s=choices.patience_s,
         on_progress=progress,
         cancelled=cancelled,
     )
@@ -209,7 +210,8 @@ def all_reduce(
         "bench_reduce",
         {"backend": backend, "world": world, "seconds": choices.seconds},
         interpreter=choices.interpreter,
-        timeout_s=180 + 10 * choices.seconds,
+        timeout_s=10 * gpu_cost(choices).seconds + 60,
+        silence_s=choices.patience_s,
         on_progress=on_progress,
         cancelled=cancelled,
     )

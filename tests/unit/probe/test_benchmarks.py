@@ -14,6 +14,7 @@ import pytest
 from trainwright.explain import Unit
 from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.probe import (
+    benchmark,
     benchmark_cpu,
     benchmark_gpu,
     benchmarks,
@@ -22,6 +23,7 @@ from trainwright.probe import (
     occupied,
 )
 from trainwright.probe.benchmark import Choices
+from trainwright.worker import client
 
 QUICK = Choices(seconds=0.2, force=True)
 GIB = 1 << 30
@@ -145,6 +147,49 @@ def test_an_answer_that_is_none_is_said(found) -> None:
         told(found)
     with pytest.raises(UserError, match="no result"):
         benchmark_cpu.outcome({"libraries": 1} | found, "CPU", "now")
+
+
+# Children that misbehave
+
+
+@pytest.fixture
+def child(tmp_path, monkeypatch):
+    """Return a function that puts one program in place of every benchmark's."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    launcher = (client.PROGRAMS / "launch.py").read_text(encoding="utf-8")
+    (folder / "launch.py").write_text(launcher, encoding="utf-8")
+    monkeypatch.setattr(client, "PROGRAMS", folder)
+
+    def write(body: str) -> None:
+        for name in ("bench_disk", "bench_decode", "bench_device", "bench_reduce"):
+            (folder / f"{name}.py").write_text(f"import os, time\n{body}\n", encoding="utf-8")
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["disk", "cpu", "gpu", "link"])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("print('{\"other\": 1}')", "no result"),
+        ("print('[]'); print('\\x00 rubbish')", "ended without|answer|no result"),
+        ('print(\'{"device": {"type": 3}, "libraries": [], "tests": []}\')', "no result"),
+        ("os.kill(os.getpid(), 9)", "ended|killed"),
+        ("time.sleep(1000)", "nothing|silent|seconds|no sign"),
+    ],
+)
+def test_a_child_that_misbehaves_is_one_line_and_nothing_is_kept(
+    child, tmp_path, monkeypatch, name, body, said
+) -> None:
+    child(body)
+    monkeypatch.setattr(benchmark, "SILENCE_S", 0.5 if "sleep" in body else 60.0)
+    place = tmp_path / "place"
+    place.mkdir()
+    with pytest.raises(UserError, match=said):
+        benchmarks.run(name, Choices(place, 64 << 20, seconds=0.05, force=True))
+    assert kept.load().measurements == ()
+    assert list(place.iterdir()) == []
 
 
 # Politeness
