@@ -3,6 +3,7 @@
 The plan's machine, defaults and edits are real; only profile, memory and time are invented.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,15 @@ from trainwright.probe.benchmark import Choices, Cost, Name, Outcome
 from trainwright.probe.host import Host
 from trainwright.probe.kept import Kept, Measurement
 from trainwright.probe.reading import Missing
+from trainwright.probe.sample import (
+    Activity,
+    GpuProcess,
+    GpuSample,
+    HostSample,
+    Sample,
+    SliceSample,
+    Throttle,
+)
 from trainwright.probe.snapshot import Snapshot
 from trainwright.profile.profile import OpTable, Profile
 from trainwright.ui.core import Core
@@ -75,6 +85,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
         "framework": lambda: Missing(Message.of("probe.torch-cpu")),
         "examples": lambda: [EXAMPLE],
         "measuring": measuring,
+        "reader": lambda: live,
     }
     return Core(**(wanted | others))
 
@@ -113,6 +124,33 @@ def measuring(**others: Any) -> Measuring:
         "home": Path("/data"),
     }
     return Measuring(**(wanted | others))
+
+
+def live() -> Sample:
+    """Return a moment of a computer with two GPUs, one of them divided and one too hot."""
+    at = time.monotonic()
+    unknown = Missing(Message.of("probe.not-supported"))
+    common: dict[str, Any] = {
+        "memory_used": 20 * GIB,
+        "memory_total": 24 * GIB,
+        "temperature_c": 71.0,
+        "power_limit_w": 450.0,
+        "sm_clock_mhz": 2610.0,
+        "pcie_generation": 4,
+        "pcie_width": 16,
+        "processes": (GpuProcess(4242, "python", 19 * GIB), GpuProcess(7, unknown, unknown)),
+    }
+    hot: frozenset[Throttle] = frozenset({"thermal", "power-cap", "hardware-slowdown"})
+    slices = (
+        SliceSample(0, "NVIDIA H100 80GB HBM3 MIG 3g.40gb", 8 * GIB, 39 * GIB, Activity(0.6)),
+        SliceSample(2, "NVIDIA H100 80GB HBM3 MIG 1g.10gb", unknown, unknown),
+    )
+    gpus = (
+        GpuSample(0, "NVIDIA GeForce RTX 4090", 0.6, power_w=268.0, throttle=hot, **common),
+        GpuSample(1, "NVIDIA H100 80GB HBM3", unknown, slices=slices, mig=True, **common),
+    )
+    host = HostSample(0.4, (0.4,) * 16, 41 * GIB, 64 * GIB, disk_read=3e8, pressure_io=0.02)
+    return Sample(at, time.time(), host, gpus)
 
 
 def _profile() -> Profile:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trainwright.plan.evaluate import Facts, Pending
     from trainwright.plan.report import Report
     from trainwright.plan.schema import Plan
+    from trainwright.probe.sample import Sample
     from trainwright.profile.profile import Profile
     from trainwright.profile.spec import TraceSpec
     from trainwright.ui.glance import Glance
@@ -117,6 +118,12 @@ def _watch(pid: int | None, seconds: float, cancelled: Cancelled) -> "Evidence":
     return watching.watched(run, seconds, cancelled)
 
 
+def _reader() -> "Callable[[], Sample]":
+    from trainwright.probe.monitor.sampler import Reader
+
+    return Reader()
+
+
 def _examples() -> Sequence[Path]:
     from trainwright.data import resources
 
@@ -142,3 +149,5 @@ class Core:
     measuring: "Callable[[], Measuring]" = _measuring
     watch: "Callable[[int | None, float, Cancelled], Evidence]" = _watch
     examples: Callable[[], Sequence[Path]] = _examples
+    reader: "Callable[[], Callable[[], Sample]]" = _reader
+    """Makes what reads this computer moment by moment; called on the thread that then reads."""

@@ -108,3 +108,22 @@ class Preferences:
     @export_folder.setter
     def export_folder(self, value: Path) -> None:
         self._settings.setValue("export-folder", str(value))
+
+    @property
+    def alerts(self) -> str:
+        """The alerts on live readings, as text."""
+        return str(self._settings.value("alerts", ""))
+
+    @alerts.setter
+    def alerts(self, value: str) -> None:
+        self._settings.setValue("alerts", value)
+
+    @property
+    def pace(self) -> int:
+        """Live readings a second."""
+        value = str(self._settings.value("pace", "1"))
+        return int(value) if value in ("1", "2", "5", "10") else 1
+
+    @pace.setter
+    def pace(self, value: int) -> None:
+        self._settings.setValue("pace", str(value))

@@ -53,6 +53,11 @@ def _post() -> _Post:
     return _Post()
 
 
+def poster() -> Callable[[QObject, Callable[[], None]], None]:
+    """Return what makes a call on the window's thread; ask for it there, send from anywhere."""
+    return _post().send
+
+
 class Latest(QObject):
     """Runs jobs one at a time and answers only for the newest; those between are dropped.
 

@@ -43,6 +43,7 @@ from trainwright.ui.widgets.rail import Rail
 from trainwright.ui.widgets.topbar import StatusBar, TopBar
 
 if TYPE_CHECKING:
+    from trainwright.ui.live import Live
     from trainwright.ui.session import Session
     from trainwright.ui.widgets.picker import Option
 
@@ -52,6 +53,7 @@ PLACES = (
     ("advise", "magic-wand"),
     ("export", "export"),
     ("computer", "desktop-tower"),
+    ("monitor", "activity"),
     ("diagnose", "first-aid"),
 )
 SETTINGS = ("settings", "gear-six")
@@ -68,6 +70,7 @@ class Window(QMainWindow):
         self.place = "start"
         self._screens: dict[str, QWidget] = {}
         self._snapshot: Any = None
+        self._live: Live | None = None
         self._asleep: list[Callable[[], None]] = []
         self._woken = False
         self.setWindowTitle("Trainwright")
@@ -96,6 +99,7 @@ class Window(QMainWindow):
             "go-advise": lambda: self.go("advise"),
             "go-export": lambda: self.go("export"),
             "go-computer": lambda: self.go("computer"),
+            "go-monitor": lambda: self.go("monitor"),
             "go-diagnose": lambda: self.go("diagnose"),
             "go-settings": lambda: self.go("settings"),
             "pick-model": lambda: self._pick("model"),
@@ -191,6 +195,8 @@ class Window(QMainWindow):
         for name, screen in self._screens.items():
             screen.setVisible(name == place)
         self.rail.show_place(place)
+        if place == "monitor":
+            self.rail.show_state("monitor", "", "")
         if focus is None or not self.rail.isAncestorOf(focus):
             self._screens[place].setFocus()  # the next Tab goes to the first control of the screen
         entered = getattr(self._screens[place], "entered", None)
@@ -204,6 +210,10 @@ class Window(QMainWindow):
             if self.session is not None:
                 start.wake()
             return start
+        if place == "monitor":
+            from trainwright.ui.screens.monitor import MonitorScreen
+
+            return MonitorScreen(self.live)
         assert self.session is not None
         if place == "computer":
             from trainwright.ui.screens.computer import ComputerScreen
@@ -232,6 +242,22 @@ class Window(QMainWindow):
         plan = self.session.plan if self.session is not None else None
         if self.session is not None and plan is not None and plan.machine.local:
             self.session.ask()
+
+    @property
+    def live(self) -> "Live":
+        """Live readings; the monitor is loaded when it is first asked for."""
+        if self._live is None:
+            from trainwright.ui.live import Live
+
+            self._live = Live(self.core.reader, self.preferences, self)
+            self._live.noticed.connect(self._notice)
+            self._live.alerted.connect(self._mark_monitor)
+        return self._live
+
+    def _mark_monitor(self, message: Message) -> None:
+        """Leave a dot at the place until somebody looks: a notice goes with the next edit."""
+        if self.place != "monitor":
+            self.rail.show_state("monitor", "tight", say(message))
 
     def screen_named(self, place: str) -> QWidget:
         """Return a screen, made if need be."""
@@ -265,6 +291,8 @@ class Window(QMainWindow):
         self.setWindowIcon(QIcon(str(icon)))
         self.session = Session(self.core)
         self._listen()
+        if self.preferences.alerts not in ("", "[]"):
+            _ = self.live  # alerts are watched from the start
         start = self._screens.get("start")
         if isinstance(start, StartScreen):
             start.wake()
@@ -517,4 +545,6 @@ class Window(QMainWindow):
         self.preferences.geometry = self.saveGeometry()
         if self.session is not None:
             self.session.close()
+        if self._live is not None:
+            self._live.close()
         super().closeEvent(event)

@@ -50,6 +50,17 @@ def formed(value: float, unit: Unit) -> str:
             return f"{value:.0f} MHz"
 
 
+SCALE: dict[Unit, tuple[float, str]] = {
+    "share": (0.01, "%"),
+    "bytes": (1 << 30, "GiB"),
+    "bytes/s": (1 << 20, "MiB/s"),
+    "celsius": (1, "°C"),
+    "watts": (1, "W"),
+    "megahertz": (1, "MHz"),
+}
+"""What people type bounds in: the size of one in base units, and its name."""
+
+
 def pair(value: float | Missing, whole: float | Missing, unit: Unit = "bytes") -> str:
     """Return ``3.1 / 24.0 GiB``: a value beside what there is of it."""
     if isinstance(value, Missing):
@@ -58,7 +69,9 @@ def pair(value: float | Missing, whole: float | Missing, unit: Unit = "bytes") -
         return formed(value, unit)
     first, last = formed(value, unit), formed(whole, unit)
     number, _, name = first.rpartition(" ")
-    return f"{number} / {last}" if last.endswith(f" {name}") else f"{first} / {last}"
+    if last.endswith("GiB") and name == "MiB":
+        number = f"{value / (1 << 30):.2f}"
+    return f"{number} / {last}"
 
 
 def rate(value: float) -> str:

@@ -261,6 +261,12 @@ class Segmented(QWidget):
         self.show_value(value)
         self._group.idClicked.connect(self._tell)
 
+    @property
+    def value(self) -> str:
+        """The choice that is shown."""
+        shown = self._group.checkedId()
+        return self._keys[shown] if shown >= 0 else ""
+
     def show_value(self, value: str, *, free: bool = False) -> None:
         """Show a value without telling anybody."""
         shown = self._group.checkedId()

@@ -86,6 +86,10 @@ class Rail(QFrame):
             if place.id == id:
                 place.show_state(state, spoken)
 
+    def state_of(self, id: str) -> str:
+        """Return what a place's dot says; empty where it has none."""
+        return next(place.accessibleDescription() for place in self._places if place.id == id)
+
     def paintEvent(self, _event: QPaintEvent) -> None:
         w, h = self.width(), self.height()
         with Drawing(self) as d:
