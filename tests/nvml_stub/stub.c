@@ -30,6 +30,7 @@
  *   hang-midway      every call hangs after $NVML_STUB_AT (2) seconds
  *   hang-init        the library's start never returns
  *   crash            reading the second of two kills the process
+ *   chatty           prints on standard output at every call
  *   none             a driver without GPUs
  *   not-loaded, updated, no-permission: the library's start fails
  */
@@ -160,6 +161,7 @@ static const Card *card_at(unsigned index) {
 /* Whether the library and this GPU answer at all; every call on a GPU begins with it. */
 static Status alive(Device gpu) {
   if (is("hang-midway") && now() >= number("NVML_STUB_AT", 2)) hang();
+  if (is("chatty")) printf("{\"gpu\": 0, \"reading\""), fflush(stdout);
   if (!started || away() || era != age()) return UNINITIALIZED;
   if (!gpu) return INVALID;
   if (gpu->index == 1) {

@@ -42,15 +42,14 @@ class Told:
     done: bool = False
 
     def take(self, line: dict[str, Any]) -> None:
-        """Note one line."""
-        if line.get("done"):
-            self.done = True
-        elif "reading" in line:
-            where = (int(line["gpu"]), str(line["reading"]))
-            if "value" in line:
-                self.readings[where] = line["value"]
-            else:
-                self.errors[where] = line["error"]
+        """Note one line; what is none of the program's is passed over."""
+        match line:
+            case {"done": True}:
+                self.done = True
+            case {"gpu": int(gpu), "reading": str(name), "value": value}:
+                self.readings[gpu, name] = value
+            case {"gpu": int(gpu), "reading": str(name), "error": int() | str() as error}:
+                self.errors[gpu, name] = error
 
 
 _stuck: dict[int, Message] = {}
@@ -101,8 +100,8 @@ def _converse(told: Told, identifiers: bool, patience_s: float) -> tuple[int, Me
             if line is None:
                 over = told.done or (SYSTEM, "start") in told.errors
                 return None if over else (asking, Message.of("probe.driver-crashed"))
-            if "asking" in line:
-                asking, patience = int(line["gpu"]), patience_s
+            if "asking" in line and isinstance(line.get("gpu"), int):
+                asking, patience = line["gpu"], patience_s
             told.take(line)
 
 

@@ -188,6 +188,12 @@ def test_a_name_that_is_no_text(probe: Probe) -> None:
     assert found["catalog"]["gpus"] == [None]
 
 
+def test_a_driver_that_prints_rubbish_spoils_no_reading(probe: Probe) -> None:
+    found = probe("chatty")
+    assert gpus(found)[0]["memory"]["total"] == 24564 * MIB
+    assert gpus(found)[0]["name"] == "NVIDIA GeForce RTX 4090"
+
+
 def test_an_old_driver_tells_what_it_can(probe: Probe) -> None:
     found = probe("old-driver")
     [gpu] = gpus(found)

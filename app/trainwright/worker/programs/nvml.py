@@ -9,10 +9,11 @@ that skips the GPU. Nothing is written to a GPU or its driver.
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, TextIO
 
 import pynvml
 
@@ -81,8 +82,16 @@ def answered(ask: Ask) -> dict[str, Any]:
 
 def say(**line: Any) -> None:
     """Write a line at once."""
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
+    channel().write(json.dumps(line) + "\n")
+    channel().flush()
+
+
+@cache
+def channel() -> TextIO:
+    """Return standard output, kept to itself: what a library prints goes to standard error."""
+    own = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)
+    return own
 
 
 def text(value: Any) -> str:
