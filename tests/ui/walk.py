@@ -18,7 +18,17 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 from trainwright.ui import doors, i18n, paint
 from trainwright.ui.widgets.base import Scroll
 
-SCREENS = ("start", "plan", "advise", "export", "computer", "monitor", "diagnose", "settings")
+SCREENS = (
+    "start",
+    "plan",
+    "advise",
+    "export",
+    "computer",
+    "monitor",
+    "verify",
+    "diagnose",
+    "settings",
+)
 TOLERANCE = 1.5
 
 

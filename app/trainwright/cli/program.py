@@ -19,12 +19,13 @@ COMMANDS = (
     "catalog",
     "probe",
     "monitor",
+    "verify",
     "diagnose",
     "doctor",
 )
 """Sub-commands; each is ``command`` in the module of its name."""
 
-LATER = ("build", "upgrade", "mig", "verify")
+LATER = ("build", "upgrade", "mig")
 """Sub-commands that the contract names and that come in a later release."""
 
 

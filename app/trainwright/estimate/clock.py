@@ -31,6 +31,7 @@ from trainwright.estimate.serving_clock import round_of
 from trainwright.estimate.serving_time import Round
 from trainwright.estimate.spread import Factor, factor
 from trainwright.estimate.traffic import served_table
+from trainwright.explain import Quantity
 from trainwright.machine.machine import Gpu
 from trainwright.profile.expand import op_counts
 from trainwright.profile.profile import Floats, Profile, evaluate
@@ -136,6 +137,19 @@ def _slot(situation: Situation, count: int) -> Link:
     return host_link(gpu.record, count, processor=situation.cpu, read=gpu.link_read)
 
 
+def slowed(times: OpTimes, slowness: Quantity | None) -> OpTimes:
+    """Return the times with what was measured on this computer, if anything was."""
+    if slowness is None:
+        return times
+    factor = slowness.value
+    return replace(
+        times,
+        seconds=times.seconds * factor,
+        compute=times.compute * factor,
+        memory=times.memory * factor,
+    )
+
+
 class Clock:
     """Times steps in one situation; keeps the seconds of operators that it has worked out."""
 
@@ -177,7 +191,7 @@ class Clock:
             table, served = classify(profile), self.situation.served
             if served is not None:
                 table = served_table(table, profile, served, batch, sequence, generates=generates)
-            self._times[key] = op_times(
+            times = op_times(
                 table,
                 self.rates(settings.precision),
                 self.efficiency,
@@ -186,6 +200,7 @@ class Clock:
                 channels_last=layout,
                 compiled=compiled,
             )
+            self._times[key] = slowed(times, self.situation.gpu.slowness)
         return self._times[key]
 
     def terms(self, profile: Profile, settings: FullSettings, batch: int) -> StepTerms:

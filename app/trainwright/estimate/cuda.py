@@ -7,10 +7,11 @@ cuDNN's batch normalisation, and random-number states.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.calibration import Range, memory_calibration
+from trainwright.explain import Quantity
 from trainwright.profile.profile import Profile, evaluate
 
 FLASH_SOURCE = "torch: aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd"
@@ -33,12 +34,18 @@ class Device:
     vendor: str
     major: int
     """Compute capability; 8 where it is unknown."""
+    workspace: int | None = None
+    """Bytes of one cuBLAS workspace, where they were measured."""
+    workspace_source: str = CUBLAS_SOURCE
 
     @classmethod
-    def of(cls, record: GpuRecord) -> "Device":
-        """Return the traits of a catalog record."""
+    def of(cls, record: GpuRecord, workspace: Quantity | None = None) -> "Device":
+        """Return the traits of a catalog record, and what was measured of the device."""
         capability = record.compute_capability
-        return cls(record.vendor, capability[0] if capability else 8)
+        device = cls(record.vendor, capability[0] if capability else 8)
+        if workspace is None:
+            return device
+        return replace(device, workspace=int(workspace.value), workspace_source=workspace.source)
 
 
 def cublas_workspace(device: Device) -> int:
@@ -46,8 +53,10 @@ def cublas_workspace(device: Device) -> int:
 
     32 MiB on compute capability 9, 10 and 12; otherwise 2 x 4096 KiB + 8 x 16 KiB, as
     ``getChosenWorkspaceSize`` decides; cuBLASLt shares it since torch 2.7. On AMD 76 MiB, for
-    hipBLASLt. Apple and Intel have none.
+    hipBLASLt. Apple and Intel have none. A measured one goes before all rules.
     """
+    if device.workspace is not None:
+        return device.workspace
     if device.vendor == "AMD":
         return 76 << 20
     if device.vendor != "NVIDIA":

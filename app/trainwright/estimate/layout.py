@@ -90,7 +90,7 @@ def _with_cublas(layout: Layout, device: Device) -> Layout:
     for thread, rule in ((~backward, "cublas-forward"), (backward, "cublas-backward")):
         events = np.flatnonzero(multiplies & thread)
         if events.size:
-            workspace = Hidden(rule, cuda.CUBLAS_SOURCE, nbytes=nbytes)
+            workspace = Hidden(rule, device.workspace_source, nbytes=nbytes)
             inserts.append(Insert(int(events[0]) + 1, (workspace,), "workspaces", lasts=True))
     return inserted(layout, inserts)
 

@@ -78,7 +78,7 @@ def layout_for(
     Raises:
         KeyError: the profile knows neither the optimizer nor one to derive it from.
     """
-    device = Device.of(gpu.record)
+    device = Device.of(gpu.record, gpu.workspace)
     if kept is None:
         kept = memory_calibration().compile_kept if settings.compile else 1.0
     if infer:
@@ -277,7 +277,9 @@ def _run(layout: Layout, point: _Point, expandable: bool) -> _Run:
 def _outside(gpu: Gpu, gpu_count: int) -> tuple[Quantity, ...]:
     """Return what is held outside the allocator."""
     known = memory_calibration()
-    parts = [_ranged("context", cuda.context(Device.of(gpu.record)), known.context_source)]
+    parts = [
+        gpu.context or _ranged("context", cuda.context(Device.of(gpu.record)), known.context_source)
+    ]
     if gpu_count > 1:
         parts.append(_ranged("nccl", known.nccl, known.source))
     parts.append(gpu.held)

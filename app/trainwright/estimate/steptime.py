@@ -140,7 +140,7 @@ def estimate_time(
         formula="max(Σ GPU, Σ launches) + communication + waiting",
         parts=tuple(stage.seconds for stage in stages if not stage.hidden),
         source=_SOURCE,
-        note=reason,
+        note=reason or (gpu.slowness.note if gpu.slowness is not None else None),
         role="step",
     )
     fed = _pipeline(profile, clock, settings, batch, terms)

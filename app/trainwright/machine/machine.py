@@ -27,6 +27,12 @@ class Gpu:
     """Whether the record's PCIe link is the one that this computer gives the card."""
     bridged: bool = False
     """Whether an NVLink bridge was seen at work."""
+    context: Quantity | None = None
+    """Bytes outside torch's allocator; measured on this computer, None where nobody did."""
+    workspace: Quantity | None = None
+    """Bytes of one cuBLAS workspace; likewise."""
+    slowness: Quantity | None = None
+    """What kernels take here, over what is estimated of them; likewise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from trainwright import __version__
+from trainwright.estimate import correction
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.loader import host_of
 from trainwright.estimate.memory import (
@@ -146,9 +147,24 @@ def _local(_period: int) -> Resolved:
     """Read this computer once in a while: an edit must not wait for its driver."""
     from trainwright.probe import kept, measured, snapshot  # loads the drivers' libraries
 
-    found, known = snapshot.resolved(snapshot.take(anew=False)), kept.load()
-    notes = found.notes if known.note is None else (*found.notes, known.note)
-    return Resolved(measured.on(found.machine, known), notes)
+    taken = snapshot.take(anew=False)
+    found, known = snapshot.resolved(taken), kept.load()
+    runs, problem = correction.load()
+    driver = getattr(taken.nvidia, "driver", None)
+    machine = correction.applied(
+        measured.on(found.machine, known),
+        runs,
+        driver if isinstance(driver, str) else "",
+        interpreter.torch_version(),
+        since=max((one.date for one in known.below("product")), default=""),
+    )
+    notes = (note for note in (known.note, problem) if note is not None)
+    return Resolved(machine, (*found.notes, *notes))
+
+
+def look_again() -> None:
+    """Read this computer anew when it is next asked about: a correction was kept or forgotten."""
+    _local.cache_clear()
 
 
 @lru_cache(maxsize=64)
@@ -184,6 +200,10 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
         yield Message.of("plan.note.no-nccl")
     if machine.gpu.record.vendor != "NVIDIA":
         yield Message.of("plan.note.other-maker", gpu=machine.gpu.record.name)
+    if machine.gpu.slowness is not None and machine.gpu.slowness.note is not None:
+        yield machine.gpu.slowness.note
+    if machine.gpu.context is not None and machine.gpu.context.note is not None:
+        yield machine.gpu.context.note
     if plan.workload.trains and settings.quantization == "int8":
         yield Message.of("plan.note.int8")
     unchecked = _unchecked(plan.machine, machine)

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trainwright.advise.advice import Advice
+    from trainwright.advise.advice import Advice, Relaxation
     from trainwright.advise.whatif import WhatIf
     from trainwright.diagnose.evidence import Evidence
     from trainwright.estimate.roofpoints import Roofs
     from trainwright.plan.evaluate import Facts, Pending
     from trainwright.plan.report import Report
     from trainwright.plan.schema import Plan
+    from trainwright.plan.trial import Wanted
+    from trainwright.plan.verified import Outcome
     from trainwright.probe.sample import Sample
     from trainwright.profile.profile import Profile
     from trainwright.profile.spec import TraceSpec
@@ -92,6 +94,38 @@ def _glances(plan: "Plan", ids: Sequence[str]) -> "Iterator[Glance]":
     return glances(plan, ids, _resolve)
 
 
+def _verify(
+    plan: "Plan", wanted: "Wanted", on_progress: Progress, cancelled: Cancelled
+) -> "Outcome":
+    from trainwright.plan import verifying
+    from trainwright.plan.trial import look, prepared
+
+    here = look()
+    trial = prepared(plan, here, on_progress=on_progress, cancelled=cancelled)
+    with verifying.destination(wanted.folder) as goal:
+        return verifying.run(
+            trial,
+            steps=wanted.steps,
+            limits=wanted.limits,
+            folder=str(goal) if goal else None,
+            profile_steps=verifying.PROFILED if goal else None,
+            on_progress=on_progress,
+            cancelled=cancelled,
+        )
+
+
+def _nearest(outcome: "Outcome") -> "tuple[Relaxation, ...]":
+    from trainwright.advise.nearest import nearest
+
+    return nearest(outcome)
+
+
+def _keep_correction(outcome: "Outcome") -> None:
+    from trainwright.plan.verified import keep
+
+    keep(outcome)
+
+
 def _snapshot() -> Any:
     from trainwright.probe.snapshot import take
 
@@ -144,6 +178,9 @@ class Core:
     whatifs: "Callable[[Plan, Facts, Report, Callable[[], bool]], Sequence[WhatIf]]" = _whatifs
     make_it_fit: "Callable[[Plan, Advice], Plan]" = _make_it_fit
     glances: "Callable[[Plan, Sequence[str]], Iterator[Glance]]" = _glances
+    verify: "Callable[[Plan, Wanted, Progress, Cancelled], Outcome]" = _verify
+    nearest: "Callable[[Outcome], tuple[Relaxation, ...]]" = _nearest
+    keep_correction: "Callable[[Outcome], None]" = _keep_correction
     snapshot: Callable[[], Any] = _snapshot
     framework: Callable[[], Any] = _framework
     measuring: "Callable[[], Measuring]" = _measuring

@@ -54,6 +54,7 @@ PLACES = (
     ("export", "export"),
     ("computer", "desktop-tower"),
     ("monitor", "activity"),
+    ("verify", "flask"),
     ("diagnose", "first-aid"),
 )
 SETTINGS = ("settings", "gear-six")
@@ -179,7 +180,7 @@ class Window(QMainWindow):
 
     def go(self, place: str) -> None:
         """Show a screen; those that need a plan show Start while there is none."""
-        if place in ("plan", "advise", "export") and (
+        if place in ("plan", "advise", "export", "verify") and (
             self.session is None or self.session.plan is None
         ):
             place = "start" if self.session is None else place

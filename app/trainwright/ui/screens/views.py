@@ -6,6 +6,7 @@ from trainwright.ui.preferences import Preferences
 from trainwright.ui.screens.advise import AdviseScreen
 from trainwright.ui.screens.export import ExportScreen
 from trainwright.ui.screens.plan import PlanScreen
+from trainwright.ui.screens.verify import VerifyScreen
 from trainwright.ui.session import Session
 
 
@@ -18,4 +19,6 @@ def view(place: str, session: Session, preferences: Preferences) -> QWidget:
             return AdviseScreen(session)
         case "export":
             return ExportScreen(session, preferences)
+        case "verify":
+            return VerifyScreen(session, preferences)
     raise KeyError(place)
