@@ -100,6 +100,8 @@ class Run:
             self.workspace = _workspace(self.device)
         else:
             install_cpu_kernels()
+        given = question.get("loader")
+        self.readers = feeding.Readers.loaded(given["programs"]) if given else None
         torch.manual_seed(0)
         say(0.05, "worker.building")
         self.subject: Subject = models.build(question)
@@ -246,7 +248,10 @@ class Run:
     def _fed(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the seconds of steps that the plan's own loader feeds, and of waiting for it."""
         try:
-            batches = feeding.batches(given, self.subject, self.hosts[0], self.question)
+            assert self.readers is not None
+            batches = feeding.batches(
+                self.readers, given, self.subject, self.hosts[0], self.question
+            )
             return self._timed_with(batches)
         except feeding.UnusableError as error:
             return {"problem": str(error)[:300]}
