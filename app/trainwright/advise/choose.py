@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from trainwright.advise import learning_rate, loading, pareto, relax
 from trainwright.advise.advice import Advice, Choice
 from trainwright.advise.mistakes import mistakes
-from trainwright.advise.reasons import reasons
+from trainwright.advise.reasons import reasons, untimed_reasons
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
@@ -40,6 +40,8 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
             short_by_bytes=relax.shortage(search),
         )
     best, report = chosen[0]
+    if report.time.refusal is not None:
+        return _by_memory(search, chosen, report.time.refusal)
     return Advice(
         choices=tuple(
             Choice(found.settings, found, reasons(search, timed, found))
@@ -50,6 +52,20 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
         pareto=pareto.front(search, best),
         nothing_fits=(),
         notes=(*mistakes(search, best, report), *_fp8(search, best), *_not_considered(search)),
+        considered=len(search.obedient),
+    )
+
+
+def _by_memory(search: Search, chosen: list[tuple[Timed, Report]], refused: Message) -> Advice:
+    """Return what fits by the memory it takes, where no time is predicted."""
+    return Advice(
+        choices=tuple(
+            Choice(found.settings, found, untimed_reasons(search, timed, found))
+            for timed, found in chosen
+        ),
+        pareto=(),
+        nothing_fits=(),
+        notes=(Message.of("advise.untimed"), refused, *_not_considered(search)),
         considered=len(search.obedient),
     )
 

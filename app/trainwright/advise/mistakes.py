@@ -89,8 +89,9 @@ def _by_rule(search: Search, report: Report) -> Iterator[Message]:
     cores, workers = search.facts.machine.cores, search.plan.settings.loader.num_workers
     if workers and cores and workers * search.facts.machine.gpu_count > _WORKERS_A_CORE * cores:
         yield Message.of("advise.mistake.workers", workers=workers, cores=cores)
-    if workers == 0 and isinstance(workload.dataset, Dataset):
-        yield Message.of("advise.mistake.no-workers", seconds=report.time.step_seconds.value)
+    step = report.time.step_seconds
+    if workers == 0 and isinstance(workload.dataset, Dataset) and step is not None:
+        yield Message.of("advise.mistake.no-workers", seconds=step.value)
     if base.precision == "fp16-mixed" and (
         (search.facts.machine.gpu.record.compute_capability or (0, 0)) >= (8, 0)
     ):

@@ -30,6 +30,16 @@ def reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
     return tuple(found)
 
 
+def untimed_reasons(search: Search, best: Timed, report: Report) -> tuple[Reason, ...]:
+    """Return the reasons that need no time of a step."""
+    found: list[Reason] = []
+    for key, explain in _UNTIMED.items():
+        if key not in search.held:
+            found.extend(explain(search, best, report))
+    found.extend(_by_rule(search, report))
+    return tuple(found)
+
+
 def slower(timed: Timed, than: Timed) -> float:
     """Return how much longer a step takes, as a ratio: 0.25 for a quarter more."""
     return timed.seconds / than.seconds - 1
@@ -268,6 +278,10 @@ _SEARCHED = {
     "channels_last": _channels_last,
     "allocator": _allocator,
 }
+
+
+_UNTIMED = {"optimizer": _optimizer, "allocator": _allocator}
+"""Of them, those that compare no times."""
 
 
 def _compile(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:

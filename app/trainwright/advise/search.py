@@ -5,6 +5,7 @@ differently, seconds, distance from the defaults) among settings whose p95 fits.
 are dropped unseen only where a lower bound of their memory is more than the device has.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ from trainwright.estimate.memory import allocated_peak_bytes, bytes_outside
 from trainwright.estimate.optimizers import traced_as, traced_name
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.serving import Served
+from trainwright.estimate.unrolled import refusal
 from trainwright.plan.evaluate import Facts, evaluate, served_in
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
@@ -47,13 +49,16 @@ class Timed:
 
     candidate: Candidate
     seconds: float
-    """For the whole effective batch: the same number of samples for every candidate."""
+    """For the whole effective batch: the same number of samples for every candidate; infinite
+    where no time is predicted."""
+    peak: int = 0
+    """Bytes of the quick allocated peak, by which candidates without a time are ranked."""
 
     @property
-    def rank(self) -> tuple[int, float, int, int]:
+    def rank(self) -> tuple[int, float, int, int, int]:
         """Return the sort key: the smaller the better."""
         chosen = self.candidate
-        return chosen.recipe, self.seconds, chosen.surprise, -chosen.micro_batch
+        return chosen.recipe, self.seconds, self.peak, chosen.surprise, -chosen.micro_batch
 
 
 class Search:
@@ -95,6 +100,8 @@ class Search:
         if key not in self._profiles:
             settings = self.settings(candidate)
             found = self.sources.find(self.plan, self.facts, settings)
+            if found is None and _structure_of(settings) == _structure_of(self.facts.settings):
+                found = self.facts.profile  # it may hold at the plan's own point alone
             known = found is not None and _updates(found, candidate.optimizer)
             self._profiles[key] = found if known or not self.plan.workload.trains else None
             if self._profiles[key] is None:
@@ -197,13 +204,17 @@ class Search:
                 continue  # the first and the last: batch 1 is a structure of its own
             for candidate in group:
                 if (seconds := self._step(candidate)) is not None:
-                    lists.setdefault(candidate.freed, []).append(Timed(candidate, seconds))
+                    peak = self.peak(candidate) if seconds == math.inf else 0
+                    lists.setdefault(candidate.freed, []).append(Timed(candidate, seconds, peak))
         for timed in lists.values():
             timed.sort(key=lambda one: one.rank)
         return lists
 
     def _step(self, candidate: Candidate) -> float | None:
-        """Return the seconds of a step; None where there is no profile for it."""
+        """Return the seconds of a step; None where there is no profile for it.
+
+        Infinite where no time is predicted.
+        """
         profile = self.profile(candidate)
         if profile is None:
             return None
@@ -212,7 +223,10 @@ class Search:
             self._seconds[key] = None
             if _answers(profile, candidate, self.sequence):
                 clock, settings = self.clock(candidate), self.settings(candidate)
-                self._seconds[key] = clock.terms(profile, settings, candidate.micro_batch).step
+                micro = candidate.micro_batch
+                refused = refusal(profile, clock, settings, micro)
+                seconds = clock.terms(profile, settings, micro).step
+                self._seconds[key] = seconds if refused is None else math.inf
         return self._seconds[key]
 
     def clock(self, candidate: Candidate) -> Clock:
@@ -258,6 +272,14 @@ def _structure(candidate: Candidate) -> tuple[object, ...]:
     return (
         *(candidate.precision, candidate.attention, candidate.channels_last, traced),
         *(candidate.micro_batch == 1, traced_as(candidate.optimizer)),
+    )
+
+
+def _structure_of(settings: FullSettings) -> tuple[object, ...]:
+    return (
+        *(settings.precision, settings.attention, settings.channels_last),
+        *(settings.checkpointing == "selective", settings.micro_batch == 1),
+        traced_as(settings.optimizer),
     )
 
 

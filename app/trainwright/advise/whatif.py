@@ -43,7 +43,8 @@ class WhatIf:
     verdict: Verdict | None
     """None where the model would have to be traced first: then nothing else is known either."""
     gain: float | None
-    """Samples a second, after over before, less 1; of a plan that does not fit, if it did."""
+    """Samples a second, after over before, less 1; of a plan that does not fit, if it did. None
+    where no time is predicted too."""
     memory_bytes: float | None
     """Difference of device use."""
     kind: Literal["setting", "part"]
@@ -106,13 +107,12 @@ def _whatif(variation: Variation, changed: Plan, before: Report, after: Report |
     gain = memory = None
     because = Message.of("advise.whatif.because.untraced")
     if after is not None:
-        speed = before.time.samples_per_second.value
-        gain = after.time.samples_per_second.value / speed - 1 if speed else 0.0
+        gain = _gain(before, after)
         memory = after.memory.device_used.value - before.memory.device_used.value
         because = (_compiling(after) if variation.subject == "compile" else None) or _because(
             before, after, gain
         )
-        if variation.subject == "power" and abs(gain) < SAME:
+        if variation.subject == "power" and gain is not None and abs(gain) < SAME:
             because = Message.of("advise.whatif.because.same.power")
     return WhatIf(
         change=variation.change,
@@ -127,6 +127,14 @@ def _whatif(variation: Variation, changed: Plan, before: Report, after: Report |
         remark=_remark(after) if variation.subject == "compile" else None,
         interval=_interval(after) if variation.subject == "second-gpu" else None,
     )
+
+
+def _gain(before: Report, after: Report) -> float | None:
+    """Return what is gained in samples a second; None where no time is predicted."""
+    now, then = before.time.samples_per_second, after.time.samples_per_second
+    if now is None or then is None:
+        return None
+    return then.value / now.value - 1 if now.value else 0.0
 
 
 def _compiling(after: Report) -> Message | None:
@@ -189,7 +197,7 @@ def _usefulness(one: WhatIf, plan_fits: bool) -> tuple[int, float]:
     return 5, -one.gain
 
 
-def _because(before: Report, after: Report, gain: float) -> Message:
+def _because(before: Report, after: Report, gain: float | None) -> Message:
     """Return the largest reason: memory that is missing, a stage that changes, or what limits."""
     memory = after.memory
     room = {"need": memory.device_used_p95.value, "total": memory.device_total.value}
@@ -197,6 +205,8 @@ def _because(before: Report, after: Report, gain: float) -> Message:
         return Message.of("advise.whatif.because.memory", **room)
     if before.verdict in (Verdict.NO, Verdict.SPILLS):
         return Message.of("advise.whatif.because.fits", **room)
+    if gain is None:
+        return Message.of("advise.whatif.because.unpredicted")
     first, then = _shares(before), _shares(after)
     if abs(gain) < SAME or not first:
         return Message.of(f"advise.whatif.because.same.{before.time.bottleneck}")
@@ -219,6 +229,8 @@ def _because(before: Report, after: Report, gain: float) -> Message:
 def _shares(report: Report) -> dict[str, float]:
     """Return the seconds of a sample by stage."""
     time = report.time
+    if time.samples_per_second is None or time.step_seconds is None:
+        return {}
     samples = time.samples_per_second.value * time.step_seconds.value
     shown = [stage for stage in time.stages if not stage.hidden]
     return {stage.name: stage.seconds.value / samples for stage in shown} if samples else {}

@@ -58,15 +58,18 @@ def command(terminal: Terminal, source: PlanSource, top: int, out: Path | None) 
 
 def show_choices(screen: "Screen", plan: Plan, advice: Advice) -> None:
     """Print the ranked choices, and why the first one is as it is."""
-    screen.say("cli.advise.best", "bold", name=plan.name, considered=advice.considered)
+    unknown = Message.of("time.not-predicted")
+    timed = advice.choices[0].estimate.time.refusal is None
+    heading = "cli.advise.best" if timed else "cli.advise.by-memory"
+    screen.say(heading, "bold", name=plan.name, considered=advice.considered)
     varying = _varying(plan, advice.choices)
     headings = ("cli.advise.step", "cli.advise.rate", "cli.advise.p95")
     screen.table(
         [
             (
                 str(rank),
-                choice.estimate.time.step_seconds,
-                choice.estimate.time.samples_per_second,
+                choice.estimate.time.step_seconds or unknown,
+                choice.estimate.time.samples_per_second or unknown,
                 choice.estimate.memory.device_used_p95,
                 *(screen.value(getattr(choice.settings, name)) for name in varying),
             )

@@ -70,8 +70,12 @@ def _rows(
         found = [figure(one.report) for one in plans]
         for name in dict.fromkeys(one.name for one in found if one is not None):
             yield name, *(_cell(one if one and one.name == name else None, screen) for one in found)
-    names = [Message.of(f"cli.bottleneck.{one.report.time.bottleneck}") for one in plans]
-    yield Message.of("cli.estimate.bottleneck"), *names
+    yield Message.of("cli.estimate.bottleneck"), *(_bottleneck(one.report) for one in plans)
+
+
+def _bottleneck(report: Report) -> Message:
+    name = report.time.bottleneck
+    return Message.of(f"cli.bottleneck.{name}" if name is not None else "time.not-predicted")
 
 
 def _support(report: Report) -> Message | str:
@@ -95,6 +99,9 @@ def _order(plans: tuple[Answered, ...]) -> Iterator[Message]:
 def _against(first: Answered, other: Answered) -> Message:
     one, two = _rate(first.report), _rate(other.report)
     values = {"first": first.plan.name, "other": other.plan.name}
+    for side in (first, other):
+        if side.report.time.refusal is not None:
+            return Message.of("cli.compare.unpredicted", plan=side.plan.name)
     if one is None or two is None or not _alike(first.plan, other.plan):
         return Message.of("cli.compare.apples", **values)
     if one.interval is None or two.interval is None:

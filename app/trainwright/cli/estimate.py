@@ -80,13 +80,15 @@ def command(
         if operators is not None:
             show_operators(screen, operators)
         elif ops:
-            screen.say("cli.ops.none")
+            refused = report.time.refusal
+            screen.line(refused if refused is not None else Message.of("cli.ops.none"))
         if what_if:
             show_whatifs(screen, changes)
         if explain:
             screen.derivation(report.memory.derivation)
             screen.derivation(report.memory.device_used_p95)
-            screen.derivation(report.time.step_seconds)
+            if report.time.step_seconds is not None:
+                screen.derivation(report.time.step_seconds)
             for _, rate in report.time.pipeline.stages if report.time.pipeline else ():
                 if rate is not None:
                     screen.derivation(rate)
@@ -127,13 +129,18 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
     )
     rates = (time.step_seconds, time.samples_per_second, time.tokens_per_second)
     figures = (*rates, time.epoch_seconds, time.run_seconds)
-    screen.table(
-        [(each.name, each, screen.interval(each)) for each in figures if each is not None]
-        + [
-            (Message.of("cli.estimate.bottleneck"), _bottleneck(report), ""),
-        ],
-        title=Message.of("cli.estimate.time"),
-    )
+    if time.refusal is not None:
+        screen.say("cli.estimate.time", "bold")
+        screen.indented(time.refusal)
+        screen.line()
+    else:
+        screen.table(
+            [(each.name, each, screen.interval(each)) for each in figures if each is not None]
+            + [
+                (Message.of("cli.estimate.bottleneck"), _bottleneck(report), ""),
+            ],
+            title=Message.of("cli.estimate.time"),
+        )
     if facts.machine.gpu_count > 1 and time.scaling:
         _show_scaling(screen, time.scaling)
     if time.pipeline is not None:
@@ -145,9 +152,10 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         [(name, screen.value(value)) for name, value in _settings(plan, report)],
         title=Message.of("cli.estimate.settings"),
     )
-    if report.notes:
+    notes = [note for note in report.notes if note != time.refusal]
+    if notes:
         screen.say("cli.estimate.notes", "bold")
-        screen.bullets(report.notes)
+        screen.bullets(notes)
     screen.line()
     screen.say("cli.estimate.legend", "dim")
 
@@ -202,7 +210,7 @@ def show_whatifs(screen: "Screen", found: Sequence[WhatIf]) -> None:
 
 def _effect(one: WhatIf) -> tuple[str | Message, str]:
     """Return the change of the speed, or why there is none, and that of the device use."""
-    if one.gain is None or one.memory_bytes is None:
+    if one.memory_bytes is None:
         return Message.of("cli.what-if.untraced"), ""
     sign = "+" if one.memory_bytes >= 0 else "−"
     memory = (
@@ -210,6 +218,8 @@ def _effect(one: WhatIf) -> tuple[str | Message, str]:
     )
     if not one.fits:
         return Message.of("cli.what-if.no"), memory
+    if one.gain is None:
+        return Message.of("time.not-predicted"), memory
     if one.same:
         return "±0 %", memory
     return f"{'+' if one.gain > 0 else '−'}{percent(abs(one.gain))}", memory
@@ -300,7 +310,8 @@ def _share(part: Quantity, whole: Quantity) -> Quantity | str:
 
 
 def _bottleneck(report: Report) -> Message:
-    return Message.of(f"cli.bottleneck.{report.time.bottleneck}")
+    name = report.time.bottleneck
+    return Message.of(f"cli.bottleneck.{name}" if name is not None else "time.not-predicted")
 
 
 def _settings(plan: Plan, report: Report) -> list[tuple[str, object]]:

@@ -87,4 +87,7 @@ def facts(plan: Plan, terminal: Terminal, *, one_point: bool = False) -> Facts:
         return found
     at = found.point if one_point else None
     with ProgressLine(terminal, terminal.say("cli.tracing", name=plan.name)) as line:
-        return found.answered(store.trace(found.spec, at=at, on_progress=line.update))
+        profile = store.trace(found.spec, at=at, on_progress=line.update)
+        if not profile.answers(*found.point):  # its structure changes from length to length
+            profile = store.trace(found.spec, at=found.point, on_progress=line.update)
+        return found.answered(profile)

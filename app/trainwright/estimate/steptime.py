@@ -26,6 +26,7 @@ from trainwright.estimate.serving_time import (
     serving_time,
 )
 from trainwright.estimate.spread import Factor
+from trainwright.estimate.unrolled import recurrent_share, refusal
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.machine import Gpu
@@ -66,17 +67,19 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """The time side of a report."""
+    """The time side of a report: figures, or why there are none."""
 
-    step_seconds: Quantity
-    """One optimizer step: all micro-batches and the update; serving: one round of requests."""
-    samples_per_second: Quantity
-    """Over all GPUs; its interval is 90 %."""
+    step_seconds: Quantity | None
+    """One optimizer step: all micro-batches and the update; serving: one round of requests.
+    None where ``refusal`` says why no time is predicted."""
+    samples_per_second: Quantity | None
+    """Over all GPUs; its interval is 90 %. None as above."""
     tokens_per_second: Quantity | None
     """None where the model has no sequence. Serving: generated tokens, None where none are."""
     run_seconds: Quantity | None
     """None where samples or epochs are not given."""
-    bottleneck: Bottleneck
+    bottleneck: Bottleneck | None
+    """None as above."""
     stages: tuple[Stage, ...]
     reason: Message | None = None
     """Why this is a bound and no estimate: the catalog lacks a rate of this GPU. The figures
@@ -93,6 +96,8 @@ class TimeEstimate:
     """First tokens, and tokens a second of each request; None for training."""
     pipeline: Pipeline | None = None
     """What feeds the GPUs; None without a data set."""
+    refusal: Message | None = None
+    """Why no time is predicted; nothing else is then known here."""
 
 
 def estimate_time(
@@ -122,6 +127,8 @@ def estimate_time(
     """
     clock = clock or Clock(Situation(gpu, gpu_count, workload, sequence, cores, served, host, cpu))
     terms = clock.terms(profile, settings, batch)
+    if (refused := refusal(profile, clock, settings, batch)) is not None:
+        return _unpredicted(refused)
     if served is not None:
         return _served_time(profile, clock, settings, workload, batch)
     reason = _missing_rates(profile, clock, settings)
@@ -148,9 +155,10 @@ def estimate_time(
     if workload.inputs.batching == "packed":
         samples *= workload.inputs.samples_a_row
     rated = _rates_of(
+        step,
         TimeEstimate(
             step_seconds=step,
-            samples_per_second=step,
+            samples_per_second=None,
             tokens_per_second=None,
             run_seconds=None,
             bottleneck=terms.bottleneck,
@@ -158,6 +166,7 @@ def estimate_time(
             reason=reason,
             notes=(
                 *_notes(clock, compiled, workload, reason, around),
+                *_recurrent(profile, clock, settings, batch),
                 *scaling_notes(points, profile, clock, settings, batch),
                 *(fed.notes if fed else ()),
             ),
@@ -170,6 +179,19 @@ def estimate_time(
         clock,
     )
     return rated if reason is not None else _within(rated, around.value)
+
+
+def _unpredicted(refused: Message) -> TimeEstimate:
+    return TimeEstimate(
+        step_seconds=None,
+        samples_per_second=None,
+        tokens_per_second=None,
+        run_seconds=None,
+        bottleneck=None,
+        stages=(),
+        notes=(refused,),
+        refusal=refused,
+    )
 
 
 def _served_time(
@@ -210,7 +232,7 @@ def _served_time(
     )
     estimate = TimeEstimate(
         step_seconds=step,
-        samples_per_second=step,
+        samples_per_second=None,
         tokens_per_second=None,
         run_seconds=None,
         bottleneck=terms.bottleneck,
@@ -225,27 +247,36 @@ def _served_time(
             reason=reason,
         ),
     )
-    rated = _rates_of(estimate, batch, _tokens_of_sample(profile, clock), clock)
+    rated = _rates_of(step, estimate, batch, _tokens_of_sample(profile, clock), clock)
     return rated if reason is not None else _within(rated, factor)
 
 
 def _within(estimate: TimeEstimate, factor: float) -> TimeEstimate:
     """Return the estimate with every figure's interval at a factor."""
 
-    def around(quantity: Quantity) -> Quantity:
+    def around(quantity: Quantity | None) -> Quantity | None:
+        if quantity is None:
+            return None
         interval = Interval(quantity.value / factor, quantity.value * factor)
         return replace(quantity, interval=interval)
 
-    tokens, run = estimate.tokens_per_second, estimate.run_seconds
-    epoch = estimate.epoch_seconds
     return replace(
         estimate,
         step_seconds=around(estimate.step_seconds),
         samples_per_second=around(estimate.samples_per_second),
-        tokens_per_second=tokens and around(tokens),
-        run_seconds=run and around(run),
-        epoch_seconds=epoch and around(epoch),
+        tokens_per_second=around(estimate.tokens_per_second),
+        run_seconds=around(estimate.run_seconds),
+        epoch_seconds=around(estimate.epoch_seconds),
     )
+
+
+def _recurrent(
+    profile: Profile, clock: Clock, settings: FullSettings, batch: int
+) -> Iterator[Message]:
+    """Yield that the figure has recurrent layers in it, whose part is negligible."""
+    if layers := profile.model.get("recurrent"):
+        share = recurrent_share(profile, clock, settings, batch)
+        yield Message.of("time.note.recurrent", layers=layers, share=share)
 
 
 def _pipeline(
@@ -267,9 +298,11 @@ def _tokens_of_sample(profile: Profile, clock: Clock) -> int:
     return clock.new_tokens if "decode" in profile.segments else 0
 
 
-def _rates_of(estimate: TimeEstimate, samples: float, length: int, clock: Clock) -> TimeEstimate:
+def _rates_of(
+    step: Quantity, estimate: TimeEstimate, samples: float, length: int, clock: Clock
+) -> TimeEstimate:
     """Return the estimate with what follows from the step: rates and the whole run."""
-    step, workload = estimate.step_seconds, clock.situation.workload
+    workload = clock.situation.workload
     what, tokens_name = ("samples-a-step", "tokens-per-second")
     if not workload.trains:
         what, tokens_name = ("requests-a-round", "generated-per-second")
@@ -320,8 +353,6 @@ def _passes(id: str, epochs: float, workload: Workload, per_second: Quantity) ->
 
 def _missing_rates(profile: Profile, clock: Clock, settings: FullSettings) -> Message | None:
     """Return why the time is only a bound, or None."""
-    if layers := profile.model.get("recurrent"):
-        return Message.of("time.recurrent", count=layers)
     rates = clock.rates(settings.precision)
     table = classify(profile)
     used = {table.dtypes[index] for index in np.unique(table.dtype[table.flops.any(axis=1)])}

@@ -122,7 +122,7 @@ def _idle(waits: list[Wait]) -> Quantity | None:
 
 
 def _limiting(time: TimeEstimate, stages: list[Stage]) -> tuple[Lane, str] | None:
-    named = _LIMITING.get(time.bottleneck)
+    named = _LIMITING.get(time.bottleneck) if time.bottleneck is not None else None
     if named is not None:
         found: Iterator[Stage] = (stage for stage in stages if stage.name == named)
     else:

@@ -20,6 +20,7 @@ from trainwright.estimate.roofpoints import Roofs, roofs
 from trainwright.estimate.serving import Served
 from trainwright.estimate.steptime import TimeEstimate, estimate_time
 from trainwright.estimate.support import support
+from trainwright.estimate.unrolled import refusal
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
@@ -428,7 +429,8 @@ def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
 def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
     """Return the operators of a step against the roofs of the GPU.
 
-    None for a serving engine whose time is that of its own passes, not of the traced operators.
+    None for a serving engine whose time is that of its own passes, not of the traced operators,
+    and where no time is predicted.
     """
     situation = Situation(
         facts.machine.gpu,
@@ -442,6 +444,8 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
     settings, clock = facts.settings, Clock(situation)
     batch = settings.micro_batch
     if not plan.workload.trains and clock.round(facts.profile, settings, batch).pass_ is not None:
+        return None
+    if refusal(facts.profile, clock, settings, batch) is not None:
         return None
     return roofs(facts.profile, clock, settings, batch)
 

@@ -71,7 +71,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "fits": report.fits,
         "verdict": report.verdict.value,
         "memory": _memory(report.memory),
-        "time": _time(report.time),
+        "time": _time(report.time, serves=report.serving is not None),
         "serving": _serving(report.serving) if report.serving is not None else None,
         "support": _support(report.support) if report.support is not None else None,
         "settings": report.settings.model_dump(mode="json"),
@@ -170,17 +170,18 @@ def _bytes(quantity: Quantity) -> int | None:
     return round(quantity.value) if math.isfinite(quantity.value) else None
 
 
-def _time(time: TimeEstimate) -> dict[str, Any]:
-    rate = time.samples_per_second
-    interval = rate.interval
+def _time(time: TimeEstimate, *, serves: bool) -> dict[str, Any]:
+    step, rate = time.step_seconds, time.samples_per_second
+    interval = rate.interval if rate is not None else None
     return {
-        "step_seconds": _number(time.step_seconds),
+        "step_seconds": _number(step),
         "samples_per_second": _number(rate),
         "tokens_per_second": _number(time.tokens_per_second),
         "epoch_seconds": _number(time.epoch_seconds),
         "run_seconds": _number(time.run_seconds),
         "interval90": [interval.low, interval.high] if interval is not None else None,
         "bottleneck": time.bottleneck,
+        "not_predicted": render(time.refusal, "en") if time.refusal is not None else None,
         "stages": [
             {
                 "name": stage.name,
@@ -191,7 +192,7 @@ def _time(time: TimeEstimate) -> dict[str, Any]:
             }
             for stage in time.stages
         ],
-        **(_speed(time.serving) if time.serving is not None else {}),
+        **(_speed(time.serving) if serves else {}),
         "scaling": [
             {
                 "gpus": point.gpus,
@@ -204,19 +205,19 @@ def _time(time: TimeEstimate) -> dict[str, Any]:
         "pipeline": pipeline_as_json(time.pipeline) if time.pipeline is not None else None,
         **(_compiling(time.compiling) if time.compiling is not None else {}),
         "kinds": {
-            "step_seconds": time.step_seconds.kind.value,
-            "samples_per_second": rate.kind.value,
+            "step_seconds": step.kind.value if step is not None else None,
+            "samples_per_second": rate.kind.value if rate is not None else None,
         },
     }
 
 
-def _speed(serving: ServingTime) -> dict[str, Any]:
-    """Return the figures of serving; each with its 90 % interval."""
-    figures = {
-        "first_token_seconds": serving.first_token,
-        "first_token_all_seconds": serving.first_token_all,
-        "tokens_per_second_per_request": serving.per_request,
-        "decode_tokens_per_second": serving.together,
+def _speed(serving: ServingTime | None) -> dict[str, Any]:
+    """Return the figures of serving, each with its 90 % interval; None of all where no time is."""
+    figures: dict[str, Quantity | None] = {
+        "first_token_seconds": serving.first_token if serving else None,
+        "first_token_all_seconds": serving.first_token_all if serving else None,
+        "tokens_per_second_per_request": serving.per_request if serving else None,
+        "decode_tokens_per_second": serving.together if serving else None,
     }
     intervals = {
         name: figure.interval for name, figure in figures.items() if figure and figure.interval
@@ -224,7 +225,7 @@ def _speed(serving: ServingTime) -> dict[str, Any]:
     return {
         **{name: _number(figure) for name, figure in figures.items()},
         "serving_interval90": {name: [one.low, one.high] for name, one in intervals.items()},
-        "decode_limit": serving.limit,
+        "decode_limit": serving.limit if serving else None,
     }
 
 

@@ -51,6 +51,7 @@ class OpTable:
     name: tuple[str, ...]
     phase: tuple[str, ...]
     region: tuple[int, ...]
+    """0 in a block, -1 outside, -2 after the last block, -3 in a recurrent layer outside."""
     dtype: tuple[str, ...]
     flops: Ints
     """(rows, 6)."""

@@ -100,7 +100,9 @@ class AdviseScreen(Scroll):
     def _show_advice(self, advice: Advice) -> None:
         if advice.choices:
             note = tr("ui.advise.considered", count=advice.considered)
-            self._list.addWidget(Heading(Message.of("ui.advise.heading"), note))
+            timed = advice.choices[0].estimate.time.refusal is None
+            title = Message.of(f"ui.advise.heading{'' if timed else '.by-memory'}")
+            self._list.addWidget(Heading(title, note))
             for rank, choice in enumerate(advice.choices, start=1):
                 card = ChoiceCard(rank, choice, self._is_plan(choice))
                 card.applied.connect(self._session.apply_choice)
@@ -147,14 +149,15 @@ class AdviseScreen(Scroll):
 
     def _show_chart(self, advice: Advice) -> None:
         report = self._session.report
-        if report is None or not advice.pareto:
+        step = report.time.step_seconds if report is not None else None
+        if report is None or step is None or not advice.pareto:
             return
         points = [
             Point(p.allocated_bytes / GIB, p.step_seconds, brief(p.settings), p.fits, best=True)
             for p in advice.pareto
         ]
         yours = Point(
-            report.memory.allocated_peak.value / GIB, report.time.step_seconds.value,
+            report.memory.allocated_peak.value / GIB, step.value,
             tr("ui.chart.yours"), report.fits, yours=True,
         )  # fmt: skip
         outside = report.memory.device_used.value - report.memory.reserved_peak.value
@@ -206,13 +209,14 @@ class ChoiceCard(Surface):
 
     def _figures(self) -> str:
         report = self._choice.estimate
-        return tr(
-            "ui.advise.figures",
-            speed=str(figure(report.time.samples_per_second)),
-            step=str(figure(report.time.step_seconds)),
-            used=str(figure(report.memory.device_used)),
-            total=gib(report.memory.device_total.value),
-        )
+        memory = {
+            "used": str(figure(report.memory.device_used)),
+            "total": gib(report.memory.device_total.value),
+        }
+        step, speed = report.time.step_seconds, report.time.samples_per_second
+        if step is None or speed is None:
+            return tr("ui.advise.figures.untimed", **memory)
+        return tr("ui.advise.figures", speed=str(figure(speed)), step=str(figure(step)), **memory)
 
     def _reasons(self, all_of_them: bool) -> QGridLayout:
         grid = QGridLayout()

@@ -10,6 +10,7 @@ from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
 from trainwright.ui.charts.memory import MemoryChart
 from trainwright.ui.charts.roofline import FamilyKeys, RooflineChart
+from trainwright.ui.charts.scaling import ScalingChart
 from trainwright.ui.charts.waterfall import Waterfall
 from trainwright.ui.explain_pane import ExplainPane
 from trainwright.ui.i18n import say, tr
@@ -41,6 +42,7 @@ class PlanScreen(QWidget):
         self.serving = ServingCard()
         self.memory = MemoryChart()
         self.waterfall = Waterfall()
+        self.scaling = ScalingChart()
         self.whatifs = WhatIfCards()
         self._trace = self._trace_strip()
         self._problem = Strip("warning-fill", "no")
@@ -70,6 +72,7 @@ class PlanScreen(QWidget):
             offer_copies(shown, lambda: memory_rows(session.report))
         for shown in (self.figures, self.waterfall):
             offer_copies(shown, lambda: time_rows(session.report))
+        offer_copies(self.scaling, self.scaling.rows)
         offer_copies(self.roofline, lambda: operator_rows(session.roofs))
         self.whatifs.applied.connect(session.apply_whatif)
         session.reported.connect(self.refresh)
@@ -101,6 +104,11 @@ class PlanScreen(QWidget):
         time = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S), gap=6)
         time.column.addWidget(self._time_heading)
         time.column.addWidget(self.waterfall)
+        scaling = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S), gap=6)
+        scaling.column.addWidget(
+            Heading(Message.of("ui.chart.scaling"), Message.of("ui.chart.scaling.note"))
+        )
+        scaling.column.addWidget(self.scaling)
         operators = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.M), gap=6)
         operators.column.addWidget(self._operators_heading)
         operators.column.addWidget(self.roofline)
@@ -113,12 +121,13 @@ class PlanScreen(QWidget):
         column.addWidget(self.whatifs)
         column.addWidget(memory, 1)
         column.addWidget(time)
+        column.addWidget(scaling)
         column.addWidget(operators)
         column.addWidget(self._notes)
         column.addStretch(0)
         scroll = Scroll(body)
         scroll.fitted.connect(self._fit)
-        self._charts = (memory, time)
+        self._memory_chart, self._time_chart, self._scaling_chart = memory, time, scaling
         self._operators = operators
         return scroll
 
@@ -139,8 +148,9 @@ class PlanScreen(QWidget):
         if session.problem is not None:
             self._problem.label.tell(session.problem)
         report = session.report
-        for chart in self._charts:
-            chart.setVisible(report is not None)
+        self._memory_chart.setVisible(report is not None)
+        self._time_chart.setVisible(report is not None and report.time.refusal is None)
+        self._show_scaling(report)
         self.figures.show_report(report, session.roofs, trains=_trains(session.plan))
         self.serving.show_report(report)
         self.memory.show_report(report)
@@ -150,6 +160,13 @@ class PlanScreen(QWidget):
             self._show_blank()
         else:
             self._show_report(report)
+
+    def _show_scaling(self, report: Report | None) -> None:
+        """Show the curve of a plan with several GPUs; of one, a sentence tells of a second."""
+        plan, points = self._session.plan, report.time.scaling if report is not None else ()
+        several = plan is not None and sum(gpu.count for gpu in plan.machine.gpus) > 1
+        self._scaling_chart.setVisible(several and len(points) > 1)
+        self.scaling.show_points(points)
 
     def _show_operators(self) -> None:
         roofs = self._session.roofs

@@ -84,10 +84,12 @@ class WhatIfCard(QAbstractButton):
 
 def gain_text(whatif: WhatIf) -> str:
     """Return the gain as people say it, or why there is none."""
-    if whatif.gain is None:
+    if whatif.verdict is None:
         return tr("ui.change.untraced")
     if not whatif.fits:
         return tr("ui.change.no")
+    if whatif.gain is None:
+        return tr("ui.figure.absent")
     if whatif.same:
         return "±0 %"
     change = abs(whatif.gain) * 100

@@ -167,9 +167,11 @@ def _nothing(title: str, reason: Text = "") -> Shown:
 
 def _shown(report: Report, roofs: Roofs | None) -> list[Shown]:
     time = report.time
-    step = time.step_seconds
+    step, rate = time.step_seconds, time.samples_per_second
+    if step is None or rate is None:
+        return [_nothing(title, Message.of("ui.figure.unpredicted")) for title in _TITLES]
     return [
-        _of("ui.figure.throughput", time.samples_per_second, "time.samples", _rate_below(report)),
+        _of("ui.figure.throughput", rate, "time.samples", _rate_below(report)),
         _of("ui.figure.step", step, "time.step", _span(step)),
         _bottleneck(report),
         _whole("ui.figure.epoch", time.epoch_seconds, "time.epoch"),
@@ -199,7 +201,9 @@ def _busy(report: Report, roofs: Roofs | None) -> Shown:
 def _served(report: Report) -> list[Shown]:
     """Return the figures of serving: there are requests and tokens, no steps and no run."""
     time = report.time
-    rate = time.samples_per_second
+    step, rate = time.step_seconds, time.samples_per_second
+    if step is None or rate is None:
+        return [_nothing(title, Message.of("ui.figure.unpredicted")) for title in _SERVING]
     requests = replace(
         _of("ui.figure.requests", rate, "time.samples", _span_of_requests(rate)),
         figure=Figure(figure(rate).value, tr("ui.unit.requests-per-second")),
@@ -211,7 +215,7 @@ def _served(report: Report) -> list[Shown]:
         )
         if time.tokens_per_second is not None
         else _nothing("ui.figure.tokens"),
-        _of("ui.figure.batch", time.step_seconds, "time.step", _span(time.step_seconds)),
+        _of("ui.figure.batch", step, "time.step", _span(step)),
         _bottleneck(report),
     ]
 

@@ -23,7 +23,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 ALLOC, FREE, PACK, RELEASE, UNPACK, COPY_DEAD, BEGIN, END = range(8)
-OUTSIDE, HEAD = -1, -2
+OUTSIDE, HEAD, RECURRENT = -1, -2, -3
 
 aten = torch.ops.aten
 
@@ -268,6 +268,22 @@ class Recorder(TorchDispatchMode):
             block.register_forward_pre_hook(begin, with_kwargs=True)
             block.register_forward_hook(end)
         root.register_forward_hook(output)
+
+    def watch_recurrent(self, layers: list[nn.Module]) -> None:
+        """Mark what recurrent layers do, step by step, outside the blocks."""
+        regions: list[int] = []
+
+        def begin(module: nn.Module, args: Any) -> None:
+            regions.append(self.region)
+            if self.region in (OUTSIDE, HEAD):
+                self.region = RECURRENT
+
+        def end(module: nn.Module, args: Any, result: Any) -> None:
+            self.region = regions.pop()
+
+        for layer in layers:
+            layer.register_forward_pre_hook(begin)
+            layer.register_forward_hook(end)
 
     # Operators
 

@@ -119,6 +119,7 @@ class Run:
         recorder.name("parameter", model.parameters())
         recorder.name("buffer", model.buffers())
         recorder.watch(self.blocks, model)
+        recorder.watch_recurrent(_recurrent(model))
         self.named = dict(recorder.category)
         self.mark = recorder.mark()
         self.facts = self._model_facts()
@@ -319,11 +320,13 @@ class Run:
         adapters = trainable if added else 0
         held = sum(parameter.nbytes for parameter in parameters)
         # A GPU runs these as one fused kernel; here each step of theirs is traced by itself.
-        recurrent = sum(isinstance(module, torch.nn.RNNBase) for module in model.modules())
+        recurrent = len(_recurrent(model))
+        inside = sum(len(_recurrent(block)) for block in self.blocks)
         return (
             self.subject.facts
             | experts.bytes_held(model)
             | ({"recurrent": recurrent} if recurrent else {})
+            | ({"recurrent_in_blocks": inside} if inside else {})
             | {
                 "parameters": self.weights + adapters,
                 "trainable": trainable,
@@ -332,6 +335,11 @@ class Run:
                 "blocks": len(self.blocks),
             }
         )
+
+
+def _recurrent(model: torch.nn.Module) -> list[torch.nn.Module]:
+    """Return the layers that a GPU runs as one fused kernel, and a trace step by step."""
+    return [module for module in model.modules() if isinstance(module, torch.nn.RNNBase)]
 
 
 def _cached(cache: Any) -> list[torch.Tensor | None]:
