@@ -113,6 +113,8 @@ def _serving(plan: Plan, facts: Facts) -> Iterator[Variation]:
         if facts.settings.quantization == "none":
             patch = {"settings.quantization": value}
             yield _setting("quantization", patch, value=value)
+    if facts.settings.engine == "transformers" and plan.settings.engine is None:
+        yield _setting("engine", {"settings.engine": "vllm"}, value="vLLM")
     if facts.settings.kv_cache in ("bf16", "fp16"):
         yield _setting("kv-cache", {"settings.kv_cache": "fp8"}, value="fp8")
 

@@ -7,7 +7,7 @@ spread of scaling efficiencies on measured rows.
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from trainwright.advise.parts import part_variations
@@ -53,6 +53,8 @@ class WhatIf:
     """Of the gain; None where no rows of measured changes tell."""
     remark: Message | None = None
     """What must be known beside the gain, in few words: when it pays."""
+    engine: str | None = None
+    """That serves the changed plan; None for training."""
 
     @property
     def fits(self) -> bool:
@@ -97,7 +99,9 @@ def whatifs(
         except UserError:
             continue
         if changed != plan:
-            found.append(_whatif(variation, changed, report, other))
+            found.append(
+                _with_engine(_whatif(variation, changed, report, other), plan, report, answer)
+            )
     fits = report.verdict in (Verdict.FITS, Verdict.TIGHT)
     telling = [one for one in _best_of_each(found) if one.fits or one.gain is None or one.gain > 0]
     return tuple(sorted(telling, key=lambda one: _usefulness(one, fits))[:MOST])
@@ -126,7 +130,29 @@ def _whatif(variation: Variation, changed: Plan, before: Report, after: Report |
         subject=variation.subject,
         remark=_remark(after) if variation.subject == "compile" else None,
         interval=_interval(after) if variation.subject == "second-gpu" else None,
+        engine=after.settings.engine if after is not None and after.serving else None,
     )
+
+
+def _with_engine(one: WhatIf, plan: Plan, before: Report, answer: Answer) -> WhatIf:
+    """Return the what-if with its engine named where the setting brings another one along.
+
+    transformers keeps no fp8 cache and multiplies no fp8 weights: most of what such a setting
+    gains over it is what the other engine gains by itself.
+    """
+    now, then = before.settings.engine, one.engine
+    if then is None or then == now or one.subject == "engine" or one.gain is None:
+        return one
+    named = replace(
+        one, change=Message.of("advise.whatif.with-engine", change=one.change, engine=then)
+    )
+    alone = answer(with_keys(plan, {"settings.engine": then}))
+    gain = _gain(before, alone) if alone is not None else None
+    if gain is None or not one.fits:
+        return named
+    own = (1 + one.gain) / (1 + gain) - 1
+    values = {"engine": then, "old": now, "alone": gain, "own": own}
+    return replace(named, because=Message.of("advise.whatif.because.engine", **values))
 
 
 def _gain(before: Report, after: Report) -> float | None:

@@ -43,8 +43,10 @@ def test_each_gain_is_what_the_changed_plan_says_itself() -> None:
         if one.gain is None:
             continue
         _, after = answer(with_keys(plan, one.patch))
-        speeds = (after.time.samples_per_second.value, before.time.samples_per_second.value)
-        assert one.gain == pytest.approx(speeds[0] / speeds[1] - 1)
+        then, now = after.time.samples_per_second, before.time.samples_per_second
+        assert then is not None
+        assert now is not None
+        assert one.gain == pytest.approx(then.value / now.value - 1)
         assert one.verdict is after.verdict
 
 
@@ -214,3 +216,23 @@ def test_drives_are_not_offered_without_a_data_set() -> None:
         {"workload.dataset": None, "machine.drives": [{"id": "wd-black-sn770-1tb"}]},
     )
     assert "drive" not in {one.subject for one in whatifs(plan, *answer(plan))}
+
+
+def test_a_cache_in_fp8_gains_what_its_bytes_are_of_a_decode_step() -> None:
+    """It once said +39 %: vLLM's gain over transformers, which keeps no fp8 cache.
+
+    A step of decoding reads 16.06 GB of weights (8.03 B parameters in bf16) and, for 8 requests
+    at 1024 to 1280 tokens, 131072 bytes a token of keys and values: half of those is 3.5 %.
+    """
+    card = found(SERVING)["kv-cache"]
+    assert card.change.id == "advise.whatif.with-engine"
+    assert card.engine == "vllm"
+    assert card.gain is not None
+    weights, cache = 8.03e9 * 2, 8 * 1152 * 131072
+    most = 1 / (1 - cache / 2 / (weights + cache)) - 1
+    own = card.because.values["own"]
+    assert 0 < own <= most
+    assert 0.03 < most < 0.04
+    alone = found(SERVING)["engine"]
+    assert alone.gain == pytest.approx(card.because.values["alone"])
+    assert (1 + own) * (1 + card.because.values["alone"]) == pytest.approx(1 + card.gain)
