@@ -105,9 +105,9 @@ def test_no_time_is_promised_of_recurrent_layers(file):
     profile = traced(found)
     assert profile.model["recurrent"] == 1
     time = evaluate(plan, found.answered(profile)).time
-    assert time.reason is not None
-    assert time.reason.id == "time.recurrent"
-    assert time.step_seconds.interval is None
+    assert time.refusal is not None
+    assert time.refusal.id == "time.recurrent-share"
+    assert time.step_seconds is None
 
 
 @pytest.mark.slow
