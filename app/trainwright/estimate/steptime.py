@@ -165,6 +165,7 @@ def estimate_time(
             stages=stages,
             reason=reason,
             notes=(
+                *_measured_notes(clock, settings),
                 *_notes(clock, compiled, workload, reason, around),
                 *_recurrent(profile, clock, settings, batch),
                 *scaling_notes(points, profile, clock, settings, batch),
@@ -455,9 +456,10 @@ def _length_notes(workload: Workload) -> Iterator[Message]:
         )
 
 
-def _measured_notes(clock: Clock) -> Iterator[Message]:
+def _measured_notes(clock: Clock, settings: FullSettings) -> Iterator[Message]:
     """Yield which figures were measured on this computer."""
-    gpu, host = clock.situation.gpu.measured, clock.situation.around.measured
+    gpu = usable(clock.situation.gpu.measured, settings.precision)
+    host = clock.situation.around.measured
     parts = []
     if gpu is not None:
         parts += [each.rate for each in gpu.products]
@@ -466,8 +468,8 @@ def _measured_notes(clock: Clock) -> Iterator[Message]:
         parts += [host.core] if host.core is not None else []
         parts += [host.drive.sequential] if host.drive is not None else []
     if parts:
-        names, sources = [part.name for part in parts], {part.source for part in parts}
-        yield Message.of("time.note.measured", parts=names, sources=sorted(sources))
+        dates = sorted({part.source.partition(",")[0] for part in parts})
+        yield Message.of("time.note.measured", parts=[part.name for part in parts], dates=dates)
 
 
 def _notes(
@@ -482,7 +484,6 @@ def _notes(
         yield reason
     else:
         yield Message.of(f"time.note.interval-{around.evidence}", factor=around.value)
-    yield from _measured_notes(clock)
     if workload.trains and not isinstance(workload.dataset, Dataset):
         yield Message.of("time.note.input-never-limits")
     if workload.trains:

@@ -115,6 +115,9 @@ def _measured(
     cpu = here.cpu if isinstance(here.cpu, str) else "CPU"
     driver = read.driver if isinstance(read, Nvidia) and isinstance(read.driver, str) else ""
     found = outcome(answer, cpu, driver, now(), slowing, links)
+    if answer["device"]["type"] == "cuda" and isinstance(read, Nvidia) and len(read.gpus) > 1:
+        note = Message.of("bench.note.first", gpu=answer["device"]["name"], count=len(read.gpus))
+        return Outcome(found.measurements, (note, *found.notes))
     if "link" not in parts and answer["device"]["type"] == "cpu":
         id = "bench.note.no-cuda" if isinstance(read, Nvidia) and read.gpus else "bench.note.cpu"
         note = Message.of(id, version=answer["versions"]["torch"])

@@ -198,7 +198,7 @@ def test_this_computer_uses_what_was_kept(nvml_stub, tmp_path) -> None:
     assert told.returncode in (0, 1), told.stderr
     notes = json.loads(told.stdout)["notes"]
     (note,) = [text for text in notes if text.startswith("Measured on this computer")]
-    assert "Product of matrices, BF16" in note
+    assert "BF16 product of matrices" in note
     assert "SEQ1M Q8T1 read" in note
     kept.path().write_text("rubbish")
     told = subprocess.run(
