@@ -1,6 +1,5 @@
 """``trainwright diagnose``: why a run is slow, or why its memory ran out."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,8 +59,7 @@ def _live(terminal: Terminal, pid: int | None, seconds: float, path: str | None)
     from trainwright.diagnose import watching
 
     run = pid if pid is not None else watching.likely_run()
-    if run == os.getpid():
-        raise UserError.of("diagnose.no-process", pid=run)
+    watching.check_process(run)
     if not terminal.json:
         said = "diagnose.watching-run" if run is not None else "diagnose.watching-all"
         click.echo(terminal.say(said, pid=run or 0, seconds=seconds), err=True)

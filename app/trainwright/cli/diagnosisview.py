@@ -89,7 +89,7 @@ def _fixes(screen: Screen, fixes: Iterable[Fix]) -> None:
 
 def _plain(value: Any) -> str:
     if value is None:
-        return ""
+        return "null"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -256,6 +256,16 @@ def likely_run() -> int | None:
     return max(held, key=lambda pid: held[pid], default=None)
 
 
+def check_process(pid: int | None) -> None:
+    """Refuse a process that cannot be watched.
+
+    Raises:
+        UserError: there is none of the number, or it is this program itself.
+    """
+    if pid is not None and (pid == os.getpid() or not surroundings.exists(pid)):
+        raise UserError.of("diagnose.no-process", pid=pid)
+
+
 def watched(
     pid: int | None, seconds: float, cancelled: Callable[[], bool] = lambda: False
 ) -> Evidence:
@@ -264,8 +274,7 @@ def watched(
     Raises:
         UserError: there is no such process.
     """
-    if pid is not None and not surroundings.exists(pid):
-        raise UserError.of("diagnose.no-process", pid=pid)
+    check_process(pid)
     watch = Watch(pid)
     try:
         while watch.seconds < seconds and not cancelled():

@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainwright.data import resources
 from trainwright.diagnose import causes_none
+from trainwright.diagnose import fixes as fixing
 from trainwright.diagnose.decide import RULES, judge
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.verdict import Cause, Confidence, Diagnosis
 from trainwright.messages import LANGUAGES, Message, render
+from trainwright.plan import file
+from trainwright.plan.edit import with_keys
 
 ALL_RULES = [rule for rules in (*RULES.values(), causes_none.RULES) for rule in rules]
 
@@ -226,6 +230,29 @@ def test_signs_that_contradict_each_other_are_never_sure() -> None:
     assert diagnosis.first.confidence is not Confidence.HIGH or (
         diagnosis.first.cause is not Cause.INPUT
     )
+
+
+EVERY_FIX = [
+    pytest.param(cause, variant, id=f"{cause}:{variant}") for cause, variant in fixing._FIXES
+]
+
+
+@pytest.mark.parametrize(("cause", "variant"), EVERY_FIX)
+def test_every_fix_is_a_change_that_a_plan_takes(cause: Cause, variant: str) -> None:
+    plan = file.read(resources("examples", "gpt2-rtx4070.plan.yaml"))
+    evidence = Evidence.model_validate(
+        {
+            "trainwright_record": 1,
+            "host": {"cores": 8, "usable_cores": 4},
+            "setup": {"batch": 8, "accumulation": 2, "num_workers": 6},
+        }
+    )
+    found = fixing.fixes(cause, variant, evidence)
+    assert found
+    for fix in found:
+        said(fix.says)
+        if fix.patch:
+            with_keys(plan, dict(fix.patch))  # refuses keys and values that the schema lacks
 
 
 SHARES = st.floats(0, 1)

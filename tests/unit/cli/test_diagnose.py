@@ -1,0 +1,149 @@
+"""``trainwright diagnose``: from records, errors, commands and live readings of many computers."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+SLOW_LOADER = {
+    "trainwright_record": 1,
+    "steps": {"steps": 50, "seconds": 0.31, "data_wait": 0.2, "compute": 0.1},
+    "loading": {"cpu_share": 0.05},
+    "setup": {"device": "cuda", "num_workers": 0, "batch": 32},
+}
+ERROR = (
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB. GPU 0 has a "
+    "total capacty of 23.65 GiB of which 1.66 GiB is free. Including non-PyTorch memory, this "
+    "process has 20.81 GiB memory in use. Of the allocated memory 12.09 GiB is allocated by "
+    "PyTorch, and 4.84 GiB is reserved by PyTorch but unallocated."
+)
+
+
+@pytest.fixture
+def slow_loader(tmp_path):
+    path = tmp_path / "run.record.json"
+    path.write_text(json.dumps(SLOW_LOADER), encoding="utf-8")
+    return path
+
+
+def test_a_record_gets_its_verdict(inside, slow_loader):
+    outcome = inside("diagnose", "--record", slow_loader)
+    assert outcome.code == 0
+    assert "Input pipeline: high confidence" in outcome.out
+    assert "--set settings.loader.num_workers=4" in outcome.out
+    assert "torch-tb-profiler" in outcome.out
+
+
+def test_the_verdict_speaks_korean(inside, slow_loader):
+    out = inside("diagnose", "--record", slow_loader, "--lang", "ko").out
+    assert "입력 파이프라인: 확신 높음" in out
+    assert "diagnose." not in out
+
+
+def test_json_is_one_object_with_the_evidence(inside, slow_loader):
+    outcome = inside("diagnose", "--record", slow_loader, "--json")
+    document = json.loads(outcome.out)
+    verdict = document["verdict"]
+    assert (verdict["cause"], verdict["variant"]) == ("input", "fetch")
+    assert verdict["gain_at_most"] == pytest.approx(0.2 / 0.31)
+    assert verdict["fixes"][0]["set"]["settings.loader.num_workers"] == 4
+    assert {signal["reading"] for signal in verdict["signals"]} >= {"steps.data_wait"}
+    assert document["evidence"] == SLOW_LOADER
+
+
+def test_an_empty_record_is_unknown_and_says_no(inside, tmp_path):
+    path = tmp_path / "empty.json"
+    path.write_text('{"trainwright_record": 1}', encoding="utf-8")
+    outcome = inside("diagnose", "--record", path, "--json")
+    assert outcome.code == 1
+    assert json.loads(outcome.out)["verdict"]["cause"] == "unknown"
+
+
+def test_a_pasted_error_is_explained(trainwright):
+    outcome = trainwright("diagnose", "--traceback", "-", "--json", stdin=ERROR.encode())
+    assert outcome.code == 0
+    document = json.loads(outcome.out)
+    assert document["kind"] == "fragmentation"
+    assert document["account"]["asked_bytes"] == 3 << 30
+    assert document["fixes"][0]["set"] == {"settings.allocator": "expandable"}
+
+
+def test_text_without_an_error_says_no(inside, tmp_path):
+    path = tmp_path / "log"
+    path.write_text("all went well", encoding="utf-8")
+    assert inside("diagnose", "--traceback", path).code == 1
+
+
+@pytest.mark.slow
+def test_an_error_with_a_plan_names_settings_that_fit(inside, tmp_path, plan_file):
+    path = tmp_path / "log"
+    path.write_text(ERROR, encoding="utf-8")
+    outcome = inside("diagnose", "--traceback", path, "--plan", plan_file(), "--json")
+    assert outcome.code == 0
+    assert json.loads(outcome.out)["plans_that_fit"][0]["settings"]["micro_batch"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--record", "absent.json"], "no such file"),
+        (["--traceback", "absent.log"], "no such file"),
+        (["--record", "."], "folder"),
+        (["--pid", "4194303"], "no such process"),
+        (["--pid", "0"], "--pid"),
+        (["--seconds", "-1"], "seconds"),
+        (["--pid", "1", "--traceback", "x"], "exclude"),
+        (["--plan", "x"], "--traceback"),
+        (["--", "no-such-command-here"], "no such command"),
+    ],
+)
+def test_bad_input_is_refused_in_a_line(inside, tmp_path, monkeypatch, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    assert says in inside("diagnose", *arguments).complaint
+
+
+def test_what_a_command_prints_stays_out_of_the_json(trainwright):
+    outcome = trainwright("diagnose", "--json", "--", sys.executable, "-S", "-c", "print('mine')")
+    assert json.loads(outcome.out)["command"] == {"exit": 0}
+    assert "mine" in outcome.err
+
+
+def test_a_failing_command_is_told_with_its_code(trainwright):
+    outcome = trainwright("diagnose", "--", sys.executable, "-S", "-c", "raise SystemExit(7)")
+    assert outcome.code == 1
+    assert "code 7" in outcome.out
+
+
+def live(stub: Any, scenario: str) -> dict[str, Any]:
+    """Watch this very process for a second on one of the stub's computers."""
+    run = subprocess.run(
+        [sys.executable, "-m", "trainwright", "diagnose", "--json", "--seconds", "1",
+         "--pid", str(os.getpid())],
+        env=stub.environment(scenario), capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert run.returncode in (0, 1), run.stderr
+    assert run.stderr == ""
+    document: dict[str, Any] = json.loads(run.stdout)
+    assert document["evidence"]["host"]
+    return document
+
+
+def test_a_gpu_that_is_too_hot_is_named(nvml_stub):
+    document = live(nvml_stub, "throttled")
+    verdict = document["verdict"]
+    assert (verdict["cause"], verdict["variant"]) == ("scheduling", "heat")
+    assert {"gpus.throttled", "gpus.temperature_c"} <= {s["reading"] for s in verdict["signals"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "scenario",
+    ["not-loaded", "updated", "no-permission", "none", "hang", "lost", "lost-midway", "wsl", "mig",
+     "mig-container", "laptop", "garbage", "old-driver", "silent", "unified"],
+)  # fmt: skip
+def test_no_computer_makes_it_sure_of_what_it_cannot_see(nvml_stub, scenario):
+    verdict = live(nvml_stub, scenario)["verdict"]
+    assert verdict["confidence"] != "high"
