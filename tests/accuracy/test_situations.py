@@ -93,4 +93,9 @@ def test_runs_made_anew_have_the_cause_that_was_put_in(tmp_path: Path) -> None:
 def test_verdicts_on_the_situations_that_may_guide_thresholds() -> None:
     rows = judged(kept(held_out=False))
     print("\n" + table(rows))
-    assert all(row.verdict.signals for row in rows if row.verdict.cause not in ("none", "unknown"))
+    assert sum(row.right for row in rows) >= 0.9 * len(rows)
+
+
+def test_no_verdict_is_confidently_wrong() -> None:
+    """The share of right verdicts on the held-out part misses its target: see the README."""
+    assert not [row.situation.id for row in judged(ALL) if row.confidently_wrong]
