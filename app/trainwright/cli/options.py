@@ -37,6 +37,8 @@ def tracing(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--python``, to commands that may trace."""
     declared: Callable[..., Any] = option(
         "--python",
+        "--interpreter",
+        "python",
         metavar="PATH",
         expose_value=False,
         callback=_set_python,

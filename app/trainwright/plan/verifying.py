@@ -72,6 +72,7 @@ def document(
     return spec.document() | {
         "model": _source(spec),
         "device": trial.here.device,
+        "points": [(settings.micro_batch, trial.length)],
         "batch": settings.micro_batch,
         "sequence": trial.length,
         "accumulation": settings.accumulation,

@@ -14,6 +14,7 @@ from trainwright.messages import Message, UserError, render
 from trainwright.plan import trial as trials
 from trainwright.plan import verified as results
 from trainwright.plan import verifying
+from trainwright.plan.question import question
 from trainwright.plan.schema import Plan
 from trainwright.plan.trial import Here, Limits
 from trainwright.plan.verified import Outcome, RanOut
@@ -199,37 +200,56 @@ def test_plans_that_fit_are_nearer_ones_and_do_fit(gpt, trial):
         assert again.predicted.allocated.value + trials.PROCESS[1] <= limit
 
 
-BAD = {
-    "raises": ("raise ValueError('no such width')", "no such width"),
-    "killed": ("import os; os.kill(os.getpid(), 9)", "ended"),
-    "rubbish": ("import sys; print('{\"answer\": 1}' * 9); return nn.Linear(4, 4)", None),
-}
+NET = """
+import torch
+from torch import nn
+
+def build():
+    {line}
+    return {{"model": nn.Linear(4, 4), "example_inputs": torch.zeros(2, 4)}}
+"""
+
+
+@pytest.fixture
+def own(tmp_path, cache):
+    """Return a function: a line of a factory -> the trial of its step; traced without that line."""
+    file = tmp_path / "net.py"
+    plan = planned({"python": {"file": str(file), "factory": "build"}}, effective_batch=4)
+
+    def tried(line):
+        file.write_text(NET.format(line="pass"))
+        good = trials.prepared(plan, HERE)
+        file.write_text(NET.format(line=line))
+        return replace(good, spec=question(plan, good.settings, trials.BARE).spec)
+
+    return tried
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", BAD)
-def test_code_that_misbehaves_is_named(kind, tmp_path, cache):
-    body, said = BAD[kind]
-    file = tmp_path / "net.py"
-    good = "from torch import nn\n\ndef build():\n    return {'model': nn.Linear(4, 4)," \
-        " 'example_inputs': __import__('torch').zeros(2, 4)}\n"  # fmt: skip
-    file.write_text(good)
-    plan = planned({"python": {"file": str(file), "factory": "build"}}, effective_batch=4)
-    trial = trials.prepared(plan, HERE)
-    if said is None:
-        file.write_text(good.replace("    return", '    print(\'{"progress": "x"}\')\n    return'))
-    else:
-        file.write_text(f"from torch import nn\n\ndef build():\n    {body}\n")
-    again = trials._as_planned(plan)[0]
-    spec = trials.question(plan, trial.settings, trials.BARE).spec
-    trial = replace(trial, spec=spec)
-    assert again.micro_batch == 4
-    if said is None:
-        assert verifying.run(trial, steps=1, limits=Limits(300, 4 * GIB)).measured is not None
-        return
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("raise ValueError('no such width')", "no such width"), ("os.kill(os.getpid(), 9)", "os")],
+)
+def test_factory_that_raises_is_named(own, line, said):
     with pytest.raises(UserError) as caught:
-        verifying.run(trial, steps=1, limits=Limits(300, 4 * GIB))
+        verifying.run(own(line), steps=1, limits=Limits(300, 4 * GIB))
     assert said in str(caught.value)
+    assert "net.py" in str(caught.value)
+
+
+@pytest.mark.slow
+def test_factory_that_ends_the_child_is_told(own):
+    with pytest.raises(UserError) as caught:
+        verifying.run(own("__import__('os').kill(__import__('os').getpid(), 9)"), steps=1)
+    assert caught.value.message.id == "worker.killed"
+
+
+@pytest.mark.slow
+def test_factory_that_prints_does_not_answer_for_the_child(own):
+    line = """print('{"step_seconds": [1e-9], "allocated_peak_bytes": 1}')"""
+    outcome = verifying.run(own(line), steps=1, limits=Limits(300, 4 * GIB))
+    assert outcome.measured.allocated.value > 100
+    assert outcome.measured.step.value > 1e-6
 
 
 @pytest.fixture
