@@ -221,7 +221,7 @@ class Window(QMainWindow):
 
             computer = ComputerScreen(self.core)
             computer.chosen.connect(self._start_with)
-            computer.benchmarks.measured.connect(self._measured)
+            computer.benchmarks.measured.connect(self.session.ask)
             return computer
         if place == "diagnose":
             from trainwright.ui.screens.diagnose import DiagnoseScreen
@@ -237,12 +237,6 @@ class Window(QMainWindow):
         screen.changed.connect(self.take_preferences)
         screen.python_changed.connect(self.session.ask)
         return screen
-
-    def _measured(self) -> None:
-        """Ask again: a plan for this computer may stand on what was just measured."""
-        plan = self.session.plan if self.session is not None else None
-        if self.session is not None and plan is not None and plan.machine.local:
-            self.session.ask()
 
     @property
     def live(self) -> "Live":

@@ -65,6 +65,10 @@ class Clock:
         self.budget = budget
         """Requests that may be made in all; None for no limit."""
 
+    def goes_on(self, now: float, counted: bool, made: int) -> bool:
+        """Return whether to ask again: until the end, and until something was counted."""
+        return (now < self.end or not counted) and (self.budget is None or made < self.budget)
+
 
 def measure(descriptor: int, pattern: Pattern, clock: Clock) -> Count:
     """Return what the drive answered.
@@ -111,7 +115,7 @@ def _one_by_one(descriptor: int, pattern: Pattern, clock: Clock) -> Count:
     call = _write_at if pattern.writes else _read_at
     count, made, now = Count(), 0, time.perf_counter()
     first = None
-    while now < clock.end and (clock.budget is None or made < clock.budget):
+    while clock.goes_on(now, bool(count.waits), made):
         if call(descriptor, memory, following()) != pattern.block:
             raise OSError(0, "short answer")
         before, now, made = now, time.perf_counter(), made + 1
@@ -248,7 +252,7 @@ def _by_ring(ring: _Ring, descriptor: int, pattern: Pattern, clock: Clock) -> Co
         words = events[: _ANSWER_WORDS * count]
         if any(result != block for result in words[2::_ANSWER_WORDS]):
             raise OSError(0, "short answer")
-        if now < clock.end and (clock.budget is None or made < clock.budget):
+        if clock.goes_on(now, answered > 0, made):
             for position, slot in enumerate(words[0::_ANSWER_WORDS]):
                 pointers[position] = ask(slot)
             ring.submit(pointers, count)
