@@ -10,7 +10,7 @@ from trainwright.estimate.scaling import ScalingPoint
 from trainwright.estimate.steptime import TimeEstimate
 from trainwright.explain import Interval, Unit
 from trainwright.messages import Message
-from trainwright.plan.evaluate import Facts
+from trainwright.plan.evaluate import Facts, Pending
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 
@@ -60,3 +60,25 @@ def test_a_refused_time_shows_no_figure_and_says_why(
     assert all(absent in name for name in spoken)
     assert not any("0" in name for name in spoken)
     assert screen.verdict.isVisibleTo(window)  # memory stays
+
+
+def test_a_model_traced_at_one_point_alone_is_advised_all_the_same(opened: Any, qtbot: Any) -> None:
+    """Unrolled layers differ from length to length: no trace ever answers for all of them."""
+    base = fakes.core()
+    traced = True
+
+    def resolve(plan: Plan) -> Facts | Pending:
+        facts = base.resolve(plan)
+        assert isinstance(facts, Facts)
+        if traced:
+            return facts
+        return Pending(facts.machine, facts.settings, object(), facts.inputs, ())  # type: ignore[arg-type]
+
+    window = opened(core=replace(base, resolve=resolve))
+    session, traced = window.session, False
+    session.ask_advice()
+    qtbot.waitUntil(lambda: session.advice_problem is not None)
+    assert session.advice_problem.id == "ui.advise.trace-first"
+    session._fitted_all()
+    qtbot.waitUntil(lambda: session.advice is not None)
+    assert session.advice.choices

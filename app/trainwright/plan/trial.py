@@ -341,7 +341,8 @@ def _on_gpu(
         found = found.answered(traced)
     report = evaluate(local, found)
     asked = question(local, found.settings, found.machine.gpu.record)
-    timed = report.time.reason is None and report.time.step_seconds.interval is not None
+    step = report.time.step_seconds
+    timed = report.time.reason is None and step is not None and step.interval is not None
     notes = []
     if found.machine.gpu.record.id != record.id:
         here_name, there = found.machine.gpu.record.name, record.name

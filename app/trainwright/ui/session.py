@@ -100,6 +100,8 @@ class Session(QObject):
         self._advising.done.connect(self._advice_came)
         self._advising.failed.connect(self._advice_failed)
         self._fit_when_advised = self._fit_when_traced = False
+        self._fitted: Facts | None = None
+        """Facts after whose fit nothing more comes: a profile may hold for one point alone."""
         self.advising = False
         """Whether the search runs for the plan as it stands."""
         self._traces = Traces(core, self)
@@ -356,6 +358,7 @@ class Session(QObject):
 
     def _fitted_all(self) -> None:
         """Search now, where a search had to wait for the fit."""
+        self._fitted = self.facts
         if self.advice_problem == Message.of("ui.advise.trace-first"):
             self._fit_when_advised = self._fit_when_traced
             self.ask_advice()
@@ -409,13 +412,16 @@ class Session(QObject):
         plan, core = self.plan, self.core
         if plan is None or self.advice is not None or self.advising:
             return
+        known = self.facts if self.facts is self._fitted else None
         self._whatif_timer.stop()
         self._whatif.forget()  # it would compete with the search
 
         def search() -> Advice:
             facts = core.resolve(plan)
             if isinstance(facts, Pending):
-                raise UserError.of("ui.advise.trace-first")
+                if known is None:
+                    raise UserError.of("ui.advise.trace-first")
+                facts = known
             return core.advise(plan, facts)
 
         self.advising, self.advice_problem = True, None
