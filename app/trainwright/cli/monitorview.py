@@ -202,7 +202,7 @@ def _gpu_row(name: str, gpu: GpuSample) -> "Sequence[Cell]":
     slowed = _slowed(gpu)
     reasons: Cell = MISSING if isinstance(gpu.throttle, Missing) else ""
     if slowed:
-        reasons = Message.of("monitor.line.slowed", reasons=slowed)
+        reasons = Message.of("monitor.line.reasons", reasons=slowed)
     return (
         f"GPU {gpu.index}{known}",
         shown("utilisation"),

@@ -57,6 +57,15 @@ def test_both_languages_have_the_same_areas():
     assert sorted(path.stem for path in (I18N / "ko").glob("*.po")) == AREAS
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("area", AREAS)
+def test_no_sentence_stands_in_a_file_twice(language, area):
+    """Where two versions of a file were put together, the older sentence may win unseen."""
+    lines = (I18N / language / f"{area}.po").read_text(encoding="utf-8").splitlines()
+    ids = [line for line in lines if line.startswith("msgid ")]
+    assert [id for id in set(ids) if ids.count(id) > 1] == []
+
+
 @pytest.mark.parametrize("area", AREAS)
 def test_both_languages_have_the_same_ids(area):
     english, korean = entries("en", area), entries("ko", area)

@@ -42,7 +42,7 @@ _SILENT_S = 5.0
 """Without a sample for so long, the screen says so. Assumed: longer than the driver's patience."""
 _EVENTS = 40
 """Events that are listed; the log holds all."""
-_CARD = 330
+_CARD = 314
 """Least width of a card, with its gap."""
 _SIDE = 320
 
