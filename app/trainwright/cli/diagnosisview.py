@@ -68,7 +68,7 @@ def _signals(screen: Screen, signals: Sequence[Signal], heading: str) -> None:
         return
     screen.line()
     rows: list[tuple[Cell, ...]] = [
-        (each.name, each.shown, each.held_against or "", each.origin, each.source)
+        (each.name, each.shown, each.held_against or "", each.origin, each.sourced)
         for each in signals
     ]
     screen.table(rows, _HEADINGS, title=Message.of(heading), numbers=(1,))

@@ -334,11 +334,11 @@ def affinity(evidence: Evidence) -> float | None:
 
 
 def threads_of_cores(evidence: Evidence) -> float | None:
-    """Return torch's threads over the cores that the run may use."""
+    """Return torch's threads, of all ranks, over the cores that the run may use."""
     setup, host = evidence.setup, evidence.host
     if setup is None or setup.torch_threads is None or host is None or not host.usable_cores:
         return None
-    return setup.torch_threads / host.usable_cores
+    return setup.torch_threads * ranks(evidence) / host.usable_cores
 
 
 def cores_of_usable(evidence: Evidence) -> float | None:

@@ -92,6 +92,16 @@ class Signal:
         return Message.of(f"diagnose.limit.{side}", limit=shown(self.limit, self.form))
 
     @property
+    def sourced(self) -> Message:
+        """Where the limit comes from, for people; tools and documents keep their names."""
+        assumed, colon, because = self.source.partition(":")
+        if self.source == "assumed":
+            return Message.of("diagnose.source.assumed")
+        if assumed == "assumed" and colon:
+            return Message.of("diagnose.source.assumed-because", because=because.strip())
+        return Message.of("diagnose.source.named", source=self.source)
+
+    @property
     def instrument(self) -> str:
         """Who says it: two signals of one instrument are not independent."""
         return SHARED.get(self.reading) or SHARED.get(self.reading.split(".")[0]) or self.reading

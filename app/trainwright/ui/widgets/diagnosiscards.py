@@ -100,7 +100,7 @@ def signal_table(signals: Sequence[Sign]) -> QGridLayout:
             (signal.shown, 600, "text"),
             (limit, 400, "text2"),
             (signal.origin, 400, "text2"),
-            (signal.source, 400, "text3"),
+            (signal.sourced, 400, "text3"),
         )
         for column, (text, weight, colour) in enumerate(cells):
             cell = Label(text, px=tokens.LABEL, weight=weight, colour=colour, wrap=column != 1)
