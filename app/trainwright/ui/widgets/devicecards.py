@@ -63,12 +63,14 @@ class GpuCard(Painted):
             self._draw_lost(d, w)
             return
         self._draw_busy(d, w, ink)
-        half = (w - 2 * _PAD - tokens.L) / 2
-        memory = tr("ui.monitor.memory")
-        self._draw_bar(d, _PAD, half, memory, gpu.memory_used, gpu.memory_total, "bytes", ink)
-        power = tr("ui.monitor.power")
-        self._draw_bar(d, _PAD + half + tokens.L, half, power,
-                       gpu.power_w, gpu.power_limit_w, "watts", ink)  # fmt: skip
+        room = w - 2 * _PAD - tokens.M
+        left = 0.56 * room  # gibibytes are longer than watts
+        memory, power = tr("ui.monitor.memory"), tr("ui.monitor.power")
+        self._draw_bar(d, _PAD, left, memory, gpu.memory_used, gpu.memory_total, "bytes", ink)
+        self._draw_bar(
+            d, _PAD + left + tokens.M, room - left, power,
+            gpu.power_w, gpu.power_limit_w, "watts", ink,
+        )  # fmt: skip
         self._draw_foot(d, w)
         y = _HEAD - 2.0
         for each in gpu.slices:
