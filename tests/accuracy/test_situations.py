@@ -75,6 +75,10 @@ def test_every_real_run_is_proven_by_the_same_run_without_its_fault() -> None:
             assert found[row.id] > 1.2, row.id
 
 
+BUSY = 0.2
+"""Share of its time that a run may wait for cores before it says more of others than of itself."""
+
+
 @pytest.mark.slow
 def test_runs_made_anew_have_the_cause_that_was_put_in(tmp_path: Path) -> None:
     causes = {
@@ -83,11 +87,14 @@ def test_runs_made_anew_have_the_cause_that_was_put_in(tmp_path: Path) -> None:
         "run-checkpoint-each-step": "monitoring",
     }
     command = [sys.executable, str(FOLDER / "generate.py"), "--rounds", "1", "--into", tmp_path]
-    subprocess.run([*command, *causes], check=True, timeout=300)
-    assert all(faster > 1.2 for faster in proofs(tmp_path).values())
+    subprocess.run([*command, *causes], check=True, timeout=600)
     for name, cause in causes.items():
         evidence = record.read(tmp_path / "records" / f"{name}.record.json")
+        starved = evidence.host and evidence.host.starved_share
+        if starved is not None and starved > BUSY:
+            pytest.skip(f"other programs take the cores: {name} waited {starved:.0%} for them")
         assert decide.judge(evidence).first.cause == cause
+        assert proofs(tmp_path)[name] > 1.2
 
 
 def test_verdicts_on_the_situations_that_may_guide_thresholds() -> None:
