@@ -103,7 +103,7 @@ def judge(evidence: Evidence) -> Diagnosis:
     holding = sorted((case for case in cases if case.holds), key=lambda case: -case.strength)
     fine = _case(Cause.NONE, "", signals(causes_none.RULES, evidence), evidence)
     if fine.holds and fine.score >= LIKELY and not any(map(_disturbs, holding)):
-        verdicts: tuple[Verdict, ...] = (_verdict(fine, evidence),)
+        verdicts: tuple[Verdict, ...] = (_nothing_wrong(fine, evidence),)
     elif holding:
         verdicts = _ranked(holding, evidence)
     else:
@@ -139,6 +139,17 @@ def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidenc
 def _disturbs(case: Case) -> bool:
     """Whether a case is worth naming though the device looks well used."""
     return case.score >= LIKELY and (case.gain is None or case.gain >= WORTH)
+
+
+def _nothing_wrong(fine: Case, evidence: Evidence) -> Verdict:
+    """Return the verdict of a busy device; how well it is used, busy time alone cannot say."""
+    verdict = _verdict(fine, evidence)
+    if any(signal.reading.startswith(_HOW_WELL) for signal in fine.speaks_for):
+        return verdict
+    return replace(verdict, confidence=Confidence.LOW)
+
+
+_HOW_WELL = ("profile.", "experiments.", "gpus.sm_active", "gpus.power")
 
 
 def _ranked(holding: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
