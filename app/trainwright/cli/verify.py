@@ -45,7 +45,7 @@ _SHOWN = 10
         metavar="auto|cpu|cuda", help="cli.verify.device")  # fmt: skip
 @option("--seconds", type=click.FloatRange(min=1), default=SECONDS, metavar="S",
         help="cli.verify.seconds")  # fmt: skip
-@option("--memory", "memory_gib", type=click.FloatRange(min=0.1), metavar="GIB",
+@option("--memory", "memory_gib", type=click.FloatRange(min=1), metavar="GIB",
         help="cli.verify.memory")  # fmt: skip
 @option("--profile", "folder", metavar="DIR", help="cli.verify.profile")
 @option("--keep", is_flag=True, help="cli.verify.keep")

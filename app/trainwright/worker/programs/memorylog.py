@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import sys
 from typing import Any
 
 import torch
@@ -84,3 +85,14 @@ def available() -> int | None:
         left = texts[0] - texts[1]
         free = left if free is None else min(free, left)
     return free
+
+
+def limit_data(nbytes: int | None) -> None:
+    """Limit what this process may write to: torch maps far more address space than it uses."""
+    if nbytes is None or sys.platform != "linux":
+        return
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = nbytes if hard == resource.RLIM_INFINITY else min(nbytes, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

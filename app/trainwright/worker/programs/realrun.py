@@ -16,7 +16,7 @@ import profiled
 import step
 import torch
 from cpukernels import install as install_cpu_kernels
-from memorylog import HostLog, available, device_used, resident
+from memorylog import HostLog, available, device_used, limit_data, resident
 from refusal import Refusal
 from saying import Say
 from shaping import shape
@@ -27,6 +27,15 @@ WARM_UPS = 2
 """Steps before any is timed: the first makes the optimizer's state, the second repeats."""
 SMALL = 0.02
 """Standard deviation of made-up weights: ``initializer_range`` of GPT-2 and most after it."""
+HOST = (
+    "can't allocate memory",
+    "not enough memory",
+    "bad_alloc",
+    "Cannot allocate memory",
+    "Resource temporarily unavailable",
+)
+"""What torch and the C++ library say when the system's memory, or the limit, is used up; the last
+of a thread whose stack finds no room."""
 OTHERS = {
     "adamw-8bit": ("bitsandbytes", "AdamW8bit"),
     "paged-adamw-8bit": ("bitsandbytes", "PagedAdamW8bit"),
@@ -81,8 +90,7 @@ def _ran_out(error: BaseException) -> str | None:
     if isinstance(error, torch.OutOfMemoryError):
         return "device"
     text = str(error)
-    host = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot allocate memory")
-    return "host" if isinstance(error, MemoryError) or any(p in text for p in host) else None
+    return "host" if isinstance(error, MemoryError) or any(p in text for p in HOST) else None
 
 
 class Run:
@@ -143,6 +151,8 @@ class Run:
 
     def measured(self) -> dict[str, Any]:
         """Return the answer."""
+        # Now: libraries that lack memory while they are loaded may wait for ever.
+        limit_data(self.question.get("memory_bytes"))
         log = HostLog() if not self.cuda else None
         with log or nullcontext():
             self._make()

@@ -19,7 +19,6 @@ def main() -> int:
 
 def run(question: dict[str, Any], say: Say) -> dict[str, Any]:
     """Return what was measured."""
-    limit_data(question.get("memory_bytes"))
     if question.get("allocator") == "expandable":  # read when torch is loaded; renamed in 2.10
         for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
             os.environ[name] = "expandable_segments:True"
@@ -29,17 +28,6 @@ def run(question: dict[str, Any], say: Say) -> dict[str, Any]:
     import realrun
 
     return realrun.look() if question.get("look") else realrun.measured(question, say)
-
-
-def limit_data(nbytes: int | None) -> None:
-    """Limit what this process may write to: torch maps far more address space than it uses."""
-    if nbytes is None or sys.platform != "linux":
-        return
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = nbytes if hard == resource.RLIM_INFINITY else min(nbytes, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 if __name__ == "__main__":
