@@ -96,6 +96,7 @@ def test_an_old_driver_is_read_by_its_older_calls(nvml_stub):
     assert gpu["memory_total"] > gpu["memory_used"] > 0
     assert gpu["temperature_c"] > 0
     assert isinstance(gpu["throttle"], list)
+    assert {each["pid"] for each in gpu["processes"]} == {4242, 1850}
     assert why(gpu["activity"]["sm_active"]) == "probe.old-driver"
 
 
@@ -132,7 +133,7 @@ def test_a_gpu_lost_before_is_shown_as_lost(nvml_stub):
 
 
 def test_a_reloaded_driver_is_found_again(nvml_stub):
-    found = samples(nvml_stub, "reload", "8", "2")
+    found = samples(nvml_stub, "reload", "11", "2")
     kinds = [e["kind"] for sample in found for e in sample["events"]]
     assert kinds == ["driver-gone", "driver-back"]
     away = next(s["gpus"] for s in found if isinstance(s["gpus"], dict))

@@ -13,6 +13,8 @@ _CALLS: tuple[tuple[str, Literal["compute", "graphics"]], ...] = (
     ("nvmlDeviceGetGraphicsRunningProcesses", "graphics"),
     ("nvmlDeviceGetComputeRunningProcesses", "compute"),
 )
+_VERSIONS = ("_v3", "_v2")
+"""Drivers before 510 know the second only; without a number the binding refuses such drivers."""
 _ELSEWHERE = Missing(Message.of("probe.process-elsewhere"))
 _UNTOLD = Missing(Message.of("probe.not-supported"))
 
@@ -49,7 +51,7 @@ def gpu_processes(
 ) -> tuple[GpuProcess, ...] | Missing:
     """Return the processes, most memory first; one that computes and draws counts once."""
     found: dict[int, GpuProcess] = {}
-    answers = [(ask(call), kind) for call, kind in _CALLS]
+    answers = [(_newest(ask, call), kind) for call, kind in _CALLS]
     if isinstance(answers[-1][0], Missing):
         return answers[-1][0]
     for listed, kind in answers:
@@ -57,6 +59,16 @@ def gpu_processes(
             memory = _UNTOLD if each.usedGpuMemory is None else int(each.usedGpuMemory)
             found[int(each.pid)] = GpuProcess(int(each.pid), names.of(int(each.pid)), memory, kind)
     return tuple(sorted(found.values(), key=_by_memory))
+
+
+def _newest(ask: Callable[[str], list[Any] | Missing], call: str) -> list[Any] | Missing:
+    """Return the answer of the newest version of a call that the driver knows."""
+    answer: list[Any] | Missing = _UNTOLD
+    for version in _VERSIONS:
+        answer = ask(call + version)
+        if not isinstance(answer, Missing) or answer.reason.id != "probe.old-driver":
+            return answer
+    return answer
 
 
 def _by_memory(process: GpuProcess) -> tuple[int, int]:
