@@ -41,6 +41,8 @@ RECORD = 1
 """Version of the record file."""
 WARM_UP = 5
 """Batches at the start that are not timed: caches fill, kernels are chosen; assumed."""
+ALL_STEPS = 0.8
+"""Share of the steps from which a profiler was not on for a few of them only; assumed."""
 WRITE_EVERY_S = 5.0
 """Seconds between two writes of the record while the run goes on; assumed."""
 MOST_TIMES = 4096
@@ -89,6 +91,7 @@ class Recorder:
         self._batches = self._begun = self._micro_batches = self._optimizer_steps = 0
         self._base: dict[str, Any] = {}
         self._written = self._last = 0.0
+        self._profiled = 0
 
     # What a script calls
 
@@ -212,6 +215,7 @@ class Recorder:
         self._current.optimized_at = time.perf_counter()
         self._current.trains = True
         self._optimizer_steps += 1
+        self._profiled += _profiling()
         if self._optimizer_steps == 1:
             self._setup = _optimizer_facts(optimizer) | self._setup
         if self._current.facts:
@@ -271,6 +275,7 @@ class Recorder:
         if self._times.count:
             now = _observed()
             if self._optimizer_steps:
+                setup["profiler_on"] = self._profiled > ALL_STEPS * self._optimizer_steps
                 setup["accumulation"] = max(1, round(self._micro_batches / self._optimizer_steps))
             document["steps"] = self._times.summary(self._parts)
             document["loading"] = self._loading(setup.get("num_workers", 0))
@@ -660,6 +665,12 @@ def _optimizer_facts(optimizer: Any) -> dict[str, Any]:
     return found
 
 
+def _profiling() -> bool:
+    """Whether a profiler runs now; afterwards nobody tells."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.autograd._profiler_enabled())
+
+
 def _torch_facts() -> dict[str, Any]:
     """Return how torch is set up, of what can be told now."""
     torch = sys.modules.get("torch")
@@ -670,7 +681,6 @@ def _torch_facts() -> dict[str, Any]:
         "torch_threads": torch.get_num_threads(),
         "anomaly_detection": torch.is_anomaly_enabled(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "profiler_on": torch.autograd._profiler_enabled(),
     }
     threads = os.environ.get("OMP_NUM_THREADS", "")
     if threads.isdigit() and int(threads):

@@ -132,6 +132,8 @@ class HostReadings(Frozen):
     """Share of the cores' time that was spent waiting for drives."""
     read_bytes_s: Amount | None = None
     """From the drives."""
+    run_read_bytes_s: Amount | None = None
+    """From the drives, by the run itself and its workers."""
     drive_busy: Share | None = None
     """Share of the time in which the busiest drive had work."""
     swapped_bytes_s: Amount | None = None

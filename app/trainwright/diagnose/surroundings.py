@@ -28,6 +28,7 @@ def observed(pid: int | None = None) -> dict[str, Any]:
         "processes": processes,
         "tree": tree,
         "tasks": {task: spent for each in tree for task, spent in _tasks(each)},
+        "read": {each: _read_bytes(each) for each in tree},
         "cores": _cores_busy(),
         "quota": _quota(pid),
         "pressure": {kind: _pressure(kind) for kind in ("cpu", "io", "memory")},
@@ -99,6 +100,8 @@ def _waiting(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict
         for name in after["paging"]
         if name in before["paging"]
     }
+    read = {pid: total - before["read"].get(pid, total) for pid, total in after["read"].items()}
+    found["run_read_bytes_s"] = sum(read.values()) / wall
     page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
     for key, name, size in (
         ("read_bytes_s", "pgpgin", 1024),
@@ -219,6 +222,11 @@ def own_delay() -> float:
 def _own_schedstat(pid: int, thread: int) -> int:
     """Return the open file of the thread that asks; a forked process opens its own."""
     return os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+
+
+def _read_bytes(pid: int) -> float:
+    """Return what a process has had read from drives; the page cache is none."""
+    return _numbers(f"/proc/{pid}/io", ("read_bytes:",)).get("read_bytes:", 0.0)
 
 
 def _cores_busy() -> tuple[float, float, float] | None:

@@ -91,7 +91,14 @@ def summed_up(
     )
 
 
-_OF_A_RUN = ("run_cores", "main_process_cores", "foreign_cores", "foreign_top", "starved_share")
+_OF_A_RUN = (
+    "run_cores",
+    "main_process_cores",
+    "foreign_cores",
+    "foreign_top",
+    "starved_share",
+    "run_read_bytes_s",
+)
 
 
 def _values(items: Iterable[T], read: Callable[[T], object]) -> list[float]:

@@ -106,6 +106,18 @@ def test_a_collection_of_garbage_every_step_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_what_only_debugging_needs_is_seen(tmp_path: Path) -> None:
+    before = "profiler = torch.profiler.profile(); profiler.__enter__()"
+    after = "torch.autograd.set_detect_anomaly(True)"
+    last = "profiler.__exit__(None, None, None); torch.autograd.set_detect_anomaly(False)"
+    path = script(tmp_path, making="pass", before=before, after=after, last=last)
+    setup = observed(path).evidence.setup
+    assert setup is not None
+    assert setup.profiler_on
+    assert setup.anomaly_detection
+
+
+@pytest.mark.slow
 def test_a_run_that_fails_says_with_what(tmp_path: Path) -> None:
     outcome = observed(script(tmp_path, making="pass", last='raise RuntimeError("no luck")'))
     assert outcome.exit_code == 1
