@@ -24,14 +24,13 @@ from trainwright.ui.answer import Answer, answer
 from trainwright.ui.core import Core
 from trainwright.ui.tasks import Latest
 from trainwright.ui.tracing import Traces, Tracing
+from trainwright.ui.whatifs import WhatIfs
 from trainwright.ui.yourcode import Code, for_code
 from trainwright.workload import FullSettings
 
 _AUTOSAVE_MS = 1000
 _ASK_MS = 30
 """Pause after an edit before the full answer is asked for; it would compete with the repaint."""
-_WHATIF_MS = 250
-"""Pause after an answer before a dozen other plans are evaluated: they would slow the next edit."""
 
 
 class Session(QObject):
@@ -90,10 +89,8 @@ class Session(QObject):
         self._question: Callable[[], Answer] | None = None
         self._ask_timer = QTimer(self, singleShot=True, interval=_ASK_MS)
         self._ask_timer.timeout.connect(self._submit)
-        self._whatif_timer = QTimer(self, singleShot=True, interval=_WHATIF_MS)
-        self._whatif_timer.timeout.connect(self._look_for_whatifs)
-        self._whatif = Latest(self)
-        self._whatif.done.connect(self._whatifs_came)
+        self._neighbours = WhatIfs(core, self)
+        self._neighbours.found.connect(self._whatifs_came)
         self._limiting = Latest(self)
         self._limiting.done.connect(self._limits_came)
         self._advising = Latest(self)
@@ -256,11 +253,12 @@ class Session(QObject):
         """Stop all work; an unsaved plan stays in its recovery copy."""
         self._keep()
         self._ask_timer.stop()
-        self._whatif_timer.stop()
+        self._neighbours.stop()
         self._traces.cancel_all()
-        for worker in (self._answers, self._whatif, self._limiting, self._advising):
+        for worker in (self._answers, self._limiting, self._advising):
             worker.forget()
             worker.wait()
+        self._neighbours.wait()
         self._traces.wait()
 
     def discard_copy(self) -> None:
@@ -277,8 +275,7 @@ class Session(QObject):
             return
         self._stop_trace()
         self.unconsented = None
-        self._whatif_timer.stop()
-        self._whatif.forget()
+        self._neighbours.stop()
         self._limiting.forget()
         self._look(plan)
 
@@ -321,8 +318,7 @@ class Session(QObject):
         else:
             self.report, self.roofs = answer.report, answer.roofs
             self.settings = answer.facts.settings if answer.facts else None
-            self._whatif_timer.start()
-            self._look_for_limits()
+            self._look_further()
         self.reported.emit()
 
     def _failed(self, problem: Message) -> None:
@@ -366,36 +362,27 @@ class Session(QObject):
     @property
     def resting(self) -> bool:
         """Whether nothing is under way: every answer to the plan as it stands has come."""
-        timers = (self._ask_timer, self._whatif_timer)
-        workers = (self._answers, self._whatif, self._limiting, self._advising)
-        return not (
-            any(timer.isActive() for timer in timers) or any(worker.busy for worker in workers)
-        )
+        workers = (self._answers, self._neighbours, self._limiting, self._advising)
+        return not (self._ask_timer.isActive() or any(worker.busy for worker in workers))
 
     # What would change it
 
-    def _look_for_limits(self) -> None:
-        """Search for what fits at most; it takes longer than the answer, and follows it."""
+    def _look_further(self) -> None:
+        """Search for what fits at most, and for what would change it: both follow the answer."""
         plan, facts, report, core = self.plan, self.facts, self.report, self.core
-        if plan is None or facts is None or report is None or report.serving is None:
+        if plan is None or facts is None or report is None:
             return
         known: Facts = facts
         answered: Report = report
-        self._limiting.submit(lambda: (answered, core.limits(plan, known, answered)))
+        self._neighbours.look(plan, known, answered, lambda looked: self.plan is looked)
+        if answered.serving is not None:
+            self._limiting.submit(lambda: (answered, core.limits(plan, known, answered)))
 
     def _limits_came(self, pair: tuple[Report, Report]) -> None:
         before, after = pair
         if self.report is before:
             self.report = after
             self.reported.emit()
-
-    def _look_for_whatifs(self) -> None:
-        plan, facts, report, core = self.plan, self.facts, self.report, self.core
-        if plan is None or facts is None or report is None:
-            return
-        known: Facts = facts
-        answered: Report = report
-        self._whatif.submit(lambda: core.whatifs(plan, known, answered, lambda: self.plan is plan))
 
     def _whatifs_came(self, found: Sequence[WhatIf]) -> None:
         self.whatifs = found
@@ -413,8 +400,7 @@ class Session(QObject):
         if plan is None or self.advice is not None or self.advising:
             return
         known = self.facts if self.facts is self._fitted else None
-        self._whatif_timer.stop()
-        self._whatif.forget()  # it would compete with the search
+        self._neighbours.stop()  # they would compete with the search
 
         def search() -> Advice:
             facts = core.resolve(plan)

@@ -5,6 +5,7 @@ after: ``wake``. A change of language or theme builds the views anew; the sessio
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from PySide6.QtWidgets import (
 from trainwright import __version__
 from trainwright.data import resources
 from trainwright.messages import Message
-from trainwright.ui import actions, asking, i18n, status, theme, tokens
+from trainwright.ui import actions, asking, i18n, places, status, theme, tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.preferences import Preferences
@@ -47,18 +48,6 @@ if TYPE_CHECKING:
     from trainwright.ui.session import Session
     from trainwright.ui.widgets.picker import Option
 
-PLACES = (
-    ("start", "house"),
-    ("plan", "sliders-horizontal"),
-    ("advise", "magic-wand"),
-    ("export", "export"),
-    ("computer", "desktop-tower"),
-    ("monitor", "activity"),
-    ("verify", "flask"),
-    ("diagnose", "first-aid"),
-)
-SETTINGS = ("settings", "gear-six")
-
 
 class Window(QMainWindow):
     """Holds the session and shows one of its screens."""
@@ -70,7 +59,6 @@ class Window(QMainWindow):
         self.session: Session | None = None
         self.place = "start"
         self._screens: dict[str, QWidget] = {}
-        self._snapshot: Any = None
         self._live: Live | None = None
         self._asleep: list[Callable[[], None]] = []
         self._woken = False
@@ -95,14 +83,7 @@ class Window(QMainWindow):
             "make-it-fit": self.make_it_fit,
             "free-all": self.free_all,
             "explain": self.explain,
-            "go-start": lambda: self.go("start"),
-            "go-plan": lambda: self.go("plan"),
-            "go-advise": lambda: self.go("advise"),
-            "go-export": lambda: self.go("export"),
-            "go-computer": lambda: self.go("computer"),
-            "go-monitor": lambda: self.go("monitor"),
-            "go-diagnose": lambda: self.go("diagnose"),
-            "go-settings": lambda: self.go("settings"),
+            **{f"go-{place}": partial(self.go, place) for place in places.ALL},
             "pick-model": lambda: self._pick("model"),
             "pick-gpu": lambda: self._pick("gpu"),
             "palette": self.open_palette,
@@ -118,7 +99,7 @@ class Window(QMainWindow):
         """Make all views in the present language and theme."""
         self._screens = {}
         actions.name(self.actions_by_id)
-        self.rail = Rail(PLACES, SETTINGS)
+        self.rail = Rail(places.WORK, places.SETTINGS)
         self.rail.chosen.connect(self.go)
         self.top = self._top_bar()
         self.status = StatusBar()
@@ -180,9 +161,7 @@ class Window(QMainWindow):
 
     def go(self, place: str) -> None:
         """Show a screen; those that need a plan show Start while there is none."""
-        if place in ("plan", "advise", "export", "verify") and (
-            self.session is None or self.session.plan is None
-        ):
+        if place in places.OF_A_PLAN and (self.session is None or self.session.plan is None):
             place = "start" if self.session is None else place
             if self.session is not None:
                 from trainwright.ui.plans import starting_plan
@@ -190,7 +169,7 @@ class Window(QMainWindow):
                 self.session.open_plan(starting_plan(), None, saved=False)
         self.place = place
         if place not in self._screens:
-            self._screens[place] = self._make(place)
+            self._screens[place] = places.screen(place, self)
             self._stack.addWidget(self._screens[place])
         focus = QApplication.focusWidget()  # hiding a screen sends it elsewhere
         for name, screen in self._screens.items():
@@ -203,40 +182,6 @@ class Window(QMainWindow):
         entered = getattr(self._screens[place], "entered", None)
         if entered is not None:
             entered()
-
-    def _make(self, place: str) -> QWidget:
-        if place == "start":
-            start = StartScreen(self.core, self.preferences, self._snapshot)
-            start.chosen.connect(self._start_with)
-            if self.session is not None:
-                start.wake()
-            return start
-        if place == "monitor":
-            from trainwright.ui.screens.monitor import MonitorScreen
-
-            return MonitorScreen(self.live)
-        assert self.session is not None
-        if place == "computer":
-            from trainwright.ui.screens.computer import ComputerScreen
-
-            computer = ComputerScreen(self.core)
-            computer.chosen.connect(self._start_with)
-            computer.benchmarks.measured.connect(self.session.ask)
-            return computer
-        if place == "diagnose":
-            from trainwright.ui.screens.diagnose import DiagnoseScreen
-
-            return DiagnoseScreen(self.session, self.core)
-        if place != "settings":
-            from trainwright.ui.screens.views import view
-
-            return view(place, self.session, self.preferences)
-        from trainwright.ui.screens.settings import SettingsScreen
-
-        screen = SettingsScreen(self.preferences)
-        screen.changed.connect(self.take_preferences)
-        screen.python_changed.connect(self.session.ask)
-        return screen
 
     @property
     def live(self) -> "Live":
@@ -353,7 +298,7 @@ class Window(QMainWindow):
 
     # Actions
 
-    def _start_with(self, what: str, value: object) -> None:
+    def start_with(self, what: str, value: object) -> None:
         from trainwright.ui.plans import local_plan, starting_plan
 
         assert self.session is not None

@@ -1,0 +1,76 @@
+"""The places of the window, in the order of the work, and the screen that stands at each."""
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QWidget
+
+from trainwright.ui.screens.start import StartScreen
+
+if TYPE_CHECKING:
+    from trainwright.ui.session import Session
+    from trainwright.ui.window import Window
+
+WORK = (
+    ("start", "house"),
+    ("plan", "sliders-horizontal"),
+    ("advise", "magic-wand"),
+    ("export", "export"),
+    ("computer", "desktop-tower"),
+    ("monitor", "activity"),
+    ("verify", "flask"),
+    ("diagnose", "first-aid"),
+)
+"""(id, icon) of the places that the rail lists from its top."""
+SETTINGS = ("settings", "gear-six")
+ALL = tuple(id for id, _ in (*WORK, SETTINGS))
+OF_A_PLAN = ("plan", "advise", "export", "verify")
+"""Places that show a plan and cannot do without one."""
+
+
+def screen(place: str, window: "Window") -> QWidget:
+    """Return the screen of a place; what a screen needs is loaded when it is first shown."""
+    if place == "start":
+        return _start(window)
+    if place == "monitor":
+        from trainwright.ui.screens.monitor import MonitorScreen
+
+        return MonitorScreen(window.live)
+    session = window.session
+    assert session is not None
+    if place == "computer":
+        return _computer(window, session)
+    if place == "diagnose":
+        from trainwright.ui.screens.diagnose import DiagnoseScreen
+
+        return DiagnoseScreen(session, window.core)
+    if place == "settings":
+        return _settings(window, session)
+    from trainwright.ui.screens.views import view
+
+    return view(place, session, window.preferences)
+
+
+def _start(window: "Window") -> QWidget:
+    start = StartScreen(window.core, window.preferences)
+    start.chosen.connect(window.start_with)
+    if window.session is not None:
+        start.wake()
+    return start
+
+
+def _computer(window: "Window", session: "Session") -> QWidget:
+    from trainwright.ui.screens.computer import ComputerScreen
+
+    computer = ComputerScreen(window.core)
+    computer.chosen.connect(window.start_with)
+    computer.benchmarks.measured.connect(session.ask)
+    return computer
+
+
+def _settings(window: "Window", session: "Session") -> QWidget:
+    from trainwright.ui.screens.settings import SettingsScreen
+
+    settings = SettingsScreen(window.preferences)
+    settings.changed.connect(window.take_preferences)
+    settings.python_changed.connect(session.ask)
+    return settings
