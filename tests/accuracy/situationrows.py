@@ -55,18 +55,22 @@ class Judged:
         return not self.right and self.verdict.confidence is Confidence.HIGH
 
 
-def situations() -> list[Situation]:
-    """Return every situation that was named, the dropped ones too."""
-    with (FOLDER / "index.csv").open(encoding="utf-8", newline="") as file:
+FIRST, SECOND = "index.csv", "index2.csv"
+"""The batches of situations; all of the second is held out."""
+
+
+def situations(batch: str = FIRST) -> list[Situation]:
+    """Return every situation of a batch that was named, the dropped ones too."""
+    with (FOLDER / batch).open(encoding="utf-8", newline="") as file:
         return [
             Situation(**(row | {"held_out": row["held_out"] == "yes"}))
             for row in csv.DictReader(file)
         ]
 
 
-def kept(*, held_out: bool) -> list[Situation]:
-    """Return the situations of one part that were not dropped."""
-    return [each for each in situations() if each.held_out is held_out and not each.dropped]
+def kept(*, held_out: bool, batch: str = FIRST) -> list[Situation]:
+    """Return the situations of one part of a batch that were not dropped."""
+    return [each for each in situations(batch) if each.held_out is held_out and not each.dropped]
 
 
 def judged(chosen: Iterable[Situation]) -> list[Judged]:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from situationrows import FOLDER, Situation, judged, kept, situations, table
+from situationrows import FOLDER, SECOND, Situation, judged, kept, situations, table
 
 from trainwright.diagnose import decide, record
 
@@ -43,6 +43,16 @@ def test_the_held_out_third_is_the_one_that_the_rule_draws() -> None:
         for name in sorted(names, key=_digest)[: max(1, round(len(names) / 3))]
     }
     assert {row.id for row in situations() if row.held_out} == drawn
+
+
+def test_the_second_batch_has_every_cause_and_is_held_out_whole() -> None:
+    rows = [row for row in situations(SECOND) if not row.dropped]
+    assert len(rows) >= 20
+    assert all(row.held_out for row in rows)
+    assert {row.cause for row in rows} == CAUSES
+    assert sum(row.cause == "none" for row in rows) >= 2
+    assert not {row.source for row in rows if row.source} & {row.source for row in situations()}
+    assert not {row.id for row in rows} & {row.id for row in situations()}
 
 
 def _digest(name: str) -> str:
