@@ -26,6 +26,14 @@ def monitor(stub: Any, scenario: str, *arguments: str, **more: str) -> subproces
 
 
 def samples(stub: Any, scenario: str, seconds: str = "0.5", hz: str = "10", **more: str) -> list:
+    found = taken(stub, scenario, seconds, hz, **more)
+    if why(found[-1]["gpus"]) == "probe.driver-hangs" and "hang" not in scenario:
+        # Other programs kept the driver from answering within its two seconds; now it is loaded.
+        found = taken(stub, scenario, "10", hz, **more)
+    return found
+
+
+def taken(stub: Any, scenario: str, seconds: str, hz: str, **more: str) -> list:
     run = monitor(stub, scenario, "--seconds", seconds, "--hz", hz, "--json", **more)
     assert (run.returncode, run.stderr) == (0, "")
     found = [json.loads(line) for line in run.stdout.splitlines()]
