@@ -100,8 +100,8 @@ def _waiting(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict
         for name in after["paging"]
         if name in before["paging"]
     }
-    read = {pid: total - before["read"].get(pid, total) for pid, total in after["read"].items()}
-    found["run_read_bytes_s"] = sum(read.values()) / wall
+    read = (total - before["read"].get(pid, total) for pid, total in after["read"].items())
+    found["run_read_bytes_s"] = sum(max(0.0, each) for each in read) / wall  # the dead tell 0
     page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
     for key, name, size in (
         ("read_bytes_s", "pgpgin", 1024),

@@ -139,9 +139,9 @@ def test_a_killed_run_leaves_a_record(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_time_that_is_over_ends_the_run_and_keeps_what_was_seen(tmp_path: Path) -> None:
-    endless = script(tmp_path, before="import itertools", making="time.sleep(0.2)")
+    long = script(tmp_path, making="time.sleep(1)")  # two minutes of data
     started = time.monotonic()
-    outcome = observed(endless, seconds=40)
+    outcome = observed(long, seconds=40)
     assert time.monotonic() - started < 90
     assert outcome.stopped
     assert outcome.evidence.steps is not None
