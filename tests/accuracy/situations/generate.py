@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import programs2
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -37,13 +38,20 @@ SHARES = 200_000
 """Against the 1024 of a session of another program."""
 READ_BYTES_S = 32 << 20
 """Of the throttled drive: a slow network store."""
-QUOTA = 0.6
+QUOTAS = {"run-cpu-quota": 0.6, "run-narrow-quota": 0.35}
 """Cores of the quota: its period is 100 ms."""
-FOREIGN = 6
+SPIN = "while True: pass"
+MULTIPLY = "import torch; x = torch.rand(512, 512)\nwhile True: x @ x"
+OTHERS = {"run-foreign-load": 6 * [SPIN], "run-neighbour-jobs": 3 * [MULTIPLY]}
 """Programs that compute beside the run."""
 
-GROUPED = ("run-throttled-files", "run-cpu-quota")
+GROUPED = ("run-throttled-files", *QUOTAS)
 """Those that need a control group."""
+ALL = SITUATIONS | programs2.SECOND
+TOGETHER = (*RANKS, "run-embedding-gradients")
+"""Those that run on two processes when the fault is in."""
+UNTIMED = ("run-unwatched", "run-glimpsed")
+"""Those that are seen from outside only."""
 
 
 @contextmanager
@@ -64,9 +72,9 @@ def group(folder: Path, **settings: object) -> Iterator[Path]:
 
 
 @contextmanager
-def foreign_load(count: int) -> Iterator[None]:
+def foreign_load(programs: list[str]) -> Iterator[None]:
     """Compute in other programs meanwhile, as other users' jobs do."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    others = [subprocess.Popen([sys.executable, "-c", program]) for program in programs]
     try:
         yield
     finally:
@@ -81,8 +89,9 @@ def rate(name: str, fault: bool, seconds: float, groups: bool, record: Path | No
         joined = []
         if groups:
             settings: dict[str, object] = {"cpu__shares": SHARES}
-            if fault and name == "run-cpu-quota":
-                settings |= {"cpu__cfs_period_us": 100_000, "cpu__cfs_quota_us": int(QUOTA * 1e5)}
+            if fault and name in QUOTAS:
+                quota = int(QUOTAS[name] * 1e5)
+                settings |= {"cpu__cfs_period_us": 100_000, "cpu__cfs_quota_us": quota}
             joined.append(stack.enter_context(group(CPU, **settings)))
             if fault and name == "run-throttled-files":
                 limit = f"{_drive()} {READ_BYTES_S}"
@@ -90,13 +99,13 @@ def rate(name: str, fault: bool, seconds: float, groups: bool, record: Path | No
                     stack.enter_context(group(DRIVE, blkio__throttle__read_bps_device=limit))
                 )
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="situations-", dir=ROOM))
-        command = [sys.executable, str(HERE / "programs.py"), name, "--seconds", str(seconds)]
+        command = [*_program(name), "--seconds", str(seconds)]
         command += ["--fault"] if fault else []
         command += ["--record", str(record)] if record else []
-        if fault and name == "run-foreign-load":
-            stack.enter_context(foreign_load(FOREIGN))
+        if fault and name in OTHERS:
+            stack.enter_context(foreign_load(OTHERS[name]))
             joined.clear()  # against privileged others it would be no load
-        if not (fault and name in RANKS):
+        if not (fault and name in TOGETHER):
             return _finished(_started(command, name, fault, joined, folder))
         second = [part for part in command if part not in ("--record", str(record))]
         ranks = [
@@ -109,6 +118,12 @@ def rate(name: str, fault: bool, seconds: float, groups: bool, record: Path | No
 
 ROOM = os.environ.get("SITUATIONS_DIR")
 """Folder on a real drive for files of the runs; None: the system's."""
+
+
+def _program(name: str) -> list[str]:
+    """Return the command of a situation."""
+    file = "programs2.py" if name in programs2.SECOND else "programs.py"
+    return [sys.executable, str(HERE / file), name]
 
 
 def _started(
@@ -146,7 +161,7 @@ def seen_from_outside(name: str, seconds: float, groups: bool) -> Evidence:
     with ExitStack() as stack:
         joined = [stack.enter_context(group(CPU, cpu__shares=SHARES))] if groups else []
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="situations-", dir=ROOM))
-        command = [sys.executable, str(HERE / "programs.py"), name, "--seconds", str(2 * seconds)]
+        command = [*_program(name), "--seconds", str(2 * seconds)]
         process = _started(command, name, False, joined, folder)
         time.sleep(seconds)
         before = surroundings.observed(process.pid)
@@ -208,12 +223,12 @@ def main() -> None:
     if path.exists():
         with path.open(encoding="utf-8", newline="") as file:
             proofs = {row["id"]: row for row in csv.DictReader(file)}
-    for name in options.names or SITUATIONS:
+    for name in options.names or ALL:
         if name in GROUPED and not groups:
             print(f"{name}: left out, needs a control group", flush=True)
             continue
         kept = options.into / "records" / f"{name}.record.json"
-        if name == "run-unwatched":
+        if name in UNTIMED:
             records.write(seen_from_outside(name, options.seconds, groups), kept)
             continue
         proofs[name] = proven(name, options.rounds, options.seconds, groups, kept)
@@ -221,7 +236,7 @@ def main() -> None:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(proofs[name]), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(proofs[each] for each in SITUATIONS if each in proofs)
+            writer.writerows(proofs[each] for each in ALL if each in proofs)
 
 
 if __name__ == "__main__":
