@@ -1,11 +1,14 @@
 """A recorder for training loops: three lines in a script, and a record to diagnose.
 
-    from trainwright.diagnose.callback import Recorder   # or copy this file beside the script
+    from trainwright.diagnose.callback import Recorder
     recorder = Recorder("run.record.json")
     recorder.start()
 
 It needs the standard library only, times what it sees, and never stops a run: a fault of its own
-ends the recording. Loops that do without torch's DataLoader say ``for batch in
+ends the recording. Where Trainwright is not installed, a folder beside the script with this file,
+``recorder_*.py`` and ``surroundings.py`` does as well, hence the imports from beside itself.
+
+Loops that do without torch's DataLoader say ``for batch in
 recorder.batches(source):``. ``recorder.for_transformers()`` and ``recorder.for_lightning()`` give a
 callback for those trainers' lists.
 """
@@ -13,29 +16,24 @@ callback for those trainers' lists.
 import atexit
 import contextlib
 import functools
-import gc
 import importlib
 import importlib.util
 import json
 import mmap
 import os
-import struct
 import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-try:
-    from trainwright.diagnose import surroundings
-except ImportError:  # copied beside a script, perhaps with surroundings.py
-    try:
-        import surroundings  # type: ignore[import-not-found, no-redef]
-    except ImportError:
-        surroundings = None  # type: ignore[assignment]
+from . import surroundings
+from .recorder_clock import BatchClock, Times
+from .recorder_facts import loader_facts, optimizer_facts, profiling, settled, torch_facts
+from .recorder_hooks import SLOT, SLOTS, hook
+from .recorder_sample import Sample, matrix_rate
 
 RECORD = 1
 """Version of the record file."""
@@ -45,12 +43,6 @@ ALL_STEPS = 0.8
 """Share of the steps from which a profiler was not on for a few of them only; assumed."""
 WRITE_EVERY_S = 5.0
 """Seconds between two writes of the record while the run goes on; assumed."""
-MOST_TIMES = 4096
-"""Latest steps that percentiles are taken of; assumed."""
-_SLOTS = 256
-"""Loader workers that can report."""
-_SLOT = struct.Struct("4d")
-"""Batches, seconds, seconds on a core, seconds waited for a core."""
 
 
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,9 +62,14 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Recorder:
-    """Times the batches of a run and writes what it saw to ``path``, replaced in one step."""
+    """Times the batches of a run and writes what it saw to ``path``, replaced in one step.
 
-    def __init__(self, path: str | os.PathLike[str] = "run.record.json") -> None:
+    ``sample=False`` leaves the one step out that torch's profiler watches before timing begins.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] = "run.record.json", *, sample: bool = True
+    ) -> None:
         self.path = Path(path)
         self.broken = ""
         """Why recording ended; empty while it works."""
@@ -80,8 +77,8 @@ class Recorder:
         self.workers: mmap.mmap | None = None
         self._pid = os.getpid()
         self._thread = threading.get_ident()
-        self._times = _Times()
-        self._current: _Batches | None = None
+        self._times = Times()
+        self._current: BatchClock | None = None
         self._counts = dict.fromkeys(COUNTED, 0)
         self._seconds = dict.fromkeys(COUNTED, 0.0)
         self._parts = dict.fromkeys(PARTS, 0.0)
@@ -92,6 +89,9 @@ class Recorder:
         self._base: dict[str, Any] = {}
         self._written = self._last = 0.0
         self._profiled = 0
+        self._own_seconds = 0.0
+        self._sample = Sample() if sample else None
+        self._profile: dict[str, Any] = {}
 
     # What a script calls
 
@@ -101,8 +101,8 @@ class Recorder:
         if self.undo:
             return
         with contextlib.suppress(OSError, ValueError):
-            self.workers = mmap.mmap(-1, _SLOTS * _SLOT.size)
-        _hook(self)
+            self.workers = mmap.mmap(-1, SLOTS * SLOT.size)
+        hook(self)
         previous = sys.excepthook
         sys.excepthook = functools.partial(self._failed, previous)
         self.undo.append(lambda: setattr(sys, "excepthook", previous))
@@ -116,14 +116,15 @@ class Recorder:
         while self.undo:
             self.undo.pop()()
         atexit.unregister(self.stop)
-        if self._current is not None:
-            self._asked(self._current)
+        self.make_way()
+        if self._current is not None:  # what comes after the last update is no step's
+            self._over(self._current, self._current.optimized_at or time.perf_counter())
         self._write()
 
     def batches(self, source: Iterable[Any]) -> Iterator[Any]:
         """Yield what the source gives, timing the wait for it."""
-        facts = _loader_facts(source)
-        iterator, timed = iter(source), _Batches()
+        facts = loader_facts(source)
+        iterator, timed = iter(source), BatchClock()
         while True:
             self.asked(timed)
             try:
@@ -164,19 +165,23 @@ class Recorder:
         return threading.get_ident() == self._thread and os.getpid() == self._pid
 
     @guarded
-    def asked(self, timed: "_Batches") -> None:
+    def asked(self, timed: "BatchClock") -> None:
         """Note that the loop asks for a batch: the one before it is over."""
         self._asked(timed)
 
-    def _asked(self, timed: "_Batches") -> None:
+    def _asked(self, timed: "BatchClock") -> None:
         now = time.perf_counter()
         if self._current is not None and self._current is not timed:
+            self.make_way()
             self._over(self._current, now)  # validation takes over, say
             self._current.asked_at = None
         self._over(timed, now)
-        self._current, timed.asked_at = timed, now
+        if self._batches == WARM_UP - 1 and self._sample is not None and timed.trains:
+            self._sample.start()
+        self._current, timed.asked_at = timed, time.perf_counter()
+        self._own_seconds += timed.asked_at - now  # what recording takes is no wait for a batch
 
-    def _over(self, timed: "_Batches", now: float) -> None:
+    def _over(self, timed: "BatchClock", now: float) -> None:
         asked, given, optimized = timed.asked_at, timed.given_at, timed.optimized_at
         timed.given_at = timed.optimized_at = None
         if asked is None or given is None:
@@ -188,16 +193,17 @@ class Recorder:
             self._stepped(now)
 
     @guarded
-    def given(self, timed: "_Batches", facts: dict[str, Any] | None = None) -> None:
+    def given(self, timed: "BatchClock", facts: dict[str, Any] | None = None) -> None:
         """Note that a batch is there."""
         timed.given_at = time.perf_counter()
         if facts is not None:
             timed.facts = facts
 
     @guarded
-    def ended(self, timed: "_Batches") -> None:
+    def ended(self, timed: "BatchClock") -> None:
         """Note that a loader has no more batches."""
         timed.asked_at = None
+        self.make_way()
         if self._current is timed:
             self._current = None
 
@@ -215,9 +221,9 @@ class Recorder:
         self._current.optimized_at = time.perf_counter()
         self._current.trains = True
         self._optimizer_steps += 1
-        self._profiled += _profiling()
+        self._profiled += profiling()
         if self._optimizer_steps == 1:
-            self._setup = _optimizer_facts(optimizer) | self._setup
+            self._setup = optimizer_facts(optimizer) | self._setup
         if self._current.facts:
             self._setup |= self._current.facts
 
@@ -238,16 +244,36 @@ class Recorder:
     def _stepped(self, now: float) -> None:
         self._batches += 1
         if self._batches in (1, WARM_UP):  # the first too: some runs are over before warm-up is
+            self._look()
             self._begin()
         elif now - self._written > WRITE_EVERY_S:
             self._write()
             self._written = now
 
+    def _look(self) -> None:
+        """End the look at one step, and keep what it says."""
+        if self._sample is None or not self._sample.on:
+            return
+        found = self._sample.stop()
+        self._setup = found.pop("_setup", {}) | self._setup
+        if settled(torch_facts() | self._setup).get("device") == "cpu":
+            found["matrix_flops_s"] = matrix_rate()
+        else:  # operators' own times are their launches' there
+            found = {key: found[key] for key in ("kernels_a_step", "flops_a_step") if key in found}
+        self._profile = found
+
+    @guarded
+    def make_way(self) -> None:
+        """End the look at one step without a word: there may be one profiler only."""
+        if self._sample is not None and self._sample.on:
+            self._sample.stop()
+
     def _begin(self) -> None:
         """Count and time from here on."""
         self._base, self._begun = _observed(), self._batches
         self._written = time.perf_counter()
-        self._times = _Times()
+        self._own_seconds = 0.0
+        self._times = Times()
         self._counts = dict.fromkeys(COUNTED, 0)
         self._seconds = dict.fromkeys(COUNTED, 0.0)
         self._parts = dict.fromkeys(PARTS, 0.0)
@@ -271,7 +297,7 @@ class Recorder:
         if not self._times.count and self._failure is None:
             return None
         document: dict[str, Any] = {"trainwright_record": RECORD, "made_by": "callback"}
-        setup = _settled(_torch_facts() | self._setup)
+        setup = settled(torch_facts() | self._setup)
         if self._times.count:
             now = _observed()
             if self._optimizer_steps:
@@ -280,15 +306,17 @@ class Recorder:
             document["steps"] = self._times.summary(self._parts)
             document["loading"] = self._loading(setup.get("num_workers", 0))
             document["counters"] = self._counters(now, setup.get("device", "cpu") != "cpu")
-            document["host"] = _host_between(self._base, now)
-            document["watched_seconds"] = max(self._last - self._base["time"], 1e-9)
+            document["host"] = surroundings.host_between(self._base["around"], now["around"])
+            watched = self._last - self._base["time"] - self._own_seconds
+            document["watched_seconds"] = max(watched, self._times.total)
+            document["profile"] = self._profile
         document["setup"] = setup
         document["failure"] = self._failure
         return {key: part for key, part in document.items() if part not in ({}, None)}
 
     def _loading(self, workers: int) -> dict[str, Any]:
         batches = wall = core = starved = 0.0
-        for slot in _SLOT.iter_unpack(self.workers[:] if self.workers is not None else b""):
+        for slot in SLOT.iter_unpack(self.workers[:] if self.workers is not None else b""):
             batches, wall = batches + slot[0], wall + slot[1]
             core, starved = core + slot[2], starved + slot[3]
         if not batches:
@@ -333,56 +361,6 @@ COUNTED = ("empty_cache", "garbage", "synchronise", "device_reads", "host_reads"
 PARTS = ("transfer", "communication")
 
 
-class _Batches:
-    """The batch in work of one loader."""
-
-    def __init__(self) -> None:
-        self.asked_at: float | None = None
-        self.given_at: float | None = None
-        self.optimized_at: float | None = None
-        self.trains = False
-        """Whether an optimizer stepped while its batches were in work: validation has none."""
-        self.facts: dict[str, Any] = {}
-
-
-class _Times:
-    """Sums of the timed batches, and the latest of them one by one."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.total = self.wait = self.other = 0.0
-        self._latest: deque[float] = deque(maxlen=MOST_TIMES)
-        self._latest_waits: deque[float] = deque(maxlen=MOST_TIMES)
-
-    def add(self, seconds: float, wait: float, other: float) -> None:
-        self.count += 1
-        self.total += seconds
-        self.wait += wait
-        self.other += other
-        self._latest.append(seconds)
-        self._latest_waits.append(wait)
-
-    def summary(self, parts: dict[str, float]) -> dict[str, Any]:
-        """Return the means a batch; ``parts`` are sums that the script timed itself."""
-        timed = {name: spent / self.count for name, spent in parts.items() if spent}
-        known = self.wait / self.count + self.other / self.count + sum(timed.values())
-        return {
-            "steps": self.count,
-            "seconds": self.total / self.count,
-            "p95_seconds": _p95(self._latest),
-            "data_wait": self.wait / self.count,
-            "data_wait_p95": _p95(self._latest_waits),
-            "compute": max(0.0, self.total / self.count - known),
-            "other": self.other / self.count,
-            **timed,
-        }
-
-
-def _p95(values: Iterable[float]) -> float:
-    ranked = sorted(values)
-    return ranked[int(0.95 * (len(ranked) - 1))]
-
-
 def _adapter(recorder: Recorder, base: Any, begin: str, end: str) -> Any:
     """Return a trainer's callback that starts and stops the recorder."""
     calls = {
@@ -392,358 +370,14 @@ def _adapter(recorder: Recorder, base: Any, begin: str, end: str) -> Any:
     return type("TrainwrightCallback", (base,), calls)()
 
 
-# What is counted: the calls of torch and gc, wrapped while recording
-
-
-def _hook(recorder: Recorder) -> None:
-    """Wrap what is there already, and the rest as soon as it is imported."""
-    _wrap(recorder, gc, "collect", "garbage")
-    if "torch" in sys.modules and hasattr(sys.modules["torch"], "optim"):
-        _hook_torch(recorder)
-    else:
-        finder = _WhenTorchComes(recorder)
-        sys.meta_path.insert(0, finder)
-        recorder.undo.append(finder.leave)
-
-
-class _WhenTorchComes:
-    """Finds nothing; notices the first import after torch's own is complete."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    def leave(self) -> None:
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return torch's own place, and hook it as soon as its module is complete."""
-        if name != "torch":
-            return None
-        self.leave()
-        spec = importlib.util.find_spec("torch")
-        if spec is None or spec.loader is None:
-            return None
-        recorder, execute = self._recorder, spec.loader.exec_module
-
-        def exec_module(module: Any) -> None:
-            execute(module)
-            with contextlib.suppress(Exception):
-                _hook_torch(recorder)
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-def _hook_torch(recorder: Recorder) -> None:
-    torch = sys.modules["torch"]
-    _hook_loader(recorder)
-    optimizer = importlib.import_module("torch.optim.optimizer")
-    before = optimizer.register_optimizer_step_pre_hook(
-        lambda *_: recorder.optimizing() if recorder.mine() else None
-    )
-    after = optimizer.register_optimizer_step_post_hook(
-        lambda each, *_: recorder.optimized(each) if recorder.mine() else None
-    )
-    recorder.undo += [before.remove, after.remove]
-    for name in ("cuda", "mps", "xpu"):
-        module = getattr(torch, name, None)
-        for function, what in (("empty_cache", "empty_cache"), ("synchronize", "synchronise")):
-            _wrap(recorder, module, function, what)
-    for name in ("Stream", "Event"):
-        _wrap(recorder, getattr(torch.cuda, name, None), "synchronize", "synchronise")
-    _wrap(recorder, torch, "save", "checkpoint")
-    for name in ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__"):
-        _wrap_read(recorder, torch, name)
-    _note_autocast(recorder, torch)
-    _note_parallel(recorder, torch)
-    _note_anomaly(recorder)
-
-
-def _wrap(recorder: Recorder, holder: Any, name: str, what: str) -> None:
-    """Count and time the calls of ``holder.name`` until recording ends."""
-    original = getattr(holder, name, None)
-    if original is None:
-        return
-
-    @functools.wraps(original)
-    def call(*arguments: Any, **named: Any) -> Any:
-        started = time.perf_counter()
-        try:
-            return original(*arguments, **named)
-        finally:
-            recorder.counted(what, time.perf_counter() - started)
-
-    _put(recorder, holder, name, call)
-
-
-def _wrap_read(recorder: Recorder, torch: Any, name: str) -> None:
-    """Count reads of tensors' values; compiled code goes past it."""
-    original = getattr(torch.Tensor, name)
-    compiling = torch.compiler.is_compiling
-    nested = [False]
-
-    @functools.wraps(original)
-    def call(self: Any, *arguments: Any, **named: Any) -> Any:
-        if compiling() or nested[0]:
-            return original(self, *arguments, **named)
-        nested[0] = True
-        started = time.perf_counter()
-        try:
-            return original(self, *arguments, **named)
-        finally:
-            nested[0] = False
-            kind = "host_reads" if self.device.type == "cpu" else "device_reads"
-            recorder.counted(kind, time.perf_counter() - started)
-
-    _put(recorder, torch.Tensor, name, call)
-
-
-def _put(recorder: Recorder, holder: Any, name: str, value: Any) -> None:
-    own = name in vars(holder)
-    previous = vars(holder).get(name)
-    setattr(holder, name, value)
-    recorder.undo.append(lambda: setattr(holder, name, previous) if own else delattr(holder, name))
-
-
-def _hook_loader(recorder: Recorder) -> None:
-    """Time ``next`` of DataLoader's iterators, and the making of batches in workers."""
-    module = importlib.import_module("torch.utils.data.dataloader")
-    iterators = module._BaseDataLoaderIter
-    original = iterators.__next__
-
-    @functools.wraps(original)
-    def following(self: Any) -> Any:
-        if not recorder.mine():
-            return original(self)
-        timed = vars(self).setdefault("_trainwright", _Batches())
-        recorder.asked(timed)
-        try:
-            batch = original(self)
-        except StopIteration:
-            recorder.ended(timed)
-            raise
-        recorder.given(timed, timed.facts or _loader_facts(self))
-        return batch
-
-    _put(recorder, iterators, "__next__", following)
-    fetching = importlib.import_module("torch.utils.data._utils.fetch")
-    worker = importlib.import_module("torch.utils.data._utils.worker")
-    for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher"):
-        _time_fetching(recorder, getattr(fetching, name), worker)
-
-
-def _time_fetching(recorder: Recorder, fetcher: Any, worker: Any) -> None:
-    original, slots = fetcher.fetch, recorder.workers
-    if slots is None:
-        return
-
-    @functools.wraps(original)
-    def fetch(self: Any, *arguments: Any) -> Any:
-        started, on_core, waited = time.perf_counter(), time.thread_time(), _delay()
-        result = original(self, *arguments)
-        with contextlib.suppress(Exception):
-            info = worker.get_worker_info()
-            at = (0 if info is None else info.id + 1) % _SLOTS * _SLOT.size
-            done = _SLOT.unpack_from(slots, at)
-            spent = (
-                1.0,
-                time.perf_counter() - started,
-                time.thread_time() - on_core,
-                _delay() - waited,
-            )
-            _SLOT.pack_into(slots, at, *map(sum, zip(done, spent, strict=True)))
-        return result
-
-    _put(recorder, fetcher, "fetch", fetch)
-
-
-def _note_autocast(recorder: Recorder, torch: Any) -> None:
-    original = torch.autocast.__enter__
-
-    @functools.wraps(original)
-    def enter(self: Any) -> Any:
-        if getattr(self, "_enabled", False) and not torch.compiler.is_compiling():
-            recorder.learnt(precision=_MIXED.get(str(getattr(self, "fast_dtype", ""))))
-        return original(self)
-
-    _put(recorder, torch.autocast, "__enter__", enter)
-
-
-_MIXED = {"torch.float16": "fp16-mixed", "torch.bfloat16": "bf16-mixed"}
-
-
-def _note_anomaly(recorder: Recorder) -> None:
-    """Note anomaly detection also where it is on during backward alone."""
-    module = importlib.import_module("torch.autograd.anomaly_mode")
-    for name in ("detect_anomaly", "set_detect_anomaly"):
-        holder = getattr(module, name)
-        original = holder.__init__
-
-        def begin(self: Any, *arguments: Any, _original: Any = original, **named: Any) -> None:
-            _original(self, *arguments, **named)
-            by_name = type(self).__name__ == "detect_anomaly"  # on once it is entered
-            if by_name or sys.modules["torch"].is_anomaly_enabled():
-                recorder.learnt(anomaly_detection=True)
-
-        _put(recorder, holder, "__init__", functools.wraps(original)(begin))
-
-
-def _note_parallel(recorder: Recorder, torch: Any) -> None:
-    parallel = torch.nn.parallel
-    for holder, strategy in (
-        (parallel.DataParallel, "dp"),
-        (parallel.DistributedDataParallel, "ddp"),
-    ):
-        original = holder.__init__
-
-        def begin(
-            self: Any,
-            *arguments: Any,
-            _original: Any = original,
-            _strategy: str = strategy,
-            **named: Any,
-        ) -> None:
-            facts: dict[str, Any] = {"strategy": _strategy}
-            if "find_unused_parameters" in named:
-                facts["find_unused_parameters"] = bool(named["find_unused_parameters"])
-            recorder.learnt(**facts)
-            _original(self, *arguments, **named)
-
-        _put(recorder, holder, "__init__", functools.wraps(original)(begin))
-
-
-# Facts of the set-up
-
-
-def _loader_facts(loader: Any) -> dict[str, Any]:
-    """Return what a DataLoader, or its iterator, says of itself."""
-    names = {
-        "num_workers": ("num_workers", "_num_workers"),
-        "prefetch_factor": ("prefetch_factor", "_prefetch_factor"),
-        "pin_memory": ("pin_memory", "_pin_memory"),
-        "persistent_workers": ("persistent_workers", "_persistent_workers"),
-    }
-    found: dict[str, Any] = {}
-    for key, choices in names.items():
-        for name in choices:
-            value = getattr(loader, name, None)
-            if isinstance(value, (bool, int)):
-                found[key] = value
-                break
-    sampler = getattr(loader, "_index_sampler", None)
-    batch = getattr(loader, "batch_size", None) or getattr(sampler, "batch_size", None)
-    if isinstance(batch, int) and batch > 0:
-        found["batch"] = batch
-    if not found.get("num_workers", 1):
-        found.pop("persistent_workers", None)
-        found.pop("prefetch_factor", None)
-    return found
-
-
-def _optimizer_facts(optimizer: Any) -> dict[str, Any]:
-    """Return what the parameters that an optimizer moves say of the model."""
-    parameters = [each for group in optimizer.param_groups for each in group["params"]]
-    if not parameters:
-        return {}
-    sizes = {size for each in parameters if each.dim() >= 2 for size in each.shape[:2]}
-    kernels = [each for each in parameters if each.dim() == 4 and max(each.shape[2:]) > 1]
-    found: dict[str, Any] = {
-        "parameters": sum(each.numel() for each in parameters),
-        "optimizer": type(optimizer).__name__.lower(),
-        "dims": sorted(sizes)[-32:],
-        "_dtype": str(parameters[0].dtype),
-        "_device": parameters[0].device.type,
-    }
-    group = optimizer.param_groups[0]
-    if group.get("foreach") is False and not group.get("fused"):
-        found["optimizer_foreach"] = False
-    if kernels:
-        found["model_kind"] = "convolution"
-        last = sys.modules["torch"].channels_last
-        found["channels_last"] = all(each.is_contiguous(memory_format=last) for each in kernels)
-    return found
-
-
-def _profiling() -> bool:
-    """Whether a profiler runs now; afterwards nobody tells."""
-    torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.autograd._profiler_enabled())
-
-
-def _torch_facts() -> dict[str, Any]:
-    """Return how torch is set up, of what can be told now."""
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "get_num_threads"):
-        return {}
-    found: dict[str, Any] = {
-        "torch": str(torch.__version__),
-        "torch_threads": torch.get_num_threads(),
-        "anomaly_detection": torch.is_anomaly_enabled(),
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-    }
-    threads = os.environ.get("OMP_NUM_THREADS", "")
-    if threads.isdigit() and int(threads):
-        found["omp_num_threads"] = int(threads)
-    if torch.cuda.is_initialized():
-        found["tf32_allowed"] = torch.get_float32_matmul_precision() != "highest"
-        found["cudnn_benchmark"] = torch.backends.cudnn.benchmark
-        settings = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
-        found["allocator"] = (
-            "expandable" if "expandable_segments:true" in (settings or "").lower() else "native"
-        )
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    found["compile"] = bool(dynamo and dynamo.counters["frames"].get("ok"))
-    distributed = sys.modules.get("torch.distributed")
-    if distributed and distributed.is_available() and distributed.is_initialized():
-        found["world_size"] = distributed.get_world_size()
-        found["backend"] = distributed.get_backend()
-    return found
-
-
-def _settled(setup: dict[str, Any]) -> dict[str, Any]:
-    """Return the set-up with device and precision told from what the parameters were."""
-    setup = dict(setup)
-    kind, dtype = setup.pop("_device", None), setup.pop("_dtype", "")
-    if kind == "cuda":
-        hip = getattr(getattr(sys.modules.get("torch"), "version", None), "hip", None)
-        kind = "rocm" if hip else "cuda"
-    if kind in ("cuda", "rocm", "xpu", "mps", "cpu"):
-        setup["device"] = kind
-    if setup.get("precision") is None:
-        tf32 = setup.get("tf32_allowed") and kind == "cuda"
-        setup["precision"] = {
-            "torch.float32": "tf32" if tf32 else "fp32",
-            "torch.bfloat16": "bf16",
-            "torch.float16": "fp16",
-            "torch.float64": "fp64",
-        }.get(dtype)
-    if setup.get("world_size") == 1 or (kind == "cpu" and "world_size" not in setup):
-        setup.setdefault("strategy", "single")
-    return {key: value for key, value in setup.items() if value is not None}
-
-
 def _observed() -> dict[str, Any]:
     """Return counters of this moment."""
     torch = sys.modules.get("torch")
     found: dict[str, Any] = {"time": time.perf_counter()}
     if torch is not None and torch.cuda.is_initialized():
         found["memory"] = torch.cuda.memory_stats()
-    if surroundings is not None:
-        found["around"] = surroundings.observed()
+    found["around"] = surroundings.observed()
     return found
-
-
-def _host_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    if surroundings is None:
-        return {}
-    return surroundings.host_between(before["around"], after["around"])
-
-
-def _delay() -> float:
-    if surroundings is None:
-        return 0.0
-    return surroundings.own_delay()
 
 
 def _replace(path: Path, text: str) -> None:

@@ -16,6 +16,7 @@ from trainwright.diagnose.measures import (
     swing,
     utilisation,
 )
+from trainwright.diagnose.measures_work import wait_of_slow_steps
 from trainwright.diagnose.rules import above, below, no, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -45,6 +46,12 @@ def _waits(evidence: Evidence) -> bool:
 
 RULES = (
     _rule("steps.data_wait", data_wait, "share", *_WAITS),
+    _rule(
+        "steps.data_wait_p95",
+        given(_waits, wait_of_slow_steps),
+        "share",
+        above(0.7, 2, "assumed: the steps that are slow are slow for their batches"),
+    ),
     _rule("profile.data_loader", reading("profile.data_loader"), "share", *_WAITS),
     _rule("experiments.synthetic_batch", saved_by("synthetic_batch"), "share", *_SAVED),
     _rule(

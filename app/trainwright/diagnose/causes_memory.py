@@ -19,6 +19,7 @@ from trainwright.diagnose.measures import (
     step_share,
     time_share,
 )
+from trainwright.diagnose.measures_work import device_of_compute, read_a_step
 from trainwright.diagnose.rules import above, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -199,6 +200,21 @@ RULES = (
         "share",
         above(0.1, 2, ASSUMED),
         above(0.3, 3, ASSUMED),
+        variant="offload",
+    ),
+    _rule(
+        "steps.device_seconds",
+        given(_offloads, device_of_compute),
+        "share",
+        below(0.5, 2, "assumed: the device waits for what is computed or kept elsewhere"),
+        below(0.2, 3, ASSUMED),
+        variant="offload",
+    ),
+    _rule(
+        "host.read_a_step",
+        given(_reads_elsewhere, read_a_step),
+        "times",
+        above(0.5, 3, "assumed: no log or program is read anew each step; kept state is"),
         variant="offload",
     ),
     _rule(

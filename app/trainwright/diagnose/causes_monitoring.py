@@ -14,6 +14,7 @@ from trainwright.diagnose.measures import (
     time_share,
     utilisation,
 )
+from trainwright.diagnose.measures_work import read_a_step
 from trainwright.diagnose.rules import above, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -40,6 +41,16 @@ def _reads(evidence: Evidence) -> float | None:
 def _idles(evidence: Evidence) -> bool:
     """Whether a device idles though batches are there."""
     return on_gpu(evidence) and (number("profile.idle")(evidence) or 0) >= 0.3
+
+
+def _seconds_a_read(evidence: Evidence) -> float | None:
+    """Return the seconds that each step waits at reads, of a run that reads in every step."""
+    reads = each_step("item_reads")(evidence) or 0
+    return each_step("synchronisation_seconds")(evidence) if reads >= 0.5 else None
+
+
+def _waits_at_reads(evidence: Evidence) -> bool:
+    return (_seconds_a_read(evidence) or 0) >= 0.01
 
 
 def _unmeasured(evidence: Evidence) -> float | None:
@@ -79,6 +90,20 @@ RULES = (
         above(3, 1, GUIDE),
         above(8, 2, GUIDE),
         above(30, 3, GUIDE),
+        variant="synchronisation",
+    ),
+    _rule(
+        "counters.synchronisation_seconds",
+        given(lambda evidence: on_gpu(evidence) and evidence.steps is None, _seconds_a_read),
+        "seconds",
+        above(0.01, 2, "assumed: thousands of launches fit into 10 ms"),
+        variant="synchronisation",
+    ),
+    _rule(
+        "counters.item_reads",
+        given(lambda evidence: on_gpu(evidence) and _waits_at_reads(evidence), _reads),
+        "number",
+        above(0.5, 1, GUIDE),
         variant="synchronisation",
     ),
     _rule(
@@ -126,7 +151,20 @@ RULES = (
         "share",
         above(0.1, 2, "assumed: between the optimizer and the next batch there is little to do"),
         above(0.25, 3, ASSUMED),
-        above(0.5, 4, ASSUMED),
+        variant="logging",
+    ),
+    _rule(
+        "counters.item_reads",
+        given(lambda evidence: (step_share("other")(evidence) or 0) >= 0.1, _reads),
+        "number",
+        above(8, 1, "assumed: values that are read after the update are written down somewhere"),
+        variant="logging",
+    ),
+    _rule(
+        "host.read_a_step",
+        read_a_step,
+        "times",
+        above(0.5, -4, "assumed: what is read anew each step is state, no log"),
         variant="logging",
     ),
     _rule(

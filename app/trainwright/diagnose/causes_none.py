@@ -11,13 +11,20 @@ from trainwright.diagnose.measures import (
     on_gpu,
     reading,
     saved_by,
+    step_share,
     tensor_cores_of_eligible,
     utilisation,
+)
+from trainwright.diagnose.measures_work import (
+    achieved_of_matrix_rate,
+    least_core_rate,
+    operator_seconds,
 )
 from trainwright.diagnose.rules import above, below, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
+DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
 _rule = rules_of(Cause.NONE)
 
 RULES = (
@@ -48,6 +55,12 @@ RULES = (
         "share",
         below(0.05, 2, "torch-tb-profiler: DataLoader above 5 % of the step"),
         above(0.15, -4, ASSUMED),
+    ),
+    _rule(
+        "steps.other",
+        step_share("other"),
+        "share",
+        above(0.1, -4, "assumed: between the optimizer and the next batch there is little to do"),
     ),
     _rule(
         "experiments.synthetic_batch",
@@ -89,6 +102,26 @@ RULES = (
         "share",
         below(0.05, 1, "torch-tb-profiler"),
         above(0.1, -3, "torch-tb-profiler"),
+    ),
+    _rule(
+        "profile.achieved_of_matrix_rate",
+        achieved_of_matrix_rate,
+        "share",
+        above(0.3, 3, "ml-engineering: half of the peak is a good result; assumed for processors"),
+        below(0.1, -2, ASSUMED),
+    ),
+    _rule(
+        "profile.operator_seconds",
+        operator_seconds,
+        "seconds",
+        above(300e-6, 1, DISPATCH),
+        below(30e-6, -4, DISPATCH),
+    ),
+    _rule(
+        "steps.least_core_rate",
+        least_core_rate,
+        "number",
+        above(1e10, 2, "assumed: a core with AVX2 does 30 to 100 GFLOP/s at best"),
     ),
     _rule(
         "host.run_cores",

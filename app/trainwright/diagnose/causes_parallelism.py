@@ -15,7 +15,13 @@ from trainwright.diagnose.measures import (
     on_gpu,
     reading,
     steady,
+    step_share,
     utilisation,
+)
+from trainwright.diagnose.measures_work import (
+    achieved_of_matrix_rate,
+    device_of_compute,
+    operator_seconds,
 )
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -26,6 +32,8 @@ HTA_SHORT = "HTA: get_cuda_kernel_launch_stats, kernels shorter than their launc
 KEMPNER = "KempnerPulse: busy above 40 % and SMs active below 25 %"
 DCGM = "DCGM user guide: SM activity below 0.5 is likely ineffective"
 ASSUMED = "assumed"
+DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
+MFU = "ml-engineering: half of the peak is a good result"
 DOUBLING = "assumed: a full device takes twice the time for twice the samples"
 
 
@@ -44,6 +52,15 @@ def _synchronises(evidence: Evidence) -> float | None:
     traced = number("profile.synchronise_calls")(evidence)
     found = [value for value in (explicit, reads, traced) if value is not None]
     return max(found) if found and on_gpu(evidence) else None
+
+
+def _computes(evidence: Evidence) -> bool:
+    """Whether the step is forward, backward and optimizer for the most part."""
+    return (step_share("compute")(evidence) or 0) >= 0.5
+
+
+def _offloads(evidence: Evidence) -> bool:
+    return bool(evidence.setup is not None and evidence.setup.offload)
 
 
 def _seen_busy(evidence: Evidence) -> bool:
@@ -157,6 +174,38 @@ RULES = (
         "seconds",
         below(0.01, 2, "assumed: a step of tens of operators at tens of µs each"),
         variant="small-batch",
+    ),
+    _rule(
+        "profile.operator_seconds",
+        given(_computes, operator_seconds),
+        "seconds",
+        below(100e-6, 1, DISPATCH),
+        below(30e-6, 3, DISPATCH),
+        above(300e-6, -3, DISPATCH),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.operator_seconds",
+        given(_computes, operator_seconds),
+        "seconds",
+        below(30e-6, 1, DISPATCH),
+        above(300e-6, -3, DISPATCH),
+        variant="small-batch",
+    ),
+    _rule(
+        "profile.achieved_of_matrix_rate",
+        given(_computes, achieved_of_matrix_rate),
+        "share",
+        below(0.1, 2, "assumed: a tenth of what a plain matrix product reaches beside the run"),
+        above(0.4, -3, MFU),
+    ),
+    _rule(
+        "steps.device_seconds",
+        given(lambda evidence: not _offloads(evidence), device_of_compute),
+        "share",
+        below(0.5, 2, "torch-tb-profiler: utilisation below 50 %"),
+        above(0.9, -2, ASSUMED),
+        variant="host-bound",
     ),
     _rule(
         "host.main_process",

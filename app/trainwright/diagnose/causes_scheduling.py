@@ -24,6 +24,11 @@ from trainwright.diagnose.measures import (
     threads_of_cores,
     throttled,
 )
+from trainwright.diagnose.measures_work import (
+    cores_of_a_process,
+    oversubscription,
+    workers_of_cores,
+)
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -41,9 +46,18 @@ def _starved_by(evidence: Evidence) -> str:
     host = evidence.host
     if host is not None and (host.throttled_periods or 0) >= 0.05:
         return "quota"
-    if (threads_of_cores(evidence) or 0) > 1.5 and (foreign_share(evidence) or 0) < 0.25:
-        return "threads"
+    if _too_many_of_its_own(evidence):
+        return "workers" if (workers_of_cores(evidence) or 0) > 2 else "threads"
     return "other-programs-cpu"
+
+
+def _too_many_of_its_own(evidence: Evidence) -> bool:
+    """Whether the run's own threads want more cores than it may use.
+
+    A thread that is kept from its core wants it for longer; beside busy others only many count.
+    """
+    wanted = oversubscription(evidence) or 0
+    return wanted > (1.5 if (foreign_share(evidence) or 0) < 0.25 else 3)
 
 
 def _starved_for(variant: str) -> Measure:
@@ -119,7 +133,24 @@ RULES = (
         above(0.1, 3, DCGM),
         variant="power",
     ),
-    _rule("gpus.throttled", throttled("power-cap"), "share", above(0.1, 1, DCGM), variant="power"),
+    _rule(
+        "gpus.throttled",
+        throttled("power-cap"),
+        "share",
+        above(0.1, 1, DCGM),
+        above(0.9, 2, DCGM),
+        variant="power",
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(
+            lambda evidence: (throttled("power-cap")(evidence) or 0) >= 0.9,
+            reading("gpus.utilisation"),
+        ),
+        "share",
+        above(0.8, 1, "assumed: capped while it works, not while it rests"),
+        variant="power",
+    ),
     _rule(
         "gpus.clock",
         given(lambda evidence: (throttled("power-cap")(evidence) or 0) >= 0.1, clock_share),
@@ -133,6 +164,7 @@ RULES = (
         _capped_below,
         "share",
         below(0.8, 3, "assumed: held down below its own limit, by the board or the server"),
+        above(0.9, -2, "assumed: a GPU at full work reaches its limit, and is capped there"),
         variant="power",
     ),
     _rule(
@@ -325,6 +357,14 @@ RULES = (
         variant="other-programs-cpu",
     ),
     _rule("host.starved_share", _starved_for("threads"), "share", *_STARVED, variant="threads"),
+    _rule("host.starved_share", _starved_for("workers"), "share", *_STARVED, variant="workers"),
+    _rule(
+        "setup.num_workers",
+        workers_of_cores,
+        "times",
+        above(2, 2, "PyTorch's DataLoader warns of more workers than cores"),
+        variant="workers",
+    ),
     _rule(
         "host.starved_share",
         given(lambda evidence: not _alone(evidence), starved),
@@ -410,6 +450,20 @@ RULES = (
         "share",
         above(1.6, 2, THREADS),
         above(3, 3, THREADS),
+        variant="threads",
+    ),
+    _rule(
+        "setup.torch_threads",
+        given(on_gpu, threads_of_cores),
+        "share",
+        above(3, 2, THREADS),
+        variant="threads",
+    ),
+    _rule(
+        "host.run_cores",
+        cores_of_a_process,
+        "number",
+        above(4, 2, "assumed: one core launches kernels; more of them spin or fight"),
         variant="threads",
     ),
     _rule(

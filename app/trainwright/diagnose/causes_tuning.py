@@ -8,6 +8,7 @@ from trainwright.diagnose.measures import (
     lowest_capability,
     number,
     odd_dims,
+    on_cpu,
     on_gpu,
     reading,
     saved_by,
@@ -15,6 +16,7 @@ from trainwright.diagnose.measures import (
     tensor_cores_of_eligible,
     utilisation,
 )
+from trainwright.diagnose.measures_work import convolutions
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -68,6 +70,25 @@ def _mixed_convolutions(evidence: Evidence) -> bool:
 
 def _is(evidence: Evidence, kind: str) -> bool:
     return evidence.setup is not None and evidence.setup.model_kind == kind
+
+
+def _convolutions_on_cpu(evidence: Evidence) -> bool:
+    return on_cpu(evidence) and _is(evidence, "convolution")
+
+
+def _untuned_convolutions(evidence: Evidence) -> bool:
+    """Whether cuDNN takes the first kernel that fits its convolutions."""
+    setup = evidence.setup
+    return on_gpu(evidence) and setup is not None and setup.cudnn_benchmark is False
+
+
+def _seconds_a_sample(evidence: Evidence) -> float | None:
+    """Return a convolutional network's computing for each sample."""
+    steps, setup = evidence.steps, evidence.setup
+    if steps is None or not _is(evidence, "convolution") or not _untuned_convolutions(evidence):
+        return None
+    samples = steps.samples or (setup.batch if setup is not None else None)
+    return (steps.seconds - (steps.data_wait or 0)) / samples if samples else None
 
 
 def _multiprocessors_busy(evidence: Evidence) -> bool:
@@ -141,6 +162,39 @@ RULES = (
         "yes-no",
         no(2, f"{GUIDE}: channels_last for convolutions on tensor cores"),
         variant="layout",
+    ),
+    _rule(
+        "setup.channels_last",
+        given(_convolutions_on_cpu, reading("setup.channels_last")),
+        "yes-no",
+        no(2, f"{GUIDE}; PyTorch's figures for processors: 1.3 to 1.8 times"),
+        variant="layout",
+    ),
+    _rule(
+        "profile.convolutions",
+        given(_convolutions_on_cpu, convolutions),
+        "share",
+        above(0.5, 2, "assumed: a layout matters where convolutions take the step"),
+        below(0.25, -3, "assumed: a layout matters where convolutions take the step"),
+        variant="layout",
+    ),
+    _rule(
+        "setup.cudnn_benchmark",
+        given(
+            lambda evidence: _untuned_convolutions(evidence) and _is(evidence, "convolution"),
+            reading("setup.cudnn_benchmark"),
+        ),
+        "yes-no",
+        no(2, f"{GUIDE}: cuDNN's autotuner for convolutions of one size"),
+        variant="kernels",
+    ),
+    _rule(
+        "steps.seconds",
+        _seconds_a_sample,
+        "seconds",
+        above(0.02, 1, "assumed: GPUs train convolutional networks on more than 50 pictures/s"),
+        below(0.005, -2, ASSUMED),
+        variant="kernels",
     ),
     _rule(
         "profile.layout",

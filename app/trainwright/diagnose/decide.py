@@ -102,8 +102,13 @@ def judge(evidence: Evidence) -> Diagnosis:
     cases = [case for cause, each in found.items() for case in _cases(cause, each, evidence)]
     holding = sorted((case for case in cases if case.holds), key=lambda case: -case.strength)
     fine = _case(Cause.NONE, "", signals(causes_none.RULES, evidence), evidence)
-    if fine.holds and fine.score >= LIKELY and not any(map(_disturbs, holding)):
-        verdicts: tuple[Verdict, ...] = (_nothing_wrong(fine, evidence),)
+    if (
+        fine.holds
+        and fine.score >= LIKELY
+        and _used_well(fine)
+        and not any(map(_disturbs, holding))
+    ):
+        verdicts: tuple[Verdict, ...] = (_verdict(fine, evidence),)
     elif holding:
         verdicts = _ranked(holding, evidence)
     else:
@@ -141,15 +146,12 @@ def _disturbs(case: Case) -> bool:
     return case.score >= LIKELY and (case.gain is None or case.gain >= WORTH)
 
 
-def _nothing_wrong(fine: Case, evidence: Evidence) -> Verdict:
-    """Return the verdict of a busy device; how well it is used, busy time alone cannot say."""
-    verdict = _verdict(fine, evidence)
-    if any(signal.reading.startswith(_HOW_WELL) for signal in fine.speaks_for):
-        return verdict
-    return replace(verdict, confidence=Confidence.LOW)
+def _used_well(fine: Case) -> bool:
+    """Whether something says how well the device is used; that it is busy says nothing of it."""
+    return any(signal.reading.startswith(_HOW_WELL) for signal in fine.speaks_for)
 
 
-_HOW_WELL = ("profile.", "experiments.", "gpus.sm_active", "gpus.power")
+_HOW_WELL = ("profile.", "experiments.", "gpus.sm_active", "gpus.power", "steps.least_core_rate")
 
 
 def _ranked(holding: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:

@@ -123,6 +123,9 @@ class HostReadings(Frozen):
     starved_share: Share | None = None
     """Of the time that the run's threads could have worked, the share that they waited for a core:
     run delay / (run delay + time on a core) of /proc/PID/task/*/schedstat."""
+    runnable_threads: Amount | None = None
+    """Threads of the run, with its workers and all that their libraries start, that worked or
+    waited for a core, on average."""
     pressure_cpu: Share | None = None
     """Share of the time in which something waited for a core (/proc/pressure/cpu, some)."""
     pressure_io: Share | None = None
@@ -302,6 +305,7 @@ class Profile(Frozen):
     """What a profiler's trace says of steady steps."""
 
     kernels_a_step: Amount | None = None
+    """Of a run on the processor, operators that call no other."""
     kernel_median_seconds: Amount | None = None
     short_kernels: Share | None = None
     """Share of kernels that were shorter than the call that launched them."""
@@ -335,6 +339,10 @@ class Profile(Frozen):
     """cudaMalloc and cudaFree calls a step."""
     synchronise_calls: Amount | None = None
     """cudaStreamSynchronize, cudaDeviceSynchronize and copies that wait, a step."""
+    flops_a_step: Amount | None = None
+    """Of matrix products, convolutions and attention, by their shapes: a lower bound."""
+    matrix_flops_s: Annotated[float, Field(gt=0)] | None = None
+    """What a plain matrix product in fp32 reached on this processor beside the run."""
     achieved_of_peak: Share | None = None
     """FLOP/s over the peak of the precision in use (MFU)."""
     top: Annotated[tuple[Operator, ...], Field(max_length=50)] = ()

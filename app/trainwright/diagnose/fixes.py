@@ -44,6 +44,14 @@ def _more_workers(evidence: Evidence) -> Fix | None:
     return _say("workers", patch, workers=goal)
 
 
+def _fewer_workers(evidence: Evidence) -> Fix | None:
+    """One worker less than cores; the libraries in them with a thread each."""
+    host = evidence.host
+    usable = int(host.usable_cores) if host is not None and host.usable_cores else 2
+    goal = max(1, usable - 1)
+    return _say("fewer-workers", {"settings.loader.num_workers": goal}, workers=goal)
+
+
 def _waiting_workers(evidence: Evidence) -> Fix | None:
     """Workers that wait need no core each: four, or twice those of now."""
     goal = min(MOST_WORKERS, max(4, 2 * (_setup(evidence).num_workers or 0)))
@@ -142,6 +150,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.TUNING, "layout"): (_saying("channels-last", channels_last=True),),
     (Cause.TUNING, "attention"): (_saying("attention", attention="sdpa"),),
     (Cause.TUNING, "compile"): (_compile,),
+    (Cause.TUNING, "kernels"): (_saying("kernels"),),
     (Cause.TUNING, "padding"): (lambda _: _say("packing", {"workload.inputs.batching": "packed"}),),
     (Cause.TUNING, "architecture"): (_saying("architecture"),),
     (Cause.MEMORY, ""): (_expandable, _smaller_batch),
@@ -167,6 +176,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.SCHEDULING, "battery"): (_saying("battery"),),
     (Cause.SCHEDULING, "quota"): (_saying("quota"), _workers_of_quota),
     (Cause.SCHEDULING, "threads"): (_threads,),
+    (Cause.SCHEDULING, "workers"): (_fewer_workers,),
     (Cause.SCHEDULING, "affinity"): (_saying("affinity"), _threads),
     (Cause.SCHEDULING, "numa"): (_saying("numa"),),
     (Cause.SCHEDULING, "link"): (_saying("link"),),

@@ -56,6 +56,12 @@ def _stored_elsewhere(evidence: Evidence) -> float | None:
     return step_share("other")(evidence) or None
 
 
+def _beside_the_step(evidence: Evidence) -> float | None:
+    """What lies after the update or outside the timed steps, the larger of both."""
+    known = [step_share("other")(evidence), outside_steps(evidence)]
+    return max((share for share in known if share is not None), default=None)
+
+
 def _bound_cores(evidence: Evidence) -> float | None:
     """Computing spread over the cores that the run may not use."""
     share = affinity(evidence)
@@ -115,6 +121,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         exposed_communication,
     ),
     (Cause.SCHEDULING, "threads"): (saved_by("all_threads"), starved, _idle_cores),
+    (Cause.SCHEDULING, "workers"): (starved,),
     (Cause.SCHEDULING, "affinity"): (_bound_cores,),
     (Cause.SCHEDULING, "quota"): (starved, number("host.throttled_periods")),
     (Cause.SCHEDULING, "other-programs-cpu"): (saved_by("alone"), starved),
@@ -129,8 +136,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.SCHEDULING, "numa"): (step_share("transfer"),),
     (Cause.MONITORING, "synchronisation"): (saved_by("without_synchronisation"),),
     (Cause.MONITORING, "logging"): (
-        outside_steps,
-        step_share("other"),
+        _beside_the_step,
         time_share("checkpoint_seconds"),
     ),
 }

@@ -203,6 +203,11 @@ def ranks(evidence: Evidence) -> int:
     return (evidence.setup.world_size if evidence.setup is not None else None) or 1
 
 
+def processes(evidence: Evidence) -> int:
+    """Return the run's training processes: one a GPU where nothing else is said."""
+    return max(ranks(evidence), len(evidence.gpus or ()))
+
+
 def slice_used(evidence: Evidence) -> float | None:
     """Return the memory in use over that of the MIG slice: the GB in its name."""
     counters = evidence.counters
@@ -334,11 +339,12 @@ def affinity(evidence: Evidence) -> float | None:
 
 
 def threads_of_cores(evidence: Evidence) -> float | None:
-    """Return torch's threads, of all ranks, over the cores that the run may use."""
+    """Return torch's threads, of all training processes, over the cores that the run may use."""
     setup, host = evidence.setup, evidence.host
-    if setup is None or setup.torch_threads is None or host is None or not host.usable_cores:
+    if setup is None or setup.torch_threads is None or host is None:
         return None
-    return setup.torch_threads * ranks(evidence) / host.usable_cores
+    usable = host.usable_cores or host.cores
+    return setup.torch_threads * processes(evidence) / usable if usable else None
 
 
 def cores_of_usable(evidence: Evidence) -> float | None:

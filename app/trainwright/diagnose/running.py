@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from trainwright.diagnose import callback, record, surroundings
+from trainwright.diagnose import record
 from trainwright.diagnose.evidence import Evidence, Failure
 from trainwright.diagnose.watching import Watch
 from trainwright.messages import UserError
@@ -32,16 +32,12 @@ TICK_S = 0.2
 
 START = """\
 # Starts Trainwright's recorder in this process; written by `trainwright diagnose`, removed after.
-import importlib.machinery, importlib.util, os, sys
+import importlib, importlib.machinery, importlib.util, os, sys
 
 _folder = os.path.dirname(os.path.abspath(__file__))
 _others = [each for each in sys.path if os.path.abspath(each or ".") != _folder]
 try:
-    _path = os.path.join(_folder, "callback.py")
-    _spec = importlib.util.spec_from_file_location("_trainwright_callback", _path)
-    _module = importlib.util.module_from_spec(_spec)
-    sys.modules["_trainwright_callback"] = _module
-    _spec.loader.exec_module(_module)
+    _module = importlib.import_module("_trainwright_recorder.callback")
     _module.Recorder(os.path.join(_folder, "%d.record.json" % os.getpid())).start()
 except Exception:
     pass
@@ -94,8 +90,11 @@ def run(command: Sequence[str], *, seconds: float | None = None, quiet: bool = F
 
 
 def _prepare(folder: Path) -> None:
-    for module in (callback, surroundings):
-        shutil.copyfile(str(module.__file__), folder / Path(str(module.__file__)).name)
+    package = folder / "_trainwright_recorder"
+    package.mkdir()
+    here = Path(__file__).parent
+    for module in (here / "callback.py", here / "surroundings.py", *here.glob("recorder_*.py")):
+        shutil.copyfile(module, package / module.name)
     (folder / "sitecustomize.py").write_text(START, encoding="utf-8")
 
 
@@ -187,7 +186,7 @@ def joined(live: Evidence, records: Sequence[Evidence]) -> Evidence:
     if not records:
         return live
     inner = max(records, key=lambda each: each.steps.steps if each.steps is not None else 0)
-    parts = ("steps", "loading", "counters", "setup", "failure")
+    parts = ("steps", "loading", "counters", "setup", "profile", "failure")
     update: dict[str, Any] = {part: getattr(inner, part) for part in parts}
     update["watched_seconds"] = inner.watched_seconds or live.watched_seconds
     if inner.host is not None and live.host is not None:

@@ -19,17 +19,21 @@ _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 def observed(pid: int | None = None) -> dict[str, Any]:
     """Return counters of this moment for ``host_between``: of a process and all around it."""
     pid = pid or os.getpid()
-    processes = _processes()
+    begun = time.perf_counter()
+    processes, cores = _processes(), _cores_busy()
+    scanned = (begun + time.perf_counter()) / 2  # it takes long where cores are scarce
     tree = _tree(pid, processes)
     return {
-        "time": time.perf_counter(),
+        "time": begun,
+        "scanned": scanned,
         "pid": pid,
         "own": (_stat(pid) or (0, "", 0.0, 0.0))[3],
         "processes": processes,
         "tree": tree,
+        "tasks_at": time.perf_counter(),
         "tasks": {task: spent for each in tree for task, spent in _tasks(each)},
         "read": {each: _read_bytes(each) for each in tree},
-        "cores": _cores_busy(),
+        "cores": cores,
         "quota": _quota(pid),
         "pressure": {kind: _pressure(kind) for kind in ("cpu", "io", "memory")},
         "paging": _numbers("/proc/vmstat", ("pgpgin", "pswpin", "pgmajfault")),
@@ -42,7 +46,9 @@ def host_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any
     wall = after["time"] - before["time"]
     if wall <= 0:
         return {}
-    found = _fixed(after["pid"]) | _load(before, after, wall) | _waiting(before, after, wall)
+    scanned = after["scanned"] - before["scanned"]
+    load = _load(before, after, max(scanned, 1e-9))
+    found = _fixed(after["pid"]) | load | _waiting(before, after, wall)
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -83,6 +89,7 @@ def _waiting(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict
     found: dict[str, Any] = {}
     if core + delay > 0:
         found["starved_share"] = min(1.0, max(0.0, delay / (core + delay)))
+        found["runnable_threads"] = (core + delay) / (after["tasks_at"] - before["tasks_at"])
     if before["quota"] and after["quota"]:
         periods, throttled, seconds = (
             later - earlier

@@ -18,7 +18,7 @@ class Cause(StrEnum):
     ``transfer`` (copies to the device)."""
     TUNING = "tuning"
     """The device works, but not as it could. Variants: ``precision``, ``shapes``, ``layout``,
-    ``attention``, ``compile``, ``optimizer``, ``padding``, ``architecture``."""
+    ``attention``, ``compile``, ``kernels``, ``padding``, ``architecture``."""
     MEMORY = "memory"
     """Memory is managed badly. Variants: ``empty-cache``, ``fragmentation``, ``full``,
     ``offload``, ``garbage``, ``swapping``."""
@@ -28,7 +28,7 @@ class Cause(StrEnum):
     SCHEDULING = "scheduling"
     """The run does not get what the computer has. Variants: ``other-programs-gpu``,
     ``other-programs-cpu``, ``mig``, ``mps``, ``power``, ``heat``, ``battery``, ``quota``,
-    ``threads``, ``affinity``, ``numa``, ``link``."""
+    ``threads``, ``workers``, ``affinity``, ``numa``, ``link``."""
     MONITORING = "monitoring"
     """Nobody watches, or watching itself costs. Variants: ``nothing-measured``,
     ``synchronisation`` (a value read from the device every step, explicit synchronisation),
@@ -129,6 +129,11 @@ SHARED = {
     "profile.idle": "trace-gaps",
     "host.run_cores": "core-times",
     "host.foreign_cores": "core-times",
+    "profile.operator_seconds": "operators",
+    "profile.kernel_median_seconds": "operators",
+    "steps.least_core_rate": "arithmetic",
+    "profile.achieved_of_matrix_rate": "arithmetic",
+    "host.read_a_step": "drive-waits",
     "host.read_bytes_s": "drive-waits",
     "host.pressure_io": "drive-waits",
     "host.io_wait": "drive-waits",

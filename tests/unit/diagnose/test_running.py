@@ -181,9 +181,11 @@ def test_the_users_own_sitecustomize_still_runs(
 
 @pytest.mark.slow
 def test_the_copied_module_works_alone(tmp_path: Path) -> None:
-    source = Path(str(callback.__file__)).read_text(encoding="utf-8")
-    (tmp_path / "callback.py").write_text(source, encoding="utf-8")
-    begin = "from callback import Recorder; Recorder('run.record.json').start()"
+    (tmp_path / "watching_it").mkdir()
+    here = Path(str(callback.__file__)).parent
+    for each in (here / "callback.py", here / "surroundings.py", *here.glob("recorder_*.py")):
+        (tmp_path / "watching_it" / each.name).write_text(each.read_text(encoding="utf-8"), "utf-8")
+    begin = "from watching_it.callback import Recorder; Recorder('run.record.json').start()"
     path = script(tmp_path, before=begin)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     subprocess.run([sys.executable, path.name], cwd=tmp_path, env=environment, check=True)

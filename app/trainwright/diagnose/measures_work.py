@@ -1,0 +1,107 @@
+"""Figures of what a run does for its time: its arithmetic, operators, threads and reads."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import on_cpu, on_gpu, processes, ranks
+
+
+def workers_of_cores(evidence: Evidence) -> float | None:
+    """Return the loader's workers, of all ranks, over the cores that the run may use."""
+    setup, host = evidence.setup, evidence.host
+    if setup is None or setup.num_workers is None or host is None or not host.usable_cores:
+        return None
+    return setup.num_workers * ranks(evidence) / host.usable_cores
+
+
+def cores_of_a_process(evidence: Evidence) -> float | None:
+    """Return the cores that each training process of a GPU run keeps busy, workers beside it."""
+    host, setup = evidence.host, evidence.setup
+    if host is None or host.run_cores is None or not on_gpu(evidence):
+        return None
+    workers = (setup.num_workers if setup is not None else None) or 0
+    return host.run_cores / (processes(evidence) * (1 + workers))
+
+
+def wait_of_slow_steps(evidence: Evidence) -> float | None:
+    """Return the 95th percentile of the wait for a batch over that of the step.
+
+    Near 1, a step is slow when its batch comes late, and for no other reason.
+    """
+    steps = evidence.steps
+    if steps is None or steps.data_wait_p95 is None or not steps.p95_seconds:
+        return None
+    return min(1.0, steps.data_wait_p95 / steps.p95_seconds)
+
+
+def device_of_compute(evidence: Evidence) -> float | None:
+    """Return the kernels' time over the time of forward, backward and optimizer."""
+    steps = evidence.steps
+    if steps is None or steps.device_seconds is None or not steps.compute:
+        return None
+    return min(1.0, steps.device_seconds / steps.compute)
+
+
+def operator_seconds(evidence: Evidence) -> float | None:
+    """Return what an operator of a step on the processor takes on average, Python included."""
+    steps, profile = evidence.steps, evidence.profile
+    if steps is None or not steps.compute or profile is None or not profile.kernels_a_step:
+        return None
+    return steps.compute / profile.kernels_a_step if on_cpu(evidence) else None
+
+
+def achieved_of_matrix_rate(evidence: Evidence) -> float | None:
+    """Return a step's arithmetic a second over that of a plain matrix product beside it."""
+    steps, profile = evidence.steps, evidence.profile
+    if steps is None or not steps.compute or profile is None or profile.flops_a_step is None:
+        return None
+    if not profile.matrix_flops_s or not on_cpu(evidence):
+        return None
+    return profile.flops_a_step / steps.compute / profile.matrix_flops_s
+
+
+def least_core_rate(evidence: Evidence) -> float | None:
+    """Return the FLOP/s that each busy core does at least: 6 a parameter and sample.
+
+    Of a model whose samples pass every parameter once; convolutions and sequences do more.
+    """
+    steps, setup, host = evidence.steps, evidence.setup, evidence.host
+    if steps is None or setup is None or host is None or not host.run_cores:
+        return None
+    if not on_cpu(evidence) or setup.parameters is None or setup.batch is None:
+        return None
+    return 6 * setup.parameters * setup.batch / steps.seconds / host.run_cores
+
+
+def convolutions(evidence: Evidence) -> float | None:
+    """Return the share of the step in convolutions and what goes with their layout."""
+    profile = evidence.profile
+    if profile is None or not profile.top:
+        return None
+    kinds = ("conv", "batch_norm", "pool")
+    return min(1.0, sum(o.share for o in profile.top if any(kind in o.name for kind in kinds)))
+
+
+def read_a_step(evidence: Evidence) -> float | None:
+    """Return what the run itself reads from drives a step over its parameters, in bytes."""
+    host, steps, setup = evidence.host, evidence.steps, evidence.setup
+    if host is None or steps is None or setup is None or not setup.parameters:
+        return None
+    if host.run_read_bytes_s is None:
+        return None
+    return host.run_read_bytes_s * steps.seconds / (4.0 * setup.parameters)
+
+
+def oversubscription(evidence: Evidence) -> float | None:
+    """Return the run's own threads that want a core over the cores that it may use.
+
+    Threads that work or wait for a core: cores in use / (1 - the share of waiting). Above 1 the
+    run is too much for the computer by itself, whoever else is there.
+    """
+    host = evidence.host
+    if host is None or not (host.usable_cores or host.cores):
+        return None
+    wanted = host.runnable_threads
+    if wanted is None:
+        if host.run_cores is None or host.starved_share is None:
+            return None
+        wanted = host.run_cores / max(1e-3, 1 - host.starved_share)
+    return wanted * ranks(evidence) / (host.usable_cores or host.cores or 1)

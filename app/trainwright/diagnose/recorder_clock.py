@@ -1,0 +1,59 @@
+"""How long batches take: the one in work of each loader, and the sums over those that are over."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+MOST_TIMES = 4096
+"""Latest steps that percentiles are taken of; assumed."""
+
+
+class BatchClock:
+    """The batch in work of one loader."""
+
+    def __init__(self) -> None:
+        self.asked_at: float | None = None
+        self.given_at: float | None = None
+        self.optimized_at: float | None = None
+        self.trains = False
+        """Whether an optimizer stepped while its batches were in work: validation has none."""
+        self.facts: dict[str, Any] = {}
+
+
+class Times:
+    """Sums of the timed batches, and the latest of them one by one."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = self.wait = self.other = 0.0
+        self._latest: deque[float] = deque(maxlen=MOST_TIMES)
+        self._latest_waits: deque[float] = deque(maxlen=MOST_TIMES)
+
+    def add(self, seconds: float, wait: float, other: float) -> None:
+        """Take one batch into the sums."""
+        self.count += 1
+        self.total += seconds
+        self.wait += wait
+        self.other += other
+        self._latest.append(seconds)
+        self._latest_waits.append(wait)
+
+    def summary(self, parts: dict[str, float]) -> dict[str, Any]:
+        """Return the means a batch; ``parts`` are sums that the script timed itself."""
+        timed = {name: spent / self.count for name, spent in parts.items() if spent}
+        known = self.wait / self.count + self.other / self.count + sum(timed.values())
+        return {
+            "steps": self.count,
+            "seconds": self.total / self.count,
+            "p95_seconds": _p95(self._latest),
+            "data_wait": self.wait / self.count,
+            "data_wait_p95": _p95(self._latest_waits),
+            "compute": max(0.0, self.total / self.count - known),
+            "other": self.other / self.count,
+            **timed,
+        }
+
+
+def _p95(values: Iterable[float]) -> float:
+    ranked = sorted(values)
+    return ranked[int(0.95 * (len(ranked) - 1))]

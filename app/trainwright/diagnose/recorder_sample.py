@@ -1,0 +1,256 @@
+"""One step looked at closely: which operators it has, and what they take.
+
+torch's own profiler watches the last step before timing begins, so that it costs no timed step.
+Counts and arithmetic of one step are those of all; its times are shares only, as one step may be
+disturbed.
+"""
+
+import bisect
+import math
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+MOST_EVENTS = 200_000
+"""Events above which a step is not taken apart: a second of Python at most; assumed."""
+TOP = 12
+"""Operators that are named."""
+SIDE = 512
+"""Of the matrices that are multiplied to see what the processor gives: 0.27 GFLOP; assumed."""
+REPEATS = 5
+LEAST_POSITIONS = 64
+"""Positions from which a softmax over them is one of attention's scores; assumed."""
+_COLLECTIVES = ("gloo:", "nccl:", "mpi:", "c10d::")
+_FUSED_ATTENTION = "_attention"
+
+
+class Sample:
+    """A step in the profiler, from ``start`` to ``stop``."""
+
+    def __init__(self) -> None:
+        self._profiler: Any = None
+        self._started = 0.0
+
+    @property
+    def on(self) -> bool:
+        """Whether a step is being watched."""
+        return self._profiler is not None
+
+    def start(self) -> None:
+        """Watch from now on; nothing where a profiler of the script does."""
+        profiler = sys.modules["torch.autograd.profiler"]
+        if sys.modules["torch"].autograd._profiler_enabled():
+            return
+        watching = profiler.profile(use_device=None, record_shapes=True)
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it would write onto standard error
+        watching.__enter__()
+        self._profiler, self._started = watching, time.perf_counter()
+
+    def stop(self) -> dict[str, Any]:
+        """Return what was seen, as a record's ``profile`` and facts of its set-up (``_setup``)."""
+        if not self.on:
+            return {}
+        wall = time.perf_counter() - self._started
+        profiler, self._profiler = self._profiler, None
+        profiler.__exit__(None, None, None)
+        events = profiler.kineto_results.events()
+        return described(events, wall) if 0 < len(events) <= MOST_EVENTS else {}
+
+
+def described(events: Iterable[Any], wall: float) -> dict[str, Any]:
+    """Return what the events of one step of ``wall`` seconds say."""
+    ranked = sorted(events, key=lambda each: (each.start_ns(), -each.end_ns()))
+    loading = [_span(each) for each in ranked if each.name().startswith("enumerate(DataLoader)")]
+    operators = [each for each in ranked if each.name().startswith("aten::")]
+    operators = [each for each in operators if not _inside(_span(each), loading)]
+    working = [(each, own) for each, own in _own_seconds(operators) if _computes(each, own)]
+    if not working:
+        return {}
+    by_name: dict[str, float] = {}
+    for each, own in working:
+        by_name[each.name()] = by_name.get(each.name(), 0.0) + own
+    top = sorted(by_name, key=lambda name: -by_name[name])[:TOP]
+    found: dict[str, Any] = {
+        "kernels_a_step": float(len(working)),
+        "kernel_median_seconds": statistics.median(own for _, own in working),
+        "flops_a_step": sum(map(arithmetic, operators)),
+        "top": [{"name": name, "share": min(1.0, by_name[name] / wall)} for name in top],
+        "attention_eager": min(1.0, _scores(working) / wall),
+    }
+    found |= _collectives(ranked, [each for each, _ in working], wall)
+    return {**found, "_setup": _attention(operators)}
+
+
+def _own_seconds(operators: Sequence[Any]) -> list[tuple[Any, float]]:
+    """Return each operator with its time less that of those it calls; ranked by their start."""
+    children = [0] * len(operators)
+    open_ones: dict[int, list[int]] = {}
+    for at, each in enumerate(operators):
+        callers = open_ones.setdefault(each.start_thread_id(), [])
+        while callers and operators[callers[-1]].end_ns() <= each.start_ns():
+            callers.pop()
+        if callers:
+            children[callers[-1]] += each.duration_ns()
+        callers.append(at)
+    return [
+        (each, max(0, each.duration_ns() - inside) / 1e9)
+        for each, inside in zip(operators, children, strict=True)
+    ]
+
+
+def _computes(event: Any, own: float) -> bool:
+    """Whether an operator computes by itself: it makes no view, and calls others for little."""
+    return event.name().removeprefix("aten::") not in VIEWS and own * 2e9 >= event.duration_ns()
+
+
+VIEWS = frozenset(
+    (
+        "view",
+        "as_strided",
+        "transpose",
+        "t",
+        "expand",
+        "expand_as",
+        "unsqueeze",
+        "squeeze",
+        "select",
+        "slice",
+        "reshape",
+        "permute",
+        "narrow",
+        "detach",
+        "alias",
+        "unbind",
+        "split",
+        "chunk",
+        "unflatten",
+        "flatten",
+        "_unsafe_view",
+        "_reshape_alias",
+        "resolve_conj",
+        "resolve_neg",
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "item",
+        "_local_scalar_dense",
+    )
+)
+"""Operators that compute nothing: they look at a tensor in another way, or make room."""
+
+
+def _span(event: Any) -> tuple[int, int]:
+    return event.start_ns(), event.end_ns()
+
+
+def _inside(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= span[0] and span[1] <= end for start, end in others)
+
+
+def _shape(event: Any, at: int) -> list[int]:
+    shapes = event.shapes()
+    return list(shapes[at]) if len(shapes) > at else []
+
+
+def arithmetic(event: Any) -> float:
+    """Return the floating-point operations of a matrix product, a convolution or attention.
+
+    Two for each product and sum; 0 for all others, so that a step's sum is a lower bound.
+    """
+    name, first, second = event.name(), _shape(event, 0), _shape(event, 1)
+    if name in ("aten::addmm", "aten::baddbmm"):
+        first, second = second, _shape(event, 2)
+    if name in ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"):
+        return 2.0 * math.prod(first) * second[-1] if first and second else 0.0
+    if name == "aten::convolution_backward":  # twice the forward's, which is counted here too
+        weight = _shape(event, 2)
+        if len(first) != len(weight) or len(weight) < 3:
+            return 0.0
+        return 6.0 * math.prod(first) * math.prod(weight[1:])
+    if _FUSED_ATTENTION in name and len(first) == len(second) == 4:
+        backward = "backward" in name
+        query = _shape(event, 1) if backward else first
+        key = _shape(event, 2) if backward else second
+        if len(query) != 4 or len(key) != 4 or not name.startswith("aten::_scaled"):
+            return 0.0
+        return (10.0 if backward else 4.0) * math.prod(query) * key[-2]
+    return 0.0
+
+
+def _scored(event: Any) -> list[int]:
+    """Return the shape of attention's scores, where the operator is a softmax over them."""
+    name = event.name()
+    if name not in ("aten::_softmax", "aten::_safe_softmax", "aten::_softmax_backward_data"):
+        return []
+    shape = _shape(event, 0)
+    large = len(shape) >= 3 and min(shape[-2:]) >= LEAST_POSITIONS
+    return shape if large else []
+
+
+def _scores(working: Sequence[tuple[Any, float]]) -> float:
+    """Return the seconds in operators that take whole matrices of scores."""
+    sizes = {math.prod(shape) for each, _ in working if (shape := _scored(each))}
+    if not sizes:
+        return 0.0
+    return sum(own for each, own in working if any(_size(one) in sizes for one in each.shapes()))
+
+
+def _size(shape: Any) -> int:
+    """Return how many numbers a tensor has; lists of tensors have shapes within shapes."""
+    return math.prod(shape) if shape and all(isinstance(one, int) for one in shape) else 0
+
+
+def _attention(operators: Sequence[Any]) -> dict[str, Any]:
+    """Return how attention is computed, where the step has some."""
+    if any(each.name().startswith("aten::_scaled_dot_product") for each in operators):
+        return {"attention": "sdpa"}
+    return {"attention": "eager"} if any(_scored(each) for each in operators) else {}
+
+
+def _collectives(ranked: Sequence[Any], working: Sequence[Any], wall: float) -> dict[str, Any]:
+    """Return the share of the step in which collectives ran, and of that in which work did."""
+    spans = _merged(_span(each) for each in ranked if each.name().startswith(_COLLECTIVES))
+    total = sum(end - start for start, end in spans)
+    if not total:
+        return {}
+    busy = _merged(_span(each) for each in working)
+    starts = [start for start, _ in busy]
+    hidden = 0
+    for start, end in spans:
+        for begun, ended in busy[max(0, bisect.bisect(starts, start) - 1) :]:
+            if begun >= end:
+                break
+            hidden += max(0, min(end, ended) - max(start, begun))
+    return {
+        "communication": min(1.0, total / 1e9 / wall),
+        "communication_hidden": min(1.0, hidden / total),
+    }
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found
+
+
+def matrix_rate() -> float:
+    """Return the FLOP/s of a matrix product in fp32 here and now: the best of a few.
+
+    The matrices are of ones: drawing numbers would change those that the script draws.
+    """
+    torch = sys.modules["torch"]
+    best = math.inf
+    with torch.no_grad(), torch.autocast("cpu", enabled=False):
+        one = torch.ones(SIDE, SIDE, dtype=torch.float32, device="cpu")
+        for _ in range(REPEATS):
+            started = time.perf_counter()
+            torch.mm(one, one)
+            best = min(best, time.perf_counter() - started)
+    return float(2 * SIDE**3 / best)
