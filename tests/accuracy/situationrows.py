@@ -2,6 +2,7 @@
 
 python tests/accuracy/situationrows.py             # those that may guide thresholds
 python tests/accuracy/situationrows.py --held-out  # those that may not
+python tests/accuracy/situationrows.py --second    # the second batch, held out whole
 """
 
 import csv
@@ -103,4 +104,6 @@ def _words(cause: str, finer: str) -> str:
 
 
 if __name__ == "__main__":
-    print(table(judged(kept(held_out="--held-out" in sys.argv[1:]))))
+    second = "--second" in sys.argv[1:]
+    part = kept(held_out=True, batch=SECOND) if second else kept(held_out="--held-out" in sys.argv)
+    print(table(judged(part)))

@@ -116,3 +116,15 @@ def test_verdicts_on_the_situations_that_may_guide_thresholds() -> None:
 def test_no_verdict_is_confidently_wrong() -> None:
     """The share of right verdicts on the held-out part misses its target: see the README."""
     assert not [row.situation.id for row in judged(ALL) if row.confidently_wrong]
+
+
+CONFIDENTLY_WRONG = {"web-state-offload", "run-activations-on-disk"}
+"""Of the second batch, when it was scored: offloading that is held for its symptom."""
+
+
+def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> None:
+    """Both targets are missed there (90 % right, none confidently wrong): see the README."""
+    rows = judged(kept(held_out=True, batch=SECOND))
+    print("\n" + table(rows))
+    assert sum(row.right for row in rows) >= 24
+    assert {row.situation.id for row in rows if row.confidently_wrong} <= CONFIDENTLY_WRONG
