@@ -1,7 +1,9 @@
 """Shared set-up: no test needs a display, a GPU, a network, or touches a person's own files."""
 
 import os
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "nvml_stub"))
 
 import nvmlstub
+
+# What a shell starts in the background ignores Ctrl-C, and so would every program that we start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before anything loads Qt: pytest-qt aborts the interpreter where there is no display.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
