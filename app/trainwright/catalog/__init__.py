@@ -1,20 +1,38 @@
 """Hardware records: loading, look-up by what people type, and checks."""
 
 from trainwright.catalog.load import catalog, overlay_folder
-from trainwright.catalog.parts import CpuRecord, DriveRecord, find_cpu, find_drive
+from trainwright.catalog.part_records import (
+    BoardRecord,
+    CaseRecord,
+    CoolerRecord,
+    CpuRecord,
+    DriveRecord,
+    MemoryRecord,
+    PartRecord,
+    Provenance,
+    PsuRecord,
+)
+from trainwright.catalog.parts import find_cpu, find_drive
 from trainwright.catalog.precision import Precision, peak_flops, supports
 from trainwright.catalog.query import Match, find_gpu, list_gpus
 from trainwright.catalog.records import Confidence, Fact, FlopKey, GpuRecord
 
 __all__ = [
+    "BoardRecord",
+    "CaseRecord",
     "Confidence",
+    "CoolerRecord",
     "CpuRecord",
     "DriveRecord",
     "Fact",
     "FlopKey",
     "GpuRecord",
     "Match",
+    "MemoryRecord",
+    "PartRecord",
     "Precision",
+    "Provenance",
+    "PsuRecord",
     "catalog",
     "find_cpu",
     "find_drive",

@@ -8,60 +8,17 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from trainwright.catalog.compiled import yaml_files
 from trainwright.catalog.load import overlay_folder, state
-from trainwright.catalog.records import Confidence
+from trainwright.catalog.part_records import CpuRecord, DriveRecord, PartRecord
 from trainwright.data import hardware_db
 from trainwright.messages import Message, UserError
 
-Interface = Literal["nvme", "sata", "hdd"]
-Id = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9.]+)*$")]
-
-
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    id: Id
-    name: str
-    source: str
-    """Key into ``hardware_db/SOURCES.md``, or a page."""
-    confidence: Confidence
-
-
-class CpuRecord(_Record):
-    """A processor."""
-
-    vendor: Literal["AMD", "Intel"]
-    architecture: str
-    """Of its cores, of the fast ones where there are two kinds: Zen 5, Lion Cove."""
-    cores: Annotated[int, Field(ge=1)]
-    """Physical, of both kinds."""
-    threads: Annotated[int, Field(ge=1)]
-    efficient_cores: Annotated[int, Field(ge=0)] = 0
-    """Of the cores, the slow ones."""
-    boost_ghz: Annotated[float, Field(gt=0)]
-    pcie_generation: Annotated[int, Field(ge=1)] | None = None
-    """Of the slots for cards."""
-    slot_lanes: Annotated[int, Field(ge=1)] | None = None
-    """PCI Express lanes that the slots for cards share."""
-
-
-class DriveRecord(_Record):
-    """A drive. Rates are for reading: an SLC cache makes writes fast, and no read."""
-
-    interface: Interface
-    pcie_generation: Annotated[int, Field(ge=1)] | None = None
-    read_mb_s: Annotated[float, Field(gt=0)]
-    """Sequential."""
-    random_read_kiops: Annotated[float, Field(gt=0)] | None = None
-    """Reads of 4 KiB at a deep queue; makers of hard disks state none."""
-
-
-R = TypeVar("R", bound=_Record)
+R = TypeVar("R", bound=PartRecord)
 _Kind = tuple[str, str]
 _CPUS: _Kind = ("cpu", "cpus")
 _DRIVES: _Kind = ("storage", "drives")
@@ -80,7 +37,7 @@ def find_drive(text: str) -> DriveRecord | None:
 
 def own_problems() -> tuple[Message, ...]:
     """Return what of a person's own processors and drives was left out, and why."""
-    kinds: tuple[tuple[type[_Record], _Kind], ...] = ((CpuRecord, _CPUS), (DriveRecord, _DRIVES))
+    kinds: tuple[tuple[type[PartRecord], _Kind], ...] = ((CpuRecord, _CPUS), (DriveRecord, _DRIVES))
     return tuple(message for made, kind in kinds for message in _own(made, kind)[1])
 
 
