@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from trainwright.diagnose.trials import Trial
 from trainwright.workload.settings import Frozen
 
 RECORD: Literal[1] = 1
@@ -73,6 +74,8 @@ class GpuReadings(Frozen):
     """Share of the samples with each clock event reason; an empty mapping: none was seen."""
     memory_used_bytes: Amount | None = None
     """The most that was held, by everybody."""
+    memory_free_bytes: Amount | None = None
+    """The least that was left, where that is what was read."""
     memory_total_bytes: Amount | None = None
     foreign_processes: Whole | None = None
     """Processes on this GPU that are not of the run."""
@@ -98,6 +101,24 @@ class GpuReadings(Frozen):
     numa_node: Whole | None = None
 
 
+class OtherProgram(Frozen):
+    """A program that is no part of the run, on the same computer."""
+
+    name: Word | None = None
+    trains: bool | None = None
+    """Whether it is a training, or as hungry."""
+    cores: Amount | None = None
+    """Cores that it kept busy."""
+    gpu: Literal["same", "other", "none"] | None = None
+    """Whether it is on a GPU of the run, on another one of the computer, or on none."""
+    utilisation: Share | None = None
+    """What its kernels took of its GPU."""
+    memory_bytes: Amount | None = None
+    """Of the GPU's memory."""
+    read_bytes_s: Amount | None = None
+    """From drives or the network."""
+
+
 class HostReadings(Frozen):
     """The computer around the GPUs while the run was on it."""
 
@@ -117,6 +138,12 @@ class HostReadings(Frozen):
     """Cores that other programs kept busy on average."""
     foreign_top: tuple[Word, ...] = ()
     """Names of the busiest other programs."""
+    other_programs: Annotated[tuple[OtherProgram, ...], Field(max_length=64)] = ()
+    """What is known of them one by one."""
+    load_average: Amount | None = None
+    """Threads that work or wait for a core or a drive, of everybody: ``uptime``'s, of a minute."""
+    run_threads: Whole | None = None
+    """Threads that the run has, its workers' with them, whether they work or sleep."""
     throttled_periods: Share | None = None
     """nr_throttled / nr_periods of the cgroup's cpu.stat, over the time watched."""
     throttled_seconds: Amount | None = None
@@ -137,6 +164,17 @@ class HostReadings(Frozen):
     """From the drives."""
     run_read_bytes_s: Amount | None = None
     """From the drives, by the run itself and its workers."""
+    main_read_bytes_s: Amount | None = None
+    """Asked for with read calls by the training process alone, whether a drive or the page cache
+    gave it; files mapped into memory are left out."""
+    main_written_bytes_s: Amount | None = None
+    """Given to write calls by the training process alone, whether or not a drive has it yet."""
+    network_bytes_s: Amount | None = None
+    """Received and sent, all together."""
+    network_max_bytes_s: Amount | None = None
+    """What the network gives at best."""
+    drive_max_bytes_s: Amount | None = None
+    """What the drive of the data gives at best, measured or by its data sheet."""
     drive_busy: Share | None = None
     """Share of the time in which the busiest drive had work."""
     swapped_bytes_s: Amount | None = None
@@ -166,6 +204,9 @@ class StepTimes(Frozen):
     """Timed steps."""
     seconds: Annotated[float, Field(gt=0)]
     """Mean of a step, from one to the next."""
+    unit: Literal["step", "epoch", "part"] = "step"
+    """What ``seconds`` is the time of: an optimizer's step, an epoch, or a part of a step (a
+    forward pass, say). Shares of it can be told for all of them."""
     p95_seconds: Amount | None = None
     data_wait: Amount | None = None
     """Waited for the next batch."""
@@ -174,6 +215,15 @@ class StepTimes(Frozen):
     """Copies to the device that the step waited for."""
     compute: Amount | None = None
     """Forward, backward and optimizer."""
+    forward: Amount | None = None
+    """Of ``compute``."""
+    backward: Amount | None = None
+    """Of ``compute``."""
+    optimizer: Amount | None = None
+    """Of ``compute``: the optimizer's step."""
+    blocked: Amount | None = None
+    """Of ``compute``, of a run on the processor: the training thread neither worked nor waited
+    for a core, but for a drive, a network, a lock or another process."""
     communication: Amount | None = None
     """Collectives that were not hidden behind computing."""
     other: Amount | None = None
@@ -189,6 +239,19 @@ class StepTimes(Frozen):
     """Samples a step, on this rank."""
 
 
+class Throughput(Frozen):
+    """How much the run does, where no step was timed or besides."""
+
+    samples_s: Amount | None = None
+    """On each device."""
+    tokens_s: Amount | None = None
+    """On each device."""
+    steps_s: Amount | None = None
+    expected_times: Annotated[float, Field(gt=0)] | None = None
+    """What others reach with the same model and hardware, over what this run does: 3 is three
+    times as fast."""
+
+
 class Loading(Frozen):
     """How batches are made, in the workers or, without them, in the training process."""
 
@@ -202,6 +265,12 @@ class Loading(Frozen):
     """One worker's time for one batch."""
     workers_cpu: Share | None = None
     """Share of a core that a worker kept busy, mean of all."""
+    samples_s: Amount | None = None
+    """What the loader with all its workers gives where nobody trains."""
+    queue_empty: Share | None = None
+    """Share of the steps that found no batch ready."""
+    data_on: Literal["memory", "nvme", "ssd", "hdd", "network", "object-store"] | None = None
+    """Where the data lie."""
 
 
 class Counters(Frozen):
@@ -237,6 +306,17 @@ class Counters(Frozen):
     checkpoints: Whole | None = None
     checkpoint_seconds: Amount | None = None
     """Spent saving them, all together."""
+    loads: Whole | None = None
+    """Calls of torch.load by the training process."""
+    load_seconds: Amount | None = None
+    """Spent in them, all together."""
+    mid_step_seconds: Amount | None = None
+    """Spent in torch.save and torch.load between a batch and the optimizer's end, all together:
+    what is saved or read there is no checkpoint, but the step's own state."""
+    log_seconds: Amount | None = None
+    """Spent writing logs, all together."""
+    evaluation_seconds: Amount | None = None
+    """Spent in evaluation, all together."""
 
 
 class Setup(Frozen):
@@ -274,6 +354,9 @@ class Setup(Frozen):
     allocator: Literal["native", "expandable"] | None = None
     offload: bool | None = None
     """Whether parameters, optimizer state or activations wait in system memory."""
+    offloaded: tuple[Literal["parameters", "gradients", "optimizer", "activations"], ...] = ()
+    """Which of them."""
+    offloaded_to: Literal["host", "drive"] | None = None
     world_size: Positive | None = None
     nodes: Positive | None = None
     strategy: Literal["single", "dp", "ddp", "fsdp", "zero", "pp", "tp", "other"] | None = None
@@ -281,6 +364,9 @@ class Setup(Frozen):
     backend: Literal["nccl", "rccl", "gloo", "mpi", "xccl", "ucc"] | None = None
     link: Literal["nvlink", "pcie", "network"] | None = None
     """The slowest between the GPUs."""
+    link_bytes_s: Annotated[float, Field(gt=0)] | None = None
+    """What that one carries in one direction, measured or by its data sheet."""
+    pipeline_stages: Positive | None = None
     find_unused_parameters: bool | None = None
     dims: tuple[Positive, ...] = ()
     """Widths of the matrix products: hidden sizes, vocabulary, channels."""
@@ -291,6 +377,15 @@ class Setup(Frozen):
     deterministic: bool | None = None
     sequence_padding: Share | None = None
     """Share of the tokens that are padding."""
+    sequence_length: Positive | None = None
+    dynamic_shapes: bool | None = None
+    """Whether inputs change their shape from step to step."""
+    log_every: Positive | None = None
+    """Steps between two lines of a log."""
+    checkpoint_every: Positive | None = None
+    """Steps between two checkpoints."""
+    evaluate_every: Positive | None = None
+    """Steps between two evaluations."""
 
 
 class Operator(Frozen):
@@ -299,6 +394,20 @@ class Operator(Frozen):
     name: Annotated[str, Field(max_length=500)]
     share: Share
     """Of the device's busy time; of a CPU run, of the step."""
+    calls: Amount | None = None
+    """A step."""
+    seconds: Amount | None = None
+    """Of one call, mean."""
+
+
+class HostFunction(Frozen):
+    """A row of a profiler of the host program: py-spy, cProfile, a trace's CPU side."""
+
+    name: Annotated[str, Field(max_length=500)]
+    share: Share
+    """Of the training thread's time, what it calls included."""
+    calls: Amount | None = None
+    """A step."""
 
 
 class Profile(Frozen):
@@ -306,6 +415,16 @@ class Profile(Frozen):
 
     kernels_a_step: Amount | None = None
     """Of a run on the processor, operators that call no other."""
+    launches_a_step: Amount | None = None
+    """Calls that launch a kernel or a copy; a captured graph is one."""
+    launch_seconds: Amount | None = None
+    """The host's time in those calls, a step."""
+    step_seconds: Annotated[float, Field(gt=0)] | None = None
+    """Of the profiled step, where it is not ``steps.seconds``."""
+    recompilations: Amount | None = None
+    """Of torch.compile, a step, in steady steps."""
+    bubble: Share | None = None
+    """Share of the step in which a pipeline's stage had nothing to do."""
     kernel_median_seconds: Amount | None = None
     short_kernels: Share | None = None
     """Share of kernels that were shorter than the call that launched them."""
@@ -346,6 +465,9 @@ class Profile(Frozen):
     achieved_of_peak: Share | None = None
     """FLOP/s over the peak of the precision in use (MFU)."""
     top: Annotated[tuple[Operator, ...], Field(max_length=50)] = ()
+    """Operators or kernels by the device's time, under the profiler's own names."""
+    host_top: Annotated[tuple[HostFunction, ...], Field(max_length=50)] = ()
+    """Functions of the host program by their time, under the profiler's own names."""
 
 
 class Experiments(Frozen):
@@ -407,6 +529,9 @@ class Evidence(Frozen):
     setup: Setup | None = None
     profile: Profile | None = None
     experiments: Experiments | None = None
+    trials: Annotated[tuple[Trial, ...], Field(max_length=64)] = ()
+    """Further experiments, of any kind."""
+    throughput: Throughput | None = None
     failure: Failure | None = None
     unavailable: Annotated[dict[Word, Word], Field(max_length=200)] = Field(default_factory=dict)
     """Reading -> why there is none: ``{"gpus.utilisation": "probe.not-supported"}``; the reason is

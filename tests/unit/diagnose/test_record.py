@@ -3,6 +3,7 @@
 import contextlib
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from trainwright.diagnose import record
 from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.trials import Changed
 from trainwright.messages import LANGUAGES, UserError, render
 
 FULL = {
@@ -114,3 +116,14 @@ JSON = st.recursive(
 def test_no_document_breaks_the_reader(data: dict[str, object]) -> None:
     with contextlib.suppress(UserError):
         record.parsed(json.dumps(data | {"trainwright_record": 1}), "run")
+
+
+def test_the_documentation_names_every_part_and_its_example_is_a_record() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    for part in Evidence.model_fields.keys() - {"trainwright_record", "made_by", "source", "note"}:
+        if part not in ("command", "watched_seconds", "readings"):
+            assert f"| `{part}` |" in text, part
+    for changed in get_args(Changed):
+        assert f"`{changed}`" in text, changed
+    example = text.partition("```json\n")[2].partition("```")[0]
+    assert record.parsed(example, "docs").trials[0].factor == 8
