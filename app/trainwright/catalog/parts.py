@@ -94,7 +94,18 @@ def _entries(path: Path, key: str) -> list[dict[str, Any]]:
     from trainwright.catalog.yaml_file import read_yaml  # loads the YAML reader
 
     content = read_yaml(path)
-    return [content.get("defaults", {}) | entry for entry in content[key]]
+    return [_filled(entry, content.get("defaults", {})) for entry in content[key]]
+
+
+def _filled(entry: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry with what it leaves to the defaults, each value with its own source.
+
+    A value that stands in an entry with a source is the entry's, whatever the defaults say of it.
+    """
+    theirs = defaults.get("sources", {})
+    if "source" in entry:
+        theirs = {field: source for field, source in theirs.items() if field not in entry}
+    return defaults | entry | {"sources": theirs | entry.get("sources", {})}
 
 
 _NOISE = re.compile(
