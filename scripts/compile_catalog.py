@@ -1,6 +1,6 @@
-"""Compile ``hardware_db/gpu/*.yaml`` and write the JSON Schema that editors check it with.
+"""Compile ``hardware_db/*/*.yaml`` and write the JSON Schema that editors check GPUs with.
 
-Both results are committed, so that running the program needs no build step; a test checks
+The results are committed, so that running the program needs no build step; a test checks
 that they are fresh.
 """
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from trainwright.catalog.compiled import to_json
 from trainwright.catalog.compiler import compile_folder
 from trainwright.catalog.gpu_file import GpuFile
+from trainwright.catalog.part_kinds import KINDS
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,17 +21,21 @@ def schema() -> str:
     return json.dumps(GpuFile.model_json_schema(by_alias=True), indent=1) + "\n"
 
 
+def write(name: str, text: str) -> None:
+    """Write a file of ``resources/`` and say so."""
+    path = ROOT / "resources" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    sys.stdout.write(f"{name}\n")
+
+
 if __name__ == "__main__":
-    compiled = compile_folder(ROOT / "hardware_db" / "gpu")
-    for problem in compiled.problems:
+    compiled = {kind: compile_folder(ROOT / "hardware_db" / kind, kind) for kind in ("gpu", *KINDS)}
+    problems = [problem for each in compiled.values() for problem in each.problems]
+    for problem in problems:
         sys.stderr.write(f"{problem.id} {dict(problem.values)}\n")
-    if compiled.problems:
+    if problems:
         sys.exit(1)
-    for name, text in (
-        ("catalog/gpu.json", to_json(compiled)),
-        ("schema/gpu.schema.json", schema()),
-    ):
-        path = ROOT / "resources" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
-        sys.stdout.write(f"{name}\n")
+    for kind, each in compiled.items():
+        write(f"catalog/{kind}.json", to_json(each))
+    write("schema/gpu.schema.json", schema())

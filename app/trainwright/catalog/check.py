@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainwright.catalog.load import Catalog, catalog
-from trainwright.catalog.parts import own_problems
+from trainwright.catalog.part_kinds import KINDS
+from trainwright.catalog.parts import part_problems
 from trainwright.catalog.records import Confidence, Fact, FlopKey, GpuRecord
 from trainwright.messages import Message
 
@@ -62,7 +63,7 @@ def check(known: Catalog | None = None) -> CatalogCheck:
         records=len(records),
         values=confidence.total(),
         by_confidence={name: confidence[name] for name in ("high", "medium", "low")},
-        problems=(*known.problems, *own_problems()),
+        problems=(*known.problems, *(one for kind in KINDS for one in part_problems(kind))),
         implausible=tuple(message for record in records for message in implausible(record)),
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 import platformdirs
 
 from trainwright import __version__
+from trainwright.catalog.part_kinds import PartKind
 from trainwright.messages import Message
 
 MAX_BYTES = 1 << 20
@@ -27,7 +28,7 @@ class Compiled:
     sources: str
     """Hash of the YAML files that it was made from."""
     records: Mapping[str, Mapping[str, Any]]
-    """Plain data of a ``GpuRecord``, by id, in the files' order."""
+    """Plain data of a ``GpuRecord`` or ``PartRecord``, by id, in the files' order."""
     names: Mapping[str, Sequence[str]]
     """Ids that answer to a name key; several where the name is shared, preferred one first."""
     problems: tuple[Message, ...] = ()
@@ -90,12 +91,14 @@ def from_json(path: Path, sources: str) -> Compiled | None:
         return None
 
 
-def compiled_folder(folder: Path, shipped_copy: Path | None = None) -> Compiled:
+def compiled_folder(
+    folder: Path, shipped_copy: Path | None = None, kind: PartKind = "gpu"
+) -> Compiled:
     """Return the folder's records from a copy of the same hash, or compile them and keep one."""
     if not yaml_files(folder):
         return Compiled("", {}, {})
     sources = sources_hash(folder)
-    cached = _cache_file(sources)
+    cached = _cache_file(kind, sources)
     for copy in (shipped_copy, cached):
         known = from_json(copy, sources) if copy else None
         if known is not None:
@@ -104,15 +107,15 @@ def compiled_folder(folder: Path, shipped_copy: Path | None = None) -> Compiled:
     # a fresh copy nobody needs them.
     from trainwright.catalog.compiler import compile_folder
 
-    fresh = compile_folder(folder)
+    fresh = compile_folder(folder, kind)
     if not fresh.problems:
         _keep(cached, to_json(fresh))
     return fresh
 
 
-def _cache_file(sources: str) -> Path:
+def _cache_file(kind: PartKind, sources: str) -> Path:
     folder = Path(platformdirs.user_cache_dir("trainwright", appauthor=False))
-    return folder / "catalog" / f"gpu-{__version__}-{sources[:16]}.json"
+    return folder / "catalog" / f"{kind}-{__version__}-{sources[:16]}.json"
 
 
 def _keep(path: Path, text: str) -> None:

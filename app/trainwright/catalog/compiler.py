@@ -10,13 +10,21 @@ from trainwright.catalog import problems
 from trainwright.catalog.compiled import Compiled, sources_hash, yaml_files
 from trainwright.catalog.gpu_file import GpuFile, IncompleteError, records
 from trainwright.catalog.names import name_key, short_keys
+from trainwright.catalog.part_kinds import PartKind
 from trainwright.catalog.records import GpuRecord
 from trainwright.catalog.yaml_file import read_yaml
 from trainwright.messages import Message, UserError
 
 
-def compile_folder(folder: Path) -> Compiled:
-    """Return the folder's records; a broken file is left out whole and told in ``problems``."""
+def compile_folder(folder: Path, kind: PartKind = "gpu") -> Compiled:
+    """Return the folder's records; what is broken is left out and told in ``problems``.
+
+    A broken GPU file is left out whole: formulas and defaults tie its records together.
+    """
+    if kind != "gpu":
+        from trainwright.catalog.part_compiler import compile_parts
+
+        return compile_parts(folder, kind)
     wrong: list[Message] = []
     found: dict[str, GpuRecord] = {}
     for path in yaml_files(folder):

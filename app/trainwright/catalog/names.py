@@ -59,3 +59,32 @@ def short_keys(key: str, memory_bytes: float) -> tuple[str, ...]:
     size = f"{memory_bytes / (1 << 30):.0f}gb"
     keys = dict.fromkeys((bare, key + size, bare + size))
     return tuple(other for other in keys if other != key and not other.endswith(size + size))
+
+
+_PART_NOISE = re.compile(
+    r"\((?:r|tm)\)|[®™©]|@.*$|\d+th gen\b|\b(?:\d+|\w+)-core\b|with radeon graphics"
+    r"|\b(?:amd|intel|core|cpu|processor|western digital|wdc|ssd|nvme|motherboard)\b"
+)
+_WDC_REVISION = re.compile(r"(?<=[0-9a-z]{8})-\d{2}[a-z0-9]{4,5}\b")
+"""Western Digital's drives tell the kernel their firmware's family too: WD201KFGX-68BKJN0."""
+_THOUSANDS = re.compile(r"\b(\d+)000gb\b")
+
+
+def part_key(text: str) -> str:
+    """Return the key of a part's name, without what makers and drivers put around it.
+
+    ``WD_BLACK SN850X 2000GB`` and ``Western Digital Black SN850X 2TB`` have the same key.
+    """
+    plain = unicodedata.normalize("NFKC", text[:MAX_TYPED]).casefold()
+    plain = _WDC_REVISION.sub("", plain)
+    plain = _PART_NOISE.sub(" ", plain).replace("wd_", "").replace("wd", "")
+    plain = _CAPACITY.sub(r"\1gb", plain)
+    plain = _THOUSANDS.sub(r"\1tb", plain)
+    return re.sub(r"[^0-9a-z.가-힣]+", "", plain)
+
+
+def without_vendor(name: str, vendor: str | None) -> str:
+    """Return a part's name without the maker's in front."""
+    if vendor and name.casefold().startswith(vendor.casefold()):
+        return name[len(vendor) :]
+    return name

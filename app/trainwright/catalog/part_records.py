@@ -5,7 +5,7 @@ None is "unknown", on purpose: a rule that needs the value then says that it can
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from trainwright.catalog.records import Confidence
 
@@ -50,15 +50,18 @@ class PartRecord(_Value):
     confidence: Confidence
     sources: dict[str, Provenance] = {}
     """By field."""
-    launch: str | None = None
+    launch: (
+        Annotated[str, BeforeValidator(str), Field(pattern=r"^\d{4}(-\d\d(-\d\d)?)?$")] | None
+    ) = None
     """ISO date or year."""
     msrp_usd: Positive | None = None
     """The maker's price at launch, without sales tax; never a current one."""
     notes: str = ""
 
     def provenance(self, field: str) -> Provenance:
-        """Return where a field's value comes from."""
-        return self.sources.get(field, Provenance(source=self.source, confidence=self.confidence))
+        """Return where a field's value comes from; ``connectors.pcie_16`` may have its own."""
+        own = self.sources.get(field) or self.sources.get(field.split(".")[0])
+        return own or Provenance(source=self.source, confidence=self.confidence)
 
 
 class CpuRecord(PartRecord):

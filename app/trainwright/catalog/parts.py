@@ -1,122 +1,190 @@
-"""Processors and drives: what feeding a GPU depends on, looked up by what people type.
+"""Parts beside GPUs, looked up by what people, sellers and drivers call them.
 
-Few and seldom asked for, so that their YAML is read as it is, once. A person's own records, in
-``cpu`` and ``storage`` beside the ``gpu`` folder of the overlay, win over the shipped ones.
+A person's own records, in ``cpu``, ``board`` and so on beside the ``gpu`` folder of the
+overlay, win over the shipped ones. Each kind is read when it is first asked for.
 """
 
-import re
-from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Literal, TypeVar, overload
 
-from pydantic import ValidationError
-
-from trainwright.catalog.compiled import yaml_files
-from trainwright.catalog.load import overlay_folder, state
-from trainwright.catalog.part_records import CpuRecord, DriveRecord, PartRecord
-from trainwright.data import hardware_db
+from trainwright.catalog.compiled import Compiled, compiled_folder
+from trainwright.catalog.load import catalog, overlay_folder, state
+from trainwright.catalog.names import part_key
+from trainwright.catalog.part_kinds import KINDS, NAMES, PartKind
+from trainwright.catalog.part_records import (
+    BoardRecord,
+    CaseRecord,
+    CoolerRecord,
+    CpuRecord,
+    DriveRecord,
+    MemoryRecord,
+    PartRecord,
+    PsuRecord,
+)
+from trainwright.catalog.query import brief, find_gpu
+from trainwright.catalog.records import GpuRecord
+from trainwright.data import hardware_db, resources
 from trainwright.messages import Message, UserError
 
 R = TypeVar("R", bound=PartRecord)
-_Kind = tuple[str, str]
-_CPUS: _Kind = ("cpu", "cpus")
-_DRIVES: _Kind = ("storage", "drives")
-"""Folder of the records, and the key of their list."""
+MAX_NEAREST = 4
+"""Candidates that are named for an unknown one; as for GPUs."""
 
 
 def find_cpu(text: str) -> CpuRecord | None:
     """Return the processor of an id or a name, as ``/proc/cpuinfo`` writes it too."""
-    return _known(CpuRecord, _CPUS).get(_key(text))
+    return _find(CpuRecord, "cpu", text)
+
+
+def find_board(text: str) -> BoardRecord | None:
+    """Return the mainboard of an id or a name; None where the catalog does not have it."""
+    return _find(BoardRecord, "board", text)
+
+
+def find_memory(text: str) -> MemoryRecord | None:
+    """Return the memory kit of an id, a name or a part number, or None."""
+    return _find(MemoryRecord, "memory", text)
 
 
 def find_drive(text: str) -> DriveRecord | None:
-    """Return the drive of an id or a name; None where the catalog does not have it."""
-    return _known(DriveRecord, _DRIVES).get(_key(text))
+    """Return the drive of an id or a name, as the kernel writes it too, or None."""
+    return _find(DriveRecord, "storage", text)
 
 
-def own_problems() -> tuple[Message, ...]:
-    """Return what of a person's own processors and drives was left out, and why."""
-    kinds: tuple[tuple[type[PartRecord], _Kind], ...] = ((CpuRecord, _CPUS), (DriveRecord, _DRIVES))
-    return tuple(message for made, kind in kinds for message in _own(made, kind)[1])
+def find_psu(text: str) -> PsuRecord | None:
+    """Return the power supply of an id or a name, or None."""
+    return _find(PsuRecord, "psu", text)
 
 
-def _known(made: type[R], kind: _Kind) -> Mapping[str, R]:
-    return _shipped(made, kind) | _own(made, kind)[0]
+def find_case(text: str) -> CaseRecord | None:
+    """Return the case of an id or a name, or None."""
+    return _find(CaseRecord, "case", text)
 
 
-@lru_cache(maxsize=2)
-def _shipped(made: type[R], kind: _Kind) -> dict[str, R]:
-    return {
-        key: record
-        for path in yaml_files(hardware_db(kind[0]))
-        for key, record in _named(made, _entries(path, kind[1])).items()
-    }
+def find_cooler(text: str) -> CoolerRecord | None:
+    """Return the cooler of an id or a name, or None."""
+    return _find(CoolerRecord, "cooler", text)
 
 
-def _own(made: type[R], kind: _Kind) -> tuple[dict[str, R], tuple[Message, ...]]:
-    folder = overlay_folder().parent / kind[0]
-    return _read_own(made, kind, folder, state(folder))
+def find_part(kind: PartKind, text: str) -> GpuRecord | PartRecord:
+    """Return the part of a kind that a text means.
 
-
-@lru_cache(maxsize=4)
-def _read_own(
-    made: type[R], kind: _Kind, folder: Path, _state: object
-) -> tuple[dict[str, R], tuple[Message, ...]]:
-    """Return a folder's records, and why a file of it was left out."""
-    found: dict[str, R] = {}
-    problems: list[Message] = []
-    for path in yaml_files(folder):
-        try:
-            found |= _named(made, _entries(path, kind[1]))
-        except UserError as error:
-            problems.append(error.message)
-        except (ValidationError, KeyError, TypeError, AttributeError) as error:
-            reason = _reason(error)
-            problems.append(Message.of("catalog.bad-part", file=path.name, reason=reason))
-    return found, tuple(problems)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return f"{type(error).__name__}: {error}"
-
-
-def _named(made: type[R], entries: list[dict[str, Any]]) -> dict[str, R]:
-    records = [made.model_validate(data) for data in entries]
-    return {_key(name): record for record in records for name in (record.id, record.name)}
-
-
-def _entries(path: Path, key: str) -> list[dict[str, Any]]:
-    """Return the records of a file, its defaults filled in."""
-    from trainwright.catalog.yaml_file import read_yaml  # loads the YAML reader
-
-    content = read_yaml(path)
-    return [_filled(entry, content.get("defaults", {})) for entry in content[key]]
-
-
-def _filled(entry: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Return the entry with what it leaves to the defaults, each value with its own source.
-
-    A value that stands in an entry with a source is the entry's, whatever the defaults say of it.
+    Raises:
+        UserError: ``catalog.unknown-gpu`` or ``catalog.unknown-part`` with the nearest names.
     """
-    theirs = defaults.get("sources", {})
-    if "source" in entry:
-        theirs = {field: source for field, source in theirs.items() if field not in entry}
-    return defaults | entry | {"sources": theirs | entry.get("sources", {})}
+    if kind == "gpu":
+        return find_gpu(text).record
+    if (found := _parts(kind).find(text)) is not None:
+        return found
+    near = nearest(kind, text)
+    hint = (
+        Message.of("catalog.hint-nearest", candidates=near)
+        if near
+        else Message.of("catalog.hint-list-kind", kind=kind)
+    )
+    raise UserError.of("catalog.unknown-part", kind=NAMES[kind], text=brief(text), hint=hint)
 
 
-_NOISE = re.compile(
-    r"\((?:r|tm)\)|@.*$|\d+th gen\b|\b(?:\d+|\w+)-core\b|with radeon graphics"
-    r"|\b(?:amd|intel|core|cpu|processor|western digital|ssd|nvme)\b"
-)
-_THOUSANDS = re.compile(r"\b(\d+)000gb\b")
+def nearest(kind: PartKind, text: str) -> tuple[str, ...]:
+    """Return ids of the kind's parts whose names are nearest to a text, best first."""
+    known = _parts(kind)
+    key = part_key(text)
+    words = [part for part in map(part_key, text.split()) if part]
+    holding = [id for name, id in known.names() if words and all(word in name for word in words)]
+    names = dict(known.names())
+    close = [names[name] for name in get_close_matches(key, names, n=8, cutoff=0.6)]
+    return tuple(dict.fromkeys((*holding, *close)))[:MAX_NEAREST]
 
 
-def _key(text: str) -> str:
-    """Return the name without what makers and drivers put around it."""
-    plain = _NOISE.sub(" ", text[:200].casefold()).replace("wd_", "").replace("wd", "")
-    plain = _THOUSANDS.sub(r"\1tb", plain)
-    return re.sub(r"[^0-9a-z.]+", "", plain)
+@overload
+def list_parts(kind: Literal["gpu"]) -> tuple[GpuRecord, ...]: ...
+@overload
+def list_parts(kind: Literal["cpu"]) -> tuple[CpuRecord, ...]: ...
+@overload
+def list_parts(kind: Literal["board"]) -> tuple[BoardRecord, ...]: ...
+@overload
+def list_parts(kind: Literal["memory"]) -> tuple[MemoryRecord, ...]: ...
+@overload
+def list_parts(kind: Literal["storage"]) -> tuple[DriveRecord, ...]: ...
+@overload
+def list_parts(kind: Literal["psu"]) -> tuple[PsuRecord, ...]: ...
+@overload
+def list_parts(kind: Literal["case"]) -> tuple[CaseRecord, ...]: ...
+@overload
+def list_parts(kind: Literal["cooler"]) -> tuple[CoolerRecord, ...]: ...
+@overload
+def list_parts(kind: PartKind) -> tuple[GpuRecord | PartRecord, ...]: ...
+def list_parts(kind: PartKind) -> tuple[GpuRecord | PartRecord, ...]:
+    """Return all parts of a kind in the files' order, the person's own last."""
+    if kind == "gpu":
+        known = catalog()
+        return tuple(map(known.record, known.ids))
+    return _parts(kind).records()
+
+
+def part_problems(kind: PartKind) -> tuple[Message, ...]:
+    """Return what was left out of a kind's files, shipped and own, and why."""
+    return catalog().problems if kind == "gpu" else _parts(kind).problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Records of one kind by id and name; a record is built when it is first asked for."""
+
+    type: type[PartRecord]
+    shipped: Compiled
+    overlay: Compiled
+    _built: dict[str, PartRecord] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def problems(self) -> tuple[Message, ...]:
+        return (*self.shipped.problems, *self.overlay.problems)
+
+    def records(self) -> tuple[PartRecord, ...]:
+        ids = dict.fromkeys((*self.shipped.records, *self.overlay.records))
+        return tuple(map(self._record, ids))
+
+    def find(self, text: str) -> PartRecord | None:
+        key = part_key(text)
+        for known in (self.overlay, self.shipped):
+            if ids := known.names.get(key):
+                return self._record(ids[0])
+        return None
+
+    def names(self) -> list[tuple[str, str]]:
+        """Return all name keys with their ids, the shipped ones first."""
+        return [
+            (key, ids[0])
+            for known in (self.shipped, self.overlay)
+            for key, ids in known.names.items()
+        ]
+
+    def _record(self, id: str) -> PartRecord:
+        if id not in self._built:
+            data = self.overlay.records.get(id) or self.shipped.records[id]
+            self._built[id] = self.type.model_validate(data)
+        return self._built[id]
+
+
+def _find(made: type[R], kind: PartKind, text: str) -> R | None:
+    found = _parts(kind).find(text)
+    return found if isinstance(found, made) else None
+
+
+def _parts(kind: PartKind) -> _Parts:
+    """Return a kind's parts; own files that changed since the last call are read again."""
+    own = overlay_folder().parent / kind
+    return _loaded(kind, hardware_db(kind), own, state(own))
+
+
+@lru_cache(maxsize=2 * len(KINDS))
+def _loaded(kind: PartKind, shipped: Path, own: Path, _state: object) -> _Parts:
+    return _Parts(KINDS[kind].record, _shipped(kind, shipped), compiled_folder(own, kind=kind))
+
+
+@lru_cache(maxsize=2 * len(KINDS))
+def _shipped(kind: PartKind, folder: Path) -> Compiled:
+    return compiled_folder(folder, resources("catalog", f"{kind}.json"), kind)

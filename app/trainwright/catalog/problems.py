@@ -34,20 +34,20 @@ def _problem(error: ErrorDetails, file: str, data: Any) -> Message:
     key = _readable(location, data)
     match error["type"]:
         case "extra_forbidden":
-            return _unknown_key(str(location[-1]), key, file, _allowed(location))
+            return unknown_key(str(location[-1]), key, file, _allowed(location))
         case "missing":
             return Message.of("catalog.missing-key", file=file, key=key)
         case "literal_error" if "[key]" in error["loc"]:
-            return _unknown_key(str(location[-1]), key, file, get_args(FlopKey))
+            return unknown_key(str(location[-1]), key, file, get_args(FlopKey))
         case _:
-            expected = _FORMS.get(str(location[-1]) if location else "") or _expected(error)
             given = brief(error["input"])
             return Message.of(
-                "catalog.bad-value", file=file, key=key, given=given, expected=expected
+                "catalog.bad-value", file=file, key=key, given=given, expected=expected(error)
             )
 
 
-def _unknown_key(key: str, place: str, file: str, allowed: Iterable[str]) -> Message:
+def unknown_key(key: str, place: str, file: str, allowed: Iterable[str]) -> Message:
+    """Return that a key is none of those allowed, with the nearest of them."""
     near = get_close_matches(key[:60], list(allowed), n=1, cutoff=0.6)
     if near:
         return Message.of("catalog.unknown-key-near", file=file, key=place, near=near[0])
@@ -87,8 +87,12 @@ def _id(data: Any, index: int) -> str | None:
     return identity if isinstance(identity, str) else None
 
 
-def _expected(error: ErrorDetails) -> Message:
+def expected(error: ErrorDetails) -> Message:
+    """Return what should have stood where an error is."""
     context = error.get("ctx", {})
+    named = [part for part in error["loc"] if isinstance(part, str)]
+    if named and (form := _FORMS.get(named[-1])):
+        return form
     match error["type"]:
         case "literal_error":
             choices = str(context.get("expected", "")).replace(" or ", ", ").replace("'", "")

@@ -36,7 +36,7 @@ def find_gpu(text: str, *, memory_bytes: float | None = None) -> Match:
     known = catalog()
     ids = known.named(name_key(text))
     if not ids:
-        raise UserError.of("catalog.unknown-gpu", text=_brief(text), hint=_hint(known, text))
+        raise UserError.of("catalog.unknown-gpu", text=brief(text), hint=_hint(known, text))
     records = [known.record(id) for id in ids]
     if len(records) == 1:
         return Match(records[0])
@@ -44,7 +44,7 @@ def find_gpu(text: str, *, memory_bytes: float | None = None) -> Match:
         return Match(min(records, key=lambda record: _off(record, memory_bytes)))
     note = Message.of(
         "catalog.shared-name",
-        text=_brief(text),
+        text=brief(text),
         taken=records[0].id,
         others=[record.id for record in records[1:]],
     )
@@ -57,7 +57,8 @@ def _off(record: GpuRecord, memory_bytes: float) -> float:
     return abs(total.value - memory_bytes)
 
 
-def _brief(text: str) -> str:
+def brief(text: str) -> str:
+    """Return what somebody typed as an error may quote it."""
     text = " ".join(text.split())
     return text if len(text) <= 60 else text[:59] + "…"
 

@@ -5,11 +5,20 @@ from typing import Any
 
 from trainwright.catalog.compiled import MAX_BYTES
 from trainwright.messages import UserError
-from trainwright.yamltext import parse
+from trainwright.yamltext import Document, parse
 
 
 def read_yaml(path: Path) -> Any:
     """Return the plain data in a YAML file.
+
+    Raises:
+        UserError: as ``read_document``.
+    """
+    return read_document(path).data
+
+
+def read_document(path: Path) -> Document:
+    """Return the plain data in a YAML file, with the line of each key.
 
     Raises:
         UserError: the file cannot be read, is too large, or is not YAML as we take it.
@@ -24,4 +33,4 @@ def read_yaml(path: Path) -> Any:
         raise UserError.of("catalog.file-unreadable", file=path.name, reason=reason) from error
     except UnicodeDecodeError as error:
         raise UserError.of("catalog.file-not-utf8", file=path.name) from error
-    return parse(text, path.name).data
+    return parse(text, path.name)

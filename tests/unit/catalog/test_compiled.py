@@ -11,6 +11,7 @@ import pytest
 from trainwright.catalog.compiled import compiled_folder, from_json, sources_hash, to_json
 from trainwright.catalog.compiler import compile_folder
 from trainwright.catalog.gpu_file import GpuFile
+from trainwright.catalog.part_kinds import KINDS
 from trainwright.catalog.yaml_file import read_yaml
 from trainwright.data import hardware_db, resources
 
@@ -19,8 +20,10 @@ COPY = resources("catalog", "gpu.json")
 REMEDY = "run scripts/compile_catalog.py"
 
 
-def test_the_shipped_copy_is_fresh():
-    assert COPY.read_text(encoding="utf-8") == to_json(compile_folder(SHIPPED)), REMEDY
+@pytest.mark.parametrize("kind", ["gpu", *KINDS])
+def test_the_shipped_copy_is_fresh(kind):
+    shipped = resources("catalog", f"{kind}.json").read_text(encoding="utf-8")
+    assert shipped == to_json(compile_folder(hardware_db(kind), kind)), REMEDY
 
 
 def test_the_shipped_schema_is_fresh_and_accepts_the_shipped_files():
