@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from trainwright.catalog import CpuRecord, find_cpu
-from trainwright.catalog.parts import _CPUS, _shipped
+from trainwright.catalog import CpuRecord, find_cpu, list_parts
 
 
 def _cpus() -> Iterator[CpuRecord]:
-    yield from {record.id: record for record in _shipped(CpuRecord, _CPUS).values()}.values()
+    yield from list_parts("cpu")
 
 
 @pytest.fixture(params=_cpus(), ids=lambda record: record.id)
