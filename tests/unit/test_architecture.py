@@ -25,6 +25,7 @@ CORE = (
     "messages",
     "plan.evaluate",
     "plan.file",
+    "prices",
     "profile.store",
     "worker",
     "workload",

@@ -1,0 +1,47 @@
+"""What parts cost: observations with a date, how they age, and what a list costs by them."""
+
+from trainwright.prices.ageing import Freshness
+from trainwright.prices.book import (
+    PriceBook,
+    Wish,
+    has_expired,
+    item_of,
+    price_of,
+    total_of,
+)
+from trainwright.prices.current import price_book
+from trainwright.prices.observation import (
+    Condition,
+    Currency,
+    Observation,
+    PartKind,
+    PriceKind,
+    Tax,
+)
+from trainwright.prices.price import Item, Price, Rate, Sum, Total, total
+from trainwright.prices.shipped import AssumedPrice, part_kind
+
+__all__ = [
+    "AssumedPrice",
+    "Condition",
+    "Currency",
+    "Freshness",
+    "Item",
+    "Observation",
+    "PartKind",
+    "Price",
+    "PriceBook",
+    "PriceKind",
+    "Rate",
+    "Sum",
+    "Tax",
+    "Total",
+    "Wish",
+    "has_expired",
+    "item_of",
+    "part_kind",
+    "price_book",
+    "price_of",
+    "total",
+    "total_of",
+]

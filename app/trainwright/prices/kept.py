@@ -1,0 +1,181 @@
+"""A person's own prices: a file in their data folder that lines are only ever added to.
+
+One JSON object a line. A price that turns out wrong is withdrawn by a line of its own; what was
+once written stays.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from pydantic import TypeAdapter
+
+from trainwright.messages import Message, UserError
+from trainwright.prices.observation import Observation
+
+FORMAT = 1
+MOST_BYTES = 128 << 20
+"""Largest file that is read; assumed, a price takes 300 bytes and an import has 100,000."""
+DAMAGED = ".damaged"
+"""Ending of a file that was set aside."""
+_WITHDRAWN = "withdrawn"
+
+_OBSERVATION = TypeAdapter(Observation)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A person's own prices, in the order in which they came."""
+
+    observations: tuple[Observation, ...] = ()
+    note: Message | None = None
+    """What is wrong with the file."""
+
+
+def path() -> Path:
+    """Return the file, in the user's data folder."""
+    return Path(platformdirs.user_data_dir("trainwright", appauthor=False)) / "prices.jsonl"
+
+
+def load() -> Kept:
+    """Return the prices kept; a damaged file is set aside, and the note says so."""
+    source = path()
+    return _load(source, stamp(source)) or Kept(note=_set_aside(source))
+
+
+def add(new: Iterable[Observation]) -> Kept:
+    """Add prices to the file, those that it has already left out; return all of it.
+
+    Raises:
+        UserError: the file cannot be written, or a later version wrote it.
+    """
+    before = load()
+    known = set(before.observations)
+    added = [one for one in dict.fromkeys(new) if one not in known]
+    _append([_OBSERVATION.dump_python(one, mode="json", exclude_defaults=True) for one in added])
+    return replace(before, observations=(*before.observations, *added))
+
+
+def withdraw(gone: Iterable[Observation]) -> Kept:
+    """Add lines that take prices back; return what is left.
+
+    Raises:
+        UserError: the file cannot be written, or a later version wrote it.
+    """
+    before, out = load(), set(gone)
+    _append(
+        [
+            {_WITHDRAWN: _OBSERVATION.dump_python(one, mode="json", exclude_defaults=True)}
+            for one in before.observations
+            if one in out
+        ]
+    )
+    return replace(before, observations=tuple(o for o in before.observations if o not in out))
+
+
+def as_json(observations: Iterable[Observation]) -> list[dict[str, Any]]:
+    """Return prices as plain data."""
+    return [_OBSERVATION.dump_python(one, mode="json") for one in observations]
+
+
+def stamp(source: Path) -> tuple[int, int]:
+    """Return what changes when somebody writes the file."""
+    try:
+        status = source.stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=2)
+def _load(source: Path, _stamp: tuple[int, int]) -> Kept | None:
+    """Return what a file holds; None where it is damaged."""
+    try:
+        with source.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        return Kept()
+    except OSError as error:
+        return Kept(note=Message.of("prices.unreadable", file=str(source), reason=said(error)))
+    try:
+        return _read(content.decode(), source) if len(content) <= MOST_BYTES else None
+    except (ValueError, KeyError, TypeError, RecursionError):  # pydantic's and JSON's among them
+        return None
+
+
+def _read(text: str, source: Path) -> Kept:
+    lines = text.split("\n")
+    head = json.loads(lines[0])
+    if isinstance(head["format"], int) and head["format"] > FORMAT:
+        return Kept(note=Message.of("prices.later", file=str(source)))
+    found: dict[Observation, None] = {}
+    for line in filter(None, lines[1:]):
+        entry = json.loads(line)
+        if _WITHDRAWN in entry:
+            found.pop(_OBSERVATION.validate_python(entry[_WITHDRAWN]), None)
+        else:
+            found[_OBSERVATION.validate_python(entry)] = None
+    return Kept(tuple(found))
+
+
+def _append(entries: list[dict[str, Any]]) -> None:
+    """Write the file anew with more lines, whole or not at all."""
+    goal = path()
+    if not entries:
+        return
+    found = _load(goal, stamp(goal))
+    if found is not None and found.note is not None:
+        raise UserError(found.note)
+    text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+    try:
+        before = goal.read_bytes()
+    except FileNotFoundError:
+        before = b""
+    except OSError as error:
+        raise UserError.of("prices.unreadable", file=str(goal), reason=said(error)) from error
+    head = before or json.dumps({"format": FORMAT}).encode() + b"\n"
+    write(goal, head + text.encode())
+
+
+def write(goal: Path, content: bytes) -> None:
+    """Write a file, whole or not at all.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    try:
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{goal.name}-", dir=goal.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, goal)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+    except OSError as error:
+        raise UserError.of("prices.unwritable", file=str(goal), reason=said(error)) from error
+
+
+def _set_aside(source: Path) -> Message:
+    aside = source.with_name(source.name + DAMAGED)
+    try:
+        os.replace(source, aside)
+    except OSError as error:
+        return Message.of("prices.unreadable", file=str(source), reason=said(error))
+    return Message.of("prices.set-aside", file=str(source), aside=str(aside))
+
+
+def said(error: OSError) -> str:
+    """Return what the system says of an error."""
+    return error.strerror or type(error).__name__

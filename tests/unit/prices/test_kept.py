@@ -1,0 +1,89 @@
+"""A person's own prices and exchange rate outlive the program, and nothing overwrites them."""
+
+from datetime import date
+
+import pytest
+
+from trainwright.messages import UserError, render
+from trainwright.prices import Rate, exchange, kept, price_book
+
+
+def test_prices_outlive_the_program_in_the_order_in_which_they_came(seen):
+    first, second = seen(200, 3, seller="퀘이사존 <중고>"), seen(300, 1, currency="KRW")
+    kept.add([first])
+    kept.add([second])
+    assert kept.load().observations == (first, second)
+    assert price_book().observations["psu", "rm1000x"] == (first, second)
+
+
+def test_the_same_price_is_kept_once(seen):
+    kept.add([seen(200, 3), seen(200, 3)])
+    kept.add([seen(200, 3)])
+    assert len(kept.load().observations) == 1
+    assert len(kept.path().read_text().splitlines()) == 2
+
+
+def test_a_withdrawn_price_is_gone_but_its_line_stays(seen):
+    kept.add([seen(200, 3), seen(220, 3)])
+    before = kept.path().read_bytes()
+    kept.withdraw([seen(200, 3)])
+    assert kept.load().observations == (seen(220, 3),)
+    assert kept.path().read_bytes().startswith(before)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"not json",
+        b"\x89PNG\r\n\x1a\n\0\0",
+        b'{"format": 1}\n{"part": "x"}\n',
+        b'{"format": 1}\n[1, 2]\n',
+        b"",
+        b'{"format": 1}\n{"part_kind": "psu", "part": "x", "amount": -1, "currency": "USD",'
+        b' "kind": "new", "observed": "2026-01-01"}\n',
+    ],
+)
+def test_a_damaged_file_is_set_aside_and_said_in_one_line(seen, content):
+    kept.path().parent.mkdir(parents=True)
+    kept.path().write_bytes(content)
+    found = kept.load()
+    assert found.observations == ()
+    assert "prices.jsonl.damaged" in render(found.note, "en")
+    assert kept.path().with_name("prices.jsonl.damaged").read_bytes() == content
+    kept.add([seen()])
+    assert len(kept.load().observations) == 1
+
+
+def test_a_file_of_a_later_version_is_left_alone(seen):
+    kept.path().parent.mkdir(parents=True)
+    kept.path().write_text('{"format": 2}\n{"shape": "unknown"}\n')
+    assert "later version" in render(kept.load().note, "en")
+    with pytest.raises(UserError, match="later version"):
+        kept.add([seen()])
+    assert kept.path().read_text().endswith('{"shape": "unknown"}\n')
+
+
+def test_the_exchange_rate_is_dated_and_kept(today):
+    assert exchange.load() == (None, None)
+    exchange.keep(Rate(1432.5, date(2026, 6, 30)), today)
+    assert exchange.load() == (Rate(1432.5, date(2026, 6, 30)), None)
+    exchange.forget()
+    assert exchange.load() == (None, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["USDKRW: 1400", "EURKRW: {rate: 1600, date: 2026-01-01}", "[", ""]
+)
+def test_a_broken_rate_file_converts_nothing_and_says_so(text):
+    exchange.path().parent.mkdir(parents=True)
+    exchange.path().write_text(text)
+    rate, note = exchange.load()
+    assert rate is None
+    assert "fx.yaml" in render(note, "en")
+
+
+def test_a_rate_that_cannot_be_one_is_refused(today):
+    with pytest.raises(UserError, match="cannot be right"):
+        exchange.keep(Rate(0.0007, today), today)
+    with pytest.raises(UserError, match="2026-07-02"):
+        exchange.keep(Rate(1400, date(2026, 7, 2)), today)
