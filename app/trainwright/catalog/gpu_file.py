@@ -19,7 +19,17 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from trainwright.catalog.records import Confidence, Fact, FlopKey, GpuRecord, Segment, Vendor
+from trainwright.catalog.records import (
+    Confidence,
+    Cooling,
+    Fact,
+    FlopKey,
+    Form,
+    GpuRecord,
+    Plug,
+    Segment,
+    Vendor,
+)
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -97,6 +107,20 @@ class Values(_Model):
     """Both directions together, decimal GB/s."""
     ecc: bool | None = None
     mig: bool | None = None
+    form: Form | None = None
+    length_mm: Stated | None = None
+    """Of the maker's own card."""
+    shortest_mm: Stated | None = None
+    longest_mm: Stated | None = None
+    """Of all makers' cards."""
+    height_mm: Stated | None = None
+    slot_width: Stated | None = None
+    """In slots of 20.32 mm: the maker's own card."""
+    widest_slots: Stated | None = None
+    """The thickest of all makers' cards."""
+    cooling: Cooling | None = None
+    plugs: dict[Plug, Annotated[int, Field(ge=1, le=8)]] | None = None
+    """For power; ``{}``: the slot is enough."""
     source: Text | None = None
     """Of every value that states none; with ``confidence``."""
     confidence: Confidence | None = None
@@ -195,6 +219,15 @@ class _Builder:
             nvlink_bytes_per_s=self._fact("nvlink_gb_s", 1e9),
             ecc=self._plain("ecc"),
             mig=bool(self._plain("mig")),
+            form=self._plain("form"),
+            length_mm=self._fact("length_mm"),
+            shortest_mm=self._fact("shortest_mm"),
+            longest_mm=self._fact("longest_mm"),
+            height_mm=self._fact("height_mm"),
+            slot_width=self._fact("slot_width"),
+            widest_slots=self._fact("widest_slots"),
+            cooling=self._plain("cooling"),
+            plugs=self._plain("plugs"),
             launch=entry.launch,
             msrp_usd=self._fact("msrp_usd"),
             notes=entry.notes,

@@ -24,6 +24,14 @@ FlopKey = Literal[
 ``fp32_matrix``: AMD's first Instincts multiply matrices in fp32 twice as fast as the cores do."""
 
 
+Cooling = Literal["open-air", "blower", "passive", "liquid"]
+"""``open-air`` blows into the case, ``blower`` out of it, ``passive`` wants a server's fans."""
+Plug = Literal["pcie_6", "pcie_8", "pcie_12", "pcie_16", "eps_8"]
+"""``pcie_12`` is GeForce 30's small plug, ``pcie_16`` 12VHPWR and 12V-2x6."""
+Form = Literal["card", "module", "soldered"]
+"""A card for a slot; SXM, OAM and the like; part of a laptop or of the processor."""
+
+
 class Fact(BaseModel):
     """One value of a record."""
 
@@ -80,6 +88,21 @@ class GpuRecord(BaseModel):
     """Both directions together."""
     ecc: bool | None = None
     mig: bool = False
+    form: Form | None = None
+    length_mm: Fact | None = None
+    """Of the maker's own card."""
+    shortest_mm: Fact | None = None
+    longest_mm: Fact | None = None
+    """Of all makers' cards."""
+    height_mm: Fact | None = None
+    """From the slot's edge up, plugs not counted."""
+    slot_width: Fact | None = None
+    """In slots of 20.32 mm: the maker's own card."""
+    widest_slots: Fact | None = None
+    """The thickest of all makers' cards."""
+    cooling: Cooling | None = None
+    plugs: dict[Plug, int] | None = None
+    """For power, by kind; empty: the slot is enough."""
     launch: str | None = None
     """ISO date or year."""
     msrp_usd: Fact | None = None

@@ -1,0 +1,29 @@
+"""All rules of compatibility, and what they say of a build."""
+
+from collections.abc import Callable, Iterator
+
+from trainwright.machine import (
+    rules_processor,
+)
+from trainwright.machine.build import Build, Check, Use, Verdict
+from trainwright.machine.facts import Facts
+from trainwright.machine.placement import place
+from trainwright.machine.power import power
+
+Rule = Callable[[Facts], Iterator[Check]]
+
+RULES: tuple[Rule, ...] = (
+    *rules_processor.RULES,
+)
+"""Each looks at the facts alone, and says nothing where the parts that it is about are not
+chosen."""
+
+SEVERITY: tuple[Verdict, ...] = ("error", "unknown", "warning", "note", "ok")
+"""Gravest first."""
+
+
+def checks(build: Build, use: Use | None = None) -> tuple[Check, ...]:
+    """Return what every rule says of the build, gravest first, else by rule."""
+    facts = Facts(build, use or Use(), place(build), power(build))
+    made = [check for rule in RULES for check in rule(facts)]
+    return tuple(sorted(made, key=lambda check: SEVERITY.index(check.verdict)))
