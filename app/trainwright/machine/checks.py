@@ -12,9 +12,7 @@ from trainwright.machine.power import power
 
 Rule = Callable[[Facts], Iterator[Check]]
 
-RULES: tuple[Rule, ...] = (
-    *rules_processor.RULES,
-)
+RULES: tuple[Rule, ...] = (*rules_processor.RULES,)
 """Each looks at the facts alone, and says nothing where the parts that it is about are not
 chosen."""
 

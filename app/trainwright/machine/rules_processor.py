@@ -1,6 +1,7 @@
 """C: processor, socket, chipset, firmware."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from trainwright.machine.build import Check
 from trainwright.machine.facts import Facts
@@ -107,7 +108,7 @@ def platform(facts: Facts) -> Iterator[Check]:
         yield unknown("C4", board.name, "board.chipset")
         return
     pro, wide = cpu.memory_channels >= WIDE_CHANNELS, board.chipset.upper() == "WRX90"
-    values = {"cpu": cpu.name, "board": board.name, "channels": cpu.memory_channels}
+    values: dict[str, Any] = {"cpu": cpu.name, "board": board.name, "channels": cpu.memory_channels}
     source = "AMD, Threadripper 7000 and PRO 7000 WX platform overview"
     if wide and not pro:
         remedy = Message.of("build.c4.remedy")
@@ -129,7 +130,7 @@ def cores(facts: Facts) -> Iterator[Check]:
         return
     need = CORES_A_GPU * gpus
     source = "Puget Systems, hardware recommendations for machine learning: 4 cores a GPU"
-    values = {"cpu": cpu.name, "cores": cpu.cores, "need": need, "gpus": gpus}
+    values: dict[str, Any] = {"cpu": cpu.name, "cores": cpu.cores, "need": need, "gpus": gpus}
     if cpu.cores < need:
         remedy = Message.of("build.c5.remedy", need=need)
         yield found("C5", "warning", "build.c5.warning", source=source, remedy=remedy, **values)

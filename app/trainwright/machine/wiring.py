@@ -8,6 +8,7 @@ count as one, and so do cards that do. Answers are kept by what decides them.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from trainwright.catalog import BoardRecord
 from trainwright.catalog.part_records import M2, Conflict, LaneSource, Slot
@@ -112,9 +113,7 @@ def gb_s(generation: int, lanes: int) -> float:
 
 
 @lru_cache(maxsize=8192)
-def seated(
-    board: Wiring, cards: tuple[CardNeed, ...], drives: tuple[DriveNeed, ...]
-) -> Seating:
+def seated(board: Wiring, cards: tuple[CardNeed, ...], drives: tuple[DriveNeed, ...]) -> Seating:
     """Return the best seating.
 
     Best: everything has a place; then the card with the least bandwidth has the most, for all
@@ -186,9 +185,7 @@ def _fits(
     return True
 
 
-def _drive_places(
-    board: Wiring, drives: tuple[DriveNeed, ...]
-) -> Iterator[tuple[int | None, ...]]:
+def _drive_places(board: Wiring, drives: tuple[DriveNeed, ...]) -> Iterator[tuple[int | None, ...]]:
     """Yield the ways to put M.2 drives into sockets, the first of each kind of socket only."""
     involved = {name for conflict in board.conflicts for name in (conflict.when, conflict.then)}
     kinds = [
@@ -348,9 +345,7 @@ def _rate(board: Wiring, place: Slot | M2, generation: int, lanes: int) -> float
     return rate
 
 
-def _within_processor(
-    board: Wiring, links: tuple[Lanes | None, ...]
-) -> tuple[Lanes | None, ...]:
+def _within_processor(board: Wiring, links: tuple[Lanes | None, ...]) -> tuple[Lanes | None, ...]:
     """Return the links with the widest halved until the processor has lanes for all."""
     if board.cpu_lanes is None:
         return links
@@ -376,5 +371,5 @@ def _air(slots: list[Slot | None], cards: tuple[CardNeed, ...]) -> float:
         for slot, card in zip(slots, cards, strict=True)
         if slot is not None and slot.position is not None and card.openings is not None
     )
-    gaps = [after[0] - before[1] for before, after in zip(spans, spans[1:], strict=False)]
+    gaps = [after[0] - before[1] for before, after in pairwise(spans)]
     return float(min(gaps, default=3))
