@@ -26,6 +26,13 @@ class Drive(Frozen):
     id: str
 
 
+class Kit(Frozen):
+    """Memory by catalog id: kits of modules."""
+
+    id: str
+    count: Annotated[int, Field(ge=1, le=64)] = 1
+
+
 class MachineChoice(Frozen):
     """The machine as a person names it: ids, or ``local: true``."""
 
@@ -38,6 +45,8 @@ class MachineChoice(Frozen):
     cooler: str | None = None
     owned: tuple[str, ...] = ()
     memory_gib: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    """Default: of the kits under ``memory``, where those are named."""
+    memory: tuple[Kit, ...] = ()
     drives: tuple[Drive, ...] = ()
     system: System = "linux"
 

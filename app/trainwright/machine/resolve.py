@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainwright.catalog import find_cpu, find_drive
+from trainwright.catalog import find_cpu, find_drive, find_memory
 from trainwright.catalog.query import find_gpu
 from trainwright.machine.capacity import held, nominal_total
 from trainwright.machine.choice import GpuChoice, MachineChoice
@@ -37,7 +37,7 @@ def catalogued(choice: MachineChoice) -> Resolved:
         gpus=tuple(gpu for gpu, _ in resolved),
         cpu=choice.cpu,
         cores=processor.cores if processor else None,
-        memory_bytes=round(choice.memory_gib * GIB) if choice.memory_gib is not None else None,
+        memory_bytes=_memory_bytes(choice),
         drives=tuple(drive.id for drive in choice.drives),
         system="macos" if apple and choice.system == "linux" else choice.system,
         local=False,
@@ -45,6 +45,15 @@ def catalogued(choice: MachineChoice) -> Resolved:
         storage=tuple(find_drive(drive.id) for drive in choice.drives),
     )
     return Resolved(machine, tuple(note for _, note in resolved if note is not None))
+
+
+def _memory_bytes(choice: MachineChoice) -> int | None:
+    """Return what the plan states, or else what its kits have; None where neither is known."""
+    if choice.memory_gib is not None:
+        return round(choice.memory_gib * GIB)
+    kits = [(find_memory(kit.id), kit.count) for kit in choice.memory]
+    known = [kit.gib * count for kit, count in kits if kit is not None]
+    return round(sum(known) * GIB) if kits and len(known) == len(kits) else None
 
 
 def _gpu(choice: GpuChoice, number: int, system: System) -> tuple[Gpu, Message | None]:

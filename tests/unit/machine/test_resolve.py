@@ -1,5 +1,7 @@
 """From ids to a machine, with memory that says how it is known."""
 
+from pathlib import Path
+
 import pytest
 
 from trainwright.catalog import Fact, GpuRecord
@@ -122,3 +124,20 @@ def test_what_others_hold_is_assumed_by_system_unless_the_user_says() -> None:
 def test_more_reserved_than_there_is_names_its_key() -> None:
     with pytest.raises(UserError, match=r"machine\.gpus\[0\]\.reserved_mib"):
         catalogued(machine(gpus=[GpuChoice(id="rtx-4090", reserved_mib=30_000)]))
+
+
+def test_memory_is_what_the_kits_have_unless_the_plan_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    (folder / "own.yaml").write_text(
+        "schema: 1\nmemory:\n  - {id: own-kit, name: Own kit, vendor: Own, type: ddr5,"
+        " module: udimm, modules: 2, module_gib: 32, mts: 6000, source: own, confidence: low}\n"
+    )
+    monkeypatch.setenv("TRAINWRIGHT_HARDWARE", str(tmp_path))
+    two = [{"id": "own-kit", "count": 2}]
+    assert catalogued(machine(memory=two)).machine.memory_bytes == 128 * GIB
+    assert catalogued(machine(memory=two, memory_gib=96)).machine.memory_bytes == 96 * GIB
+    unknown = [*two, {"id": "no-such-kit"}]
+    assert catalogued(machine(memory=unknown)).machine.memory_bytes is None
