@@ -64,7 +64,10 @@ class Timed:
 class Search:
     """One search; keeps the profiles, times and reports that it has worked out."""
 
-    def __init__(self, plan: Plan, facts: Facts, sources: Sources) -> None:
+    def __init__(
+        self, plan: Plan, facts: Facts, sources: Sources, *, disobedient: bool = True
+    ) -> None:
+        """Time all candidates; ``disobedient``: those that disregard one fixed key, too."""
         self.plan = plan
         self.facts = facts
         self.held = space.fixed(plan.settings, facts.settings)
@@ -77,7 +80,7 @@ class Search:
         self._seconds: dict[tuple[object, ...], float | None] = {}
         self._peaks: dict[tuple[object, ...], dict[int, int]] = {}
         self._reports: dict[Candidate, Report] = {}
-        self.timed = self._timed()
+        self.timed = self._timed(disobedient=disobedient)
         self._known = {timed.candidate: timed for timed in self.obedient}
 
     def alike(self, candidate: Candidate, **changed: object) -> Timed | None:
@@ -184,7 +187,7 @@ class Search:
         inputs = self.facts.inputs
         return inputs.sequence_length or inputs.prompt_tokens or 0
 
-    def _timed(self) -> dict[str, list[Timed]]:
+    def _timed(self, *, disobedient: bool) -> dict[str, list[Timed]]:
         """Return all candidates by the fixed key that they disregard, each list best first."""
         machine = self.facts.machine
         values = space.values(
@@ -197,7 +200,12 @@ class Search:
         )
         lists: dict[str, list[Timed]] = {"": []}
         groups = space.candidates(
-            values, self.held, self.facts.settings, self.plan.workload, machine.gpu_count
+            values,
+            self.held,
+            self.facts.settings,
+            self.plan.workload,
+            machine.gpu_count,
+            disobedient=disobedient,
         )
         for group in groups:
             if not any(self.profile(one) for one in (*group[:1], *group[-1:])):

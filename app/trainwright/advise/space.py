@@ -174,14 +174,20 @@ def fixed(settings: Settings, base: FullSettings) -> dict[str, Any]:
 
 
 def candidates(
-    space: Values, held: Mapping[str, Any], base: FullSettings, workload: Workload, gpu_count: int
+    space: Values,
+    held: Mapping[str, Any],
+    base: FullSettings,
+    workload: Workload,
+    gpu_count: int,
+    *,
+    disobedient: bool = True,
 ) -> Iterator[list[Candidate]]:
     """Yield the points that obey the fixed keys, then those that disregard exactly one.
 
     They come in lists whose members differ only in the batch.
     """
     yield from _products(space, held, base, workload, gpu_count, "")
-    for key in held:
+    for key in held if disobedient else ():
         rest = {name: value for name, value in held.items() if name != key}
         for group in _products(space, rest, base, workload, gpu_count, key):
             yield [one for one in group if not _obeys(one, key, held[key])]
