@@ -11,12 +11,12 @@ from trainwright.estimate.communication import (
     Link,
     bus_bandwidth,
     gradient_bytes,
-    has_board_nvlink,
     link_between,
     load,
 )
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
+from trainwright.machine.peers import has_board_nvlink
 from trainwright.messages import Message
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings

@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterator
 
 from trainwright.machine import (
+    rules_cooling,
+    rules_fit,
+    rules_lanes,
+    rules_links,
+    rules_memory,
+    rules_power,
     rules_processor,
+    rules_storage,
 )
 from trainwright.machine.build import Build, Check, Use, Verdict
 from trainwright.machine.facts import Facts
@@ -12,7 +19,16 @@ from trainwright.machine.power import power
 
 Rule = Callable[[Facts], Iterator[Check]]
 
-RULES: tuple[Rule, ...] = (*rules_processor.RULES,)
+RULES: tuple[Rule, ...] = (
+    *rules_processor.RULES,
+    *rules_lanes.RULES,
+    *rules_fit.RULES,
+    *rules_power.RULES,
+    *rules_memory.RULES,
+    *rules_storage.RULES,
+    *rules_cooling.RULES,
+    *rules_links.RULES,
+)
 """Each looks at the facts alone, and says nothing where the parts that it is about are not
 chosen."""
 

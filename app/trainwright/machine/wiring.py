@@ -8,7 +8,7 @@ count as one, and so do cards that do. Answers are kept by what decides them.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 from trainwright.catalog import BoardRecord
 from trainwright.catalog.part_records import M2, Conflict, LaneSource, Slot
@@ -120,45 +120,41 @@ def seated(board: Wiring, cards: tuple[CardNeed, ...], drives: tuple[DriveNeed, 
     wait for it; then all cards together; then the drives; then little is switched off; then the
     cards have air between them.
     """
-    places = list(_drive_places(board, drives))
-    best, found = None, None
-    for where in _card_places(board, cards):
-        for sockets in places:
-            one = _judged(board, cards, drives, where, sockets)
-            if one is not None and (best is None or one[0] > best):
-                best, found = one
-    assert found is not None  # nothing seated at all is a seating, too
-    return found
-
-
-def _card_places(board: Wiring, cards: tuple[CardNeed, ...]) -> Iterator[tuple[int | None, ...]]:
-    """Yield the ways to put cards into slots, by index; None: left out."""
-    most = 0
-    found = []
-    for where in _into_slots(board, cards, 0, ()):
-        number = sum(index is not None for index in where)
-        most = max(most, number)
-        found.append((number, where))
-    # A drive may need what a card takes, but a card without a slot is worse than a slow one.
-    yield from (where for number, where in found if number == most)
-    if most:
-        yield from (where for number, where in found if number == most - 1)
+    for cards_out in range(len(cards) + 1):
+        seats = list(_into_slots(board, cards, cards_out))
+        for drives_out in range(len(drives) + 1):
+            sockets = list(_into_sockets(board, drives, drives_out)) if seats else []
+            judged = [
+                one
+                for where, into in product(seats, sockets)
+                if (one := _judged(board, cards, drives, where, into)) is not None
+            ]
+            if judged:
+                return max(judged, key=lambda one: one[0])[1]
+    raise AssertionError("with everything left out, nothing is in the way")
 
 
 def _into_slots(
-    board: Wiring, cards: tuple[CardNeed, ...], first: int, taken: tuple[int | None, ...]
+    board: Wiring, cards: tuple[CardNeed, ...], out: int
 ) -> Iterator[tuple[int | None, ...]]:
-    number = len(taken)
-    if number == len(cards):
-        yield taken
-        return
-    card = cards[number]
-    same = number > 0 and cards[number - 1] == card
-    start = first if same else 0
-    for index in range(start, len(board.slots)):
-        if index not in taken and _fits(board, cards, taken, index, card):
-            yield from _into_slots(board, cards, index + 1, (*taken, index))
-    yield from _into_slots(board, cards, len(board.slots) if same else first, (*taken, None))
+    """Yield the ways to put all cards but ``out`` into slots, by index; None: left out."""
+
+    def on(taken: tuple[int | None, ...], left: int) -> Iterator[tuple[int | None, ...]]:
+        number = len(taken)
+        if number == len(cards):
+            yield taken
+            return
+        card = cards[number]
+        same = number > 0 and cards[number - 1] == card
+        before = taken[-1] if same else -1  # cards alike stand in the order of the slots
+        if before is not None:
+            for index in range(before + 1, len(board.slots)):
+                if index not in taken and _fits(board, cards, taken, index, card):
+                    yield from on((*taken, index), left)
+        if left:
+            yield from on((*taken, None), left - 1)
+
+    return (where for where in on((), out) if where.count(None) == out)
 
 
 def _fits(
@@ -185,27 +181,44 @@ def _fits(
     return True
 
 
-def _drive_places(board: Wiring, drives: tuple[DriveNeed, ...]) -> Iterator[tuple[int | None, ...]]:
-    """Yield the ways to put M.2 drives into sockets, the first of each kind of socket only."""
-    involved = {name for conflict in board.conflicts for name in (conflict.when, conflict.then)}
-    kinds = [
-        (socket.id,) if socket.id in involved else socket.model_copy(update={"id": "*"})
-        for socket in board.m2
-    ]
+def _into_sockets(
+    board: Wiring, drives: tuple[DriveNeed, ...], out: int
+) -> Iterator[tuple[int | None, ...]]:
+    """Yield the ways to put all M.2 drives but ``out`` into sockets, by index.
 
-    def into(taken: tuple[int | None, ...]) -> Iterator[tuple[int | None, ...]]:
-        if len(taken) == len(drives):
+    Of sockets that differ in nothing, only the first free one is tried.
+    """
+    kinds = _kinds(board)
+
+    def on(taken: tuple[int | None, ...], left: int) -> Iterator[tuple[int | None, ...]]:
+        number = len(taken)
+        if number == len(drives):
             yield taken
             return
-        drive, tried = drives[len(taken)], set()
-        for index, socket in enumerate(board.m2):
-            if index in taken or kinds[index] in tried or not _takes(socket, drive):
-                continue
-            tried.add(kinds[index])
-            yield from into((*taken, index))
-        yield from into((*taken, None))
+        drive, tried = drives[number], set()
+        same = number > 0 and drives[number - 1] == drive
+        before = taken[-1] if same else -1
+        if before is not None:
+            for index in range(before + 1, len(board.m2)):
+                if index in taken or kinds[index] in tried or not _takes(board.m2[index], drive):
+                    continue
+                tried.add(kinds[index])
+                yield from on((*taken, index), left)
+        if left:
+            yield from on((*taken, None), left - 1)
 
-    return into(())
+    return (into for into in on((), out) if into.count(None) == out)
+
+
+def _kinds(board: Wiring) -> list[object]:
+    """Return a key for each socket, the same of those that differ in nothing but the name."""
+    involved = {name for conflict in board.conflicts for name in (conflict.when, conflict.then)}
+    return [
+        socket.id
+        if socket.id in involved
+        else (socket.source, socket.generation, socket.lanes, socket.lengths_mm, socket.sata)
+        for socket in board.m2
+    ]
 
 
 def _takes(socket: M2, drive: DriveNeed) -> bool:
@@ -256,8 +269,6 @@ def _judged(
     )
     rates = [one.gb_s for one in card_lanes if one is not None]
     score = (
-        float(len(rates)),
-        float(sum(socket is not None for socket in m2)),
         min(rates, default=0.0),
         sum(rates),
         sum(one.gb_s for one in drive_lanes if one is not None),

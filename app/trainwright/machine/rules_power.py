@@ -1,0 +1,420 @@
+"""W: what the power supply, its plugs and the wall can give."""
+
+from collections.abc import Iterator
+from math import ceil, floor
+from typing import Any
+
+from trainwright.catalog import GpuRecord, PsuRecord
+from trainwright.machine.build import Build, BuildGpu, Check, Verdict
+from trainwright.machine.facts import Facts
+from trainwright.machine.finding import found, unknown
+from trainwright.machine.power import (
+    CIRCUITS,
+    COMFORTABLE,
+    DESIGN_GUIDE,
+    EXCURSIONS,
+    MEASURED_PEAK,
+    MODERN_FROM_W,
+    TIGHT,
+    Excursion,
+    modern,
+    peak_factor,
+)
+from trainwright.messages import Message
+
+LEAST_LIMIT = 0.6
+"""Of a card's own power: limits below cost much of its rate, and drivers refuse most of them.
+Assumed; NVIDIA's RTX 5090 takes no less than 70 %."""
+CHEAP_LIMIT = 0.8
+"""At which an RTX 3090 keeps 95 % and more. Source: Puget Systems, 'Quad RTX 3090 GPU power
+limiting', 2020: 280 of 350 W."""
+LIMIT_FROM_W = 300.0
+"""Power from which a card's limit is worth a word; assumed."""
+
+SLOT_W = 75.0
+"""Source: PCI Express CEM, x16 graphics cards."""
+PLUG_W = {"pcie_6": 75.0, "pcie_8": 150.0, "pcie_12": 600.0, "pcie_16": 600.0, "eps_8": 336.0}
+"""Source: PCI Express CEM 5.0; EPS12V's 4 pairs of 7 A for boards' cards with it."""
+ADAPTED = {"pcie_12": 2, "eps_8": 2}
+"""8-pin plugs that the adapter in the card's box wants. Source: NVIDIA, RTX 3090 and A6000."""
+FULL_PLUG = 0.9
+"""Of its rating: from here on a 16-pin plug has next to no margin. Source: Tom's Hardware on
+melted 12VHPWR plugs, for whom 575 of 600 W is too close."""
+
+PUGET = "Puget Systems, Quad RTX 3090 power limiting: 280 of 350 W keeps 95 %"
+
+
+def sustained(facts: Facts) -> Iterator[Check]:
+    """W1: what everything draws together, for long."""
+    if not facts.build.gpus:
+        return
+    if facts.power.missing:
+        part = facts.build.gpus[0].record.name if "gpu.tdp_w" in facts.power.missing else ""
+        cpu = facts.build.cpu.name if facts.build.cpu else ""
+        yield unknown("W1", part or cpu, *facts.power.missing)
+        return
+    values: dict[str, Any] = {"watts": facts.power.sustained.value}
+    values["parts"] = {part.role: part.value for part in facts.power.parts}
+    yield found("W1", "ok", "build.w1.ok", source=DESIGN_GUIDE, **values)
+
+
+def load(facts: Facts) -> Iterator[Check]:
+    """W2: how much of the supply's rating that is."""
+    psu, load = facts.build.psu, facts.power.load
+    if psu is None or load is None or not facts.build.gpus:
+        return
+    if facts.power.missing:
+        yield unknown("W2", psu.name, *facts.power.missing)
+        return
+    verdict: Verdict = "ok"
+    if load > 1 or (load > TIGHT and facts.use.way != "inference"):
+        verdict = "error"
+    elif load > COMFORTABLE:
+        verdict = "warning"
+    yield found(
+        "W2",
+        verdict,
+        f"build.w2.{verdict}",
+        source="policy: 80 and 90 %; Puget Systems advise against 1,580 of 1,600 W",
+        remedy=_more(facts) if verdict != "ok" else None,
+        psu=psu.name,
+        watts=facts.power.sustained.value,
+        rating=psu.watts,
+        load=load,
+    )
+
+
+def _more(facts: Facts) -> Message:
+    """Return what to do about a supply that is too small: another one, or a power limit."""
+    need = facts.power.recommended_psu_w
+    limit = limit_for(facts, facts.power.rating_w or need)
+    if limit is None:
+        return Message.of("build.remedy.psu", need=need)
+    return Message.of("build.remedy.psu-or-limit", need=need, limit=limit)
+
+
+def limit_for(facts: Facts, rating: float) -> float | None:
+    """Return the power limit of each card, in steps of 10 W, with which a supply is enough.
+
+    None where it is so low that the cards would be wasted.
+    """
+    cards = sum(gpu.count for gpu in facts.build.gpus)
+    own = [gpu.record.tdp_w.value for gpu in facts.build.gpus if gpu.record.tdp_w is not None]
+    if not cards or len(own) < len(facts.build.gpus):
+        return None
+    drawn = sum((gpu.watts or 0.0) * gpu.count for gpu in facts.build.gpus)
+    beside = facts.power.sustained.value - drawn
+    psu = facts.build.psu
+    factor = 2.0 if psu is None or modern(psu) else 1.25
+    peaks = peak_factor(facts.build.gpus[0].record.id) + 2.2 * (cards - 1)
+    each = min((COMFORTABLE * rating - beside) / cards, (factor * rating - beside) / peaks)
+    limit = floor(each / 10) * 10.0
+    return limit if max(own) > limit >= LEAST_LIMIT * max(own) else None
+
+
+def peaks(facts: Facts) -> Iterator[Check]:
+    """W3: whether the supply stays on when all cards jump at once."""
+    psu = facts.build.psu
+    if psu is None or not facts.build.gpus or facts.power.missing:
+        return
+    beyond = _beyond(facts.power.excursions, psu, modern(psu))
+    usual = _beyond(facts.power.usual, psu, modern(psu))
+    source = DESIGN_GUIDE + ", table 3-3"
+    if beyond and psu.atx_version is None and not _beyond(facts.power.excursions, psu, True):
+        yield unknown("W3", psu.name, "psu.atx_version", source=source)
+        return
+    verdict: Verdict = "error" if usual else "warning" if beyond else "ok"
+    worst = (usual or beyond or list(facts.power.excursions))[0]
+    yield found(
+        "W3",
+        verdict,
+        f"build.w3.{verdict}",
+        source=source,
+        remedy=_more(facts) if verdict != "ok" else None,
+        psu=psu.name,
+        watts=worst.needed_w,
+        allowed=_allowed(worst, psu, modern(psu)),
+        seconds=worst.seconds,
+    )
+
+
+def _beyond(peaks: tuple[Excursion, ...], psu: PsuRecord, as_modern: bool) -> list[Excursion]:
+    return [peak for peak in peaks if peak.needed_w > _allowed(peak, psu, as_modern)]
+
+
+def _allowed(peak: Excursion, psu: PsuRecord, as_modern: bool) -> float:
+    """Return what a supply gives for so long, as one with or without ATX 3's excursions."""
+    row = next(row for row in EXCURSIONS if row.seconds == peak.seconds)
+    promised = as_modern and psu.watts > MODERN_FROM_W
+    return psu.watts * (row.modern if promised else row.old)
+
+
+def card_peaks(facts: Facts) -> Iterator[Check]:
+    """W4 and W5: what one card takes for a moment, as the standard allows or as measured."""
+    for gpu in facts.build.gpus:
+        if gpu.watts is None:
+            yield unknown("W4", gpu.record.name, "gpu.tdp_w")
+            continue
+        measured = gpu.record.id in MEASURED_PEAK
+        factor = peak_factor(gpu.record.id)
+        yield found(
+            "W5" if measured else "W4",
+            "note",
+            "build.w5.note" if measured else "build.w4.note",
+            source="Lenovo ThinkSystem ST650 V2, maintenance manual p. 69"
+            if measured
+            else "PCI Express CEM 5.0: three times the sustained power for 100 µs",
+            gpu=gpu.record.name,
+            watts=gpu.watts * factor,
+            sustained=gpu.watts,
+            factor=factor,
+        )
+
+
+def size(facts: Facts) -> Iterator[Check]:
+    """W6: the rating to choose."""
+    if not facts.build.gpus or facts.power.missing:
+        return
+    psu, budget = facts.build.psu, facts.power
+    values: dict[str, Any] = {"need": budget.recommended_psu_w, "least": budget.least_psu_w}
+    source = (
+        "policy: a fifth to spare, and 2.0 (ATX 3.x) or 1.25 times the rating for peaks; the"
+        " latter reproduce Intel 613768's example of 300 + 300 + 150 W"
+    )
+    if psu is None:
+        yield found("W6", "note", "build.w6.none", source=source, **values)
+        return
+    values |= {"psu": psu.name, "rating": psu.watts}
+    if psu.watts >= budget.recommended_psu_w:
+        yield found("W6", "ok", "build.w6.ok", source=source, **values)
+    else:
+        verdict: Verdict = "note" if psu.watts >= budget.least_psu_w else "warning"
+        remedy = Message.of("build.remedy.psu", need=budget.recommended_psu_w)
+        yield found("W6", verdict, "build.w6.small", source=source, remedy=remedy, **values)
+
+
+def plugs(facts: Facts) -> Iterator[Check]:
+    """W7: the supply has a plug for each socket of the cards, and they carry the power."""
+    psu = facts.build.psu
+    for gpu in facts.build.gpus:
+        if gpu.record.form not in (None, "card"):
+            continue
+        if gpu.record.plugs is None:
+            yield unknown("W7", gpu.record.name, "gpu.plugs")
+        elif gpu.watts is not None and gpu.watts > (given := _given(gpu.record)):
+            source = gpu.record.tdp_w.source if gpu.record.tdp_w else ""
+            yield found(
+                "W7",
+                "error",
+                "build.w7.weak",
+                source=source,
+                remedy=Message.of("build.remedy.limit", limit=given),
+                gpu=gpu.record.name,
+                watts=gpu.watts,
+                given=given,
+            )
+    if psu is None or not facts.build.gpus:
+        return
+    known = [gpu for gpu in facts.build.gpus if gpu.record.plugs is not None]
+    if len(known) < len(facts.build.gpus):
+        return
+    yield _plugs(facts.build, psu)
+
+
+def _given(card: GpuRecord) -> float:
+    """Return what the card's sockets and its slot may give it."""
+    return SLOT_W + sum(PLUG_W[plug] * number for plug, number in (card.plugs or {}).items())
+
+
+def _plugs(build: Build, psu: PsuRecord) -> Check:
+    has = psu.connectors
+    wanted = _wanted(build)
+    if wanted["pcie_16"] and has.pcie_16 is None:
+        return unknown("W7", psu.name, "psu.pcie_16")
+    adapters = max(0, wanted["pcie_16"] - (has.pcie_16 or 0))
+    eights = wanted["pcie_8"] + adapters * _eights(build)
+    if eights and has.pcie_8 is None:
+        return unknown("W7", psu.name, "psu.pcie_8")
+    values: dict[str, Any] = {
+        "psu": psu.name,
+        "need_16": wanted["pcie_16"],
+        "has_16": has.pcie_16 or 0,
+        "need_8": eights,
+        "has_8": has.pcie_8 or 0,
+        "adapters": adapters,
+    }
+    source = psu.provenance("connectors").source
+    if eights > (has.pcie_8 or 0):
+        remedy = Message.of("build.w7.remedy", need_16=wanted["pcie_16"], need_8=wanted["pcie_8"])
+        return found("W7", "error", "build.w7.error", source=source, remedy=remedy, **values)
+    if adapters:
+        remedy = Message.of("build.w7.remedy-native", need_16=wanted["pcie_16"])
+        return found("W7", "warning", "build.w7.adapter", source=source, remedy=remedy, **values)
+    return found("W7", "ok", "build.w7.ok", source=source, **values)
+
+
+def _wanted(build: Build) -> dict[str, int]:
+    """Return how many 16-pin plugs the cards want, and how many 8-pin ones beside them."""
+    sixteen = eight = 0
+    for gpu in build.gpus:
+        for plug, number in (gpu.record.plugs or {}).items():
+            if plug == "pcie_16":
+                sixteen += number * gpu.count
+            else:
+                eight += number * ADAPTED.get(plug, 1) * gpu.count
+    return {"pcie_16": sixteen, "pcie_8": eight}
+
+
+def _eights(build: Build) -> int:
+    """Return the 8-pin plugs that one adapter for a 16-pin socket wants."""
+    watts = [gpu.watts or 600.0 for gpu in build.gpus if (gpu.record.plugs or {}).get("pcie_16")]
+    return max(2, ceil(max(watts, default=300.0) / PLUG_W["pcie_8"]))
+
+
+def plug_load(facts: Facts) -> Iterator[Check]:
+    """W8: how near to its rating a plug runs."""
+    psu = facts.build.psu
+    for gpu in facts.build.gpus:
+        pins = gpu.record.plugs or {}
+        if gpu.watts is None:
+            continue
+        if pins.get("pcie_16"):
+            yield from _sixteen(gpu, psu)
+        elif number := pins.get("pcie_8", 0) + pins.get("pcie_6", 0) / 2:
+            each = max(0.0, gpu.watts - SLOT_W) / number
+            if each > FULL_PLUG * PLUG_W["pcie_8"]:
+                values: dict[str, Any] = {"gpu": gpu.record.name, "watts": each}
+                values["rating"] = PLUG_W["pcie_8"]
+                source = "PCI Express CEM: 150 W for each 8-pin plug"
+                yield found("W8", "note", "build.w8.cables", source=source, **values)
+
+
+def _sixteen(gpu: BuildGpu, psu: PsuRecord | None) -> Iterator[Check]:
+    watts = (gpu.watts or 0.0) / (gpu.record.plugs or {}).get("pcie_16", 1)
+    stated = psu.connectors.pcie_16_w if psu is not None else None
+    rating = stated or PLUG_W["pcie_16"]
+    values: dict[str, Any] = {"gpu": gpu.record.name, "watts": watts, "rating": rating}
+    values["load"] = watts / rating
+    source = "PCI Express CEM 5.0; Tom's Hardware on melted 12VHPWR plugs"
+    if watts >= FULL_PLUG * rating:
+        limit = (ceil(FULL_PLUG * rating / 10) - 1) * 10.0
+        verdict: Verdict = "error" if watts > rating else "warning"
+        remedy = Message.of("build.remedy.limit", limit=limit)
+        yield found("W8", verdict, f"build.w8.{verdict}", source=source, remedy=remedy, **values)
+    elif psu is not None and stated is None and psu.connectors.pcie_16:
+        yield unknown("W8", psu.name, "psu.pcie_16_w", source=source)
+    else:
+        yield found("W8", "ok", "build.w8.ok", source=source, **values)
+
+
+def socket(facts: Facts) -> Iterator[Check]:
+    """W9: 12VHPWR of ATX 3.0 or the safer 12V-2x6 of 3.1; cables fit both."""
+    psu = facts.build.psu
+    wants = any((gpu.record.plugs or {}).get("pcie_16") for gpu in facts.build.gpus)
+    if psu is None or not wants or not psu.connectors.pcie_16:
+        return
+    if psu.atx_version is None:
+        yield unknown("W9", psu.name, "psu.atx_version")
+        return
+    new = psu.atx_version == "3.1"
+    source = "PCI-SIG, CEM 5.1: 12V-2x6 in place of 12VHPWR, cables alike"
+    values: dict[str, Any] = {"psu": psu.name, "version": psu.atx_version}
+    yield found("W9", "ok" if new else "note", f"build.w9.{'ok' if new else 'note'}",
+                source=source, **values)  # fmt: skip
+
+
+EFFICIENT_FROM_W = 750.0
+"""Assumed: below, the difference is some watts."""
+
+
+def efficiency(facts: Facts) -> Iterator[Check]:
+    """W10: how much more than the parts draw comes from the wall."""
+    psu, wall = facts.build.psu, facts.power.wall_w
+    if psu is None or wall is None:
+        return
+    if psu.efficiency is None:
+        yield unknown("W10", psu.name, "psu.efficiency")
+        return
+    wasteful = psu.watts > EFFICIENT_FROM_W and psu.efficiency in ("bronze", "silver")
+    verdict: Verdict = "warning" if wasteful else "ok"
+    yield found(
+        "W10",
+        verdict,
+        f"build.w10.{verdict}",
+        source="80 PLUS, half load at 115 or 230 V",
+        remedy=Message.of("build.w10.remedy") if wasteful else None,
+        psu=psu.name,
+        badge=psu.efficiency.capitalize(),
+        efficiency=facts.power.efficiency,
+        wall=wall,
+    )
+
+
+def circuit(facts: Facts) -> Iterator[Check]:
+    """W11: whether the wall's circuit carries it for hours."""
+    name, wall = facts.build.circuit, facts.power.wall_w
+    if name is None or wall is None:
+        return
+    line = CIRCUITS[name]
+    verdict: Verdict = "ok"
+    if wall > line.rated_w:
+        verdict = "error"
+    elif wall > line.continuous_w:
+        verdict = "warning"
+    remedy = None
+    if verdict != "ok":
+        limit = limit_for(facts, line.continuous_w * (facts.power.efficiency or 1) / COMFORTABLE)
+        remedy = (
+            Message.of("build.w11.remedy")
+            if limit is None
+            else Message.of("build.remedy.limit", limit=limit)
+        )
+    yield found(
+        "W11",
+        verdict,
+        f"build.w11.{verdict}",
+        source="US NEC 210.20(A): four fifths of the breaker for hours; likewise elsewhere",
+        remedy=remedy,
+        wall=wall,
+        volts=line.volts,
+        amps=line.amps,
+        continuous=line.continuous_w,
+        rated=line.rated_w,
+    )
+
+
+def limit(facts: Facts) -> Iterator[Check]:
+    """W12: what a lower power limit would save."""
+    for gpu in facts.build.gpus:
+        tdp = gpu.record.tdp_w
+        if tdp is None or tdp.value < LIMIT_FROM_W or gpu.power_limit_w is not None:
+            continue
+        if gpu.record.form not in (None, "card"):
+            continue
+        lower = floor(CHEAP_LIMIT * tdp.value / 10) * 10.0
+        saved = (tdp.value - lower) * gpu.count
+        yield found(
+            "W12",
+            "note",
+            "build.w12.note",
+            source=PUGET,
+            remedy=Message.of("build.remedy.limit", limit=lower),
+            gpu=gpu.record.name,
+            limit=lower,
+            saved=saved,
+        )
+
+
+RULES = (
+    sustained,
+    load,
+    peaks,
+    card_peaks,
+    size,
+    plugs,
+    plug_load,
+    socket,
+    efficiency,
+    circuit,
+    limit,
+)
