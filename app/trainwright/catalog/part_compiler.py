@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from trainwright.catalog import problems
 from trainwright.catalog.compiled import Compiled, sources_hash, yaml_files
 from trainwright.catalog.names import part_key, without_vendor
-from trainwright.catalog.part_kinds import KINDS, Kind, PartKind
+from trainwright.catalog.part_kinds import KINDS, Kind, OtherKind
 from trainwright.catalog.part_records import PartRecord
 from trainwright.catalog.yaml_file import read_document
 from trainwright.messages import Message, UserError
@@ -23,7 +23,7 @@ from trainwright.yamltext import Document, Place, dotted
 SCHEMA = 1
 
 
-def compile_parts(folder: Path, kind: PartKind) -> Compiled:
+def compile_parts(folder: Path, kind: OtherKind) -> Compiled:
     """Return the folder's records; what is left out is told in ``problems``."""
     wrong: list[Message] = []
     found: dict[str, PartRecord] = {}

@@ -15,14 +15,16 @@ from trainwright.catalog.part_records import (
 )
 from trainwright.messages import Message
 
-PartKind = Literal["gpu", "cpu", "board", "memory", "storage", "psu", "case", "cooler"]
+OtherKind = Literal["cpu", "board", "memory", "storage", "psu", "case", "cooler"]
+"""Beside GPUs, whose files have a form of their own."""
+PartKind = Literal["gpu", OtherKind]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of part beside GPUs, whose files have a form of their own."""
+    """A kind of part beside GPUs."""
 
-    folder: PartKind
+    folder: OtherKind
     """Below ``hardware_db/`` and below a person's own folder."""
     key: str
     """Of the list of records in a file."""
@@ -40,7 +42,7 @@ NAMES: dict[PartKind, Message] = {
     "cooler": Message.of("catalog.kind-cooler"),
 }
 """What one of a kind is called."""
-KINDS: dict[PartKind, Kind] = {
+KINDS: dict[OtherKind, Kind] = {
     kind.folder: kind
     for kind in (
         Kind("cpu", "cpus", CpuRecord),

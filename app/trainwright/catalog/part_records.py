@@ -187,6 +187,9 @@ class MemoryRecord(PartRecord):
     cas: AtLeastOne | None = None
     ecc: bool | None = None
     ranks: AtLeastOne | None = None
+    """Of a module."""
+    volts: Positive | None = None
+    """At its rated speed; JEDEC's is 1.2 for DDR4 and 1.1 for DDR5."""
     height_mm: Positive | None = None
 
     @property
@@ -221,6 +224,8 @@ class DriveRecord(PartRecord):
     shingled: bool | None = None
     """Of a hard disk."""
     power_loss_protection: bool | None = None
+    workload_tb_per_year: Positive | None = None
+    """Terabytes read and written a year that a hard disk is made for."""
 
 
 class PowerConnectors(_Value):
@@ -232,6 +237,8 @@ class PowerConnectors(_Value):
     """12VHPWR or 12V-2x6."""
     pcie_16_w: Positive | None = None
     """What one of them is rated for: 150 to 600 W."""
+    pcie_16_plug: Literal["12vhpwr", "12v-2x6"] | None = None
+    """Of the 16-pin ones: the later socket lets go of power when a plug is not seated."""
     eps_8: Count | None = None
     sata: Count | None = None
 
@@ -246,6 +253,8 @@ class PsuRecord(PartRecord):
     length_mm: Positive | None = None
     modular: bool | None = None
     connectors: PowerConnectors = PowerConnectors()
+    needs_200v: bool | None = None
+    """Whether it gives its watts from 200 to 240 V outlets only."""
 
 
 class CaseRecord(PartRecord):
@@ -258,6 +267,8 @@ class CaseRecord(PartRecord):
     gpu_length_mm: Positive | None = None
     gpu_length_includes_radiator: bool | None = None
     """Whether a radiator in front was already taken off the length."""
+    side_clearance_mm: Positive | None = None
+    """From the board's surface to the side panel: a card's height and its cable's bend."""
     cooler_height_mm: Positive | None = None
     psu_length_mm: Positive | None = None
     psu_forms: tuple[Literal["atx", "sfx", "sfx-l"], ...] = ("atx",)
@@ -265,6 +276,7 @@ class CaseRecord(PartRecord):
     bays_25: Count | None = None
     radiators_mm: tuple[int, ...] | None = None
     """Sizes that fit somewhere."""
+    kind: Literal["full-tower", "mid-tower", "small", "cube", "rack", "open-frame"] | None = None
     width_mm: Positive | None = None
     height_mm: Positive | None = None
     depth_mm: Positive | None = None

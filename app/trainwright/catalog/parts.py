@@ -13,7 +13,7 @@ from typing import Literal, TypeVar, overload
 from trainwright.catalog.compiled import Compiled, compiled_folder
 from trainwright.catalog.load import catalog, overlay_folder, state
 from trainwright.catalog.names import part_key
-from trainwright.catalog.part_kinds import KINDS, NAMES, PartKind
+from trainwright.catalog.part_kinds import KINDS, NAMES, OtherKind, PartKind
 from trainwright.catalog.part_records import (
     BoardRecord,
     CaseRecord,
@@ -88,7 +88,7 @@ def find_part(kind: PartKind, text: str) -> GpuRecord | PartRecord:
     raise UserError.of("catalog.unknown-part", kind=NAMES[kind], text=brief(text), hint=hint)
 
 
-def nearest(kind: PartKind, text: str) -> tuple[str, ...]:
+def nearest(kind: OtherKind, text: str) -> tuple[str, ...]:
     """Return ids of the kind's parts whose names are nearest to a text, best first."""
     known = _parts(kind)
     key = part_key(text)
@@ -115,6 +115,8 @@ def list_parts(kind: Literal["psu"]) -> tuple[PsuRecord, ...]: ...
 def list_parts(kind: Literal["case"]) -> tuple[CaseRecord, ...]: ...
 @overload
 def list_parts(kind: Literal["cooler"]) -> tuple[CoolerRecord, ...]: ...
+@overload
+def list_parts(kind: OtherKind) -> tuple[PartRecord, ...]: ...
 @overload
 def list_parts(kind: PartKind) -> tuple[GpuRecord | PartRecord, ...]: ...
 def list_parts(kind: PartKind) -> tuple[GpuRecord | PartRecord, ...]:
@@ -169,22 +171,22 @@ class _Parts:
         return self._built[id]
 
 
-def _find(made: type[R], kind: PartKind, text: str) -> R | None:
+def _find(made: type[R], kind: OtherKind, text: str) -> R | None:
     found = _parts(kind).find(text)
     return found if isinstance(found, made) else None
 
 
-def _parts(kind: PartKind) -> _Parts:
+def _parts(kind: OtherKind) -> _Parts:
     """Return a kind's parts; own files that changed since the last call are read again."""
     own = overlay_folder().parent / kind
     return _loaded(kind, hardware_db(kind), own, state(own))
 
 
 @lru_cache(maxsize=2 * len(KINDS))
-def _loaded(kind: PartKind, shipped: Path, own: Path, _state: object) -> _Parts:
+def _loaded(kind: OtherKind, shipped: Path, own: Path, _state: object) -> _Parts:
     return _Parts(KINDS[kind].record, _shipped(kind, shipped), compiled_folder(own, kind=kind))
 
 
 @lru_cache(maxsize=2 * len(KINDS))
-def _shipped(kind: PartKind, folder: Path) -> Compiled:
+def _shipped(kind: OtherKind, folder: Path) -> Compiled:
     return compiled_folder(folder, resources("catalog", f"{kind}.json"), kind)
