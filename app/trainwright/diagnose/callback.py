@@ -83,6 +83,7 @@ class Recorder:
         self._seconds = dict.fromkeys(COUNTED, 0.0)
         self._parts = dict.fromkeys(PARTS, 0.0)
         self._optimizing = False
+        self._optimizing_since = self._optimizer_seconds = self._mid_step_seconds = 0.0
         self._setup: dict[str, Any] = {}
         self._failure: dict[str, str] | None = None
         self._batches = self._begun = self._micro_batches = self._optimizer_steps = 0
@@ -189,13 +190,13 @@ class Recorder:
         self._micro_batches += timed.trains
         if timed.trains:
             self._last = now
-            self._times.add(now - asked, given - asked, now - (optimized or now))
+            self._times.add(now - asked, given - asked, now - (optimized or now), timed.idle)
             self._stepped(now)
 
     @guarded
     def given(self, timed: "BatchClock", facts: dict[str, Any] | None = None) -> None:
         """Note that a batch is there."""
-        timed.given_at = time.perf_counter()
+        timed.given_at, timed.core_at, timed.idle = time.perf_counter(), _on_core(), 0.0
         if facts is not None:
             timed.facts = facts
 
@@ -211,6 +212,7 @@ class Recorder:
     def optimizing(self) -> None:
         """Note that an optimizer's step begins."""
         self._optimizing = True
+        self._optimizing_since = time.perf_counter()
 
     @guarded
     def optimized(self, optimizer: Any) -> None:
@@ -218,7 +220,9 @@ class Recorder:
         self._optimizing = False
         if self._current is None:
             return
-        self._current.optimized_at = time.perf_counter()
+        now = self._current.optimized_at = time.perf_counter()
+        self._optimizer_seconds += now - self._optimizing_since
+        self._current.idle = _idle(self._current, now)
         self._current.trains = True
         self._optimizer_steps += 1
         self._profiled += profiling()
@@ -233,6 +237,13 @@ class Recorder:
         if not self._optimizing and self.mine():
             self._counts[what] += 1
             self._seconds[what] += seconds
+            if what in ("checkpoint", "load") and self._in_step():
+                self._mid_step_seconds += seconds
+
+    def _in_step(self) -> bool:
+        """Whether a batch is in work, and no optimizer has stepped since it came."""
+        current = self._current
+        return current is not None and current.given_at is not None and not current.optimized_at
 
     @guarded
     def learnt(self, **facts: Any) -> None:
@@ -272,7 +283,7 @@ class Recorder:
         """Count and time from here on."""
         self._base, self._begun = _observed(), self._batches
         self._written = time.perf_counter()
-        self._own_seconds = 0.0
+        self._own_seconds = self._optimizer_seconds = self._mid_step_seconds = 0.0
         self._times = Times()
         self._counts = dict.fromkeys(COUNTED, 0)
         self._seconds = dict.fromkeys(COUNTED, 0.0)
@@ -304,6 +315,8 @@ class Recorder:
                 setup["profiler_on"] = self._profiled > ALL_STEPS * self._optimizer_steps
                 setup["accumulation"] = max(1, round(self._micro_batches / self._optimizer_steps))
             document["steps"] = self._times.summary(self._parts)
+            if setup.get("device") == "cpu":  # elsewhere these are the times to queue the work
+                document["steps"] |= self._of_compute(document["steps"]["compute"])
             document["loading"] = self._loading(setup.get("num_workers", 0))
             document["counters"] = self._counters(now, setup.get("device", "cpu") != "cpu")
             document["host"] = surroundings.host_between(self._base["around"], now["around"])
@@ -313,6 +326,16 @@ class Recorder:
         document["setup"] = setup
         document["failure"] = self._failure
         return {key: part for key, part in document.items() if part not in ({}, None)}
+
+    def _of_compute(self, compute: float) -> dict[str, float]:
+        """Return the parts of computing, a batch."""
+        count = self._times.count
+        found = {"optimizer": self._optimizer_seconds / count}
+        if self._counts["backward"]:
+            found["backward"] = self._seconds["backward"] / count
+            found["forward"] = compute - found["backward"] - found["optimizer"]
+        found["blocked"] = min(compute, self._times.blocked / count)
+        return {name: max(0.0, spent) for name, spent in found.items()}
 
     def _loading(self, workers: int) -> dict[str, Any]:
         batches = wall = core = starved = 0.0
@@ -341,6 +364,9 @@ class Recorder:
             "synchronisation_seconds": seconds["synchronise"] + seconds[reads],
             "checkpoints": counts["checkpoint"],
             "checkpoint_seconds": seconds["checkpoint"],
+            "loads": counts["load"],
+            "load_seconds": seconds["load"],
+            "mid_step_seconds": self._mid_step_seconds,
         }
         before, after = self._base.get("memory"), now.get("memory")
         if before and after:
@@ -357,7 +383,10 @@ class Recorder:
         return found
 
 
-COUNTED = ("empty_cache", "garbage", "synchronise", "device_reads", "host_reads", "checkpoint")
+COUNTED = (
+    *("empty_cache", "garbage", "synchronise", "device_reads", "host_reads"),
+    *("checkpoint", "load", "backward"),
+)
 PARTS = ("transfer", "communication")
 
 
@@ -368,6 +397,21 @@ def _adapter(recorder: Recorder, base: Any, begin: str, end: str) -> Any:
         end: lambda self, *_, **__: recorder.stop(),
     }
     return type("TrainwrightCallback", (base,), calls)()
+
+
+def _on_core() -> tuple[float, float]:
+    """Return this thread's seconds on a core, and those that it waited for one."""
+    return time.thread_time(), surroundings.own_delay()
+
+
+def _idle(timed: BatchClock, now: float) -> float:
+    """Return for how long the thread has neither worked nor been ready to since the batch came."""
+    if timed.given_at is None or timed.core_at is None:
+        return 0.0
+    worked, starved = (
+        later - earlier for earlier, later in zip(timed.core_at, _on_core(), strict=True)
+    )
+    return max(0.0, now - timed.given_at - worked - starved)
 
 
 def _observed() -> dict[str, Any]:

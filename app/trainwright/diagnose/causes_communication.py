@@ -9,10 +9,13 @@ from trainwright.diagnose.measures import (
     is_word,
     number,
     on_gpu,
+    ratio,
     reading,
-    saved_by,
     step_share,
 )
+from trainwright.diagnose.measures_cost import bubble, gradients_on_link
+from trainwright.diagnose.measures_names import functions_of, kernels_of
+from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -40,6 +43,17 @@ def _alone(evidence: Evidence) -> float | None:
     if setup.strategy == "single":
         return 1.0
     return float(setup.world_size) if setup.world_size is not None else None
+
+
+def _nodes(evidence: Evidence) -> int:
+    return (evidence.setup.nodes if evidence.setup is not None else None) or 1
+
+
+def _unmeasured(evidence: Evidence) -> bool:
+    """Whether a table of kernels is all that tells of collectives."""
+    timed = evidence.steps is not None and evidence.steps.communication is not None
+    traced = evidence.profile is not None and evidence.profile.communication is not None
+    return not timed and not traced
 
 
 RULES = (
@@ -126,5 +140,70 @@ RULES = (
         given(_several, number("gpus.utilisation")),
         "share",
         below(0.5, 1, "torch-tb-profiler: utilisation below 50 %"),
+    ),
+    _rule(
+        "profile.communication",
+        given(_unmeasured, kernels_of("communication")),
+        "share",
+        above(0.15, 2, TB),
+        above(0.3, 3, ASSUMED),
+        variant="exposed",
+    ),
+    _rule(
+        "profile.host_communication",
+        functions_of("communication"),
+        "share",
+        above(0.15, 2, ASSUMED),
+        above(0.4, 3, ASSUMED),
+        variant="exposed",
+    ),
+    _rule(
+        "setup.gradients_on_link",
+        gradients_on_link,
+        "share",
+        above(0.2, 2, "NCCL: a ring all-reduce sends 2 (n - 1) / n of the gradients"),
+        above(0.5, 3, "NCCL: a ring all-reduce sends 2 (n - 1) / n of the gradients"),
+        variant="exposed",
+    ),
+    _rule(
+        "profile.bubble",
+        bubble,
+        "share",
+        above(0.15, 2, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
+        above(0.3, 3, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
+    ),
+    _rule(
+        "experiments.communication",
+        saved_by("communication"),
+        "share",
+        below(0.02, -2, ASSUMED),
+        above(0.05, 3, ASSUMED),
+        above(0.2, 4, ASSUMED),
+        variant="exposed",
+    ),
+    _rule(
+        "host.network",
+        given(
+            lambda evidence: _nodes(evidence) > 1,
+            ratio("host.network_bytes_s", "host.network_max_bytes_s"),
+        ),
+        "share",
+        above(0.6, 2, "assumed: the network between the computers is full"),
+        variant="exposed",
+    ),
+    _rule(
+        "steps.blocked",
+        given(_several, step_share("blocked")),
+        "share",
+        above(0.15, 2, "assumed: within the step a rank waits for other ranks only"),
+        above(0.3, 3, "assumed: within the step a rank waits for other ranks only"),
+        variant="exposed",
+    ),
+    _rule(
+        "setup.nodes",
+        given(lambda evidence: _nodes(evidence) > 1, number("setup.nodes")),
+        "number",
+        above(2, 1, "assumed: networks are slower than links within a computer"),
+        variant="exposed",
     ),
 )

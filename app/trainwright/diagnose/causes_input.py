@@ -5,19 +5,23 @@ from trainwright.diagnose.measures import (
     data_wait,
     given,
     input_keeps_up,
+    is_word,
     loader_pace,
     loading_without_contention,
     number,
     on_gpu,
+    ratio,
     reading,
-    saved_by,
     starved,
     step_share,
     swing,
     utilisation,
 )
+from trainwright.diagnose.measures_cost import loader_alone
+from trainwright.diagnose.measures_names import functions_of
+from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import wait_of_slow_steps
-from trainwright.diagnose.rules import above, below, no, rules_of
+from trainwright.diagnose.rules import above, any_of, below, no, rules_of
 from trainwright.diagnose.verdict import Cause
 
 TB = "torch-tb-profiler: DataLoader above 5 % of the step"
@@ -41,7 +45,14 @@ _rule = rules_of(Cause.INPUT)
 
 
 def _waits(evidence: Evidence) -> bool:
-    return not input_keeps_up(evidence)
+    """Whether something says that the step waits for batches."""
+    return (
+        not input_keeps_up(evidence)
+        or (loader_alone(evidence) or 9) < 1.2
+        or (number("loading.queue_empty")(evidence) or 0) >= 0.3
+        or (functions_of("loader")(evidence) or 0) >= 0.2
+        or (saved_by("synthetic_batch")(evidence) or 0) >= 0.15
+    )
 
 
 RULES = (
@@ -159,7 +170,13 @@ RULES = (
         below(0.05, 1, DS),
         variant="preprocessing",
     ),
-    _rule("experiments.more_workers", saved_by("more_workers"), "share", above(0.15, 2, ASSUMED)),
+    _rule(
+        "experiments.more_workers",
+        saved_by("more_workers"),
+        "share",
+        above(0.05, 2, ASSUMED),
+        above(0.2, 3, ASSUMED),
+    ),
     _rule(
         "steps.transfer",
         step_share("transfer"),
@@ -204,5 +221,74 @@ RULES = (
         "bytes",
         above(1e9, 2, "KempnerPulse: PCIe at 1 GB/s and SMs active below 30 %"),
         variant="transfer",
+    ),
+    _rule(
+        "loading.alone",
+        loader_alone,
+        "times",
+        below(1.2, 3, "assumed: alone the loader is hardly faster than the run"),
+        above(2, -3, "assumed: alone the loader is twice as fast as the run"),
+    ),
+    _rule(
+        "loading.queue_empty",
+        reading("loading.queue_empty"),
+        "share",
+        above(0.3, 2, ASSUMED),
+        above(0.7, 3, ASSUMED),
+        below(0.05, -3, ASSUMED),
+    ),
+    _rule(
+        "loading.data_on",
+        is_word("loading.data_on", "hdd", "network", "object-store"),
+        "word",
+        any_of(1, "assumed: slower than what GPUs read"),
+        variant="fetch",
+    ),
+    _rule(
+        "profile.host_loader",
+        functions_of("loader"),
+        "share",
+        above(0.2, 2, ASSUMED),
+        above(0.4, 3, ASSUMED),
+    ),
+    _rule(
+        "experiments.augmentation",
+        saved_by("augmentation"),
+        "share",
+        below(0.03, -2, ASSUMED),
+        above(0.05, 2, ASSUMED),
+        above(0.15, 4, ASSUMED),
+        variant="preprocessing",
+    ),
+    _rule(
+        "experiments.pinned_memory",
+        saved_by("pinned_memory"),
+        "share",
+        above(0.1, 3, ASSUMED),
+        variant="transfer",
+    ),
+    _rule(
+        "experiments.faster_cpu",
+        saved_by("faster_cpu"),
+        "share",
+        above(0.15, 1, "assumed: the processor holds the run back"),
+        below(0.03, -1, ASSUMED),
+    ),
+    _rule(
+        "host.drive_used",
+        ratio("host.read_bytes_s", "host.drive_max_bytes_s"),
+        "share",
+        above(0.7, 2, "assumed: the drive gives what it can"),
+        variant="fetch",
+    ),
+    _rule(
+        "host.network",
+        given(
+            lambda evidence: evidence.setup is None or (evidence.setup.nodes or 1) == 1,
+            ratio("host.network_bytes_s", "host.network_max_bytes_s"),
+        ),
+        "share",
+        above(0.6, 2, "assumed: the network that the data come over is full"),
+        variant="fetch",
     ),
 )

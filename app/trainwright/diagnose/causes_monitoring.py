@@ -6,14 +6,17 @@ from trainwright.diagnose.measures import (
     given,
     input_keeps_up,
     number,
+    on_cpu,
     on_gpu,
     outside_steps,
     reading,
-    saved_by,
     step_share,
     time_share,
     utilisation,
 )
+from trainwright.diagnose.measures_cost import offloads, swapped_files, written_a_step
+from trainwright.diagnose.measures_names import functions_of
+from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import read_a_step
 from trainwright.diagnose.rules import above, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
@@ -21,6 +24,7 @@ from trainwright.diagnose.verdict import Cause
 GUIDE = "PyTorch performance tuning guide: avoid unnecessary synchronisation"
 DEBUG = "PyTorch: anomaly detection and profilers are for debugging only"
 ASSUMED = "assumed"
+READS = "assumed: on the processor a read waits for nothing, but what is read is made first"
 
 _rule = rules_of(Cause.MONITORING)
 
@@ -56,8 +60,18 @@ def _waits_at_reads(evidence: Evidence) -> bool:
 def _unmeasured(evidence: Evidence) -> float | None:
     """Return 1 where the device's own word is all there is: no timer, counter or trace."""
     parts = (evidence.steps, evidence.counters, evidence.profile, evidence.experiments)
-    seen = bool(evidence.gpus) and all(part is None for part in parts)
+    more = evidence.trials or (evidence.loading, evidence.throughput) != (None, None)
+    seen = bool(evidence.gpus) and all(part is None for part in parts) and not more
     return 1.0 if seen else None
+
+
+def _least_interval(evidence: Evidence) -> float | None:
+    """Return the steps between two logs, checkpoints or evaluations, the fewest of them."""
+    setup = evidence.setup
+    if setup is None:
+        return None
+    known = (setup.log_every, setup.checkpoint_every, setup.evaluate_every)
+    return min((float(each) for each in known if each is not None), default=None)
 
 
 RULES = (
@@ -85,12 +99,33 @@ RULES = (
     ),
     _rule(
         "counters.item_reads",
-        _reads,
+        given(on_gpu, _reads),
         "number",
         above(3, 1, GUIDE),
         above(8, 2, GUIDE),
         above(30, 3, GUIDE),
         variant="synchronisation",
+    ),
+    _rule(
+        "counters.item_reads",
+        given(on_cpu, _reads),
+        "number",
+        above(8, 1, READS),
+        above(30, 3, READS),
+        variant="synchronisation",
+    ),
+    _rule(
+        "host.swapped_files",
+        swapped_files,
+        "bytes",
+        above(5e6, -4, "assumed: what is written and read again is state, no log"),
+    ),
+    _rule(
+        "counters.load_seconds",
+        time_share("load_seconds"),
+        "share",
+        above(0.03, -4, "assumed: what is loaded in every step is the step's own state"),
+        variant="logging",
     ),
     _rule(
         "counters.synchronisation_seconds",
@@ -245,5 +280,90 @@ RULES = (
         ),
         "number",
         above(0.9, 1, ASSUMED),
+    ),
+    _rule(
+        "experiments.without_logging",
+        saved_by("without_logging"),
+        "share",
+        below(0.02, -3, ASSUMED),
+        above(0.05, 3, ASSUMED),
+        above(0.2, 4, ASSUMED),
+        variant="logging",
+    ),
+    _rule(
+        "experiments.without_profiler",
+        saved_by("without_profiler"),
+        "share",
+        above(0.05, 3, ASSUMED),
+        above(0.2, 4, ASSUMED),
+        variant="profiler",
+    ),
+    _rule(
+        "experiments.without_anomaly_detection",
+        saved_by("without_anomaly_detection"),
+        "share",
+        above(0.05, 3, ASSUMED),
+        above(0.2, 4, ASSUMED),
+        variant="anomaly-detection",
+    ),
+    _rule(
+        "counters.log_seconds",
+        time_share("log_seconds"),
+        "share",
+        above(0.05, 2, ASSUMED),
+        above(0.2, 3, ASSUMED),
+        variant="logging",
+    ),
+    _rule(
+        "counters.evaluation_seconds",
+        time_share("evaluation_seconds"),
+        "share",
+        above(0.1, 2, ASSUMED),
+        above(0.3, 3, ASSUMED),
+        variant="logging",
+    ),
+    _rule(
+        "setup.intervals",
+        _least_interval,
+        "number",
+        below(2, 1, "assumed: logs, checkpoints or evaluation of every step"),
+        variant="logging",
+    ),
+    _rule(
+        "host.written_a_step",
+        given(lambda evidence: swapped_files(evidence) is None, written_a_step),
+        "times",
+        above(0.5, 2, "assumed: a checkpoint is written in every second step"),
+        variant="logging",
+    ),
+    _rule(
+        "profile.host_log",
+        functions_of("log", "checkpoint", "evaluation"),
+        "share",
+        above(0.1, 2, ASSUMED),
+        above(0.25, 3, ASSUMED),
+        variant="logging",
+    ),
+    _rule(
+        "profile.host_waiting",
+        functions_of("waiting"),
+        "share",
+        above(0.2, 2, ASSUMED),
+        above(0.5, 3, ASSUMED),
+        variant="synchronisation",
+    ),
+    _rule(
+        "counters.mid_step",
+        time_share("mid_step_seconds"),
+        "share",
+        above(0.03, -4, "assumed: what is saved between a batch and its update is no checkpoint"),
+        variant="logging",
+    ),
+    _rule(
+        "counters.synchronisation_seconds",
+        given(offloads, time_share("synchronisation_seconds")),
+        "share",
+        above(0.1, -2, "assumed: a read waits for the copies that are queued before it"),
+        variant="synchronisation",
     ),
 )

@@ -3,18 +3,17 @@
 from trainwright.diagnose.measures import (
     cores_of_usable,
     data_wait,
-    doubled_batch,
     exposed_communication,
     given,
     gpu_ratio,
     on_cpu,
     on_gpu,
     reading,
-    saved_by,
     step_share,
     tensor_cores_of_eligible,
     utilisation,
 )
+from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
     least_core_rate,

@@ -3,7 +3,6 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     data_wait,
-    doubled_batch,
     each_step,
     given,
     gpu_ratio,
@@ -18,9 +17,13 @@ from trainwright.diagnose.measures import (
     step_share,
     utilisation,
 )
+from trainwright.diagnose.measures_cost import launching, step_seconds
+from trainwright.diagnose.measures_names import functions_of
+from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
     device_of_compute,
+    device_of_step,
     operator_seconds,
 )
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of
@@ -67,6 +70,20 @@ def _seen_busy(evidence: Evidence) -> bool:
     return (utilisation(evidence) or 0) >= 0.4
 
 
+def _kernel_spacing(evidence: Evidence) -> float | None:
+    """Return the time from one kernel's begin to the next's, mean over the step."""
+    profile, seconds = evidence.profile, step_seconds(evidence)
+    if profile is None or not profile.kernels_a_step or not seconds:
+        return None
+    return seconds / profile.kernels_a_step
+
+
+def _no_parts(evidence: Evidence) -> bool:
+    """Whether kernels' time is known, but not that of the step's parts."""
+    steps = evidence.steps
+    return steps is not None and steps.compute is None and not _offloads(evidence)
+
+
 RULES = (
     _rule(
         "experiments.doubled_batch",
@@ -104,14 +121,7 @@ RULES = (
     ),
     _rule(
         "profile.idle",
-        given(
-            lambda evidence: (
-                evidence.profile is not None
-                and (evidence.profile.data_loader or 0) < 0.15
-                and input_keeps_up(evidence)
-            ),
-            reading("profile.idle"),
-        ),
+        given(input_keeps_up, reading("profile.idle")),
         "share",
         above(0.3, 1, "assumed, after HTA's idle time"),
         below(0.05, -2, "assumed, after HTA's idle time"),
@@ -251,5 +261,63 @@ RULES = (
         _synchronises,
         "number",
         above(5, -2, "assumed: synchronising makes the device wait for launches"),
+    ),
+    _rule(
+        "profile.launching",
+        launching,
+        "share",
+        above(0.3, 2, "HTA and NVIDIA: a launch takes 5 to 10 µs"),
+        above(0.6, 3, "HTA and NVIDIA: a launch takes 5 to 10 µs"),
+        below(0.05, -1, ASSUMED),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.kernel_spacing",
+        given(on_gpu, _kernel_spacing),
+        "seconds",
+        below(100e-6, 1, DISPATCH),
+        below(50e-6, 2, DISPATCH),
+        above(1e-3, -2, ASSUMED),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.kernels_a_step",
+        given(on_gpu, number("profile.kernels_a_step")),
+        "number",
+        above(1000, 1, "assumed: more launches than a step of a few large layers has"),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.host_launch",
+        functions_of("launch"),
+        "share",
+        above(0.3, 2, ASSUMED),
+        above(0.6, 3, ASSUMED),
+        variant="host-bound",
+    ),
+    _rule(
+        "experiments.graphs",
+        saved_by("graphs"),
+        "share",
+        below(0.03, -3, "NVIDIA: a captured graph is one launch"),
+        above(0.1, 3, "NVIDIA: a captured graph is one launch"),
+        above(0.25, 4, "NVIDIA: a captured graph is one launch"),
+        variant="host-bound",
+    ),
+    _rule(
+        "experiments.faster_cpu",
+        saved_by("faster_cpu"),
+        "share",
+        above(0.15, 2, "assumed: the processor that launches holds the run back"),
+        below(0.03, -2, ASSUMED),
+        variant="host-bound",
+    ),
+    _rule(
+        "steps.device_seconds",
+        given(_no_parts, device_of_step),
+        "share",
+        below(0.6, 1, "assumed: most of the rest is the host's"),
+        above(0.9, -2, ASSUMED),
+        variant="host-bound",
     ),
 )

@@ -12,18 +12,19 @@ from trainwright.diagnose.measures import (
     gpu_ratio,
     link_share,
     numa_mismatch,
+    number,
     on_cpu,
     on_gpu,
     ranks,
     ratio,
     reading,
-    saved_by,
     slice_used,
     starved,
     step_share,
     threads_of_cores,
     throttled,
 )
+from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import (
     cores_of_a_process,
     oversubscription,
@@ -92,6 +93,7 @@ def _partitioned(evidence: Evidence) -> bool:
     return _slice(evidence) is not None or (_mps(evidence) or 1) < 1
 
 
+_TRIED = (below(0.02, -2, ASSUMED), above(0.05, 3, ASSUMED), above(0.2, 4, ASSUMED))
 _STARVED = (above(0.15, 1, ASSUMED), above(0.3, 3, ASSUMED), above(0.5, 4, ASSUMED))
 _SIBLINGS = "assumed: ranks on one computer take cores from each other as others do"
 
@@ -114,6 +116,23 @@ def _top_others(evidence: Evidence) -> float | None:
     if host is None or host.foreign_cores is not None or not host.foreign_top:
         return None
     return float(len(host.foreign_top))
+
+
+def _others_on(*places: str) -> Measure:
+    """Return the measure of the programs that are known to be in these places."""
+
+    def count(evidence: Evidence) -> float | None:
+        others = evidence.host.other_programs if evidence.host is not None else ()
+        return float(sum(each.gpu in places for each in others)) if others else None
+
+    return count
+
+
+def _taken_by_others(evidence: Evidence) -> float | None:
+    """Return what the kernels of others take of the run's GPU."""
+    others = evidence.host.other_programs if evidence.host is not None else ()
+    taken = [o.utilisation for o in others if o.gpu == "same" and o.utilisation is not None]
+    return min(1.0, sum(taken)) if taken else None
 
 
 RULES = (
@@ -346,6 +365,7 @@ RULES = (
         ratio("host.quota_cores", "host.cores"),
         "share",
         below(0.99, 1, ASSUMED),
+        below(0.5, 2, ASSUMED),
         variant="quota",
     ),
     _rule("host.starved_share", _starved_for("quota"), "share", *_STARVED, variant="quota"),
@@ -489,5 +509,77 @@ RULES = (
         above(0.1, 3, ASSUMED),
         above(0.3, 4, ASSUMED),
         variant="threads",
+    ),
+    _rule(
+        "host.other_programs",
+        _others_on("same"),
+        "number",
+        above(1, 2, FOREIGN),
+        variant="other-programs-gpu",
+    ),
+    _rule(
+        "host.other_utilisation",
+        _taken_by_others,
+        "share",
+        above(0.1, 3, ASSUMED),
+        above(0.3, 4, ASSUMED),
+        variant="other-programs-gpu",
+    ),
+    _rule(
+        "host.other_programs",
+        _others_on("other", "none"),
+        "number",
+        above(1, 2, "assumed: they share cores, memory, drives and links with the run"),
+        variant="other-programs-cpu",
+    ),
+    _rule(
+        "host.load_average",
+        ratio("host.load_average", "host.cores"),
+        "times",
+        above(1.2, 1, ASSUMED),
+        above(2, 2, "assumed: twice as many threads want a core as there are"),
+        variant="other-programs-cpu",
+    ),
+    _rule(
+        "host.load_average",
+        given(
+            lambda evidence: (threads_of_cores(evidence) or 0) >= 1.6,
+            ratio("host.load_average", "host.cores"),
+        ),
+        "times",
+        above(1.2, 1, ASSUMED),
+        above(2, 2, "assumed: twice as many threads want a core as there are"),
+        variant="threads",
+    ),
+    _rule(
+        "host.run_threads",
+        given(
+            lambda evidence: (threads_of_cores(evidence) or 2) >= 1.6,
+            ratio("host.run_threads", "host.cores"),
+        ),
+        "times",
+        above(4, 2, "assumed: pools of threads that each take all cores for theirs"),
+        variant="threads",
+    ),
+    _rule("experiments.quota", saved_by("quota"), "share", *_TRIED, variant="quota"),
+    _rule("experiments.affinity", saved_by("affinity"), "share", *_TRIED, variant="affinity"),
+    _rule("experiments.power_limit", saved_by("power_limit"), "share", *_TRIED, variant="power"),
+    _rule("experiments.cooling", saved_by("cooling"), "share", *_TRIED, variant="heat"),
+    _rule("experiments.slice", saved_by("slice"), "share", *_TRIED, variant="mig"),
+    _rule(
+        "gpus.clock",
+        given(lambda evidence: throttled("power-cap", "thermal")(evidence) is None, clock_share),
+        "share",
+        below(0.75, 2, "assumed: a GPU at work holds most of its clock"),
+        below(0.5, 3, "assumed: a GPU at work holds most of its clock"),
+        variant="power",
+    ),
+    _rule(
+        "gpus.clock",
+        given(lambda evidence: (number("gpus.temperature_c")(evidence) or 0) >= 80, clock_share),
+        "share",
+        below(0.85, 2, "assumed: a GPU at work holds most of its clock"),
+        below(0.6, 3, "assumed: a GPU at work holds most of its clock"),
+        variant="heat",
     ),
 )

@@ -11,13 +11,14 @@ from trainwright.diagnose.measures import (
     on_cpu,
     on_gpu,
     reading,
-    saved_by,
     step_share,
     tensor_cores_of_eligible,
     utilisation,
 )
-from trainwright.diagnose.measures_work import convolutions
-from trainwright.diagnose.rules import above, any_of, below, no, rules_of
+from trainwright.diagnose.measures_names import kernels_of, odd_kernel
+from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_work import convolutions, device_of_step
+from trainwright.diagnose.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 TB = "torch-tb-profiler: tensor cores unused though operators could use them"
@@ -93,6 +94,20 @@ def _seconds_a_sample(evidence: Evidence) -> float | None:
 
 def _multiprocessors_busy(evidence: Evidence) -> bool:
     return (number("gpus.sm_active")(evidence) or 0) >= 0.4
+
+
+def _has_tensor_cores(evidence: Evidence) -> bool:
+    capability = lowest_capability(evidence)
+    return capability is None or capability >= 7.0
+
+
+def _untraced_layout(evidence: Evidence) -> bool:
+    return on_gpu(evidence) and evidence.profile is not None and evidence.profile.layout is None
+
+
+def _untraced_elementwise(evidence: Evidence) -> bool:
+    profile = evidence.profile
+    return on_gpu(evidence) and profile is not None and profile.elementwise is None
 
 
 RULES = (
@@ -283,5 +298,79 @@ RULES = (
         "share",
         below(0.05, 1, ASSUMED),
         above(0.3, -3, "assumed: the device waits for batches"),
+    ),
+    _rule(
+        "profile.plain_matrix",
+        given(_has_tensor_cores, kernels_of("plain-matrix")),
+        "share",
+        above(0.15, 2, "cuBLAS and cuDNN: sgemm and scudnn kernels use no tensor cores"),
+        above(0.3, 3, "cuBLAS and cuDNN: sgemm and scudnn kernels use no tensor cores"),
+        variant="precision",
+    ),
+    _rule(
+        "profile.double_matrix",
+        kernels_of("double-matrix"),
+        "share",
+        above(0.15, 3, "cuBLAS: dgemm kernels"),
+        variant="precision",
+    ),
+    _rule(
+        "profile.layout",
+        given(_untraced_layout, kernels_of("layout")),
+        "share",
+        above(0.08, 2, ASSUMED),
+        above(0.2, 3, ASSUMED),
+        variant="layout",
+    ),
+    _rule(
+        "profile.elementwise",
+        given(_untraced_elementwise, kernels_of("elementwise")),
+        "share",
+        above(0.3, 2, ASSUMED),
+        above(0.5, 3, ASSUMED),
+        variant="compile",
+    ),
+    _rule(
+        "profile.odd_kernel",
+        odd_kernel,
+        "share",
+        above(0.25, 2, "assumed: a kernel that is no library's takes much of the device's time"),
+        above(0.4, 3, "assumed: a kernel that is no library's takes much of the device's time"),
+        variant="kernels",
+    ),
+    _rule(
+        "steps.device_seconds",
+        given(lambda evidence: (odd_kernel(evidence) or 0) >= 0.25, device_of_step),
+        "share",
+        above(0.7, 1, "assumed: the device is busy, so it matters with what"),
+        variant="kernels",
+    ),
+    _rule("experiments.shapes", saved_by("shapes"), "share", *_SAVED, variant="shapes"),
+    _rule("experiments.padding", saved_by("padding"), "share", *_SAVED, variant="padding"),
+    _rule("experiments.kernels", saved_by("kernels"), "share", *_SAVED, variant="kernels"),
+    _rule(
+        "profile.recompilations",
+        reading("profile.recompilations"),
+        "number",
+        above(0.02, 3, "PyTorch: torch.compile compiles anew for each new shape"),
+        variant="compile",
+    ),
+    _rule(
+        "setup.dynamic_shapes",
+        given(
+            lambda evidence: bool(
+                evidence.setup and (evidence.setup.compile or evidence.setup.cudnn_benchmark)
+            ),
+            reading("setup.dynamic_shapes"),
+        ),
+        "yes-no",
+        yes(2, "PyTorch: compiling and autotuning are for shapes that stay"),
+        variant="compile",
+    ),
+    _rule(
+        "throughput.expected",
+        number("throughput.expected_times"),
+        "times",
+        above(1.5, 1, "assumed: others reach more on the same hardware"),
     ),
 )

@@ -1,6 +1,8 @@
 """From evidence to a diagnosis: signals are weighed, causes ranked, and doubt is said.
 
-A cause is a verdict only with two independent signals, one of them more than a circumstance.
+A cause is a verdict only with two independent signals, one of them more than a circumstance; an
+experiment is two measurements, and may stand alone. High confidence needs two signals that are each
+more than a circumstance, and no rival that would explain what is seen.
 """
 
 from collections.abc import Iterable
@@ -44,7 +46,9 @@ ENOUGH = 3
 """Least score of a verdict: a measured cost, or a symptom with a circumstance; assumed."""
 SURE, LIKELY = 5, 4
 """Least scores of high and medium confidence; assumed."""
-MARGIN = 1.0
+MEASURED, SYMPTOM = 3, 2
+"""Weights of a cause's own cost and of a strong symptom; see ``Signal.weight``."""
+MARGIN = 2.5
 """By how much the first cause must lead to be sure; assumed."""
 GAIN_WEIGHT = 4.0
 """What a whole step's gain counts beside the score; assumed."""
@@ -54,6 +58,32 @@ WORTH = 0.05
 """Gain below which a busy device is not disturbed; assumed."""
 _ONE_VARIANT = (Cause.INPUT, Cause.PARALLELISM, Cause.COMMUNICATION)
 """Causes whose variants are answers to one question: one of them holds."""
+
+
+_AnyOf = tuple[tuple[Cause, str], ...]
+_SHORT_OF_CORES: _AnyOf = tuple(
+    (Cause.SCHEDULING, each)
+    for each in ("quota", "other-programs-cpu", "workers", "threads", "affinity")
+)
+_ELSEWHERE: _AnyOf = ((Cause.MEMORY, "offload"), (Cause.MEMORY, "swapping"))
+_DEBUGS: _AnyOf = ((Cause.MONITORING, "profiler"), (Cause.MONITORING, "anomaly-detection"))
+_EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
+    (Cause.PARALLELISM, ""): (
+        *_ELSEWHERE,
+        *_SHORT_OF_CORES,
+        *_DEBUGS,
+        (Cause.MEMORY, "empty-cache"),
+    ),
+    (Cause.MONITORING, "synchronisation"): (*_ELSEWHERE, *_DEBUGS),
+    (Cause.MONITORING, "logging"): (*_ELSEWHERE, *_DEBUGS),
+}
+"""Cause -> what shows the same symptoms, and is nearer to their root: a device waits for its host
+or for a read also because something else keeps those."""
+_DOUBTED: dict[tuple[Cause, str], _AnyOf] = _EXPLAINED | {
+    (Cause.INPUT, ""): (*_SHORT_OF_CORES, (Cause.MEMORY, "swapping")),
+    (Cause.COMMUNICATION, ""): _SHORT_OF_CORES,
+}
+"""Those, and causes that may be the root or not: of them it is told how fast batches would be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +110,16 @@ class Case:
         """Whether it is enough for a verdict."""
         instruments = {signal.instrument for signal in self.speaks_for}
         strongest = max((signal.weight for signal in self.speaks_for), default=0)
-        return self.score >= ENOUGH and len(instruments) >= 2 and strongest >= 2
+        enough = len(instruments) >= 2 or self._tried
+        return self.score >= ENOUGH and enough and strongest >= 2
+
+    @property
+    def _tried(self) -> bool:
+        """Whether an experiment shows what the cause costs: two runs were measured for it."""
+        return any(
+            signal.weight >= MEASURED and signal.reading.startswith("experiments.")
+            for signal in self.speaks_for
+        )
 
     @property
     def strength(self) -> float:
@@ -90,8 +129,12 @@ class Case:
     @property
     def confidence(self) -> Confidence:
         """How sure the case is by itself."""
-        measured = max((signal.weight for signal in self.speaks_for), default=0) >= 3
-        if measured and self.score >= SURE and not self.against:
+        strongest: dict[str, int] = {}
+        for signal in self.speaks_for:
+            strongest[signal.instrument] = max(strongest.get(signal.instrument, 0), signal.weight)
+        first, second = (*sorted(strongest.values(), reverse=True), 0, 0)[:2]
+        agree = first >= MEASURED and second >= SYMPTOM
+        if agree and self.score >= SURE and not self.against:
             return Confidence.HIGH
         return Confidence.MEDIUM if self.score >= LIKELY else Confidence.LOW
 
@@ -110,7 +153,7 @@ def judge(evidence: Evidence) -> Diagnosis:
     ):
         verdicts: tuple[Verdict, ...] = (_verdict(fine, evidence),)
     elif holding:
-        verdicts = _ranked(holding, evidence)
+        verdicts = _ranked(holding, cases, evidence)
     else:
         verdicts = (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
     named = {verdict.cause for verdict in verdicts}
@@ -154,13 +197,28 @@ def _used_well(fine: Case) -> bool:
 _HOW_WELL = ("profile.", "experiments.", "gpus.sm_active", "gpus.power", "steps.least_core_rate")
 
 
-def _ranked(holding: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
-    first, *others = holding
-    rivals = [case.strength for case in others if case.cause is not first.cause]
+def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
+    """Return the verdicts: the strongest case first, or the one that explains it as well."""
+    roots = [
+        case
+        for case in holding[1:]
+        if case.score >= LIKELY and _among(_EXPLAINED, case, holding[0])
+    ]
+    first = roots[0] if roots else holding[0]
+    others = [case for case in holding if case is not first]
     verdict = _verdict(first, evidence)
-    if rivals and first.strength - max(rivals) < MARGIN:
+    rivals = [case.strength for case in others if case.cause is not first.cause]
+    close = bool(rivals) and first.strength - max(rivals) < MARGIN
+    doubted = any(case.score >= SYMPTOM and _among(_DOUBTED, case, first) for case in cases)
+    if close or doubted:
         verdict = replace(verdict, confidence=_less(verdict.confidence))
     return (verdict, *(_verdict(case, evidence) for case in others))
+
+
+def _among(table: dict[tuple[Cause, str], _AnyOf], root: Case, symptom: Case) -> bool:
+    """Whether one cause would show what speaks for the other."""
+    known = table.get((symptom.cause, symptom.variant)) or table.get((symptom.cause, ""))
+    return (root.cause, root.variant) in (known or ())
 
 
 def _less(confidence: Confidence) -> Confidence:

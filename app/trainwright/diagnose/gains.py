@@ -8,17 +8,17 @@ from trainwright.diagnose.measures import (
     clock_share,
     cores_of_usable,
     data_wait,
-    doubled_batch,
     exposed_communication,
     number,
     on_cpu,
     outside_steps,
-    saved_by,
     starved,
     step_share,
     threads_of_cores,
     time_share,
 )
+from trainwright.diagnose.measures_cost import offloading, update_elsewhere
+from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.verdict import Cause
 
 Bound = Callable[[Evidence], float | None]
@@ -49,6 +49,12 @@ def _idle_cores(evidence: Evidence) -> float | None:
     if not on_cpu(evidence) or not shares or max(shares) >= 1:
         return None
     return (step_share("compute")(evidence) or 1) * (1 - max(shares))
+
+
+def _misfit_threads(evidence: Evidence) -> float | None:
+    """Cores that stand idle, or that the run's threads take from each other."""
+    known = [share for share in (starved(evidence), _idle_cores(evidence)) if share is not None]
+    return max(known, default=None)
 
 
 def _stored_elsewhere(evidence: Evidence) -> float | None:
@@ -95,6 +101,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     ),
     (Cause.INPUT, "transfer"): (step_share("transfer"), number("profile.copies")),
     (Cause.PARALLELISM, ""): (
+        saved_by("graphs"),
         _half_of_doubled,
         number("profile.host_wait"),
         number("profile.idle"),
@@ -104,23 +111,32 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.TUNING, "layout"): (saved_by("channels_last"), number("profile.layout")),
     (Cause.TUNING, "attention"): (saved_by("fused_attention"), number("profile.attention_eager")),
     (Cause.TUNING, "compile"): (saved_by("compiled"), number("profile.elementwise")),
-    (Cause.TUNING, "padding"): (number("setup.sequence_padding"),),
+    (Cause.TUNING, "kernels"): (saved_by("kernels"),),
+    (Cause.TUNING, "shapes"): (saved_by("shapes"),),
+    (Cause.TUNING, "padding"): (
+        saved_by("padding"),
+        number("setup.sequence_padding"),
+    ),
     (Cause.MEMORY, "empty-cache"): (
         saved_by("without_empty_cache"),
         time_share("empty_cache_seconds"),
     ),
-    (Cause.MEMORY, "garbage"): (time_share("garbage_seconds"),),
+    (Cause.MEMORY, "garbage"): (saved_by("without_garbage"), time_share("garbage_seconds")),
     (Cause.MEMORY, "offload"): (
+        saved_by("without_offloading"),
         step_share("transfer"),
+        time_share("mid_step_seconds"),
+        offloading,
         _stored_elsewhere,
         number("profile.copies"),
+        update_elsewhere,
     ),
     (Cause.COMMUNICATION, ""): (
         saved_by("single_device"),
         step_share("communication"),
         exposed_communication,
     ),
-    (Cause.SCHEDULING, "threads"): (saved_by("all_threads"), starved, _idle_cores),
+    (Cause.SCHEDULING, "threads"): (saved_by("all_threads"), _misfit_threads),
     (Cause.SCHEDULING, "workers"): (starved,),
     (Cause.SCHEDULING, "affinity"): (_bound_cores,),
     (Cause.SCHEDULING, "quota"): (starved, number("host.throttled_periods")),
@@ -129,13 +145,16 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         saved_by("alone"),
         number("gpus.foreign_utilisation"),
     ),
-    (Cause.SCHEDULING, "heat"): (_slower_clock,),
-    (Cause.SCHEDULING, "power"): (_slower_clock,),
+    (Cause.SCHEDULING, "heat"): (saved_by("cooling"), _slower_clock),
+    (Cause.SCHEDULING, "power"): (saved_by("power_limit"), _slower_clock),
     (Cause.SCHEDULING, "battery"): (_slower_clock,),
     (Cause.SCHEDULING, "link"): (step_share("transfer"), number("profile.copies")),
     (Cause.SCHEDULING, "numa"): (step_share("transfer"),),
     (Cause.MONITORING, "synchronisation"): (saved_by("without_synchronisation"),),
+    (Cause.MONITORING, "profiler"): (saved_by("without_profiler"),),
+    (Cause.MONITORING, "anomaly-detection"): (saved_by("without_anomaly_detection"),),
     (Cause.MONITORING, "logging"): (
+        saved_by("without_logging"),
         _beside_the_step,
         time_share("checkpoint_seconds"),
     ),

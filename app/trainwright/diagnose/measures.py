@@ -58,18 +58,6 @@ def step_share(part: str) -> Callable[[Evidence], float | None]:
     return share
 
 
-def saved_by(experiment: str) -> Callable[[Evidence], float | None]:
-    """Return the measure of the share of a step that an experiment took away."""
-
-    def saved(evidence: Evidence) -> float | None:
-        if evidence.experiments is None or evidence.steps is None:
-            return None
-        seconds = getattr(evidence.experiments, experiment)
-        return None if seconds is None else 1 - seconds / evidence.steps.seconds
-
-    return saved
-
-
 def each_step(counter: str) -> Callable[[Evidence], float | None]:
     """Return the measure of a counter a step."""
 
@@ -218,14 +206,6 @@ def slice_used(evidence: Evidence) -> float | None:
             used = held or gpu.memory_used_bytes
             return used / (int(size[1]) * 1e9) if used else None
     return None
-
-
-def doubled_batch(evidence: Evidence) -> float | None:
-    """Return how much longer a step with twice the samples takes: 1 is the same time, 2 twice."""
-    if evidence.experiments is None or evidence.steps is None:
-        return None
-    doubled = evidence.experiments.doubled_batch
-    return None if doubled is None else doubled / evidence.steps.seconds
 
 
 def exposed_communication(evidence: Evidence) -> float | None:

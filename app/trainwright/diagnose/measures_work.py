@@ -40,6 +40,14 @@ def device_of_compute(evidence: Evidence) -> float | None:
     return min(1.0, steps.device_seconds / steps.compute)
 
 
+def device_of_step(evidence: Evidence) -> float | None:
+    """Return the kernels' time over a step's."""
+    steps = evidence.steps
+    if steps is None or steps.device_seconds is None:
+        return None
+    return min(1.0, steps.device_seconds / steps.seconds)
+
+
 def operator_seconds(evidence: Evidence) -> float | None:
     """Return what an operator of a step on the processor takes on average, Python included."""
     steps, profile = evidence.steps, evidence.profile

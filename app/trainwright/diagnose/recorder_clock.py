@@ -15,6 +15,10 @@ class BatchClock:
         self.asked_at: float | None = None
         self.given_at: float | None = None
         self.optimized_at: float | None = None
+        self.core_at: tuple[float, float] | None = None
+        """Seconds on a core and waiting for one, of the training thread, when the batch came."""
+        self.idle = 0.0
+        """Until the optimizer's end: neither at work nor waiting for a core."""
         self.trains = False
         """Whether an optimizer stepped while its batches were in work: validation has none."""
         self.facts: dict[str, Any] = {}
@@ -25,16 +29,17 @@ class Times:
 
     def __init__(self) -> None:
         self.count = 0
-        self.total = self.wait = self.other = 0.0
+        self.total = self.wait = self.other = self.blocked = 0.0
         self._latest: deque[float] = deque(maxlen=MOST_TIMES)
         self._latest_waits: deque[float] = deque(maxlen=MOST_TIMES)
 
-    def add(self, seconds: float, wait: float, other: float) -> None:
+    def add(self, seconds: float, wait: float, other: float, blocked: float = 0.0) -> None:
         """Take one batch into the sums."""
         self.count += 1
         self.total += seconds
         self.wait += wait
         self.other += other
+        self.blocked += blocked
         self._latest.append(seconds)
         self._latest_waits.append(wait)
 

@@ -81,6 +81,8 @@ def _hook_torch(recorder: "Recorder") -> None:
     for name in ("Stream", "Event"):
         _wrap(recorder, getattr(torch.cuda, name, None), "synchronize", "synchronise")
     _wrap(recorder, torch, "save", "checkpoint")
+    _wrap(recorder, torch, "load", "load")
+    _wrap(recorder, torch.autograd, "backward", "backward")
     for name in ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__"):
         _wrap_read(recorder, torch, name)
     profiler = importlib.import_module("torch.autograd.profiler")

@@ -33,6 +33,7 @@ def observed(pid: int | None = None) -> dict[str, Any]:
         "tasks_at": time.perf_counter(),
         "tasks": {task: spent for each in tree for task, spent in _tasks(each)},
         "read": {each: _read_bytes(each) for each in tree},
+        "asked": _numbers(f"/proc/{pid}/io", ("rchar:", "wchar:")),
         "cores": cores,
         "quota": _quota(pid),
         "pressure": {kind: _pressure(kind) for kind in ("cpu", "io", "memory")},
@@ -109,6 +110,9 @@ def _waiting(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict
     }
     read = (total - before["read"].get(pid, total) for pid, total in after["read"].items())
     found["run_read_bytes_s"] = sum(max(0.0, each) for each in read) / wall  # the dead tell 0
+    for key, name in (("main_read_bytes_s", "rchar:"), ("main_written_bytes_s", "wchar:")):
+        if name in before["asked"] and name in after["asked"]:
+            found[key] = max(0.0, after["asked"][name] - before["asked"][name]) / wall
     page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
     for key, name, size in (
         ("read_bytes_s", "pgpgin", 1024),

@@ -1,0 +1,196 @@
+"""What something costs at least, by what the hardware can do, beside what a step takes."""
+
+from functools import lru_cache
+
+from trainwright.catalog.query import find_gpu
+from trainwright.diagnose.evidence import Evidence, GpuReadings
+from trainwright.diagnose.measures import lowest_capability, over_gpus, ranks, step_share
+from trainwright.messages import UserError
+
+LINK_BYTES_S = 25e9
+"""Of pinned memory over PCIe 4.0 x16, each way; nvbandwidth shows 24 to 26 GB/s."""
+LINK_BYTES_S_5 = 50e9
+"""Over PCIe 5.0 x16, which GPUs of compute capability 9.0 and above have."""
+HOST_UPDATE_S = 0.5e-9
+"""Of Adam on the processor, a parameter: DeepSpeed reports 0.25 to 0.6 s for 1e9 of them."""
+MOVED_BYTES = 4.0
+"""A parameter's gradient to the host and its new value back, two bytes each."""
+GRADIENT_BYTES = 4.0
+"""Of a parameter in fp32, as data parallel training sums them."""
+
+
+@lru_cache(maxsize=64)
+def _known(name: str) -> tuple[float | None, float | None]:
+    """Return the memory in bytes and the power in watts of a GPU of the catalog."""
+    try:
+        record = find_gpu(name).record
+    except UserError:
+        return None, None
+    power = record.tdp_w.value if record.tdp_w is not None else None
+    return record.memory_bytes.value, power
+
+
+def memory_share(evidence: Evidence) -> float | None:
+    """Return the memory in use over all that the GPU has, by its driver or by its name."""
+
+    def share(gpu: GpuReadings) -> float | None:
+        total = gpu.memory_total_bytes or (_known(gpu.name)[0] if gpu.name else None)
+        used = gpu.memory_used_bytes
+        if used is None and total and gpu.memory_free_bytes is not None:
+            used = total - gpu.memory_free_bytes
+        if used is None and evidence.counters is not None:
+            used = evidence.counters.reserved_bytes or evidence.counters.allocated_bytes
+        return min(1.0, used / total) if used is not None and total else None
+
+    return over_gpus(evidence, share)
+
+
+def power_share(evidence: Evidence) -> float | None:
+    """Return the power over its limit; where none is read, over what the GPU is sold for."""
+
+    def share(gpu: GpuReadings) -> float | None:
+        limit = gpu.power_limit_w or (_known(gpu.name)[1] if gpu.name else None)
+        return gpu.power_w.mean / limit if gpu.power_w is not None and limit else None
+
+    return over_gpus(evidence, share)
+
+
+def link_rate(evidence: Evidence) -> float:
+    """Return the bytes a second that a GPU's link to the host carries, measured or assumed."""
+    measured = over_gpus(evidence, lambda gpu: gpu.copy_bytes_s)
+    if measured:
+        return measured
+    newest = (lowest_capability(evidence) or 0) >= 9.0
+    return LINK_BYTES_S_5 if newest else LINK_BYTES_S
+
+
+def offloading(evidence: Evidence) -> float | None:
+    """Return the share of the step that moving what is offloaded takes at the link's rate."""
+    counters, seconds = evidence.counters, step_seconds(evidence)
+    if counters is None or not counters.offloaded_bytes or not seconds:
+        return None
+    return min(1.0, counters.offloaded_bytes / link_rate(evidence) / seconds)
+
+
+def update_elsewhere(evidence: Evidence) -> float | None:
+    """Return the share of the step that an optimizer on the processor needs at least.
+
+    Of GPU runs whose optimizer is known, or assumed where only "offloaded" is said, to be there.
+    """
+    setup, seconds = evidence.setup, step_seconds(evidence)
+    if setup is None or not setup.parameters or not seconds or not offloads(evidence):
+        return None
+    if setup.offloaded and "optimizer" not in setup.offloaded:
+        return None
+    shared = ranks(evidence) if setup.strategy in ("zero", "fsdp") else 1
+    each = MOVED_BYTES / link_rate(evidence) + HOST_UPDATE_S
+    return min(1.0, setup.parameters * each / shared / seconds)
+
+
+def offloads(evidence: Evidence) -> bool:
+    """Whether the settings or a counter say that something waits elsewhere than on the device."""
+    setup, counters = evidence.setup, evidence.counters
+    told = setup is not None and (setup.offload or bool(setup.offloaded))
+    return bool(told) or bool(counters is not None and counters.offloaded_bytes)
+
+
+def step_seconds(evidence: Evidence) -> float | None:
+    """Return the time of a step, or of the one in the profiler where no other was timed."""
+    profile, steps = evidence.profile, evidence.steps
+    if profile is not None and profile.step_seconds is not None:
+        return profile.step_seconds
+    return steps.seconds if steps is not None and steps.unit != "epoch" else None
+
+
+def launching(evidence: Evidence) -> float | None:
+    """Return the share of the step that the host spends launching: in all, or by each launch."""
+    profile, seconds = evidence.profile, step_seconds(evidence)
+    if profile is None or not seconds:
+        return None
+    spent = profile.launch_seconds
+    if spent is None:
+        launches = profile.launches_a_step or profile.kernels_a_step
+        if launches is None or profile.launch_median_seconds is None:
+            return None
+        spent = launches * profile.launch_median_seconds
+    return min(1.0, spent / seconds)
+
+
+def gradients_on_link(evidence: Evidence) -> float | None:
+    """Return the share of the step that a ring all-reduce of fp32 gradients takes on the link."""
+    setup, seconds = evidence.setup, step_seconds(evidence)
+    if setup is None or not setup.parameters or not setup.link_bytes_s or not seconds:
+        return None
+    devices = ranks(evidence)
+    if devices < 2 or setup.strategy not in (None, "ddp", "dp", "other"):
+        return None
+    sent = 2 * (devices - 1) / devices * GRADIENT_BYTES * setup.parameters
+    return min(1.0, sent / setup.link_bytes_s / (setup.accumulation or 1) / seconds)
+
+
+def bubble(evidence: Evidence) -> float | None:
+    """Return the share of the step in which a pipeline's stage waits: traced, or by its depth."""
+    profile, setup = evidence.profile, evidence.setup
+    if profile is not None and profile.bubble is not None:
+        return profile.bubble
+    if setup is None or not setup.pipeline_stages or not setup.accumulation:
+        return None
+    waiting = setup.pipeline_stages - 1
+    return waiting / (waiting + setup.accumulation)
+
+
+def swapped_files(evidence: Evidence) -> float | None:
+    """Return the bytes that a training process writes and reads back a second.
+
+    The lesser of both, where they are of one size: what is written and read is state, no data and
+    no log. Of single processes whose steps do not wait for batches.
+    """
+    host = evidence.host
+    if host is None or ranks(evidence) > 1:
+        return None
+    read, written = host.main_read_bytes_s, host.main_written_bytes_s
+    if not read or not written or (step_share("data_wait")(evidence) or 0) > 0.15:
+        return None
+    less, more = min(read, written), max(read, written)
+    return less if less >= 0.3 * more else None
+
+
+def main_read_a_step(evidence: Evidence) -> float | None:
+    """Return what the training process reads a step over its parameters, four bytes each.
+
+    Where the loader keeps up: it is not the data set then.
+    """
+    host, steps, setup = evidence.host, evidence.steps, evidence.setup
+    if host is None or steps is None or setup is None or not setup.parameters:
+        return None
+    if host.main_read_bytes_s is None or ranks(evidence) > 1:
+        return None
+    if (step_share("data_wait")(evidence) or 0) > 0.15:
+        return None
+    return host.main_read_bytes_s * steps.seconds / (4.0 * setup.parameters)
+
+
+def written_a_step(evidence: Evidence) -> float | None:
+    """Return what the training process writes a step over its parameters, four bytes each."""
+    host, steps, setup = evidence.host, evidence.steps, evidence.setup
+    if host is None or steps is None or setup is None or not setup.parameters:
+        return None
+    if host.main_written_bytes_s is None or ranks(evidence) > 1:
+        return None
+    return host.main_written_bytes_s * steps.seconds / (4.0 * setup.parameters)
+
+
+def loader_alone(evidence: Evidence) -> float | None:
+    """Return what the loader alone gives over what the run uses: at 1 it has nothing to spare."""
+    loading, used = evidence.loading, samples_a_second(evidence)
+    if loading is None or loading.samples_s is None or not used:
+        return None
+    return loading.samples_s / (used * ranks(evidence))
+
+
+def samples_a_second(evidence: Evidence) -> float | None:
+    """Return the samples that each device of the run uses a second."""
+    if evidence.throughput is not None and evidence.throughput.samples_s:
+        return evidence.throughput.samples_s
+    steps = evidence.steps
+    return steps.samples / steps.seconds if steps is not None and steps.samples else None

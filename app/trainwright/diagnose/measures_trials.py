@@ -1,0 +1,104 @@
+"""What an experiment took from a step, however the record states it."""
+
+from collections.abc import Callable, Iterator
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.trials import Changed, Trial
+
+_TRIED: dict[str, tuple[Changed, ...]] = {
+    "synthetic_batch": ("synthetic-data",),
+    "cached_data": ("cached-data", "drive"),
+    "augmentation": ("augmentation",),
+    "other_precision": ("precision", "tf32"),
+    "channels_last": ("channels-last",),
+    "compiled": ("compile",),
+    "graphs": ("graphs",),
+    "fused_attention": ("attention",),
+    "shapes": ("shapes",),
+    "padding": ("padding",),
+    "kernels": ("cudnn-benchmark",),
+    "all_threads": ("threads",),
+    "affinity": ("affinity",),
+    "quota": ("quota",),
+    "power_limit": ("power-limit",),
+    "cooling": ("cooling",),
+    "slice": ("slice",),
+    "alone": ("other-programs",),
+    "without_empty_cache": ("empty-cache",),
+    "without_garbage": ("garbage-collection",),
+    "without_offloading": ("offloading",),
+    "allocator": ("allocator",),
+    "without_synchronisation": ("synchronisation",),
+    "without_logging": ("logging", "checkpoints", "evaluation"),
+    "without_profiler": ("profiler",),
+    "without_anomaly_detection": ("anomaly-detection",),
+    "communication": ("link", "backend", "bucket"),
+    "pinned_memory": ("pinned-memory",),
+    "faster_cpu": ("cpu",),
+}
+"""Name of an experiment -> what trials of it change."""
+
+
+def step_times(trial: Trial) -> float | None:
+    """Return a step's time in a trial over that of the run as it is.
+
+    Of a larger batch or longer sequences a step does more: samples a second tell of it by the
+    factor.
+    """
+    if trial.step_times is not None:
+        return trial.step_times
+    if trial.rate_times is None:
+        return None
+    grows = trial.changed in ("batch", "accumulation", "sequence-length")
+    return (trial.factor or 1.0 if grows else 1.0) / trial.rate_times
+
+
+def saved_by(experiment: str) -> Callable[[Evidence], float | None]:
+    """Return the measure of the share of a step that an experiment took away, the best of them."""
+
+    def saved(evidence: Evidence) -> float | None:
+        found = [1 - times for times in _times_of(experiment, evidence)]
+        return max(found) if found else None
+
+    return saved
+
+
+def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
+    """Yield steps' times in an experiment over that of the run as it is."""
+    timed = getattr(evidence.experiments, experiment, None)
+    if timed is not None and evidence.steps is not None:
+        yield timed / evidence.steps.seconds
+    for trial in evidence.trials:
+        times = step_times(trial)
+        if times is None:
+            continue
+        if trial.changed in _TRIED.get(experiment, ()):
+            yield times
+        elif experiment == "more_workers" and trial.changed in ("workers", "prefetch"):
+            yield _with_more(trial, times)
+        elif experiment == "single_device" and trial.changed in ("devices", "nodes"):
+            yield 1 / _with_more(trial, times)
+
+
+def _with_more(trial: Trial, times: float) -> float:
+    """Return the step's time with more of what changed over the time with less."""
+    return 1 / times if trial.factor is not None and trial.factor < 1 else times
+
+
+def doubled_batch(evidence: Evidence) -> float | None:
+    """Return how much longer a step with twice the samples takes: 1 is the same time, 2 twice.
+
+    Other factors are brought to it: a step takes what its size does not change, and the rest.
+    """
+    timed = evidence.experiments.doubled_batch if evidence.experiments is not None else None
+    if timed is not None and evidence.steps is not None:
+        return timed / evidence.steps.seconds
+    found = [
+        1 + (times - 1) / (trial.factor - 1)
+        for trial in evidence.trials
+        if trial.changed in ("batch", "sequence-length", "model-size")
+        and trial.factor is not None
+        and trial.factor != 1
+        and (times := step_times(trial)) is not None
+    ]
+    return max(0.0, min(found)) if found else None
