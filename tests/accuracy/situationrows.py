@@ -3,6 +3,7 @@
 python tests/accuracy/situationrows.py             # those that may guide thresholds
 python tests/accuracy/situationrows.py --held-out  # those that may not
 python tests/accuracy/situationrows.py --second    # the second batch, held out whole
+python tests/accuracy/situationrows.py --third     # the third batch, held out whole
 """
 
 import csv
@@ -31,6 +32,7 @@ class Situation:
     known_by: str
     held_out: bool
     dropped: str
+    also_because: str = ""
 
     @property
     def evidence(self) -> Evidence:
@@ -56,8 +58,8 @@ class Judged:
         return not self.right and self.verdict.confidence is Confidence.HIGH
 
 
-FIRST, SECOND = "index.csv", "index2.csv"
-"""The batches of situations; all of the second is held out."""
+FIRST, SECOND, THIRD = "index.csv", "index2.csv", "index3.csv"
+"""The batches of situations; all of the second and the third is held out."""
 
 
 def situations(batch: str = FIRST) -> list[Situation]:
@@ -104,6 +106,8 @@ def _words(cause: str, finer: str) -> str:
 
 
 if __name__ == "__main__":
-    second = "--second" in sys.argv[1:]
-    part = kept(held_out=True, batch=SECOND) if second else kept(held_out="--held-out" in sys.argv)
-    print(table(judged(part)))
+    named = [
+        batch for flag, batch in (("--second", SECOND), ("--third", THIRD)) if flag in sys.argv
+    ]
+    whole = kept(held_out=True, batch=named[0]) if named else []
+    print(table(judged(whole or kept(held_out="--held-out" in sys.argv))))

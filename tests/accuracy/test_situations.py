@@ -4,11 +4,11 @@ import csv
 import hashlib
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from situationrows import FOLDER, SECOND, Situation, judged, kept, situations, table
+from situationrows import FOLDER, SECOND, THIRD, Situation, judged, kept, situations, table
 
 from trainwright.diagnose import decide, record
 
@@ -55,12 +55,28 @@ def test_the_second_batch_has_every_cause_and_is_held_out_whole() -> None:
     assert not {row.id for row in rows} & {row.id for row in situations()}
 
 
+def test_the_third_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() -> None:
+    rows = [row for row in situations(THIRD) if not row.dropped]
+    causes = Counter(row.cause for row in rows)
+    assert len(rows) >= 31
+    assert sum(row.origin == "real-run" for row in rows) >= 15
+    assert sum(row.origin == "public" for row in rows) >= 14
+    assert set(causes) == CAUSES
+    assert min(causes.values()) >= 2
+    assert all(row.held_out for row in rows)
+    assert all(bool(row.also_right) == bool(row.also_because) for row in rows)
+    before = [*situations(), *situations(SECOND)]
+    assert not {row.source for row in rows if row.source} & {row.source for row in before}
+    assert not {row.id for row in rows} & {row.id for row in before}
+
+
 def _digest(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
 ALL = [*kept(held_out=False), *kept(held_out=True)]
-SOURCES = [row for row in (*ALL, *kept(held_out=True, batch=SECOND)) if row.origin == "public"]
+LATER = [*kept(held_out=True, batch=SECOND), *kept(held_out=True, batch=THIRD)]
+SOURCES = [row for row in (*ALL, *LATER) if row.origin == "public"]
 
 
 @pytest.mark.parametrize("row", SOURCES, ids=lambda row: row.id)

@@ -25,6 +25,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import programs2
+import programs3
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -38,19 +39,28 @@ SHARES = 200_000
 """Against the 1024 of a session of another program."""
 READ_BYTES_S = 32 << 20
 """Of the throttled drive: a slow network store."""
-QUOTAS = {"run-cpu-quota": 0.6, "run-narrow-quota": 0.35}
+QUOTAS = {"run-cpu-quota": 0.6, "run-narrow-quota": 0.35, "run-half-core": 0.5}
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
 MULTIPLY = "import torch; x = torch.rand(512, 512)\nwhile True: x @ x"
-OTHERS = {"run-foreign-load": 6 * [SPIN], "run-neighbour-jobs": 3 * [MULTIPLY]}
+COMPRESS = "import os, zlib; x = os.urandom(1 << 22)\nwhile True: zlib.compress(x, 9)"
+OTHERS = {
+    "run-foreign-load": 6 * [SPIN],
+    "run-neighbour-jobs": 3 * [MULTIPLY],
+    "run-compressing-neighbours": 4 * [COMPRESS],
+}
 """Programs that compute beside the run."""
 
 GROUPED = ("run-throttled-files", *QUOTAS)
 """Those that need a control group."""
-ALL = SITUATIONS | programs2.SECOND
-TOGETHER = (*RANKS, "run-embedding-gradients")
+ALL = SITUATIONS | programs2.SECOND | programs3.THIRD
+TOGETHER = (*RANKS, "run-embedding-gradients", "run-gpt-gradients", "run-gathered-features")
 """Those that run on two processes when the fault is in."""
-UNTIMED = ("run-unwatched", "run-glimpsed")
+ONE_CORE = ("run-one-core", "run-pinned-gpt")
+"""Those that may use a single core when the fault is in."""
+VARIABLES = {"run-launcher-threads": {"OMP_NUM_THREADS": "1"}}
+"""What a launcher has set for the run when the fault is in."""
+UNTIMED = ("run-unwatched", "run-glimpsed", "run-attached")
 """Those that are seen from outside only."""
 
 
@@ -72,9 +82,13 @@ def group(folder: Path, **settings: object) -> Iterator[Path]:
 
 
 @contextmanager
-def foreign_load(programs: list[str]) -> Iterator[None]:
-    """Compute in other programs meanwhile, as other users' jobs do."""
-    others = [subprocess.Popen([sys.executable, "-c", program]) for program in programs]
+def foreign_load(programs: list[str], joined: list[Path]) -> Iterator[None]:
+    """Compute in other programs meanwhile, as other users' jobs do; in the run's groups, so that
+    each weighs as much as the run's own threads."""
+    others = [
+        subprocess.Popen([sys.executable, "-c", program], preexec_fn=lambda: _join(joined))
+        for program in programs
+    ]
     try:
         yield
     finally:
@@ -103,8 +117,7 @@ def rate(name: str, fault: bool, seconds: float, groups: bool, record: Path | No
         command += ["--fault"] if fault else []
         command += ["--record", str(record)] if record else []
         if fault and name in OTHERS:
-            stack.enter_context(foreign_load(OTHERS[name]))
-            joined.clear()  # against privileged others it would be no load
+            stack.enter_context(foreign_load(OTHERS[name], joined))
         if not (fault and name in TOGETHER):
             return _finished(_started(command, name, fault, joined, folder))
         second = [part for part in command if part not in ("--record", str(record))]
@@ -123,16 +136,22 @@ ROOM = os.environ.get("SITUATIONS_DIR")
 def _program(name: str) -> list[str]:
     """Return the command of a situation."""
     file = "programs2.py" if name in programs2.SECOND else "programs.py"
+    file = "programs3.py" if name in programs3.THIRD else file
     return [sys.executable, str(HERE / file), name]
+
+
+def _join(groups: list[Path]) -> None:
+    """Move this process into control groups."""
+    for each in groups:
+        (each / "cgroup.procs").write_text("0")
 
 
 def _started(
     command: list[str], name: str, fault: bool, joined: list[Path], folder: str
 ) -> "subprocess.Popen[str]":
     def prepare() -> None:
-        for each in joined:
-            (each / "cgroup.procs").write_text("0")
-        if fault and name == "run-one-core":
+        _join(joined)
+        if fault and name in ONE_CORE:
             os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
     return subprocess.Popen(
@@ -141,7 +160,7 @@ def _started(
         stderr=subprocess.DEVNULL,
         text=True,
         preexec_fn=prepare,
-        env=os.environ | {"SITUATIONS_DIR": folder},
+        env=os.environ | {"SITUATIONS_DIR": folder} | (VARIABLES.get(name, {}) if fault else {}),
     )
 
 
