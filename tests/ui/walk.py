@@ -23,6 +23,7 @@ SCREENS = (
     "plan",
     "advise",
     "export",
+    "catalog",
     "computer",
     "monitor",
     "verify",

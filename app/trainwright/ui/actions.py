@@ -52,6 +52,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("go-plan", "go", "sliders-horizontal", "Alt+2"),
     Action("go-advise", "go", "magic-wand", "Alt+3"),
     Action("go-export", "go", "export", "Ctrl+E"),
+    Action("go-catalog", "go", "books", "Alt+9"),
     Action("go-computer", "go", "desktop-tower", "Alt+4"),
     Action("go-monitor", "go", "activity", "Alt+5"),
     Action("go-diagnose", "go", "first-aid", "Alt+7"),

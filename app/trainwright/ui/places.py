@@ -11,19 +11,25 @@ if TYPE_CHECKING:
     from trainwright.ui.window import Window
 
 WORK = (
-    ("start", "house"),
-    ("plan", "sliders-horizontal"),
-    ("advise", "magic-wand"),
-    ("export", "export"),
-    ("computer", "desktop-tower"),
-    ("monitor", "activity"),
-    ("verify", "flask"),
-    ("diagnose", "first-aid"),
+    (
+        ("start", "house"),
+        ("plan", "sliders-horizontal"),
+        ("advise", "magic-wand"),
+        ("export", "export"),
+    ),
+    (("catalog", "books"),),
+    (
+        ("computer", "desktop-tower"),
+        ("monitor", "activity"),
+        ("verify", "flask"),
+        ("diagnose", "first-aid"),
+    ),
 )
-"""(id, icon) of the places that the rail lists from its top."""
+"""(id, icon) of the places that the rail lists from its top, in groups: the plan, the PC to buy,
+the computer that this is."""
 SETTINGS = ("settings", "gear-six")
-ALL = tuple(id for id, _ in (*WORK, SETTINGS))
-OF_A_PLAN = ("plan", "advise", "export", "verify")
+ALL = tuple(id for group in (*WORK, (SETTINGS,)) for id, _ in group)
+OF_A_PLAN = ("plan", "advise", "export", "machine", "build", "verify")
 """Places that show a plan and cannot do without one."""
 
 
@@ -39,6 +45,8 @@ def screen(place: str, window: "Window") -> QWidget:
     assert session is not None
     if place == "computer":
         return _computer(window, session)
+    if place == "catalog":
+        return _catalog(window)
     if place == "diagnose":
         from trainwright.ui.screens.diagnose import DiagnoseScreen
 
@@ -74,3 +82,11 @@ def _settings(window: "Window", session: "Session") -> QWidget:
     settings.changed.connect(window.take_preferences)
     settings.python_changed.connect(session.ask)
     return settings
+
+
+def _catalog(window: "Window") -> QWidget:
+    from trainwright.ui.screens.catalog import CatalogScreen
+
+    catalog = CatalogScreen()
+    catalog.chosen.connect(window.take_part)
+    return catalog

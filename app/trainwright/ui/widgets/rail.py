@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QAbstractButton, QFrame, QVBoxLayout
+from PySide6.QtGui import QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QAbstractButton, QFrame, QVBoxLayout, QWidget
 
 from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import STATE_ICON, Drawing
 
+_TOP, _EDGE, _GAP = 58, 8, 3
+"""Above the first place, below the last one, between two."""
+_LOWEST, _SLIM, _HIGHEST = 42, 48, 56
+"""Heights of a place; up to the middle one its icon is small."""
 _DOT = {"fits": "#3FC594", "tight": "#EFB040", "no": "#F27B4E", "na": "#8796A1"}
 
 
@@ -24,7 +28,7 @@ class Place(QAbstractButton):
         self._state = ""
         self.setCheckable(True)
         self.setAccessibleName(self._word)
-        self.setFixedSize(tokens.RAIL_WIDTH - 16, 56)
+        self.setFixedSize(tokens.RAIL_WIDTH - 16, _HIGHEST)
 
     def show_state(self, state: str, spoken: str) -> None:
         """Show the dot of a verdict; an empty state takes it away."""
@@ -40,12 +44,14 @@ class Place(QAbstractButton):
             if on or self.underMouse():
                 d.box(0, 0, w, h, tokens.colour("railSel", 1.0 if on else 0.6), radius=8)
             ink = "railOn" if on else "railText"
-            d.icon(f"{self._icon}-fill" if on else self._icon, w / 2 - 12, 8, 24, ink)
-            d.write(0, 34, w, 16, self._word, px=tokens.MICRO, weight=600 if on else 500,
-                    colour=ink, align="centre")  # fmt: skip
+            size = 24 if h > _SLIM else 20
+            top = (h - size - 18) / 2
+            d.icon(f"{self._icon}-fill" if on else self._icon, w / 2 - size / 2, top, size, ink)
+            d.write(0, top + size + 2, w, 16, self._word, px=tokens.MICRO,
+                    weight=600 if on else 500, colour=ink, align="centre")  # fmt: skip
             if self._state:
-                d.box(w / 2 + 6.5, 4.5, 13, 13, "railSel" if on else "rail", radius=6.5)
-                d.icon(STATE_ICON[self._state], w / 2 + 7, 5, 12, _DOT[self._state])
+                d.box(w / 2 + 6.5, top - 3.5, 13, 13, "railSel" if on else "rail", radius=6.5)
+                d.icon(STATE_ICON[self._state], w / 2 + 7, top - 3, 12, _DOT[self._state])
             if self.hasFocus():
                 d.box(0, 0, w, h, None, "railOn", radius=8, width=2)
 
@@ -55,20 +61,39 @@ class Rail(QFrame):
 
     chosen = Signal(str)
 
-    def __init__(self, places: Sequence[tuple[str, str]], last: tuple[str, str]) -> None:
+    def __init__(self, groups: Sequence[Sequence[tuple[str, str]]], last: tuple[str, str]) -> None:
         super().__init__()
         self.setFixedWidth(tokens.RAIL_WIDTH)
         self.setAccessibleName(tr("ui.rail"))
-        self._places = [Place(id, icon) for id, icon in (*places, last)]
+        self._places: list[Place] = []
+        self._rules: list[QWidget] = []
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 66, 8, 12)
-        layout.setSpacing(8)
-        for place in self._places[:-1]:
-            layout.addWidget(place)
+        layout.setContentsMargins(8, _TOP, 8, _EDGE)
+        layout.setSpacing(_GAP)
+        for group in groups:
+            if self._places:
+                rule = QWidget()
+                rule.setFixedHeight(1)
+                self._rules.append(rule)
+                layout.addWidget(rule)
+            for id, icon in group:
+                self._add(id, icon, layout)
         layout.addStretch(1)
-        layout.addWidget(self._places[-1])
+        self._add(*last, layout)
+
+    def _add(self, id: str, icon: str, layout: QVBoxLayout) -> None:
+        place = Place(id, icon)
+        place.clicked.connect(self._choose)
+        self._places.append(place)
+        layout.addWidget(place)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Share the height: places become slimmer before any leaves a low window."""
+        super().resizeEvent(event)
+        gaps = (len(self._places) + len(self._rules)) * (_GAP + 1)
+        each = (self.height() - _TOP - _EDGE - gaps) // len(self._places)
         for place in self._places:
-            place.clicked.connect(self._choose)
+            place.setFixedHeight(max(_LOWEST, min(_HIGHEST, each)))
 
     def _choose(self) -> None:
         place = self.sender()
@@ -96,6 +121,8 @@ class Rail(QFrame):
             d.fillRect(self.rect(), tokens.colour("rail"))
             if tokens.theme() == "dark":
                 d.rule(w - 1, 0, w - 1, h)
+            for rule in self._rules:
+                d.rule(22, rule.y(), w - 22, rule.y(), tokens.colour("railText", 0.35))
             draw_logo(d, w / 2 - 17, 12)
 
 

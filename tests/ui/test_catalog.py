@@ -1,0 +1,145 @@
+"""The catalog's browser as its reader uses it."""
+
+from typing import get_args
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+
+from trainwright.catalog import GpuRecord, find_cpu, list_parts
+from trainwright.catalog.part_kinds import KINDS, PartKind
+from trainwright.catalog.sources import documents
+from trainwright.messages import Message, render
+from trainwright.ui.columns import COLUMNS, HIDDEN, Shelf, lines
+from trainwright.ui.widgets.parttable import is_low
+
+
+def catalog(opened):
+    window = opened()
+    window.go("catalog")
+    return window, window.screen_named("catalog")
+
+
+def names(screen):
+    parts = screen.table.parts
+    return [parts.record(row).name for row in range(parts.rowCount())]
+
+
+def said(widget):
+    QApplication.processEvents()
+    return " ".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def test_typing_filters_the_table(opened, qtbot):
+    _, screen = catalog(opened)
+    QTest.keyClicks(screen.field, "4090")
+    found = names(screen)
+    assert "GeForce RTX 4090" in found
+    assert all("4090" in name for name in found)
+    QTest.keyClicks(screen.field, " no such thing")
+    assert names(screen) == []
+    assert "No part has all these words." in said(screen.pane)
+
+
+def test_words_without_spaces_find_a_part_too(opened, qtbot):
+    _, screen = catalog(opened)
+    QTest.keyClicks(screen.field, "rtx4090")
+    assert "GeForce RTX 4090" in names(screen)
+
+
+def test_a_click_on_a_heading_sorts_and_unknown_values_come_last_either_way(opened, qtbot):
+    _, screen = catalog(opened)
+    column = next(i for i, c in enumerate(COLUMNS["gpu"]) if c.field == "tdp_w")
+    for order, sign in ((Qt.SortOrder.AscendingOrder, 1), (Qt.SortOrder.DescendingOrder, -1)):
+        screen.table.sortByColumn(column, order)
+        parts = screen.table.parts
+        values = [COLUMNS["gpu"][column].value(parts.record(row)) for row in range(len(parts.rows))]
+        known = [value for value in values if value is not None]
+        assert known == sorted(known, key=lambda value: sign * value)
+        assert None in values
+        assert all(value is None for value in values[len(known) :])
+
+
+def test_a_cell_says_where_its_value_comes_from(opened, qtbot):
+    _, screen = catalog(opened)
+    screen.show_tab("cpu")
+    screen.table.show_part("ryzen-9-7950x")
+    column = next(i for i, c in enumerate(COLUMNS["cpu"]) if c.field == "memory_channels")
+    index = screen.table.currentIndex()
+    screen.table.setCurrentIndex(screen.table.parts.index(index.row(), column))
+    text = said(screen.pane).replace("\u200b", "")
+    assert "Channels: 2" in text
+    assert find_cpu("ryzen-9-7950x").provenance("memory_channels").source in text
+
+
+def test_little_confidence_is_marked_in_the_cell_and_for_screen_readers(opened, qtbot):
+    _, screen = catalog(opened)
+    parts, role = screen.table.parts, Qt.ItemDataRole.AccessibleTextRole
+    marked = {True: 0, False: 0}
+    for row in range(parts.rowCount()):
+        for number, column in enumerate(parts.shelf.columns):
+            low = is_low(column, parts.record(row))
+            spoken = parts.data(parts.index(row, number), role)
+            assert ("low confidence" in spoken) == low
+            marked[low] += 1
+    assert marked[True] > 100
+    assert marked[False] > 100
+
+
+def test_an_unknown_value_is_no_zero(opened, qtbot):
+    _, screen = catalog(opened)
+    parts = screen.table.parts
+    column = next(i for i, c in enumerate(parts.shelf.columns) if c.field == "tdp_w")
+    row = next(r for r in range(parts.rowCount()) if parts.record(r).tdp_w is None)
+    assert parts.data(parts.index(row, column)) == ""
+    spoken = parts.data(parts.index(row, column), Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken == "Power, W: unknown"
+
+
+def test_a_part_goes_into_the_plan_and_undo_takes_it_out(opened, qtbot):
+    window, screen = catalog(opened)
+    screen.show_tab("cpu")
+    screen.table.show_part("ryzen-9-9950x")
+    screen.pane.wanted.emit(screen.pane.record)
+    assert window.session.plan.machine.cpu == "ryzen-9-9950x"
+    assert "AMD Ryzen 9 9950X" in window.notice.text
+    window.undo()
+    assert window.session.plan.machine.cpu == "ryzen-9-7950x"
+
+
+def test_a_drive_comes_beside_those_that_are_there(opened, qtbot):
+    window, screen = catalog(opened)
+    before = [drive.id for drive in window.session.plan.machine.drives]
+    screen.show_tab("storage")
+    screen.pane.wanted.emit(screen.pane.record)
+    after = [drive.id for drive in window.session.plan.machine.drives]
+    assert after == [*before, screen.pane.record.id]
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_every_field_of_every_kind_has_a_name(language):
+    fields = {column.field for columns in COLUMNS.values() for column in columns}
+    for record in (GpuRecord, *(kind.record for kind in KINDS.values())):
+        fields |= {field for field in record.model_fields if field not in HIDDEN}
+    for field in fields:
+        id = f"pc.field.{field.replace('.', '-').replace('_', '-')}"
+        assert render(Message.of(id), language) != id
+
+
+def test_every_value_of_a_part_is_listed_with_its_source():
+    cpu = find_cpu("ryzen-9-7950x")
+    by_field = {line.field: line for line in lines(cpu)}
+    assert by_field["max_power_w"].value == "230 W"
+    assert by_field["max_power_w"].origin == cpu.provenance("max_power_w")
+    assert documents("vendor-cpu-pages (recalled), agrees with opendb")[1].startswith("BuildCores")
+
+
+def test_every_kind_can_be_filtered_and_sorted_by_every_column():
+    for kind in get_args(PartKind):
+        shelf = Shelf(kind, list_parts(kind))
+        for column in range(len(shelf.columns)):
+            for descending in (False, True):
+                assert sorted(shelf.find("", column, descending=descending)) == list(
+                    range(len(shelf.records))
+                )
