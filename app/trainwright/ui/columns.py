@@ -320,15 +320,14 @@ _UNITS = (
     ("_bytes", GIB, "GiB"), ("_hz", 1e9, "GHz"), ("flops", 1e12, "TFLOPS"), ("_w", 1, "W"),
     ("watts", 1, "W"), ("_ghz", 1, "GHz"), ("_gib", 1, "GiB"), ("_mm", 1, "mm"),
     ("_mb_s", 1, "MB/s"), ("_gb", 1, "GB"), ("_tb", 1, "TB"), ("_kiops", 1, "kIOPS"),
-    ("_db", 1, "dB"), ("volts", 1, "V"), ("_tb_per_year", 1, "TB"), ("mts", 1, "MT/s"), ("_bits", 1, "bit"),
+    ("_db", 1, "dB"), ("volts", 1, "V"),
+    ("_tb_per_year", 1, "TB"), ("mts", 1, "MT/s"), ("_bits", 1, "bit"),
 )  # fmt: skip
 
 
 def _plain(field: str, value: Any) -> str:
     """Return a value in words: slots and sockets by what they offer, others as they are."""
     match field:
-        case "module" if isinstance(value, str):
-            return _WORDS.get(value, value)
         case "slots" if isinstance(value, tuple):
             return "\n".join(map(_slot, value))
         case "m2" if isinstance(value, tuple):
