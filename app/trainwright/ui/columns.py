@@ -123,7 +123,8 @@ def _word(key: str) -> str:
 
 _TRANSLATED = frozenset(
     ("consumer", "workstation", "datacenter", "laptop", "integrated", "air", "liquid", "card",
-     "soldered", "open-air", "blower", "passive", "required", "board", "yes", "no", "add-in", "full-tower", "mid-tower", "small", "cube",
+     "soldered", "open-air", "blower", "passive", "required", "board", "yes", "no",
+     "add-in", "full-tower", "mid-tower", "small", "cube",
      "rack", "open-frame", "module")
 )  # fmt: skip
 
