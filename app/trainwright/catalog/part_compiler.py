@@ -75,10 +75,10 @@ class _File:
         return found if isinstance(found, list) else []
 
     def filled(self, entry: Any) -> Any:
-        """Return an entry with what it leaves to the file's defaults, their sources included.
+        """Return an entry with what it leaves to the file's defaults, sources field by field.
 
-        A value that stands in an entry with a source is the entry's, whatever the defaults
-        say of it.
+        What the defaults say of one field holds for every entry that says nothing of it: launch
+        dates are recalled, whichever page an entry's other values come from.
         """
         defaults = self._defaults()
         if not isinstance(entry, dict) or not defaults:
@@ -86,8 +86,6 @@ class _File:
         filled = defaults | entry
         shared, own = defaults.get("sources", {}), entry.get("sources", {})
         if isinstance(shared, dict) and isinstance(own, dict):
-            if "source" in entry:
-                shared = {key: source for key, source in shared.items() if key not in entry}
             filled["sources"] = shared | own
         return filled
 

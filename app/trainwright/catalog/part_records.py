@@ -114,7 +114,8 @@ class Slot(_Value):
     lanes: AtLeastOne | None = None
     """Wired, with nothing else in the way."""
     position: AtLeastOne | None = None
-    """Which of the case's openings it meets, 1 at the processor; one every 20.32 mm."""
+    """Which of the case's openings it meets, 1 at the processor; one every 20.32 mm. Its
+    provenance is kept under ``position``: manuals seldom say, people look at pictures."""
 
 
 class M2(_Value):
@@ -133,7 +134,7 @@ class Conflict(_Value):
     """What is lost elsewhere once something is populated."""
 
     when: str
-    """Id of a slot or an M.2 socket, or ``usb4``."""
+    """Id of a slot or an M.2 socket, or ``usb4`` or ``slimsas``."""
     then: str
     """Id of a slot or an M.2 socket, or ``sata`` followed by how many ports: ``sata:2``."""
     lanes: Count
@@ -153,6 +154,7 @@ class BoardRecord(PartRecord):
 
     socket: str
     chipset: str | None = None
+    """SoC where everything hangs on the processor."""
     form_factor: FormFactor
     memory_type: MemoryType
     memory_modules: tuple[Module, ...] | None = None

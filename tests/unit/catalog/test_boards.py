@@ -1,0 +1,140 @@
+"""Mainboards: lanes that add up, chipsets as they are, and none of the errors of public tables."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from trainwright.catalog import BoardRecord, CpuRecord, find_board, list_parts
+
+UPLINKS = {
+    "X570": (4, 4),
+    "B550": (3, 4),
+    "A520": (3, 4),
+    **dict.fromkeys(("B650", "B650E", "X670", "X670E", "B840", "B850", "X870", "X870E"), (4, 4)),
+    **dict.fromkeys(("B660", "B760"), (4, 4)),
+    **dict.fromkeys(("Z690", "W680", "Z790"), (4, 8)),
+    "B860": (4, 4),
+    **dict.fromkeys(("Z890", "W880"), (4, 8)),
+    "TRX40": (4, 8),
+    "WRX80": (4, 8),
+    **dict.fromkeys(("TRX50", "WRX90"), (4, 4)),
+    "W790": (4, 8),
+    "X399": (3, 4),
+}
+"""Generation and lanes of the chipset's link. Source: AMD's and Intel's chipset pages, and the
+tables of lanes that ``hardware_db/SOURCES.md`` names as ``lane-tables``."""
+USB4_LANES = {"X870": 4, "X870E": 4}
+"""AMD asks for USB4 on these, and it hangs on the processor. Source: ``lane-tables``."""
+
+
+@pytest.fixture(params=list_parts("board"), ids=lambda record: record.id)
+def board(request: pytest.FixtureRequest) -> BoardRecord:
+    record: BoardRecord = request.param
+    return record
+
+
+def _find(name: str) -> BoardRecord:
+    record = find_board(name)
+    assert record, name
+    return record
+
+
+def _processors(board: BoardRecord) -> Iterator[CpuRecord]:
+    for cpu in list_parts("cpu"):
+        if cpu.socket == board.socket and board.chipset in (cpu.chipsets or ()):
+            yield cpu
+
+
+def test_a_complete_board_leaves_no_question_of_lanes(board: BoardRecord) -> None:
+    if not board.lanes_complete:
+        return
+    assert board.slots
+    assert board.m2 is not None
+    assert all(slot.source and slot.generation and slot.lanes for slot in board.slots)
+    assert all(socket.source and socket.generation and socket.lanes for socket in board.m2)
+    assert board.sata_ports is not None
+    assert board.uplink or board.chipset == "SoC"
+
+
+def test_modes_and_conflicts_name_what_is_there(board: BoardRecord) -> None:
+    ids = [place.id for place in (*board.slots, *(board.m2 or ()))]
+    assert len(ids) == len(set(ids))
+    for mode in board.slot_modes:
+        assert set(mode) <= {slot.id for slot in board.slots}
+    for conflict in board.conflicts:
+        assert conflict.when in {*ids, "usb4", "slimsas"}
+        assert conflict.then in ids or conflict.then.startswith("sata:")
+
+
+def test_a_slot_has_no_more_lanes_than_its_connector(board: BoardRecord) -> None:
+    for slot in board.slots:
+        assert (slot.lanes or 1) <= int(slot.length[1:])
+    for mode in board.slot_modes:
+        for slot in board.slots:
+            assert mode.get(slot.id, 0) <= (slot.lanes or 16)
+
+
+def test_slots_meet_openings_of_their_own(board: BoardRecord) -> None:
+    positions = [slot.position for slot in board.slots if slot.position]
+    assert len(positions) == len(set(positions))
+    assert all(position <= 8 for position in positions)
+
+
+def test_what_hangs_on_the_processor_fits_its_lanes(board: BoardRecord) -> None:
+    processors = list(_processors(board))
+    limit = max((cpu.lanes_usable or 0 for cpu in processors), default=0)
+    if not board.lanes_complete or not limit:
+        return
+    sharing = {conflict.when for conflict in board.conflicts}
+    modes = board.slot_modes or ({},)
+    for mode in modes:
+        slots = sum(
+            mode.get(slot.id, slot.lanes or 0) for slot in board.slots if slot.source == "cpu"
+        )
+        drives = sum(
+            socket.lanes or 0
+            for socket in board.m2 or ()
+            if socket.source == "cpu" and socket.id not in sharing
+        )
+        usb4 = USB4_LANES.get(board.chipset or "", 0)
+        assert slots + drives + usb4 <= limit
+
+
+def test_the_chipset_is_linked_as_its_maker_says(board: BoardRecord) -> None:
+    if board.uplink:
+        assert (board.uplink.generation, board.uplink.lanes) == UPLINKS[board.chipset or ""]
+
+
+def test_lengths_of_drives_are_not_counted_as_sockets(board: BoardRecord) -> None:
+    """OpenDB's 245 boards with more than six M.2 sockets list 2242, 2260 and 2280 of one."""
+    if len(board.m2 or ()) > 6:
+        assert board.lanes_complete
+
+
+def test_memory_is_in_gib_not_tib(board: BoardRecord) -> None:
+    """OpenDB writes 1 for the TRX50-SAGE, a unit of TB among figures in GB."""
+    assert (board.memory_max_gib or 32) >= 32
+    assert (board.memory_max_gib or 32) <= 512 * board.memory_slots
+
+
+def test_every_board_has_a_processor_in_the_catalog(board: BoardRecord) -> None:
+    assert board.chipset is None or list(_processors(board))
+
+
+def test_the_length_of_a_slot_says_nothing_of_its_lanes() -> None:
+    """Four slots of the PRIME Z790-P look alike; one of them has the processor's lanes."""
+    slots = [slot for slot in _find("ASUS PRIME Z790-P WIFI").slots if slot.length == "x16"]
+    assert [slot.lanes for slot in slots] == [16, 4, 4, 4]
+
+
+def test_the_second_slot_of_the_carbon_has_four_lanes() -> None:
+    carbon = _find("MSI MPG X870E CARBON WIFI")
+    assert carbon.slot_modes[-1] == {"PCI_E1": 8, "PCI_E2": 4}
+
+
+@pytest.mark.parametrize(
+    "name", ["ASUS ProArt X870E-CREATOR WIFI", "MSI MEG X670E ACE", "ASUS Pro WS W680-ACE"]
+)
+def test_boards_that_people_buy_for_two_cards_give_each_eight_lanes(name: str) -> None:
+    halves = _find(name).slot_modes[-1]
+    assert sorted(halves.values())[-2:] == [8, 8]
