@@ -57,7 +57,7 @@ def test_a_complete_board_leaves_no_question_of_lanes(board: BoardRecord) -> Non
 
 
 def test_modes_and_conflicts_name_what_is_there(board: BoardRecord) -> None:
-    ids = [place.id for place in (*board.slots, *(board.m2 or ()))]
+    ids = [slot.id for slot in board.slots] + [socket.id for socket in board.m2 or ()]
     assert len(ids) == len(set(ids))
     for mode in board.slot_modes:
         assert set(mode) <= {slot.id for slot in board.slots}
