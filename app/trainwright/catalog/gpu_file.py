@@ -116,11 +116,16 @@ class Values(_Model):
     height_mm: Stated | None = None
     slot_width: Stated | None = None
     """In slots of 20.32 mm: the maker's own card."""
+    thinnest_slots: Stated | None = None
     widest_slots: Stated | None = None
-    """The thickest of all makers' cards."""
+    """Of all makers' cards."""
     cooling: Cooling | None = None
     plugs: dict[Plug, Annotated[int, Field(ge=1, le=8)]] | None = None
-    """For power; ``{}``: the slot is enough."""
+    """For power, of the maker's own card; ``{}``: the slot is enough."""
+    recommended_psu_w: Stated | None = None
+    """By the maker, for a computer with one of them; nobody's formula."""
+    nvlink_bridge_slots: tuple[Annotated[int, Field(ge=1, le=8)], ...] | None = None
+    """Distances of two cards, slot to slot, that bridges are made for."""
     source: Text | None = None
     """Of every value that states none; with ``confidence``."""
     confidence: Confidence | None = None
@@ -225,9 +230,12 @@ class _Builder:
             longest_mm=self._fact("longest_mm"),
             height_mm=self._fact("height_mm"),
             slot_width=self._fact("slot_width"),
+            thinnest_slots=self._fact("thinnest_slots"),
             widest_slots=self._fact("widest_slots"),
             cooling=self._plain("cooling"),
             plugs=self._plain("plugs"),
+            recommended_psu_w=self._fact("recommended_psu_w"),
+            nvlink_bridge_slots=self._plain("nvlink_bridge_slots"),
             launch=entry.launch,
             msrp_usd=self._fact("msrp_usd"),
             notes=entry.notes,

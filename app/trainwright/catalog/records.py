@@ -98,11 +98,16 @@ class GpuRecord(BaseModel):
     """From the slot's edge up, plugs not counted."""
     slot_width: Fact | None = None
     """In slots of 20.32 mm: the maker's own card."""
+    thinnest_slots: Fact | None = None
     widest_slots: Fact | None = None
-    """The thickest of all makers' cards."""
+    """Of all makers' cards."""
     cooling: Cooling | None = None
     plugs: dict[Plug, int] | None = None
-    """For power, by kind; empty: the slot is enough."""
+    """For power, by kind, of the maker's own card; empty: the slot is enough."""
+    recommended_psu_w: Fact | None = None
+    """By the maker, for a computer with one of them."""
+    nvlink_bridge_slots: tuple[int, ...] | None = None
+    """Distances of two cards, slot to slot, that bridges are made for."""
     launch: str | None = None
     """ISO date or year."""
     msrp_usd: Fact | None = None
