@@ -22,12 +22,6 @@ ROUNDED = 0.95
 CARDS = [gpu for gpu in list_parts("gpu") if gpu.form == "card"]
 
 
-@pytest.fixture(params=CARDS, ids=lambda record: record.id)
-def card(request: pytest.FixtureRequest) -> GpuRecord:
-    record: GpuRecord = request.param
-    return record
-
-
 def _gpu(id: str) -> GpuRecord:
     return next(gpu for gpu in list_parts("gpu") if gpu.id == id)
 
@@ -45,29 +39,33 @@ def test_every_gpu_is_a_card_a_module_or_soldered() -> None:
 def test_what_is_no_card_has_no_size_and_no_plugs() -> None:
     for gpu in list_parts("gpu"):
         if gpu.form != "card":
-            assert (gpu.length_mm, gpu.longest_mm, gpu.slot_width, gpu.plugs) == (None,) * 4
+            sizes = (gpu.length_mm, gpu.longest_mm, gpu.slot_width, gpu.plugs)
+            assert sizes == (None,) * 4, gpu.id
 
 
-def test_slot_and_plugs_carry_a_card_s_power(card: GpuRecord) -> None:
-    if card.plugs is not None and card.tdp_w is not None:
-        carried = SLOT_W + sum(PLUG_W[plug] * count for plug, count in card.plugs.items())
-        assert carried >= ROUNDED * card.tdp_w.value
+def test_slot_and_plugs_carry_a_card_s_power() -> None:
+    for card in CARDS:
+        if card.plugs is not None and card.tdp_w is not None:
+            carried = SLOT_W + sum(PLUG_W[plug] * count for plug, count in card.plugs.items())
+            assert carried >= ROUNDED * card.tdp_w.value, card.id
 
 
-def test_makers_cards_lie_between_the_shortest_and_the_longest(card: GpuRecord) -> None:
-    if card.shortest_mm and card.longest_mm:
-        assert card.shortest_mm.value <= card.longest_mm.value
-        if card.length_mm:
-            # A water-cooled or a low card may be shorter than its maker's by any length.
-            assert card.length_mm.value <= card.longest_mm.value * 1.02
-    if card.thinnest_slots and card.widest_slots:
-        assert 1 <= card.thinnest_slots.value <= card.widest_slots.value <= 5
+def test_makers_cards_lie_between_the_shortest_and_the_longest() -> None:
+    for card in CARDS:
+        if card.shortest_mm and card.longest_mm:
+            assert card.shortest_mm.value <= card.longest_mm.value, card.id
+            if card.length_mm:
+                # A water-cooled or a low card may be shorter than its maker's by any length.
+                assert card.length_mm.value <= card.longest_mm.value * 1.02, card.id
+        if card.thinnest_slots and card.widest_slots:
+            assert 1 <= card.thinnest_slots.value <= card.widest_slots.value <= 5, card.id
 
 
-def test_sizes_are_of_cards(card: GpuRecord) -> None:
-    for length in (card.length_mm, card.shortest_mm, card.longest_mm):
-        assert length is None or 140 <= length.value <= 400
-    assert card.height_mm is None or 60 <= card.height_mm.value <= 150
+def test_sizes_are_of_cards() -> None:
+    for card in CARDS:
+        for length in (card.length_mm, card.shortest_mm, card.longest_mm):
+            assert length is None or 140 <= length.value <= 400, card.id
+        assert card.height_mm is None or 60 <= card.height_mm.value <= 150, card.id
 
 
 def test_most_cards_say_what_a_case_and_a_power_supply_must_give() -> None:
