@@ -39,6 +39,24 @@ def _processors(board: BoardRecord) -> Iterator[CpuRecord]:
             yield cpu
 
 
+def test_there_are_enough_boards_of_what_people_build_on() -> None:
+    boards = list_parts("board")
+    assert len(boards) >= 60
+    assert sum(board.lanes_complete for board in boards) >= 30
+    assert {board.chipset for board in boards} >= {
+        *("B550", "X570", "B650", "B650E", "X670E", "X870", "X870E", "B850"),
+        *("Z690", "B760", "Z790", "Z890", "B860", "TRX50", "WRX80", "WRX90", "W790", "SoC"),
+    }
+
+
+def test_what_nobody_looked_up_is_called_recalled_and_low() -> None:
+    for board in list_parts("board"):
+        for field in ("slots", "m2", "launch", "memory_max_gib"):
+            provenance = board.provenance(field)
+            if "recall" in provenance.source and "agrees" not in provenance.source:
+                assert provenance.confidence == "low", (board.id, field)
+
+
 def test_a_complete_board_leaves_no_question_of_lanes() -> None:
     for board in list_parts("board"):
         if not board.lanes_complete:
@@ -144,3 +162,24 @@ def test_the_second_slot_of_the_carbon_has_four_lanes() -> None:
 def test_boards_that_people_buy_for_two_cards_give_each_eight_lanes(name: str) -> None:
     halves = _find(name).slot_modes[-1]
     assert sorted(halves.values())[-2:] == [8, 8]
+
+
+def test_a_drive_may_switch_the_second_slot_off() -> None:
+    """Of the Z790 FORMULA a reviewer writes what its manual says of M.2_1."""
+    conflicts = _find("ASUS ROG MAXIMUS Z790 FORMULA").conflicts
+    lost = {conflict.then: conflict.lanes for conflict in conflicts if conflict.when == "M.2_1"}
+    assert lost == {"PCIEX16(G5)_1": 8, "PCIEX16(G5)_2": 0}
+
+
+def test_the_middle_slot_of_the_designare_has_four_lanes_of_generation_2() -> None:
+    """An RTX 3090 in it halved the rate of four: a builder's report of 2026."""
+    slots = {slot.id: slot for slot in _find("Gigabyte X399 DESIGNARE EX").slots}
+    assert (slots["PCIEX4"].generation, slots["PCIEX4"].lanes) == (2, 4)
+    assert slots["PCIEX4"].length == "x16"
+
+
+def test_a_slot_without_known_lanes_says_so() -> None:
+    """OpenDB has "4x PCIe 5.0 x16" for a board with one such slot."""
+    slots = _find("MSI PRO Z890-S WIFI").slots
+    assert len(slots) == 1
+    assert not _find("MSI PRO Z890-S WIFI").lanes_complete
