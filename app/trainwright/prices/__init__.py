@@ -1,5 +1,6 @@
 """What parts cost: observations with a date, how they age, and what a list costs by them."""
 
+from trainwright.catalog import PartKind
 from trainwright.prices.ageing import Freshness
 from trainwright.prices.book import (
     PriceBook,
@@ -14,7 +15,6 @@ from trainwright.prices.observation import (
     Condition,
     Currency,
     Observation,
-    PartKind,
     PriceKind,
     Tax,
 )

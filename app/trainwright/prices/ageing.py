@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import Literal
 
-from trainwright.prices.observation import Observation, PartKind
+from trainwright.catalog import PartKind
+from trainwright.prices.observation import Observation
 
 Freshness = Literal["fresh", "ageing", "stale", "expired"]
 ORDER: tuple[Freshness, ...] = ("fresh", "ageing", "stale", "expired")

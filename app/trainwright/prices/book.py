@@ -6,6 +6,7 @@ from datetime import date
 from math import sqrt
 from statistics import median
 
+from trainwright.catalog import PartKind
 from trainwright.messages import Message
 from trainwright.prices.ageing import (
     MSRP_SPREAD,
@@ -17,7 +18,7 @@ from trainwright.prices.ageing import (
     moves,
     observed_freshness,
 )
-from trainwright.prices.observation import Currency, Observation, PartKind
+from trainwright.prices.observation import Currency, Observation
 from trainwright.prices.price import Item, Price, Rate, Total, total
 from trainwright.prices.shipped import AssumedPrice, Part, msrp, part_kind
 

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, with_config
 
-PartKind = Literal["gpu", "cpu", "board", "memory", "storage", "psu", "case", "cooler"]
+from trainwright.catalog import PartKind
+
 Currency = Literal["USD", "KRW"]
 """ISO 4217; the won has no decimals."""
 PriceKind = Literal["new", "used", "msrp", "quote", "user", "assumed"]

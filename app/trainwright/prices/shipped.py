@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from trainwright.catalog import PartKind
 from trainwright.catalog.compiled import yaml_files
 from trainwright.catalog.part_records import (
     BoardRecord,
@@ -24,7 +25,7 @@ from trainwright.catalog.part_records import (
 )
 from trainwright.catalog.records import GpuRecord
 from trainwright.data import hardware_db
-from trainwright.prices.observation import Amount, Currency, PartKind
+from trainwright.prices.observation import Amount, Currency
 
 Part = GpuRecord | PartRecord
 Per = Literal["piece", "gib", "tb", "msrp_usd"]

@@ -1,0 +1,19 @@
+"""Lists of prices that people have, ours, PCPartPicker's and Danawa's: read, matched, previewed."""
+
+from trainwright.prices.imports.matching import Verdict
+from trainwright.prices.imports.preview import Preview, Previewed, State, preview
+from trainwright.prices.imports.reading import Listing, read, read_file
+from trainwright.prices.imports.rows import Refused, Row
+
+__all__ = [
+    "Listing",
+    "Preview",
+    "Previewed",
+    "Refused",
+    "Row",
+    "State",
+    "Verdict",
+    "preview",
+    "read",
+    "read_file",
+]

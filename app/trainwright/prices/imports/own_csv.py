@@ -1,0 +1,201 @@
+"""Our own CSV: a row a price, columns in any order.
+
+``part_or_name,qty,unit_price,currency,condition,region,seller,url,date,tax_included``, of which the
+name and the price are needed; ``kind``, ``shipping`` and ``valid_until`` may stand too.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+from typing import get_args
+
+from trainwright.messages import UserError
+from trainwright.prices.imports.money import in_range, read_currency, read_money
+from trainwright.prices.imports.rows import Read, Row, RowError
+from trainwright.prices.imports.words import read_condition
+from trainwright.prices.observation import SECOND_HAND, PriceKind, Tax
+
+NEEDED = ("part_or_name", "unit_price")
+COLUMNS = (
+    "part_or_name",
+    "qty",
+    "unit_price",
+    "currency",
+    "condition",
+    "region",
+    "seller",
+    "url",
+    "date",
+    "tax_included",
+    "kind",
+    "shipping",
+    "valid_until",
+)
+_SAME = {"part": "part_or_name", "name": "part_or_name", "price": "unit_price", "quantity": "qty"}
+MOST_PIECES = 10_000
+"""Largest quantity; assumed, a slip above it."""
+_DELIMITERS = (",", ";", "\t")
+_DATE = re.compile(r"(\d{4})[-./]?(\d{1,2})[-./]?(\d{1,2})\.?")
+_TAXES: dict[str, Tax] = {
+    **dict.fromkeys(("", "unknown"), "unknown"),
+    **dict.fromkeys(("yes", "true", "1", "y", "included", "포함"), "included"),
+    **dict.fromkeys(("no", "false", "0", "n", "excluded", "별도", "미포함"), "excluded"),
+}
+
+
+def is_ours(text: str) -> bool:
+    """Return whether a text's first line names one of our columns."""
+    head = text.lstrip("\r\n").split("\n", 1)[0].casefold()
+    return any(name in head for name in NEEDED)
+
+
+def read_csv(text: str, name: str, today: date) -> Iterator[Read]:
+    """Yield the rows of our CSV.
+
+    Raises:
+        UserError: a column is missing, unknown or named twice, or the quotes never end.
+    """
+    head = text.lstrip("\r\n").split("\n", 1)[0]
+    delimiter = max(_DELIMITERS, key=head.count)
+    lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+    columns: list[str] = []
+    try:
+        for cells in lines:
+            if not any(map(str.strip, cells)):
+                continue
+            if not columns:
+                columns = _columns(cells, name)
+                continue
+            yield _read(columns, cells, lines.line_num, today)
+    except csv.Error as error:
+        raise UserError.of(
+            "prices.broken-csv", file=name, line=lines.line_num, problem=str(error)
+        ) from None
+
+
+def _columns(cells: list[str], name: str) -> list[str]:
+    columns = [_SAME.get(cell.strip().casefold(), cell.strip().casefold()) for cell in cells]
+    unknown = [one for one in columns if one not in COLUMNS]
+    if unknown:
+        raise UserError.of("prices.unknown-column", file=name, column=unknown[0], known=COLUMNS)
+    missing = [one for one in NEEDED if one not in columns]
+    if missing:
+        raise UserError.of("prices.missing-column", file=name, column=missing[0])
+    if len(set(columns)) < len(columns):
+        raise UserError.of("prices.repeated-column", file=name)
+    return columns
+
+
+def _read(columns: list[str], cells: list[str], line: int, today: date) -> Read:
+    try:
+        if any(map(str.strip, cells[len(columns) :])):
+            raise RowError("too-many-cells", cells=len(cells), columns=len(columns))
+        return _row(dict(zip(columns, cells, strict=False)), line, today)
+    except RowError as error:
+        return error.at(line, ", ".join(cells))
+
+
+def _row(cells: dict[str, str], line: int, today: date) -> Row:
+    name = cells["part_or_name"].strip()
+    if not name:
+        raise RowError("no-name")
+    amount, told = read_money(cells.get("unit_price", ""))
+    stated = read_currency(cells.get("currency", ""))
+    if told and stated and told != stated:
+        raise RowError("two-currencies", text=f"{cells['unit_price'].strip()} {stated}"[:40])
+    currency = stated or told
+    if currency is None:
+        raise RowError("no-currency")
+    condition = read_condition(cells.get("condition", ""))
+    shipping = cells.get("shipping", "").strip()
+    return Row(
+        line=line,
+        name=name[:300],
+        amount=amount,
+        currency=currency,
+        kind=_kind(cells.get("kind", ""), used=condition in SECOND_HAND),
+        observed=read_date(cells.get("date", ""), today),
+        quantity=read_quantity(cells.get("qty", "")),
+        condition=condition,
+        region=_region(cells.get("region", "")),
+        tax=_tax(cells.get("tax_included", "")),
+        shipping=_shipping(shipping),
+        seller=cells.get("seller", "").strip()[:300],
+        valid_until=_day(cells.get("valid_until", "")),
+        url=cells.get("url", "").strip()[:300],
+    )
+
+
+@lru_cache(maxsize=4096)
+def read_date(text: str, today: date) -> date:
+    """Return the day of a column; an empty one is today.
+
+    Raises:
+        RowError: no day, or one that is still to come.
+    """
+    found = _day(text)
+    if found is None:
+        return today
+    if found > today:
+        raise RowError("future", date=found.isoformat())
+    return found
+
+
+def _day(text: str) -> date | None:
+    plain = text.strip().split("T")[0].split(" ")[0]
+    if not plain:
+        return None
+    parts = _DATE.fullmatch(plain)
+    try:
+        if parts is None:
+            raise ValueError(plain)
+        return date(*map(int, parts.groups()))
+    except ValueError:
+        raise RowError("not-a-date", text=plain[:40]) from None
+
+
+def read_quantity(text: str) -> int:
+    """Return the pieces of a column; an empty one is one.
+
+    Raises:
+        RowError: not a whole number of pieces.
+    """
+    plain = text.strip().removesuffix("개").removesuffix("ea").strip().replace(",", "")
+    if not plain:
+        return 1
+    if not plain.isdecimal() or not 1 <= int(plain[:9]) <= MOST_PIECES or len(plain) > 9:
+        raise RowError("not-a-quantity", text=text.strip()[:40])
+    return int(plain)
+
+
+def _kind(text: str, *, used: bool) -> PriceKind:
+    plain = text.strip().casefold()
+    if not plain:
+        return "used" if used else "new"
+    if plain not in get_args(PriceKind):
+        raise RowError("unknown-kind", text=text.strip()[:40])
+    kind: PriceKind = next(one for one in get_args(PriceKind) if one == plain)
+    return kind
+
+
+def _region(text: str) -> str:
+    plain = text.strip().upper()
+    if plain and not re.fullmatch(r"[A-Z]{2}", plain):
+        raise RowError("not-a-region", text=text.strip()[:40])
+    return plain
+
+
+def _tax(text: str) -> Tax:
+    plain = text.strip().casefold()
+    if plain not in _TAXES:
+        raise RowError("not-a-tax", text=text.strip()[:40])
+    return _TAXES[plain]
+
+
+def _shipping(text: str) -> float | None:
+    if not text:
+        return None
+    return 0.0 if text in ("0", "free", "무료") else in_range(read_money(text)[0])

@@ -1,0 +1,96 @@
+"""From a file or a paste to rows: its letters, its size, and which list it is."""
+
+import codecs
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Literal
+
+from trainwright.messages import UserError
+from trainwright.prices.imports import danawa, own_csv, pcpartpicker
+from trainwright.prices.imports.rows import Read
+
+Format = Literal["csv", "pcpartpicker", "danawa", "danawa-quote"]
+MOST_BYTES = 64 << 20
+"""Largest file that is read; assumed, 100,000 rows take a fifth of it."""
+MOST_ROWS = 500_000
+"""Assumed; the catalog has some hundred parts."""
+_ODD = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\x1a\x1b")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list as it was read: every line of it that is not a heading or a total."""
+
+    name: str
+    """Of the file, or what a paste is called."""
+    format: Format
+    rows: tuple[Read, ...]
+
+
+def read_file(path: Path, today: date) -> Listing:
+    """Return the list in a file.
+
+    Raises:
+        UserError: it cannot be read, is too large, is not text, or is no list that we know.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UserError.of("prices.file-unreadable", file=str(path), reason=reason) from None
+    if len(content) > MOST_BYTES:
+        raise UserError.of("prices.file-too-large", file=path.name, limit=MOST_BYTES)
+    return read(decoded(content, path.name), path.name, today)
+
+
+def decoded(content: bytes, name: str) -> str:
+    """Return the text of bytes in UTF-8, with or without a mark, UTF-16 with one, or cp949.
+
+    Raises:
+        UserError: they are no text in any of these.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        tried = ["utf-16"]
+    else:
+        tried = ["utf-8-sig", "cp949"]
+    for encoding in tried:
+        try:
+            text = content.decode(encoding)
+        except UnicodeError:
+            continue
+        if not _ODD.intersection(text):
+            return text
+        break
+    raise UserError.of("prices.not-text", file=name)
+
+
+def read(text: str, name: str, today: date) -> Listing:
+    """Return the list in a text.
+
+    Raises:
+        UserError: it is no list that we know, has no rows, or more than anybody reads.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
+    if not text.strip():
+        raise UserError.of("prices.empty-list", file=name)
+    format: Format
+    if own_csv.is_ours(text):
+        format, rows = "csv", own_csv.read_csv(text, name, today)
+    elif danawa.is_table(text):
+        format, rows = "danawa", danawa.read_table(text, name, today)
+    elif pcpartpicker.is_pcpartpicker(text):
+        format, rows = "pcpartpicker", pcpartpicker.read_list(text, today)
+    elif danawa.is_quote(text):
+        format, rows = "danawa-quote", danawa.read_quote(text, today)
+    else:
+        raise UserError.of("prices.unknown-list", file=name, columns=own_csv.NEEDED)
+    found: list[Read] = []
+    for row in rows:
+        found.append(row)
+        if len(found) > MOST_ROWS:
+            raise UserError.of("prices.too-many-rows", file=name, limit=MOST_ROWS)
+    if not found:
+        raise UserError.of("prices.empty-list", file=name)
+    return Listing(name, format, tuple(found))

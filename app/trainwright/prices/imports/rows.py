@@ -1,0 +1,68 @@
+"""What a line of a list says, before anybody knows which part it means."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from trainwright.catalog import PartKind
+from trainwright.messages import Message
+from trainwright.prices.observation import Condition, Currency, PriceKind, Tax
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line with a part's name and what one piece costs."""
+
+    line: int
+    """In the list, from 1."""
+    name: str
+    """As the list writes it."""
+    amount: float
+    """Of one piece."""
+    currency: Currency
+    kind: PriceKind
+    observed: date
+    quantity: int = 1
+    part_kind: PartKind | None = None
+    """Where the list says it."""
+    condition: Condition = "new"
+    region: str = ""
+    tax: Tax = "unknown"
+    shipping: float | None = None
+    seller: str = ""
+    valid_until: date | None = None
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A line that is no price, and why."""
+
+    line: int
+    text: str
+    """Of the line, cut short."""
+    reason: Message
+
+
+Read = Row | Refused
+MOST_SHOWN = 80
+"""Characters of a refused line that are shown."""
+
+
+def refused(line: int, text: str, id: str, /, **values: object) -> Refused:
+    """Return a refusal for the reason of an id below ``prices.row``."""
+    plain = " ".join(text.split())
+    shown = plain if len(plain) <= MOST_SHOWN else plain[: MOST_SHOWN - 1] + "…"
+    return Refused(line, shown, Message.of(f"prices.row.{id}", **values))
+
+
+class RowError(Exception):
+    """Why a line cannot be read; its reader knows the line."""
+
+    def __init__(self, id: str, /, **values: object) -> None:
+        super().__init__(id)
+        self.id = id
+        self.values = values
+
+    def at(self, line: int, text: str) -> Refused:
+        """Return the refusal of a line."""
+        return refused(line, text, self.id, **self.values)
