@@ -55,7 +55,7 @@ _HEADS: dict[str, str] = {
     **dict.fromkeys(("판매처", "판매자", "쇼핑몰"), "seller"),
 }
 _TOTALS = re.compile(
-    r"^(?:총\s*)?(?:합계|합 계|금액|견적|결제|주문|배송비|할인|조립비|총\s*\S*)(?:\s|\t|:|$)"
+    r"(?:(?:총|견적|결제|주문|상품|예상)\s*)*(?:합\s?계|금액|총액|배송비|할인|총)\s*(?:금액)?\s*(?:[:\t\d₩]|$)"
 )
 
 
@@ -69,7 +69,9 @@ def is_quote(text: str) -> bool:
     """Return whether a text is a copied quote: lines with tabs, and a price in Korean style."""
     tabbed = [line for line in text.splitlines() if "\t" in line]
     return any(set(map(str.strip, line.split("\t"))) & set(_HEADS) for line in tabbed) or any(
-        re.fullmatch(r"[\d,]{4,}\s*원?|[\d,.]+\s*만\s*[\d,]*\s*원", line.split("\t")[-1].strip())
+        re.fullmatch(
+            r"[₩￦]?\s*[\d,]{4,}\s*원?|[\d,.]+\s*만\s*[\d,]*\s*원", line.split("\t")[-1].strip()
+        )
         for line in tabbed
     )
 

@@ -137,7 +137,11 @@ def _line(line: str, number: int, day: date, country: str) -> Row | None:
         cells = _cells(line)
         while len(cells) < 3:
             cells.append("")
-        if _FOOT.match(line) or (not cells[0] and _is_foot(cells[1])) or _is_foot(cells[0]):
+        if (
+            _FOOT.match(line.lstrip("| "))
+            or (not cells[0] and _is_foot(cells[1]))
+            or _is_foot(cells[0])
+        ):
             return None
         kind, name, price = cells[0], cells[1], " ".join(cells[2:])
         if kind.casefold() not in TYPES:

@@ -1,0 +1,106 @@
+"""Which part a shop's name means; what is not sure is left to the person."""
+
+from datetime import date
+
+import pytest
+
+from trainwright.catalog import find_gpu
+from trainwright.prices import kept
+from trainwright.prices.imports import preview, read
+from trainwright.prices.imports.matching import matcher
+
+TODAY = date(2026, 7, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "id"),
+    [
+        ("MSI GAMING TRIO OC GeForce RTX 5090 32 GB Video Card", "gpu", "rtx-5090"),
+        ("Gigabyte WINDFORCE OC GeForce RTX 4060 Ti 16 GB Video Card", "gpu", "rtx-4060-ti-16gb"),
+        ("Gigabyte EAGLE OC GeForce RTX 4060 Ti 8 GB Video Card", "gpu", "rtx-4060-ti-8gb"),
+        ("Zotac GAMING Trinity GeForce RTX 4070 Ti SUPER 16 GB", "gpu", "rtx-4070-ti-super"),
+        ("Asus TUF GAMING GeForce RTX 3090 24 GB Video Card", "gpu", "rtx-3090"),
+        ("GIGABYTE 지포스 RTX 5060 Ti WINDFORCE MAX OC D7 8GB 피씨디렉트", None, "rtx-5060-ti-8gb"),
+        ("이엠텍 지포스 RTX 5080 GAMEROCK D7 16GB", None, "rtx-5080"),
+        ("PNY RTX 6000 Ada Generation 48 GB Video Card", "gpu", "rtx-6000-ada"),
+        ("PNY VCNRTXA6000-PB RTX A6000 48 GB Video Card", "gpu", "rtx-a6000"),
+        ("Sapphire NITRO+ Radeon RX 7900 XTX 24 GB Video Card", "gpu", "rx-7900-xtx"),
+        ("XFX Speedster MERC 310 Radeon RX 7900 XT 20 GB", "gpu", "rx-7900-xt"),
+        ("AMD Ryzen 9 9950X 4.3 GHz 16-Core Processor", "cpu", "ryzen-9-9950x"),
+        ("AMD Ryzen 9 9950X3D 4.3 GHz 16-Core Processor", "cpu", "ryzen-9-9950x3d"),
+        ("AMD 라이젠9-6세대 9950X (그래니트 릿지) (정품)", None, "ryzen-9-9950x"),
+        ("인텔 코어i5-14세대 14600K (랩터레이크 리프레시) (정품)", None, "i5-14600k"),
+        ("인텔 코어 울트라7 시리즈2 265K (애로우레이크) (정품)", None, "ultra-7-265k"),
+        ("AMD Threadripper PRO 7965WX 4.2 GHz 24-Core Processor", "cpu", None),
+        (
+            "Samsung 990 Pro 2 TB M.2-2280 PCIe 4.0 X4 NVME Solid State Drive",
+            None,
+            "samsung-990-pro-2tb",
+        ),
+        ("삼성전자 990 PRO M.2 NVMe 4TB", None, "samsung-990-pro-4tb"),
+        ("Western Digital WD_Black SN850X 1 TB M.2-2280 PCIe 4.0 X4", "storage", None),
+    ],
+)
+def test_the_words_of_shops_find_the_part(name, kind, id):
+    verdict = matcher().match(name, kind)
+    assert verdict.part is not None, verdict
+    assert verdict.how == "words"
+    if id:
+        assert verdict.part.id == id
+
+
+@pytest.mark.parametrize("name", ["rtx-4090", "NVIDIA GeForce RTX 4090", "ryzen-9-9950x"])
+def test_an_id_or_a_name_is_sure(name):
+    assert matcher().match(name).how == "exact"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "some"),
+    [
+        ("Asus GeForce RTX 4060 Ti Video Card", "gpu", "rtx-4060-ti-16gb"),
+        ("Gigabyte GeForce RTX 4060 Ti 12 GB Video Card", "gpu", "rtx-4060-ti-8gb"),
+        ("Samsung 990 Pro M.2-2280 PCIe 4.0 X4 NVME", "storage", "samsung-990-pro-1tb"),
+    ],
+)
+def test_what_may_be_several_is_asked(name, kind, some):
+    verdict = matcher().match(name, kind)
+    assert verdict.part is None
+    assert some in {part.id for part in verdict.candidates}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("MSI GeForce RTX 5070 SUPER 18 GB Video Card", "gpu"),  # not the 5070
+        ("ASUS GeForce GT 710 2 GB Video Card", "gpu"),
+        ("Dell U2723QE 27.0 Monitor", None),
+        ("AMD Ryzen 9 1999X3D", "cpu"),
+        ("", None),
+        ("★☆★", None),
+    ],
+)
+def test_a_part_that_the_catalog_lacks_is_no_other_part(name, kind):
+    assert matcher().match(name, kind).part is None
+
+
+LIST = """part_or_name,unit_price,currency
+rtx-4090,2500,USD
+GeForce RTX 4060 Ti,480,USD
+no such part,10,USD
+rtx-5090,-1,USD
+"""
+
+
+def test_nothing_is_kept_before_it_was_looked_at():
+    preview(read(LIST, "my.csv", TODAY))
+    assert kept.load().observations == ()
+
+
+def test_a_persons_choice_settles_a_row():
+    before = preview(read(LIST, "my.csv", TODAY))
+    assert before.counts == {"matched": 1, "ambiguous": 1, "unmatched": 1, "refused": 1}
+    after = before.chosen({1: find_gpu("rtx-4060-ti-16gb").record, 0: None})
+    assert after.counts == {"matched": 1, "ambiguous": 1, "unmatched": 1, "refused": 1}
+    (one,) = after.observations()
+    assert (one.part, one.amount, one.source) == ("rtx-4060-ti-16gb", 480, "my.csv:3")
+    assert one.name == "GeForce RTX 4060 Ti"
