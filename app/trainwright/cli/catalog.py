@@ -12,7 +12,8 @@ from trainwright.catalog.records import Fact, GpuRecord, Segment, Vendor
 from trainwright.cli import options
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, Group, option
-from trainwright.messages import Message, UserError, render
+from trainwright.cli.prices import prices_command
+from trainwright.messages import Message, render
 from trainwright.messages.units import GIB
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 @click.group("catalog", cls=Group, help="cli.catalog.summary")
 def command() -> None:
     """Group the questions to the catalog."""
+
+
+command.add_command(prices_command)
 
 
 @command.command("list", cls=Command, help="cli.catalog.list")
@@ -110,13 +114,6 @@ def check_command() -> Answer:
         "implausible": [render(message, "en") for message in found.implausible],
     }
     return Answer(document, show, Exit.DONE if found.ok else Exit.NO)
-
-
-@command.command("prices", cls=Command, help="cli.catalog.prices")
-@options.common
-def prices_command() -> Answer:
-    """Say that prices come later."""
-    raise UserError.of("cli.later", name="catalog prices")
 
 
 def _row(record: GpuRecord) -> tuple[str, ...]:

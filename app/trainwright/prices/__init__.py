@@ -1,10 +1,12 @@
 """What parts cost: observations with a date, how they age, and what a list costs by them."""
 
 from trainwright.catalog import PartKind
+from trainwright.prices import exchange, kept
 from trainwright.prices.ageing import Freshness
 from trainwright.prices.book import (
     PriceBook,
     Wish,
+    freshness_of,
     has_expired,
     item_of,
     price_of,
@@ -37,8 +39,11 @@ __all__ = [
     "Tax",
     "Total",
     "Wish",
+    "exchange",
+    "freshness_of",
     "has_expired",
     "item_of",
+    "kept",
     "part_kind",
     "price_book",
     "price_of",

@@ -108,6 +108,16 @@ def has_expired(part: Part, book: PriceBook, *, used: bool = False) -> bool:
     return bool(seen) and all(state == "expired" for state, _ in _states(part, seen, book.today))
 
 
+def freshness_of(seen: Observation, book: PriceBook) -> Freshness:
+    """Return the state of one of a book's own prices, on the book's day."""
+    same = [
+        one
+        for one in book.observations.get((seen.part_kind, seen.part), ())
+        if (one.currency, one.second_hand) == (seen.currency, seen.second_hand)
+    ]
+    return observed_freshness(seen, book.today, moving=moves(seen.part_kind, same, book.today))
+
+
 def _market(
     part: Part, book: PriceBook, currency: Currency | None, *, used: bool
 ) -> list[Observation]:

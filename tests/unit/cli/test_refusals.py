@@ -149,7 +149,6 @@ def test_a_reader_that_leaves_is_no_error():
         (["catalog", "sho"], "show"),
         (["catalog", "list", "--vendor", "Matrox"], "NVIDIA"),
         (["catalog", "show", "rtx-4909"], "rtx-4090"),
-        (["catalog", "prices"], "later"),
         (["--lang", "xx", "doctor"], "ko"),
         (["export", "x.yaml", "--out", "y"], "--to"),
         (["profile", "no-such-model"], "no-such-model"),

@@ -30,7 +30,7 @@ TODAY = date(2026, 7, 1)
         ("AMD Ryzen 9 9950X3D 4.3 GHz 16-Core Processor", "cpu", "ryzen-9-9950x3d"),
         ("AMD 라이젠9-6세대 9950X (그래니트 릿지) (정품)", None, "ryzen-9-9950x"),
         ("인텔 코어i5-14세대 14600K (랩터레이크 리프레시) (정품)", None, "i5-14600k"),
-        ("인텔 코어 울트라7 시리즈2 265K (애로우레이크) (정품)", None, "ultra-7-265k"),
+        ("인텔 코어 울트라7 시리즈2 265K (애로우레이크) (정품)", None, "core-ultra-7-265k"),
         ("AMD Threadripper PRO 7965WX 4.2 GHz 24-Core Processor", "cpu", None),
         (
             "Samsung 990 Pro 2 TB M.2-2280 PCIe 4.0 X4 NVME Solid State Drive",

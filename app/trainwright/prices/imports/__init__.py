@@ -1,8 +1,9 @@
 """Lists of prices that people have, ours, PCPartPicker's and Danawa's: read, matched, previewed."""
 
+from trainwright.prices.imports import parse
 from trainwright.prices.imports.matching import Verdict
 from trainwright.prices.imports.preview import Preview, Previewed, State, preview
-from trainwright.prices.imports.reading import Listing, read, read_file
+from trainwright.prices.imports.reading import Listing, decoded, read, read_file
 from trainwright.prices.imports.rows import Refused, Row
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "Row",
     "State",
     "Verdict",
+    "decoded",
+    "parse",
     "preview",
     "read",
     "read_file",

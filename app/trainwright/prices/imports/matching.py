@@ -24,7 +24,7 @@ from trainwright.catalog import (
     list_gpus,
     list_parts,
 )
-from trainwright.catalog.names import name_key
+from trainwright.catalog.names import name_key, short_keys
 from trainwright.catalog.records import GpuRecord
 from trainwright.messages.units import GIB
 from trainwright.prices.imports.sizes import Sizes, sizes
@@ -137,8 +137,8 @@ class Matcher:
         for part in parts:
             kind = part_kind(part)
             self._by_kind[kind].append(part)
-            for name in _names(part):
-                self._exact[_key(name)][kind, part.id] = part
+            for key in _keys(part):
+                self._exact[key][kind, part.id] = part
         self._chips = _chips(self._by_kind["gpu"])
         self._lengths: dict[str, set[int]] = defaultdict(set)
         for chip in self._chips:
@@ -159,7 +159,7 @@ class Matcher:
     def _match(self, name: str, kind: PartKind | None) -> Verdict:
         same = [
             part
-            for (found, _), part in self._exact.get(_key(name), {}).items()
+            for (found, _), part in self._exact.get(name_key(name), {}).items()
             if kind in (None, found)
         ]
         if len(same) == 1:
@@ -217,13 +217,14 @@ class Matcher:
         return Verdict(candidates=tuple(fitting[:MOST_CANDIDATES])) if fitting else None
 
 
-def _names(part: Part) -> tuple[str, ...]:
+def _keys(part: Part) -> Iterator[str]:
+    """Yield what stands for a part alone; of a card also ``3090`` and ``409024gb``."""
     more = part.shared_names if isinstance(part, GpuRecord) else ()
-    return part.id, part.name, *part.aliases, *more
-
-
-def _key(name: str) -> str:
-    return name_key(name)
+    for name in (part.id, part.name, *part.aliases, *more):
+        key = name_key(name)
+        yield key
+        if isinstance(part, GpuRecord):
+            yield from short_keys(key, part.memory_bytes.value)
 
 
 def _chips(cards: Iterable[Part]) -> Mapping[tuple[str, ...], list[GpuRecord]]:

@@ -124,7 +124,7 @@ def _row(cells: dict[str, str], line: int, today: date) -> Row:
         tax=_tax(cells.get("tax_included", "")),
         shipping=_shipping(shipping),
         seller=cells.get("seller", "").strip()[:300],
-        valid_until=_day(cells.get("valid_until", "")),
+        valid_until=read_day(cells.get("valid_until", "")),
         url=cells.get("url", "").strip()[:300],
     )
 
@@ -136,7 +136,7 @@ def read_date(text: str, today: date) -> date:
     Raises:
         RowError: no day, or one that is still to come.
     """
-    found = _day(text)
+    found = read_day(text)
     if found is None:
         return today
     if found > today:
@@ -144,7 +144,12 @@ def read_date(text: str, today: date) -> date:
     return found
 
 
-def _day(text: str) -> date | None:
+def read_day(text: str) -> date | None:
+    """Return the day of a text; None where it is empty.
+
+    Raises:
+        RowError: no day.
+    """
     plain = text.strip().split("T")[0].split(" ")[0]
     if not plain:
         return None
