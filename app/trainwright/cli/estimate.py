@@ -152,12 +152,33 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
         [(name, screen.value(value)) for name, value in _settings(plan, report)],
         title=Message.of("cli.estimate.settings"),
     )
+    _show_checks(screen, report)
     notes = [note for note in report.notes if note != time.refusal]
     if notes:
         screen.say("cli.estimate.notes", "bold")
         screen.bullets(notes)
     screen.line()
     screen.say("cli.estimate.legend", "dim")
+
+
+CHECK_MARKS = {"error": "✗", "unknown": "?", "warning": "△"}
+"""Of the verdicts that are printed; notes and what is right are counted."""
+
+
+def _show_checks(screen: "Screen", report: Report) -> None:
+    """Print what of the machine's parts does not go together, cannot be checked, or is tight."""
+    if not report.checks:
+        return
+    screen.say("cli.estimate.checks", "bold")
+    for check in report.checks:
+        if check.verdict not in CHECK_MARKS:
+            continue
+        parts = [check.message, *([check.remedy] if check.remedy is not None else [])]
+        said = " ".join(screen.text(part) for part in parts)
+        screen.line(f"  {CHECK_MARKS[check.verdict]} {check.rule}  {said}")
+    right, notes = (sum(c.verdict == v for c in report.checks) for v in ("ok", "note"))
+    screen.indented(Message.of("cli.estimate.checks-rest", right=right, notes=notes))
+    screen.line()
 
 
 def show_operators(screen: "Screen", roofs: Roofs) -> None:

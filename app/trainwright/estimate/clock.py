@@ -134,7 +134,8 @@ _PASSES = {"adamw": 7, "sgd": 5}
 def _slot(situation: Situation, count: int) -> Link:
     """Return what joins each of so many GPUs and the computer around it."""
     gpu = situation.gpu
-    return host_link(gpu.record, count, processor=situation.cpu, read=gpu.link_read)
+    cpu = situation.cpu
+    return host_link(gpu.record, count, processor=cpu, read=gpu.link_read, slots=gpu.slots)
 
 
 def slowed(times: OpTimes, slowness: Quantity | None) -> OpTimes:
@@ -346,6 +347,7 @@ class Clock:
             bridged=gpu.bridged,
             processor=situation.cpu,
             read=gpu.link_read,
+            slots=gpu.slots,
         )
 
     @cached_property

@@ -15,6 +15,7 @@ from trainwright.data import resources
 from trainwright.estimate.cuda import BUCKET
 from trainwright.estimate.entry import Constant, Entry
 from trainwright.machine.peers import has_board_nvlink, has_peer_access
+from trainwright.machine.wiring import Lanes
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
@@ -87,14 +88,19 @@ def host_link(
     *,
     processor: CpuRecord | None = None,
     read: bool = False,
+    slots: tuple[Lanes, ...] = (),
 ) -> Link:
     """Return the PCIe link of each of ``count`` cards: bytes/s of generation and lanes, each way.
 
     A slot has what the processor's lanes leave to each card: 16 lanes of a desktop's processor
     are 8 and 8 for two. Where the processor is not known, two consumer cards are taken to be in
     such a desktop, and any others in slots as wide as they are. With ``read`` the record's link
-    is the one that the computer gives the card, and nothing is left to share.
+    is the one that the computer gives the card, and nothing is left to share. ``slots`` is what
+    the board gives the slowest of one card, of two, ...
     """
+    if not read and len(slots) >= count and (lanes_there := slots[count - 1].lanes) is not None:
+        rate = slots[count - 1].gb_s * 1e9
+        return Link("host", rate, assumed=False, lanes=lanes_there)
     constants = calibration or load()
     generation, lanes = record.pcie_generation, record.pcie_lanes
     if read and generation is not None and lanes is not None:
@@ -121,6 +127,7 @@ def link_between(
     bridged: bool = False,
     processor: CpuRecord | None = None,
     read: bool = False,
+    slots: tuple[Lanes, ...] = (),
 ) -> Link:
     """Return what joins ``count`` such GPUs.
 
@@ -133,7 +140,7 @@ def link_between(
             return Link("nvlink", each_way, assumed=False)
         if bridged and count == 2:
             return Link("bridge", each_way, assumed=False)
-    link = host_link(record, count, calibration, processor=processor, read=read)
+    link = host_link(record, count, calibration, processor=processor, read=read, slots=slots)
     return replace(link, path="peer") if has_peer_access(record) else link
 
 

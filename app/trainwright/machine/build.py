@@ -15,8 +15,9 @@ from trainwright.catalog import (
     MemoryRecord,
     PsuRecord,
 )
-from trainwright.machine.machine import System
 from trainwright.messages import Message
+
+System = Literal["linux", "windows", "macos"]
 
 Way = Literal["single", "data-parallel", "sharded", "layer-split", "inference"]
 """How GPUs share the work: one alone (or each with work of its own), copies of the model, pieces
@@ -59,6 +60,8 @@ class Build:
     """The wall outlet's."""
     risers: bool = False
     """Whether cards hang on riser cables: an open frame."""
+    stated_memory_gib: float | None = None
+    """What a person says instead of kits."""
     bridge_slots: int | None = None
     """Distance that an NVLink bridge spans, in slots; None without a bridge."""
 
@@ -79,8 +82,8 @@ class Build:
 
     @property
     def memory_gib(self) -> float:
-        """Of all kits."""
-        return sum(kit.gib * count for kit, count in self.memory)
+        """Of all kits, or what a person says; 0 where nobody says."""
+        return sum(kit.gib * count for kit, count in self.memory) or self.stated_memory_gib or 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """The machine that a plan runs on: the same type for a probed computer and a build."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord
 from trainwright.explain import Quantity
+from trainwright.machine.build import Build, System
 from trainwright.machine.measured import MeasuredGpu, MeasuredHost
+from trainwright.machine.wiring import Lanes
 
-System = Literal["linux", "windows", "macos"]
+__all__ = ["Gpu", "Machine", "System"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,9 @@ class Gpu:
     """What it was seen to reach here."""
     link_read: bool = False
     """Whether the record's PCIe link is the one that this computer gives the card."""
+    slots: tuple[Lanes, ...] = ()
+    """What the slowest card gets on the board that the plan names: with one card, with two, ...;
+    empty where no board is named, or its lanes are not known."""
     bridged: bool = False
     """Whether an NVLink bridge was seen at work."""
     context: Quantity | None = None
@@ -53,6 +57,8 @@ class Machine:
     """None where the catalog does not know it."""
     storage: tuple[DriveRecord | None, ...] = ()
     """One for each of ``drives``; None where the catalog does not know it."""
+    parts: Build | None = None
+    """With board, power supply, case or cooler; None where the plan names none of them."""
     measured: MeasuredHost | None = None
     """What the computer around the GPUs was seen to reach."""
 

@@ -1,12 +1,14 @@
 """From the ids in a plan to the machine that they name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainwright.catalog import find_cpu, find_drive, find_memory
 from trainwright.catalog.query import find_gpu
+from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.capacity import held, nominal_total
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import Gpu, Machine, System
+from trainwright.machine.named import named, slots_of
 from trainwright.messages import Message, UserError
 
 GIB = 1 << 30
@@ -33,8 +35,11 @@ def catalogued(choice: MachineChoice) -> Resolved:
     resolved = [_gpu(gpu, number, choice.system) for number, gpu in enumerate(choice.gpus)]
     apple = any(gpu.record.vendor == "Apple" for gpu, _ in resolved)
     processor = find_cpu(choice.cpu) if choice.cpu else None
+    gpus = tuple(gpu for gpu, _ in resolved)
+    cards = tuple(BuildGpu(gpu.record, gpu.count, gpu.power_limit_w) for gpu in gpus)
+    parts = named(choice, cards, processor)
     machine = Machine(
-        gpus=tuple(gpu for gpu, _ in resolved),
+        gpus=_in_slots(gpus, parts),
         cpu=choice.cpu,
         cores=processor.cores if processor else None,
         memory_bytes=_memory_bytes(choice),
@@ -43,8 +48,19 @@ def catalogued(choice: MachineChoice) -> Resolved:
         local=False,
         processor=processor,
         storage=tuple(find_drive(drive.id) for drive in choice.drives),
+        parts=parts,
     )
     return Resolved(machine, tuple(note for _, note in resolved if note is not None))
+
+
+def _in_slots(gpus: tuple[Gpu, ...], parts: Build | None) -> tuple[Gpu, ...]:
+    """Return the GPUs with the lanes that the board gives them."""
+    if parts is None or parts.board is None:
+        return gpus
+    return tuple(
+        replace(gpu, slots=slots_of(parts, card))
+        for gpu, card in zip(gpus, parts.gpus, strict=True)
+    )
 
 
 def _memory_bytes(choice: MachineChoice) -> int | None:

@@ -160,7 +160,7 @@ def rate(facts: Facts) -> Iterator[Check]:
 def beside_gpus(facts: Facts) -> Iterator[Check]:
     """M5: enough memory beside that of the GPUs."""
     build = facts.build
-    if not build.memory or not build.gpus:
+    if not build.memory_gib or not build.gpus:
         return
     sizes = [card.memory_bytes.value / GIB for card in build.cards if not card.unified_memory]
     if not sizes:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from trainwright import __version__
+from trainwright.catalog.parts import find_memory
 from trainwright.estimate import correction
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.loader import host_of
@@ -21,6 +22,8 @@ from trainwright.estimate.serving import Served
 from trainwright.estimate.steptime import TimeEstimate, estimate_time
 from trainwright.estimate.support import support
 from trainwright.estimate.unrolled import refusal
+from trainwright.machine.build import Check, Use, Way
+from trainwright.machine.checks import checks
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
@@ -213,10 +216,11 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
 
 
 def _unchecked(choice: MachineChoice, machine: Machine) -> list[str]:
-    """Return the parts that a plan names and nothing looks at yet, or the catalog lacks."""
-    named = [key for key in ("board", "psu", "case", "cooler") if getattr(choice, key)]
+    """Return the parts that a plan names and the catalog lacks."""
     unknown = [*(["cpu"] if choice.cpu and machine.processor is None else [])]
-    return [*unknown, *named, *(["drives"] if None in machine.storage else [])]
+    if any(find_memory(kit.id) is None for kit in choice.memory):
+        unknown.append("memory")
+    return [*unknown, *(["drives"] if None in machine.storage else [])]
 
 
 def _update_notes(settings: FullSettings, profile: Profile) -> Iterator[Message]:
@@ -283,7 +287,20 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         host_total=machine.memory_bytes,
         serving=serving,
         support=supported,
+        checks=_checks(plan, facts),
     )
+
+
+def _checks(plan: Plan, facts: Facts) -> tuple[Check, ...]:
+    """Return what the rules say of the machine's parts; nothing where the plan names none."""
+    parts, settings = facts.machine.parts, facts.settings
+    if parts is None:
+        return ()
+    trains = plan.workload.trains
+    way: Way = "data-parallel" if settings.strategy == "ddp" else "single"
+    offloads = settings.optimizer_offload == "cpu" or settings.activation_offload
+    use = Use(way=way if trains else "inference", offloads=offloads, system=facts.machine.system)
+    return checks(parts, use)
 
 
 def _host_notes(memory: MemoryEstimate, memory_bytes: int | None) -> Iterator[Message]:

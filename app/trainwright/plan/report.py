@@ -14,6 +14,7 @@ from trainwright.estimate.steptime import TimeEstimate
 from trainwright.estimate.support import Support
 from trainwright.estimate.timeline import lane_of
 from trainwright.explain import Quantity
+from trainwright.machine.build import Check
 from trainwright.messages import Message, render
 from trainwright.plan.serving import Serving
 from trainwright.workload import FullSettings
@@ -49,6 +50,10 @@ class Report:
     support: Support | None = None
     """Whether PyTorch, or the engine, runs on this GPU under this system."""
 
+    checks: tuple[Check, ...] = ()
+    """Of the machine's parts, gravest first; empty where the plan names no board, power supply,
+    case or cooler."""
+
     @property
     def runs(self) -> bool:
         """Whether anything can be expected to run there; so it is where nobody says."""
@@ -76,6 +81,19 @@ def as_json(report: Report) -> dict[str, Any]:
         "support": _support(report.support) if report.support is not None else None,
         "settings": report.settings.model_dump(mode="json"),
         "notes": [render(note, "en") for note in report.notes],
+        "checks": [check_as_json(check) for check in report.checks],
+    }
+
+
+def check_as_json(check: Check) -> dict[str, Any]:
+    """Return what one rule says as plain data."""
+    return {
+        "rule": check.rule,
+        "verdict": check.verdict,
+        "because": render(check.message, "en"),
+        "remedy": render(check.remedy, "en") if check.remedy is not None else None,
+        "missing": list(check.missing),
+        "source": check.source,
     }
 
 

@@ -1,0 +1,86 @@
+"""From the ids in a plan to a build whose parts rules can look at."""
+
+from trainwright.catalog import find_drive
+from trainwright.catalog.part_kinds import PartKind
+from trainwright.catalog.part_records import (
+    BoardRecord,
+    CaseRecord,
+    CoolerRecord,
+    CpuRecord,
+    PartRecord,
+    PsuRecord,
+)
+from trainwright.catalog.parts import find_memory, find_part
+from trainwright.catalog.records import GpuRecord
+from trainwright.machine.build import Build, BuildGpu
+from trainwright.machine.choice import MachineChoice
+from trainwright.machine.placement import place
+from trainwright.machine.wiring import Lanes
+from trainwright.messages import UserError
+
+AROUND = ("board", "psu", "case", "cooler")
+"""Keys of a plan's machine, any of which makes it a build."""
+
+
+def named(choice: MachineChoice, gpus: tuple[BuildGpu, ...], cpu: CpuRecord | None) -> Build | None:
+    """Return the build that a plan names; None where it names GPUs, processor and drives alone.
+
+    Kits and drives that the catalog does not have are left out: their ids may be anything.
+
+    Raises:
+        UserError: a board, power supply, case or cooler is unknown; names the key and the
+            nearest ids.
+    """
+    if not any(getattr(choice, key) for key in AROUND):
+        return None
+    board, psu = _part("board", choice.board), _part("psu", choice.psu)
+    case, cooler = _part("case", choice.case), _part("cooler", choice.cooler)
+    kits = ((find_memory(kit.id), kit.count) for kit in choice.memory)
+    drives = (find_drive(drive.id) for drive in choice.drives)
+    return Build(
+        gpus=gpus,
+        cpu=cpu,
+        board=board if isinstance(board, BoardRecord) else None,
+        memory=tuple((kit, count) for kit, count in kits if kit is not None),
+        drives=tuple(drive for drive in drives if drive is not None),
+        psu=psu if isinstance(psu, PsuRecord) else None,
+        case=case if isinstance(case, CaseRecord) else None,
+        cooler=cooler if isinstance(cooler, CoolerRecord) else None,
+        stated_memory_gib=choice.memory_gib,
+    )
+
+
+def _part(kind: PartKind, text: str | None) -> GpuRecord | PartRecord | None:
+    if not text:
+        return None
+    try:
+        return find_part(kind, text)
+    except UserError as error:
+        key = f"machine.{kind}"
+        raise UserError.of("machine.at-key", key=key, problem=error.message) from None
+
+
+def slots_of(build: Build, gpu: BuildGpu) -> tuple[Lanes, ...]:
+    """Return what the slowest of so many cards gets: with one card in the board, with two, ...
+
+    The cards of ``gpu`` come first. Empty where the board does not say all.
+    """
+    if build.board is None or not build.board.lanes_complete:
+        return ()
+    others = tuple(other for other in build.gpus if other is not gpu)
+    cards = [BuildGpu(one.record) for one in (gpu, *others) for _ in range(one.count)]
+    found = []
+    for number in range(1, len(cards) + 1):
+        some = Build(
+            gpus=tuple(cards[:number]),
+            cpu=build.cpu,
+            board=build.board,
+            drives=build.drives,
+            case=build.case,
+            risers=build.risers,
+        )
+        slowest = place(some).slowest
+        if slowest is None or slowest.gb_s is None:
+            break
+        found.append(Lanes(slowest.generation, slowest.lanes, slowest.source, slowest.gb_s))
+    return tuple(found)
