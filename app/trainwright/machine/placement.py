@@ -112,12 +112,10 @@ def place(build: Build) -> Placement:
 
 def _wiring(build: Build, board: BoardRecord) -> Wiring:
     cpu = build.cpu
-    limit = (cpu.slot_lanes, cpu.lanes_usable) if cpu else (None, None)
-    known = [lanes for lanes in limit if lanes is not None]
     return wiring(
         board,
         cpu_generation=cpu.pcie_generation if cpu else None,
-        cpu_lanes=max(known) if known and limit[0] is not None else None,
+        cpu_lanes=cpu.slot_lanes if cpu else None,
         openings=build.case.slots if build.case and not build.risers else None,
     )
 

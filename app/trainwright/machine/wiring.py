@@ -250,6 +250,7 @@ def _judged(
         return None
     card_lanes = _within_processor(
         board,
+        slots,
         tuple(
             None if slot is None else _card_link(board, slot, card, modes, left)
             for slot, card in zip(slots, cards, strict=True)
@@ -356,13 +357,22 @@ def _rate(board: Wiring, place: Slot | M2, generation: int, lanes: int) -> float
     return rate
 
 
-def _within_processor(board: Wiring, links: tuple[Lanes | None, ...]) -> tuple[Lanes | None, ...]:
-    """Return the links with the widest halved until the processor has lanes for all."""
+def _within_processor(
+    board: Wiring, slots: list[Slot | None], links: tuple[Lanes | None, ...]
+) -> tuple[Lanes | None, ...]:
+    """Return the links with the widest halved until the processor has lanes for all.
+
+    Slots of an older generation than the processor's hang on lanes of their own: those of
+    Threadripper 7000 are 48 of PCIe 5.0 and 32 of 4.0.
+    """
     if board.cpu_lanes is None:
         return links
+    newest = board.cpu_generation or 0
     widths = [
-        one.lanes if one is not None and one.source == "cpu" and one.lanes is not None else 0
-        for one in links
+        one.lanes
+        if one and one.lanes and slot and slot.source == "cpu" and (slot.generation or 0) >= newest
+        else 0
+        for slot, one in zip(slots, links, strict=True)
     ]
     while sum(widths) > board.cpu_lanes and max(widths) > 1:
         widest = len(widths) - 1 - widths[::-1].index(max(widths))
