@@ -1,30 +1,45 @@
 """Is the catalog in order: how sure its values are, what is broken, what cannot be true."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
+from trainwright.catalog.cells import Part, counted
+from trainwright.catalog.contradictions import contradictions
 from trainwright.catalog.load import Catalog, catalog
-from trainwright.catalog.part_kinds import KINDS
-from trainwright.catalog.parts import part_problems
+from trainwright.catalog.part_kinds import KINDS, PartKind
+from trainwright.catalog.parts import list_parts, part_problems
 from trainwright.catalog.records import Confidence, Fact, FlopKey, GpuRecord
 from trainwright.messages import Message
 
 TOLERANCE = 0.05
 """Largest relative difference between a stated figure and what follows from others; data
 sheets round, and rate tensor peaks at another clock now and then. Assumed."""
+CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 _PER_CORE_AND_CLOCK = (2, 4)
 """FP32 operations of one shader core in one clock: an FMA is 2; CDNA packs two, and RDNA 3 and
 4 issue two at once."""
 
 
 @dataclass(frozen=True, slots=True)
+class KindCheck:
+    """How many parts of a kind there are, and how sure their values."""
+
+    records: int
+    by_confidence: dict[Confidence, int]
+
+    @property
+    def values(self) -> int:
+        """Values with a source."""
+        return sum(self.by_confidence.values())
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogCheck:
     """What ``trainwright catalog check`` tells."""
 
-    records: int
-    values: int
-    by_confidence: dict[Confidence, int]
+    by_kind: dict[PartKind, KindCheck]
     problems: tuple[Message, ...]
     """Broken files, repeated ids and aliases."""
     implausible: tuple[Message, ...]
@@ -36,6 +51,22 @@ class CatalogCheck:
         return not self.problems and not self.implausible
 
     @property
+    def records(self) -> int:
+        """Parts of all kinds."""
+        return sum(kind.records for kind in self.by_kind.values())
+
+    @property
+    def values(self) -> int:
+        """Values of all kinds that have a source."""
+        return sum(kind.values for kind in self.by_kind.values())
+
+    @property
+    def by_confidence(self) -> dict[Confidence, int]:
+        """Values of all kinds by confidence."""
+        kinds = self.by_kind.values()
+        return {name: sum(kind.by_confidence[name] for kind in kinds) for name in CONFIDENCES}
+
+    @property
     def low(self) -> int:
         """Values known only from recall or one scraped database."""
         return self.by_confidence["low"]
@@ -43,9 +74,9 @@ class CatalogCheck:
     @property
     def messages(self) -> tuple[Message, ...]:
         """The whole report, a sentence each."""
-        counts = {name: self.by_confidence[name] for name in ("high", "medium", "low")}
+        values = {"records": self.records, "values": self.values} | self.by_confidence
         return (
-            Message.of("catalog.check-values", records=self.records, values=self.values, **counts),
+            Message.of("catalog.check-values", **values),
             *self.problems,
             *self.implausible,
             Message.of("catalog.check-ok" if self.ok else "catalog.check-not-ok"),
@@ -55,17 +86,22 @@ class CatalogCheck:
 def check(known: Catalog | None = None) -> CatalogCheck:
     """Return the state of the catalog, the person's own records included."""
     known = known or catalog()
-    records = [known.record(id) for id in known.ids]
-    confidence: Counter[Confidence] = Counter(
-        fact.confidence for record in records for _, fact in facts(record)
-    )
+    gpus = [known.record(id) for id in known.ids]
+    others = {kind: list_parts(kind) for kind in KINDS}
+    told = (one for parts in others.values() for part in parts for one in contradictions(part))
+    by_kind: dict[PartKind, KindCheck] = {"gpu": _counted(gpus)}
+    for kind, parts in others.items():
+        by_kind[kind] = _counted(parts)
     return CatalogCheck(
-        records=len(records),
-        values=confidence.total(),
-        by_confidence={name: confidence[name] for name in ("high", "medium", "low")},
+        by_kind=by_kind,
         problems=(*known.problems, *(one for kind in KINDS for one in part_problems(kind))),
-        implausible=tuple(message for record in records for message in implausible(record)),
+        implausible=(*(one for gpu in gpus for one in implausible(gpu)), *told),
     )
+
+
+def _counted(parts: Sequence[Part]) -> KindCheck:
+    confidence = Counter(each for part in parts for each in counted(part))
+    return KindCheck(len(parts), {name: confidence[name] for name in CONFIDENCES})
 
 
 def facts(record: GpuRecord) -> Iterator[tuple[str, Fact]]:

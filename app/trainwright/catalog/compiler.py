@@ -12,7 +12,7 @@ from trainwright.catalog.gpu_file import GpuFile, IncompleteError, records
 from trainwright.catalog.names import name_key, short_keys
 from trainwright.catalog.part_kinds import PartKind
 from trainwright.catalog.records import GpuRecord
-from trainwright.catalog.yaml_file import read_yaml
+from trainwright.catalog.yaml_file import read_document
 from trainwright.messages import Message, UserError
 
 
@@ -48,15 +48,16 @@ def compile_folder(folder: Path, kind: PartKind = "gpu") -> Compiled:
 
 
 def _file_records(path: Path, wrong: list[Message]) -> tuple[GpuRecord, ...]:
-    data = read_yaml(path)
+    document = read_document(path)
     try:
-        return tuple(records(GpuFile.model_validate(data)))
+        return tuple(records(GpuFile.model_validate(document.data)))
     except ValidationError as error:
-        wrong.extend(problems.of_validation(error, path.name, data))
+        wrong.extend(problems.of_validation(error, path.name, document))
     except IncompleteError as error:
-        wrong.append(
-            Message.of("catalog.missing-key", file=path.name, key=f"{error.id}.{error.key}")
-        )
+        ids = [entry["id"] for entry in document.data["gpus"]]
+        line = document.line(("gpus", ids.index(error.id)))
+        key = f"{error.id}.{error.key}"
+        wrong.append(Message.of("catalog.missing-key", file=f"{path.name}:{line}", key=key))
     return ()
 
 

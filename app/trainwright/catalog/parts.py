@@ -24,7 +24,7 @@ from trainwright.catalog.part_records import (
     PartRecord,
     PsuRecord,
 )
-from trainwright.catalog.query import brief, find_gpu
+from trainwright.catalog.query import brief, find_gpu, nearest_gpus
 from trainwright.catalog.records import GpuRecord
 from trainwright.data import hardware_db, resources
 from trainwright.messages import Message, UserError
@@ -88,8 +88,10 @@ def find_part(kind: PartKind, text: str) -> GpuRecord | PartRecord:
     raise UserError.of("catalog.unknown-part", kind=NAMES[kind], text=brief(text), hint=hint)
 
 
-def nearest(kind: OtherKind, text: str) -> tuple[str, ...]:
+def nearest(kind: PartKind, text: str) -> tuple[str, ...]:
     """Return ids of the kind's parts whose names are nearest to a text, best first."""
+    if kind == "gpu":
+        return nearest_gpus(text)
     known = _parts(kind)
     key = part_key(text)
     words = [part for part in map(part_key, text.split()) if part]

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from trainwright.catalog.gpu_file import Entry, Provenance, Stated, Values
 from trainwright.catalog.records import FlopKey
 from trainwright.messages import Message
+from trainwright.yamltext import Document
 
 _FORMS = {
     "id": Message.of("catalog.expects-id"),
@@ -21,17 +22,19 @@ SHOWN = 20
 """Problems that one file may report; assumed, so that rubbish does not fill the screen."""
 
 
-def of_validation(error: ValidationError, file: str, data: Any) -> tuple[Message, ...]:
-    """Return one message for each thing wrong in a file."""
+def of_validation(error: ValidationError, file: str, document: Document) -> tuple[Message, ...]:
+    """Return one message for each thing wrong in a file, with its line."""
     errors = error.errors()
     # A list whose every entry is wrong counts as too short on top: that says nothing new.
     told = [one for one in errors if one["type"] != "too_short"] or errors
-    return tuple(_problem(one, file, data) for one in told[:SHOWN])
+    return tuple(_problem(one, file, document) for one in told[:SHOWN])
 
 
-def _problem(error: ErrorDetails, file: str, data: Any) -> Message:
+def _problem(error: ErrorDetails, name: str, document: Document) -> Message:
     location = [part for part in error["loc"] if part != "[key]"]
-    key = _readable(location, data)
+    line = document.line(tuple(location))
+    file = f"{name}:{line}" if line else name
+    key = _readable(location, document.data)
     match error["type"]:
         case "extra_forbidden":
             return unknown_key(str(location[-1]), key, file, _allowed(location))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from trainwright.catalog.load import Catalog, catalog
+from trainwright.catalog.load import catalog
 from trainwright.catalog.names import name_key
 from trainwright.catalog.precision import peak_flops
 from trainwright.catalog.records import Fact, GpuRecord
@@ -36,7 +36,7 @@ def find_gpu(text: str, *, memory_bytes: float | None = None) -> Match:
     known = catalog()
     ids = known.named(name_key(text))
     if not ids:
-        raise UserError.of("catalog.unknown-gpu", text=brief(text), hint=_hint(known, text))
+        raise UserError.of("catalog.unknown-gpu", text=brief(text), hint=_hint(text))
     records = [known.record(id) for id in ids]
     if len(records) == 1:
         return Match(records[0])
@@ -63,12 +63,17 @@ def brief(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _hint(known: Catalog, text: str) -> Message:
-    keys = get_close_matches(name_key(text), known.keys, n=8, cutoff=0.6)
-    near = list(dict.fromkeys(id for key in keys for id in known.named(key)))[:4]
-    if near:
-        return Message.of("catalog.hint-nearest", candidates=near)
+def _hint(text: str) -> Message:
+    if near := nearest_gpus(text):
+        return Message.of("catalog.hint-nearest", candidates=list(near))
     return Message.of("catalog.hint-list")
+
+
+def nearest_gpus(text: str) -> tuple[str, ...]:
+    """Return ids of the GPUs whose names are nearest to a text, best first."""
+    known = catalog()
+    keys = get_close_matches(name_key(text), known.keys, n=8, cutoff=0.6)
+    return tuple(dict.fromkeys(id for key in keys for id in known.named(key)))[:4]
 
 
 def list_gpus(

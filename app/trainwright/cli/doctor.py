@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainwright import __version__, data
+from trainwright.catalog.part_kinds import NAMES
 from trainwright.cli import crash, display, options, qt_libraries
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.finding import Finding
@@ -110,7 +111,8 @@ def cache_folder() -> Path:
 
 
 def _data() -> Finding:
-    wanted = [data.hardware_db("gpu"), data.resources("profiles"), data.resources("i18n")]
+    catalog = [data.hardware_db(kind) for kind in NAMES]
+    wanted = [*catalog, data.resources("profiles"), data.resources("i18n")]
     absent = [str(folder) for folder in wanted if not folder.is_dir()]
     if absent:
         return Finding("data", False, Message.of("cli.doctor.data-absent", paths=absent), True)

@@ -109,6 +109,47 @@ def test_commands_print_the_same_facts_for_people(inside):
     assert "GeForce RTX 4090" in inside("catalog", "list", "4090").out
 
 
+def test_catalog_list_names_a_kind_and_filters_by_any_field(inside):
+    asked = ("catalog", "list", "psu", "--filter", "watts>=1600", "--filter", "watts<=1650")
+    parts = json.loads(inside(*asked, "--sort", "watts", "--descending", "--json").out)["parts"]
+    assert {"seasonic-prime-tx-1600-2022", "evga-supernova-1600-g2"} <= {p["id"] for p in parts}
+    watts = [part["watts"] for part in parts]
+    assert watts == sorted(watts, reverse=True)
+    assert set(watts) <= {1600, 1650}
+    shown = inside("catalog", "list", "psu", "corsair", "--filter", "connectors.pcie_8>=6").out
+    assert "corsair-ax1600i" in shown
+    assert "do not say what was asked for" in shown
+
+
+def test_catalog_list_turns_the_order_around(inside):
+    def first(*more):
+        return json.loads(inside("catalog", "list", *more, "--json").out)["gpus"][0]["id"]
+
+    assert first("--sort", "memory_gib", "--descending") == first("--sort", "memory")
+    assert first("rtx", "--sort", "launch", "--ascending") != first("rtx", "--sort", "launch")
+
+
+def test_catalog_show_finds_any_kind_with_its_sources(inside):
+    out = inside("catalog", "show", "Samsung SSD 990 PRO 2TB").out
+    assert "samsung-990-pro-2tb" in out
+    assert "mezha-990-pro" in out
+    document = json.loads(inside("catalog", "show", "define 7 xl", "--json").out)
+    assert document["part"]["gpu_length_mm"] == 524
+    assert {"field": "slots", "value": 9, "source": "opendb", "confidence": "medium"} in document[
+        "values"
+    ]
+    assert "side_clearance_mm" in document["unknown"]
+
+
+def test_catalog_check_counts_every_kind_by_confidence(inside):
+    outcome = inside("catalog", "check")
+    assert outcome.code == 0
+    for kind in ("GPU", "mainboard", "power supply", "cooler"):
+        assert kind in outcome.out
+    document = json.loads(inside("catalog", "check", "--json").out)
+    assert sum(kind["records"] for kind in document["by_kind"].values()) == document["records"]
+
+
 def test_catalog_list_filters(inside):
     gpus = json.loads(inside("catalog", "list", "--vendor", "amd", "--json").out)["gpus"]
     assert gpus

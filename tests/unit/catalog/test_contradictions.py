@@ -1,0 +1,134 @@
+"""Planted contradictions are found, each named by part and key; the shipped parts have none."""
+
+from pathlib import Path
+
+import pytest
+
+from trainwright.catalog.check import check
+from trainwright.messages import render
+
+PLANTED = {
+    "an M.2 SATA drive with a generation": (
+        "storage", "drives", "pcie_generation",
+        "interface: sata, form: m.2, capacity_gb: 500, pcie_generation: 4, read_mb_s: 550",
+    ),
+    "a hard disk on an M.2 card": (
+        "storage", "drives", "form", "interface: hdd, form: m.2, capacity_gb: 500, read_mb_s: 200",
+    ),
+    "faster than SATA": (
+        "storage", "drives", "read_mb_s", "interface: sata, capacity_gb: 500, read_mb_s: 3500",
+    ),
+    "faster than its link": (
+        "storage", "drives", "read_mb_s",
+        "interface: nvme, pcie_generation: 3, capacity_gb: 500, read_mb_s: 7000",
+    ),
+    "faster behind its cache": (
+        "storage", "drives", "written_after_cache_mb_s",
+        "interface: nvme, read_mb_s: 7000, write_mb_s: 1000, written_after_cache_mb_s: 2000",
+    ),
+    "terabytes for gigabytes": (
+        "storage", "drives", "capacity_gb", "interface: nvme, capacity_gb: 2, read_mb_s: 7000",
+    ),
+    "gigabytes written for terabytes": (
+        "storage", "drives", "endurance_tb",
+        "interface: nvme, capacity_gb: 1000, endurance_tb: 600000, read_mb_s: 7000",
+    ),
+    "plugs without watts": (
+        "psu", "psus", "connectors.pcie_16", "watts: 1050, connectors: {pcie_16: 3}",
+    ),
+    "a plug past its rating": (
+        "psu", "psus", "connectors.pcie_16_w", "watts: 1500, connectors: {pcie_16_w: 675}",
+    ),
+    "a plug before its time": (
+        "psu", "psus", "connectors.pcie_16_plug",
+        "watts: 1500, atx_version: 2.x, connectors: {pcie_16: 1, pcie_16_plug: 12v-2x6}",
+    ),
+    "registered without ECC": (
+        "memory", "memory", "ecc",
+        "type: ddr5, module: rdimm, modules: 1, module_gib: 64, mts: 4800, ecc: false",
+    ),
+    "DDR5 at the pace of DDR4": (
+        "memory", "memory", "mts",
+        "type: ddr5, module: udimm, modules: 2, module_gib: 16, mts: 3200",
+    ),
+    "a module as high as a coin": (
+        "memory", "memory", "height_mm",
+        "type: ddr4, module: udimm, modules: 2, module_gib: 16, mts: 3200, height_mm: 14.9",
+    ),
+    "a card longer than its case": (
+        "case", "cases", "gpu_length_mm", "gpu_length_mm: 600, depth_mm: 450, height_mm: 480",
+    ),
+    "a case's dimensions in another order": (
+        "case", "cases", "cooler_height_mm", "cooler_height_mm: 185, width_mm: 180",
+    ),
+    "a big board in few openings": ("case", "cases", "slots", "boards: [atx], slots: 4"),
+    "an air cooler with a radiator": ("cooler", "coolers", "radiator_mm",
+                                      "type: air, radiator_mm: 240"),
+    "a radiator of no size": ("cooler", "coolers", "radiator_mm", "type: liquid, radiator_mm: 250"),
+    "terabytes of memory on a board": (
+        "board", "boards", "memory_max_gib",
+        "socket: sTR5, form_factor: eeb, memory_type: ddr5, memory_slots: 8, memory_max_gib: 2",
+    ),
+    "a conflict with a slot that is not there": (
+        "board", "boards", "conflicts.then",
+        "socket: AM5, form_factor: atx, memory_type: ddr5, memory_slots: 4,"
+        " m2: [{id: M2_1}], conflicts: [{when: M2_1, then: PCIEX16_2, lanes: 0}]",
+    ),
+    "fewer threads than cores": (
+        "cpu", "cpus", "threads",
+        "vendor: AMD, architecture: Zen, cores: 8, threads: 4, boost_ghz: 5",
+    ),
+}  # fmt: skip
+"""Folder, list, key that the message names, and values."""
+
+
+def plant(own: Path, folder: str, key: str, values: str, name: str = "Planted") -> None:
+    (own / folder).mkdir(parents=True, exist_ok=True)
+    entry = f"id: planted, name: {name}, source: mine, confidence: low, {values}"
+    (own / folder / "mine.yaml").write_text(f"{key}: [{{{entry}}}]\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(("folder", "key", "field", "values"), PLANTED.values(), ids=PLANTED)
+def test_a_planted_contradiction_is_found(
+    tmp_path: Path, folder: str, key: str, field: str, values: str
+) -> None:
+    plant(tmp_path / "hardware", folder, key, values)
+    found = check()
+    assert found.problems == ()
+    [message] = found.implausible
+    assert not found.ok
+    assert (message.values["part"], message.values["key"]) == ("planted", field)
+    for language in ("en", "ko"):
+        assert render(message, language).startswith(f"planted: {field}")
+
+
+NAMED = {
+    "Planted 2TB": ("storage", "drives", "interface: nvme, capacity_gb: 1000, read_mb_s: 5000"),
+    "Planted 850W": ("psu", "psus", "watts: 750"),
+    "Planted 32GB (2x16GB)": (
+        "memory", "memory", "type: ddr5, module: udimm, modules: 1, module_gib: 32, mts: 5600",
+    ),
+    "Planted Registered": (
+        "memory", "memory", "type: ddr5, module: udimm, modules: 1, module_gib: 32, mts: 5600",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "planted"), NAMED.items(), ids=NAMED)
+def test_a_value_that_its_name_contradicts_is_found(
+    tmp_path: Path, name: str, planted: tuple[str, str, str]
+) -> None:
+    plant(tmp_path / "hardware", *planted, name=name)
+    [message] = check().implausible
+    assert name in render(message, "en")
+
+
+def test_the_shipped_parts_contradict_nothing_and_are_counted_by_kind() -> None:
+    found = check()
+    assert [render(message, "en") for message in (*found.problems, *found.implausible)] == []
+    assert set(found.by_kind) == {
+        "gpu", "cpu", "board", "memory", "storage", "psu", "case", "cooler",
+    }  # fmt: skip
+    for kind, counted in found.by_kind.items():
+        assert counted.values == sum(counted.by_confidence.values()), kind
+    assert found.values == sum(counted.values for counted in found.by_kind.values())
