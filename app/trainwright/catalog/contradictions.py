@@ -165,7 +165,7 @@ def _board(board: BoardRecord) -> Iterator[Message]:
     if board.memory_max_gib and board.memory_max_gib < SMALLEST_TOTAL_GIB:
         yield _told(board, "memory_max_gib", board.memory_max_gib, "catalog.but-terabytes")
     slots = {slot.id for slot in board.slots}
-    known = slots | {socket.id for socket in board.m2 or ()} | {"usb4"}
+    known = slots | {socket.id for socket in board.m2 or ()} | {"usb4", "slimsas"}
     for mode in board.slot_modes:
         for id in sorted(set(mode) - slots):
             yield _told(board, "slot_modes", id, "catalog.but-no-slot")

@@ -17,7 +17,7 @@ from trainwright.cli import options
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, Group, option
 from trainwright.cli.prices import prices_command
-from trainwright.messages import Message, render
+from trainwright.messages import Message, UserError, render
 from trainwright.messages.units import GIB
 
 if TYPE_CHECKING:
