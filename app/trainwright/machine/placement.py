@@ -127,8 +127,15 @@ def _card(record: GpuRecord) -> CardNeed:
 
 
 def openings(record: GpuRecord) -> int | None:
-    """Return the openings of a case that the maker's own card covers."""
-    return ceil(record.slot_width.value) if record.slot_width is not None else None
+    """Return the openings of a case that the card covers."""
+    width = slot_width(record)
+    return ceil(width) if width is not None else None
+
+
+def slot_width(record: GpuRecord) -> float | None:
+    """Return the slots that the maker's own card takes; where it sells none, the thinnest one."""
+    fact = record.slot_width or record.thinnest_slots
+    return fact.value if fact is not None else None
 
 
 def form(drive: DriveRecord) -> str:

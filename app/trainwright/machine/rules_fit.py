@@ -9,7 +9,7 @@ from trainwright.catalog import CaseRecord, GpuRecord
 from trainwright.machine.build import Build, Check, Verdict
 from trainwright.machine.facts import Facts
 from trainwright.machine.finding import found, unknown
-from trainwright.machine.placement import place
+from trainwright.machine.placement import place, slot_width
 from trainwright.messages import Message
 
 RADIATOR_MM = 27 + 25
@@ -77,9 +77,10 @@ def openings(facts: Facts) -> Iterator[Check]:
     if case.slots is None:
         yield unknown("G2", case.name, "case.slots")
         return
-    widths = {card.slot_width.value for card in build.cards if card.slot_width is not None}
-    if any(card.slot_width is None for card in build.cards):
-        name = next(card.name for card in build.cards if card.slot_width is None)
+    sizes = {card.name: slot_width(card) for card in build.cards}
+    widths = [width for width in sizes.values() if width is not None]
+    if len(widths) < len(sizes):
+        name = next(name for name, width in sizes.items() if width is None)
         yield unknown("G2", name, "gpu.slot_width")
         return
     source = "ATX specification 2.2: openings every 20.32 mm; " + case.provenance("slots").source
