@@ -26,7 +26,7 @@ def test_a_laptop_s_gpu_has_no_width() -> None:
 
 
 def test_a_board_for_two_cards_gives_each_eight_lanes_and_one_that_looks_so_does_not() -> None:
-    pair = (BuildGpu(_gpu("rtx-3090"), 2),)
+    pair = (BuildGpu(_gpu("rtx-5090"), 2),)
     lanes = {
         name: [gpu.lanes for gpu in place(Build(gpus=pair, board=find_board(name))).gpus]
         for name in ("ASUS ProArt X870E-CREATOR WIFI", "MSI MPG X870E CARBON WIFI")
