@@ -320,6 +320,7 @@ RULES = (
         given(offloads, number("gpus.utilisation")),
         "share",
         below(0.5, 1, "torch-tb-profiler: utilisation below 50 %"),
+        below(0.3, 2, "assumed: the device waits for what is computed or kept elsewhere"),
         variant="offload",
     ),
     _rule(

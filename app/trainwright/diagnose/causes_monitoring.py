@@ -2,6 +2,7 @@
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
+    cores_of_usable,
     each_step,
     given,
     input_keeps_up,
@@ -17,7 +18,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import offloads, swapped_files, written_a_step
 from trainwright.diagnose.measures_names import functions_of
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import read_a_step
+from trainwright.diagnose.measures_work import in_operators, read_a_step
 from trainwright.diagnose.rules import above, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -186,6 +187,28 @@ RULES = (
         "share",
         above(0.1, 2, "assumed: between the optimizer and the next batch there is little to do"),
         above(0.25, 3, ASSUMED),
+        above(0.5, 4, ASSUMED),
+        variant="logging",
+    ),
+    _rule(
+        "profile.in_operators",
+        given(lambda evidence: (step_share("other")(evidence) or 0) >= 0.1, in_operators),
+        "share",
+        below(0.5, 1, "assumed: most of the step is no operator's, but Python's or a drive's"),
+        variant="logging",
+    ),
+    _rule(
+        "host.run_cores",
+        given(
+            lambda evidence: (
+                on_cpu(evidence)
+                and (step_share("other")(evidence) or 0) >= 0.25
+                and (evidence.setup is not None and (evidence.setup.torch_threads or 1) > 1)
+            ),
+            cores_of_usable,
+        ),
+        "share",
+        below(0.75, 1, "assumed: what comes after the update uses one core"),
         variant="logging",
     ),
     _rule(

@@ -1,5 +1,6 @@
 """Signs that nothing is wrong: the device is busy, and used well."""
 
+from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     cores_of_usable,
     data_wait,
@@ -16,8 +17,11 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
+    heavy_operators,
+    in_operators,
     least_core_rate,
     operator_seconds,
+    threads_at_work,
 )
 from trainwright.diagnose.rules import above, below, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -25,6 +29,11 @@ from trainwright.diagnose.verdict import Cause
 ASSUMED = "assumed"
 DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
 _rule = rules_of(Cause.NONE)
+
+
+def _long_operators(evidence: Evidence) -> bool:
+    return (operator_seconds(evidence) or 0) >= 100e-6
+
 
 RULES = (
     _rule(
@@ -106,6 +115,7 @@ RULES = (
         "profile.achieved_of_matrix_rate",
         achieved_of_matrix_rate,
         "share",
+        above(0.2, 2, "ml-engineering: half of the peak is a good result; assumed for processors"),
         above(0.3, 3, "ml-engineering: half of the peak is a good result; assumed for processors"),
         below(0.1, -2, ASSUMED),
     ),
@@ -128,6 +138,24 @@ RULES = (
         "share",
         above(0.8, 2, "assumed: a run on the processor that keeps its cores busy"),
         below(0.6, -3, ASSUMED),
+    ),
+    _rule(
+        "host.runnable_threads",
+        given(on_cpu, threads_at_work),
+        "share",
+        above(0.9, 1, "assumed: its threads work or would work on all cores"),
+    ),
+    _rule(
+        "profile.in_operators",
+        in_operators,
+        "share",
+        below(0.4, -2, "assumed: most of the step is no operator's, but Python's or a drive's"),
+    ),
+    _rule(
+        "profile.heavy",
+        given(_long_operators, heavy_operators),
+        "share",
+        above(0.6, 2, "assumed: the step is large matrix products, convolutions or cells"),
     ),
     _rule(
         "host.starved_share",

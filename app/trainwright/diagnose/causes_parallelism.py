@@ -136,6 +136,15 @@ RULES = (
         above(0.8, -3, "DCGM user guide: SM activity of 0.8 is needed"),
     ),
     _rule(
+        "gpus.sm_active",
+        given(
+            lambda evidence: input_keeps_up(evidence) and not _seen_busy(evidence),
+            reading("gpus.sm_active"),
+        ),
+        "share",
+        below(0.25, 2, DCGM),
+    ),
+    _rule(
         "gpus.power",
         given(_seen_busy, gpu_ratio("power_w", "power_limit_w")),
         "share",
@@ -284,7 +293,7 @@ RULES = (
         "profile.kernels_a_step",
         given(on_gpu, number("profile.kernels_a_step")),
         "number",
-        above(1000, 1, "assumed: more launches than a step of a few large layers has"),
+        above(500, 1, "assumed: more launches than a step of a few large layers has"),
         variant="host-bound",
     ),
     _rule(

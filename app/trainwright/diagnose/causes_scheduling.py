@@ -157,13 +157,13 @@ RULES = (
         throttled("power-cap"),
         "share",
         above(0.1, 1, DCGM),
-        above(0.9, 2, DCGM),
+        above(0.6, 2, DCGM),
         variant="power",
     ),
     _rule(
         "gpus.utilisation",
         given(
-            lambda evidence: (throttled("power-cap")(evidence) or 0) >= 0.9,
+            lambda evidence: (throttled("power-cap")(evidence) or 0) >= 0.6,
             reading("gpus.utilisation"),
         ),
         "share",

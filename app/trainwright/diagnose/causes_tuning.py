@@ -77,6 +77,11 @@ def _convolutions_on_cpu(evidence: Evidence) -> bool:
     return on_cpu(evidence) and _is(evidence, "convolution")
 
 
+def _planes_apart_on_cpu(evidence: Evidence) -> bool:
+    setup = evidence.setup
+    return _convolutions_on_cpu(evidence) and setup is not None and setup.channels_last is False
+
+
 def _untuned_convolutions(evidence: Evidence) -> bool:
     """Whether cuDNN takes the first kernel that fits its convolutions."""
     setup = evidence.setup
@@ -187,7 +192,7 @@ RULES = (
     ),
     _rule(
         "profile.convolutions",
-        given(_convolutions_on_cpu, convolutions),
+        given(_planes_apart_on_cpu, convolutions),
         "share",
         above(0.5, 2, "assumed: a layout matters where convolutions take the step"),
         below(0.25, -3, "assumed: a layout matters where convolutions take the step"),

@@ -1,8 +1,9 @@
 """From evidence to a diagnosis: signals are weighed, causes ranked, and doubt is said.
 
-A cause is a verdict only with two independent signals, one of them more than a circumstance; an
-experiment is two measurements, and may stand alone. High confidence needs two signals that are each
-more than a circumstance, and no rival that would explain what is seen.
+A cause is a verdict only with two independent signals, one of them more than a circumstance. An
+experiment may stand alone, as it is two measurements, and so may the run's own error. High
+confidence needs two signals that are each more than a circumstance, and no rival that would explain
+what is seen.
 """
 
 from collections.abc import Iterable
@@ -75,11 +76,24 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
         (Cause.MEMORY, "empty-cache"),
     ),
     (Cause.MONITORING, "synchronisation"): (*_ELSEWHERE, *_DEBUGS),
-    (Cause.MONITORING, "logging"): (*_ELSEWHERE, *_DEBUGS),
+    (Cause.MONITORING, "logging"): (
+        *_ELSEWHERE,
+        *_DEBUGS,
+        (Cause.MEMORY, "garbage"),
+        (Cause.MEMORY, "empty-cache"),
+    ),
 }
 """Cause -> what shows the same symptoms, and is nearer to their root: a device waits for its host
 or for a read also because something else keeps those."""
 _DOUBTED: dict[tuple[Cause, str], _AnyOf] = _EXPLAINED | {
+    (Cause.PARALLELISM, ""): (
+        *_EXPLAINED[Cause.PARALLELISM, ""],
+        (Cause.MONITORING, "synchronisation"),
+    ),
+    (Cause.MONITORING, "synchronisation"): (
+        *_EXPLAINED[Cause.MONITORING, "synchronisation"],
+        (Cause.PARALLELISM, "host-bound"),
+    ),
     (Cause.INPUT, ""): (*_SHORT_OF_CORES, (Cause.MEMORY, "swapping")),
     (Cause.COMMUNICATION, ""): _SHORT_OF_CORES,
 }
@@ -115,9 +129,9 @@ class Case:
 
     @property
     def _tried(self) -> bool:
-        """Whether an experiment shows what the cause costs: two runs were measured for it."""
+        """Whether an experiment shows what the cause costs, or the run itself failed for it."""
         return any(
-            signal.weight >= MEASURED and signal.reading.startswith("experiments.")
+            signal.weight >= MEASURED and signal.reading.startswith(("experiments.", "failure."))
             for signal in self.speaks_for
         )
 

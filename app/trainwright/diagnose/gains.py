@@ -19,9 +19,12 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import offloading, update_elsewhere
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
+from trainwright.diagnose.measures_work import achieved_of_matrix_rate
 from trainwright.diagnose.verdict import Cause
 
 Bound = Callable[[Evidence], float | None]
+LEAST = 0.01
+"""Share of a step below which a measure found nothing, and the next one is asked; assumed."""
 
 
 def gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:
@@ -31,7 +34,7 @@ def gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:
     """
     for bound in _BOUNDS.get((cause, variant), _BOUNDS.get((cause, ""), ())):
         found = bound(evidence)
-        if found is not None and found > 0:
+        if found is not None and found > LEAST:
             return min(0.99, found)
     return None
 
@@ -87,6 +90,12 @@ def _not_on_tensor_cores(evidence: Evidence) -> float | None:
     return max(0.0, profile.tensor_core_eligible - (profile.tensor_core or 0)) * (1 - idle)
 
 
+def _below_matrix_rate(evidence: Evidence) -> float | None:
+    """Computing that large products would not need."""
+    rate = achieved_of_matrix_rate(evidence)
+    return None if rate is None else (step_share("compute")(evidence) or 1) * max(0.0, 1 - rate)
+
+
 def _idle_device(evidence: Evidence) -> float | None:
     """What no kernel covers; GPU utilisation cannot say more than that."""
     busy = number("gpus.utilisation")(evidence)
@@ -106,6 +115,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         number("profile.host_wait"),
         number("profile.idle"),
         _idle_device,
+        _below_matrix_rate,
     ),
     (Cause.TUNING, "precision"): (saved_by("other_precision"), _not_on_tensor_cores),
     (Cause.TUNING, "layout"): (saved_by("channels_last"), number("profile.layout")),

@@ -88,6 +88,33 @@ def convolutions(evidence: Evidence) -> float | None:
     return min(1.0, sum(o.share for o in profile.top if any(kind in o.name for kind in kinds)))
 
 
+_HEAVY = ("mm", "conv", "rnn", "lstm", "gru", "attention", "linear")
+
+
+def heavy_operators(evidence: Evidence) -> float | None:
+    """Return the share of a step on the processor in products, convolutions, cells, attention."""
+    profile = evidence.profile
+    if profile is None or not profile.top or not on_cpu(evidence):
+        return None
+    return min(1.0, sum(o.share for o in profile.top if any(kind in o.name for kind in _HEAVY)))
+
+
+def in_operators(evidence: Evidence) -> float | None:
+    """Return the share of a step on the processor in the operators that take the most of it."""
+    profile = evidence.profile
+    if profile is None or not profile.top or not on_cpu(evidence):
+        return None
+    return min(1.0, sum(operator.share for operator in profile.top))
+
+
+def threads_at_work(evidence: Evidence) -> float | None:
+    """Return the run's threads that work or wait for a core over the cores that it may use."""
+    host = evidence.host
+    if host is None or host.runnable_threads is None or not host.usable_cores:
+        return None
+    return host.runnable_threads / host.usable_cores
+
+
 def read_a_step(evidence: Evidence) -> float | None:
     """Return what the run itself reads from drives a step over its parameters, in bytes."""
     host, steps, setup = evidence.host, evidence.steps, evidence.setup

@@ -156,7 +156,7 @@ def _shape(event: Any, at: int) -> list[int]:
 
 
 def arithmetic(event: Any) -> float:
-    """Return the floating-point operations of a matrix product, a convolution or attention.
+    """Return the floating-point operations of a matrix product, convolution, cell or attention.
 
     Two for each product and sum; 0 for all others, so that a step's sum is a lower bound.
     """
@@ -170,6 +170,10 @@ def arithmetic(event: Any) -> float:
         if len(first) != len(weight) or len(weight) < 3:
             return 0.0
         return 6.0 * math.prod(first) * math.prod(weight[1:])
+    if name in ("aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"):
+        weights = math.prod(second) + math.prod(_shape(event, 2))
+        passes = 6.0 if name.endswith("backward") else 2.0
+        return passes * math.prod(first[:2]) * weights if len(first) == 3 and second else 0.0
     if _FUSED_ATTENTION in name and len(first) == len(second) == 4:
         backward = "backward" in name
         query = _shape(event, 1) if backward else first

@@ -533,6 +533,276 @@ REPORTS: dict[str, tuple[str, dict[str, Any]]] = {
         "unknown",
         {"gpus": _gpu(0.6) * 2, "setup": EIGHT | {"world_size": 2}, "steps": _steps(1.1)},
     ),
+    # A second set, written after the rules had been fitted to those above
+    "state-on-nvme": (
+        "memory",
+        {
+            "steps": _steps(45.0, compute=45.0, forward=14.0, backward=24.0, optimizer=7.0),
+            "gpus": _gpu(0.15),
+            "setup": CUDA | {"offload": True, "offloaded_to": "drive"},
+        },
+    ),
+    "activations-away": (
+        "memory",
+        {"gpus": _gpu(0.55), "setup": CUDA | {"offload": True}, "profile": {"copies": 0.35}},
+    ),
+    "sharded-away": (
+        "memory",
+        {
+            "throughput": {"samples_s": 12},
+            "setup": EIGHT | {"strategy": "fsdp", "offload": True},
+            "trials": [{"changed": "offloading", "rate_times": 4.0}],
+        },
+    ),
+    "paged-optimizer": (
+        "memory",
+        {
+            "steps": _steps(3.2),
+            "gpus": _gpu(0.5),
+            "counters": {"steps": 1, "offloaded_bytes": 40e9},
+            "setup": CUDA,
+        },
+    ),
+    "fragments": (
+        "memory",
+        {
+            "counters": {"steps": 1, "allocated_bytes": 38e9, "reserved_bytes": 70e9},
+            "failure": {"kind": "OutOfMemoryError", "text": "CUDA out of memory."},
+            "setup": CUDA,
+        },
+    ),
+    "swapping": (
+        "memory",
+        {
+            "gpus": _gpu(0.2),
+            "host": {
+                "swapped_bytes_s": 30e6,
+                "memory_available_bytes": 0.5e9,
+                "memory_total_bytes": 32e9,
+            },
+            "setup": CUDA,
+        },
+    ),
+    "steady-mallocs": (
+        "memory",
+        {
+            "setup": CUDA,
+            "gpus": _gpu(0.5),
+            "profile": {
+                "allocation_calls": 12,
+                "host_top": [
+                    {"name": "cudaFree", "share": 0.3},
+                    {"name": "cudaMalloc", "share": 0.1},
+                ],
+            },
+        },
+    ),
+    "far-node": (
+        "scheduling",
+        {
+            "host": {"numa_nodes": 2, "run_numa_nodes": [1]},
+            "gpus": _gpu(0.6, numa_node=0, copy_bytes_s=11e9, copy_expected_bytes_s=25e9),
+            "setup": CUDA,
+        },
+    ),
+    "four-lanes": (
+        "scheduling",
+        {
+            "gpus": _gpu(0.6, link_width=4, link_width_max=16),
+            "steps": _steps(0.5, transfer=0.15),
+            "setup": CUDA,
+        },
+    ),
+    "gathering": (
+        "communication",
+        {
+            "gpus": [*_gpu(0.95), *_gpu(0.4), *_gpu(0.4), *_gpu(0.4)],
+            "setup": {"device": "cuda", "strategy": "dp", "world_size": 1},
+        },
+    ),
+    "slow-rank": (
+        "communication",
+        {"steps": {**_steps(1.2), "slowest_rank": 1.5}, "gpus": _gpu(0.7) * 8, "setup": EIGHT},
+    ),
+    "watched-gradients": (
+        "monitoring",
+        {
+            "throughput": {"steps_s": 2.1},
+            "gpus": _gpu(0.5),
+            "setup": CUDA,
+            "trials": [{"changed": "logging", "rate_times": 1.6}],
+        },
+    ),
+    "stream-waits": (
+        "monitoring",
+        {
+            "gpus": _gpu(0.6),
+            "setup": CUDA,
+            "profile": {
+                "synchronise_calls": 230,
+                "host_top": [{"name": "cudaStreamSynchronize", "share": 0.62}],
+            },
+        },
+    ),
+    "anomaly": (
+        "monitoring",
+        {"steps": _steps(1.4), "gpus": _gpu(0.4), "setup": CUDA | {"anomaly_detection": True}},
+    ),
+    "no-tf32": (
+        "tuning",
+        {"gpus": _gpu(0.99), "setup": CUDA | {"precision": "fp32", "tf32_allowed": False}},
+    ),
+    "odd-vocabulary": (
+        "tuning",
+        {
+            "gpus": _gpu(0.98),
+            "setup": CUDA | {"precision": "bf16-mixed", "dims": [50257, 1021]},
+            "profile": {"achieved_of_peak": 0.22},
+        },
+    ),
+    "pointwise": (
+        "tuning",
+        {
+            "gpus": _gpu(0.97),
+            "setup": CUDA | {"compile": False},
+            "profile": {
+                "top": [
+                    {
+                        "name": "void at::native::vectorized_elementwise_kernel<4, mul>",
+                        "share": 0.35,
+                    },
+                    {"name": "void at::native::unrolled_elementwise_kernel", "share": 0.2},
+                ]
+            },
+        },
+    ),
+    "written-out-attention": (
+        "tuning",
+        {
+            "gpus": _gpu(0.98),
+            "setup": CUDA | {"attention": "eager", "model_kind": "transformer"},
+            "profile": {"attention_eager": 0.3},
+        },
+    ),
+    "graphs-of-atoms": (
+        "parallelism",
+        {
+            "gpus": _gpu(0.2),
+            "setup": CUDA,
+            "profile": {"kernels_a_step": 5000, "kernel_median_seconds": 4e-6},
+        },
+    ),
+    "cells": (
+        "parallelism",
+        {
+            "gpus": _gpu(0.3, sm_active={"mean": 0.1}),
+            "setup": CUDA | {"model_kind": "recurrent", "batch": 8},
+            "steps": _steps(0.2, data_wait=0.001),
+        },
+    ),
+    "few-samples": (
+        "parallelism",
+        {
+            "gpus": _gpu(0.35, memory_used_bytes=3e9),
+            "steps": _steps(0.03, data_wait=0.0004),
+            "setup": CUDA | {"batch": 1},
+        },
+    ),
+    "utilised": (
+        "none",
+        {
+            "gpus": _gpu(1.0),
+            "setup": EIGHT | {"precision": "bf16"},
+            "profile": {"achieved_of_peak": 0.52},
+        },
+    ),
+    "full-power": (
+        "none",
+        {
+            "gpus": _gpu(0.99, power_w={"mean": 380}, power_limit_w=400),
+            "steps": _steps(0.8, data_wait=0.008),
+            "setup": CUDA | {"precision": "bf16-mixed"},
+        },
+    ),
+    "four-nodes": (
+        "communication",
+        {
+            "throughput": {"tokens_s": 1100},
+            "setup": EIGHT | {"nodes": 4, "world_size": 32, "link": "network"},
+            "trials": [{"changed": "nodes", "factor": 0.25, "rate_times": 2.2}],
+        },
+    ),
+    "tensor-parallel": (
+        "communication",
+        {
+            "gpus": _gpu(0.99) * 4,
+            "setup": {"device": "cuda", "world_size": 4, "strategy": "tp", "link": "pcie"},
+            "profile": {"communication": 0.55, "communication_hidden": 0.05},
+        },
+    ),
+    "two-others": (
+        "scheduling",
+        {
+            "gpus": _gpu(
+                1.0, foreign_processes=2, foreign_memory_bytes=20e9, memory_total_bytes=40e9
+            ),
+            "setup": CUDA,
+        },
+    ),
+    "ninety-two-degrees": (
+        "scheduling",
+        {
+            "gpus": _gpu(0.99, temperature_c={"mean": 92}, throttled={"thermal": 0.6}),
+            "setup": CUDA,
+        },
+    ),
+    "unplugged": (
+        "scheduling",
+        {
+            "gpus": _gpu(0.95, sm_clock_mhz={"mean": 900}, sm_clock_max_mhz=2100),
+            "host": {"on_battery": True},
+            "setup": CUDA,
+        },
+    ),
+    "a-quarter": ("scheduling", {"gpus": _gpu(0.97, mps_share=0.25), "setup": CUDA}),
+    "no-workers": (
+        "input",
+        {
+            "steps": _steps(0.4, data_wait=0.14),
+            "gpus": _gpu(0.6),
+            "setup": CUDA | {"num_workers": 0},
+        },
+    ),
+    "unpinned": (
+        "input",
+        {"steps": _steps(0.4, transfer=0.1), "setup": CUDA | {"pin_memory": False}},
+    ),
+    "same-batch": (
+        "input",
+        {
+            "throughput": {"samples_s": 700},
+            "gpus": _gpu(0.35),
+            "setup": CUDA,
+            "trials": [{"changed": "synthetic-data", "rate_times": 2.4}],
+        },
+    ),
+    "busy-drive": (
+        "input",
+        {
+            "steps": _steps(0.5, data_wait=0.2),
+            "host": {"drive_busy": 0.98},
+            "gpus": _gpu(0.3),
+            "setup": CUDA,
+        },
+    ),
+    "half-power": (
+        "unknown",
+        {"gpus": _gpu(None, power_w={"mean": 150}, power_limit_w=300), "setup": CUDA},
+    ),
+    "scaling-unsaid": (
+        "unknown",
+        {"steps": _steps(1.0), "setup": EIGHT, "gpus": _gpu(0.75) * 8},
+    ),
 }
 """Name -> the cause, and the record without its version."""
 
