@@ -117,6 +117,8 @@ def _wiring(build: Build, board: BoardRecord) -> Wiring:
         cpu_generation=cpu.pcie_generation if cpu else None,
         cpu_lanes=cpu.slot_lanes if cpu else None,
         openings=build.case.slots if build.case and not build.risers else None,
+        cabled=any(form(drive) in ("u.2", "u.3") for drive in build.drives),
+        bridge=build.bridge_slots,
     )
 
 

@@ -154,10 +154,18 @@ def power(build: Build) -> PowerBudget:
         excursions=tuple(_excursions(sustained.value, peak, psu)),
         usual=tuple(_excursions(sustained.value, usual, psu)),
         least_psu_w=_up(max(sustained.value, peak / factor)),
-        recommended_psu_w=_up(max(sustained.value / COMFORTABLE, peak / factor)),
+        recommended_psu_w=_up(
+            max(sustained.value / COMFORTABLE, peak / factor, _makers_advice(build))
+        ),
         wall_w=sustained.value / efficiency if efficiency else None,
         efficiency=efficiency,
     )
+
+
+def _makers_advice(build: Build) -> float:
+    """Return the rating that the maker of a single card asks for; 0 where nobody says."""
+    fact = build.gpus[0].record.recommended_psu_w if build.gpu_count == 1 else None
+    return fact.value if fact is not None else 0.0
 
 
 def modern(psu: PsuRecord) -> bool:

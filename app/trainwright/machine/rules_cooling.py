@@ -11,6 +11,7 @@ from trainwright.messages import Message
 BTU_PER_WATT_HOUR = 3.412
 CASE_W, ROOM_W = 800.0, 1500.0
 """Policy: what a closed case gets rid of without much noise, and a room without cooling."""
+CLOSE = ("mid-tower", "small", "cube")
 THROTTLES_C = (70, 85)
 """Source: temperatures at which NVIDIA's cards begin to slow down, by model."""
 HOT_FROM_W = 250.0
@@ -25,6 +26,7 @@ def heat(facts: Facts) -> Iterator[Check]:
         part = facts.build.gpus[0].record.name
         yield unknown("T1", part, *facts.power.missing)
         return
+    case = facts.build.case
     inside = facts.power.sustained.value
     watts = facts.power.wall_w or inside
     values: dict[str, Any] = {"watts": watts, "btu": watts * BTU_PER_WATT_HOUR}
@@ -32,9 +34,11 @@ def heat(facts: Facts) -> Iterator[Check]:
     if watts > ROOM_W:
         remedy = Message.of("build.t1.remedy-room")
         yield found("T1", "warning", "build.t1.room", source=source, remedy=remedy, **values)
-    elif inside > CASE_W and facts.build.case is not None and not facts.build.risers:
+    elif inside > CASE_W and case is not None and case.kind is None and not facts.build.risers:
+        yield unknown("T1", case.name, "case.kind", source=source)
+    elif inside > CASE_W and case is not None and case.kind in CLOSE and not facts.build.risers:
         remedy = Message.of("build.t1.remedy-case")
-        values["case"] = facts.build.case.name
+        values["case"] = case.name
         yield found("T1", "warning", "build.t1.case", source=source, remedy=remedy, **values)
     else:
         yield found("T1", "ok", "build.t1.ok", source=source, **values)

@@ -184,12 +184,13 @@ def bend(facts: Facts) -> Iterator[Check]:
         if card.height_mm is None:
             yield unknown("G4", card.name, "gpu.height_mm")
             continue
-        if case.cooler_height_mm is None:
-            yield unknown("G4", case.name, "case.cooler_height_mm")
+        # Where nobody measured it, the room beside a card is about what the maker gives to air
+        # coolers: both end at the side panel, and both begin near the board.
+        room = case.side_clearance_mm or case.cooler_height_mm
+        if room is None:
+            yield unknown("G4", case.name, "case.side_clearance_mm", "case.cooler_height_mm")
             continue
-        # The room beside a card is about what the maker gives to air coolers: both end at the
-        # side panel, and both begin near the board.
-        room, need = case.cooler_height_mm, card.height_mm.value + BEND_MM
+        need = card.height_mm.value + BEND_MM
         verdict: Verdict = "ok" if need <= room else "warning"
         values = {"gpu": card.name, "case": case.name, "need_mm": need, "room_mm": room}
         source = "CableMod, guidance for 12VHPWR: 35 mm straight; room as for air coolers, assumed"

@@ -41,6 +41,7 @@ def bridges(facts: Facts) -> Iterator[Check]:
         yield found("N1", verdict, id, source=link.source, gb_s=rate, **values)
 
 
+BRIDGES = "Puget Systems, NVLink on RTX 30: bridges of 3 and 4 slots; PNY: of 2 and 3 for A6000"
 NVIDIA = "NVIDIA, product pages: no NVLink on GeForce 40 and 50, RTX Ada and RTX PRO Blackwell"
 
 
@@ -49,18 +50,25 @@ def spacing(facts: Facts) -> Iterator[Check]:
     span, board = facts.build.bridge_slots, facts.build.board
     if span is None or facts.build.gpu_count < 2 or board is None:
         return
+    made = facts.build.cards[0].nvlink_bridge_slots
+    if made is not None and span not in made:
+        remedy = Message.of("build.n2.remedy", distances=made)
+        gpu = facts.build.cards[0].name
+        yield found(
+            "N2", "error", "build.n2.none", source=BRIDGES, remedy=remedy, span=span, gpu=gpu
+        )
+        return
     places = sorted(gpu.position for gpu in facts.placement.gpus if gpu.position is not None)
     if len(places) < 2:
         yield unknown("N2", board.name, "board.position")
         return
     distances = [after - before for before, after in itertools.pairwise(places)]
     fits = span in distances
-    source = "Puget Systems, NVLink on RTX 30: bridges of 3 and 4 slots; PNY: of 2 and 3 for A6000"
     yield found(
         "N2",
         "ok" if fits else "error",
         "build.n2.ok" if fits else "build.n2.error",
-        source=source,
+        source=BRIDGES,
         remedy=None if fits else Message.of("build.n2.remedy", distances=distances),
         span=span,
         distances=distances,

@@ -37,6 +37,10 @@ class Wiring:
     """That the slots for cards share; None where nobody says."""
     openings: int | None
     """Of the case: a card may not hang out below; None: no case."""
+    cabled: bool = False
+    """Whether drives hang on the board's SlimSAS connectors."""
+    bridge: int | None = None
+    """Distance of the two cards that an NVLink bridge joins, in slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ def wiring(
     cpu_generation: int | None = None,
     cpu_lanes: int | None = None,
     openings: int | None = None,
+    cabled: bool = False,
+    bridge: int | None = None,
 ) -> Wiring:
     """Return what of the board decides who gets which lanes."""
     uplink = board.uplink
@@ -104,6 +110,8 @@ def wiring(
         cpu_generation=cpu_generation,
         cpu_lanes=cpu_lanes,
         openings=openings,
+        cabled=cabled,
+        bridge=bridge,
     )
 
 
@@ -116,9 +124,10 @@ def gb_s(generation: int, lanes: int) -> float:
 def seated(board: Wiring, cards: tuple[CardNeed, ...], drives: tuple[DriveNeed, ...]) -> Seating:
     """Return the best seating.
 
-    Best: everything has a place; then the card with the least bandwidth has the most, for all
-    wait for it; then all cards together; then the drives; then little is switched off; then the
-    cards have air between them.
+    Best: everything has a place; then an NVLink bridge fits; then the card with the least
+    bandwidth has the most, for all wait for it; then cards are on the processor rather than the
+    chipset; then all cards together have the most; then the drives; then little is switched off;
+    then the cards have air between them.
     """
     for cards_out in range(len(cards) + 1):
         seats = list(_into_slots(board, cards, cards_out))
@@ -238,6 +247,8 @@ def _judged(
     slots = [None if index is None else board.slots[index] for index in where]
     m2 = [None if index is None else board.m2[index] for index in sockets]
     populated = {place.id for place in (*slots, *m2) if place is not None}
+    if board.cabled:
+        populated.add("slimsas")
     active = tuple(one for one in board.conflicts if one.when in populated)
     left: dict[str, int] = {}
     for one in active:
@@ -270,7 +281,9 @@ def _judged(
     )
     rates = [one.gb_s for one in card_lanes if one is not None]
     score = (
+        float(_bridged(board, slots)),
         min(rates, default=0.0),
+        float(sum(slot is not None and slot.source == "cpu" for slot in slots)),
         sum(rates),
         sum(one.gb_s for one in drive_lanes if one is not None),
         -float(sum(one.then not in populated for one in active)),
@@ -383,6 +396,11 @@ def _within_processor(
         else Lanes(one.generation, width, one.source, gb_s(one.generation, width))
         for one, width in zip(links, widths, strict=True)
     )
+
+
+def _bridged(board: Wiring, slots: list[Slot | None]) -> bool:
+    places = {slot.position for slot in slots if slot is not None and slot.position is not None}
+    return board.bridge is not None and any(place + board.bridge in places for place in places)
 
 
 def _air(slots: list[Slot | None], cards: tuple[CardNeed, ...]) -> float:

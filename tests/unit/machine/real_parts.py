@@ -1,7 +1,8 @@
 """Real parts as their makers and reviewers describe them; rules are tried on these.
 
 Made by hand and not taken from the catalog, so that a slip in its files and a slip in a rule
-cannot hide each other.
+cannot hide each other. Where no page says at which of a case's openings a slot is, the usual
+places are assumed: 2, 5 and 7 of an ATX board's long slots.
 """
 
 from typing import Any
@@ -250,8 +251,8 @@ X570_UNIFY = board(
     "MSI MEG X570 UNIFY", socket="AM4", chipset="X570", launch="2019-11-01",
     memory_type="ddr4", memory_modules=("udimm",), memory_max_gib=128, sata_ports=4,
     slots=(slot("PCI_E1", "cpu", 4, 16, 2), slot("PCI_E2", "chipset", 4, 1, 3, "x1"),
-           slot("PCI_E3", "cpu", 4, 8, 4), slot("PCI_E4", "chipset", 4, 1, 5, "x1"),
-           slot("PCI_E5", "chipset", 4, 4, 6)),
+           slot("PCI_E3", "cpu", 4, 8, 5), slot("PCI_E4", "chipset", 4, 1, 6, "x1"),
+           slot("PCI_E5", "chipset", 4, 4, 7)),
     slot_modes=({"PCI_E1": 16, "PCI_E3": 0}, {"PCI_E1": 8, "PCI_E3": 8}),
     m2=(m2("M2_1", "cpu", 4, lengths_mm=(42, 60, 80, 110)), m2("M2_2", "chipset", 4),
         m2("M2_3", "chipset", 4)),
@@ -387,13 +388,15 @@ def case(name: str, **values: Any) -> CaseRecord:
 # Define 7 XL (9 openings, 524 mm), North (355 mm; 170 mm; 7 openings, ATX, PSU 255 mm), Ridge
 # (Mini-ITX, coolers to 70 mm, SFX).
 TORRENT = case(
-    "Fractal Design Torrent", boards=("mini-itx", "micro-atx", "atx", "e-atx", "ceb", "eeb"),
+    "Fractal Design Torrent", kind="mid-tower",
+    boards=("mini-itx", "micro-atx", "atx", "e-atx", "ceb", "eeb"),
     slots=7, gpu_length_mm=461, gpu_length_includes_radiator=False, cooler_height_mm=188,
     psu_length_mm=230, bays_35=2, bays_25=4, radiators_mm=(120, 140, 240, 280, 360, 420),
     width_mm=242,
 )  # fmt: skip
 DEFINE_7_XL = case(
-    "Fractal Design Define 7 XL", slots=9, gpu_length_mm=524, gpu_length_includes_radiator=False,
+    "Fractal Design Define 7 XL", kind="full-tower", slots=9, gpu_length_mm=524,
+    gpu_length_includes_radiator=False,
     boards=("mini-itx", "micro-atx", "atx", "e-atx", "ceb", "eeb"), cooler_height_mm=185,
     psu_length_mm=250, bays_35=6, bays_25=2, radiators_mm=(240, 280, 360, 420, 480),
 )  # fmt: skip
