@@ -24,6 +24,7 @@ SCREENS = (
     "advise",
     "export",
     "catalog",
+    "prices",
     "computer",
     "monitor",
     "verify",

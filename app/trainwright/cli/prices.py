@@ -16,13 +16,13 @@ from trainwright.messages.units import FORMATS
 from trainwright.prices import (
     Condition,
     Currency,
+    Freshness,
     Observation,
     Price,
-    PriceBook,
     PriceKind,
     Rate,
     exchange,
-    freshness_of,
+    freshness_of_own,
     kept,
     part_kind,
     price_book,
@@ -264,12 +264,8 @@ def price_json(price: Price) -> dict[str, Any]:
 
 def _listed(words: tuple[str, ...]) -> Answer:
     book = price_book()
-    found = [
-        one
-        for group in book.observations.values()
-        for one in group
-        if all(word.casefold() in _searched(one) for word in words)
-    ]
+    states = freshness_of_own(book)
+    found = [one for one in states if all(word.casefold() in _searched(one) for word in words)]
     found.sort(key=lambda one: (one.part_kind, one.part, one.observed))
 
     def show(screen: "Screen") -> None:
@@ -277,7 +273,7 @@ def _listed(words: tuple[str, ...]) -> Answer:
             screen.line(note)
         if found:
             screen.table(
-                [_listed_row(one, book) for one in found],
+                [_listed_row(one, states[one]) for one in found],
                 headings=[
                     Message.of(f"cli.prices.{name}")
                     for name in (
@@ -297,7 +293,7 @@ def _listed(words: tuple[str, ...]) -> Answer:
 
     document = {
         "prices": [
-            entry | {"freshness": freshness_of(one, book)}
+            entry | {"freshness": states[one]}
             for one, entry in zip(found, kept.as_json(found), strict=True)
         ],
         "rate": rate_json(book.rate),
@@ -313,14 +309,14 @@ def _searched(one: Observation) -> str:
     )
 
 
-def _listed_row(one: Observation, book: PriceBook) -> tuple[str | Message, ...]:
+def _listed_row(one: Observation, freshness: Freshness) -> tuple[str | Message, ...]:
     return (
         one.part,
         money(one.amount, one.currency),
         Message.of(f"prices.condition.{one.condition}"),
         Message.of(f"prices.kind.{one.kind}"),
         one.observed.isoformat(),
-        Message.of(f"prices.freshness.{freshness_of(one, book)}"),
+        Message.of(f"prices.freshness.{freshness}"),
         one.seller or "–",
     )
 

@@ -6,7 +6,7 @@ from trainwright.prices.ageing import Freshness
 from trainwright.prices.book import (
     PriceBook,
     Wish,
-    freshness_of,
+    freshness_of_own,
     has_expired,
     item_of,
     price_of,
@@ -40,7 +40,7 @@ __all__ = [
     "Total",
     "Wish",
     "exchange",
-    "freshness_of",
+    "freshness_of_own",
     "has_expired",
     "item_of",
     "kept",

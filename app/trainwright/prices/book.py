@@ -108,14 +108,17 @@ def has_expired(part: Part, book: PriceBook, *, used: bool = False) -> bool:
     return bool(seen) and all(state == "expired" for state, _ in _states(part, seen, book.today))
 
 
-def freshness_of(seen: Observation, book: PriceBook) -> Freshness:
-    """Return the state of one of a book's own prices, on the book's day."""
-    same = [
-        one
-        for one in book.observations.get((seen.part_kind, seen.part), ())
-        if (one.currency, one.second_hand) == (seen.currency, seen.second_hand)
-    ]
-    return observed_freshness(seen, book.today, moving=moves(seen.part_kind, same, book.today))
+def freshness_of_own(book: PriceBook) -> dict[Observation, Freshness]:
+    """Return the state of each of a book's own prices, on the book's day."""
+    found: dict[Observation, Freshness] = {}
+    for (kind, _), seen in book.observations.items():
+        markets: dict[tuple[Currency, bool], list[Observation]] = {}
+        for one in seen:
+            markets.setdefault((one.currency, one.second_hand), []).append(one)
+        for same in markets.values():
+            moving = moves(kind, same, book.today)
+            found |= {one: observed_freshness(one, book.today, moving=moving) for one in same}
+    return found
 
 
 def _market(

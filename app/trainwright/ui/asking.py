@@ -52,3 +52,10 @@ def folder_to_measure(parent: QWidget, before: Path | None) -> Path | None:
     title = tr("bench.screen.folder")
     path = QFileDialog.getExistingDirectory(parent, title, str(before or ""))
     return Path(path) if path else None
+
+
+def price_list(parent: QWidget) -> Path | None:
+    """Ask for a list of prices; None where nobody chose."""
+    kinds = tr("prices.screen.file.kinds") + " (*.csv *.tsv *.txt *.md);;* (*)"
+    path, _ = QFileDialog.getOpenFileName(parent, tr("prices.screen.file"), "", kinds)
+    return Path(path) if path else None

@@ -17,7 +17,7 @@ WORK = (
         ("advise", "magic-wand"),
         ("export", "export"),
     ),
-    (("catalog", "books"),),
+    (("catalog", "books"), ("prices", "tag")),
     (
         ("computer", "desktop-tower"),
         ("monitor", "activity"),
@@ -47,6 +47,10 @@ def screen(place: str, window: "Window") -> QWidget:
         return _computer(window, session)
     if place == "catalog":
         return _catalog(window)
+    if place == "prices":
+        from trainwright.ui.screens.prices import PricesScreen
+
+        return PricesScreen()
     if place == "diagnose":
         from trainwright.ui.screens.diagnose import DiagnoseScreen
 

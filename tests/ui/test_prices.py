@@ -1,0 +1,139 @@
+"""The place Prices: a person enters one, reads a list, looks at it, and only then keeps it."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from trainwright.prices import Observation, exchange, kept
+from trainwright.ui.screens.prices import PricesScreen
+
+LIST = """Type|Item|Price
+:--|:--|:--
+ **Video Card** | [MSI TRIO OC GeForce RTX 5090 32 GB Video Card](https://x) | $3,499.99 @ Newegg
+ **Video Card** | [Asus DUAL GeForce RTX 4060 Ti Video Card](https://x) | $399.00
+ **Monitor** | [Dell U2723QE](https://x) | $499.00
+ **CPU** | [AMD Ryzen 9 9950X](https://x) | -
+"""
+
+
+@pytest.fixture
+def screen(opened) -> PricesScreen:
+    window = opened(plan=None)
+    found = window.screen_named("prices")
+    assert isinstance(found, PricesScreen)
+    return found
+
+
+def enter(screen, part, amount):
+    screen.one.part.setText(part)
+    screen.one.amount.setText(amount)
+    screen.one.keep.click()
+
+
+def said(card):
+    return card._says.text() if card._says.isVisible() else ""
+
+
+def read(qtbot, screen, text):
+    screen.paste.box.field.setPlainText(text)
+    screen.paste.look.click()
+    qtbot.waitUntil(
+        lambda: screen.list.isVisible() or "below" in said(screen.paste), timeout=20_000
+    )
+
+
+def test_a_price_that_is_entered_is_kept_and_listed(screen):
+    screen.one.condition.setCurrentIndex(1)
+    enter(screen, "지포스 RTX 3090 24GB", "90만원")
+    (one,) = kept.load().observations
+    assert (one.part, one.amount, one.currency, one.kind) == ("rtx-3090", 900000, "KRW", "used")
+    assert screen.kept.table.model().rowCount() == 1
+    assert "GeForce RTX 3090" in said(screen.one)
+    assert screen.one.part.text() == ""
+
+
+@pytest.mark.parametrize(
+    ("part", "amount", "told"),
+    [
+        ("RTX 4090", "-5", "below zero"),
+        ("RTX 4090", "", "no price"),
+        ("RTX 4090", "nan", "no amount"),
+        ("no such part", "5", "no part"),
+    ],
+)
+def test_what_cannot_be_kept_is_said_and_stays_to_be_put_right(screen, part, amount, told):
+    enter(screen, part, amount)
+    assert told in said(screen.one)
+    assert screen.one.part.text() == part
+    assert kept.load().observations == ()
+
+
+def test_one_of_several_is_chosen(screen):
+    screen.one.part.setText("RTX 4060 Ti")
+    names = [screen.one.which.itemText(index) for index in range(screen.one.which.count())]
+    assert names == ["GeForce RTX 4060 Ti 16GB", "GeForce RTX 4060 Ti 8GB"]
+    screen.one.which.setCurrentIndex(1)
+    enter(screen, "RTX 4060 Ti", "$400")
+    assert kept.load().observations[0].part in ("rtx-4060-ti-16gb", "rtx-4060-ti-8gb")
+
+
+def test_a_list_is_looked_at_row_by_row_before_it_is_kept(qtbot, screen):
+    read(qtbot, screen, LIST)
+    model = screen.list.table.model()
+    states = [model.index(row, 3).data() for row in range(model.rowCount())]
+    assert states == ["by its words", "which one?", "not in the catalog", "refused"]
+    assert kept.load().observations == ()
+    screen.list.table.setCurrentIndex(model.index(1, 0))
+    which = screen.list.which
+    which.setCurrentIndex(which.findText("GeForce RTX 4060 Ti 8GB"))
+    which.activated.emit(which.currentIndex())
+    screen.list.keep.click()
+    assert {one.part for one in kept.load().observations} == {"rtx-5090", "rtx-4060-ti-8gb"}
+    assert not screen.list.isVisible()
+    assert screen.kept.table.model().rowCount() == 2
+
+
+def test_a_row_that_nothing_matches_takes_a_name_that_is_typed(qtbot, screen):
+    read(qtbot, screen, LIST)
+    table = screen.list.table
+    table.setCurrentIndex(table.model().index(2, 0))
+    screen.list.other.setText("no such part")
+    screen.list.other.returnPressed.emit()
+    assert "no part" in screen.list.row.text()
+    screen.list.other.setText("RTX 4090")
+    screen.list.other.returnPressed.emit()
+    assert table.model().index(2, 4).data() == "rtx-4090"
+
+
+def test_a_paste_that_is_no_list_says_what_would_be(qtbot, screen):
+    screen.paste.box.field.setPlainText("what a nice day")
+    screen.paste.look.click()
+    qtbot.waitUntil(lambda: "no list that we know" in said(screen.paste), timeout=20_000)
+    assert not screen.list.isVisible()
+
+
+def test_the_rate_is_set_and_forgotten(screen):
+    screen.rate.rate.setText("1450")
+    screen.rate.keep.click()
+    assert exchange.load()[0].krw_per_usd == 1450
+    assert "1\u202f450" in said(screen.rate)
+    screen.rate.forget.click()
+    assert exchange.load()[0] is None
+    screen.rate.rate.setText("0.7")
+    screen.rate.keep.click()
+    assert "cannot be right" in said(screen.rate)
+
+
+def test_an_old_price_counts_again_once_it_is_confirmed(screen):
+    old = Observation(
+        part_kind="gpu", part="rtx-4090", amount=2500, currency="USD", kind="new",
+        observed=date.today() - timedelta(days=200),
+    )  # fmt: skip
+    kept.add([old])
+    screen.entered()
+    assert screen.kept.table.model().index(0, 4).data() == "expired"
+    screen.kept.still.click()
+    assert [one.observed for one in kept.load().observations] == [old.observed, date.today()]
+    assert screen.kept.table.model().index(0, 4).data() == "fresh"
+    screen.kept.withdraw.click()
+    assert kept.load().observations == (old,)
