@@ -35,6 +35,7 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
     ("attention", r"flash|fmha|attention|sdpa"),
     ("layout", r"nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw|transpose|permute|convert|_to_copy"),
     ("double-matrix", r"dgemm|_d884gemm|gemm_f64|_ddd"),
+    ("tensor-core", r"tf32|tensorop|hmma|gmma"),
     ("plain-matrix", r"sgemm|scudnn|ffma|simt.*gemm|gemm.*simt|gemm_f32f32|gemmsn|gemmk1"
                      r"|implicit_convolve_sgemm|winograd"),
     ("tensor-core", r"s\d*(16816|1688|884|8816|16832)|hmma|wgmma|gmma|tensorop|h884|h1688"
