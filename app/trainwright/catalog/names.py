@@ -62,7 +62,7 @@ def short_keys(key: str, memory_bytes: float) -> tuple[str, ...]:
 
 
 _PART_NOISE = re.compile(
-    r"\((?:r|tm)\)|[®™©]|@.*$|\d+th gen\b|\b(?:\d+|\w+)-core\b|with radeon graphics"
+    r"\((?:r|tm|ms-\w+)\)|[®™©]|@.*$|\d+th gen\b|\b(?:\d+|\w+)-cores?\b|with radeon graphics"
     r"|\b(?:amd|intel|core|cpu|processor|western digital|wdc|ssd|nvme|motherboard)\b"
 )
 _WDC_REVISION = re.compile(r"(?<=[0-9a-z]{8})-\d{2}[a-z0-9]{4,5}\b")

@@ -131,6 +131,8 @@ def test_lengths_of_drives_are_not_counted_as_sockets() -> None:
     for board in list_parts("board"):
         if len(board.m2 or ()) > 6:
             assert board.lanes_complete, board.id
+    # An older record of it has seven, and three slots of sixteen lanes.
+    assert len(_find("Gigabyte X870 AORUS ELITE X3D ICE").m2 or ()) == 4
 
 
 def test_memory_is_in_gib_not_tib() -> None:
@@ -183,3 +185,18 @@ def test_a_slot_without_known_lanes_says_so() -> None:
     slots = _find("MSI PRO Z890-S WIFI").slots
     assert len(slots) == 1
     assert not _find("MSI PRO Z890-S WIFI").lanes_complete
+
+
+@pytest.mark.parametrize(
+    ("typed", "id"),
+    [
+        # as DMI has it, in /sys/class/dmi/id/board_name
+        ("ProArt X870E-CREATOR WIFI", "asus-proart-x870e-creator-wifi"),
+        ("MPG X870E CARBON WIFI (MS-7E49)", "msi-mpg-x870e-carbon-wifi"),
+        ("ROMED8-2T", "asrock-rack-romed8-2t"),
+        ("proart x870e creator", "asus-proart-x870e-creator-wifi"),
+        ("X570 Taichi", "asrock-x570-taichi"),
+    ],
+)
+def test_a_board_is_found_by_what_people_and_firmware_call_it(typed: str, id: str) -> None:
+    assert _find(typed).id == id

@@ -104,3 +104,20 @@ def test_the_two_platforms_of_one_socket_are_told_apart() -> None:
 def test_graphics_processors_of_am5_have_half_the_lanes() -> None:
     assert _find("Ryzen 7 8700G").slot_lanes == 8
     assert _find("Ryzen 7 7700X").slot_lanes == 16
+
+
+@pytest.mark.parametrize(
+    ("typed", "id"),
+    [
+        ("9800X3D", "ryzen-7-9800x3d"),
+        ("14700K", "i7-14700k"),
+        ("285K", "core-ultra-9-285k"),
+        # as kernels write it in /proc/cpuinfo
+        ("AMD Ryzen Threadripper PRO 7985WX 64-Cores", "ryzen-threadripper-pro-7985wx"),
+        ("AMD Ryzen 9 9950X 16-Core Processor", "ryzen-9-9950x"),
+        ("Intel(R) Core(TM) i9-14900K", "i9-14900k"),
+        ("AMD EPYC 7443P 24-Core Processor", "epyc-7443p"),
+    ],
+)
+def test_a_processor_is_found_by_what_people_and_kernels_call_it(typed: str, id: str) -> None:
+    assert _find(typed).id == id

@@ -54,6 +54,8 @@ def tflops(id, key):
         ("mi250x", "bf16_fp32", 383),
         ("mi250x", "fp32_matrix", 95.7),
         ("mi210", "fp32_matrix", 45.3),
+        ("mi355x", "fp8_fp32", 5033),  # Epoch has the MI350X's 4,600
+        ("mi350x", "fp8_fp32", 4614),
         ("mi100", "fp32_matrix", 46.1),
         ("rx-9070-xt", "fp16_fp32", 195),
         ("rx-7900-xtx", "fp16_fp32", 122.8),
