@@ -23,6 +23,7 @@ SCREENS = (
     "plan",
     "advise",
     "export",
+    "machine",
     "catalog",
     "prices",
     "computer",

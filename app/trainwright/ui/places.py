@@ -17,7 +17,11 @@ WORK = (
         ("advise", "magic-wand"),
         ("export", "export"),
     ),
-    (("catalog", "books"), ("prices", "tag")),
+    (
+        ("machine", "computer-tower"),
+        ("catalog", "books"),
+        ("prices", "tag"),
+    ),
     (
         ("computer", "desktop-tower"),
         ("monitor", "activity"),
@@ -45,6 +49,8 @@ def screen(place: str, window: "Window") -> QWidget:
     assert session is not None
     if place == "computer":
         return _computer(window, session)
+    if place == "machine":
+        return _machine(window, session)
     if place == "catalog":
         return _catalog(window)
     if place == "prices":
@@ -94,3 +100,11 @@ def _catalog(window: "Window") -> QWidget:
     catalog = CatalogScreen()
     catalog.chosen.connect(window.take_part)
     return catalog
+
+
+def _machine(window: "Window", session: "Session") -> QWidget:
+    from trainwright.ui.screens.machine import MachineScreen
+
+    machine = MachineScreen(session)
+    machine.wanted.connect(window.go)
+    return machine

@@ -148,6 +148,10 @@ class Popup(QFrame):
             d.box(0, 0, w, h, None, "line2", radius=0)
             d.rule(1, 43, w - 1, 43)
 
+    def refill(self) -> None:
+        """Search again for what is typed: the entries changed."""
+        self._fill(self.field.text())
+
     def _fill(self, text: str) -> None:
         self._model.clear()
         for option in self._search(text):

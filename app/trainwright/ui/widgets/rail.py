@@ -12,7 +12,7 @@ from trainwright.ui.paint import STATE_ICON, Drawing
 
 _TOP, _EDGE, _GAP = 58, 8, 3
 """Above the first place, below the last one, between two."""
-_LOWEST, _SLIM, _HIGHEST = 42, 48, 56
+_LOWEST, _SLIM, _HIGHEST = 40, 48, 56
 """Heights of a place; up to the middle one its icon is small."""
 _DOT = {"fits": "#3FC594", "tight": "#EFB040", "no": "#F27B4E", "na": "#8796A1"}
 
@@ -28,7 +28,7 @@ class Place(QAbstractButton):
         self._state = ""
         self.setCheckable(True)
         self.setAccessibleName(self._word)
-        self.setFixedSize(tokens.RAIL_WIDTH - 16, _HIGHEST)
+        self.setFixedSize(tokens.RAIL_WIDTH - 16, _LOWEST)
 
     def show_state(self, state: str, spoken: str) -> None:
         """Show the dot of a verdict; an empty state takes it away."""

@@ -1,0 +1,75 @@
+"""Amounts of money and prices as people read them: never a bare number."""
+
+from trainwright.messages import Message
+from trainwright.messages.units import number
+from trainwright.plan.schema import Plan
+from trainwright.prices import Currency, Item, Price, Total
+from trainwright.ui.i18n import Text, language, tr
+
+
+def currency_of(plan: Plan | None) -> Currency:
+    """Return the currency of the plan's budget, or else that of the reader's language."""
+    budget = plan.limits.budget if plan is not None else None
+    if budget is not None:
+        return "KRW" if budget.endswith("KRW") else "USD"
+    return "KRW" if language() == "ko" else "USD"
+
+
+def amount(value: float, currency: Currency) -> str:
+    """Return an amount with its sign: ₩3 000 000, $1 599."""
+    sign = "₩" if currency == "KRW" else "$"
+    return f"{sign}{number(round(value))}"
+
+
+def in_short(value: float, currency: Currency) -> str:
+    """Return an amount for the tick of an axis: ₩3.2 M, in Korean 320만."""
+    if currency == "USD":
+        return f"${value / 1000:.3g}k" if value >= 1000 else f"${value:.3g}"
+    if language() == "ko":
+        return f"{value / 1e4:.4g}만"
+    return f"₩{value / 1e6:.3g} M"
+
+
+def kind_and_day(price: Price) -> str:
+    """Return how a price is known and of which day it is: "assumed, 2026-11"."""
+    kind = tr(f"pc.price.{price.kind}")
+    if price.kind != "assumed" and price.condition != "new":
+        kind = tr(f"pc.condition.{price.condition}")
+    return f"{kind}, {price.observed.isoformat()}" if price.observed else kind
+
+
+def item_amount(item: Item) -> str:
+    """Return what an item's pieces cost; an estimate by class leads with ≈."""
+    if item.price is None:
+        return ""
+    lead = "≈" if item.price.kind in ("assumed", "msrp") else ""
+    return lead + amount(item.price.times(item.count).expected, item.price.currency)
+
+
+def total_text(total: Total) -> str:
+    """Return what a list costs; "at least", where parts have no price."""
+    if total.expected is None:
+        return tr("pc.total.nothing")
+    return amount(total.expected, total.currency)
+
+
+def total_note(total: Total) -> Text:
+    """Return the interval of a total and the day of its oldest price."""
+    if total.low is None or total.high is None:
+        return ""
+    values = {"low": amount(total.low, total.currency), "high": amount(total.high, total.currency)}
+    if total.oldest is None:
+        return Message.of("pc.total.span", **values)
+    return Message.of("pc.total.dated", oldest=total.oldest.isoformat(), **values)
+
+
+def missing_note(total: Total) -> str:
+    """Return "+ N unpriced", and what waits for a rate; empty where all is priced."""
+    parts = []
+    if total.unpriced:
+        parts.append(tr("pc.total.unpriced", count=len(total.unpriced)))
+    if total.unconverted:
+        parts.append(tr("pc.total.unconverted", count=len(total.unconverted)))
+    if total.expired:
+        parts.append(tr("pc.total.expired", count=len(total.expired)))
+    return " · ".join(parts)
