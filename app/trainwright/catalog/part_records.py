@@ -25,7 +25,8 @@ Efficiency = Literal["bronze", "silver", "gold", "platinum", "titanium"]
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Built when a record is first made: most runs ask for one kind, or for none.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class Provenance(_Value):

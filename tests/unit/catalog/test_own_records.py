@@ -221,6 +221,17 @@ def test_any_file_gives_records_or_plain_sentences(content):
             assert "\n" not in sentence
 
 
+def test_what_is_wrong_with_a_card_is_told_by_its_line(overlay):
+    text = "schema: 1\ngpus:\n- id: one\n  name: One\n  memory_gib: much\n  tdpw: 3\n"
+    (overlay / "mine.yaml").write_text(text)
+    assert {problem.split(" is ")[0] for problem in problems()} == {
+        "mine.yaml:5: one.memory_gib",
+        "mine.yaml:6: one.tdpw",
+    }
+    (overlay / "mine.yaml").write_text("gpus:\n- {id: one, name: One, memory_gib: 8}\nschema: 1\n")
+    assert problems()[0].startswith("mine.yaml:2: one.")
+
+
 def test_a_huge_file_is_not_read(overlay):
     with (overlay / "huge.yaml").open("wb") as file:
         file.truncate(100 << 20)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from trainwright.catalog import CpuRecord, PartRecord, find_drive, find_memory, find_psu, list_parts
-from trainwright.catalog.part_kinds import KINDS, OtherKind
+from trainwright.catalog.part_kinds import KINDS, OtherKind, PartKind
 from trainwright.data import hardware_db
 
 AT_LEAST: dict[OtherKind, int] = {
@@ -18,6 +18,13 @@ EVERY = [record for kind in AT_LEAST for record in list_parts(kind)]
 @pytest.mark.parametrize("kind", AT_LEAST)
 def test_there_are_enough_of_every_kind(kind: OtherKind) -> None:
     assert len(list_parts(kind)) >= AT_LEAST[kind]
+
+
+def test_no_two_parts_of_any_kind_share_an_id() -> None:
+    """``catalog show`` takes an id without its kind."""
+    kinds: tuple[PartKind, ...] = ("gpu", *KINDS)
+    ids = [record.id for kind in kinds for record in list_parts(kind)]
+    assert len(ids) == len(set(ids))
 
 
 def sources(record: PartRecord) -> list[str]:
