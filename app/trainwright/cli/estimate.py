@@ -174,8 +174,9 @@ def _show_checks(screen: "Screen", report: Report) -> None:
         if check.verdict not in CHECK_MARKS:
             continue
         parts = [check.message, *([check.remedy] if check.remedy is not None else [])]
-        said = " ".join(screen.text(part) for part in parts)
-        screen.line(f"  {CHECK_MARKS[check.verdict]} {check.rule}  {said}")
+        mark, title = CHECK_MARKS[check.verdict], screen.text(check.title)
+        screen.line(f"  {mark} {title} ({check.rule})")
+        screen.indented(" ".join(screen.text(part) for part in parts))
     right, notes = (sum(c.verdict == v for c in report.checks) for v in ("ok", "note"))
     screen.indented(Message.of("cli.estimate.checks-rest", right=right, notes=notes))
     screen.line()

@@ -22,7 +22,5 @@ def found(
 def unknown(rule: str, part: str, *fields: str, source: str = "") -> Check:
     """Return that a rule cannot be checked: of ``part``, nobody says ``fields``."""
     named = [Message.of(f"build.field.{field.replace('_', '-')}") for field in fields]
-    message = Message.of(
-        "build.unknown", title=Message.of(f"build.title.{rule.lower()}"), part=part, fields=named
-    )
+    message = Message.of("build.unknown", part=part, fields=named)
     return Check(rule, "unknown", message, {"part": part}, source, None, fields)

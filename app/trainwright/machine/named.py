@@ -76,8 +76,6 @@ def slots_of(build: Build, gpu: BuildGpu) -> tuple[Lanes, ...]:
             cpu=build.cpu,
             board=build.board,
             drives=build.drives,
-            case=build.case,
-            risers=build.risers,
         )
         slowest = place(some).slowest
         if slowest is None or slowest.gb_s is None:

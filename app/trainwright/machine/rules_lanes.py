@@ -103,10 +103,15 @@ def _slot(facts: Facts, board: str, gpu: PlacedGpu) -> Check:
     return found("P3", "ok", "build.p3.ok", source=source, **values)
 
 
+def _left_out(facts: Facts) -> bool:
+    """Return whether a card has no slot for certain, which is P3's to say."""
+    return facts.placement.complete and any(gpu.slot is None for gpu in facts.placement.gpus)
+
+
 def bandwidth(facts: Facts) -> Iterator[Check]:
     """P4: what each card's slot carries."""
     board, slowest = facts.build.board, facts.placement.slowest
-    if board is None or not facts.build.gpus:
+    if board is None or not facts.build.gpus or _left_out(facts):
         return
     if slowest is None or slowest.gb_s is None:
         yield unknown("P4", board.name, "board.lanes")
@@ -128,7 +133,7 @@ def bandwidth(facts: Facts) -> Iterator[Check]:
 def peers(facts: Facts) -> Iterator[Check]:
     """P5: what copies from card to card reach over the slots."""
     slowest = facts.placement.slowest
-    if facts.build.board is None or facts.build.gpu_count < 2:
+    if facts.build.board is None or facts.build.gpu_count < 2 or _left_out(facts):
         return
     if any(has_board_nvlink(card) for card in facts.build.cards):
         return
@@ -143,7 +148,7 @@ def peers(facts: Facts) -> Iterator[Check]:
 def use(facts: Facts) -> Iterator[Check]:
     """P6: whether the lanes are enough for what the machine is for."""
     board, slowest = facts.build.board, facts.placement.slowest
-    if board is None or not facts.build.gpus:
+    if board is None or not facts.build.gpus or _left_out(facts):
         return
     if any(has_board_nvlink(card) for card in facts.build.cards):
         return
@@ -189,6 +194,8 @@ def mainstream(facts: Facts) -> Iterator[Check]:
     """P7: two cards on a mainstream board share x16 only where the board wires it."""
     board = facts.build.board
     if board is None or facts.build.gpu_count < 2 or board.socket not in MAINSTREAM:
+        return
+    if _left_out(facts):
         return
     placed = facts.placement.gpus
     if not facts.placement.complete or any(gpu.slot and gpu.lanes is None for gpu in placed):

@@ -12,6 +12,8 @@ from trainwright.messages import Message
 GIB = 1 << 30
 OFFLOADED = 2.0
 """Of the GPUs' memory together, where state waits in the system's. Assumed: vendors' advice."""
+SYSTEM_GIB = 8
+"""That the system, the training program and its loader take beside; assumed."""
 DETTMERS = "Tim Dettmers, A Full Hardware Guide to Deep Learning: as much as the largest GPU has"
 
 TWO_A_CHANNEL = ("AM5", "LGA1700", "LGA1851")
@@ -169,9 +171,12 @@ def beside_gpus(facts: Facts) -> Iterator[Check]:
     need = OFFLOADED * together if facts.use.offloads else largest
     values: dict[str, Any] = {"gib": has, "largest": largest, "together": together, "need": need}
     remedy = Message.of("build.m5.remedy", need=need)
+    more = Message.of("build.m5.remedy", need=largest + SYSTEM_GIB)
     if has < need:
         id = "build.m5.offload" if facts.use.offloads else "build.m5.warning"
         yield found("M5", "warning", id, source=DETTMERS, remedy=remedy, **values)
+    elif has < largest + SYSTEM_GIB:
+        yield found("M5", "warning", "build.m5.bare", source=DETTMERS, remedy=more, **values)
     elif has < together:
         yield found("M5", "note", "build.m5.note", source=DETTMERS, **values)
     else:

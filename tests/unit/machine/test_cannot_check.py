@@ -162,7 +162,7 @@ def test_the_gravest_comes_first_and_every_sentence_is_whole() -> None:
         for check in found:
             for message in (check.message, check.title, *([check.remedy] if check.remedy else [])):
                 for language in ("en", "ko"):
-                    text = render(message, language)  # type: ignore[arg-type]
+                    text = render(message, language)
                     assert "build." not in text
                     assert "{" not in text
 

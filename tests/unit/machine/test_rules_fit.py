@@ -1,6 +1,7 @@
 """G: what rules say of cards, boards and coolers in cases."""
 
 from dataclasses import replace
+from typing import Any
 
 import real_parts as real
 from real_parts import of, said, silent
@@ -8,8 +9,8 @@ from real_parts import of, said, silent
 from trainwright.machine.build import Build
 from trainwright.messages import render
 
-CARBON = {"board": real.X870E_CARBON, "cpu": real.R9_9950X}
-WRX90 = {"board": real.WRX90E_SAGE, "cpu": real.TR_PRO_7975WX}
+CARBON: dict[str, Any] = {"board": real.X870E_CARBON, "cpu": real.R9_9950X}
+WRX90: dict[str, Any] = {"board": real.WRX90E_SAGE, "cpu": real.TR_PRO_7975WX}
 
 
 def test_g1_a_card_of_any_maker_fits_the_torrent() -> None:

@@ -1,6 +1,7 @@
 """P, N and X: what rules say of lanes, slots, links between cards and instances."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import real_parts as real
@@ -11,8 +12,8 @@ from trainwright.machine.rules_lanes import lanes_verdict
 from trainwright.machine.wiring import gb_s
 from trainwright.messages import render
 
-CARBON = {"board": real.X870E_CARBON, "cpu": real.R9_9950X}
-UNIFY = {"board": real.X570_UNIFY, "cpu": real.R9_3900X}
+CARBON: dict[str, Any] = {"board": real.X870E_CARBON, "cpu": real.R9_9950X}
+UNIFY: dict[str, Any] = {"board": real.X570_UNIFY, "cpu": real.R9_3900X}
 
 
 def test_p1_two_cards_share_sixteen_lanes() -> None:
@@ -68,9 +69,12 @@ def test_p3_a_server_module_fits_no_slot() -> None:
 
 def test_p3_a_third_card_of_three_slots_finds_no_slot() -> None:
     """MSI, X870E CARBON: three long slots at openings 2, 5 and 7; cards of three overlap."""
-    check = said(of(real.RTX_4090, 3, **CARBON), "P3")
+    build = of(real.RTX_4090, 3, **CARBON)
+    check = said(build, "P3")
     assert check.verdict == "error"
     assert check.remedy is not None
+    assert silent(build, "P4")
+    assert silent(build, "P6")
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,14 @@ def test_m5_as_much_as_the_largest_gpu(kits_: int, verdict: str) -> None:
     assert said(build, "M5").verdict == verdict
 
 
+def test_m5_32_gib_beside_32_leave_nothing_for_the_system() -> None:
+    """NVIDIA, RTX 5090: 32 GB; people buy 32 GB of memory to go with it."""
+    half = real.GSKILL_64.model_copy(update={"module_gib": 16.0})
+    build = replace(of(real.RTX_5090), memory=((half, 1),))
+    assert said(build, "M5").verdict == "warning"
+    assert said(replace(of(real.RTX_4090), memory=((half, 1),)), "M5").verdict == "ok"
+
+
 def test_m5_32_gib_under_a_96_gib_card() -> None:
     """The same guide: 32 GiB beside 96 are too little; 64 beside two of 48 hold one, not both."""
     little = replace(of(real.RTX_PRO_6000_MAX_Q), memory=((real.SAMSUNG_RDIMM, 1),))

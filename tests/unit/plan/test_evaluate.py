@@ -117,6 +117,22 @@ def test_what_limits_the_answer_is_noted(changes: dict[str, Any], note: str) -> 
             assert render(said, language) != said.id
 
 
+def test_parts_that_do_not_go_together_stand_in_the_report() -> None:
+    """AMD: a Ryzen 9 9950X is AM5; the plan of cards alone is not judged."""
+    assert report(EXAMPLE).checks == ()
+    asked = plan(
+        machine__cpu="ryzen-9-9950x",
+        machine__board="msi-meg-x570-unify",
+        machine__psu="corsair-rm1000x-2024",
+    )
+    found = report(asked).checks
+    assert found[0].rule == "C1"
+    assert found[0].verdict == "error"
+    shown = as_json(report(asked))["checks"]
+    assert {"rule", "verdict", "because", "remedy", "missing", "source"} == set(shown[0])
+    assert as_json(report(EXAMPLE))["checks"] == []
+
+
 def test_versions_that_have_not_changed_need_no_note() -> None:
     made = file.text_data(EXAMPLE) | {"made_with": {"torch": interpreter.torch_version()}}
     assert "plan.note.made-with" not in notes(Plan.model_validate(made))
