@@ -49,11 +49,23 @@ def test_there_are_enough_boards_of_what_people_build_on() -> None:
     }
 
 
+def test_where_a_slot_sits_says_who_looked() -> None:
+    """Makers print lanes, and seldom which of the case's openings a slot meets."""
+    for board in list_parts("board"):
+        if any(slot.position for slot in board.slots):
+            position = board.provenance("position")
+            told = position.source.startswith(("recall", "assumed"))
+            assert position.confidence == ("low" if told else "medium"), board.id
+            doubted = board.provenance("slots").confidence == "low"
+            assert not told or doubted or "; positions" in board.provenance("slots").source
+
+
 def test_what_nobody_looked_up_is_called_recalled_and_low() -> None:
     for board in list_parts("board"):
         for field in ("slots", "m2", "launch", "memory_max_gib"):
             provenance = board.provenance(field)
-            if "recall" in provenance.source and "agrees" not in provenance.source:
+            source = provenance.source.split("; positions")[0]
+            if "recall" in source and "agrees" not in source:
                 assert provenance.confidence == "low", (board.id, field)
 
 
