@@ -417,11 +417,11 @@ def expert_loop(fault: bool) -> Training:
 
 def double_diffusion(fault: bool) -> Training:
     dtype = torch.float64 if fault else torch.float32
-    return Training(Denoiser().to(dtype), pictures(dtype=dtype), batch=16, loss=squared)
+    return Training(Denoiser(16).to(dtype), pictures(dtype=dtype), batch=8, loss=squared)
 
 
 def bf16_without_units(fault: bool) -> Training:
-    training = Training(Gpt(), texts(), batch=16, loss=next_byte)
+    training = Training(Gpt(96, 2, 48), texts(length=48), batch=8, loss=next_byte)
     if fault:
         training.around = torch.autocast("cpu", torch.bfloat16)
     return training
@@ -499,13 +499,13 @@ def diffusion(_fault: bool) -> Training:
 
 def gpt(_fault: bool) -> Training:
     """The one core is put in by the generator."""
-    return Training(Gpt(), texts(), batch=16, loss=next_byte)
+    return Training(Gpt(), texts(), batch=8, loss=next_byte)
 
 
 def detection(_fault: bool) -> Training:
     """Other programs are put in by the generator."""
     data = TensorDataset(torch.randn(512, 3, 128, 128), torch.randint(16, (512,)))
-    return Training(Detector(48), data, batch=16, loss=boxes)
+    return Training(Detector(48), data, batch=8, loss=boxes)
 
 
 def sample_losses(fault: bool) -> Training:
@@ -557,12 +557,12 @@ def steady_diffusion(fault: bool) -> Training:
 
 def steady_tabular(fault: bool) -> Training:
     """Nothing is wrong: without the loader it is no faster."""
-    return Training(Columns(2048), rows(), batch=512, again=not fault)
+    return Training(Columns(2048), rows(), batch=384, again=not fault)
 
 
 def steady_gpt(fault: bool) -> Training:
     """Nothing is wrong: without the loader it is no faster."""
-    return Training(Gpt(256), texts(), batch=24, loss=next_byte, again=not fault)
+    return Training(Gpt(256), texts(), batch=8, loss=next_byte, again=not fault)
 
 
 THIRD: dict[str, Callable[[bool], Training]] = {
