@@ -21,11 +21,12 @@ COMMANDS = (
     "monitor",
     "verify",
     "diagnose",
+    "mig",
     "doctor",
 )
 """Sub-commands; each is ``command`` in the module of its name."""
 
-LATER = ("build", "upgrade", "mig")
+LATER = ("build", "upgrade")
 """Sub-commands that the contract names and that come in a later release."""
 
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from trainwright.catalog import find_cpu, find_drive, find_memory
+from trainwright.catalog import GpuRecord, find_cpu, find_drive, find_memory
 from trainwright.catalog.query import find_gpu
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.capacity import held, nominal_total
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import Gpu, Machine, System
 from trainwright.machine.named import named, slots_of
+from trainwright.machine.slice import sliced
 from trainwright.messages import Message, UserError
 
 GIB = 1 << 30
@@ -74,13 +75,11 @@ def _memory_bytes(choice: MachineChoice) -> int | None:
 
 def _gpu(choice: GpuChoice, number: int, system: System) -> tuple[Gpu, Message | None]:
     key = f"machine.gpus[{number}]"
-    if choice.mig is not None:
-        raise UserError.of("machine.mig-not-yet", key=f"{key}.mig")
     try:
         found = find_gpu(choice.id)
     except UserError as error:
         raise UserError.of("machine.at-key", key=f"{key}.id", problem=error.message) from None
-    record = found.record
+    record = _instance(choice, found.record, f"{key}.mig") if choice.mig else found.record
     gpu = Gpu(
         record=record,
         count=choice.count,
@@ -91,3 +90,13 @@ def _gpu(choice: GpuChoice, number: int, system: System) -> tuple[Gpu, Message |
     if gpu.held.value >= gpu.total.value:
         raise UserError.of("machine.all-held", key=f"{key}.reserved_mib", gpu=record.name)
     return gpu, found.note
+
+
+def _instance(choice: GpuChoice, record: GpuRecord, key: str) -> GpuRecord:
+    """Return the instance that a program gets, which sees no other one."""
+    if choice.count > 1:
+        raise UserError.of("machine.mig-one", key=key)
+    try:
+        return sliced(record, choice.mig or "").record
+    except UserError as error:
+        raise UserError.of("machine.at-key", key=key, problem=error.message) from None

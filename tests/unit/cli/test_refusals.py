@@ -168,7 +168,7 @@ def test_a_wrong_command_line_is_refused_with_a_remedy(inside, plan_file, argume
     assert named in inside(*arguments).complaint
 
 
-@pytest.mark.parametrize("name", ["build", "upgrade", "mig"])
+@pytest.mark.parametrize("name", ["build", "upgrade"])
 def test_commands_of_later_releases_say_so(inside, name):
     complaint = inside(name, "--anything", "--json").complaint
     assert name in complaint

@@ -38,9 +38,25 @@ def test_an_unknown_id_names_its_key_and_what_may_be_meant() -> None:
     assert "rtx-4090" in str(error.value)
 
 
-def test_mig_is_refused_by_its_key() -> None:
+def test_an_instance_offers_what_the_driver_lists_and_not_its_name() -> None:
+    """39.25 GiB and 42 of 108 processors: ``nvidia-smi mig -lgip`` on A100-SXM4-80GB."""
+    gpu = catalogued(machine(gpus=[{"id": "a100-80gb", "mig": "3g.40gb"}])).machine.gpu
+    assert gpu.total.value == 39.25 * 2**30
+    assert gpu.record.sm_count is not None
+    assert gpu.record.sm_count.value == 42
+
+
+@pytest.mark.parametrize(
+    "gpu",
+    [
+        {"id": "a100-80gb", "mig": "9g.90gb"},
+        {"id": "rtx-4090", "mig": "1g.5gb"},
+        {"id": "a100-80gb", "mig": "3g.40gb", "count": 2},
+    ],
+)
+def test_an_instance_that_cannot_be_is_refused_by_its_key(gpu: dict[str, object]) -> None:
     with pytest.raises(UserError, match=r"machine\.gpus\[0\]\.mig"):
-        catalogued(machine(gpus=[{"id": "a100-80gb", "mig": "3g.40gb"}]))
+        catalogued(machine(gpus=[gpu]))
 
 
 def test_what_is_not_known_is_none_and_not_zero() -> None:

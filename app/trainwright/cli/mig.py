@@ -1,0 +1,387 @@
+"""``trainwright mig``: cut a GPU into instances, on paper."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from trainwright.catalog import GpuRecord
+from trainwright.catalog.mig import MigTable, find_mig_table
+from trainwright.cli import options, planning
+from trainwright.cli.answer import Answer, Exit
+from trainwright.cli.parsing import Command, option
+from trainwright.cli.terminal import Terminal
+from trainwright.messages import Message, UserError, render
+from trainwright.mig.commands import Commands, commands, kubernetes, mig_parted, visible
+from trainwright.mig.layout import Instance, Layout, Verdict, check, free, layouts, maximal
+from trainwright.mig.packing import Goal
+
+if TYPE_CHECKING:
+    from trainwright.cli.screen import Screen
+    from trainwright.mig.planning import Planned
+
+
+@click.command(cls=Command, help="cli.mig.summary")
+@click.argument("gpu", metavar="GPU")
+@option("--jobs", type=click.Path(path_type=Path), metavar="FILE", help="cli.mig.jobs")
+@option("--check", "wanted", metavar="LAYOUT", help="cli.mig.check")
+@option("--list", "listing", is_flag=True, help="cli.mig.list")
+@option("--current", default="", metavar="LAYOUT", help="cli.mig.current")
+@option("--count", type=click.IntRange(1, 8), default=1, metavar="N", help="cli.mig.count")
+@option("--goal", type=click.Choice(get_args(Goal)), default="finish", help="cli.mig.goal")
+@option("--driver", metavar="VERSION", help="cli.mig.driver")
+@options.tracing
+@options.common
+@click.pass_obj
+def command(
+    terminal: Terminal,
+    gpu: str,
+    jobs: Path | None,
+    wanted: str | None,
+    listing: bool,
+    current: str,
+    count: int,
+    goal: Goal,
+    driver: str | None,
+) -> Answer:
+    """Do one of the three things that are asked for."""
+    table, record = find_mig_table(gpu)
+    asked = sum((jobs is not None, wanted is not None, listing))
+    if asked != 1:
+        raise UserError.of("mig.one-question")
+    existing = _placed(table, current)
+    if wanted is not None:
+        return _check(table, _counts(table, wanted), existing, driver)
+    if jobs is None:
+        return _list(table)
+    return _jobs(terminal, record, table, jobs, existing, count, goal)
+
+
+def _counts(table: MigTable, text: str) -> dict[str, int]:
+    """Return the counts in ``3g.20gb:1,1g.5gb:4``; a profile alone stands for one."""
+    found: dict[str, int] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, _, number = part.partition(":")
+        if number and not number.strip().isdigit():
+            raise UserError.of("mig.bad-layout", text=part[:60])
+        profile = table.profile(name).name
+        found[profile] = found.get(profile, 0) + int(number or 1)
+    if not found:
+        raise UserError.of("mig.bad-layout", text=text[:60])
+    return found
+
+
+def _placed(table: MigTable, text: str) -> Layout:
+    """Return the instances in ``3g.20gb@4,1g.5gb@0``."""
+    found = []
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, _, start = part.partition("@")
+        if not start.strip().isdigit():
+            raise UserError.of("mig.bad-place", text=part[:60])
+        profile = table.profile(name)
+        if int(start) not in profile.starts:
+            starts = ", ".join(map(str, profile.starts))
+            raise UserError.of("mig.no-such-start", text=part[:60], starts=starts)
+        found.append(Instance(profile.name, int(start)))
+    return tuple(found)
+
+
+# --check
+
+
+def _check(
+    table: MigTable, counts: Mapping[str, int], existing: Layout, driver: str | None
+) -> Answer:
+    verdict = check(table, counts, existing=existing, driver=driver)
+    found = commands(table, verdict.instances, current=existing) if verdict.valid else None
+
+    def show(screen: "Screen") -> None:
+        _show_verdict(screen, table, verdict)
+        if found is not None:
+            _show_commands(screen, found)
+
+    document = _document(table, verdict, found)
+    return Answer(document, show, Exit.DONE if verdict.valid else Exit.NO)
+
+
+def _document(table: MigTable, verdict: Verdict, found: Commands | None) -> dict[str, Any]:
+    return {
+        "gpu": table.id,
+        "valid": verdict.valid,
+        "reason": render(verdict.reason, "en") if verdict.reason else None,
+        "instances": [_instance(table, each, None) for each in verdict.instances],
+        "free": free(table, verdict.instances),
+        "placements": table.placements,
+        "notes": [render(note, "en") for note in verdict.notes],
+        **_shell(found),
+    }
+
+
+def _instance(table: MigTable, instance: Instance, job: str | None) -> dict[str, Any]:
+    profile = table.profile(instance.profile)
+    return {
+        "profile": profile.name,
+        "start": instance.start,
+        "size": profile.size,
+        "memory_gib": profile.memory_gib,
+        "job": job,
+    }
+
+
+def _shell(found: Commands | None) -> dict[str, Any]:
+    if found is None:
+        return {"commands": [], "undo": [], "warnings": []}
+    return {
+        "commands": list(found.apply),
+        "undo": list(found.undo),
+        "warnings": [render(warning, "en") for warning in found.warnings],
+    }
+
+
+def _show_verdict(screen: "Screen", table: MigTable, verdict: Verdict) -> None:
+    if verdict.reason is not None:
+        screen.say("cli.mig.invalid", "bold red", gpu=table.name)
+        screen.line(verdict.reason)
+        return
+    screen.say("cli.mig.valid", "bold green", gpu=table.name)
+    _show_instances(screen, table, [(0, each, None) for each in verdict.instances])
+    _show_room(screen, table, verdict.instances)
+    if verdict.notes:
+        screen.bullets(verdict.notes)
+
+
+def _show_instances(
+    screen: "Screen", table: MigTable, instances: list[tuple[int, Instance, str | None]]
+) -> None:
+    unknown = Message.of("cli.mig.unknown")
+    rows = []
+    for board, instance, job in instances:
+        profile = table.profile(instance.profile)
+        memory = f"{profile.memory_gib:g} GiB" if profile.memory_gib else unknown
+        start = unknown if instance.start is None else str(instance.start)
+        sm = str(profile.sm) if profile.sm else unknown
+        rows.append(
+            (str(board), profile.name, start, str(profile.size or "-"), memory, sm, job or "-")
+        )
+    headings = ("gpu", "profile", "start", "size", "memory", "processors", "job")
+    screen.table(
+        rows, headings=[Message.of(f"cli.mig.{name}") for name in headings], numbers=(0, 2, 3, 4, 5)
+    )
+
+
+def _show_room(screen: "Screen", table: MigTable, layout: Layout) -> None:
+    left = {name: count for name, count in free(table, layout).items() if count}
+    if left:
+        names = ", ".join(f"{name} x{count}" for name, count in left.items())
+        screen.say("cli.mig.free", names=names)
+    elif table.units is not None:
+        screen.say("cli.mig.full")
+
+
+def _show_commands(screen: "Screen", found: Commands) -> None:
+    screen.line()
+    screen.say("cli.mig.before", "bold")
+    screen.bullets(found.warnings)
+    for id, lines in (("cli.mig.apply", found.apply), ("cli.mig.undo", found.undo)):
+        if lines:
+            screen.line()
+            screen.say(id, "bold")
+            for line in lines:
+                screen.whole_line(f"  {line}")
+
+
+# --list
+
+
+def _list(table: MigTable) -> Answer:
+    kinds = [profile for profile in table.profiles if profile.plain]
+    every = layouts(table) if table.units else []
+    full = maximal(table, every, kinds)
+    names = sorted({_summary(layout) for layout in full}, reverse=True)
+
+    def show(screen: "Screen") -> None:
+        screen.say("cli.mig.profiles", "bold", gpu=table.name)
+        _show_profiles(screen, table)
+        if not full:
+            screen.line(Message.of(f"mig.placements-{table.placements}", gpu=table.name))
+            return
+        screen.say("cli.mig.counts", layouts=len(every), maximal=len(full))
+        screen.bullets(names)
+        if table.placements != "published":
+            screen.line(Message.of(f"mig.placements-{table.placements}", gpu=table.name))
+        screen.say("cli.mig.source", "dim", source=table.source)
+
+    document = {
+        "gpu": table.id,
+        "placements": table.placements,
+        "source": table.source,
+        "profiles": [profile.model_dump(by_alias=True) for profile in table.profiles],
+        "layouts": len(every) or None,
+        "maximal": [[each.shown for each in layout] for layout in full],
+    }
+    return Answer(document, show)
+
+
+def _summary(layout: Layout) -> str:
+    names = [each.profile for each in layout]
+    ordered = sorted(dict.fromkeys(names), reverse=True)
+    return " + ".join(f"{names.count(name)} x {name}" for name in ordered)
+
+
+def _show_profiles(screen: "Screen", table: MigTable) -> None:
+    unknown = Message.of("cli.mig.unknown")
+    headings = ("profile", "id", "memory", "processors", "size", "starts", "most")
+    screen.table(
+        [
+            (
+                profile.name,
+                unknown if profile.id is None else str(profile.id),
+                f"{profile.memory_gib:g} GiB" if profile.memory_gib else unknown,
+                str(profile.sm) if profile.sm else unknown,
+                str(profile.size) if profile.size else unknown,
+                ", ".join(map(str, profile.starts)) or unknown,
+                str(profile.count),
+            )
+            for profile in table.profiles
+        ],
+        headings=[Message.of(f"cli.mig.{name}") for name in headings],
+        numbers=(1, 2, 3, 4, 6),
+    )
+
+
+# --jobs
+
+
+def _jobs(
+    terminal: Terminal,
+    record: GpuRecord,
+    table: MigTable,
+    path: Path,
+    current: Layout,
+    count: int,
+    goal: Goal,
+) -> Answer:
+    from trainwright.mig import jobs as job_file
+    from trainwright.mig.planning import plan_jobs
+
+    needs = job_file.read(path)
+    if table.units is None:
+        raise UserError.of("mig.placements-unknown", gpu=table.name)
+
+    def facts_of(plan: Any) -> Any:
+        planning.check_consent(plan.model, allowed=False)
+        return planning.facts(plan, terminal)
+
+    planned = plan_jobs(
+        record, table, needs, path.parent, facts_of, count=count, current=current, goal=goal
+    )
+    shells = [
+        commands(table, layout, gpu=number, current=current if number == 0 else ())
+        for number, layout in enumerate(planned.packed.layouts)
+    ]
+
+    def show(screen: "Screen") -> None:
+        _show_planned(screen, planned, shells)
+
+    document = _planned_document(planned, shells)
+    return Answer(document, show, Exit.DONE if planned.complete else Exit.NO)
+
+
+def _named(planned: "Planned") -> list[tuple[int, Instance, str | None]]:
+    return [
+        (place[0], place[1], need.name)
+        for need, place in zip(planned.needs, planned.packed.jobs, strict=True)
+        if place is not None
+    ]
+
+
+def _unplaced(planned: "Planned") -> list[str]:
+    return [
+        need.name
+        for need, place in zip(planned.needs, planned.packed.jobs, strict=True)
+        if place is None
+    ]
+
+
+def _planned_document(planned: "Planned", shells: list[Commands]) -> dict[str, Any]:
+    packed, table = planned.packed, planned.table
+    left = _unplaced(planned)
+    reason = Message.of("mig.unplaced", names=", ".join(left)) if left else None
+    return {
+        "gpu": table.id,
+        "valid": planned.complete,
+        "reason": render(reason, "en") if reason else None,
+        "instances": [
+            _instance(table, instance, job) | {"gpu": board}
+            for board, instance, job in _named(planned)
+        ],
+        "unplaced": left,
+        "finish_seconds": packed.finish or None,
+        "samples_per_second": packed.rate or None,
+        "destroyed": packed.destroyed,
+        "free": [free(table, layout) for layout in packed.layouts],
+        "alternatives": [
+            {
+                "way": each.way,
+                "fits": each.fits,
+                "finish_seconds": list(each.finish) if each.finish else None,
+                "isolation": render(each.isolation, "en"),
+                "because": render(each.because, "en"),
+            }
+            for each in planned.alternatives
+        ],
+        "advice": render(planned.advice, "en") if planned.advice else None,
+        "placements": table.placements,
+        "notes": [render(note, "en") for note in planned.notes],
+        "commands": [line for shell in shells for line in shell.apply],
+        "undo": [line for shell in shells for line in shell.undo],
+        "warnings": list(
+            dict.fromkeys(render(each, "en") for shell in shells for each in shell.warnings)
+        ),
+        "mig_parted": mig_parted(packed.layouts),
+        "kubernetes": {
+            profile: kubernetes(profile)
+            for profile in sorted({each.profile for layout in packed.layouts for each in layout})
+        },
+        "environment": [visible(job or "", instance) for _, instance, job in _named(planned)],
+    }
+
+
+def _span(finish: tuple[float, float]) -> Message:
+    least, most = finish
+    if least == most:
+        return Message.of("cli.mig.exactly", seconds=least)
+    return Message.of("cli.mig.between", least=least, most=most)
+
+
+def _show_planned(screen: "Screen", planned: "Planned", shells: list[Commands]) -> None:
+    packed, table = planned.packed, planned.table
+    style = "bold green" if planned.complete else "bold red"
+    screen.say("cli.mig.placed", style, placed=packed.placed, jobs=len(planned.needs))
+    _show_instances(screen, table, _named(planned))
+    if left := _unplaced(planned):
+        screen.say("mig.unplaced", names=", ".join(left))
+    for layout in packed.layouts:
+        _show_room(screen, table, layout)
+    screen.line()
+    screen.say("cli.mig.ways", "bold")
+    unknown = Message.of("cli.mig.unknown")
+    screen.table(
+        [
+            (
+                Message.of(f"mig.way.{each.way}"),
+                Message.of("cli.mig.yes" if each.fits else "cli.mig.no"),
+                _span(each.finish) if each.finish else unknown,
+                each.isolation,
+            )
+            for each in planned.alternatives
+        ],
+        headings=[Message.of(f"cli.mig.{name}") for name in ("way", "fits", "finish", "isolation")],
+    )
+    if planned.advice is not None:
+        screen.line(planned.advice, "bold")
+    if planned.notes:
+        screen.bullets(planned.notes)
+    for shell in shells:
+        _show_commands(screen, shell)

@@ -1,0 +1,86 @@
+"""The jobs file: what wants to run on instances, by plan or by plain needs."""
+
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from trainwright.messages import Message, UserError
+from trainwright.mig.packing import MOST_JOBS
+from trainwright.yamltext import parse
+
+MAX_BYTES = 1 << 20
+"""Largest jobs file that is read; assumed, a thousand jobs are a tenth of it."""
+
+
+class Need(BaseModel):
+    """One job, or several alike."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    count: Annotated[int, Field(ge=1, le=100_000)] = 1
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    """Higher is more urgent."""
+    plan: str | None = None
+    """A plan file, from the jobs file's folder; memory and time on each instance are estimated."""
+    memory_gib: Annotated[float, Field(gt=0, le=100_000)] | None = None
+    """Of a job without a plan: what it takes, the CUDA context included."""
+    hours: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    """Of a job without a plan: on the whole GPU alone; assumed to grow as processors shrink."""
+
+    @model_validator(mode="after")
+    def _plan_or_needs(self) -> Self:
+        if (self.plan is None) == (self.memory_gib is None):
+            raise PydanticCustomError("mig.plan-or-memory", "either plan, or memory_gib")
+        if self.plan is not None and self.hours is not None:
+            raise PydanticCustomError("mig.hours-of-plan", "hours only beside memory_gib")
+        return self
+
+
+class _Jobs(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    jobs: tuple[Need, ...]
+
+
+def read(path: Path) -> tuple[Need, ...]:
+    """Return the jobs of a file.
+
+    Raises:
+        UserError: the file cannot be read, or a key of it is wrong, which is named with its line;
+            or it asks for no job, or for more than are planned at once.
+    """
+    document = parse(_text(path), path.name)
+    try:
+        needs = _Jobs.model_validate(document.data).jobs
+    except ValidationError as error:
+        raise _explained(error, path.name) from None
+    if not needs:
+        raise UserError.of("mig.no-jobs", file=path.name)
+    total = sum(need.count for need in needs)
+    if total > MOST_JOBS:
+        raise UserError.of("mig.too-many-jobs", asked=total, most=MOST_JOBS)
+    return needs
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            size, limit = path.stat().st_size, MAX_BYTES
+            raise UserError.of("catalog.file-too-large", file=path.name, size=size, limit=limit)
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UserError.of("catalog.file-unreadable", file=path.name, reason=reason) from error
+    except UnicodeDecodeError as error:
+        raise UserError.of("catalog.file-not-utf8", file=path.name) from error
+
+
+def _explained(error: ValidationError, file: str) -> UserError:
+    first: Any = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"]) or "jobs"
+    ours = first["type"].startswith("mig.")
+    problem = Message.of(first["type"]) if ours else first["msg"]
+    return UserError.of("mig.bad-jobs", file=file, key=key, problem=problem)

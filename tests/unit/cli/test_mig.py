@@ -1,0 +1,112 @@
+"""``trainwright mig`` as people call it."""
+
+import json
+
+import pytest
+
+from trainwright.messages import LANGUAGES
+
+JOBS = """
+jobs:
+  - {name: notebook, memory_gib: 4, hours: 1, count: 3}
+  - {name: service, memory_gib: 17, hours: 2, priority: 1}
+"""
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    path = tmp_path / "jobs.yaml"
+    path.write_text(JOBS)
+    return path
+
+
+def test_a_layout_that_fits_says_where_and_how(inside):
+    done = inside("mig", "a100-40gb", "--check", "3g.20gb:1,1g.5gb:4", "--json")
+    assert done.code == 0
+    answer = json.loads(done.out)
+    assert answer["valid"] is True
+    assert [each["profile"] for each in answer["instances"]].count("1g.5gb") == 4
+    assert {each["start"] for each in answer["instances"]} == {0, 1, 2, 3, 4}
+    assert "sudo nvidia-smi -i 0 -mig 1" in answer["commands"]
+
+
+def test_a_layout_that_does_not_fit_says_why(inside):
+    done = inside("mig", "a100-40gb", "--check", "2g.10gb:4", "--json")
+    assert done.code == 1
+    answer = json.loads(done.out)
+    assert answer["valid"] is False
+    assert "2g.10gb" in answer["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["rtx-4090", "--list"], "cannot be cut"),
+        (["no-such-card", "--list"], "no-such-card"),
+        (["a100-40gb", "--check", "9g.90gb:1"], "9g.90gb"),
+        (["a100-40gb", "--check", "3g.20gb:x"], "3g.20gb:x"),
+        (["a100-40gb", "--check", "1g.5gb", "--current", "3g.20gb@2"], "0, 4"),
+        (["a100-40gb"], "--jobs"),
+        (["a100-40gb", "--list", "--check", "1g.5gb"], "--list"),
+        (["a100-40gb", "--jobs", "nowhere.yaml"], "nowhere.yaml"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_one_line(inside, arguments, told):
+    done = inside("mig", *arguments)
+    assert done.code == 2
+    assert done.out == ""
+    (line,) = done.err.strip().splitlines()
+    assert told in line
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("jobs: []", "no job"),
+        ("jobs: [{name: a}]", "memory_gib"),
+        ("jobs: [{name: a, memory_gib: -1}]", "memory_gib"),
+        ("jobs: [{name: a, memory_gib: 1, count: 10000}]", "200"),
+        ("jobs: [", "jobs.yaml"),
+        ("jobs: [{name: a, plan: nowhere.plan.yaml}]", "nowhere.plan.yaml"),
+    ],
+)
+def test_bad_jobs_are_refused_in_one_line(inside, tmp_path, text, told):
+    path = tmp_path / "jobs.yaml"
+    path.write_text(text)
+    done = inside("mig", "a100-40gb", "--jobs", str(path))
+    assert (done.code, done.out) == (2, "")
+    assert told in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+def test_jobs_get_instances_and_the_other_ways_stand_beside(inside, jobs):
+    done = inside("mig", "a100-40gb", "--jobs", str(jobs), "--json")
+    assert done.code == 0
+    answer = json.loads(done.out)
+    of = {}
+    for each in answer["instances"]:
+        of.setdefault(each["job"], []).append(each["memory_gib"])
+    assert len(of["notebook"]) == 3
+    assert min(of["notebook"]) >= 4
+    assert of["service"][0] >= 17
+    ways = {each["way"]: each for each in answer["alternatives"]}
+    assert set(ways) == {"mig", "mps", "time-slicing", "sequence", "vgpu", "alone"}
+    assert ways["sequence"]["finish_seconds"] == [5 * 3600, 5 * 3600]
+
+
+def test_a_job_larger_than_any_instance_is_named(inside, tmp_path):
+    path = tmp_path / "jobs.yaml"
+    path.write_text("jobs: [{name: small, memory_gib: 4}, {name: huge, memory_gib: 90}]")
+    done = inside("mig", "a100-40gb", "--jobs", str(path), "--json")
+    assert done.code == 1
+    answer = json.loads(done.out)
+    assert answer["unplaced"] == ["huge"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_people_read_it_in_their_language(inside, jobs, language):
+    for arguments in (["--list"], ["--check", "1g.5gb:7"], ["--jobs", str(jobs)]):
+        done = inside("mig", "a100-40gb", *arguments, "--lang", language)
+        assert done.code == 0
+        assert "1g.5gb" in done.out
+        assert not [word for word in done.out.split() if word.startswith(("mig.", "cli."))]
