@@ -244,3 +244,41 @@ def test_the_surroundings_see_a_busy_process() -> None:
 def test_the_record_is_the_programs_own_version() -> None:
     assert callback.RECORD == 1
     assert trainwright.__version__
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_state_that_is_kept_in_a_file_is_told_from_a_checkpoint(tmp_path: Path) -> None:
+    kept = repr(str(tmp_path / "state.pt"))
+    save, load = f"torch.save(net.state_dict(), {kept})", f"torch.load({kept})"
+    before = f"net.register_forward_hook(lambda *_: ({save}, {load}) and None)"
+    within = observed(script(tmp_path, making="pass", before=before)).evidence.counters
+    assert within is not None
+    assert within.loads == pytest.approx(within.steps, abs=2)
+    assert within.mid_step_seconds
+    beside = observed(script(tmp_path, making="pass", after=save)).evidence.counters
+    assert beside is not None
+    assert beside.checkpoints == pytest.approx(beside.steps, abs=2)
+    assert (beside.loads, beside.mid_step_seconds) == (0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_thread_that_waits_within_the_step_is_blocked_and_one_that_works_is_not(
+    tmp_path: Path,
+) -> None:
+    sleeps = "net.register_forward_hook(lambda *_: time.sleep(0.02))"
+    waiting = observed(script(tmp_path, making="pass", before=sleeps)).evidence.steps
+    assert waiting is not None
+    assert waiting.blocked == pytest.approx(0.02, rel=0.2)
+    works = "net.register_forward_hook(lambda *_: sum(range(300_000)) and None)"
+    working = observed(script(tmp_path, making="pass", before=works)).evidence.steps
+    assert working is not None
+    assert working.blocked is not None
+    assert working.compute is not None
+    assert working.blocked < 0.2 * working.compute
+    assert working.forward is not None
+    assert working.backward is not None
+    assert working.optimizer is not None
+    parts = working.forward + working.backward + working.optimizer
+    assert parts == pytest.approx(working.compute, rel=0.01)
