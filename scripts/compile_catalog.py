@@ -11,7 +11,7 @@ from pathlib import Path
 from trainwright.catalog.compiled import to_json
 from trainwright.catalog.compiler import compile_folder
 from trainwright.catalog.gpu_file import GpuFile
-from trainwright.catalog.part_kinds import KINDS
+from trainwright.catalog.part_kinds import KINDS, PartKind
 
 ROOT = Path(__file__).parents[1]
 
@@ -30,7 +30,8 @@ def write(name: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    compiled = {kind: compile_folder(ROOT / "hardware_db" / kind, kind) for kind in ("gpu", *KINDS)}
+    kinds: tuple[PartKind, ...] = ("gpu", *KINDS)
+    compiled = {kind: compile_folder(ROOT / "hardware_db" / kind, kind) for kind in kinds}
     problems = [problem for each in compiled.values() for problem in each.problems]
     for problem in problems:
         sys.stderr.write(f"{problem.id} {dict(problem.values)}\n")

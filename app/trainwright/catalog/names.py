@@ -63,11 +63,46 @@ def short_keys(key: str, memory_bytes: float) -> tuple[str, ...]:
 
 _PART_NOISE = re.compile(
     r"\((?:r|tm|ms-\w+)\)|[®™©]|@.*$|\d+th gen\b|\b(?:\d+|\w+)-cores?\b|with radeon graphics"
+    r"|\bm\.2 nvme\b"
     r"|\b(?:amd|intel|core|cpu|processor|western digital|wdc|ssd|nvme|motherboard)\b"
 )
-_WDC_REVISION = re.compile(r"(?<=[0-9a-z]{8})-\d{2}[a-z0-9]{4,5}\b")
-"""Western Digital's drives tell the kernel their firmware's family too: WD201KFGX-68BKJN0."""
+_REVISION = re.compile(r"(?<=[0-9a-z]{8})-\d[a-z0-9]{5,6}\b")
+"""Disks tell the kernel their revision too: WD201KFGX-68BKJN0, ST8000DM004-2CX188."""
 _THOUSANDS = re.compile(r"\b(\d+)000gb\b")
+_KOREAN_PARTS = {
+    "삼성전자": "samsung",
+    "sk하이닉스": "sk hynix",
+    "마이크론 crucial": "crucial",
+    "마이크론": "micron",
+    "크루셜": "crucial",
+    "웨스턴디지털": "western digital",
+    "씨게이트": "seagate",
+    "도시바": "toshiba",
+    "킹스톤": "kingston",
+    "커세어": "corsair",
+    "지스킬": "g.skill",
+    "팀그룹": "teamgroup",
+    "시소닉": "seasonic",
+    "슈퍼플라워": "super flower",
+    "마이크로닉스": "micronics",
+    "비콰이어트": "be quiet!",
+    "쿨러마스터": "cooler master",
+    "딥쿨": "deepcool",
+    "녹투아": "noctua",
+    "써멀라이트": "thermalright",
+    "아틱": "arctic",
+    "리안리": "lian li",
+    "다크플래쉬": "darkflash",
+    "에이수스": "asus",
+    "기가바이트": "gigabyte",
+    "애즈락": "asrock",
+    "인텔": "intel",
+    "라이젠": "ryzen",
+    "스레드리퍼": "threadripper",
+    "코어": "core",
+    "제온": "xeon",
+}
+"""Makers and series as Korean shops write them, the longer ones first."""
 
 
 def part_key(text: str) -> str:
@@ -76,7 +111,9 @@ def part_key(text: str) -> str:
     ``WD_BLACK SN850X 2000GB`` and ``Western Digital Black SN850X 2TB`` have the same key.
     """
     plain = unicodedata.normalize("NFKC", text[:MAX_TYPED]).casefold()
-    plain = _WDC_REVISION.sub("", plain)
+    for korean, english in _KOREAN_PARTS.items():
+        plain = plain.replace(korean, f"{english} ")
+    plain = _REVISION.sub("", plain)
     plain = _PART_NOISE.sub(" ", plain).replace("wd_", "").replace("wd", "")
     plain = _CAPACITY.sub(r"\1gb", plain)
     plain = _THOUSANDS.sub(r"\1tb", plain)

@@ -4,7 +4,15 @@ import re
 
 import pytest
 
-from trainwright.catalog import CpuRecord, PartRecord, find_drive, find_memory, find_psu, list_parts
+from trainwright.catalog import (
+    CpuRecord,
+    PartRecord,
+    find_drive,
+    find_memory,
+    find_part,
+    find_psu,
+    list_parts,
+)
 from trainwright.catalog.part_kinds import KINDS, OtherKind, PartKind
 from trainwright.data import hardware_db
 
@@ -75,6 +83,7 @@ KERNEL_NAMES = {
     "KINGSTON SKC3000D2048G": "kingston-kc3000-2tb",
     "WDC WD201KFGX-68BKJN0": "wd-red-pro-20tb",
     "ST8000DM004-2CX188": "seagate-barracuda-8tb",
+    "ST8000DM004-2U9188": "seagate-barracuda-8tb",
     "SAMSUNG MZQL23T8HCLS-00A07": "samsung-pm9a3-3.84tb",
     "Micron_7450_MTFDKCC3T8TFR": "micron-7450-pro-3.84tb",
 }
@@ -93,6 +102,25 @@ def test_memory_is_found_by_part_number_and_in_korean() -> None:
         found = find_memory(text)
         assert found is not None, text
         assert (found.type, found.gib, found.mts) == ("ddr5", 32, 5600)
+
+
+KOREAN_NAMES = {
+    "삼성전자 990 PRO M.2 NVMe (2TB)": ("storage", "samsung-990-pro-2tb"),
+    "SK하이닉스 Platinum P41 M.2 NVMe (2TB)": ("storage", "sk-hynix-platinum-p41-2tb"),
+    "마이크론 Crucial T705 M.2 NVMe (2TB)": ("storage", "crucial-t705-2tb"),
+    "시소닉 FOCUS GX-850 ATX 3.1": ("psu", "seasonic-focus-gx-850-atx-3.1"),
+    "마이크로닉스 Classic II 850W 80PLUS GOLD": ("psu", "micronics-classic-ii-850w-gold"),
+    "녹투아 NH-U12A": ("cooler", "noctua-nh-u12a"),
+    "리안리 LANCOOL 216": ("case", "lian-li-lancool-216"),
+    "인텔 코어 i9-14900K": ("cpu", "i9-14900k"),
+    "AMD 라이젠9 9950X": ("cpu", "ryzen-9-9950x"),
+}
+"""As shops in Korea list them."""
+
+
+@pytest.mark.parametrize(("name", "kind", "id"), [(n, *at) for n, at in KOREAN_NAMES.items()])
+def test_a_part_is_found_by_its_korean_name(name: str, kind: PartKind, id: str) -> None:
+    assert find_part(kind, name).id == id
 
 
 def test_registered_modules_are_not_taken_for_unbuffered_ones() -> None:
