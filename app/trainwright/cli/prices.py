@@ -29,14 +29,14 @@ from trainwright.prices import (
     price_of,
 )
 from trainwright.prices.imports import (
+    Listing,
     Preview,
     Previewed,
     Refused,
-    decoded,
     parse,
     preview,
-    read,
     read_file,
+    read_stream,
 )
 from trainwright.prices.imports.matching import matcher
 from trainwright.prices.shipped import Part
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
 
 SHOWN = 200
-"""Rows of an import that are printed; ``--json`` holds them all. Assumed, what a person reads."""
+"""Rows that are printed; ``--json`` holds them all. Assumed, what a person reads."""
 
 
 _CURRENCIES = click.Choice(get_args(Currency), case_sensitive=False)
@@ -224,8 +224,8 @@ def fx_command(rate: float | None, day: str, forget: bool) -> Answer:
 def money(amount: float, currency: Currency) -> str:
     """Return an amount with its currency: won without decimals, dollars with cents if any."""
     if currency == "KRW" or float(amount).is_integer():
-        return f"{FORMATS['num'](round(amount), 'en')} {currency}"
-    return f"{amount:,.2f}".replace(",", "\u202f") + f" {currency}"
+        return f"{FORMATS['num'](round(amount), 'en')}\u00a0{currency}"
+    return f"{amount:,.2f}".replace(",", "\u202f") + f"\u00a0{currency}"
 
 
 def rate_line(rate: Rate | None) -> Message:
@@ -273,7 +273,7 @@ def _listed(words: tuple[str, ...]) -> Answer:
             screen.line(note)
         if found:
             screen.table(
-                [_listed_row(one, states[one]) for one in found],
+                [_listed_row(one, states[one]) for one in found[:SHOWN]],
                 headings=[
                     Message.of(f"cli.prices.{name}")
                     for name in (
@@ -288,6 +288,8 @@ def _listed(words: tuple[str, ...]) -> Answer:
                 ],
                 numbers=(1,),
             )
+        if len(found) > SHOWN:
+            screen.say("prices.more-rows", count=len(found) - SHOWN)
         screen.say("prices.listed", count=len(found))
         screen.line(rate_line(book.rate))
 
@@ -418,11 +420,13 @@ def _observation(part: Part, amount: str, given: dict[str, Any], today: date) ->
     )
 
 
-def _listing(file: str) -> Any:
+def _listing(file: str) -> Listing:
     today = date.today()
-    if file == "-":
-        return read(decoded(sys.stdin.buffer.read(), "-"), "-", today)
-    return read_file(Path(file), today)
+    if file != "-":
+        return read_file(Path(file), today)
+    if sys.stdin is None:
+        raise UserError.of("prices.empty-list", file="-")
+    return read_stream(sys.stdin.buffer, "-", today)
 
 
 def _choice(found: Preview, text: str) -> tuple[int, Part]:

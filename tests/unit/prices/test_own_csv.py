@@ -1,6 +1,7 @@
 """Our own CSV, as spreadsheets of both countries save it, and what is refused of it."""
 
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -151,6 +152,13 @@ def test_a_binary_file_is_refused_whole(tmp_path, content):
     file.write_bytes(content)
     with pytest.raises(UserError, match=r"prices\.xlsx: is no text"):
         read_file(file, TODAY)
+
+
+def test_the_example_of_the_manual_is_read():
+    manual = (Path(__file__).parents[3] / "docs" / "prices.md").read_text(encoding="utf-8")
+    example = manual.split("```csv\n")[1].split("```")[0]
+    found = preview(read(example, "example", date(2026, 11, 22)))
+    assert found.counts == {"matched": 2, "ambiguous": 0, "unmatched": 0, "refused": 0}
 
 
 def test_a_folder_or_nothing_at_all_is_refused(tmp_path):

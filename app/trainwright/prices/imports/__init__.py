@@ -3,7 +3,7 @@
 from trainwright.prices.imports import parse
 from trainwright.prices.imports.matching import Verdict
 from trainwright.prices.imports.preview import Preview, Previewed, State, preview
-from trainwright.prices.imports.reading import Listing, decoded, read, read_file
+from trainwright.prices.imports.reading import Listing, read, read_file, read_stream
 from trainwright.prices.imports.rows import Refused, Row
 
 __all__ = [
@@ -14,9 +14,9 @@ __all__ = [
     "Row",
     "State",
     "Verdict",
-    "decoded",
     "parse",
     "preview",
     "read",
     "read_file",
+    "read_stream",
 ]

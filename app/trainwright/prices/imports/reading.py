@@ -4,7 +4,7 @@ import codecs
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from trainwright.messages import UserError
 from trainwright.prices.imports import danawa, own_csv, pcpartpicker
@@ -36,13 +36,23 @@ def read_file(path: Path, today: date) -> Listing:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            return read_stream(file, path.name, today)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UserError.of("prices.file-unreadable", file=str(path), reason=reason) from None
+
+
+def read_stream(stream: BinaryIO, name: str, today: date) -> Listing:
+    """Return the list that a stream of bytes holds.
+
+    Raises:
+        UserError: it is too large, is not text, or is no list that we know.
+        OSError: it cannot be read.
+    """
+    content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise UserError.of("prices.file-too-large", file=path.name, limit=MOST_BYTES)
-    return read(decoded(content, path.name), path.name, today)
+        raise UserError.of("prices.file-too-large", file=name, limit=MOST_BYTES)
+    return read(decoded(content, name), name, today)
 
 
 def decoded(content: bytes, name: str) -> str:

@@ -372,10 +372,10 @@ class KeptCard(_Card):
             (
                 Column(title("cli.prices.part"), 120, stretch=True),
                 Column(title("cli.prices.price"), 110, right=True),
-                Column(title("cli.prices.condition"), 84),
-                Column(title("cli.prices.date"), 88),
+                Column(title("cli.prices.condition"), 96, optional=True),
+                Column(title("cli.prices.date"), 92),
                 Column(title("cli.prices.age"), 104),
-                Column(title("cli.prices.seller-heading"), 96),
+                Column(title("cli.prices.seller-heading"), 96, optional=True),
             ),
             height=292,
         )

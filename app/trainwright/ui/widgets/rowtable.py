@@ -13,7 +13,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -53,6 +53,9 @@ class Heading:
     right: bool = False
     """Whether its cells are numbers."""
     stretch: bool = False
+    """Whether it takes what is left; never less than its width."""
+    optional: bool = False
+    """Whether it goes where there is no room."""
 
 
 class RowModel(QAbstractTableModel):
@@ -109,8 +112,8 @@ class RowTable(QTableView):
     def __init__(self, name: Text, headings: Sequence[Heading], height: int) -> None:
         super().__init__()
         self._headings = headings
+        self._highest = height
         self.setAccessibleName(say(name))
-        self.setFixedHeight(height)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setShowGrid(False)
         self.setItemDelegate(_Cells(self))
@@ -144,10 +147,27 @@ class RowTable(QTableView):
                 section, stretch if heading.stretch else QHeaderView.ResizeMode.Interactive
             )
         self.selectionModel().currentChanged.connect(self._moved)
+        self.setFixedHeight(min(self._highest, HEAD + max(1, len(rows)) * ROW + 2))
+        self._make_room()
         if rows:
             self.setCurrentIndex(self._model.index(min(before, len(rows) - 1), 0))
         else:
             self.chosen.emit(-1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Leave out optional columns, the last first, until the others have their widths."""
+        if self._model is None:
+            return
+        left = self.viewport().width() - sum(heading.width for heading in self._headings)
+        for section in reversed(range(len(self._headings))):
+            heading = self._headings[section]
+            hidden = heading.optional and left < 0
+            left += heading.width if hidden else 0
+            self.setColumnHidden(section, hidden)
 
     @property
     def row(self) -> int:
