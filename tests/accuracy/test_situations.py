@@ -143,3 +143,11 @@ def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> 
     print("\n" + table(rows))
     assert sum(row.right for row in rows) >= 24
     assert {row.situation.id for row in rows if row.confidently_wrong} <= CONFIDENTLY_WRONG
+
+
+def test_verdicts_on_the_third_batch_are_no_worse_than_when_it_was_scored() -> None:
+    """The share of right ones misses its target of 90 %; none was confidently wrong: the README."""
+    rows = judged(kept(held_out=True, batch=THIRD))
+    print("\n" + table(rows))
+    assert sum(row.right for row in rows) >= 29
+    assert not [row.situation.id for row in rows if row.confidently_wrong]
