@@ -26,6 +26,10 @@ CARD_GENERATION = 4
 """Of a card of which nobody says it; assumed: of the cards sold from 2020 to 2024."""
 
 
+MOST = 24
+"""Cards, and drives, that are seated at all; assumed: no board has as many places."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlacedGpu:
     """A card and the slot that it gets."""
@@ -94,7 +98,7 @@ def place(build: Build) -> Placement:
     wired = _wiring(build, board)
     cards = build.cards
     m2 = [drive for drive in build.drives if form(drive) == "m.2"]
-    found = seated(wired, tuple(map(_card, cards)), tuple(map(_drive, m2)))
+    found = _seated(wired, cards, m2)
     sockets = _Sockets(board, m2, found)
     sata = _sata_left(board, found)
     return Placement(
@@ -107,6 +111,19 @@ def place(build: Build) -> Placement:
         complete=board.lanes_complete,
         sata_left=sata,
         uplink_gb_s=wired.uplink_gb_s,
+    )
+
+
+def _seated(wired: Wiring, cards: tuple[GpuRecord, ...], m2: list[DriveRecord]) -> Seating:
+    """Return the seating of the first cards and drives; for the others there is no place."""
+    found = seated(wired, tuple(map(_card, cards[:MOST])), tuple(map(_drive, m2[:MOST])))
+    no_card, no_drive = (None,) * len(cards[MOST:]), (None,) * len(m2[MOST:])
+    return replace(
+        found,
+        cards=found.cards + no_card,
+        card_lanes=found.card_lanes + no_card,
+        drives=found.drives + no_drive,
+        drive_lanes=found.drive_lanes + no_drive,
     )
 
 

@@ -23,7 +23,8 @@ def heat(facts: Facts) -> Iterator[Check]:
     if not facts.build.gpus:
         return
     if facts.power.missing:
-        part = facts.build.gpus[0].record.name
+        cpu = facts.build.cpu.name if facts.build.cpu else ""
+        part = facts.build.gpus[0].record.name if "gpu.tdp_w" in facts.power.missing else cpu
         yield unknown("T1", part, *facts.power.missing)
         return
     case = facts.build.case

@@ -49,13 +49,17 @@ def sustained(facts: Facts) -> Iterator[Check]:
     if not facts.build.gpus:
         return
     if facts.power.missing:
-        part = facts.build.gpus[0].record.name if "gpu.tdp_w" in facts.power.missing else ""
-        cpu = facts.build.cpu.name if facts.build.cpu else ""
-        yield unknown("W1", part or cpu, *facts.power.missing)
+        yield unknown("W1", _unsaid(facts), *facts.power.missing)
         return
     values: dict[str, Any] = {"watts": facts.power.sustained.value}
     values["parts"] = {part.role: part.value for part in facts.power.parts}
     yield found("W1", "ok", "build.w1.ok", source=DESIGN_GUIDE, **values)
+
+
+def _unsaid(facts: Facts) -> str:
+    """Return the part whose watts nobody says."""
+    card = next((gpu.record.name for gpu in facts.build.gpus if gpu.watts is None), None)
+    return card or (facts.build.cpu.name if facts.build.cpu else "")
 
 
 def load(facts: Facts) -> Iterator[Check]:
@@ -64,7 +68,7 @@ def load(facts: Facts) -> Iterator[Check]:
     if psu is None or load is None or not facts.build.gpus:
         return
     if facts.power.missing:
-        yield unknown("W2", psu.name, *facts.power.missing)
+        yield unknown("W2", _unsaid(facts), *facts.power.missing)
         return
     verdict: Verdict = "ok"
     if load > 1 or (load > TIGHT and facts.use.way != "inference"):
@@ -115,7 +119,10 @@ def limit_for(facts: Facts, rating: float) -> float | None:
 def peaks(facts: Facts) -> Iterator[Check]:
     """W3: whether the supply stays on when all cards jump at once."""
     psu = facts.build.psu
-    if psu is None or not facts.build.gpus or facts.power.missing:
+    if psu is None or not facts.build.gpus:
+        return
+    if facts.power.missing:
+        yield unknown("W3", _unsaid(facts), *facts.power.missing)
         return
     source = DESIGN_GUIDE + ", table 3-3"
     verdict, worst = _peak_verdict(facts, psu, modern(psu))
@@ -183,7 +190,10 @@ def card_peaks(facts: Facts) -> Iterator[Check]:
 
 def size(facts: Facts) -> Iterator[Check]:
     """W6: the rating to choose."""
-    if not facts.build.gpus or facts.power.missing:
+    if not facts.build.gpus:
+        return
+    if facts.power.missing:
+        yield unknown("W6", _unsaid(facts), *facts.power.missing)
         return
     psu, budget = facts.build.psu, facts.power
     values: dict[str, Any] = {"need": budget.recommended_psu_w, "least": budget.least_psu_w}
