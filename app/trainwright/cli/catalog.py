@@ -69,10 +69,12 @@ def list_command(
         min_memory_bytes=min_memory_gib * GIB,
         sort=cast("SortKey", sort) if by_key else "name",
     )
+    if by_key and ascending is (sort != "name"):
+        records = records[::-1]
+    if not asked and (by_key or not sort):
+        return _gpus_answer(records, 0)
     found = table(records).find("", asked, "" if by_key else sort, descending=ascending is False)
     gpus = [part for part in found.parts if isinstance(part, GpuRecord)]
-    if by_key and ascending is (sort != "name"):
-        gpus.reverse()
     return _gpus_answer(gpus, found.unknown)
 
 
