@@ -239,7 +239,8 @@ def _by_ring(ring: _Ring, descriptor: int, pattern: Pattern, clock: Clock) -> Co
         )  # fmt: skip
     words = memoryview(requests).cast("q")
     table = ctypes.addressof(ctypes.c_char.from_buffer(requests))
-    pointers = (ctypes.c_longlong * depth)(*range(table, table + len(requests), _REQUEST.size))
+    places = range(table, table + len(requests), _REQUEST.size)
+    pointers = (ctypes.c_longlong * depth)(*places)
     events = (ctypes.c_longlong * (_ANSWER_WORDS * depth))()
     ring.submit(pointers, depth)
     made = under_way = depth
@@ -258,9 +259,9 @@ def _by_ring(ring: _Ring, descriptor: int, pattern: Pattern, clock: Clock) -> Co
         if told[2::_ANSWER_WORDS] != whole[count]:
             raise OSError(0, "short answer")
         if clock.goes_on(now, answered > 0, made):
-            for word in told[0::_ANSWER_WORDS]:
-                words[word] = following()
-            pointers[:count] = told[1::_ANSWER_WORDS]
+            for at in range(count):
+                words[told[_ANSWER_WORDS * at]] = following()
+                pointers[at] = told[_ANSWER_WORDS * at + 1]
             ring.submit(pointers, count)
             made, under_way = made + count, under_way + count
     return Count(answered, last - first if first is not None else 0.0)
