@@ -164,6 +164,8 @@ def import_command(file: str, keep: bool, choices: tuple[str, ...]) -> Answer:
         if len(found.rows) > SHOWN:
             screen.say("prices.more-rows", count=len(found.rows) - SHOWN)
         screen.line(Message("prices.counts", {str(state): n for state, n in found.counts.items()}))
+        if found.older:
+            screen.say("prices.older", count=found.older)
         if keep:
             screen.say("prices.kept", count=added, known=len(observations) - added)
         elif observations:
@@ -173,6 +175,7 @@ def import_command(file: str, keep: bool, choices: tuple[str, ...]) -> Answer:
         "file": found.name,
         "counts": found.counts,
         "rows": [_row_json(row) for row in found.rows],
+        "older": found.older,
         "kept": added,
     }
     return Answer(document, show, Exit.DONE if observations else Exit.NO)

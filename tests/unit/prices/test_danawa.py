@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from trainwright.messages import UserError
-from trainwright.prices.imports import Refused, read, read_file
+from trainwright.prices.imports import Refused, preview, read, read_file
 
 TODAY = date(2026, 7, 1)
 DAYS = "Id,Name,2026-06-29 08:10:12,2026-06-30 08:11:40\n"
@@ -162,3 +162,9 @@ def test_a_table_whose_columns_are_no_days_is_refused_whole(head, said):
 def test_a_table_whose_quotes_never_end_is_refused_with_its_line():
     with pytest.raises(UserError, match=r"x\.csv:\d"):
         read(f'{DAYS}1,x,0,"100\n2,y,0,5\n', "x.csv", TODAY)
+
+
+def test_prices_of_earlier_days_are_counted_where_they_are_passed_over():
+    found = preview(read(f'{DAYS}1,RTX 5070,"900,000","1,003,290"\n', "x.csv", TODAY))
+    assert [row.read.amount for row in found.rows] == [1003290]
+    assert found.older == 1

@@ -49,6 +49,29 @@ def test_the_words_of_shops_find_the_part(name, kind, id):
         assert verdict.part.id == id
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "id"),
+    [
+        ("Corsair RM1000x (2024) 1000 W 80+ Gold ATX Power Supply", "psu", "corsair-rm1000x-2024"),
+        ("Noctua NH-D15 82.5 CFM CPU Cooler", "cooler", "noctua-nh-d15"),
+        ("Noctua NH-D15 G2 CPU Cooler", "cooler", "noctua-nh-d15-g2"),
+        ("리안리 LANCOOL 216 (블랙)", None, "lian-li-lancool-216"),
+        ("Fractal Design North ATX Mid Tower Case", "case", "fractal-design-north"),
+        (
+            "G.Skill Flare X5 64 GB (2 x 32 GB) DDR5-6000 CL30 Memory",
+            "memory",
+            "gskill-flare-x5-ddr5-6000-cl30-2x32gb",
+        ),
+        ("MSI MAG B650 TOMAHAWK WIFI ATX AM5 Motherboard", "board", "msi-mag-b650-tomahawk-wifi"),
+        ("WD BLACK SN850X M.2 NVMe 2TB", None, "wd-black-sn850x-2tb"),
+    ],
+)
+def test_other_parts_are_found_by_the_words_and_sizes_of_their_names(name, kind, id):
+    verdict = matcher().match(name, kind)
+    assert verdict.part is not None, verdict
+    assert verdict.part.id == id
+
+
 @pytest.mark.parametrize("name", ["rtx-4090", "NVIDIA GeForce RTX 4090", "ryzen-9-9950x"])
 def test_an_id_or_a_name_is_sure(name):
     assert matcher().match(name).how == "exact"
@@ -60,6 +83,7 @@ def test_an_id_or_a_name_is_sure(name):
         ("Asus GeForce RTX 4060 Ti Video Card", "gpu", "rtx-4060-ti-16gb"),
         ("Gigabyte GeForce RTX 4060 Ti 12 GB Video Card", "gpu", "rtx-4060-ti-8gb"),
         ("Samsung 990 Pro M.2-2280 PCIe 4.0 X4 NVME", "storage", "samsung-990-pro-1tb"),
+        ("Corsair RM1000x SHIFT 1000 W 80+ Gold ATX Power Supply", "psu", "corsair-rm1000x-2024"),
     ],
 )
 def test_what_may_be_several_is_asked(name, kind, some):

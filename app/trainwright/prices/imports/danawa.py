@@ -8,6 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 
 from trainwright.catalog import PartKind
@@ -123,9 +124,10 @@ def _row_of_days(cells: list[str], days: list[date], line: int) -> Iterator[Read
         yield refused(line, name, "no-price")
         return
     day, cell = max(told, key=lambda one: one[0])
-    for option in cell.split("|"):
+    for number, option in enumerate(cell.split("|")):
         try:
-            yield _option(name, option, day, line)
+            row = _option(name, option, day, line)
+            yield row if number else replace(row, older=len(told) - 1)
         except RowError as error:
             yield error.at(line, f"{name}: {option}")
 

@@ -103,6 +103,13 @@ _COMMON = {
 """Words of many names, which tell no part from another."""
 
 
+_VERSIONS = {
+    *("pro", "plus", "max", "xl", "se", "evo", "elite", "ultra", "shift", "mini", "lite", "core"),
+    *("g2", "g3", "ii", "iii", "iv", "v2", "v3", "extreme", "carbon", "compact", "neo", "ti"),
+}
+"""Words that make one product of a series another: a name that has one means no record without."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a name means: a part, several that it may, or none."""
@@ -115,7 +122,7 @@ class Verdict:
 
 def words(text: str) -> tuple[str, ...]:
     """Return the words of a name in one form, letters and numbers that belong together whole."""
-    plain = unicodedata.normalize("NFKC", text[:300]).casefold()
+    plain = unicodedata.normalize("NFKC", text[:300]).casefold().replace("_", " ")
     if not plain.isascii():
         plain = _KOREAN_WORD.sub(lambda found: f" {_KOREAN[found[0]]} ", plain)
     plain = _VENDOR_WORD.sub(lambda found: _VENDORS[found[0]], plain)
@@ -302,13 +309,13 @@ class _Wordings:
             ),
             reverse=True,
         )
-        return self._verdict(ranked)
+        return self._verdict(ranked, stated & _VERSIONS)
 
-    def _verdict(self, ranked: list[tuple[float, float, int]]) -> Verdict:
+    def _verdict(self, ranked: list[tuple[float, float, int]], versions: frozenset[str]) -> Verdict:
         if not ranked:
             return Verdict()
-        best = ranked[0]
-        sure = [one for one in ranked if one[0] >= max(SURE, best[0] - CLEAR)]
+        least = max(SURE, ranked[0][0] - CLEAR)
+        sure = [one for one in ranked if one[0] >= least and versions <= self._words[-one[2]]]
         # Of records that a name holds wholly, the one with more words is the closer.
         sure.sort(key=lambda one: one[1], reverse=True)
         alone = len(sure) == 1 or (len(sure) > 1 and sure[0][1] > sure[1][1] * (1 + CLEAR))

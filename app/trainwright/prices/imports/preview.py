@@ -74,6 +74,11 @@ class Preview:
         states: tuple[State, ...] = ("matched", "ambiguous", "unmatched", "refused")
         return {state: found[state] for state in states}
 
+    @property
+    def older(self) -> int:
+        """Prices of earlier days that the list holds beside them, and that are passed over."""
+        return sum(row.read.older for row in self.rows if isinstance(row.read, Row))
+
     def observations(self) -> tuple[Observation, ...]:
         """Return the prices that would be kept."""
         made = (row.observation(self.name) for row in self.rows)

@@ -31,6 +31,8 @@ class Row:
     seller: str = ""
     valid_until: date | None = None
     url: str = ""
+    older: int = 0
+    """Prices of earlier days that its line holds too, and that nobody takes."""
 
 
 @dataclass(frozen=True, slots=True)

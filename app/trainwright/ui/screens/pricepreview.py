@@ -89,7 +89,8 @@ class PreviewCard(Surface):
         self._preview = found
         self.heading.annotate(found.name)
         counts = {str(state): count for state, count in found.counts.items()}
-        self.counts.tell(Message("prices.counts", counts))
+        older = " " + tr("prices.older", count=found.older) if found.older else ""
+        self.counts.tell(say(Message("prices.counts", counts)) + older)
         self.table.show_rows(found.rows, _cells)
         self._name_button(found.counts["matched"])
 
