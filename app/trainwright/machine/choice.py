@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainwright.machine.machine import System
+from trainwright.machine.build import CircuitName, System
 from trainwright.workload.settings import Frozen
 
 
@@ -48,6 +48,12 @@ class MachineChoice(Frozen):
     """Default: of the kits under ``memory``, where those are named."""
     memory: tuple[Kit, ...] = ()
     drives: tuple[Drive, ...] = ()
+    circuit: CircuitName | None = None
+    """Of the wall outlet: what the power supply may draw is held against it."""
+    risers: bool = False
+    """Whether cards hang on riser cables: an open frame."""
+    bridge_slots: Annotated[int, Field(ge=2, le=4)] | None = None
+    """Distance of two cards that an NVLink bridge joins, in slots. Default: no bridge."""
     system: System = "linux"
 
     @model_validator(mode="after")

@@ -30,7 +30,7 @@ class Gpu:
     """What the slowest card gets on the board that the plan names: with one card, with two, ...;
     empty where no board is named, or its lanes are not known."""
     bridged: bool = False
-    """Whether an NVLink bridge was seen at work."""
+    """Whether an NVLink bridge was seen at work, or a plan names one."""
     context: Quantity | None = None
     """Bytes outside torch's allocator; measured on this computer, None where nobody did."""
     workspace: Quantity | None = None

@@ -47,6 +47,9 @@ def named(choice: MachineChoice, gpus: tuple[BuildGpu, ...], cpu: CpuRecord | No
         case=case if isinstance(case, CaseRecord) else None,
         cooler=cooler if isinstance(cooler, CoolerRecord) else None,
         stated_memory_gib=choice.memory_gib,
+        circuit=choice.circuit,
+        risers=choice.risers,
+        bridge_slots=choice.bridge_slots,
     )
 
 
@@ -76,6 +79,7 @@ def slots_of(build: Build, gpu: BuildGpu) -> tuple[Lanes, ...]:
             cpu=build.cpu,
             board=build.board,
             drives=build.drives,
+            bridge_slots=build.bridge_slots,
         )
         slowest = place(some).slowest
         if slowest is None or slowest.gb_s is None:

@@ -33,7 +33,10 @@ def catalogued(choice: MachineChoice) -> Resolved:
         UserError: an id is unknown, or something about it is not planned yet; names the
             key and the nearest ids.
     """
-    resolved = [_gpu(gpu, number, choice.system) for number, gpu in enumerate(choice.gpus)]
+    bridged = choice.bridge_slots is not None
+    resolved = [
+        _gpu(gpu, number, choice.system, bridged=bridged) for number, gpu in enumerate(choice.gpus)
+    ]
     apple = any(gpu.record.vendor == "Apple" for gpu, _ in resolved)
     processor = find_cpu(choice.cpu) if choice.cpu else None
     gpus = tuple(gpu for gpu, _ in resolved)
@@ -73,7 +76,9 @@ def _memory_bytes(choice: MachineChoice) -> int | None:
     return round(sum(known) * GIB) if kits and len(known) == len(kits) else None
 
 
-def _gpu(choice: GpuChoice, number: int, system: System) -> tuple[Gpu, Message | None]:
+def _gpu(
+    choice: GpuChoice, number: int, system: System, *, bridged: bool
+) -> tuple[Gpu, Message | None]:
     key = f"machine.gpus[{number}]"
     try:
         found = find_gpu(choice.id)
@@ -86,6 +91,7 @@ def _gpu(choice: GpuChoice, number: int, system: System) -> tuple[Gpu, Message |
         total=nominal_total(record),
         held=held(record, system, choice.reserved_mib),
         power_limit_w=choice.power_limit_w,
+        bridged=bridged and record.nvlink_bytes_per_s is not None,
     )
     if gpu.held.value >= gpu.total.value:
         raise UserError.of("machine.all-held", key=f"{key}.reserved_mib", gpu=record.name)

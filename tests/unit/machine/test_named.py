@@ -1,11 +1,13 @@
 """A plan that names board, power supply, case or cooler is judged; its time follows the board."""
 
 import pytest
+from pydantic import ValidationError
 
 from trainwright.catalog import find_board, list_parts
 from trainwright.catalog.query import find_gpu
-from trainwright.estimate.communication import host_link
+from trainwright.estimate.communication import host_link, link_between
 from trainwright.machine.build import Build, BuildGpu
+from trainwright.machine.checks import checks
 from trainwright.machine.choice import MachineChoice
 from trainwright.machine.placement import place
 from trainwright.machine.resolve import catalogued
@@ -55,6 +57,22 @@ def test_the_second_card_of_a_strix_waits_for_the_chipset() -> None:
     assert host_link(gpu.record, 2, slots=gpu.slots).bytes_per_s < (
         host_link(gpu.record, 2).bytes_per_s
     )
+
+
+def test_a_plan_may_name_its_outlet_and_its_bridge() -> None:
+    """NVIDIA, RTX 3090: 112.5 GB/s over a bridge; US outlets carry 1,440 W for hours."""
+    bridged = machine(
+        gpus=[{"id": "rtx-3090", "count": 2}], psu="evga-supernova-1600-t2",
+        circuit="us-120v-15a", bridge_slots=3,
+    )  # fmt: skip
+    found = catalogued(bridged).machine
+    assert found.gpu.bridged
+    assert link_between(found.gpu.record, 2, bridged=found.gpu.bridged).path == "bridge"
+    assert found.parts is not None
+    rules = {check.rule: check for check in checks(found.parts)}
+    assert rules["W11"].values["continuous"] == 1440
+    with pytest.raises(ValidationError):
+        machine(circuit="mars-12v")
 
 
 def test_every_board_that_claims_to_be_complete_seats_a_card() -> None:
