@@ -28,9 +28,9 @@ def compile_parts(folder: Path, kind: OtherKind) -> Compiled:
     wrong: list[Message] = []
     found: dict[str, PartRecord] = {}
     for path in yaml_files(folder):
-        for record in _file_records(path, KINDS[kind], wrong):
+        for at, record in _file_records(path, KINDS[kind], wrong):
             if record.id in found:
-                wrong.append(Message.of("catalog.repeated-id", file=path.name, key=record.id))
+                wrong.append(Message.of("catalog.repeated-id", file=at, key=record.id))
             found.setdefault(record.id, record)
     names, clashes = _names(found.values())
     return Compiled(
@@ -44,17 +44,19 @@ def compile_parts(folder: Path, kind: OtherKind) -> Compiled:
     )
 
 
-def _file_records(path: Path, kind: Kind, wrong: list[Message]) -> Iterator[PartRecord]:
+def _file_records(path: Path, kind: Kind, wrong: list[Message]) -> Iterator[tuple[str, PartRecord]]:
+    """Yield a file's records, each with its place as messages name it."""
+    name = f"{kind.folder}/{path.name}"
     try:
-        document = read_document(path)
+        document = read_document(path, name)
     except UserError as error:
         wrong.append(error.message)
         return
-    file = _File(path.name, document, kind)
+    file = _File(name, document, kind)
     wrong.extend(file.problems())
     for index, entry in enumerate(file.entries()):
         try:
-            yield kind.record.model_validate(file.filled(entry))
+            yield file.at(index, "id"), kind.record.model_validate(file.filled(entry))
         except ValidationError as error:
             told = error.errors()[: problems.SHOWN]
             wrong.extend(file.problem(one, index) for one in told)
@@ -88,6 +90,10 @@ class _File:
         if isinstance(shared, dict) and isinstance(own, dict):
             filled["sources"] = shared | own
         return filled
+
+    def at(self, index: int, key: str) -> str:
+        """Return where a record's key stands: ``psu/mine.yaml:3``."""
+        return self._at((self._kind.key, index, key))
 
     def problems(self) -> Iterator[Message]:
         """Yield what is wrong with the file beside its records."""

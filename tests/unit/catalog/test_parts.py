@@ -84,7 +84,7 @@ def test_each_value_knows_its_source(own: Path) -> None:
 def test_a_broken_record_is_named_with_line_and_key_and_the_rest_loads(own: Path) -> None:
     board(own, BOARD.replace("memory_slots: 4", "memory_slots: many"))
     [problem] = problems()
-    assert problem.startswith("mine.yaml:9: acme-one.memory_slots is many")
+    assert problem.startswith("board/mine.yaml:9: acme-one.memory_slots is many")
     assert find_board("acme-one") is None
     assert find_board("acme-two") is not None
 
@@ -92,18 +92,19 @@ def test_a_broken_record_is_named_with_line_and_key_and_the_rest_loads(own: Path
 WRONG = {
     "unknown key": ("    socket: AM5\n    form_factor: atx\n    memory_slots: 4",
                     "    sockt: AM5\n    form_factor: atx\n    memory_slots: 4",
-                    ["mine.yaml:7: acme-one.sockt is no known key", "Did you mean socket"]),
-    "within a slot": ("lanes: 16", "lanes: wide", ["mine.yaml:11: acme-one.slots[0].lanes"]),
+                    ["board/mine.yaml:7: acme-one.sockt is no known key", "Did you mean socket"]),
+    "within a slot": ("lanes: 16", "lanes: wide", ["board/mine.yaml:11: acme-one.slots[0].lanes"]),
     "unknown within a slot": ("lanes: 16", "lane: 16",
-                              ["mine.yaml:11: acme-one.slots[0].lane is no", "mean lanes"]),
+                              ["board/mine.yaml:11: acme-one.slots[0].lane is no", "mean lanes"]),
     "no such form": ("form_factor: atx\n    memory_slots: 4", "form_factor: huge\n"
-                     "    memory_slots: 4", ["mine.yaml:8", "must be one of", "eeb"]),
-    "bad id": ("id: acme-one", "id: Acme One", ["mine.yaml:4: Acme One.id", "hyphens"]),
-    "no id": ("id: acme-one\n    name", "name", ["mine.yaml:4: boards[0].id is missing"]),
+                     "    memory_slots: 4", ["board/mine.yaml:8", "must be one of", "eeb"]),
+    "bad id": ("id: acme-one", "id: Acme One", ["board/mine.yaml:4: Acme One.id", "hyphens"]),
+    "no id": ("id: acme-one\n    name", "name", ["board/mine.yaml:4: boards[0].id is missing"]),
     "in the defaults": ("memory_type: ddr5", "memory_type: ddr9",
-                        ["mine.yaml:2: acme-one.memory_type is ddr9"]),
-    "a list key": ("boards:", "board:", ["mine.yaml: boards is missing", "Did you mean boards"]),
-    "no record": ("schema: 1", "schema: 7", ["mine.yaml:1: schema is 7"]),
+                        ["board/mine.yaml:2: acme-one.memory_type is ddr9"]),
+    "a list key": ("boards:", "board:",
+                   ["board/mine.yaml: boards is missing", "Did you mean boards"]),
+    "no record": ("schema: 1", "schema: 7", ["board/mine.yaml:1: schema is 7"]),
 }  # fmt: skip
 
 
@@ -119,7 +120,7 @@ def test_a_mistake_is_told_by_line_and_key(own: Path, old: str, new: str, told: 
 def test_a_file_that_is_no_yaml_hides_no_other(own: Path) -> None:
     board(own, BOARD)
     board(own, "boards: [", "broken.yaml")
-    assert "broken.yaml:1" in problems()[0]
+    assert "board/broken.yaml:1" in problems()[0]
     assert find_board("acme-two") is not None
 
 
@@ -127,7 +128,7 @@ def test_two_records_of_one_id_are_told_and_the_first_counts(own: Path) -> None:
     board(own, BOARD, "a.yaml")
     board(own, BOARD.replace("Acme One Pro", "Another").replace("내 메인보드", "x"), "b.yaml")
     said = " ".join(problems())
-    assert "b.yaml: the id acme-one is taken" in said
+    assert "board/b.yaml:4: the id acme-one is taken" in said
     found = find_board("acme-one")
     assert found is not None
     assert found.name == "Acme One Pro"
@@ -189,5 +190,5 @@ def test_any_file_gives_records_or_plain_sentences(entry: object, defaults: obje
     for problem in compiled.problems:
         for language in ("en", "ko"):
             sentence = render(problem, language)
-            assert sentence.startswith("mine.yaml")
+            assert sentence.startswith("board/mine.yaml")
             assert "\n" not in sentence

@@ -107,5 +107,5 @@ def test_a_broken_record_of_a_person_is_said_and_hides_no_other(overlay: Path) -
     (folder / "broken.yaml").write_text("drives: [{id: x}]\n", encoding="utf-8")
     assert find_drive("samsung-990-pro-2tb") is not None
     problems = check().problems
-    assert {problem.values["file"] for problem in problems} == {"broken.yaml:1"}
+    assert {problem.values["file"] for problem in problems} == {"storage/broken.yaml:1"}
     assert "x.read_mb_s" in {problem.values["key"] for problem in problems}
