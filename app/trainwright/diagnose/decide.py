@@ -32,6 +32,7 @@ from trainwright.diagnose.verdict import (
     Signal,
     Verdict,
 )
+from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
 
 RULES: dict[Cause, tuple[Rule, ...]] = {
@@ -255,6 +256,7 @@ def _verdict(case: Case, evidence: Evidence) -> Verdict:
         case.against,
         case.gain,
         fixes(case.cause, case.variant, evidence),
+        wording(case.cause, case.variant, evidence),
     )
 
 

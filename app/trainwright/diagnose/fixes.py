@@ -6,6 +6,7 @@ from typing import Any
 from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.measures import lowest_capability
 from trainwright.diagnose.verdict import Cause, Fix
+from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
 
 MOST_WORKERS = 16
@@ -97,9 +98,27 @@ def _compile(evidence: Evidence) -> Fix | None:
 
 def _lower_precision(evidence: Evidence) -> Fix | None:
     """bf16 needs compute capability 8.0; fp16 with a scaled loss runs from 7.0 on."""
+    if _setup(evidence).precision == "fp64":
+        return _say("precision", {"settings.precision": "fp32"}, precision="fp32")
+    if _setup(evidence).device == "cpu":
+        return None
     capability = lowest_capability(evidence)
     word = "fp16-mixed" if capability is not None and capability < 8.0 else "bf16-mixed"
     return _say("precision", {"settings.precision": word}, precision=word)
+
+
+def _kernels(evidence: Evidence) -> Fix:
+    """The autotuner of cuDNN, or the kernel itself where it is one of the script's."""
+    own = bool(wording(Cause.TUNING, "kernels", evidence))
+    return _say("own-kernel") if own else _say("kernels")
+
+
+def _on_device(evidence: Evidence) -> Fix:
+    """A run on the processor has no setting for it; what it keeps in files is the script's."""
+    if _setup(evidence).device == "cpu":
+        return _say("in-memory")
+    patch = {"settings.optimizer_offload": "none", "settings.activation_offload": False}
+    return _say("no-offload", patch)
 
 
 def _expandable(evidence: Evidence) -> Fix | None:
@@ -150,7 +169,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.TUNING, "layout"): (_saying("channels-last", channels_last=True),),
     (Cause.TUNING, "attention"): (_saying("attention", attention="sdpa"),),
     (Cause.TUNING, "compile"): (_compile,),
-    (Cause.TUNING, "kernels"): (_saying("kernels"),),
+    (Cause.TUNING, "kernels"): (_kernels,),
     (Cause.TUNING, "padding"): (lambda _: _say("packing", {"workload.inputs.batching": "packed"}),),
     (Cause.TUNING, "architecture"): (_saying("architecture"),),
     (Cause.MEMORY, ""): (_expandable, _smaller_batch),
@@ -158,7 +177,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.MEMORY, "fragmentation"): (_expandable, _smaller_batch),
     (Cause.MEMORY, "full"): (_smaller_batch, _checkpointing, _expandable),
     (Cause.MEMORY, "offload"): (
-        _saying("no-offload", optimizer_offload="none", activation_offload=False),
+        _on_device,
         _checkpointing,
     ),
     (Cause.MEMORY, "garbage"): (_saying("garbage"),),

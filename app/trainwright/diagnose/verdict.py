@@ -189,6 +189,8 @@ class Verdict:
     """Upper bound of the share of a step's time that the fix can take away, by Amdahl's law on
     the measured shares; None: the evidence has no measure of it."""
     fixes: tuple[Fix, ...] = ()
+    wording: str = ""
+    """Which sentence says it where there are several; see ``wording``."""
 
     @property
     def title(self) -> Message:
@@ -198,9 +200,8 @@ class Verdict:
     @property
     def says(self) -> Message:
         """The verdict as a sentence."""
-        return Message.of(
-            f"diagnose.verdict.{self.cause}{'.' if self.variant else ''}{self.variant}"
-        )
+        parts = ("diagnose.verdict", self.cause, self.variant, self.wording)
+        return Message.of(".".join(part for part in parts if part))
 
     @property
     def faster(self) -> float | None:

@@ -12,8 +12,9 @@ from trainwright.data import resources
 from trainwright.diagnose import causes_none
 from trainwright.diagnose import fixes as fixing
 from trainwright.diagnose.decide import RULES, judge
-from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.verdict import Cause, Confidence, Diagnosis
+from trainwright.diagnose.wording import WORDINGS
 from trainwright.messages import LANGUAGES, Message, render
 from trainwright.plan import file
 from trainwright.plan.edit import with_keys
@@ -253,6 +254,42 @@ def test_every_fix_is_a_change_that_a_plan_takes(cause: Cause, variant: str) -> 
         said(fix.says)
         if fix.patch:
             with_keys(plan, dict(fix.patch))  # refuses keys and values that the schema lacks
+
+
+@pytest.mark.parametrize(("cause", "variant"), WORDINGS)
+def test_other_wordings_are_there_in_both_languages(cause: Cause, variant: str) -> None:
+    parts = ("diagnose.verdict", cause, variant, WORDINGS[cause, variant][0])
+    said(Message.of(".".join(part for part in parts if part)))
+
+
+def test_a_run_on_the_processor_is_told_nothing_of_launches() -> None:
+    profile = {"kernels_a_step": 4000, "flops_a_step": 1e6, "matrix_flops_s": 1e11}
+    diagnosis = diagnosed(
+        steps=steps(seconds=0.1, compute=0.099, data_wait=0.0001),
+        setup={"device": "cpu"},
+        profile=profile,
+    )
+    assert (diagnosis.first.cause, diagnosis.first.variant) == (Cause.PARALLELISM, "host-bound")
+    says = said(diagnosis.first.says)
+    assert not any("launch" in text or "device" in text for text in says)
+
+
+def test_what_is_kept_in_files_is_not_called_memory() -> None:
+    diagnosis = diagnosed(
+        steps=steps(compute=0.9, data_wait=0.001),
+        counters={"steps": 50, "mid_step_seconds": 20, "loads": 100, "load_seconds": 10},
+        setup={"device": "cpu"},
+    )
+    assert (diagnosis.first.cause, diagnosis.first.variant) == (Cause.MEMORY, "offload")
+    assert "files on a drive" in render(diagnosis.first.says, "en")
+    assert not diagnosis.first.fixes[0].patch
+
+
+def test_double_precision_is_fixed_by_single_precision() -> None:
+    fix = fixing.fixes(
+        Cause.TUNING, "precision", Evidence(trainwright_record=1, setup=Setup(precision="fp64"))
+    )[0]
+    assert fix.patch == {"settings.precision": "fp32"}
 
 
 SHARES = st.floats(0, 1)

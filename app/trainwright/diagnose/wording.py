@@ -1,0 +1,52 @@
+"""Which sentence says a verdict: a processor launches nothing, and a drive is no memory."""
+
+from collections.abc import Callable
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import number, on_cpu, on_gpu
+from trainwright.diagnose.measures_cost import main_read_a_step, swapped_files
+from trainwright.diagnose.measures_names import odd_kernel
+from trainwright.diagnose.verdict import Cause
+
+
+def wording(cause: Cause, variant: str, evidence: Evidence) -> str:
+    """Return what the verdict's sentence is called beyond its cause and variant; often nothing."""
+    name, holds = WORDINGS.get((cause, variant), ("", on_cpu))
+    return name if name and holds(evidence) else ""
+
+
+def _on_drive(evidence: Evidence) -> bool:
+    """Whether what is kept elsewhere is in files."""
+    setup = evidence.setup
+    if setup is not None and setup.offloaded_to is not None:
+        return setup.offloaded_to == "drive"
+    seen = (
+        number("counters.mid_step_seconds")(evidence),
+        number("counters.load_seconds")(evidence),
+        swapped_files(evidence),
+        main_read_a_step(evidence),
+    )
+    return any(seen) or (on_cpu(evidence) and not (setup is not None and setup.offload))
+
+
+def _in_double(evidence: Evidence) -> bool:
+    return evidence.setup is not None and evidence.setup.precision == "fp64"
+
+
+def _by_a_kernel(evidence: Evidence) -> bool:
+    return on_gpu(evidence) and (odd_kernel(evidence) or 0) >= 0.25  # the limit of causes_tuning
+
+
+WORDINGS: dict[tuple[Cause, str], tuple[str, Callable[[Evidence], bool]]] = {
+    (Cause.PARALLELISM, ""): ("on-cpu", on_cpu),
+    (Cause.PARALLELISM, "small-batch"): ("on-cpu", on_cpu),
+    (Cause.PARALLELISM, "host-bound"): ("on-cpu", on_cpu),
+    (Cause.TUNING, ""): ("on-cpu", on_cpu),
+    (Cause.TUNING, "precision"): ("double", _in_double),
+    (Cause.TUNING, "layout"): ("on-cpu", on_cpu),
+    (Cause.TUNING, "kernels"): ("own", _by_a_kernel),
+    (Cause.MEMORY, "offload"): ("on-drive", _on_drive),
+    (Cause.COMMUNICATION, ""): ("on-cpu", on_cpu),
+    (Cause.MONITORING, "synchronisation"): ("on-cpu", on_cpu),
+    (Cause.NONE, ""): ("on-cpu", on_cpu),
+}

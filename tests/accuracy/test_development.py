@@ -1,0 +1,50 @@
+"""What rules were fitted to besides the situations, and how much hangs on single figures.
+
+``pytest tests/accuracy/test_development.py -s`` prints what ``robustness.py`` does. Nothing here
+was held out: these tests keep what was reached, and claim no accuracy.
+"""
+
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+
+import robustness
+
+sys.path.insert(0, str(Path(__file__).parent / "situations"))
+import reports
+
+from trainwright.diagnose import decide
+
+
+def test_reports_of_the_usual_shapes_are_understood() -> None:
+    assert reports.wrong() == []
+
+
+def test_reports_have_every_cause() -> None:
+    causes = Counter(cause for cause, _ in reports.REPORTS.values())
+    assert set(causes) == {*map(str, decide.RULES), "none", "unknown"}
+    assert min(causes.values()) >= 4
+
+
+def test_figures_that_are_off_by_a_quarter_turn_few_verdicts_and_none_confidently() -> None:
+    draw = random.Random(1)
+    found = Counter(
+        robustness.outcome(row, decide.judge(robustness.shaken(row.evidence, draw)).first)
+        for row in robustness.seen()
+        for _ in range(3)
+    )
+    print("\n" + robustness.line("readings off by a quarter", found))
+    assert found["confidently wrong"] == 0
+    assert found["right"] >= 0.88 * found.total()
+
+
+def test_rules_that_one_situation_alone_speaks_for_carry_at_most_a_third_of_the_score() -> None:
+    rows = robustness.seen()
+    groups = robustness.left_out(rows, robustness.groups_of(rows))
+    single = robustness.left_out(rows, {row.id: {row.id} for row in rows})
+    total = sum(single.values(), Counter())
+    print("", *(robustness.line(name, found) for name, found in sorted(groups.items())), sep="\n")
+    print(robustness.line("each group left out", sum(groups.values(), Counter())))
+    print(robustness.line("each situation left out", total))
+    assert total["right"] >= 2 / 3 * total.total()
