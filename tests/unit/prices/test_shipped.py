@@ -4,7 +4,14 @@ from datetime import date
 
 import pytest
 
-from trainwright.catalog import CpuRecord, DriveRecord, MemoryRecord, find_gpu, list_gpus
+from trainwright.catalog import (
+    CpuRecord,
+    DriveRecord,
+    MemoryRecord,
+    find_gpu,
+    list_gpus,
+    list_parts,
+)
 from trainwright.prices import PriceBook, price_of
 from trainwright.prices.shipped import assumed_prices
 
@@ -95,3 +102,18 @@ def test_a_processor_has_a_first_price_in_won(shipped):
     )
     assert price_of(cpu, shipped, "KRW").kind == "assumed"
     assert price_of(cpu, shipped, "USD").kind == "msrp"
+
+
+@pytest.mark.parametrize(
+    ("kind", "share"),
+    [
+        *(("memory", 1), ("storage", 1), ("psu", 1), ("case", 1), ("cooler", 1), ("board", 1)),
+        ("cpu", 0.95),
+    ],
+)
+@pytest.mark.parametrize("currency", ["USD", "KRW"])
+def test_a_first_answer_is_possible_with_nearly_every_part(shipped, kind, share, currency):
+    parts = list_parts(kind)
+    priced = [price_of(part, shipped, currency) for part in parts]
+    assert sum(price is not None for price in priced) >= share * len(parts)
+    assert all(price.kind in ("msrp", "assumed") for price in priced if price)

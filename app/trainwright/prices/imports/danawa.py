@@ -68,7 +68,7 @@ def is_table(text: str) -> bool:
 
 def is_quote(text: str) -> bool:
     """Return whether a text is a copied quote: lines with tabs, and a price in Korean style."""
-    tabbed = [line for line in text.splitlines() if "\t" in line]
+    tabbed = [line for line in text.split("\n") if "\t" in line]
     return any(set(map(str.strip, line.split("\t"))) & set(_HEADS) for line in tabbed) or any(
         re.fullmatch(
             r"[₩￦]?\s*[\d,]{4,}\s*원?|[\d,.]+\s*만\s*[\d,]*\s*원", line.split("\t")[-1].strip()
@@ -200,7 +200,7 @@ def _korean(
 def read_quote(text: str, today: date) -> Iterator[Read]:
     """Yield the rows of a copied quote: name, quantity and sum between tabs."""
     heads: list[str] = []
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(text.split("\n"), 1):
         cells = [cell.strip() for cell in raw.split("\t")]
         if not any(cells) or _TOTALS.match(raw.strip()):
             continue

@@ -17,6 +17,7 @@ from trainwright.prices.imports.money import in_range, read_currency, read_money
 from trainwright.prices.imports.rows import Read, Row, RowError
 from trainwright.prices.imports.words import read_condition
 from trainwright.prices.observation import SECOND_HAND, PriceKind, Tax
+from trainwright.yamltext import one_line
 
 NEEDED = ("part_or_name", "unit_price")
 COLUMNS = (
@@ -80,7 +81,8 @@ def _columns(cells: list[str], name: str) -> list[str]:
     columns = [_SAME.get(cell.strip().casefold(), cell.strip().casefold()) for cell in cells]
     unknown = [one for one in columns if one not in COLUMNS]
     if unknown:
-        raise UserError.of("prices.unknown-column", file=name, column=unknown[0], known=COLUMNS)
+        column = one_line(unknown[0])
+        raise UserError.of("prices.unknown-column", file=name, column=column, known=COLUMNS)
     missing = [one for one in NEEDED if one not in columns]
     if missing:
         raise UserError.of("prices.missing-column", file=name, column=missing[0])

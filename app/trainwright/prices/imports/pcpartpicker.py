@@ -85,7 +85,7 @@ _DOLLARS: dict[str, str] = {
 
 def is_pcpartpicker(text: str) -> bool:
     """Return whether a text holds such a list."""
-    lines = [_bare(line) for line in text.splitlines()]
+    lines = [_bare(line) for line in text.split("\n")]
     return any(
         _PLAIN.fullmatch(line) or (_FOOT.match(line) and "pcpartpicker" in line.casefold())
         for line in lines
@@ -95,7 +95,7 @@ def is_pcpartpicker(text: str) -> bool:
 def read_list(text: str, today: date) -> Iterator[Read]:
     """Yield the rows of a list, its day from its footer, or else today."""
     day, country = _day(text, today), _country(text)
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(text.split("\n"), 1):
         line = _bare(raw)
         if not line or _RULE.fullmatch(line):
             continue

@@ -6,6 +6,7 @@ from datetime import date
 from trainwright.catalog import PartKind
 from trainwright.messages import Message
 from trainwright.prices.observation import Condition, Currency, PriceKind, Tax
+from trainwright.yamltext import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,10 @@ MOST_SHOWN = 80
 
 def refused(line: int, text: str, id: str, /, **values: object) -> Refused:
     """Return a refusal for the reason of an id below ``prices.row``."""
-    plain = " ".join(text.split())
-    shown = plain if len(plain) <= MOST_SHOWN else plain[: MOST_SHOWN - 1] + "…"
-    return Refused(line, shown, Message.of(f"prices.row.{id}", **values))
+    told = {
+        key: one_line(value) if isinstance(value, str) else value for key, value in values.items()
+    }
+    return Refused(line, one_line(text, MOST_SHOWN), Message.of(f"prices.row.{id}", **told))
 
 
 class RowError(Exception):
