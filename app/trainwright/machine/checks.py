@@ -8,6 +8,7 @@ from trainwright.machine import (
     rules_lanes,
     rules_links,
     rules_memory,
+    rules_plugs,
     rules_power,
     rules_processor,
     rules_storage,
@@ -24,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     *rules_lanes.RULES,
     *rules_fit.RULES,
     *rules_power.RULES,
+    *rules_plugs.RULES,
     *rules_memory.RULES,
     *rules_storage.RULES,
     *rules_cooling.RULES,
@@ -32,7 +34,7 @@ RULES: tuple[Rule, ...] = (
 """Each looks at the facts alone, and says nothing where the parts that it is about are not
 chosen."""
 
-SEVERITY: tuple[Verdict, ...] = ("error", "unknown", "warning", "note", "ok")
+SEVERITY: tuple[Verdict, ...] = ("error", "warning", "unknown", "note", "ok")
 """Gravest first."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from trainwright.catalog import CaseRecord, GpuRecord
+from trainwright.catalog import BoardRecord, CaseRecord, GpuRecord
 from trainwright.machine.build import Build, Check, Verdict
 from trainwright.machine.facts import Facts
 from trainwright.machine.finding import found, unknown
@@ -101,20 +101,26 @@ def openings(facts: Facts) -> Iterator[Check]:
         return
     values["board"] = board.name
     if len(seats) < build.gpu_count:
-        roomy = place(replace(build, case=None))
-        if all(gpu.slot is not None for gpu in roomy.gpus):
-            need = max((gpu.position or 0) + (gpu.openings or 1) - 1 for gpu in roomy.gpus)
-            remedy = Message.of("build.g2.remedy", openings=need)
-            yield found("G2", "error", "build.g2.low", source=source, remedy=remedy, **values)
-        else:
-            remedy = Message.of("build.g2.remedy-thin")
-            yield found("G2", "error", "build.g2.overlap", source=source, remedy=remedy, **values)
-        return
-    if not _seat_all(build, _widest(build)):
+        yield from _left_out(build, board, source, values)
+    elif not _seat_all(build, _widest(build)):
         remedy = Message.of("build.g2.remedy-width", width=max(widths))
         yield found("G2", "warning", "build.g2.some", source=source, remedy=remedy, **values)
-        return
-    yield found("G2", "ok", "build.g2.ok", source=source, **values)
+    else:
+        yield found("G2", "ok", "build.g2.ok", source=source, **values)
+
+
+def _left_out(
+    build: Build, board: BoardRecord, source: str, values: dict[str, Any]
+) -> Iterator[Check]:
+    """Yield whether the case or other cards are in the way; that slots are too few is P3's."""
+    roomy = place(replace(build, case=None))
+    if all(gpu.slot is not None for gpu in roomy.gpus):
+        need = max((gpu.position or 0) + (gpu.openings or 1) - 1 for gpu in roomy.gpus)
+        remedy = Message.of("build.g2.remedy", openings=need)
+        yield found("G2", "error", "build.g2.low", source=source, remedy=remedy, **values)
+    elif sum(slot.length == "x16" for slot in board.slots) >= build.gpu_count:
+        remedy = Message.of("build.g2.remedy-thin")
+        yield found("G2", "error", "build.g2.overlap", source=source, remedy=remedy, **values)
 
 
 def _widest(build: Build) -> Build:
