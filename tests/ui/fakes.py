@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
+from trainwright.prices import Total
 from trainwright.probe.benchmark import Choices, Cost, Name, Outcome
 from trainwright.probe.host import Host
 from trainwright.probe.kept import Kept, Measurement
@@ -40,8 +42,10 @@ from trainwright.probe.sample import (
 )
 from trainwright.probe.snapshot import Snapshot
 from trainwright.profile.profile import OpTable, Profile
+from trainwright.ui.columns import kind_of
 from trainwright.ui.core import Core
 from trainwright.ui.glance import Glance
+from trainwright.ui.inspection import records_of
 from trainwright.ui.measuring import Measuring
 from trainwright.workload.defaults import filled
 
@@ -81,6 +85,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
         "look": lambda plan, facts, _before: evaluate(plan, facts),
         "advise": advise,
         "glances": glances,
+        "builds": builds,
         "snapshot": snapshot,
         "framework": lambda: Missing(Message.of("probe.torch-cpu")),
         "examples": lambda: [EXAMPLE],
@@ -88,6 +93,52 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
         "reader": lambda: live,
     }
     return Core(**(wanted | others))
+
+
+CARDS = (
+    (2, "rtx-3090", 2_700_000, 40.0, 900.0),
+    (1, "rtx-3090", 1_900_000, 66.0, 520.0),
+    (1, "rtx-4060-ti-16gb", 1_500_000, 130.0, 310.0),
+)
+"""(count, card, won, hours, watts) of what a made-up planner finds; dollars are a thousandth."""
+
+
+def builds(plan: Plan, budget: float, currency: str, _asked: Any) -> Any:
+    """Return builds within the budget, each around real parts."""
+    unit = 1.0 if currency == "KRW" else 1e-3
+    found = [_candidate(plan, card, currency, unit) for card in CARDS]
+    within = [one for one in found if one.total.expected <= budget]
+    front = [
+        SimpleNamespace(gpu=id, count=count, price=won * unit, seconds=hours * 3600, watts=watts,
+                        within=won * unit <= budget, candidate=one)
+        for (count, id, won, hours, watts), one in zip(CARDS, found, strict=True)
+    ]  # fmt: skip
+    return SimpleNamespace(
+        builds=tuple(within), front=tuple(front), cheapest=None if within else found[-1],
+        currency=currency, notes=(Message.of("ui.fit.already"),), considered=12_345,
+    )  # fmt: skip
+
+
+def _candidate(plan: Plan, card: Any, currency: str, unit: float) -> Any:
+    count, id, won, hours, watts = card
+    machine = {
+        "gpus": [{"id": id, "count": count}], "cpu": "ryzen-9-7950x",
+        "memory": [{"id": "crucial-pro-ddr5-5600-cl46-2x32gb"}],
+        "drives": [{"id": "samsung-990-pro-2tb"}], "psu": "be-quiet-straight-power-12-1200w",
+    }  # fmt: skip
+    choice = type(plan.machine).model_validate(machine)
+    parts = [
+        SimpleNamespace(kind=kind_of(record), id=record.id, name=record.name, count=number)
+        for record, number in records_of(choice)
+    ]
+    seconds = Quantity(Message.of("time.run"), hours * 3600, Unit.SECONDS, Kind.ESTIMATED)
+    total_ = Total(currency, won * unit * 0.8, won * unit, won * unit * 1.4, ("some-case",))
+    return SimpleNamespace(
+        plan=plan.model_copy(update={"machine": choice}), parts=tuple(parts), total=total_,
+        report=SimpleNamespace(time=SimpleNamespace(run_seconds=seconds)), checks=(), warnings=(),
+        wall_watts=watts, bottleneck=Message.of("ui.fit.already"), rate=None,
+        next_step=SimpleNamespace(change=Message.of("ui.fit.done"), more=8e5 * unit, gain=0.6),
+    )  # fmt: skip
 
 
 def glances(_plan: Plan, ids: Sequence[str]) -> Iterator[Glance]:

@@ -24,6 +24,7 @@ SCREENS = (
     "advise",
     "export",
     "machine",
+    "build",
     "catalog",
     "prices",
     "computer",

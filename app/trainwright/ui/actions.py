@@ -53,6 +53,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("go-advise", "go", "magic-wand", "Alt+3"),
     Action("go-export", "go", "export", "Ctrl+E"),
     Action("go-machine", "go", "computer-tower", "Alt+6"),
+    Action("go-build", "go", "shopping-cart", "Alt+8"),
     Action("go-catalog", "go", "books", "Alt+9"),
     Action("go-prices", "go", "tag", "Ctrl+Shift+P"),
     Action("go-computer", "go", "desktop-tower", "Alt+4"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trainwright.advise.advice import Advice, Relaxation
     from trainwright.advise.whatif import WhatIf
+    from trainwright.build import Builds
     from trainwright.diagnose.evidence import Evidence
     from trainwright.estimate.roofpoints import Roofs
     from trainwright.plan.evaluate import Facts, Pending
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from trainwright.plan.schema import Plan
     from trainwright.plan.trial import Wanted
     from trainwright.plan.verified import Outcome
+    from trainwright.prices import Currency
     from trainwright.probe.sample import Sample
     from trainwright.profile.profile import Profile
     from trainwright.profile.spec import TraceSpec
+    from trainwright.ui.buying import Asked
     from trainwright.ui.glance import Glance
     from trainwright.ui.measuring import Measuring
 
@@ -126,6 +129,13 @@ def _keep_correction(outcome: "Outcome") -> None:
     keep(outcome)
 
 
+def _builds(plan: "Plan", budget: float, currency: "Currency", asked: "Asked") -> "Builds":
+    from trainwright.build import search
+    from trainwright.ui.buying import request
+
+    return search(request(plan, budget, currency, asked))
+
+
 def _snapshot() -> Any:
     from trainwright.probe.snapshot import take
 
@@ -181,6 +191,7 @@ class Core:
     verify: "Callable[[Plan, Wanted, Progress, Cancelled], Outcome]" = _verify
     nearest: "Callable[[Outcome], tuple[Relaxation, ...]]" = _nearest
     keep_correction: "Callable[[Outcome], None]" = _keep_correction
+    builds: "Callable[[Plan, float, Currency, Asked], Builds]" = _builds
     snapshot: Callable[[], Any] = _snapshot
     framework: Callable[[], Any] = _framework
     measuring: "Callable[[], Measuring]" = _measuring

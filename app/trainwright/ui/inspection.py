@@ -185,3 +185,18 @@ def _speaks_of(check: Check, name: str) -> bool:
         value == name or (isinstance(value, list | tuple) and name in value)
         for value in check.values.values()
     )
+
+
+def records_of(choice: MachineChoice) -> tuple[tuple[Record, int], ...]:
+    """Return the machine's parts of the catalog, with how many of each."""
+    build = build_of(choice)
+    single: tuple[Record | None, ...] = (
+        build.cpu, build.board, build.psu, build.case, build.cooler,
+    )  # fmt: skip
+    drives = {drive.id: drive for drive in build.drives}
+    return (
+        *((gpu.record, gpu.count) for gpu in build.gpus),
+        *((record, 1) for record in single if record is not None),
+        *build.memory,
+        *((drive, build.drives.count(drive)) for drive in drives.values()),
+    )

@@ -19,6 +19,7 @@ WORK = (
     ),
     (
         ("machine", "computer-tower"),
+        ("build", "shopping-cart"),
         ("catalog", "books"),
         ("prices", "tag"),
     ),
@@ -51,6 +52,8 @@ def screen(place: str, window: "Window") -> QWidget:
         return _computer(window, session)
     if place == "machine":
         return _machine(window, session)
+    if place == "build":
+        return _build(window, session)
     if place == "catalog":
         return _catalog(window)
     if place == "prices":
@@ -108,3 +111,11 @@ def _machine(window: "Window", session: "Session") -> QWidget:
     machine = MachineScreen(session)
     machine.wanted.connect(window.go)
     return machine
+
+
+def _build(window: "Window", session: "Session") -> QWidget:
+    from trainwright.ui.screens.build import BuildScreen
+
+    build = BuildScreen(session)
+    build.wanted.connect(window.go)
+    return build

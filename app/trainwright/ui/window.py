@@ -319,6 +319,10 @@ class Window(QMainWindow):
             self.go("plan")
         elif what == "computer":
             self.go("computer")
+        elif what == "buy":
+            if self.session.plan is None:
+                self.session.open_plan(starting_plan(), None, saved=False)
+            self.go("build")
         elif what == "browse":
             self.ask_open()
         else:

@@ -1,6 +1,6 @@
-"""Memory against time: every choice a point, the best of them joined by a step line."""
+"""Memory, or money, against time: every choice a point, the best joined by a step line."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -29,19 +29,37 @@ class Point:
     yours: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What the chart writes at its axes, by message id."""
+
+    title: str = "ui.chart.choices"
+    across: str = "ui.chart.choices.x"
+    cut: str = "ui.chart.choices.cut"
+    limit: Callable[[float], str] = lambda value: tr("ui.chart.limit", value=f"{value:.1f}")
+    row: Callable[[Point], str] = lambda point: f"{point.memory_gib:.2f} GiB, {point.seconds:.3g} s"
+    yours: str = "ui.chart.yours"
+
+
 class Scatter(Painted):
     """The chart; arrow keys walk the best points, Enter picks one."""
 
     picked = Signal(int)
 
-    def __init__(self) -> None:
-        super().__init__(tr("ui.chart.choices"))
+    def __init__(self, axes: Axes | None = None) -> None:
+        self._axes = axes or Axes()
+        super().__init__(tr(self._axes.title))
         self.setMinimumHeight(220)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setMouseTracking(True)
         self._points: Sequence[Point] = ()
         self._limit = 0.0
         self._here: int | None = None
+
+    def relabel(self, axes: Axes) -> None:
+        """Write other words at the axes."""
+        self._axes = axes
+        self.update()
 
     def show_points(self, points: Sequence[Point], limit_gib: float) -> None:
         """Show another set of choices."""
@@ -50,13 +68,10 @@ class Scatter(Painted):
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the points as (name, memory and time), for copying."""
-        return [
-            (point.name, f"{point.memory_gib:.2f} GiB, {point.seconds:.3g} s")
-            for point in self._points
-        ]
+        return [(point.name, self._axes.row(point)) for point in self._points]
 
     def _scales(self) -> tuple[Scale, Scale]:
-        memories = [p.memory_gib for p in self._points] + [self._limit]
+        memories = [p.memory_gib for p in self._points] + [self._limit or 0]
         seconds = [p.seconds for p in self._points]
         x = Scale(0, max(memories) * 1.06, _LEFT, self.width() - _RIGHT)
         low, high = _cut(min(seconds), max(seconds))
@@ -94,14 +109,14 @@ class Scatter(Painted):
         for value in ticks(0, x.high, 6):
             d.write(x(value) - 30, h - _BOTTOM + 3, 60, 16, tick_text(value),
                     px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
-        d.write(_LEFT, h - 17, w - _LEFT - _RIGHT, 16, tr("ui.chart.choices.x"),
+        d.write(_LEFT, h - 17, w - _LEFT - _RIGHT, 16, tr(self._axes.across),
                 px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip
         if y.low > 0:
             d.write(_LEFT + 6, h - _BOTTOM - 18, w - _LEFT - _RIGHT, 16,
-                    tr("ui.chart.choices.cut", value=tick_text(y.low)),
+                    tr(self._axes.cut, value=tick_text(y.low)),
                     px=tokens.MICRO, colour="text3")  # fmt: skip
         d.rule(round(at), _TOP, round(at), h - _BOTTOM, "text", width=2)
-        text = tr("ui.chart.limit", value=f"{self._limit:.1f}")
+        text = self._axes.limit(self._limit)
         wide = tokens.width(text, tokens.MICRO, 600)
         left = at + 6 if at + wide + 8 < w else at - wide - 6
         d.write(left, _TOP, wide + 1, 16, text, px=tokens.MICRO, weight=600)
@@ -126,7 +141,7 @@ class Scatter(Painted):
             d.setPen(QPen(tokens.colour("surface"), 1.5))
             d.setBrush(tokens.colour("tightFill"))
             d.drawEllipse(centre, 6.5, 6.5)
-            text = tr("ui.chart.yours")
+            text = tr(self._axes.yours)
             wide = tokens.width(text, tokens.LABEL, 600)
             left = centre.x() + 12
             if left + wide > w - _RIGHT:

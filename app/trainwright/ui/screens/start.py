@@ -36,7 +36,7 @@ class StartScreen(Scroll):
     """What a person sees first. It is painted before the core is loaded."""
 
     chosen = Signal(str, object)
-    """(file | example | local | computer | new | browse | recover, path or recovered plan)."""
+    """(file | example | local | computer | buy | new | browse | recover, path or plan found)."""
 
     def __init__(self, core: Core, preferences: Preferences, snapshot: Any = None) -> None:
         body = QWidget()
@@ -66,7 +66,9 @@ class StartScreen(Scroll):
         column.addLayout(self._recovery)
         sides = QHBoxLayout()
         sides.setSpacing(tokens.L)
-        left = kit.column(self._computer_card(), self._drop_zone(), None, gap=tokens.L)
+        left = kit.column(
+            self._buying_card(), self._computer_card(), self._drop_zone(), None, gap=tokens.L
+        )
         right = kit.column(self._recent_card(), self._examples_card(), None, gap=tokens.L)
         sides.addWidget(left, 5)
         sides.addWidget(right, 6)
@@ -81,6 +83,16 @@ class StartScreen(Scroll):
             self._probed(self._snapshot)
         else:
             self._probe.submit(self._core.snapshot)
+
+    def _buying_card(self) -> Surface:
+        card = Surface(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.S)
+        card.column.addWidget(Heading(Message.of("ui.start.buying")))
+        lead = Message.of("ui.start.buying.lead")
+        card.column.addWidget(Label(lead, px=tokens.LABEL, colour="text2", wrap=True))
+        self.buy = Button(Message.of("ui.start.buy"), "secondary", "shopping-cart")
+        self.buy.clicked.connect(self._emitter("buy", None))
+        card.column.addWidget(self.buy)
+        return card
 
     # This computer
 

@@ -1,0 +1,170 @@
+"""The builds that were found: one card each, and two of them side by side."""
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout
+
+from trainwright.catalog.part_kinds import PartKind
+from trainwright.messages import Message
+from trainwright.messages.units import duration, number
+from trainwright.ui import tokens
+from trainwright.ui.figures import figure
+from trainwright.ui.i18n import language, say, tr
+from trainwright.ui.inspection import STATES
+from trainwright.ui.money import amount, missing_note
+from trainwright.ui.screens.advise import Rank
+from trainwright.ui.widgets.base import Hairline, Heading, Label, Surface, clear
+from trainwright.ui.widgets.buttons import Button
+
+if TYPE_CHECKING:
+    from trainwright.build import Candidate
+
+ORDER: tuple[PartKind, ...] = (
+    "gpu", "cpu", "board", "memory", "storage", "psu", "case", "cooler",
+)  # fmt: skip
+"""In which parts are listed."""
+_TOP = Qt.AlignmentFlag.AlignTop
+
+
+def title_of(candidate: "Candidate") -> str:
+    """Return what a build is called: by its cards."""
+    cards = [part for part in candidate.parts if part.kind == "gpu"]
+    named = [f"{part.count} × {part.name}" if part.count > 1 else part.name for part in cards]
+    return " + ".join(named)
+
+
+def time_of(candidate: "Candidate") -> str:
+    """Return how long the work takes, or how fast it goes where nobody says how much it is."""
+    run = candidate.report.time.run_seconds
+    if run is not None:
+        return tr("pc.build.run", time=duration(run.value, language()))
+    rate = candidate.rate
+    return str(figure(rate)) if rate is not None else tr("pc.unknown")
+
+
+def parts_of(candidate: "Candidate", kind: PartKind) -> str:
+    """Return the build's parts of a kind in words."""
+    found = [part for part in candidate.parts if part.kind == kind]
+    return ", ".join(f"{p.count} × {p.name}" if p.count > 1 else p.name for p in found)
+
+
+class BuildCard(Surface):
+    """One build: its figures, its parts, what limits it and what the next step buys."""
+
+    used = Signal(object)
+    compared = Signal(object, bool)
+
+    def __init__(self, rank: int, candidate: "Candidate", *, in_plan: bool) -> None:
+        super().__init__(padding=(tokens.L, tokens.M, tokens.M, tokens.M), gap=tokens.S)
+        self.candidate = candidate
+        head = QHBoxLayout()
+        head.setSpacing(tokens.M)
+        worst = next((v for v in ("error", "warning", "unknown")
+                      if any(check.verdict == v for check in candidate.checks)), "ok")  # fmt: skip
+        head.addWidget(Rank(rank, STATES[worst]), 0, _TOP)
+        names = QVBoxLayout()
+        names.setSpacing(1)
+        self.title = title_of(candidate)
+        names.addWidget(Label(self.title, px=tokens.SECTION, weight=600, wrap=True))
+        names.addWidget(Label(self._figures(), px=tokens.LABEL, colour="text2", wrap=True))
+        head.addLayout(names, 1)
+        self._add_buttons(head, rank, in_plan=in_plan)
+        self.column.addLayout(head)
+        self.column.addWidget(Hairline())
+        self.column.addLayout(self._parts())
+        self.column.addWidget(Label(candidate.bottleneck, px=tokens.LABEL, wrap=True))
+        if candidate.next_step is not None:
+            self.column.addWidget(Label(self._step(candidate.next_step), px=tokens.LABEL,
+                                        colour="text2", wrap=True))  # fmt: skip
+
+    def _add_buttons(self, line: QHBoxLayout, rank: int, *, in_plan: bool) -> None:
+        self.compare = Button(Message.of("pc.build.compare"), "ghost", "scales", small=True,
+                              name=tr("pc.build.compare.named", name=self.title))  # fmt: skip
+        self.compare.setCheckable(True)
+        self.compare.toggled.connect(self._compare)
+        line.addWidget(self.compare, 0, _TOP)
+        text = Message.of("pc.build.in-plan" if in_plan else "pc.build.use")
+        self.use = Button(text, "fix" if rank == 1 else "secondary", "check",
+                          name=tr("pc.build.use.named", name=self.title))  # fmt: skip
+        self.use.setEnabled(not in_plan)
+        self.use.clicked.connect(self._use)
+        line.addWidget(self.use, 0, _TOP)
+
+    def _figures(self) -> str:
+        candidate = self.candidate
+        total = candidate.total
+        price = amount(total.expected, total.currency) if total.expected is not None else ""
+        parts = [price, missing_note(total), time_of(candidate),
+                 tr("pc.build.watts", watts=round(candidate.wall_watts))]  # fmt: skip
+        return " · ".join(part for part in parts if part)
+
+    def _parts(self) -> QGridLayout:
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(tokens.M)
+        grid.setVerticalSpacing(4)
+        grid.setColumnStretch(1, 1)
+        for line, kind in enumerate(kind for kind in ORDER if parts_of(self.candidate, kind)):
+            name = tr(f"pc.one.{kind}.title")
+            grid.addWidget(Label(name, px=tokens.LABEL, colour="text3"), line, 0, _TOP)
+            text = parts_of(self.candidate, kind)
+            grid.addWidget(Label(text, px=tokens.LABEL, wrap=True), line, 1, _TOP)
+        return grid
+
+    def _step(self, step: Any) -> str:
+        more = amount(step.more, self.candidate.total.currency)
+        return tr("pc.build.next", change=say(step.change), more=more, gain=step.gain)
+
+    def _use(self) -> None:
+        self.used.emit(self.candidate)
+
+    def _compare(self, on: bool) -> None:
+        self.compared.emit(self.candidate, on)
+
+
+class SideBySide(Surface):
+    """Two builds; what differs stands out."""
+
+    def __init__(self) -> None:
+        super().__init__(gap=6)
+        self.hide()
+
+    def show_pair(self, one: "Candidate", other: "Candidate") -> None:
+        """Show two builds."""
+        clear(self.column)
+        self.column.addWidget(Heading(Message.of("pc.build.pair"), tr("pc.build.pair.note")))
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(tokens.M)
+        grid.setVerticalSpacing(5)
+        for column in (1, 2):
+            grid.setColumnStretch(column, 1)
+        for line, (name, first, second) in enumerate(pair_rows(one, other)):
+            differs = first != second
+            grid.addWidget(Label(name, px=tokens.LABEL, colour="text3"), line, 0, _TOP)
+            for column, text in ((1, first), (2, second)):
+                label = Label(text or "–", px=tokens.LABEL, weight=600 if differs else 400,
+                              colour="text" if differs else "text2", wrap=True)  # fmt: skip
+                grid.addWidget(label, line, column, _TOP)
+        self.column.addLayout(grid)
+        self.show()
+
+
+def pair_rows(one: "Candidate", other: "Candidate") -> list[tuple[str, str, str]]:
+    """Return (name, of the one, of the other) for what two builds are compared by."""
+
+    def both(name: str, text: Any) -> tuple[str, str, str]:
+        return tr(name), text(one), text(other)
+
+    rows = [
+        both("pc.build.price", _price),
+        both("pc.build.time", time_of),
+        both("pc.build.wall", lambda c: f"{number(round(c.wall_watts))} W"),
+    ]
+    rows += [(tr(f"pc.one.{k}.title"), parts_of(one, k), parts_of(other, k)) for k in ORDER]
+    rows.append(both("pc.build.warnings", lambda c: str(len(c.warnings))))
+    return rows
+
+
+def _price(candidate: "Candidate") -> str:
+    total = candidate.total
+    return amount(total.expected, total.currency) if total.expected is not None else ""

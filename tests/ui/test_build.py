@@ -1,0 +1,139 @@
+"""Which PC to buy: from Start to the best build, by real clicks."""
+
+import time
+
+import fakes
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
+
+from trainwright.messages import UserError
+from trainwright.ui.buying import STEPS, nearest_step
+from trainwright.ui.widgets.buildcards import BuildCard
+
+
+class Mouse:
+    """Clicks, and counts them."""
+
+    def __init__(self, qtbot):
+        self.clicks = 0
+        self._qtbot = qtbot
+
+    def click(self, widget, at=None):
+        assert widget.isVisible()
+        self.clicks += 1
+        where = at if at is not None else QPoint(widget.width() // 2, widget.height() // 2)
+        QTest.mouseClick(widget, Qt.MouseButton.LeftButton, pos=where)
+        QApplication.processEvents()
+
+
+def cards(screen):
+    found = [screen._list.itemAt(i).widget() for i in range(screen._list.count())]
+    return [card for card in found if isinstance(card, BuildCard)]
+
+
+def said(widget):
+    QApplication.processEvents()
+    return " ".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def answered(qtbot, window):
+    window.go("build")
+    screen = window.screen_named("build")
+    qtbot.waitUntil(lambda: screen.builds is not None)
+    return screen
+
+
+def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(opened, qtbot):
+    window = opened(plan=None)
+    mouse = Mouse(qtbot)
+    mouse.click(window.screen_named("start").buy)
+    screen = window.screen_named("build")
+    mouse.click(screen.model)
+    popup = QApplication.activePopupWidget()
+    model = popup.list.model()
+    rows = [model.index(row, 0) for row in range(model.rowCount())]
+    wanted = next(row for row in rows if row.data() == "Llama 3.1 8B")
+    popup.list.scrollTo(wanted)
+    mouse.click(popup.list.viewport(), popup.list.visualRect(wanted).center())
+    won = next(one for one in screen.currency.findChildren(QRadioButton) if "KRW" in one.text())
+    mouse.click(won)
+    qtbot.waitUntil(lambda: screen.builds is not None and screen.builds.currency == "KRW")
+    plan = window.session.plan
+    assert plan.model.preset == "llama-3.1-8b"
+    assert plan.workload.task == "lora"
+    assert plan.limits.budget == "3000000 KRW"
+    best = cards(screen)[0]
+    assert "₩2\u202f700\u202f000" in said(best)
+    assert best.candidate.total.expected <= 3_000_000
+    mouse.click(best.use)
+    assert window.session.plan.machine.gpus[0].count == 2
+    assert window.place == "machine"
+    assert mouse.clicks <= 5
+
+
+def test_a_build_is_used_in_one_step_that_undo_takes_back(opened, qtbot):
+    window = opened()
+    before = window.session.plan
+    screen = answered(qtbot, window)
+    cards(screen)[1].use.click()
+    assert window.session.plan.machine.gpus[0].id == "rtx-3090"
+    assert window.session.plan.machine.psu == "be-quiet-straight-power-12-1200w"
+    window.undo()
+    assert window.session.plan == before
+
+
+def test_two_builds_stand_side_by_side_with_what_differs_in_bold(opened, qtbot):
+    screen = answered(qtbot, opened())
+    for card in cards(screen)[:2]:
+        card.compare.click()
+    text = said(screen.pair)
+    assert "2 × GeForce RTX 3090" in text
+    assert "900 W" in text
+    assert "520 W" in text
+    cards(screen)[2].compare.click()
+    assert [card.compare.isChecked() for card in cards(screen)] == [False, True, True]
+
+
+def test_a_budget_that_reaches_nothing_shows_the_cheapest_that_does_the_work(opened, qtbot):
+    window = opened()
+    screen = answered(qtbot, window)
+    window.session.set_key("limits.budget", "1000 USD")
+    qtbot.waitUntil(lambda: screen.builds.cheapest is not None)
+    assert "No PC within $1\u202f000 does this work." in said(screen)
+    assert len(cards(screen)) == 1
+
+
+def test_the_slider_sets_the_plans_budget_and_a_drag_is_one_step(opened, qtbot):
+    window = opened()
+    screen = answered(qtbot, window)
+    before = window.session.plan
+    for step in (10, 11, 12):
+        screen.slider.setValue(step)
+    assert window.session.plan.limits.budget == f"{STEPS['USD'][12]} USD"
+    window.undo()
+    assert window.session.plan.limits == before.limits
+
+
+def test_the_search_can_be_stopped_and_says_what_goes_wrong(opened, qtbot):
+    def slow(*_):
+        time.sleep(0.3)
+        raise UserError.of("ui.fit.nothing")
+
+    window = opened(core=fakes.core(builds=slow))
+    window.go("build")
+    screen = window.screen_named("build")
+    qtbot.waitUntil(lambda: screen.strip.isVisible())
+    screen.strip.answered.emit("cancel")
+    assert "The search was stopped." in said(screen)
+    assert not screen.strip.isVisible()
+    screen._again("")
+    qtbot.waitUntil(lambda: not screen.strip.isVisible())
+    assert "The search was stopped." not in said(screen)
+
+
+def test_the_sliders_stops_hold_every_amount_within_them():
+    for currency, stops in STEPS.items():
+        assert list(stops) == sorted(set(stops))
+        assert all(stops[nearest_step(stop, currency)] == stop for stop in stops)
+        assert nearest_step(1e12, currency) == len(stops) - 1
