@@ -5,16 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainwright.catalog import GpuRecord
+from trainwright.catalog.mig import mig_table
 from trainwright.machine.build import Check, Verdict
 from trainwright.machine.facts import Facts
 from trainwright.machine.finding import found, unknown
 from trainwright.machine.peers import has_board_nvlink
 from trainwright.messages import Message
 
-MIG_MOST = {"a30": 4, "rtx-pro-6000": 4, "rtx-pro-5000": 2, "rtx-pro-4500": 2, "jetson": 2}
-"""Instances at most, by the beginning of the id. Source: NVIDIA, MIG user guide, supported GPUs."""
-MIG_USUAL = 7
-"""Of A100, H100, H200, B200 and their kin; the same source."""
 MIG_GUIDE = "NVIDIA, MIG user guide, supported GPUs"
 NVLINK_GAIN = "bestllmfor: 2 to 6 % for tensor-parallel inference over NVLink bridges"
 
@@ -108,9 +105,8 @@ def instances(facts: Facts) -> Iterator[Check]:
 
 def most_instances(card: GpuRecord) -> int:
     """Return how many MIG instances a card may be split into; 0 without MIG."""
-    if not card.mig:
-        return 0
-    return next((most for start, most in MIG_MOST.items() if card.id.startswith(start)), MIG_USUAL)
+    table = mig_table(card)
+    return 0 if table is None else table.instances
 
 
 RULES = (bridges, spacing, gain, instances)
