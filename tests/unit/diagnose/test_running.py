@@ -270,7 +270,9 @@ def test_a_thread_that_waits_within_the_step_is_blocked_and_one_that_works_is_no
     sleeps = "net.register_forward_hook(lambda *_: time.sleep(0.02))"
     waiting = observed(script(tmp_path, making="pass", before=sleeps)).evidence.steps
     assert waiting is not None
-    assert waiting.blocked == pytest.approx(0.02, rel=0.2)
+    assert waiting.blocked is not None
+    assert waiting.compute is not None
+    assert 0.02 <= waiting.blocked <= waiting.compute  # nobody sleeps for less than was asked for
     works = "net.register_forward_hook(lambda *_: sum(range(300_000)) and None)"
     working = observed(script(tmp_path, making="pass", before=works)).evidence.steps
     assert working is not None
