@@ -332,9 +332,16 @@ class Clock:
             return self
         if gpu_count not in self._others:
             other = Clock(replace(self.situation, gpu_count=gpu_count), self.efficiency)
-            other._times = self._times  # which one GPU's operators take
+            other.share(self)
             self._others[gpu_count] = other
         return self._others[gpu_count]
+
+    def share(self, other: "Clock") -> None:
+        """Take over what one GPU's operators take from the clock of a like GPU.
+
+        That is the same with more of them, and with other links.
+        """
+        self._times = other._times
 
     @cached_property
     def link(self) -> Link:
