@@ -14,6 +14,8 @@ from trainwright.messages import UserError
 COMMANDS = (
     "estimate",
     "advise",
+    "build",
+    "upgrade",
     "export",
     "profile",
     "catalog",
@@ -25,9 +27,6 @@ COMMANDS = (
     "doctor",
 )
 """Sub-commands; each is ``command`` in the module of its name."""
-
-LATER = ("build", "upgrade")
-"""Sub-commands that the contract names and that come in a later release."""
 
 
 class Program(Group):
@@ -42,13 +41,7 @@ class Program(Group):
         return f"cli.{name}.summary"
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a sub-command and return it; None where there is none of the name.
-
-        Raises:
-            UserError: it comes in a later release.
-        """
-        if cmd_name in LATER:
-            raise UserError.of("cli.later", name=cmd_name)
+        """Import a sub-command and return it; None where there is none of the name."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"trainwright.cli.{cmd_name}").command
@@ -68,7 +61,7 @@ class Program(Group):
             return name, command, args[1:]
         if any(mark in name for mark in "/\\."):
             return name, _open_window, args
-        near = get_close_matches(name, COMMANDS + LATER, n=1)
+        near = get_close_matches(name, COMMANDS, n=1)
         if near:
             raise UserError.of("cli.no-such-command-near", name=name, near=near[0])
         raise UserError.of("cli.no-such-command", name=name, known=COMMANDS)

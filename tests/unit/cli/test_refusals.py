@@ -168,13 +168,6 @@ def test_a_wrong_command_line_is_refused_with_a_remedy(inside, plan_file, argume
     assert named in inside(*arguments).complaint
 
 
-@pytest.mark.parametrize("name", ["build", "upgrade"])
-def test_commands_of_later_releases_say_so(inside, name):
-    complaint = inside(name, "--anything", "--json").complaint
-    assert name in complaint
-    assert "later release" in complaint
-
-
 def test_refusals_speak_korean(inside, plan_file):
     path = plan_file(replace=[("rtx-4090", "rtx-4909")])
     before = inside("--lang", "ko", "estimate", path).complaint

@@ -1,0 +1,123 @@
+"""What the planner answers: builds with prices, times, checks, and what more money buys."""
+
+from dataclasses import dataclass
+
+from trainwright.build.money import Money
+from trainwright.catalog import PartKind
+from trainwright.explain import Quantity
+from trainwright.machine.build import Build, Check
+from trainwright.messages import Message
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+from trainwright.prices import Price, Total
+from trainwright.workload import FullSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One row of a list of parts."""
+
+    kind: PartKind
+    id: str
+    name: str
+    count: int
+    price: Price | None
+    """Of one piece; None: nobody knows one."""
+    owned: int = 0
+    """Of them, those that are there already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the next step of money buys."""
+
+    change: Message
+    """What becomes another: ``RTX 4070 SUPER -> RTX 5070 Ti``."""
+    more: float
+    """Money above this build's expected price, in its currency."""
+    gain: float
+    """By which the work goes faster: 0.4 is 40 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A computer that does the work."""
+
+    build: Build
+    parts: tuple[Part, ...]
+    total: Total
+    plan: Plan
+    """The request's workload on this computer with these settings: opens as it is."""
+    settings: FullSettings
+    """The best ones, as ``advise`` chooses them."""
+    report: Report
+    """Time and memory with them."""
+    checks: tuple[Check, ...]
+    dc_watts: float
+    """That the parts draw for long."""
+    wall_watts: float
+    """At the outlet, under load."""
+    bottleneck: Message
+    """What limits, in one sentence."""
+    next_step: Step | None = None
+
+    @property
+    def rate(self) -> Quantity | None:
+        """Samples a second of training, generated tokens a second of serving."""
+        time = self.report.time
+        return time.tokens_per_second if self.report.serving else time.samples_per_second
+
+    @property
+    def seconds(self) -> float | None:
+        """Time to train; of one step where nobody says how many there are."""
+        time = self.report.time
+        found = time.run_seconds or time.step_seconds
+        return found.value if found is not None else None
+
+    @property
+    def unknown(self) -> tuple[Check, ...]:
+        """Rules that cannot be checked."""
+        return tuple(check for check in self.checks if check.verdict == "unknown")
+
+    @property
+    def warnings(self) -> tuple[Check, ...]:
+        """What is worth knowing before buying."""
+        return tuple(check for check in self.checks if check.verdict == "warning")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A trade of price, time and watts: no other build is better in all three."""
+
+    gpu: str
+    """Id of the cards."""
+    count: int
+    price: float
+    """Expected, in the request's currency."""
+    seconds: float
+    """As ``Candidate.seconds``."""
+    watts: float
+    """At the wall."""
+    within: bool
+    """Whether the budget reaches that far."""
+    candidate: Candidate | None = None
+    """None of points that are not worked out in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Builds:
+    """The answer to a request."""
+
+    builds: tuple[Candidate, ...]
+    """Within the budget at the expected price, fastest first, one for each choice of cards; empty
+    where there is none."""
+    front: tuple[Point, ...]
+    """Cheapest first, beyond the budget too."""
+    cheapest: Candidate | None
+    """Where nothing is within the budget: the cheapest that does the work."""
+    budget: Money | None
+    currency: str
+    notes: tuple[Message, ...]
+    """Assumed prices, cards that could not be considered."""
+    considered: int
+    """Combinations of parts that were weighed, those seen to be worse together included."""

@@ -1,0 +1,106 @@
+"""From chosen records to an answer: the plan on that computer, its figures, its parts' prices."""
+
+from dataclasses import replace
+
+from trainwright.advise import loading
+from trainwright.advise.relax import with_settings
+from trainwright.advise.search import Search
+from trainwright.build.answer import Candidate, Part
+from trainwright.build.choosing import Outcome
+from trainwright.build.offers import Market, Offer, Record, summed
+from trainwright.build.speeds import Speeds
+from trainwright.catalog import PartKind, PartRecord
+from trainwright.machine.build import Build
+from trainwright.machine.choice import Drive, GpuChoice, Kit, MachineChoice
+from trainwright.machine.power import power
+from trainwright.machine.resolve import catalogued
+from trainwright.messages import Message
+from trainwright.plan.evaluate import Facts
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+
+Row = tuple[PartKind, Record, int]
+
+
+def rows(build: Build) -> list[Row]:
+    """Return the parts of a build with their kinds and counts, in the order of a shopping list."""
+    found: list[Row] = [("gpu", gpu.record, gpu.count) for gpu in build.gpus]
+    single: list[tuple[PartKind, PartRecord | None]] = [("cpu", build.cpu), ("board", build.board)]
+    found += [(kind, record, 1) for kind, record in single if record is not None]
+    found += [("memory", kit, count) for kit, count in build.memory]
+    drives = {drive.id: drive for drive in build.drives}
+    ids = [drive.id for drive in build.drives]
+    found += [("storage", drive, ids.count(id)) for id, drive in drives.items()]
+    single = [("psu", build.psu), ("case", build.case), ("cooler", build.cooler)]
+    found += [(kind, record, 1) for kind, record in single if record is not None]
+    return found
+
+
+def chosen_machine(build: Build, plan: Plan) -> MachineChoice:
+    """Return the build as a plan names it."""
+    return MachineChoice(
+        gpus=tuple(
+            GpuChoice(id=gpu.record.id, count=gpu.count, power_limit_w=gpu.power_limit_w)
+            for gpu in build.gpus
+        ),
+        cpu=build.cpu.id if build.cpu else None,
+        board=build.board.id if build.board else None,
+        psu=build.psu.id if build.psu else None,
+        case=build.case.id if build.case else None,
+        cooler=build.cooler.id if build.cooler else None,
+        memory=tuple(Kit(id=kit.id, count=count) for kit, count in build.memory),
+        drives=tuple(Drive(id=drive.id) for drive in build.drives),
+        system=plan.machine.system,
+    )
+
+
+def facts_on(build: Build, plan: Plan, facts: Facts) -> Facts:
+    """Return the plan's facts on the build, instead of on its cards alone."""
+    return replace(facts, machine=catalogued(chosen_machine(build, plan)).machine)
+
+
+def assembled(outcome: Outcome, speeds: Speeds, market: Market) -> Candidate | None:
+    """Return the computer with the settings that ``advise`` chooses for it.
+
+    None where the replay of its memory shows that nothing fits after all.
+    """
+    build, cards = outcome.build, outcome.cards
+    facts = speeds.facts(cards)
+    assert facts is not None, "only cards that do the work are built around"
+    machine = chosen_machine(build, speeds.plan)
+    plan = speeds.plan.model_copy(update={"machine": machine})
+    report = best_settings(plan, facts_on(build, plan, facts), speeds)
+    if report is None:
+        return None
+    priced = [(kind, market.offer(kind, record), count) for kind, record, count in rows(build)]
+    return Candidate(
+        build=build,
+        parts=tuple(_part(kind, offer, count) for kind, offer, count in priced),
+        total=summed([(offer, count) for _, offer, count in priced], market.currency),
+        plan=with_settings(plan, report.settings),
+        settings=report.settings,
+        report=report,
+        checks=outcome.checks,
+        dc_watts=power(build).sustained.value,
+        wall_watts=outcome.watts,
+        bottleneck=bottleneck(report),
+    )
+
+
+def best_settings(plan: Plan, facts: Facts, speeds: Speeds) -> Report | None:
+    """Return the report with the best settings; None where nothing fits."""
+    known = loading.with_most_workers(plan, facts)
+    search = Search(plan, known, speeds.sources, disobedient=False)
+    for timed, report in search.confirmed(search.obedient):
+        return loading.settled(search, timed, report)
+    return None
+
+
+def _part(kind: PartKind, offer: Offer[Record], count: int) -> Part:
+    record = offer.record
+    return Part(kind, record.id, record.name, count, offer.price, min(offer.owned, count))
+
+
+def bottleneck(report: Report) -> Message:
+    """Return what limits the work, in one sentence."""
+    return Message.of(f"planner.bottleneck.{report.time.bottleneck or 'unknown'}")

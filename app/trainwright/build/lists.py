@@ -1,0 +1,93 @@
+"""A computer as a list of parts: Markdown, CSV, PCPartPicker-style text."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+
+from trainwright.build.answer import Candidate, Part
+from trainwright.build.report import candidate_as_json
+from trainwright.catalog import PartKind
+
+LABELS: dict[PartKind, str] = {
+    "cpu": "CPU",
+    "cooler": "CPU Cooler",
+    "board": "Motherboard",
+    "memory": "Memory",
+    "storage": "Storage",
+    "gpu": "Video Card",
+    "case": "Case",
+    "psu": "Power Supply",
+}
+"""As lists of parts on the web call them, in their order."""
+_SIGNS = {"USD": "${:,.2f}", "KRW": "₩{:,.0f}"}
+
+
+def _ordered(one: Candidate) -> list[Part]:
+    order = list(LABELS)
+    return sorted(one.parts, key=lambda part: order.index(part.kind))
+
+
+def _price(part: Part) -> str:
+    if part.owned >= part.count:
+        return "owned"
+    if part.price is None:
+        return "unpriced"
+    return _SIGNS[part.price.currency].format(part.price.expected)
+
+
+def _total(one: Candidate) -> str:
+    total = one.total
+    text = "unpriced" if total.expected is None else _SIGNS[total.currency].format(total.expected)
+    return f"{text} + {len(total.unpriced)} unpriced" if total.unpriced else text
+
+
+def markdown(one: Candidate) -> str:
+    """Return a table; the price is the expected one of a piece, with its kind and day."""
+    lines = ["| Type | Item | Count | Price | Kind | Date |", "|:--|:--|--:|--:|:--|:--|"]
+    for part in _ordered(one):
+        kind, day = (part.price.kind, part.price.observed or "") if part.price else ("", "")
+        label = LABELS[part.kind]
+        price = _price(part)
+        lines.append(f"| **{label}** | {part.name} | {part.count} | {price} | {kind} | {day} |")
+    lines.append(f"| | **Total** | | **{_total(one)}** | | |")
+    return "\n".join(lines) + "\n"
+
+
+def comma_separated(one: Candidate) -> str:
+    """Return rows as ``catalog prices`` reads them, prices of a piece."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("part_or_name", "qty", "unit_price", "currency", "kind", "date", "source"))
+    for part in _ordered(one):
+        price = part.price
+        known = (
+            (f"{price.expected:.2f}", price.currency, price.kind, price.observed, price.source)
+            if price
+            else ("", "", "", "", "")
+        )
+        writer.writerow((part.id, part.count, *known))
+    return text.getvalue()
+
+
+def plain_list(one: Candidate) -> str:
+    """Return lines as forums know them: ``CPU: name ($299.00)``."""
+    lines = [
+        f"{LABELS[part.kind]}: {part.name} ({_price(part)})"
+        for part in _ordered(one)
+        for _ in range(part.count)
+    ]
+    return "\n".join([*lines, f"Total: {_total(one)}"]) + "\n"
+
+
+def as_data(one: Candidate) -> str:
+    """Return the computer as JSON."""
+    return json.dumps(candidate_as_json(one), ensure_ascii=False, indent=2) + "\n"
+
+
+FORMATS: dict[str, Callable[[Candidate], str]] = {
+    "markdown": markdown,
+    "csv": comma_separated,
+    "pcpartpicker": plain_list,
+    "json": as_data,
+}

@@ -1,0 +1,125 @@
+"""What can be bought: records with what they cost, and what is there already."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Generic, Self, TypeVar
+
+from trainwright.build.request import Request, Wishes
+from trainwright.catalog import GpuRecord, PartKind, PartRecord, list_parts
+from trainwright.messages import Message
+from trainwright.prices import Currency, Item, Price, PriceBook, Total, price_book, price_of, total
+
+R = TypeVar("R", bound=GpuRecord | PartRecord)
+Record = GpuRecord | PartRecord
+
+SOLD_YEARS = 4
+"""After its launch a card is taken to be gone from shops, unless somebody saw a price of it;
+assumed: generations follow one another every two years and the last one sells off."""
+SEGMENTS = ("consumer", "workstation")
+"""That shops sell; cards for servers have neither fans nor a price list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer(Generic[R]):
+    """A part with its price."""
+
+    record: R
+    price: Price | None
+    """Of one piece; None: nobody knows one."""
+    owned: int = 0
+    """Pieces that are there already."""
+
+    def cost(self, count: int) -> float | None:
+        """Return the expected price of those of so many pieces that must be bought."""
+        bought = max(count - self.owned, 0)
+        if not bought:
+            return 0.0
+        return None if self.price is None else self.price.expected * bought
+
+
+class Market:
+    """The catalog with the prices of a day; each part is priced once."""
+
+    def __init__(
+        self,
+        book: PriceBook,
+        currency: Currency,
+        wishes: Wishes,
+        shelves: Mapping[PartKind, Sequence[Record]] | None = None,
+    ) -> None:
+        """Take the whole catalog, or only what is on ``shelves``."""
+        self.currency: Currency = currency
+        self.notes: tuple[Message, ...] = book.notes
+        self._book = book
+        self._wishes = wishes
+        self._shelves = shelves
+        self._owned = {(one.kind, one.id): one.count for one in wishes.owned}
+        self._offers: dict[tuple[PartKind, str], Offer[Record]] = {}
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """Return the market of a request: the catalog, and the prices that a person keeps."""
+        book = price_book(request.today, accept_expired=request.wishes.expired)
+        currency: Currency = request.budget.currency if request.budget else "USD"
+        return cls(book, currency, request.wishes)
+
+    def records(self, kind: PartKind) -> Sequence[Record]:
+        """Return all parts of a kind."""
+        return list_parts(kind) if self._shelves is None else self._shelves.get(kind, ())
+
+    def offer(self, kind: PartKind, record: R) -> Offer[R]:
+        """Return what a part costs: new, or used where that is wished and cheaper."""
+        key = (kind, record.id)
+        if key not in self._offers:
+            self._offers[key] = Offer(record, self._price(record), self._owned.get(key, 0))
+        return self._offers[key]  # type: ignore[return-value]
+
+    def offers(self, kind: PartKind) -> Iterator[Offer[Record]]:
+        """Yield all parts of a kind with their prices."""
+        for record in self.records(kind):
+            yield self.offer(kind, record)
+
+    def cards(self) -> Iterator[GpuRecord]:
+        """Yield graphics cards that are sold, or there already."""
+        for record in self.records("gpu"):
+            if not isinstance(record, GpuRecord):
+                continue
+            if self.offer("gpu", record).owned or self._sold(record):
+                yield record
+
+    def _sold(self, record: GpuRecord) -> bool:
+        if record.segment not in SEGMENTS or record.form not in (None, "card"):
+            return False
+        if self._wishes.quiet and record.cooling in ("blower", "passive"):
+            return False
+        price = self.offer("gpu", record).price
+        if price is None or price.kind != "msrp" or record.launch is None:
+            return True
+        return _years(record.launch, self._book.today) <= SOLD_YEARS
+
+    def _price(self, record: Record) -> Price | None:
+        conditions = (False, True) if self._wishes.used else (False,)
+        found = [
+            price
+            for used in conditions
+            if (price := price_of(record, self._book, self.currency, used=used)) is not None
+        ]
+        return min(found, key=lambda price: price.expected, default=None)
+
+
+def _years(launch: str, today: date) -> float:
+    year, month = (*map(int, launch.split("-")), 1)[:2]
+    return today.year - year + (today.month - month) / 12
+
+
+def summed(parts: Sequence[tuple[Offer[Record], int]], currency: Currency) -> Total:
+    """Return what parts cost together; what is there already costs nothing."""
+    return total(
+        (
+            Item(offer.record.id, count - offer.owned, offer.price)
+            for offer, count in parts
+            if count > offer.owned
+        ),
+        currency,
+    )

@@ -1,0 +1,45 @@
+"""Parts that a person names as theirs, on the command line or in a plan."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from trainwright.build.request import Owned
+from trainwright.catalog import GpuRecord, find_part
+from trainwright.catalog.part_kinds import NAMES, PartKind
+from trainwright.messages import UserError
+
+
+def owned(texts: Iterable[str]) -> tuple[Owned, ...]:
+    """Return the parts of texts such as ``rtx-3090``, ``2x rtx-3090`` or ``psu:corsair-rm850x``.
+
+    Raises:
+        UserError: no part has the name, or several kinds have one.
+    """
+    counts: Counter[tuple[PartKind, str]] = Counter()
+    for text in texts:
+        count, name = _counted(text)
+        counts[_found(name)] += count
+    return tuple(Owned(kind, id, count) for (kind, id), count in counts.items())
+
+
+def _counted(text: str) -> tuple[int, str]:
+    head, mark, rest = text.strip().partition("x ")
+    return (int(head), rest.strip()) if mark and head.isdigit() else (1, text.strip())
+
+
+def _found(name: str) -> tuple[PartKind, str]:
+    kind, mark, rest = name.partition(":")
+    named = next((one for one in NAMES if one == kind), None) if mark else None
+    if named is not None:
+        return named, find_part(named, rest).id
+    found: list[tuple[PartKind, str]] = []
+    for one in NAMES:
+        try:
+            record = find_part(one, name)
+        except UserError:
+            continue
+        exact = isinstance(record, GpuRecord) or record.id == name
+        found.insert(0 if exact else len(found), (one, record.id))
+    if not found:
+        raise UserError.of("planner.unknown-part", text=name[:60])
+    return found[0]

@@ -1,0 +1,233 @@
+"""The search for the best computers: cards decide time and memory, then all around them is chosen.
+
+For each kind and number of cards the answer is exact over the catalog: the cheapest of the fastest
+computers within the budget. They are ranked by time; of those that another one beats in time,
+price and watts nothing is shown.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from trainwright.advise.choose import STORED
+from trainwright.advise.search import Sources
+from trainwright.build import wishing
+from trainwright.build.answer import Builds, Candidate, Point, Step
+from trainwright.build.around import Around
+from trainwright.build.assemble import assembled
+from trainwright.build.choosing import Choosing, Outcome
+from trainwright.build.offers import Market
+from trainwright.build.request import Request
+from trainwright.build.speeds import Cards, Speed, Speeds
+from trainwright.catalog import GpuRecord
+from trainwright.machine.build import CircuitName
+from trainwright.messages import Message
+from trainwright.prices import Currency
+
+COUNTS = (1, 2, 3, 4)
+"""Cards worth weighing in one case; assumed: beyond four, servers begin."""
+BEYOND = 2.0
+"""Budgets up to which the trade of money against time is shown; assumed."""
+STEP = 0.05
+"""Least gain that is worth naming as the next step of money; assumed."""
+_HOUSE: dict[Currency, CircuitName] = {"USD": "us-120v-15a", "KRW": "kr-220v-16a"}
+"""Usual circuit of a room in the currency's country."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Cards, and what they must cost at least."""
+
+    cards: Cards
+    cost: float
+    speed: Speed
+
+
+def search(request: Request, sources: Sources = STORED, *, market: Market | None = None) -> Builds:
+    """Return the best computers for a request.
+
+    Raises:
+        UserError: the wishes contradict one another, or the plan is none that can be answered.
+    """
+    wishing.agree(request)
+    return _Search(request, sources, market).answer()
+
+
+class _Search:
+    """One search, and what it has worked out so far."""
+
+    def __init__(self, request: Request, sources: Sources, market: Market | None) -> None:
+        wishes = request.wishes
+        self.request = request
+        self.limit = request.budget.amount if request.budget else math.inf
+        self.market = market or Market.of(request)
+        self.speeds = Speeds(request.plan, sources, wishes.system)
+        self.around = Around(self.market, wishes)
+        circuit = wishes.circuit or _HOUSE[self.market.currency]
+        self.choosing = Choosing(self.around, self.speeds, circuit)
+
+    def answer(self) -> Builds:
+        """Return the answer."""
+        far, within = self._outcomes()
+        ladder = _undominated([*within, *far])
+        builds = self._candidates(_undominated(within), ladder, self.request.top)
+        builds.sort(key=lambda one: one.seconds or math.inf)
+        by_cost = sorted([*within, *far], key=lambda one: one.cost) if not builds else []
+        cheapest = next(iter(self._candidates(by_cost, ladder, 1)), None)
+        return Builds(
+            builds=tuple(builds),
+            front=tuple(self._points(ladder, builds)),
+            cheapest=cheapest,
+            budget=self.request.budget,
+            currency=self.market.currency,
+            notes=tuple(self._notes()),
+            considered=self.choosing.considered,
+        )
+
+    def _outcomes(self) -> tuple[list[Outcome], list[Outcome]]:
+        """Return (the best with each choice of cards whatever the budget, the best within)."""
+        far: list[Outcome] = []
+        within: list[Outcome] = []
+        reach = BEYOND * self.limit
+        for choice in self._choices():
+            best = self._best(choice, reach)
+            if best is None:
+                continue
+            if best.cost <= self.limit:
+                within.append(best)
+                continue
+            far.append(best)
+            if choice.cost < self.limit:
+                less = self._best(choice, self.limit)
+                within += [less] if less is not None else []
+        return far or ([] if within else self._cheapest()), within
+
+    def _cheapest(self) -> list[Outcome]:
+        """Return computers that do the work, each cheaper than the one before, the cheapest last.
+
+        Nothing is within reach of the budget, so that only this is worth knowing.
+        """
+        found: list[Outcome] = []
+        for choice in sorted(self._choices(), key=lambda one: one.cost):
+            limit = found[-1].cost if found else math.inf
+            best = self._best(choice, limit)
+            found += [best] if best is not None else []
+        return found
+
+    def _best(self, choice: _Choice, limit: float) -> Outcome | None:
+        if choice.cost > limit:
+            return None
+        return self.choosing.best(choice.cards, choice.speed, choice.cost, limit)
+
+    def _choices(self) -> Iterator[_Choice]:
+        """Yield cards that do the work, those with the most memory first."""
+        wishes = self.request.wishes
+        counts = (wishes.gpus,) if wishes.gpus else COUNTS
+        if not self.request.plan.workload.trains and not wishes.gpus:
+            counts = (1,)  # one card serves; more of them wait
+        for record in sorted(self.market.cards(), key=_memory, reverse=True):
+            for count in counts:
+                cards = Cards(record, count)
+                cost = self.market.offer("gpu", record).cost(count)
+                if cost is None and self.request.budget is not None:
+                    continue
+                speed = self.speeds.quick(cards)
+                if speed is None:
+                    break
+                yield _Choice(cards, cost or 0.0, speed)
+
+    def _candidates(
+        self, outcomes: list[Outcome], ladder: list[Outcome], most: int
+    ) -> list[Candidate]:
+        """Return the first so many with their figures; what does not fit after all is left out."""
+        found: list[Candidate] = []
+        for outcome in outcomes:
+            if len(found) == most:
+                break
+            candidate = assembled(outcome, self.speeds, self.market)
+            if candidate is not None:
+                step = self._next(outcome, ladder)
+                found.append(replace(candidate, next_step=step))
+        return found
+
+    def _next(self, outcome: Outcome, ladder: list[Outcome]) -> Step | None:
+        """Return the cheapest computer that is faster by something that one notices."""
+        goal = outcome.seconds / (1 + STEP)
+        better = [one for one in ladder if one.seconds <= goal and one.cost > outcome.cost]
+        if not better:
+            return None
+        next_one = min(better, key=lambda one: one.cost)
+        return Step(
+            _change(outcome, next_one),
+            next_one.cost - outcome.cost,
+            outcome.seconds / next_one.seconds - 1,
+        )
+
+    def _points(self, ladder: list[Outcome], builds: list[Candidate]) -> Iterator[Point]:
+        known = {(c.build.gpus[0].record.id, c.build.gpu_count): c for c in builds}
+        for one in sorted(ladder, key=lambda one: one.cost):
+            candidate = known.get(one.cards.key)
+            if candidate is not None and abs((candidate.total.expected or 0) - one.cost) > 0.01:
+                candidate = None
+            yield Point(
+                gpu=one.cards.record.id,
+                count=one.cards.count,
+                price=one.cost,
+                seconds=self._whole_run(one.seconds),
+                watts=one.watts,
+                within=one.cost <= self.limit,
+                candidate=candidate,
+            )
+
+    def _whole_run(self, step: float) -> float:
+        """Return the seconds of the whole training, by those of a step."""
+        workload = self.request.plan.workload
+        if workload.samples is None or not workload.trains or not workload.effective_batch:
+            return step
+        return step * workload.samples * (workload.epochs or 1) / workload.effective_batch
+
+    def _notes(self) -> Iterator[Message]:
+        yield from self.market.notes
+        if self.speeds.untraced:
+            yield Message.of("planner.note.untraced", gpus=sorted(self.speeds.untraced))
+
+
+def _memory(record: GpuRecord) -> float:
+    return record.memory_bytes.value
+
+
+def _undominated(outcomes: list[Outcome]) -> list[Outcome]:
+    """Return those that none beats in time, price and watts together, fastest first."""
+    ordered = sorted(outcomes, key=lambda one: (one.seconds, one.cost, one.unknown, one.watts))
+    kept: list[Outcome] = []
+    for one in ordered:
+        if not any(_beats(other, one) for other in kept):
+            kept.append(one)
+    return kept
+
+
+def _beats(one: Outcome, other: Outcome) -> bool:
+    return one.cost <= other.cost and one.watts <= other.watts
+
+
+def _change(before: Outcome, after: Outcome) -> Message:
+    """Return what the dearer computer has in place of something."""
+    old, new = before.cards, after.cards
+    if old.key == new.key:
+        return Message.of("planner.step.around", parts=_differing(before, after))
+    return Message.of(
+        "planner.step.cards",
+        old=old.record.name,
+        new=new.record.name,
+        old_count=old.count,
+        new_count=new.count,
+    )
+
+
+def _differing(before: Outcome, after: Outcome) -> list[str]:
+    pairs = [
+        (before.build.cpu, after.build.cpu),
+        (before.build.board, after.build.board),
+        (before.build.psu, after.build.psu),
+    ]
+    return [new.name for old, new in pairs if new is not None and (old is None or old.id != new.id)]

@@ -1,0 +1,123 @@
+"""What the workload asks of the computer around the cards: cores, memory, drive."""
+
+from dataclasses import dataclass
+
+from trainwright.build.speeds import Cards, Speed
+from trainwright.machine.build import Use
+from trainwright.machine.rules_memory import OFFLOADED
+from trainwright.plan.evaluate import Facts
+from trainwright.plan.schema import Plan
+from trainwright.workload import Dataset, FullSettings
+
+GB, GIB = 1e9, 1 << 30
+
+CORES_A_GPU = 4
+"""Source: Puget Systems, hardware recommendations for machine learning workstations."""
+SYSTEM_GIB = 4.0
+"""Of memory for the operating system, Python and its libraries; assumed."""
+LEAST_GIB = 16.0
+"""Of memory in any new computer; assumed: less is hardly sold."""
+SYSTEM_GB = 150.0
+"""On the drive for the operating system, CUDA, Python environments and a cache; assumed."""
+CHECKPOINTS_KEPT = 3
+CHECKPOINTS_A_DAY = 4
+"""Assumed: what training scripts are usually set to, when runs last days."""
+FREE = 0.2
+"""Share of a drive that stays free, for its cells to be levelled; assumed, as makers advise."""
+YEARS = 3
+"""For which a drive's endurance must last; assumed, the least of usual warranties."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The least that the computer around some cards must have."""
+
+    cores: int
+    memory_gib: float
+    """For the cards' memory, the loader and what is offloaded."""
+    drive_gb: float
+    """Decimal, what stays free included."""
+    endurance_tb: float
+    """Terabytes written within ``YEARS``."""
+    checkpoint_bytes: float
+    dataset_bytes: float | None
+    """None: not known, or none."""
+
+    @property
+    def written_gb_a_day(self) -> float:
+        """What checkpoints write."""
+        return self.checkpoint_bytes * CHECKPOINTS_A_DAY / GB
+
+
+def needs(plan: Plan, facts: Facts, cards: Cards, speed: Speed) -> Needs:
+    """Return what the work on some cards asks of the computer around them.
+
+    Memory holds at least what the largest card does (Tim Dettmers, a full hardware guide to deep
+    learning), for models pass through it on their way to the card.
+    """
+    model, trains = facts.profile.model, plan.workload.trains
+    parameters = float(model.get("parameters", 0))
+    checkpoint = checkpoint_bytes(facts, speed.settings) if trains else 0.0
+    dataset = dataset_bytes(plan)
+    card_gib = cards.record.memory_bytes.value / GIB
+    use = _offloads(speed.settings)
+    beside = OFFLOADED * cards.count * card_gib if use else card_gib
+    memory = max(LEAST_GIB, beside + SYSTEM_GIB)
+    stored = (dataset or 0.0) + 2 * parameters + CHECKPOINTS_KEPT * checkpoint
+    return Needs(
+        cores=CORES_A_GPU * cards.count,
+        memory_gib=memory,
+        drive_gb=(SYSTEM_GB + stored / GB) / (1 - FREE),
+        endurance_tb=checkpoint * CHECKPOINTS_A_DAY * 365 * YEARS / 1e12,
+        checkpoint_bytes=checkpoint,
+        dataset_bytes=dataset,
+    )
+
+
+def checkpoint_bytes(facts: Facts, settings: FullSettings) -> float:
+    """Return the bytes of one checkpoint: trained weights and the optimizer's state of them."""
+    model = facts.profile.model
+    trained = float(model.get("trainable", model.get("parameters", 0)))
+    weights = 2 if settings.precision == "bf16" else 4
+    return trained * (weights + _STATE.get(settings.optimizer, 8))
+
+
+_STATE = {
+    "adamw": 8,
+    "adamw-8bit": 2,
+    "paged-adamw-8bit": 2,
+    "adamw-8bit-torchao": 2,
+    "adamw-4bit": 1,
+    "sgd": 4,
+    "adafactor": 0,
+    "lion": 2,
+    "muon": 4,
+}
+"""Bytes a trained weight of the optimizer's state, as their libraries keep it."""
+
+
+def dataset_bytes(plan: Plan) -> float | None:
+    """Return the bytes of the data set; None where nobody says, or samples are synthetic."""
+    data, samples = plan.workload.dataset, plan.workload.samples
+    if not isinstance(data, Dataset) or data.sample_kib is None or samples is None:
+        return None
+    return data.sample_kib * 1024 * samples
+
+
+def use_of(cards: Cards, speed: Speed, needed: Needs, plan: Plan) -> Use:
+    """Return what the computer is for, as rules ask."""
+    settings = speed.settings
+    if not plan.workload.trains:
+        way = "inference"
+    else:
+        way = "data-parallel" if settings.strategy == "ddp" and cards.count > 1 else "single"
+    return Use(
+        way=way,  # type: ignore[arg-type]
+        offloads=_offloads(settings),
+        written_gb_a_day=needed.written_gb_a_day if plan.workload.trains else None,
+        system=plan.machine.system,
+    )
+
+
+def _offloads(settings: FullSettings) -> bool:
+    return settings.optimizer_offload == "cpu" or settings.activation_offload

@@ -1,0 +1,195 @@
+"""How fast cards do the work with their best settings, were samples always there.
+
+Two looks at each choice of cards. The first compares what usually decides (batch, checkpointing,
+layout) and takes what the quick peak lets fit: that is never slower than the truth. The second
+is the whole search of ``advise``, its answer replayed; it is made where a build is shown.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from trainwright.advise.search import Search, Sources, Timed
+from trainwright.catalog import GpuRecord
+from trainwright.estimate.clock import Clock
+from trainwright.estimate.pipeline import Feeding
+from trainwright.estimate.support import support
+from trainwright.machine.choice import GpuChoice, MachineChoice
+from trainwright.machine.machine import System
+from trainwright.messages import UserError
+from trainwright.plan.evaluate import Facts, Pending, resolve
+from trainwright.plan.question import kernel
+from trainwright.plan.schema import Plan
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
+
+Look = Callable[[Plan], Facts | Pending]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a slot gives each card."""
+
+    generation: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """Cards of one kind."""
+
+    record: GpuRecord
+    count: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells one choice from another."""
+        return self.record.id, self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The work on some cards."""
+
+    settings: FullSettings
+    seconds: float
+    """Of a step (a round of requests) of the whole effective batch, the copy of samples too."""
+    samples: float
+    """In it."""
+    feeding: Feeding | None
+    """What is asked of the computer around them, which it does not name; None: nothing."""
+    clock: Clock
+    """That timed it."""
+    profile: Profile
+
+
+class Speeds:
+    """Times of one workload on any cards; each is worked out once."""
+
+    def __init__(self, plan: Plan, sources: Sources, system: System = "linux") -> None:
+        self.plan = plan
+        self.system = system
+        self.untraced: set[str] = set()
+        """Cards whose profile is not at hand."""
+        self.refused: dict[str, UserError] = {}
+        """Cards that the plan's fixed settings do not run on."""
+        self.sources = replace(sources, find=self._found)
+        """The same, each profile looked up once."""
+        self._find = sources.find
+        self._profiles: dict[tuple[object, ...], Profile | None] = {}
+        self._too_small: dict[tuple[object, ...], float] = {}
+        self._quick: dict[tuple[str, int], Speed | None] = {}
+        self._linked: dict[tuple[object, ...], float] = {}
+        self._facts: dict[tuple[str, int], Facts | None] = {}
+
+    def linked(self, link: Link | None, count: int) -> bool:
+        """Return whether the cards' link plays a part at all."""
+        settings, workload = self.plan.settings, self.plan.workload
+        moves = settings.activation_offload or settings.optimizer_offload == "cpu"
+        fed = workload.dataset is not None and workload.trains
+        return link is not None and bool(count > 1 or fed or moves)
+
+    def quick(self, cards: Cards) -> Speed | None:
+        """Return the speed at the first look; None where the work does not fit or run."""
+        if cards.key not in self._quick:
+            self._quick[cards.key] = self._first(cards)
+        return self._quick[cards.key]
+
+    def seconds(self, cards: Cards, speed: Speed, link: Link | None) -> float:
+        """Return the seconds of the same step where each card has such a link."""
+        if link is None or not self.linked(link, cards.count):
+            return speed.seconds
+        key = (*cards.key, link)
+        if key not in self._linked:
+            situation = speed.clock.situation
+            gpu = replace(
+                situation.gpu, record=linked_record(situation.gpu.record, link), link_read=True
+            )
+            clock = Clock(replace(situation, gpu=gpu))
+            clock.share(speed.clock)
+            settings = speed.settings
+            terms = clock.terms(speed.profile, settings, settings.micro_batch)
+            self._linked[key] = terms.step
+        return self._linked[key]
+
+    def _first(self, cards: Cards) -> Speed | None:
+        facts = self.facts(cards)
+        if facts is None:
+            return None
+        gpu = facts.machine.gpu
+        alike = gpu.record.vendor, gpu.record.compute_capability, min(cards.count, 2)
+        room = gpu.total.value - gpu.held.value
+        if room <= self._too_small.get(alike, 0.0):
+            return None
+        for plan in (_usual(self.plan, facts.settings), self.plan):
+            search = Search(plan, facts, self.sources, disobedient=False)
+            for timed in search.obedient:
+                if search.may_fit(timed.candidate):
+                    return _speed(search, timed)
+        self._too_small[alike] = room
+        return None
+
+    def _found(self, plan: Plan, facts: Facts, settings: FullSettings) -> Profile | None:
+        """Return a profile as the sources do; cards alike share it."""
+        key = (
+            *(settings.precision, settings.attention, settings.channels_last),
+            *(settings.checkpointing == "selective", settings.micro_batch == 1),
+            *(settings.optimizer, kernel(settings, facts.machine.gpu.record)),
+        )
+        if key not in self._profiles:
+            self._profiles[key] = self._find(plan, facts, settings)
+        return self._profiles[key]
+
+    def facts(self, cards: Cards) -> Facts | None:
+        """Return what is known of the plan on such cards alone; None where it cannot run."""
+        if cards.key not in self._facts:
+            self._facts[cards.key] = self._resolved(cards)
+        return self._facts[cards.key]
+
+    def _resolved(self, cards: Cards) -> Facts | None:
+        chosen = GpuChoice(id=cards.record.id, count=cards.count)
+        choice = MachineChoice(gpus=(chosen,), system=self.system)
+        try:
+            found = resolve(self.plan.model_copy(update={"machine": choice}))
+        except UserError as error:
+            self.refused[cards.record.id] = error
+            return None
+        if isinstance(found, Pending):
+            self.untraced.add(cards.record.id)
+            return None
+        runs = support(cards.record, found.machine.system, found.settings).runs
+        return found if runs else None
+
+
+def linked_record(record: GpuRecord, link: Link) -> GpuRecord:
+    """Return the card in a slot that gives it such a link."""
+    found = {"pcie_generation": link.generation, "pcie_lanes": link.lanes}
+    return record.model_copy(update=found)
+
+
+def _usual(plan: Plan, settings: FullSettings) -> Plan:
+    """Return the plan with what seldom decides fixed to its default."""
+    names = ("precision", "attention", "optimizer", "allocator", "strategy")
+    trains = plan.workload.trains
+    free = [
+        name
+        for name in names
+        if getattr(plan.settings, name) is None and (trains or name != "optimizer")
+    ]
+    fixed = {name: getattr(settings, name) for name in free}
+    return plan.model_copy(update={"settings": plan.settings.model_copy(update=fixed)})
+
+
+def _speed(search: Search, timed: Timed) -> Speed:
+    candidate = timed.candidate
+    settings, clock = search.settings(candidate), search.clock(candidate)
+    profile = search.profile(candidate)
+    assert profile is not None, "only candidates with a profile are timed"
+    micro = candidate.micro_batch
+    return Speed(
+        settings=settings,
+        seconds=timed.seconds,
+        samples=clock.samples(settings, micro),
+        feeding=clock.feeding(profile, settings, micro),
+        clock=clock,
+        profile=profile,
+    )

@@ -1,0 +1,205 @@
+"""``trainwright build``: which computer to buy for a plan's workload and some money."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from trainwright.build import Builds, Candidate, Request, Wishes, money, search
+from trainwright.build.lists import FORMATS
+from trainwright.build.owning import owned
+from trainwright.build.report import as_json, cost_of, run_as_json
+from trainwright.catalog.part_records import FormFactor
+from trainwright.cli import options, planning
+from trainwright.cli.answer import Answer, Exit
+from trainwright.cli.parsing import Command, option
+from trainwright.cli.planning import PlanSource
+from trainwright.cli.terminal import Terminal
+from trainwright.machine.build import CircuitName
+from trainwright.messages import Message
+from trainwright.messages.units import number
+from trainwright.plan import file
+from trainwright.prices import Total
+
+if TYPE_CHECKING:
+    from trainwright.cli.screen import Screen
+
+
+@click.command("build", cls=Command, help="cli.build.summary")
+@planning.plan_argument
+@option("--budget", metavar="3000USD", help="cli.build.budget")
+@option("--top", type=click.IntRange(min=1), default=5, metavar="N", help="cli.option.top")
+@option("--used", is_flag=True, help="cli.build.used")
+@option("--own", "own", multiple=True, metavar="PART", help="cli.build.own")
+@option("--form", type=click.Choice(get_args(FormFactor)), help="cli.build.form")
+@option("--quiet", is_flag=True, help="cli.build.quiet")
+@option("--power", "power_w", type=click.FloatRange(min=1), metavar="W", help="cli.build.power")
+@option("--gpus", type=click.IntRange(min=1), metavar="N", help="cli.build.gpus")
+@option("--circuit", type=click.Choice(get_args(CircuitName)), help="cli.build.circuit")
+@option("--expired", is_flag=True, help="cli.build.expired")
+@option("--kwh", type=click.FloatRange(min=0), metavar="USD", help="cli.build.kwh")
+@option("--household", type=click.FloatRange(min=0), metavar="KWH", help="cli.build.household")
+@option("--cloud", type=click.FloatRange(min=0), metavar="RATE", help="cli.build.cloud")
+@option("--to", "form_of", type=click.Choice(tuple(FORMATS)), help="cli.build.to")
+@option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT", help="cli.option.out-plan")
+@options.tracing
+@options.common
+@click.pass_obj
+def command(
+    terminal: Terminal,
+    /,
+    source: PlanSource,
+    budget: str | None,
+    top: int,
+    form_of: str | None,
+    out: Path | None,
+    own: tuple[str, ...],
+    kwh: float | None,
+    household: float | None,
+    cloud: float | None,
+    **wishes: Any,
+) -> Answer:
+    """Search, rank, and write the plan on the first computer where that is asked for."""
+    plan = planning.load(source)
+    amount = budget or plan.limits.budget
+    if wishes["power_w"] is None:
+        wishes["power_w"] = plan.limits.power_w
+    wished = Wishes(owned=owned((*own, *plan.machine.owned)), system=plan.machine.system, **wishes)
+    request = Request(plan, money(amount) if amount else None, wished, top=top)
+    if not plan.machine.local:
+        planning.facts(plan, terminal)  # so that the model is traced, with progress
+    found = search(request)
+    rates = {"usd_per_kwh": kwh, "household_kwh": household}
+    known = {name: value for name, value in rates.items() if value is not None}
+    if out is not None and found.builds:
+        file.write(found.builds[0].plan, out)
+    document = as_json(found)
+    for one, data in zip(found.builds, document["builds"], strict=True):
+        data["run"] = run_as_json(cost_of(one, **known), cloud, one.total.expected or 0.0)
+
+    def show(screen: "Screen") -> None:
+        best = found.builds[0] if found.builds else found.cheapest
+        if form_of is not None and best is not None:
+            for line in FORMATS[form_of](best).splitlines():
+                screen.whole_line(line)
+            return
+        show_builds(screen, found, known, cloud)
+
+    return Answer(document, show, Exit.DONE if found.builds else Exit.NO)
+
+
+def show_builds(
+    screen: "Screen", found: Builds, rates: dict[str, float], cloud: float | None
+) -> None:
+    """Print the ranked computers, and the first one in full."""
+    if not found.builds:
+        show_none(screen, found)
+        return
+    screen.say("cli.build.best", "bold", considered=found.considered)
+    screen.table(
+        [_row(screen, rank, one) for rank, one in enumerate(found.builds, start=1)],
+        headings=["", *map(Message.of, _HEADINGS)],
+        numbers=(0, 2, 3, 4, 5),
+    )
+    show_candidate(screen, found.builds[0], rates, cloud)
+    _notes(screen, found)
+
+
+_HEADINGS = (
+    "cli.build.cards",
+    "cli.build.time",
+    "cli.build.price",
+    "cli.build.watts",
+    "cli.build.unchecked",
+)
+
+
+def _row(screen: "Screen", rank: int, one: Candidate) -> tuple[Any, ...]:
+    gpu = one.build.gpus[0]
+    time = one.report.time.run_seconds or one.rate or Message.of("time.not-predicted")
+    watts, unknown = number(one.wall_watts), str(len(one.unknown))
+    price = amount_of(one.total)
+    return str(rank), f"{gpu.count} × {gpu.record.name}", time, price, watts, unknown
+
+
+def amount_of(total: Total) -> Message:
+    """Return a total in words: what is expected, its interval, and what has no price."""
+    if total.expected is None:
+        return Message.of("planner.total.unpriced", missing=len(total.unpriced))
+    ending = "-more" if total.unpriced else ""
+    return Message.of(
+        f"planner.total.{total.currency.lower()}{ending}",
+        amount=round(total.expected),
+        low=round(total.low or 0),
+        high=round(total.high or 0),
+        missing=len(total.unpriced),
+    )
+
+
+def show_candidate(
+    screen: "Screen", one: Candidate, rates: dict[str, float], cloud: float | None
+) -> None:
+    """Print one computer: parts, prices, what limits, what more money buys, and every finding."""
+    screen.line()
+    currency = one.total.currency.lower()
+    screen.table(
+        [
+            (
+                Message.of(f"catalog.kind-{part.kind}"),
+                part.name,
+                str(part.count),
+                Message.of("planner.owned")
+                if part.owned >= part.count
+                else Message.of("planner.unpriced")
+                if part.price is None
+                else Message.of(f"planner.amount.{currency}", amount=round(part.price.expected)),
+                Message.of(f"planner.kind.{part.price.kind}") if part.price else "",
+                str(part.price.observed or "") if part.price else "",
+            )
+            for part in one.parts
+        ],
+        numbers=(2, 3),
+    )
+    screen.line(Message.of("cli.build.total", total=amount_of(one.total)), "bold")
+    screen.line(one.bottleneck)
+    if one.next_step is not None:
+        step = one.next_step
+        more = Message.of(f"planner.amount.{currency}", amount=round(step.more))
+        screen.say("cli.build.next", more=more, change=step.change, gain=step.gain)
+    cost = cost_of(one, **rates)
+    if cost is not None:
+        energy = Message.of(
+            f"planner.amount.{currency}",
+            amount=round(cost.energy, 2) if currency == "usd" else round(cost.energy),
+        )
+        screen.say("cli.build.run", kwh=cost.kwh, energy=energy, watts=one.wall_watts)
+        if cloud is not None:
+            hours = run_as_json(cost, cloud, one.total.expected or 0.0)["break_even_hours"]
+            id = "cli.build.break-even" if hours is not None else "cli.build.cloud-cheaper"
+            screen.say(id, seconds=(hours or 0.0) * 3600)
+    said = [check for check in one.checks if check.verdict in ("warning", "unknown")]
+    if said:
+        screen.line()
+        screen.say("cli.build.checks", "bold")
+        screen.bullets(
+            Message.of(f"cli.build.check.{check.verdict}", rule=check.rule, because=check.message)
+            for check in said
+        )
+
+
+def show_none(screen: "Screen", found: Builds) -> None:
+    """Print that the money is not enough, and the cheapest computer that does the work."""
+    if found.cheapest is None:
+        screen.say("cli.build.nothing", "bold red")
+    else:
+        total = amount_of(found.cheapest.total)
+        screen.say("cli.build.none", "bold red", total=total)
+        show_candidate(screen, found.cheapest, {}, None)
+    _notes(screen, found)
+
+
+def _notes(screen: "Screen", found: Builds) -> None:
+    if found.notes:
+        screen.line()
+        screen.say("cli.estimate.notes", "bold")
+        screen.bullets(found.notes)
