@@ -155,6 +155,9 @@ def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list
             window.go(screen)
             settle(window)
             found.extend(f"{language} {problem}" for problem in problems(window, screen))
+        window.screen_named("catalog").show_tab("guide")
+        settle(window)
+        found.extend(f"{language} {problem}" for problem in problems(window, "storage guide"))
         window.go("plan")
         for address in ("family.products", "stage.backward", doors.DEFAULT):
             window.session.explain(address)

@@ -55,7 +55,7 @@ def screen(place: str, window: "Window") -> QWidget:
     if place == "build":
         return _build(window, session)
     if place == "catalog":
-        return _catalog(window)
+        return _catalog(window, session)
     if place == "prices":
         from trainwright.ui.screens.prices import PricesScreen
 
@@ -97,10 +97,13 @@ def _settings(window: "Window", session: "Session") -> QWidget:
     return settings
 
 
-def _catalog(window: "Window") -> QWidget:
+def _catalog(window: "Window", session: "Session") -> QWidget:
+    from trainwright.messages import Message
     from trainwright.ui.screens.catalog import CatalogScreen
+    from trainwright.ui.screens.storage import StorageGuide
 
-    catalog = CatalogScreen()
+    guide = StorageGuide(session)
+    catalog = CatalogScreen((("guide", Message.of("pc.catalog.storage"), guide),))
     catalog.chosen.connect(window.take_part)
     return catalog
 
