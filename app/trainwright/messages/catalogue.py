@@ -38,14 +38,15 @@ class _Formatter(Formatter):
 def render(message: Message, language: Language) -> str:
     """Return the sentence in the language.
 
-    A message with a value named ``count`` takes its plural form by it. An id that the
-    catalogue lacks renders as the id itself, so that a person still sees something; a
-    test fails for each such id.
+    A message with a value named ``count`` takes its plural form by it, where there is one. An
+    id that the catalogue lacks renders as the id itself, so that a person still sees something;
+    a test fails for each such id.
     """
     catalogue = _translations(language)
+    text = message.id
     if "count" in message.values:
         text = catalogue.ngettext(message.id, message.id, int(message.values["count"]))
-    else:
+    if text == message.id:  # one form for every count
         text = catalogue.gettext(message.id)
     if text == message.id:
         details = ", ".join(f"{key}={value}" for key, value in message.values.items())

@@ -12,7 +12,7 @@ from babel.messages.pofile import read_po
 
 import trainwright
 from trainwright.data import resources
-from trainwright.messages import LANGUAGES
+from trainwright.messages import LANGUAGES, Message, render
 from trainwright.messages.units import FORMATS
 
 PACKAGE = Path(trainwright.__file__).parent
@@ -119,3 +119,11 @@ def test_the_compiled_catalogues_are_fresh():
     script = Path(__file__).parents[3] / "scripts" / "compile_messages.py"
     run = subprocess.run([sys.executable, script, "--check"], capture_output=True, check=False)
     assert run.returncode == 0, run.stderr.decode()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_sentence_with_one_form_is_said_for_every_count(language):
+    """weights.files-missing counts files and has no plural of its own."""
+    for count in (1, 3):
+        message = Message.of("weights.files-missing", count=count, example="a", path="x", files="a")
+        assert "weights.files-missing" not in render(message, language)
