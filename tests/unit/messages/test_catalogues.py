@@ -125,5 +125,5 @@ def test_the_compiled_catalogues_are_fresh():
 def test_a_sentence_with_one_form_is_said_for_every_count(language):
     """weights.files-missing counts files and has no plural of its own."""
     for count in (1, 3):
-        message = Message.of("weights.files-missing", count=count, example="a", path="x", files="a")
+        message = Message.of("weights.files-missing", file="a", count=count, of=4, first="b")
         assert "weights.files-missing" not in render(message, language)
