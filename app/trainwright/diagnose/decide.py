@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from trainwright.diagnose import (
     causes_communication,
+    causes_cores,
+    causes_devices,
     causes_input,
     causes_memory,
     causes_monitoring,
     causes_none,
     causes_parallelism,
-    causes_scheduling,
     causes_tuning,
 )
 from trainwright.diagnose.evidence import Evidence
@@ -41,7 +42,7 @@ RULES: dict[Cause, tuple[Rule, ...]] = {
     Cause.TUNING: causes_tuning.RULES,
     Cause.MEMORY: causes_memory.RULES,
     Cause.COMMUNICATION: causes_communication.RULES,
-    Cause.SCHEDULING: causes_scheduling.RULES,
+    Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
     Cause.MONITORING: causes_monitoring.RULES,
 }
 ENOUGH = 3

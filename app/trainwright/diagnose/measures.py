@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from trainwright.diagnose.evidence import Evidence, GpuReadings, Spread
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.evidence_readings import GpuReadings, Spread
 
 Measure = Callable[[Evidence], float | str | None]
 MIB = 1 << 20

@@ -3,7 +3,8 @@
 from functools import lru_cache
 
 from trainwright.catalog.query import find_gpu
-from trainwright.diagnose.evidence import Evidence, GpuReadings
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.evidence_readings import GpuReadings
 from trainwright.diagnose.measures import lowest_capability, over_gpus, ranks, step_share
 from trainwright.messages import UserError
 

@@ -1,7 +1,7 @@
 """Figures of what a run does for its time: its arithmetic, operators, threads and reads."""
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import on_cpu, on_gpu, processes, ranks
+from trainwright.diagnose.measures import Measure, on_cpu, on_gpu, processes, ranks
 
 
 def workers_of_cores(evidence: Evidence) -> float | None:
@@ -140,3 +140,13 @@ def oversubscription(evidence: Evidence) -> float | None:
             return None
         wanted = host.run_cores / max(1e-3, 1 - host.starved_share)
     return wanted * ranks(evidence) / (host.usable_cores or host.cores or 1)
+
+
+def others_on(*places: str) -> Measure:
+    """Return the measure of how many other programs are known to be in these places."""
+
+    def count(evidence: Evidence) -> float | None:
+        others = evidence.host.other_programs if evidence.host is not None else ()
+        return float(sum(each.gpu in places for each in others)) if others else None
+
+    return count

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from trainwright.diagnose import surroundings
-from trainwright.diagnose.evidence import (
-    RECORD,
-    Evidence,
+from trainwright.diagnose.evidence import RECORD, Evidence
+from trainwright.diagnose.evidence_readings import (
     GpuReadings,
     HostReadings,
     Spread,

@@ -30,7 +30,8 @@ from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
 from trainwright.diagnose import surroundings
-from trainwright.diagnose.evidence import Evidence, HostReadings
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.evidence_readings import HostReadings
 
 HERE = Path(__file__).parent
 CPU = Path(f"/sys/fs/cgroup/cpu/trainwright-situations-{os.getpid()}")
