@@ -24,7 +24,7 @@ from trainwright.catalog import (
 )
 from trainwright.catalog.part_records import FormFactor, PartRecord
 from trainwright.explain import Kind, Quantity, Unit
-from trainwright.machine import rules_fit, rules_memory, rules_power, rules_processor
+from trainwright.machine import rules_fit, rules_memory, rules_plugs, rules_processor
 from trainwright.machine.build import Build, BuildGpu, Check, Use
 from trainwright.machine.facts import Facts
 from trainwright.machine.placement import Placement, openings, place
@@ -34,7 +34,12 @@ from trainwright.messages import Message
 P = TypeVar("P", bound=PartRecord)
 Rule = Callable[[Facts], Iterator[Check]]
 
-_MEMORY = (rules_memory.kind, rules_memory.amount, rules_memory.channels, rules_memory.rate)
+_MEMORY: tuple[Rule, ...] = (
+    rules_memory.kind,
+    rules_memory.amount,
+    rules_memory.channels,
+    rules_memory.rate,
+)
 MOST_MODULES = 12
 """Slots of the widest boards; source: hardware_db/board."""
 MOST_DRIVES = 4
@@ -336,7 +341,7 @@ class Around:
         key = (psu.id if psu else "", cards.record.id, str(cards.count))
         if key not in self._legal:
             build = Build(gpus=(BuildGpu(cards.record, cards.count),), psu=psu)
-            self._legal[key] = not errs((rules_power.plugs, rules_power.plug_load), build)
+            self._legal[key] = not errs((rules_plugs.plugs, rules_plugs.plug_load), build)
         return self._legal[key]
 
     def houses(self, case: CaseRecord, frame: Frame, cards: Cards) -> bool:
