@@ -32,6 +32,10 @@ def build_of(choice: MachineChoice) -> Build:
         psu=find_psu(choice.psu) if choice.psu else None,
         case=find_case(choice.case) if choice.case else None,
         cooler=find_cooler(choice.cooler) if choice.cooler else None,
+        stated_memory_gib=choice.memory_gib,
+        circuit=choice.circuit,
+        risers=choice.risers,
+        bridge_slots=choice.bridge_slots,
     )
 
 
