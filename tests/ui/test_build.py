@@ -3,13 +3,16 @@
 import time
 
 import fakes
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
 
 from trainwright.messages import UserError
 from trainwright.ui.buying import STEPS, nearest_step
-from trainwright.ui.widgets.buildcards import BuildCard
+from trainwright.ui.core import Core
+from trainwright.ui.money import amount
+from trainwright.ui.widgets.buildcards import BuildCard, UpgradeCard
 
 
 class Mouse:
@@ -25,6 +28,18 @@ class Mouse:
         where = at if at is not None else QPoint(widget.width() // 2, widget.height() // 2)
         QTest.mouseClick(widget, Qt.MouseButton.LeftButton, pos=where)
         QApplication.processEvents()
+
+
+def _lora_8b(screen):
+    """Whether the answer for the model and the currency has come."""
+    found = screen.builds
+    return (
+        found is not None
+        and found.currency == "KRW"
+        and bool(found.builds)
+        and found.builds[0].plan.model.preset == "llama-3.1-8b"
+        and not screen.strip.isVisible()
+    )
 
 
 def cards(screen):
@@ -44,8 +59,11 @@ def answered(qtbot, window):
     return screen
 
 
-def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(opened, qtbot):
-    window = opened(plan=None)
+@pytest.mark.parametrize("planner", [fakes.builds, Core().builds], ids=["made-up", "real"])
+def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(
+    opened, qtbot, planner
+):
+    window = opened(plan=None, core=fakes.core(builds=planner))
     mouse = Mouse(qtbot)
     mouse.click(window.screen_named("start").buy)
     screen = window.screen_named("build")
@@ -58,16 +76,16 @@ def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(ope
     mouse.click(popup.list.viewport(), popup.list.visualRect(wanted).center())
     won = next(one for one in screen.currency.findChildren(QRadioButton) if "KRW" in one.text())
     mouse.click(won)
-    qtbot.waitUntil(lambda: screen.builds is not None and screen.builds.currency == "KRW")
+    qtbot.waitUntil(lambda: _lora_8b(screen), timeout=60_000)
     plan = window.session.plan
     assert plan.model.preset == "llama-3.1-8b"
     assert plan.workload.task == "lora"
     assert plan.limits.budget == "3000000 KRW"
     best = cards(screen)[0]
-    assert "₩2\u202f700\u202f000" in said(best)
+    assert amount(best.candidate.total.expected, "KRW") in said(best)
     assert best.candidate.total.expected <= 3_000_000
     mouse.click(best.use)
-    assert window.session.plan.machine.gpus[0].count == 2
+    assert window.session.plan.machine == best.candidate.plan.machine
     assert window.place == "machine"
     assert mouse.clicks <= 5
 
@@ -137,3 +155,30 @@ def test_the_sliders_stops_hold_every_amount_within_them():
         assert list(stops) == sorted(set(stops))
         assert all(stops[nearest_step(stop, currency)] == stop for stop in stops)
         assert nearest_step(1e12, currency) == len(stops) - 1
+
+
+def test_an_upgrade_changes_the_plans_machine_and_nothing_is_an_answer_too(opened, qtbot):
+    window = opened()
+    screen = answered(qtbot, window)
+    window.session.set_key("limits.budget", "100 USD")
+    screen.way.show_value("upgrade")
+    screen.refresh()
+    qtbot.waitUntil(lambda: "No change within the budget pays" in said(screen))
+    assert not screen._chart.isVisible()
+
+
+def test_the_real_planner_finds_upgrades_of_the_plans_machine(opened, qtbot):
+    window = opened(core=fakes.core(upgrades=Core().upgrades))
+    screen = answered(qtbot, window)
+    window.session.set_key("limits.budget", "5000 USD")
+    screen.way.show_value("upgrade")
+    screen.refresh()
+
+    def found():
+        listed = [screen._list.itemAt(i).widget() for i in range(screen._list.count())]
+        return [card for card in listed if isinstance(card, UpgradeCard)]
+
+    qtbot.waitUntil(lambda: bool(found()), timeout=60_000)
+    wanted = found()[0].upgrade.plan.machine
+    found()[0].use.click()
+    assert window.session.plan.machine == wanted

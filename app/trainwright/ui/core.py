@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trainwright.advise.advice import Advice, Relaxation
     from trainwright.advise.whatif import WhatIf
     from trainwright.build import Builds
+    from trainwright.build.upgrades import Upgrades
     from trainwright.diagnose.evidence import Evidence
     from trainwright.estimate.roofpoints import Roofs
     from trainwright.plan.evaluate import Facts, Pending
@@ -136,6 +137,13 @@ def _builds(plan: "Plan", budget: float, currency: "Currency", asked: "Asked") -
     return search(request(plan, budget, currency, asked))
 
 
+def _upgrades(plan: "Plan", budget: float, currency: "Currency", asked: "Asked") -> "Upgrades":
+    from trainwright.build.upgrades import upgrades
+    from trainwright.ui.buying import request
+
+    return upgrades(request(plan, budget, currency, asked))
+
+
 def _snapshot() -> Any:
     from trainwright.probe.snapshot import take
 
@@ -192,6 +200,7 @@ class Core:
     nearest: "Callable[[Outcome], tuple[Relaxation, ...]]" = _nearest
     keep_correction: "Callable[[Outcome], None]" = _keep_correction
     builds: "Callable[[Plan, float, Currency, Asked], Builds]" = _builds
+    upgrades: "Callable[[Plan, float, Currency, Asked], Upgrades]" = _upgrades
     snapshot: Callable[[], Any] = _snapshot
     framework: Callable[[], Any] = _framework
     measuring: "Callable[[], Measuring]" = _measuring

@@ -147,8 +147,11 @@ class Scatter(Painted):
             if left + wide > w - _RIGHT:
                 left = centre.x() - wide - 12
             plate = tokens.colour("surface", 0.86)
-            d.box(left - 3, centre.y() - 18, wide + 6, 16, plate, radius=3)
-            d.write(left, centre.y() - 18, wide + 1, 16, text, px=tokens.LABEL, weight=600)
+            top = (
+                centre.y() - 18 if centre.y() > 48 else centre.y() + 6
+            )  # the limit's name is there
+            d.box(left - 3, top, wide + 6, 16, plate, radius=3)
+            d.write(left, top, wide + 1, 16, text, px=tokens.LABEL, weight=600)
 
     def _draw_name(self, d: Drawing, point: Point, x: Scale, y: Scale, w: int) -> None:
         wide = tokens.width(point.name, tokens.MICRO, 600) + 16

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QShowEvent
@@ -22,7 +22,7 @@ from trainwright.ui.screens.choices import TASKS
 from trainwright.ui.session import Session
 from trainwright.ui.tasks import Latest
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
-from trainwright.ui.widgets.buildcards import BuildCard, SideBySide, title_of
+from trainwright.ui.widgets.buildcards import BuildCard, SideBySide, UpgradeCard, title_of
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo, Segmented, Stepper, Switch
 from trainwright.ui.widgets.copying import offer_copies
@@ -32,6 +32,7 @@ from trainwright.ui.widgets.slider import Slider
 
 if TYPE_CHECKING:
     from trainwright.build import Builds, Candidate
+    from trainwright.build.upgrades import Upgrade, Upgrades
 
 PAUSE_MS = 350
 """After an edit, before the search begins: a slider is still moving."""
@@ -78,7 +79,17 @@ class BuildScreen(Scroll):
 
     def _question(self) -> Surface:
         card = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.M), gap=tokens.M)
-        card.column.addWidget(Heading(Message.of("pc.build.title"), Message.of("pc.build.note")))
+        head = QHBoxLayout()
+        head.setSpacing(tokens.M)
+        head.addWidget(Heading(Message.of("pc.build.title"), Message.of("pc.build.note")), 1)
+        ways = [
+            ("buy", Message.of("pc.build.way.buy")),
+            ("upgrade", Message.of("pc.build.way.upgrade")),
+        ]
+        self.way = Segmented(ways, "buy", name=Message.of("pc.build.way"))
+        self.way.chosen.connect(self._choose_way)
+        head.addWidget(self.way)
+        card.column.addLayout(head)
         grid = QGridLayout()
         grid.setHorizontalSpacing(tokens.M)
         grid.setVerticalSpacing(tokens.S)
@@ -191,6 +202,7 @@ class BuildScreen(Scroll):
         self._amount.tell(amount(budget, currency))
         self._offer_presets(budget, currency)
         key = (plan.model, plan.workload, plan.settings, plan.limits, plan.machine.owned,
+               self.way.value, plan.machine if self.way.value == "upgrade" else None,
                budget, currency, self._asked, language())  # fmt: skip
         if key != self._key:
             self._key = key
@@ -216,7 +228,8 @@ class BuildScreen(Scroll):
             return
         budget, currency = self.money
         self.strip.start()
-        self._searching.submit(lambda: core.builds(plan, budget, currency, asked))
+        ask = core.upgrades if self.way.value == "upgrade" else core.builds
+        self._searching.submit(lambda: ask(plan, budget, currency, asked))
 
     def _cancel(self, _answer: str) -> None:
         self._searching.forget()
@@ -240,8 +253,34 @@ class BuildScreen(Scroll):
     def _again(self, _answer: str) -> None:
         self._search()
 
-    def _came(self, builds: "Builds") -> None:
+    def _came(self, found: "Builds | Upgrades") -> None:
         self.strip.stop()
+        if self.way.value == "upgrade":
+            self._show_upgrades(cast("Upgrades", found))
+        else:
+            self._show_builds(cast("Builds", found))
+
+    def _show_upgrades(self, found: "Upgrades") -> None:
+        """Show what to change of the plan's machine; to change nothing is an answer too."""
+        clear(self._list)
+        self.pair.hide()
+        self._chart.hide()
+        if found.upgrades:
+            self._list.addWidget(Heading(Message.of("pc.upgrade.best")))
+        else:
+            strip = Strip("check-circle-fill", "fits")
+            strip.label.tell(
+                Message.of("pc.upgrade.nothing" if found.before else "pc.upgrade.none")
+            )
+            self._list.addWidget(strip)
+        for rank, upgrade in enumerate(found.upgrades, start=1):
+            card = UpgradeCard(rank, upgrade)
+            card.used.connect(self._upgrade)
+            self._list.addWidget(card)
+        self._list.addStretch(1)
+        self._show_notes(found.notes)
+
+    def _show_builds(self, builds: "Builds") -> None:
         self.builds, self._pair = builds, []
         self.pair.hide()
         clear(self._list)
@@ -255,7 +294,7 @@ class BuildScreen(Scroll):
             self._list.addWidget(self._card(rank, candidate))
         self._list.addStretch(1)
         self._show_chart(builds)
-        self._show_notes(builds)
+        self._show_notes(builds.notes)
 
     def _show_none(self, builds: "Builds") -> None:
         strip = Strip("x-circle-fill", "no")
@@ -279,21 +318,31 @@ class BuildScreen(Scroll):
         scale = 1e4 if currency == "KRW" else 1.0
         best = builds.builds[0] if builds.builds else None
         points = [
-            Point(one.price / scale, one.seconds / 3600, _point_name(one.gpu, one.count),
-                  one.within, best=True, yours=one.candidate is not None and one.candidate is best)
+            Point(
+                memory_gib=one.price / scale,
+                seconds=one.seconds / 3600,
+                name=_point_name(one.gpu, one.count),
+                fits=one.within,
+                best=all(
+                    one.seconds < other.seconds
+                    for other in builds.front
+                    if other is not one and other.price <= one.price
+                ),
+                yours=one.candidate is not None and one.candidate is best,
+            )
             for one in builds.front
-        ]  # fmt: skip
+        ]
         self._chart.setVisible(bool(points))
         if points:
             self.scatter.relabel(_axes(currency))
             self.scatter.show_points(points, budget / scale)
 
-    def _show_notes(self, builds: "Builds") -> None:
+    def _show_notes(self, notes: tuple[Message, ...]) -> None:
         clear(self._notes.column)
-        self._notes.setVisible(bool(builds.notes))
-        if builds.notes:
+        self._notes.setVisible(bool(notes))
+        if notes:
             self._notes.column.addWidget(Heading(Message.of("ui.advise.notes")))
-        for note in builds.notes:
+        for note in notes:
             self._notes.column.addWidget(Label(note, px=tokens.LABEL, colour="text2", wrap=True))
 
     # What is changed
@@ -307,6 +356,17 @@ class BuildScreen(Scroll):
         label = Message.of("pc.edit.build", name=title_of(candidate))
         self._session.put(plan.model_copy(update=update), label)
         self.wanted.emit("machine")
+
+    def _upgrade(self, upgrade: "Upgrade") -> None:
+        """Put a change into the plan; undoable."""
+        plan = self._session.plan
+        if plan is not None:
+            update = {"machine": upgrade.plan.machine, "settings": upgrade.plan.settings}
+            self._session.put(plan.model_copy(update=update), upgrade.change)
+            self.wanted.emit("machine")
+
+    def _choose_way(self, _way: str) -> None:
+        self.refresh()
 
     def _compare(self, candidate: "Candidate", on: bool) -> None:
         self._pair = [one for one in self._pair if one is not candidate]

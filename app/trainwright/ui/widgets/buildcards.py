@@ -19,6 +19,7 @@ from trainwright.ui.widgets.buttons import Button
 
 if TYPE_CHECKING:
     from trainwright.build import Candidate
+    from trainwright.build.upgrades import Upgrade
 
 ORDER: tuple[PartKind, ...] = (
     "gpu", "cpu", "board", "memory", "storage", "psu", "case", "cooler",
@@ -41,6 +42,14 @@ def time_of(candidate: "Candidate") -> str:
         return tr("pc.build.run", time=duration(run.value, language()))
     rate = candidate.rate
     return str(figure(rate)) if rate is not None else tr("pc.unknown")
+
+
+def _energy(candidate: "Candidate") -> str:
+    """Return what the run's electricity costs; empty where nobody says how long it is."""
+    from trainwright.build.report import cost_of
+
+    cost = cost_of(candidate)
+    return "" if cost is None else tr("pc.build.energy", cost=amount(cost.energy, cost.currency))
 
 
 def parts_of(candidate: "Candidate", kind: PartKind) -> str:
@@ -96,7 +105,7 @@ class BuildCard(Surface):
         total = candidate.total
         price = amount(total.expected, total.currency) if total.expected is not None else ""
         parts = [price, missing_note(total), time_of(candidate),
-                 tr("pc.build.watts", watts=round(candidate.wall_watts))]  # fmt: skip
+                 tr("pc.build.watts", watts=round(candidate.wall_watts)), _energy(candidate)]  # fmt: skip
         return " · ".join(part for part in parts if part)
 
     def _parts(self) -> QGridLayout:
@@ -120,6 +129,48 @@ class BuildCard(Surface):
 
     def _compare(self, on: bool) -> None:
         self.compared.emit(self.candidate, on)
+
+
+class UpgradeCard(Surface):
+    """One change of the machine at hand: what it gains, what it costs, what goes with it."""
+
+    used = Signal(object)
+
+    def __init__(self, rank: int, upgrade: "Upgrade") -> None:
+        super().__init__(padding=(tokens.L, tokens.M, tokens.M, tokens.M), gap=tokens.S)
+        self.upgrade = upgrade
+        line = QHBoxLayout()
+        line.setSpacing(tokens.M)
+        worst = next((v for v in ("error", "warning", "unknown")
+                      if any(check.verdict == v for check in upgrade.checks)), "ok")  # fmt: skip
+        line.addWidget(Rank(rank, STATES[worst]), 0, _TOP)
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        title = say(upgrade.change)
+        words.addWidget(Label(title, px=tokens.SECTION, weight=600, wrap=True))
+        words.addWidget(Label(self._figures(), px=tokens.LABEL, colour="text2", wrap=True))
+        bought = ", ".join(
+            f"{p.count} × {p.name}" if p.count > 1 else p.name for p in upgrade.parts
+        )
+        if bought:
+            text = tr("pc.upgrade.buy", parts=bought)
+            words.addWidget(Label(text, px=tokens.LABEL, wrap=True))
+        line.addLayout(words, 1)
+        self.use = Button(Message.of("ui.advise.apply"), "fix" if rank == 1 else "secondary",
+                          "check", name=tr("ui.advise.apply.named", name=title))  # fmt: skip
+        self.use.clicked.connect(self._use)
+        line.addWidget(self.use, 0, _TOP)
+        self.column.addLayout(line)
+
+    def _figures(self) -> str:
+        upgrade, total = self.upgrade, self.upgrade.total
+        gain = tr("pc.upgrade.fits") if upgrade.gain is None else tr(
+            "pc.upgrade.gain", gain=upgrade.gain)  # fmt: skip
+        price = amount(total.expected, total.currency) if total.expected is not None else ""
+        return " · ".join(text for text in (gain, price, missing_note(total)) if text)
+
+    def _use(self) -> None:
+        self.used.emit(self.upgrade)
 
 
 class SideBySide(Surface):
