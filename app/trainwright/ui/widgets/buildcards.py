@@ -104,8 +104,8 @@ class BuildCard(Surface):
         candidate = self.candidate
         total = candidate.total
         price = amount(total.expected, total.currency) if total.expected is not None else ""
-        parts = [price, missing_note(total), time_of(candidate),
-                 tr("pc.build.watts", watts=round(candidate.wall_watts)), _energy(candidate)]  # fmt: skip
+        watts = tr("pc.build.watts", watts=round(candidate.wall_watts))
+        parts = [price, missing_note(total), time_of(candidate), watts, _energy(candidate)]
         return " · ".join(part for part in parts if part)
 
     def _parts(self) -> QGridLayout:
