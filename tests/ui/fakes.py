@@ -129,7 +129,9 @@ def _candidate(plan: Plan, card: Any, currency: str, unit: float) -> Any:
     }  # fmt: skip
     choice = type(plan.machine).model_validate(machine)
     parts = [
-        SimpleNamespace(kind=kind_of(record), id=record.id, name=record.name, count=number)
+        SimpleNamespace(
+            kind=kind_of(record), id=record.id, name=record.name, count=number, price=None
+        )
         for record, number in records_of(choice)
     ]
     seconds = Quantity(Message.of("time.run"), hours * 3600, Unit.SECONDS, Kind.ESTIMATED)

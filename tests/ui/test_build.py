@@ -84,6 +84,8 @@ def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(
     best = cards(screen)[0]
     assert amount(best.candidate.total.expected, "KRW") in said(best)
     assert best.candidate.total.expected <= 3_000_000
+    assumed = [part for part in best.candidate.parts if part.price is not None]
+    assert ("≈₩" in said(best)) == any(part.price.kind == "assumed" for part in assumed)
     mouse.click(best.use)
     assert window.session.plan.machine == best.candidate.plan.machine
     assert window.place == "machine"

@@ -1,5 +1,7 @@
 """Amounts of money and prices as people read them: never a bare number."""
 
+from collections.abc import Iterable
+
 from trainwright.messages import Message
 from trainwright.messages.units import number
 from trainwright.plan.schema import Plan
@@ -38,12 +40,17 @@ def kind_and_day(price: Price) -> str:
     return f"{kind}, {price.observed.isoformat()}" if price.observed else kind
 
 
+def lead(prices: Iterable[Price | None]) -> str:
+    """Return ≈ where any price is assumed or the maker's at launch: nobody offers it today."""
+    guessed = any(price is not None and price.kind in ("assumed", "msrp") for price in prices)
+    return "≈" if guessed else ""
+
+
 def item_amount(item: Item) -> str:
     """Return what an item's pieces cost; an estimate by class leads with ≈."""
     if item.price is None:
         return ""
-    lead = "≈" if item.price.kind in ("assumed", "msrp") else ""
-    return lead + amount(item.price.times(item.count).expected, item.price.currency)
+    return lead((item.price,)) + amount(item.price.times(item.count).expected, item.price.currency)
 
 
 def total_text(total: Total) -> str:

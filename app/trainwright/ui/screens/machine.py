@@ -21,7 +21,7 @@ from trainwright.ui.charts.powerbar import PowerBar
 from trainwright.ui.figures import figure
 from trainwright.ui.i18n import tr
 from trainwright.ui.inspection import STATES, Inspection, PartRow, inspect
-from trainwright.ui.money import currency_of, missing_note, total_note, total_text
+from trainwright.ui.money import currency_of, lead, missing_note, total_note, total_text
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.session import Session
 from trainwright.ui.tasks import Latest
@@ -325,7 +325,8 @@ class VerdictLine(Surface):
             Message.of(f"pc.machine.verdict.{verdict}", count=inspection.count(verdict))
         )
         self._below.tell(self._lead(inspection))
-        self._show_total(inspection.total)
+        counted = [row.item.price for row in inspection.rows if row.item and not row.owned]
+        self._show_total(inspection.total, lead(counted))
         self.update()
 
     def _lead(self, inspection: Inspection) -> str:
@@ -336,9 +337,9 @@ class VerdictLine(Surface):
             return tr("pc.machine.missing", parts=missing)
         return tr("pc.machine.all-chosen")
 
-    def _show_total(self, total: Total) -> None:
+    def _show_total(self, total: Total, mark: str) -> None:
         complete = total.complete or total.expected is None
-        text = total_text(total)
+        text = total_text(total) if total.expected is None else mark + total_text(total)
         self._total.tell(text if complete else tr("pc.total.at-least", amount=text))
         missing = missing_note(total)
         self._note.tell(missing or total_note(total))

@@ -12,7 +12,7 @@ from trainwright.ui import tokens
 from trainwright.ui.figures import figure
 from trainwright.ui.i18n import language, say, tr
 from trainwright.ui.inspection import STATES
-from trainwright.ui.money import amount, missing_note
+from trainwright.ui.money import amount, lead, missing_note
 from trainwright.ui.screens.advise import Rank
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Surface, clear
 from trainwright.ui.widgets.buttons import Button
@@ -103,7 +103,7 @@ class BuildCard(Surface):
     def _figures(self) -> str:
         candidate = self.candidate
         total = candidate.total
-        price = amount(total.expected, total.currency) if total.expected is not None else ""
+        price = _price(candidate)
         watts = tr("pc.build.watts", watts=round(candidate.wall_watts))
         parts = [price, missing_note(total), time_of(candidate), watts, _energy(candidate)]
         return " · ".join(part for part in parts if part)
@@ -166,7 +166,7 @@ class UpgradeCard(Surface):
         upgrade, total = self.upgrade, self.upgrade.total
         gain = tr("pc.upgrade.fits") if upgrade.gain is None else tr(
             "pc.upgrade.gain", gain=upgrade.gain)  # fmt: skip
-        price = amount(total.expected, total.currency) if total.expected is not None else ""
+        price = _price(upgrade)
         return " · ".join(text for text in (gain, price, missing_note(total)) if text)
 
     def _use(self) -> None:
@@ -216,6 +216,9 @@ def pair_rows(one: "Candidate", other: "Candidate") -> list[tuple[str, str, str]
     return rows
 
 
-def _price(candidate: "Candidate") -> str:
-    total = candidate.total
-    return amount(total.expected, total.currency) if total.expected is not None else ""
+def _price(priced: "Candidate | Upgrade") -> str:
+    """Return the expected total, marked where it rests on assumed prices."""
+    total = priced.total
+    if total.expected is None:
+        return ""
+    return lead(part.price for part in priced.parts) + amount(total.expected, total.currency)
