@@ -24,7 +24,7 @@ from trainwright.catalog import (
 )
 from trainwright.catalog.part_records import FormFactor, PartRecord
 from trainwright.explain import Kind, Quantity, Unit
-from trainwright.machine import rules_fit, rules_memory, rules_plugs, rules_processor
+from trainwright.machine import rules_fit, rules_memory, rules_plugs, rules_processor, rules_storage
 from trainwright.machine.build import Build, BuildGpu, Check, Use
 from trainwright.machine.facts import Facts
 from trainwright.machine.placement import Placement, openings, place
@@ -294,6 +294,7 @@ class Around:
         found = list(self._enough(needed, 1, solid=True))
         if not found:
             found = list(self._enough(needed, MOST_DRIVES, solid=True))
+        found = [one for one in found if not self._stalls(one)] or found
         if not found:
             system = Needs(0, 0, min(needed.drive_gb, 500.0), 0, 0, None)
             beside = min(
@@ -319,6 +320,11 @@ class Around:
                     cost = self.several("storage", drive, count)
                     yield Drives((drive,) * count, cost)
                     break
+
+    def _stalls(self, drives: Drives) -> bool:
+        """Return whether rules expect the drive to be slow once its cache is full."""
+        said = _said((rules_storage.endurance,), Build(drives=drives.records[:1]))
+        return any(check.verdict == "warning" for check in said)
 
     # Cooler and case
 

@@ -113,19 +113,24 @@ class Situation:
 
         return cache(fits)
 
+    def drives(self, needed) -> list:
+        """Return drives that are large enough and, where there are such, keep their speed."""
+        large = [d for d in self.shelves["storage"] if (d.capacity_gb or 0) >= needed.drive_gb]
+        return [d for d in large if not warned("S5", drives=(d,))] or large
+
     def all_builds(self, cards: Cards):
         """Yield (cost, level, build) of everything that is large enough and not forbidden."""
         speed = self.speeds.quick(cards)
         needed = needs(self.plan, self.speeds.facts(cards), cards, speed)
         gpus = (BuildGpu(cards.record, cards.count),)
-        sized = self.sized()
+        sized, drives = self.sized(), self.drives(needed)
         for cpu, board, kit, drive, psu, case, cooler in product(
             *(self.shelves[kind] for kind in AROUND)
         ):
             enough = (
                 cpu.cores >= needed.cores
                 and kit.gib >= needed.memory_gib
-                and (drive.capacity_gb or 0) >= needed.drive_gb
+                and drive in drives
                 and kit.type == board.memory_type
             )
             if not enough or not sized(cpu, board, kit, cooler):
@@ -203,7 +208,7 @@ def test_highs_finds_nothing_cheaper(seed: int) -> None:
             case "memory":
                 return record.gib >= needed.memory_gib
             case "storage":
-                return (record.capacity_gb or 0) >= needed.drive_gb
+                return record in situation.drives(needed)
         return True
 
     parts = [(k, r) for k in AROUND for r in situation.shelves[k] if enough(k, r)]
