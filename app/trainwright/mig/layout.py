@@ -80,6 +80,11 @@ def _refused(id: str, **values: str) -> Verdict:
     return Verdict(False, Message.of(id, **values), ())
 
 
+def beyond(table: MigTable, counts: Counter[str]) -> Message | None:
+    """Return why a GPU holds no such instances wherever they lie; None where it does."""
+    return _too_many(table, counts) or _engines_short(table, counts)
+
+
 def _too_many(table: MigTable, counts: Counter[str]) -> Message | None:
     for name, count in counts.items():
         most = table.profile(name).count
@@ -179,14 +184,15 @@ def _placed(profiles: Sequence[Profile], placed: Layout, taken: int) -> Iterator
     first, *rest = profiles
     last = placed[-1] if placed else None
     for start in first.starts:
-        mask = _mask(first, start)
+        mask = mask_of(first, start)
         # Of two alike the later lies behind: each layout comes once.
         again = last is not None and last.profile == first.name and start < (last.start or 0)
         if not taken & mask and not again:
             yield from _placed(rest, (*placed, Instance(first.name, start)), taken | mask)
 
 
-def _mask(profile: Profile, start: int) -> int:
+def mask_of(profile: Profile, start: int) -> int:
+    """Return the units of an instance that begins at ``start``, a bit each."""
     return ((1 << (profile.size or 0)) - 1) << start
 
 
@@ -195,7 +201,7 @@ def occupied(table: MigTable, layout: Iterable[Instance]) -> int:
     taken = 0
     for instance in layout:
         if instance.start is not None:
-            taken |= _mask(table.profile(instance.profile), instance.start)
+            taken |= mask_of(table.profile(instance.profile), instance.start)
     return taken
 
 
@@ -217,18 +223,18 @@ def free(table: MigTable, layout: Sequence[Instance]) -> dict[str, int]:
         return {}
     taken, there = occupied(table, layout), Counter(instance.profile for instance in layout)
     return {
-        profile.name: min(_disjoint(profile, taken), profile.count - there[profile.name])
+        profile.name: min(disjoint(profile, taken), profile.count - there[profile.name])
         for profile in table.profiles
         if profile.plain
     }
 
 
-def _disjoint(profile: Profile, taken: int) -> int:
+def disjoint(profile: Profile, taken: int) -> int:
     """Return how many instances of a profile find a place, one behind the other."""
     found = 0
     for start in sorted(profile.starts):
-        if not taken & _mask(profile, start):
-            taken |= _mask(profile, start)
+        if not taken & mask_of(profile, start):
+            taken |= mask_of(profile, start)
             found += 1
     return found
 
@@ -246,7 +252,7 @@ def layouts(table: MigTable, profiles: Sequence[Profile] | None = None) -> list[
         found.append(placed)
         for number in range(at, len(places)):
             kind, start = places[number]
-            mask = _mask(kind, start)
+            mask = mask_of(kind, start)
             if not taken & mask and counts[kind.name] < kind.count:
                 more = counts + Counter([kind.name])
                 go_on(number + 1, (*placed, Instance(kind.name, start)), taken | mask, more)
@@ -294,9 +300,9 @@ def in_order(table: MigTable, names: Sequence[str]) -> Layout | None:
         profile = table.profile(name)
         prefers = DRIVER_PREFERS.get((table.units or 0, profile.size or 0), profile.starts)
         starts = [start for start in prefers if start in profile.starts]
-        start = next((each for each in starts if not taken & _mask(profile, each)), None)
+        start = next((each for each in starts if not taken & mask_of(profile, each)), None)
         if start is None:
             return None
-        taken |= _mask(profile, start)
+        taken |= mask_of(profile, start)
         placed.append(Instance(profile.name, start))
     return tuple(placed)
