@@ -27,6 +27,7 @@ SCREENS = (
     "build",
     "catalog",
     "prices",
+    "mig",
     "computer",
     "monitor",
     "verify",

@@ -56,6 +56,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("go-build", "go", "shopping-cart", "Alt+8"),
     Action("go-catalog", "go", "books", "Alt+9"),
     Action("go-prices", "go", "tag", "Ctrl+Shift+P"),
+    Action("go-mig", "go", "columns", "Ctrl+Shift+G"),
     Action("go-computer", "go", "desktop-tower", "Alt+4"),
     Action("go-monitor", "go", "activity", "Alt+5"),
     Action("go-diagnose", "go", "first-aid", "Alt+7"),

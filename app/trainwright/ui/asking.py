@@ -59,3 +59,9 @@ def price_list(parent: QWidget) -> Path | None:
     kinds = tr("prices.screen.file.kinds") + " (*.csv *.tsv *.txt *.md);;* (*)"
     path, _ = QFileDialog.getOpenFileName(parent, tr("prices.screen.file"), "", kinds)
     return Path(path) if path else None
+
+
+def jobs_file(parent: QWidget) -> Path | None:
+    """Ask for a file of jobs that want instances; None where nobody chose."""
+    path, _ = QFileDialog.getOpenFileName(parent, tr("ui.mig.job.file"), "", "(*.yaml *.yml)")
+    return Path(path) if path else None

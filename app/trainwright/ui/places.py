@@ -22,6 +22,7 @@ WORK = (
         ("build", "shopping-cart"),
         ("catalog", "books"),
         ("prices", "tag"),
+        ("mig", "columns"),
     ),
     (
         ("computer", "desktop-tower"),
@@ -60,6 +61,10 @@ def screen(place: str, window: "Window") -> QWidget:
         from trainwright.ui.screens.prices import PricesScreen
 
         return PricesScreen()
+    if place == "mig":
+        from trainwright.ui.screens.mig import MigScreen
+
+        return MigScreen(session, window.core)
     if place == "diagnose":
         from trainwright.ui.screens.diagnose import DiagnoseScreen
 
