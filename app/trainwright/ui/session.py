@@ -78,8 +78,7 @@ class Session(QObject):
         self.explained = doors.DEFAULT
         self.diagnosed: object = None
         """The evidence or error that Diagnose shows; a screen that is built anew shows it again."""
-        self.cut: object = None
-        """What is drawn on the board of instances, for the same reason."""
+        self.cut: object = None  # the board of instances, likewise
         self.recent_models: Callable[[], tuple[str, ...]] = tuple
         """Ids of models picked lately; the window knows them."""
         self._history: History | None = None

@@ -31,7 +31,8 @@ from trainwright.ui.tasks import Latest
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo
-from trainwright.ui.widgets.migboard import ProfileRow, RowHeads, Strip
+from trainwright.ui.widgets.migboard import Strip
+from trainwright.ui.widgets.migpalette import ProfileRow, RowHeads
 
 
 @dataclass(frozen=True, slots=True)

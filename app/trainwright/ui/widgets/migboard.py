@@ -3,13 +3,11 @@
 Strip and profiles share one ruler, so that a place in a row stands below the same place above.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QApplication, QSizePolicy, QWidget
+from PySide6.QtCore import QPoint, QRectF, QSize, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QSizePolicy
 
 from trainwright.catalog import GpuRecord
 from trainwright.explain import Kind
@@ -19,179 +17,16 @@ from trainwright.mig import board
 from trainwright.mig.board import Sketch
 from trainwright.mig.layout import Instance, occupied
 from trainwright.ui import tokens
-from trainwright.ui.i18n import language, say, tr
+from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Painted
+from trainwright.ui.widgets.migpieces import Block, Ghost, Ruler, fill
 
 LEFT, RIGHT = 268, 28
 """Beside the ruler: names and figures; a card's padding and the scroll bar below."""
 _DIMENSION, _BLOCKS, _BLOCK, _RULER, _BAR, _HEIGHT = 62, 78, 88, 172, 208, 240
 """From the strip's top: the dimension line, the instances and their height, the units' numbers,
 the bar of processors, and its end."""
-ROW = 30
-_FILLS = ("weights", "input", "act", "optim", "work", "data")
-
-
-def fill(sketch: Sketch, profile: str) -> str:
-    """Return a profile's colour: the same on the whole board, variants alike."""
-    plain = [each.name for each in sketch.table.profiles if each.plain]
-    base = profile.partition("+")[0].partition("-")[0]
-    at = plain.index(base) if base in plain else 0
-    return _FILLS[(len(plain) - 1 - at) % len(_FILLS)]
-
-
-@dataclass(frozen=True, slots=True)
-class Ruler:
-    """Where units lie, in pixels of a widget that begins at the strip's left edge."""
-
-    left: float
-    width: float
-    units: int
-
-    def x(self, unit: float) -> float:
-        """Return where a unit begins."""
-        return self.left + unit * self.width / self.units
-
-    def unit(self, x: float) -> float:
-        """Return the unit at a place."""
-        return (x - self.left) * self.units / self.width if self.width else 0.0
-
-
-class Piece(QAbstractButton):
-    """Something that is clicked, or dragged onto the strip."""
-
-    dragged = Signal(QPoint)
-    """Where the pointer is, on the screen."""
-    dropped = Signal(QPoint)
-    left = Signal()
-    """The drag ended elsewhere or was given up."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._pressed: QPoint | None = None
-        self.pressed_at = QPoint()
-        """Where it was taken, from its upper left corner."""
-        self.dragging = False
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setCursor(Qt.CursorShape.OpenHandCursor)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        super().mousePressEvent(event)
-        if event.button() == Qt.MouseButton.LeftButton:
-            self._pressed = event.globalPosition().toPoint()
-            self.pressed_at = event.position().toPoint()
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        if self._pressed is None:
-            super().mouseMoveEvent(event)
-            return
-        here = event.globalPosition().toPoint()
-        far = (here - self._pressed).manhattanLength() >= QApplication.startDragDistance()
-        if self.dragging or far:
-            self.dragging = True
-            self.setCursor(Qt.CursorShape.ClosedHandCursor)
-            self.dragged.emit(here)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        dragging = self.dragging
-        self._stop()
-        if not dragging:
-            super().mouseReleaseEvent(event)
-            return
-        self.setDown(False)
-        self.dropped.emit(event.globalPosition().toPoint())
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape and self.dragging:
-            self._stop()
-            self.setDown(False)
-            self.left.emit()
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.click()
-        else:
-            super().keyPressEvent(event)
-
-    def _stop(self) -> None:
-        self._pressed, self.dragging = None, False
-        self.setCursor(Qt.CursorShape.OpenHandCursor)
-
-
-class Block(Piece):
-    """An instance on the strip: dragged or moved by the arrow keys, removed by Delete."""
-
-    stepped = Signal(int)
-    removed = Signal()
-
-    def __init__(self, parent: QWidget, instance: Instance) -> None:
-        super().__init__(parent)
-        self.instance = instance
-        self._lines: tuple[str, ...] = ()
-        self._fill = "weights"
-
-    def describe(self, fill: str, lines: Sequence[str]) -> None:
-        """Show the profile and what the instance has."""
-        self._fill, self._lines = fill, tuple(lines)
-        spoken = tr("ui.mig.instance", profile=self.instance.profile, start=self.instance.start)
-        self.setAccessibleName(", ".join((spoken, *lines[1:])))
-        self.setAccessibleDescription(tr("ui.mig.instance.keys"))
-        self.setToolTip("\n".join((spoken, *lines[1:])))
-        self.update()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            self.stepped.emit(-1 if event.key() == Qt.Key.Key_Left else 1)
-        elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
-            self.removed.emit()
-        else:
-            super().keyPressEvent(event)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        w, h = self.width(), self.height()
-        with Drawing(self) as d:
-            d.box(0, 0, w, h, self._fill)
-            ink = tokens.ink(self._fill)
-            room, top = w - 12, 7.0
-            for number, line in enumerate(self._lines):
-                weight = 600 if number == 0 else 500
-                for part in _broken(line, room, weight):
-                    if top + 16 > h or tokens.width(part, tokens.MICRO, weight) > room:
-                        break  # the tooltip has all of it
-                    d.write(7, top, room, 16, part, px=tokens.MICRO, weight=weight, colour=ink)
-                    top += 16
-            if self.hasFocus():
-                d.box(0, 0, w, h, None, "surface", width=2)
-                d.box(2, 2, w - 4, h - 4, None, "text", radius=4, width=2)
-
-
-def _broken(line: str, room: float, weight: int) -> list[str]:
-    """Return a line in pieces that fit: at spaces, and profiles before their memory."""
-    if tokens.width(line, tokens.MICRO, weight) <= room:
-        return [line]
-    for mark in ("+", ".", "-"):
-        head, found, tail = line.partition(mark)
-        if found and " " not in line:
-            return [head, *_broken(found + tail, room, weight)]
-    return tokens.wrapped(line, room, tokens.MICRO, weight)
-
-
-class Ghost(Painted):
-    """What would lie there if it were dropped now."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent=parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self.legal, self.text = True, ""
-        self.hide()
-
-    def draw(self, d: Drawing, w: int, h: int) -> None:
-        edge = "fits" if self.legal else "no"
-        ground = tokens.colour("fitsWash" if self.legal else "noWash", 0.92)
-        d.box(0, 0, w, h, ground, edge, width=2, dashed=True)
-        d.icon("check-circle-fill" if self.legal else "x-circle-fill", w / 2 - 9, h / 2 - 24, 18,
-               edge)  # fmt: skip
-        if tokens.width(self.text, tokens.MICRO, 600) <= w - 4:
-            d.write(2, h / 2, w - 4, 18, self.text, px=tokens.MICRO, weight=600, colour=edge,
-                    align="centre")  # fmt: skip
 
 
 class Strip(Painted):
@@ -459,106 +294,3 @@ class Strip(Painted):
         d.write(18, _RULER + 2, room, 18, tr("ui.mig.unit"), px=tokens.LABEL, colour="printDim")
         for text in idle:
             d.write(18, _BAR - 2, room, 18, text, px=tokens.LABEL, weight=600, colour="printLine")
-
-
-class ProfileRow(Piece):
-    """A profile of the palette: what it has, how many still fit, and where it may begin."""
-
-    def __init__(self, strip: Strip, gpu: GpuRecord, sketch: Sketch, profile: str) -> None:
-        super().__init__()
-        self._strip, self._sketch, self.profile = strip, sketch, profile
-        found = board.share(gpu, sketch.table, profile)
-        wave = "~" if found.inferred else ""
-        self._memory = f"{wave}{found.memory_bytes / (1 << 30):.4g}"
-        self._sms = f"{wave}{found.processors}" if found.processors is not None else "?"
-        self._spoken_memory = f"{wave}{gib(found.memory_bytes, language())}"
-        self.setFixedHeight(ROW)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.clicked_at: int | None = None
-        """The start of the place that was clicked; None: anywhere else on the row."""
-        self.show_sketch(sketch)
-        self.dragged.connect(lambda at: strip.drag(self.profile, at))
-        self.dropped.connect(lambda _at: strip.drop(self.profile))
-        self.left.connect(strip.give_up)
-
-    def show_sketch(self, sketch: Sketch) -> None:
-        """Show where the profile may begin beside other instances."""
-        self._sketch = sketch
-        self.still = board.still(sketch, self.profile)
-        self._open = board.starts(sketch, self.profile)
-        values = {"memory": self._spoken_memory, "sms": self._sms, "number": self.still}
-        self.setAccessibleName(tr("ui.mig.row", profile=self.profile, **values))
-        places = ", ".join(map(str, self._open))
-        self.setToolTip(tr("ui.mig.row.places", starts=places) if places else "")
-        self.update()
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        unit = self._ruler.unit(event.position().x())
-        size = self._sketch.table.profile(self.profile).size or 1
-        self.clicked_at = next((at for at in self._open if at <= unit < at + size), None)
-        super().mouseReleaseEvent(event)
-        self.clicked_at = None
-
-    @property
-    def _ruler(self) -> Ruler:
-        """The strip's ruler, from this widget's left edge."""
-        ruler = self._strip.ruler
-        shift = self.mapToGlobal(QPoint()).x() - self._strip.mapToGlobal(QPoint()).x()
-        return Ruler(ruler.left - shift, ruler.width, ruler.units)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        w, h, able = self.width(), self.height(), self.still > 0
-        ink = "text" if able else "text3"
-        with Drawing(self) as d:
-            if self.underMouse():
-                d.box(0, 0, w, h - 1, "sunken", radius=tokens.CHIP)
-            d.icon("dots-six-vertical", 2, (h - 16) / 2, 16, "text3")
-            name, memory, sms, still = HEADS
-            d.write(name[0], 0, name[1], h - 1, self.profile, px=tokens.LABEL,
-                    weight=600 if able else 400, colour=ink)  # fmt: skip
-            for (x, wide), text in (
-                (memory, self._memory),
-                (sms, self._sms),
-                (still, "?" if self._sketch.table.units is None else str(self.still)),
-            ):
-                d.write(x, 0, wide, h - 1, text, px=tokens.LABEL, colour=ink, align="right")
-            if self._sketch.table.units is not None:
-                self._places(d)
-            d.rule(0, h - 1, w, h - 1)
-            if self.hasFocus():
-                d.focus_ring(w, h - 1, tokens.CHIP)
-
-    def _places(self, d: Drawing) -> None:
-        ruler, size = self._ruler, self._sketch.table.profile(self.profile).size or 1
-        for start in self._sketch.table.profile(self.profile).starts:
-            x = ruler.x(start) + 2
-            wide = ruler.x(start + size) - x - 2
-            if start in self._open:
-                d.box(x, 6, wide, ROW - 13, "fitsWash", "fitsFill", radius=tokens.CHIP)
-                text = tr("ui.mig.place-at", start=start)
-                if tokens.width(text, tokens.MICRO, 600) > wide - 6:
-                    text = str(start)
-                d.write(x, 6, wide, ROW - 13, text, px=tokens.MICRO, weight=600, colour="fits",
-                        align="centre")  # fmt: skip
-            else:
-                d.box(x, 6, wide, ROW - 13, "sunken", "line", radius=tokens.CHIP)
-                d.hatch(QRectF(x + 1, 7, wide - 2, ROW - 15), "line2")
-
-
-HEADS = ((22, 100), (124, 50), (178, 36), (216, 28))
-"""(left, width) of a row's columns: name, memory, processors, how many still fit."""
-
-
-class RowHeads(Painted):
-    """What the columns of the palette are."""
-
-    def __init__(self) -> None:
-        super().__init__(tr("ui.mig.palette"), height=22)
-
-    def draw(self, d: Drawing, w: int, h: int) -> None:
-        for number, (key, (x, wide)) in enumerate(
-            zip(("profile", "memory", "sms", "fits"), HEADS, strict=True)
-        ):
-            d.write(x, 0, wide, h, tr(f"ui.mig.head.{key}"), px=tokens.MICRO, weight=600,
-                    colour="text2", align="left" if number == 0 else "right")  # fmt: skip
-        d.rule(0, h - 1, w, h - 1, "line2")
