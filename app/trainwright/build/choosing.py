@@ -96,6 +96,10 @@ class Choosing:
         if not bases:
             return None
         drives = self._around.drives(needed) or [Drives((), math.inf)]
+        links = {self._link(task, base.frame) for base in bases}
+        ideal = min(self._speeds.seconds(cards, speed, link) for link in links)
+        if (best := self._on_level(task, bases, level(ideal))) is not None:
+            return best
         fastest = min(self._fastest(task, base, drives) for base in bases)
         if (best := self._on_level(task, bases, level(fastest))) is not None:
             return best
