@@ -8,6 +8,7 @@ from trainwright.diagnose.measures import (
     data_wait,
     foreign_share,
     given,
+    number,
     on_cpu,
     on_gpu,
     ranks,
@@ -29,7 +30,7 @@ from trainwright.diagnose.verdict import Cause
 ASSUMED = "assumed"
 THREADS = "PyTorch: as many threads as cores by default"
 CGROUP = "assumed, on the cgroup's nr_throttled"
-_SIBLINGS = "assumed: ranks on one computer take cores from each other as others do"
+_BESIDE_OTHERS = "assumed: what others take, ranks of one computer do not get either"
 
 _rule = rules_of(Cause.SCHEDULING)
 
@@ -63,6 +64,13 @@ def _starved_for(variant: str) -> Measure:
 def _computes(evidence: Evidence) -> bool:
     """Whether a run on the processor spends its steps computing."""
     return on_cpu(evidence) and (data_wait(evidence) or 0) < 0.3
+
+
+def _spin(evidence: Evidence) -> bool:
+    """Whether neither more workers nor more cores make a run faster whose workers fill theirs."""
+    more = (saved_by("more_workers")(evidence), saved_by("affinity")(evidence))
+    full = (number("loading.workers_cpu")(evidence) or 0) >= 0.9
+    return full and all(saved is not None and saved < 0.05 for saved in more)
 
 
 def _alone(evidence: Evidence) -> bool:
@@ -115,9 +123,12 @@ RULES = (
     ),
     _rule(
         "host.starved_share",
-        given(lambda evidence: not _alone(evidence), starved),
+        given(
+            lambda evidence: not _alone(evidence) and (foreign_share(evidence) or 0) >= 0.25,
+            starved,
+        ),
         "share",
-        above(0.3, 2, _SIBLINGS),
+        above(0.3, 2, _BESIDE_OTHERS),
         variant="other-programs-cpu",
     ),
     _rule(
@@ -272,6 +283,20 @@ RULES = (
         ),
         "times",
         above(4, 2, "assumed: pools of threads that each take all cores for theirs"),
+        variant="threads",
+    ),
+    _rule(
+        "loading.workers_cpu",
+        given(_spin, number("loading.workers_cpu")),
+        "share",
+        above(0.9, 2, "assumed: cores that are full and do no work are fought for by threads"),
+        variant="threads",
+    ),
+    _rule(
+        "experiments.more_workers",
+        given(_spin, saved_by("more_workers")),
+        "share",
+        below(0.05, 1, "assumed: workers that wait for each other's threads gain nothing by more"),
         variant="threads",
     ),
     _rule("experiments.quota", saved_by("quota"), "share", *_TRIED, variant="quota"),

@@ -77,6 +77,16 @@ RULES = (
         variant="heat",
     ),
     _rule(
+        "setup.world_size",
+        given(
+            lambda evidence: (throttled("thermal", "hardware-thermal")(evidence) or 0) >= 0.5,
+            number("setup.world_size"),
+        ),
+        "number",
+        above(2, 1, "assumed: ranks that exchange gradients all wait for the hottest"),
+        variant="heat",
+    ),
+    _rule(
         "gpus.throttled",
         throttled("power-brake", "hardware-slowdown"),
         "share",

@@ -20,7 +20,11 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import loader_alone
 from trainwright.diagnose.measures_names import functions_of
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import wait_of_slow_steps
+from trainwright.diagnose.measures_work import (
+    wait_of_slow_steps,
+    workers_cores,
+    workers_starve_computing,
+)
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -52,7 +56,24 @@ def _waits(evidence: Evidence) -> bool:
         or (number("loading.queue_empty")(evidence) or 0) >= 0.3
         or (functions_of("loader")(evidence) or 0) >= 0.2
         or (saved_by("synthetic_batch")(evidence) or 0) >= 0.15
+        or (_untimed_batch(evidence) or 0) >= 1
+        or workers_starve_computing(evidence)
     )
+
+
+def _late(evidence: Evidence) -> bool:
+    """Whether batches, drives or networks were looked at, and not the GPU's ups and downs alone."""
+    parts = (evidence.steps, evidence.host, evidence.profile, evidence.throughput)
+    return any(part is not None for part in parts) or bool(evidence.trials) or _waits(evidence)
+
+
+def _untimed_batch(evidence: Evidence) -> float | None:
+    """Return the time between two batches of a GPU run of which no step was timed."""
+    loading, setup = evidence.loading, evidence.setup
+    if loading is None or not loading.batch_seconds or not on_gpu(evidence):
+        return None
+    workers = max(1, setup.num_workers or 0) if setup is not None else 1
+    return loading.batch_seconds / workers if evidence.steps is None else None
 
 
 RULES = (
@@ -109,6 +130,28 @@ RULES = (
         ),
         "number",
         above(4, 1, "assumed: one computer makes the batches of several devices"),
+    ),
+    _rule(
+        "loading.batch_seconds",
+        given(lambda evidence: (utilisation(evidence) or 0) < 0.5, _untimed_batch),
+        "seconds",
+        above(1, 2, "assumed: a GPU that idles would be done with most batches in a second"),
+    ),
+    _rule(
+        "loading.workers_cores",
+        given(workers_starve_computing, workers_cores),
+        "share",
+        above(0.15, 2, "assumed: cores that make batches compute nothing"),
+        above(0.3, 3, "assumed: cores that make batches compute nothing"),
+        variant="preprocessing",
+    ),
+    _rule(
+        "host.starved_share",
+        given(workers_starve_computing, starved),
+        "share",
+        above(0.15, 1, "assumed: cores that make batches compute nothing"),
+        above(0.3, 2, "assumed: cores that make batches compute nothing"),
+        variant="preprocessing",
     ),
     _rule("setup.num_workers", reading("setup.num_workers"), "number", below(3, 1, LIGHTNING)),
     _rule(
@@ -202,7 +245,12 @@ RULES = (
     ),
     _rule(
         "loading.without_contention",
-        given(lambda evidence: (starved(evidence) or 0) >= 0.3, loading_without_contention),
+        given(
+            lambda evidence: (
+                (starved(evidence) or 0) >= 0.3 and not workers_starve_computing(evidence)
+            ),
+            loading_without_contention,
+        ),
         "times",
         below(1.0, -3, "assumed: a loader that makes batches faster than they are used keeps up"),
     ),
@@ -239,7 +287,7 @@ RULES = (
     ),
     _rule(
         "loading.data_on",
-        is_word("loading.data_on", "hdd", "network", "object-store"),
+        given(_late, is_word("loading.data_on", "hdd", "network", "object-store")),
         "word",
         any_of(1, "assumed: slower than what GPUs read"),
         variant="fetch",

@@ -198,6 +198,24 @@ RULES = (
         above(1, 3, "PyTorch: num_ooms"),
         variant="full",
     ),
+    _rule(
+        "counters.out_of_memory",
+        given(
+            lambda evidence: (number("counters.alloc_retries")(evidence) or 0) >= 1,
+            reading("counters.out_of_memory"),
+        ),
+        "number",
+        above(1, 1, "PyTorch: num_ooms; the cache was emptied, and there was still no room"),
+        variant="fragmentation",
+    ),
+    _rule(
+        "profile.host_offload",
+        given(offloads, functions_of("offload")),
+        "share",
+        above(0.1, 2, "assumed: functions that put state aside and fetch it back"),
+        above(0.3, 3, "assumed: functions that put state aside and fetch it back"),
+        variant="offload",
+    ),
     _rule("setup.offload", reading("setup.offload"), "yes-no", yes(1, ASSUMED), variant="offload"),
     _rule(
         "counters.offloaded_bytes",

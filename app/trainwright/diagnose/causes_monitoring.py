@@ -18,7 +18,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import offloads, swapped_files, written_a_step
 from trainwright.diagnose.measures_names import functions_of
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import in_operators, read_a_step
+from trainwright.diagnose.measures_work import forward_of_backward, in_operators, read_a_step
 from trainwright.diagnose.rules import above, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -195,6 +195,13 @@ RULES = (
         given(lambda evidence: (step_share("other")(evidence) or 0) >= 0.1, in_operators),
         "share",
         below(0.5, 1, "assumed: most of the step is no operator's, but Python's or a drive's"),
+        variant="logging",
+    ),
+    _rule(
+        "profile.forward",
+        given(lambda evidence: (step_share("other")(evidence) or 0) >= 0.1, forward_of_backward),
+        "times",
+        above(1.5, 2, "assumed: a gradient takes as long as its operator or longer"),
         variant="logging",
     ),
     _rule(

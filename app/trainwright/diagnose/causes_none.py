@@ -2,16 +2,19 @@
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
+    affinity,
     cores_of_usable,
     data_wait,
     exposed_communication,
     given,
     gpu_ratio,
+    is_word,
     on_cpu,
     on_gpu,
     reading,
     step_share,
     tensor_cores_of_eligible,
+    threads_of_cores,
     utilisation,
 )
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
@@ -21,9 +24,10 @@ from trainwright.diagnose.measures_work import (
     in_operators,
     least_core_rate,
     operator_seconds,
+    products_of_matrix_rate,
     threads_at_work,
 )
-from trainwright.diagnose.rules import above, below, rules_of
+from trainwright.diagnose.rules import above, any_of, below, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
@@ -33,6 +37,11 @@ _rule = rules_of(Cause.NONE)
 
 def _long_operators(evidence: Evidence) -> bool:
     return (operator_seconds(evidence) or 0) >= 100e-6
+
+
+def _no_slow_products(evidence: Evidence) -> bool:
+    rate = products_of_matrix_rate(evidence)
+    return _long_operators(evidence) and (rate is None or rate >= 0.15)
 
 
 RULES = (
@@ -153,9 +162,39 @@ RULES = (
     ),
     _rule(
         "profile.heavy",
-        given(_long_operators, heavy_operators),
+        given(_no_slow_products, heavy_operators),
         "share",
         above(0.6, 2, "assumed: the step is large matrix products, convolutions or cells"),
+    ),
+    _rule(
+        "setup.precision",
+        given(on_cpu, is_word("setup.precision", "fp64")),
+        "word",
+        any_of(-4, "assumed: fp32 has at least twice the rate everywhere"),
+    ),
+    _rule(
+        "profile.products_rate",
+        given(on_cpu, products_of_matrix_rate),
+        "share",
+        below(0.1, -4, "assumed: a tenth of what a plain matrix product reaches beside the run"),
+    ),
+    _rule(
+        "profile.attention_eager",
+        reading("profile.attention_eager"),
+        "share",
+        above(0.2, -4, "assumed: much of the time is in score matrices that nobody needs"),
+    ),
+    _rule(
+        "host.affinity",
+        given(on_cpu, affinity),
+        "share",
+        below(0.9, -4, "assumed: cores that the run may not use do nothing for it"),
+    ),
+    _rule(
+        "setup.torch_threads",
+        given(on_cpu, threads_of_cores),
+        "share",
+        below(0.6, -4, "PyTorch: as many threads as cores by default"),
     ),
     _rule(
         "host.starved_share",

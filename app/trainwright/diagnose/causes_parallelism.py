@@ -72,10 +72,14 @@ def _seen_busy(evidence: Evidence) -> bool:
 
 def _kernel_spacing(evidence: Evidence) -> float | None:
     """Return the time from one kernel's begin to the next's, mean over the step."""
-    profile, seconds = evidence.profile, step_seconds(evidence)
-    if profile is None or not profile.kernels_a_step or not seconds:
-        return None
-    return seconds / profile.kernels_a_step
+    launches, seconds = _launches(evidence), step_seconds(evidence)
+    return seconds / launches if launches and seconds else None
+
+
+def _launches(evidence: Evidence) -> float | None:
+    """Return the kernels of a step, or the calls that launch some where those were counted."""
+    profile = evidence.profile
+    return None if profile is None else profile.kernels_a_step or profile.launches_a_step
 
 
 def _no_parts(evidence: Evidence) -> bool:
@@ -105,7 +109,7 @@ RULES = (
     ),
     _rule(
         "profile.kernel_median_seconds",
-        reading("profile.kernel_median_seconds"),
+        given(on_gpu, reading("profile.kernel_median_seconds")),
         "seconds",
         below(10e-6, 3, "assumed: a launch takes 5 to 10 µs, and shorter kernels cannot hide it"),
         below(20e-6, 1, "assumed: a launch takes 5 to 10 µs"),
@@ -291,7 +295,7 @@ RULES = (
     ),
     _rule(
         "profile.kernels_a_step",
-        given(on_gpu, number("profile.kernels_a_step")),
+        given(on_gpu, _launches),
         "number",
         above(500, 1, "assumed: more launches than a step of a few large layers has"),
         variant="host-bound",

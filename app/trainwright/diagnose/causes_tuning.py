@@ -11,13 +11,15 @@ from trainwright.diagnose.measures import (
     on_cpu,
     on_gpu,
     reading,
+    starved,
     step_share,
     tensor_cores_of_eligible,
+    threads_of_cores,
     utilisation,
 )
 from trainwright.diagnose.measures_names import kernels_of, odd_kernel
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import convolutions, device_of_step
+from trainwright.diagnose.measures_work import convolutions, device_of_step, products_of_matrix_rate
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -79,7 +81,37 @@ def _convolutions_on_cpu(evidence: Evidence) -> bool:
 
 def _planes_apart_on_cpu(evidence: Evidence) -> bool:
     setup = evidence.setup
-    return _convolutions_on_cpu(evidence) and setup is not None and setup.channels_last is False
+    if setup is None or setup.precision not in (None, "fp32"):
+        return False
+    return _convolutions_on_cpu(evidence) and setup.channels_last is False
+
+
+def _convolve(evidence: Evidence) -> bool:
+    """Whether convolutions take a step on the processor that has their planes apart."""
+    return _planes_apart_on_cpu(evidence) and (convolutions(evidence) or 0) >= 0.5
+
+
+def _reduced_on_cpu(evidence: Evidence) -> bool:
+    setup = evidence.setup
+    reduced = setup is not None and setup.precision in ("bf16-mixed", "bf16", "fp16-mixed", "fp16")
+    return reduced and on_cpu(evidence)
+
+
+def _double_on_cpu(evidence: Evidence) -> bool:
+    return _double_precision(evidence) is not None and on_cpu(evidence)
+
+
+def _slow_in_few_bits(evidence: Evidence) -> str | None:
+    """Return a precision that the processor computes more slowly than fp32."""
+    slow = (products_of_matrix_rate(evidence) or 1) < 0.3
+    setup = evidence.setup
+    return setup.precision if setup is not None and _reduced_on_cpu(evidence) and slow else None
+
+
+def _untried(evidence: Evidence) -> bool:
+    """Whether no trial of a precision or of kernels says what they cost."""
+    tried = ("other_precision", "channels_last", "compiled", "fused_attention", "kernels")
+    return all((saved_by(each)(evidence) or 0) < 0.2 for each in tried)
 
 
 def _untuned_convolutions(evidence: Evidence) -> bool:
@@ -156,6 +188,28 @@ RULES = (
         variant="precision",
     ),
     _rule(
+        "setup.precision",
+        _slow_in_few_bits,
+        "word",
+        any_of(1, "oneDNN: bf16 and fp16 need AVX512-BF16, AVX512-FP16 or AMX to be fast"),
+        variant="precision",
+    ),
+    _rule(
+        "profile.products_rate",
+        given(_reduced_on_cpu, products_of_matrix_rate),
+        "share",
+        below(0.3, 4, "assumed: in few bits, less than a third of a matrix product's rate in fp32"),
+        above(1.0, -3, "faster than a matrix product in fp32"),
+        variant="precision",
+    ),
+    _rule(
+        "profile.products_rate",
+        given(_double_on_cpu, products_of_matrix_rate),
+        "share",
+        below(0.6, 2, "vector units: half as many doubles as numbers of fp32"),
+        variant="precision",
+    ),
+    _rule(
         "gpus.compute_capability",
         _could_be_faster,
         "number",
@@ -185,16 +239,38 @@ RULES = (
     ),
     _rule(
         "setup.channels_last",
-        given(_convolutions_on_cpu, reading("setup.channels_last")),
+        given(_planes_apart_on_cpu, reading("setup.channels_last")),
         "yes-no",
-        no(2, f"{GUIDE}; PyTorch's figures for processors: 1.3 to 1.8 times"),
+        no(2, f"{GUIDE}; PyTorch's figures for processors: 1.0 to 1.8 times"),
+        variant="layout",
+    ),
+    _rule(
+        "profile.products_rate",
+        given(_convolve, products_of_matrix_rate),
+        "share",
+        below(0.15, 2, "assumed: convolutions at a sixth of a plain matrix product's rate"),
+        above(0.25, -3, "assumed: convolutions that compute fast lose little by their layout"),
+        variant="layout",
+    ),
+    _rule(
+        "host.starved_share",
+        given(_planes_apart_on_cpu, starved),
+        "share",
+        above(0.15, -2, "assumed: what lacks cores is slow in any layout"),
+        above(0.3, -3, "assumed: what lacks cores is slow in any layout"),
+        variant="layout",
+    ),
+    _rule(
+        "setup.torch_threads",
+        given(_planes_apart_on_cpu, threads_of_cores),
+        "share",
+        below(0.6, -2, "assumed: what lacks cores is slow in any layout"),
         variant="layout",
     ),
     _rule(
         "profile.convolutions",
         given(_planes_apart_on_cpu, convolutions),
         "share",
-        above(0.5, 2, "assumed: a layout matters where convolutions take the step"),
         below(0.25, -3, "assumed: a layout matters where convolutions take the step"),
         variant="layout",
     ),
@@ -292,7 +368,7 @@ RULES = (
     ),
     _rule(
         "gpus.utilisation",
-        given(on_gpu, utilisation),
+        given(lambda evidence: on_gpu(evidence) and _untried(evidence), utilisation),
         "share",
         above(0.8, 1, "assumed: the device is busy, so it matters with what"),
         below(0.5, -2, "torch-tb-profiler: utilisation below 50 % has another cause"),

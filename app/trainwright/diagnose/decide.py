@@ -59,6 +59,8 @@ UNKNOWN_GAIN = 0.3
 """What an unmeasured gain counts as; assumed."""
 WORTH = 0.05
 """Gain below which a busy device is not disturbed; assumed."""
+CONTRARY = 4
+"""Weight against "nothing is wrong" that no number of signs for it outweighs; assumed."""
 _ONE_VARIANT = (Cause.INPUT, Cause.PARALLELISM, Cause.COMMUNICATION)
 """Causes whose variants are answers to one question: one of them holds."""
 
@@ -165,6 +167,7 @@ def judge(evidence: Evidence) -> Diagnosis:
         fine.holds
         and fine.score >= LIKELY
         and _used_well(fine)
+        and not any(signal.weight <= -CONTRARY for signal in fine.against)
         and not any(map(_disturbs, holding))
     ):
         verdicts: tuple[Verdict, ...] = (_verdict(fine, evidence),)

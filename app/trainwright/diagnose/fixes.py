@@ -1,14 +1,17 @@
 """What to do about a cause: a sentence, and the plan's settings where it has some for it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.measures import lowest_capability
+from trainwright.diagnose.measures_trials import step_times
 from trainwright.diagnose.verdict import Cause, Fix
 from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
+from trainwright.workload.settings import Precision
 
+PLAN_PRECISIONS = get_args(Precision)
 MOST_WORKERS = 16
 """Workers that are proposed at most; assumed."""
 
@@ -97,14 +100,33 @@ def _compile(evidence: Evidence) -> Fix | None:
 
 
 def _lower_precision(evidence: Evidence) -> Fix | None:
-    """bf16 needs compute capability 8.0; fp16 with a scaled loss runs from 7.0 on."""
-    if _setup(evidence).precision == "fp64":
-        return _say("precision", {"settings.precision": "fp32"}, precision="fp32")
-    if _setup(evidence).device == "cpu":
-        return None
+    """bf16 needs compute capability 8.0; fp16 with a scaled loss runs from 7.0 on.
+
+    What was tried and is faster goes first; a processor is fast in fp32.
+    """
+    setup = _setup(evidence)
+    if setup.precision == "fp64" or setup.device == "cpu":
+        return None if setup.precision in (None, "fp32") else _precision("fp32")
+    if (tried := _faster_precision(evidence)) is not None:
+        return _precision(tried)
     capability = lowest_capability(evidence)
     word = "fp16-mixed" if capability is not None and capability < 8.0 else "bf16-mixed"
+    return _precision(word)
+
+
+def _precision(word: str) -> Fix:
     return _say("precision", {"settings.precision": word}, precision=word)
+
+
+def _faster_precision(evidence: Evidence) -> str | None:
+    """Return the plan's precision in which a step was tried and took the least time."""
+    tried = [
+        (times, trial.to)
+        for trial in evidence.trials
+        if trial.changed == "precision" and trial.to in PLAN_PRECISIONS
+        if (times := step_times(trial)) is not None and times < 1
+    ]
+    return min(tried)[1] if tried else None
 
 
 def _kernels(evidence: Evidence) -> Fix:

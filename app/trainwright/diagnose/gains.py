@@ -19,7 +19,12 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import offloading, update_elsewhere
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
-from trainwright.diagnose.measures_work import achieved_of_matrix_rate
+from trainwright.diagnose.measures_work import (
+    achieved_of_matrix_rate,
+    heavy_operators,
+    products_of_matrix_rate,
+    workers_cores,
+)
 from trainwright.diagnose.verdict import Cause
 
 Bound = Callable[[Evidence], float | None]
@@ -96,6 +101,12 @@ def _below_matrix_rate(evidence: Evidence) -> float | None:
     return None if rate is None else (step_share("compute")(evidence) or 1) * max(0.0, 1 - rate)
 
 
+def _slow_products(evidence: Evidence) -> float | None:
+    """Products that would be as fast as a plain one in fp32, which large ones come near to."""
+    rate = products_of_matrix_rate(evidence)
+    return None if rate is None else (heavy_operators(evidence) or 0) * max(0.0, 1 - rate)
+
+
 def _idle_device(evidence: Evidence) -> float | None:
     """What no kernel covers; GPU utilisation cannot say more than that."""
     busy = number("gpus.utilisation")(evidence)
@@ -105,7 +116,7 @@ def _idle_device(evidence: Evidence) -> float | None:
 _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.INPUT, ""): (
         saved_by("synthetic_batch"),
-        data_wait,
+        lambda evidence: max(data_wait(evidence) or 0, workers_cores(evidence) or 0),
         number("profile.data_loader"),
     ),
     (Cause.INPUT, "transfer"): (step_share("transfer"), number("profile.copies")),
@@ -117,7 +128,11 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         _idle_device,
         _below_matrix_rate,
     ),
-    (Cause.TUNING, "precision"): (saved_by("other_precision"), _not_on_tensor_cores),
+    (Cause.TUNING, "precision"): (
+        saved_by("other_precision"),
+        _not_on_tensor_cores,
+        _slow_products,
+    ),
     (Cause.TUNING, "layout"): (saved_by("channels_last"), number("profile.layout")),
     (Cause.TUNING, "attention"): (saved_by("fused_attention"), number("profile.attention_eager")),
     (Cause.TUNING, "compile"): (saved_by("compiled"), number("profile.elementwise")),

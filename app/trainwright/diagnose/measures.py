@@ -192,6 +192,12 @@ def ranks(evidence: Evidence) -> int:
     return (evidence.setup.world_size if evidence.setup is not None else None) or 1
 
 
+def ranks_here(evidence: Evidence) -> float:
+    """Return the processes of the run on this computer, where its nodes have as many each."""
+    nodes = (evidence.setup.nodes if evidence.setup is not None else None) or 1
+    return max(1.0, ranks(evidence) / nodes)
+
+
 def processes(evidence: Evidence) -> int:
     """Return the run's training processes: one a GPU where nothing else is said."""
     return max(ranks(evidence), len(evidence.gpus or ()))
@@ -302,12 +308,13 @@ def starved(evidence: Evidence) -> float | None:
 def foreign_share(evidence: Evidence) -> float | None:
     """Return other programs' share of the computer's cores.
 
-    Of several ranks on it each takes the others for foreign; they are as busy as this one.
+    Of several ranks on it each takes the others for foreign: those want as much as this one.
     """
     host = evidence.host
     if host is None or host.foreign_cores is None or not host.cores:
         return None
-    siblings = (ranks(evidence) - 1) * (host.run_cores or 0)
+    wanted = (host.run_cores or 0) / max(0.1, 1 - (host.starved_share or 0))
+    siblings = (ranks_here(evidence) - 1) * wanted
     return min(1.0, max(0.0, host.foreign_cores - siblings) / host.cores)
 
 

@@ -49,7 +49,7 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
 
 HostFamily = Literal[
     "loader", "waiting", "launch", "allocation", "garbage", "copy", "communication",
-    "optimizer", "log", "checkpoint", "evaluation", "compile",
+    "optimizer", "log", "checkpoint", "evaluation", "compile", "offload",
 ]  # fmt: skip
 _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
     ("loader", r"dataloader|_next_data|_try_get_data|__getitem__|collate|queue.*get|_poll\b|"
@@ -65,6 +65,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
     ("evaluation", r"evaluat|validat|metric"),
     ("optimizer", r"adam|optimizer|\bstep\b"),
     ("compile", r"dynamo|inductor|guard|recompil"),
+    ("offload", r"offload|onload|wake_?up|\bsleep\b|swap_?(in|out)|to_host|to_device"),
 )  # fmt: skip
 
 

@@ -1,7 +1,18 @@
 """Figures of what a run does for its time: its arithmetic, operators, threads and reads."""
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import Measure, on_cpu, on_gpu, processes, ranks
+from trainwright.diagnose.measures import (
+    Measure,
+    foreign_share,
+    on_cpu,
+    on_gpu,
+    processes,
+    ranks,
+    starved,
+)
+
+DOUBLE_RATE = 0.5
+"""Of fp64 over fp32 in a processor's vector units: a register holds half as many numbers."""
 
 
 def workers_of_cores(evidence: Evidence) -> float | None:
@@ -57,13 +68,76 @@ def operator_seconds(evidence: Evidence) -> float | None:
 
 
 def achieved_of_matrix_rate(evidence: Evidence) -> float | None:
-    """Return a step's arithmetic a second over that of a plain matrix product beside it."""
+    """Return a step's arithmetic a second over that of a plain matrix product beside it.
+
+    Of a run in fp64, over what such a product would reach in fp64.
+    """
     steps, profile = evidence.steps, evidence.profile
     if steps is None or not steps.compute or profile is None or profile.flops_a_step is None:
         return None
     if not profile.matrix_flops_s or not on_cpu(evidence):
         return None
-    return profile.flops_a_step / steps.compute / profile.matrix_flops_s
+    double = evidence.setup is not None and evidence.setup.precision == "fp64"
+    rate = profile.matrix_flops_s * (DOUBLE_RATE if double else 1.0)
+    return profile.flops_a_step / steps.compute / rate
+
+
+def products_of_matrix_rate(evidence: Evidence) -> float | None:
+    """Return the rate of the step's products, convolutions and attention by themselves.
+
+    Over that of a plain matrix product in fp32 beside the run; what is waited for cores is left
+    out, and so is all that is no such operator. Small operators are slow in any precision and
+    layout: of steps whose operators take 100 µs and more on average.
+    """
+    steps, profile, heavy = evidence.steps, evidence.profile, heavy_operators(evidence)
+    if steps is None or profile is None or not profile.flops_a_step or not heavy or heavy < 0.3:
+        return None
+    if not profile.matrix_flops_s or (operator_seconds(evidence) or 0) < 100e-6:
+        return None
+    seconds = heavy * steps.seconds * (1 - min(0.9, starved(evidence) or 0))
+    return profile.flops_a_step / seconds / profile.matrix_flops_s
+
+
+def forward_of_backward(evidence: Evidence) -> float | None:
+    """Return the time of operators over that of their gradients, of those that are named twice.
+
+    A gradient takes one to two times as long: above that, passes without gradients run as well.
+    """
+    rows = evidence.profile.top if evidence.profile is not None else ()
+    times = {row.name.removeprefix("aten::"): row.share for row in rows}
+    forward = backward = 0.0
+    for name, share in times.items():
+        own = [each for each in _forward_names(name) if each in times]
+        if own:
+            forward, backward = forward + sum(times[each] for each in own), backward + share
+    return forward / backward if backward >= 0.05 else None
+
+
+def _forward_names(backward: str) -> tuple[str, ...]:
+    if backward == "convolution_backward":
+        return ("mkldnn_convolution", "_convolution", "cudnn_convolution", "thnn_conv2d")
+    stem, ending = backward.removesuffix("_backward"), backward.endswith("_backward")
+    return (stem, f"{stem}_forward") if ending else ()
+
+
+def workers_cores(evidence: Evidence) -> float | None:
+    """Return the share of the usable cores that the loader's workers take from a CPU run.
+
+    Of no more workers than cores on a computer that others leave alone for the most part.
+    """
+    loading, setup, host = evidence.loading, evidence.setup, evidence.host
+    if loading is None or loading.workers_cpu is None or setup is None or host is None:
+        return None
+    if not on_cpu(evidence) or not host.usable_cores or not setup.num_workers:
+        return None
+    if (workers_of_cores(evidence) or 0) > 1 or (foreign_share(evidence) or 0) >= 0.25:
+        return None
+    return min(1.0, loading.workers_cpu * setup.num_workers / host.usable_cores)
+
+
+def workers_starve_computing(evidence: Evidence) -> bool:
+    """Whether a run on the processor waits for cores while its own loader has a part of them."""
+    return (workers_cores(evidence) or 0) >= 0.15 and (starved(evidence) or 0) >= 0.15
 
 
 def least_core_rate(evidence: Evidence) -> float | None:

@@ -6,13 +6,14 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import number, on_cpu, on_gpu
 from trainwright.diagnose.measures_cost import main_read_a_step, swapped_files
 from trainwright.diagnose.measures_names import odd_kernel
+from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.verdict import Cause
 
 
 def wording(cause: Cause, variant: str, evidence: Evidence) -> str:
     """Return what the verdict's sentence is called beyond its cause and variant; often nothing."""
-    name, holds = WORDINGS.get((cause, variant), ("", on_cpu))
-    return name if name and holds(evidence) else ""
+    choices = WORDINGS.get((cause, variant), ())
+    return next((name for name, holds in choices if holds(evidence)), "")
 
 
 def _on_drive(evidence: Evidence) -> bool:
@@ -33,20 +34,34 @@ def _in_double(evidence: Evidence) -> bool:
     return evidence.setup is not None and evidence.setup.precision == "fp64"
 
 
+def _in_few_bits(evidence: Evidence) -> bool:
+    setup = evidence.setup
+    return on_cpu(evidence) and setup is not None and setup.precision not in (None, "fp32", "fp64")
+
+
+def _tried(evidence: Evidence) -> bool:
+    return (saved_by("other_precision")(evidence) or 0) >= 0.1  # the limit of causes_tuning
+
+
 def _by_a_kernel(evidence: Evidence) -> bool:
     return on_gpu(evidence) and (odd_kernel(evidence) or 0) >= 0.25  # the limit of causes_tuning
 
 
-WORDINGS: dict[tuple[Cause, str], tuple[str, Callable[[Evidence], bool]]] = {
-    (Cause.PARALLELISM, ""): ("on-cpu", on_cpu),
-    (Cause.PARALLELISM, "small-batch"): ("on-cpu", on_cpu),
-    (Cause.PARALLELISM, "host-bound"): ("on-cpu", on_cpu),
-    (Cause.TUNING, ""): ("on-cpu", on_cpu),
-    (Cause.TUNING, "precision"): ("double", _in_double),
-    (Cause.TUNING, "layout"): ("on-cpu", on_cpu),
-    (Cause.TUNING, "kernels"): ("own", _by_a_kernel),
-    (Cause.MEMORY, "offload"): ("on-drive", _on_drive),
-    (Cause.COMMUNICATION, ""): ("on-cpu", on_cpu),
-    (Cause.MONITORING, "synchronisation"): ("on-cpu", on_cpu),
-    (Cause.NONE, ""): ("on-cpu", on_cpu),
+WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], ...]] = {
+    (Cause.PARALLELISM, ""): (("on-cpu", on_cpu),),
+    (Cause.PARALLELISM, "small-batch"): (("on-cpu", on_cpu),),
+    (Cause.PARALLELISM, "host-bound"): (("on-cpu", on_cpu),),
+    (Cause.TUNING, ""): (("on-cpu", on_cpu),),
+    (Cause.TUNING, "precision"): (
+        ("double", _in_double),
+        ("few-bits", _in_few_bits),
+        ("tried", _tried),
+    ),
+    (Cause.TUNING, "layout"): (("on-cpu", on_cpu),),
+    (Cause.TUNING, "kernels"): (("own", _by_a_kernel),),
+    (Cause.MEMORY, "offload"): (("on-drive", _on_drive),),
+    (Cause.COMMUNICATION, ""): (("on-cpu", on_cpu),),
+    (Cause.MONITORING, "synchronisation"): (("on-cpu", on_cpu),),
+    (Cause.NONE, ""): (("on-cpu", on_cpu),),
 }
+"""Of several that would fit, the first."""

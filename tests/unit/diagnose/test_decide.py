@@ -258,8 +258,9 @@ def test_every_fix_is_a_change_that_a_plan_takes(cause: Cause, variant: str) -> 
 
 @pytest.mark.parametrize(("cause", "variant"), WORDINGS)
 def test_other_wordings_are_there_in_both_languages(cause: Cause, variant: str) -> None:
-    parts = ("diagnose.verdict", cause, variant, WORDINGS[cause, variant][0])
-    said(Message.of(".".join(part for part in parts if part)))
+    for name, _ in WORDINGS[cause, variant]:
+        parts = ("diagnose.verdict", cause, variant, name)
+        said(Message.of(".".join(part for part in parts if part)))
 
 
 def test_a_run_on_the_processor_is_told_nothing_of_launches() -> None:
@@ -290,6 +291,112 @@ def test_double_precision_is_fixed_by_single_precision() -> None:
         Cause.TUNING, "precision", Evidence(trainwright_record=1, setup=Setup(precision="fp64"))
     )[0]
     assert fix.patch == {"settings.precision": "fp32"}
+
+
+def convolutions(**parts: Any) -> dict[str, Any]:
+    """Return a run of convolutions on two cores, computing all the time."""
+    setup = {
+        "device": "cpu",
+        "model_kind": "convolution",
+        "channels_last": False,
+        "precision": "fp32",
+        "torch_threads": 2,
+    }
+    profile = {
+        "kernels_a_step": 100,
+        "flops_a_step": 8e9,
+        "matrix_flops_s": 1.8e11,
+        "top": [
+            {"name": "aten::convolution_backward", "share": 0.5},
+            {"name": "aten::mkldnn_convolution", "share": 0.3},
+        ],
+    }
+    whole = {
+        "steps": steps(seconds=0.1, compute=0.0995, data_wait=0.0004),
+        "host": {"cores": 2, "usable_cores": 2, "run_cores": 1.9, "starved_share": 0.04},
+        "setup": setup,
+        "profile": profile,
+    }
+    return {key: {**whole.get(key, {}), **parts.get(key, {})} for key in whole | parts}
+
+
+def test_convolutions_that_compute_fast_are_not_blamed_for_their_layout() -> None:
+    assert diagnosed(**convolutions()).first.cause is Cause.NONE
+
+
+def test_slow_convolutions_are_the_layout_only_where_they_are_measured_to_be_slow() -> None:
+    slow = diagnosed(**convolutions(profile={"flops_a_step": 1e9}))
+    assert (slow.first.cause, slow.first.variant) == (Cause.TUNING, "layout")
+    crowded = convolutions(profile={"flops_a_step": 1e9}, host={"starved_share": 0.4})
+    assert diagnosed(**crowded).first.variant != "layout"
+
+
+def test_half_the_threads_are_named_before_a_layout() -> None:
+    first = diagnosed(**convolutions(setup={"torch_threads": 1}, host={"run_cores": 1})).first
+    assert (first.cause, first.variant) == (Cause.SCHEDULING, "threads")
+
+
+@pytest.mark.parametrize(("precision", "wording"), [("bf16-mixed", "few-bits"), ("fp64", "double")])
+def test_a_processor_that_is_slow_in_a_precision_is_told_to_take_fp32(
+    precision: str, wording: str
+) -> None:
+    slow = {"flops_a_step": 1e9, "top": [{"name": "aten::mm", "share": 0.8}]}
+    parts = convolutions(setup={"precision": precision, "model_kind": "mlp"}, profile=slow)
+    first = diagnosed(**parts).first
+    assert (first.cause, first.variant, first.wording) == (Cause.TUNING, "precision", wording)
+    assert first.fixes[0].patch == {"settings.precision": "fp32"}
+
+
+def test_a_processor_with_units_for_bf16_may_use_them() -> None:
+    fast = {"flops_a_step": 16e9, "top": [{"name": "aten::mm", "share": 0.8}]}
+    parts = convolutions(setup={"precision": "bf16-mixed", "model_kind": "mlp"}, profile=fast)
+    assert diagnosed(**parts).first.cause is Cause.NONE
+
+
+def test_a_precision_that_was_tried_and_is_much_faster_is_the_fix() -> None:
+    first = diagnosed(
+        gpus=[{"utilisation": {"mean": 0.01}, "compute_capability": "7.0"}],
+        setup={"device": "cuda", "precision": "fp16-mixed"},
+        trials=[{"changed": "precision", "to": "fp32", "step_times": 0.03}],
+    ).first
+    assert (first.cause, first.variant, first.wording) == (Cause.TUNING, "precision", "tried")
+    assert first.fixes[0].patch == {"settings.precision": "fp32"}
+
+
+@pytest.mark.parametrize("cores", [2, 4])
+def test_nothing_is_wrong_is_not_said_of_a_run_that_may_not_use_its_cores(cores: int) -> None:
+    first = diagnosed(**convolutions(host={"cores": cores})).first
+    assert (first.cause is Cause.NONE) is (cores == 2)
+
+
+def test_passes_without_gradients_beside_the_steps_are_seen() -> None:
+    rows = [
+        {"name": "aten::mkldnn_convolution", "share": 0.5},
+        {"name": "aten::convolution_backward", "share": 0.1},
+    ]
+    sampled = steps(seconds=0.1, compute=0.03, other=0.07, data_wait=0.0004)
+    first = diagnosed(**convolutions(steps=sampled, profile={"top": rows})).first
+    assert (first.cause, first.variant) == (Cause.MONITORING, "logging")
+
+
+def test_workers_that_take_the_cores_of_computing_are_the_input() -> None:
+    first = diagnosed(
+        **convolutions(
+            steps={"data_wait": 0.007, "compute": 0.09},
+            loading={"cpu_share": 1.0, "batch_seconds": 0.07, "workers_cpu": 0.5},
+            host={"starved_share": 0.35, "run_cores": 1.8, "foreign_cores": 0.1},
+            setup={"num_workers": 1},
+        )
+    ).first
+    assert (first.cause, first.variant) == (Cause.INPUT, "preprocessing")
+
+
+def test_saw_teeth_alone_do_not_blame_the_network_that_the_data_lie_on() -> None:
+    first = diagnosed(
+        gpus=[{"utilisation": {"mean": 0.24, "low": 0.0, "high": 0.95}, "idle_share": 0.6}],
+        loading={"data_on": "network"},
+    ).first
+    assert first.cause is not Cause.INPUT
 
 
 SHARES = st.floats(0, 1)

@@ -105,6 +105,7 @@ def test_kernels_are_told_by_their_names(name: str, family: str | None) -> None:
         ("cudaLaunchKernel", "launch"),
         ("cudaMalloc", "allocation"),
         ("save_checkpoint (trainer.py)", "checkpoint"),
+        ("wake_up (engine.py)", "offload"),
         ("add_histogram (torch/utils/tensorboard/writer.py)", "log"),
         ("forward (model.py)", None),
     ],
@@ -201,6 +202,41 @@ def test_ranks_on_one_computer_are_no_strangers_to_each_other() -> None:
     ranks = seen(host=host, setup={"world_size": 4})
     assert measures.foreign_share(alone) == pytest.approx(3 / 8)
     assert measures.foreign_share(ranks) == 0
+
+
+def test_ranks_on_other_computers_take_no_cores_here() -> None:
+    host = {"cores": 8, "foreign_cores": 3.0, "run_cores": 1.0}
+    assert measures.foreign_share(seen(host=host, setup={"world_size": 4, "nodes": 2})) == 2 / 8
+
+
+def test_a_rank_that_waits_for_a_core_leaves_it_to_its_siblings() -> None:
+    host = {"cores": 2, "foreign_cores": 1.2, "run_cores": 0.6, "starved_share": 0.5}
+    assert measures.foreign_share(seen(host=host, setup={"world_size": 2})) == 0
+
+
+def test_products_are_as_fast_as_their_arithmetic_in_the_time_that_they_had_cores() -> None:
+    rows = [{"name": "aten::mm", "share": 0.4}, {"name": "aten::add_", "share": 0.4}]
+    profile = {"kernels_a_step": 100, "flops_a_step": 1e10, "matrix_flops_s": 1e11, "top": rows}
+    cpu = {"device": "cpu"}
+    parts = {"steps": steps(compute=0.9), "setup": cpu, "profile": profile}
+    alone = seen(**parts, host={"starved_share": 0.0})
+    assert work.products_of_matrix_rate(alone) == pytest.approx(0.25)
+    crowded = seen(**parts, host={"starved_share": 0.5})
+    assert work.products_of_matrix_rate(crowded) == pytest.approx(0.5)
+    small = {**parts, "profile": {**profile, "kernels_a_step": 100_000}}
+    assert work.products_of_matrix_rate(seen(**small)) is None
+
+
+def test_gradients_that_are_shorter_than_their_operators_tell_of_passes_without() -> None:
+    rows = [
+        {"name": "aten::mkldnn_convolution", "share": 0.3},
+        {"name": "aten::silu", "share": 0.1},
+        {"name": "aten::convolution_backward", "share": 0.1},
+        {"name": "aten::silu_backward", "share": 0.1},
+        {"name": "aten::mm", "share": 0.4},
+    ]
+    assert work.forward_of_backward(seen(profile={"top": rows})) == pytest.approx(2.0)
+    assert work.forward_of_backward(seen(profile={"top": rows[:2]})) is None
 
 
 def test_threads_that_would_work_are_counted_whoever_takes_the_cores() -> None:
