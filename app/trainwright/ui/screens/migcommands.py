@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout
 
 from trainwright.messages import Message
 from trainwright.messages.units import duration
@@ -61,8 +61,9 @@ class CommandsCard(Surface):
         line.addWidget(self.kind, 1)
         line.addWidget(self.copy)
         self.column.addLayout(line)
-        self.box = TextBox(name=Message.of("ui.mig.commands"), height=148)
+        self.box = TextBox(name=Message.of("ui.mig.commands"), height=116)
         self.box.field.setReadOnly(True)
+        self.box.field.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
         self.column.addWidget(self.box)
         self._texts: Mapping[str, str] = {}
         self.kind.chosen.connect(self._show_kind)

@@ -170,8 +170,7 @@ class Ghost(Painted):
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
         edge = "fits" if self.legal else "no"
-        ground = tokens.colour("fitsWash" if self.legal else "noWash", 0.92)
-        d.box(0, 0, w, h, ground, edge, width=2, dashed=True)
+        d.box(0, 0, w, h, "fitsWash" if self.legal else "noWash", edge, width=2, dashed=True)
         d.icon("check-circle-fill" if self.legal else "x-circle-fill", w / 2 - 9, h / 2 - 24, 18,
                edge)  # fmt: skip
         if tokens.width(self.text, tokens.MICRO, 600) <= w - 4:
