@@ -150,14 +150,39 @@ def test_jobs_arrange_themselves_and_each_instance_is_named(screen, qtbot):
     named = {job: each.profile for each, job in screen.sketch.drawn.jobs.items()}
     assert set(named) == {"eval", "embed"}
     assert named["eval"][0] in "34"
-    model = screen.jobs.table.model()
-    assert [model.index(line, 0).data() for line in range(2)] == ["eval", "embed"]
+    assert [each.job.name for each in screen.jobs.placed] == ["eval", "embed"]
     at = next(each for each, job in screen.sketch.drawn.jobs.items() if job == "embed")
-    assert model.index(1, 2).data() == at.shown
+    assert screen.jobs.placed[1].where == at.shown
     screen._remove(at)
-    assert screen.jobs.table.model().index(1, 2).data() == "no instance"
+    assert screen.jobs.placed[1].where == "no instance"
     screen.undo.click()
-    assert screen.jobs.table.model().index(1, 2).data() == at.shown
+    assert screen.jobs.placed[1].where == at.shown
+
+
+def test_a_job_is_dropped_onto_an_instance_that_it_fits(screen, qtbot):
+    for line, (name, memory) in enumerate((("eval", "33"), ("embed", "6"))):
+        for field, text in zip(screen.jobs.rows[line], (name, memory), strict=False):
+            QTest.keyClicks(field, text)
+    screen.jobs.arrange.click()
+    qtbot.waitUntil(lambda: screen._desk.planned is not None, timeout=20_000)
+    screen.empty.click()
+    screen._add("1g.10gb", 0)
+    screen._add("3g.40gb", 4)
+    large, small = screen.jobs.placed
+    drag(screen, large, 0.5)
+    assert screen.sketch.drawn.jobs == {}
+    assert "33.0 GiB" in screen.says.text()
+    drag(screen, large, 6)
+    assert large.where == "3g.40gb@4"
+    QTest.mouseClick(small, Qt.MouseButton.LeftButton)
+    assert small.where == "1g.10gb@0"
+    drag(screen, small, 6)
+    assert (large.where, small.where) == ("no instance", "3g.40gb@4")
+    QTest.keyClick(large, KEY.Key_Return)
+    assert large.where == "no instance"
+    assert "eval" in screen.says.text()
+    screen.undo.click()
+    assert (large.where, small.where) == ("3g.40gb@4", "1g.10gb@0")
 
 
 @pytest.mark.parametrize("memory", ["", "lots", "-3", "nan", "0"])

@@ -93,6 +93,17 @@ def remove(sketch: Sketch, instance: Instance) -> Sketch:
     return _put(sketch, tuple(each for each in sketch.layout if each != instance), jobs)
 
 
+def assign(
+    sketch: Sketch, instance: Instance, job: str, *, before: Instance | None = None
+) -> Sketch:
+    """Return the sketch with a job on an instance, in place of the one there.
+
+    ``before`` is the instance that it ran on, which becomes free.
+    """
+    jobs = {at: name for at, name in sketch.drawn.jobs.items() if at != before}
+    return _put(sketch, sketch.layout, jobs | {instance: job})
+
+
 def replaced(sketch: Sketch, layout: Layout, jobs: Mapping[Instance, str]) -> Sketch:
     """Return the sketch with another layout, as one step."""
     return _put(sketch, layout, jobs)
@@ -231,6 +242,11 @@ def largest(sketch: Sketch) -> Instance | None:
 
 
 # What instances have
+
+
+def plain_name(profile: str) -> str:
+    """Return a profile without what it takes or leaves out of engines: ``1g.10gb+me``."""
+    return profile.partition("+")[0].partition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -164,6 +164,10 @@ class MigScreen(QWidget):
         self.strip.said.connect(self._say)
         self.jobs.changed.connect(self._jobs_changed)
         self.jobs.arranged.connect(self._arrange)
+        self.jobs.carried.connect(self._carry_job)
+        self.jobs.let_go.connect(self._drop_job)
+        self.jobs.given_up.connect(self.strip.give_up)
+        self.jobs.picked.connect(self._pick_job)
 
     # The GPU
 
@@ -345,6 +349,55 @@ class MigScreen(QWidget):
             self._say(Message.of("mig.unplaced", names=", ".join(left)))
         else:
             self._say(Message.of("ui.mig.arranged", number=len(planned.needs)), good=True)
+
+    def _too_small(self, number: int, profile: str) -> Message | None:
+        """Return why a job cannot run on an instance; None where it can."""
+        planned = self._desk.planned
+        on = planned.on[number].get(board.plain_name(profile)) if planned is not None else None
+        if planned is None or on is None or on.fits:
+            return None
+        there = board.share(self.record, self.sketch.table, profile).memory_bytes
+        values = {"needed": on.memory_bytes, "profile": profile, "memory": there}
+        return Message.of("ui.mig.job.too-large", job=planned.needs[number].name, **values)
+
+    def _carry_job(self, number: int, at: QPoint) -> None:
+        name = self.jobs.placed[number].job.name
+        self.strip.carry_job(name, at, lambda each: self._too_small(number, each.profile))
+
+    def _drop_job(self, number: int) -> None:
+        instance = self.strip.drop_job()
+        if instance is not None:
+            self._assign(number, self.sketch, instance)
+
+    def _pick_job(self, number: int) -> None:
+        """Put a job onto the smallest instance without one that it fits, or onto a new one."""
+        if self.jobs.placed[number].job.at is not None:
+            return
+        table, sketch = self.sketch.table, self.sketch
+        free = [each for each in sketch.layout if each not in sketch.drawn.jobs]
+        kinds = sorted((each for each in table.profiles if each.plain), key=lambda each: (
+            each.size or 0, each.slices))  # fmt: skip
+        fitting = [each.name for each in kinds if self._too_small(number, each.name) is None]
+        for name in fitting:
+            here = next((each for each in free if board.plain_name(each.profile) == name), None)
+            if here is not None:
+                self._assign(number, sketch, here)
+                return
+        for name in fitting:
+            start = board.best_start(sketch, name)
+            if start is not None:
+                made = (*sketch.layout, Instance(name, start))
+                jobs = dict(sketch.drawn.jobs) | {made[-1]: self.jobs.placed[number].job.name}
+                self._put(board.replaced(sketch, made, jobs))
+                self._say(Message.of("ui.mig.added", profile=name, start=start), good=True)
+                return
+        self._say(Message.of("mig.unplaced", names=self.jobs.placed[number].job.name))
+
+    def _assign(self, number: int, sketch: Sketch, instance: Instance) -> None:
+        job = self.jobs.placed[number].job
+        self._put(board.assign(sketch, instance, job.name, before=job.at))
+        values = {"job": job.name, "instance": instance.shown}
+        self._say(Message.of("ui.mig.job.given", **values), good=True)
 
     def _not_packed(self, problem: Message) -> None:
         self.jobs.arrange.setEnabled(True)

@@ -6,23 +6,24 @@ from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QWidget
+from PySide6.QtCore import QPoint, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
+from trainwright.catalog.mig import GIB
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import duration
-from trainwright.mig.board import Sketch
+from trainwright.mig.board import Sketch, plain_name
 from trainwright.mig.jobs import Need, read
+from trainwright.mig.layout import Instance
 from trainwright.mig.packing import MOST_JOBS
-from trainwright.mig.planning import Planned
+from trainwright.mig.planning import WHOLE, Planned
 from trainwright.ui import asking, tokens
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.widgets.base import Heading, Label, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Stepper
 from trainwright.ui.widgets.entry import Entry
-from trainwright.ui.widgets.rowtable import Cell, RowTable
-from trainwright.ui.widgets.rowtable import Heading as Column
+from trainwright.ui.widgets.migjobrow import JobRow, Placed
 
 MOST_ROWS = 12
 """Rows that are typed; assumed, more are better off in a file."""
@@ -54,6 +55,11 @@ class JobsCard(Surface):
     arranged = Signal(object, object)
     """(needs, folder): find the best instances for them."""
     changed = Signal()
+    picked = Signal(int)
+    """A job was clicked: it wants an instance."""
+    carried = Signal(int, QPoint)
+    let_go = Signal(int)
+    given_up = Signal()
 
     def __init__(self, wanted: Wanted) -> None:
         super().__init__(padding=(tokens.L, tokens.M, tokens.L, tokens.L), gap=tokens.M)
@@ -75,18 +81,10 @@ class JobsCard(Surface):
         self.says = Label("", px=tokens.LABEL, colour="no", wrap=True)
         self.says.hide()
         self.column.addWidget(self.says)
-        self.table = RowTable(
-            Message.of("ui.mig.jobs"),
-            (
-                Column(Message.of("cli.mig.job"), 110, stretch=True),
-                Column(Message.of("ui.mig.job.needs"), 90, right=True),
-                Column(Message.of("ui.mig.job.instance"), 150),
-                Column(Message.of("ui.mig.job.done"), 110, right=True, optional=True),
-            ),
-            height=292,
-        )
-        self.table.hide()
-        self.column.addWidget(self.table)
+        self._placed = QVBoxLayout()
+        self._placed.setSpacing(0)
+        self.column.addLayout(self._placed)
+        self.placed: list[JobRow] = []
         self._show_rows()
 
     def _buttons(self) -> QHBoxLayout:
@@ -213,50 +211,43 @@ class JobsCard(Surface):
 
     def show_planned(self, planned: Planned | None, sketch: Sketch) -> None:
         """Show each job's instance as the board stands now."""
-        self.table.setVisible(planned is not None)
-        if planned is None:
-            self.heading.annotate("")
-            return
-        rows = _placed(planned, sketch)
-        found = sum(row.instance != "" for row in rows)
-        self.heading.annotate(Message.of("cli.mig.placed", placed=found, jobs=len(rows)))
-        self.table.show_rows(rows, _cells)
+        rows = _placed(planned, sketch) if planned is not None else []
+        if [row.job.name for row in self.placed] != [job.name for job in rows]:
+            clear(self._placed)
+            self.placed = [JobRow(job) for job in rows]
+            for number, row in enumerate(self.placed):
+                self._placed.addWidget(row)
+                row.clicked.connect(partial(self.picked.emit, number))
+                row.dragged.connect(partial(self.carried.emit, number))
+                row.dropped.connect(partial(self._dropped, number))
+                row.left.connect(self.given_up)
+        for row, job in zip(self.placed, rows, strict=True):
+            row.show_job(job)
+        found = sum(job.at is not None for job in rows)
+        note = Message.of("cli.mig.placed", placed=found, jobs=len(rows)) if rows else ""
+        self.heading.annotate(note)
 
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A job as the table shows it."""
-
-    name: str
-    needs: str
-    instance: str
-    done: str
+    def _dropped(self, number: int, _at: QPoint) -> None:
+        self.let_go.emit(number)
 
 
 def _placed(planned: Planned, sketch: Sketch) -> list[Placed]:
     """Return the jobs in their order, each with an instance of its name."""
-    waiting: dict[str, list[str]] = {}
+    waiting: dict[str, list[Instance]] = {}
     for instance in sketch.layout:
         job = sketch.drawn.jobs.get(instance)
         if job is not None:
-            waiting.setdefault(job, []).append(instance.shown)
+            waiting.setdefault(job, []).append(instance)
     rows = []
     for need, on in zip(planned.needs, planned.on, strict=True):
         places = waiting.get(need.name)
-        shown = places.pop(0) if places else ""
-        here = on.get(shown.partition("@")[0]) if shown else None
-        memory = f"{'~' if need.plan else ''}{on[''].memory_bytes / (1 << 30):.3g} GiB"
+        at = places.pop(0) if places else None
+        here = on.get(plain_name(at.profile)) if at is not None else None
+        memory = f"{'~' if need.plan else ''}{on[WHOLE].memory_bytes / GIB:.3g} GiB"
         seconds = here.seconds if here is not None else None
         done = f"~{duration(seconds, language())}" if seconds else "–"
-        rows.append(Placed(need.name, memory, shown, done))
+        rows.append(Placed(need.name, memory, at, done))
     return rows
-
-
-def _cells(row: Placed) -> Sequence[Cell]:
-    where = Cell(row.instance, icon="check-circle-fill", icon_colour="fitsFill")
-    if not row.instance:
-        where = Cell(tr("ui.mig.job.none"), "no", "x-circle-fill", "noFill")
-    return (Cell(row.name, weight=500), Cell(row.needs), where, Cell(row.done))
 
 
 def _needs(rows: Sequence[Typed]) -> tuple[Need, ...]:

@@ -3,9 +3,10 @@
 Strip and profiles share one ruler, so that a place in a row stands below the same place above.
 """
 
+from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Signal
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy
 
@@ -48,6 +49,7 @@ class Strip(Painted):
         self.blocks: list[Block] = []
         self._ghost = Ghost(self)
         self._dropping: tuple[int, Message | None] | None = None
+        self._onto: tuple[Instance, Message | None] | None = None
 
     def minimumSizeHint(self) -> QSize:
         return QSize(LEFT + RIGHT + 480, _HEIGHT)
@@ -153,7 +155,7 @@ class Strip(Painted):
 
     def give_up(self, *, quiet: bool = False) -> None:
         """End a drag without doing anything; the reason stays when ``quiet``."""
-        self._dropping = None
+        self._dropping = self._onto = None
         self._ghost.hide()
         self._place()
         if not quiet:
@@ -172,11 +174,7 @@ class Strip(Painted):
         moving = block.instance if block is not None else None
         start, reason = board.nearest(sketch, profile, ruler.unit(here.x()) - held, moving=moving)
         self._dropping = (start, reason)
-        self._ghost.legal, self._ghost.text = reason is None, profile
-        self._ghost.setGeometry(*self._box(profile, start))
-        self._ghost.show()
-        self._ghost.raise_()
-        self._ghost.update()
+        self._show_ghost(profile, reason, QRect(*self._box(profile, start)))
         self.said.emit(reason)
 
     def _carry(self, block: Block, at: QPoint) -> None:
@@ -187,6 +185,33 @@ class Strip(Painted):
         self.give_up(quiet=target is not None and target[1] is not None)
         if target is not None and target[1] is None:
             self.moved.emit(block.instance, target[0])
+
+    def carry_job(
+        self, name: str, at: QPoint, refusal: Callable[[Instance], Message | None]
+    ) -> None:
+        """Show the instance that a job would run on if it were dropped now, or why it cannot."""
+        here = self.mapFromGlobal(at)
+        block = next((each for each in self.blocks if each.geometry().contains(here)), None)
+        if block is None:
+            self.give_up()
+            return
+        reason = refusal(block.instance)
+        self._onto = (block.instance, reason)
+        self._show_ghost(name, reason, block.geometry())
+        self.said.emit(reason)
+
+    def drop_job(self) -> Instance | None:
+        """Return the instance that a job was dropped on; None where it cannot run there."""
+        target = self._onto
+        self.give_up(quiet=target is not None and target[1] is not None)
+        return target[0] if target is not None and target[1] is None else None
+
+    def _show_ghost(self, text: str, reason: Message | None, where: QRect) -> None:
+        self._ghost.legal, self._ghost.text = reason is None, text
+        self._ghost.setGeometry(where)
+        self._ghost.show()
+        self._ghost.raise_()
+        self._ghost.update()
 
     # Drawing
 

@@ -7,7 +7,7 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
-from trainwright.mig.board import Sketch
+from trainwright.mig.board import Sketch, plain_name
 from trainwright.mig.layout import Instance
 from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
@@ -20,7 +20,7 @@ _FILLS = ("weights", "input", "act", "optim", "work", "data")
 def fill(sketch: Sketch, profile: str) -> str:
     """Return a profile's colour: the same on the whole board, variants alike."""
     plain = [each.name for each in sketch.table.profiles if each.plain]
-    base = profile.partition("+")[0].partition("-")[0]
+    base = plain_name(profile)
     at = plain.index(base) if base in plain else 0
     return _FILLS[(len(plain) - 1 - at) % len(_FILLS)]
 
