@@ -11,11 +11,13 @@ from trainwright.diagnose.measures import (
     number,
     on_cpu,
     on_gpu,
+    physical_cores,
     ranks,
     ratio,
     reading,
     starved,
     threads_of_cores,
+    too_few_threads,
 )
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import (
@@ -71,6 +73,14 @@ def _spin(evidence: Evidence) -> bool:
     more = (saved_by("more_workers")(evidence), saved_by("affinity")(evidence))
     full = (number("loading.workers_cpu")(evidence) or 0) >= 0.9
     return full and all(saved is not None and saved < 0.05 for saved in more)
+
+
+def _openmp_of_cores(evidence: Evidence) -> float | None:
+    """Return the threads that OpenMP is limited to over the physical cores for them."""
+    setup, cores = evidence.setup, physical_cores(evidence)
+    if setup is None or setup.omp_num_threads is None or not cores:
+        return None
+    return setup.omp_num_threads / cores
 
 
 def _alone(evidence: Evidence) -> bool:
@@ -198,7 +208,7 @@ RULES = (
     ),
     _rule(
         "setup.torch_threads",
-        given(_computes, threads_of_cores),
+        given(_computes, too_few_threads),
         "share",
         below(0.6, 3, THREADS),
         variant="threads",
@@ -227,7 +237,7 @@ RULES = (
     ),
     _rule(
         "setup.omp_num_threads",
-        given(_computes, ratio("setup.omp_num_threads", "host.usable_cores")),
+        given(_computes, _openmp_of_cores),
         "share",
         below(0.6, 1, "OpenMP: OMP_NUM_THREADS limits the threads"),
         variant="threads",

@@ -14,7 +14,7 @@ from trainwright.diagnose.measures import (
     reading,
     step_share,
     tensor_cores_of_eligible,
-    threads_of_cores,
+    too_few_threads,
     utilisation,
 )
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
@@ -192,7 +192,7 @@ RULES = (
     ),
     _rule(
         "setup.torch_threads",
-        given(on_cpu, threads_of_cores),
+        given(on_cpu, too_few_threads),
         "share",
         below(0.6, -4, "PyTorch: as many threads as cores by default"),
     ),

@@ -14,7 +14,7 @@ from trainwright.diagnose.measures import (
     starved,
     step_share,
     tensor_cores_of_eligible,
-    threads_of_cores,
+    too_few_threads,
     utilisation,
 )
 from trainwright.diagnose.measures_names import kernels_of, odd_kernel
@@ -262,7 +262,7 @@ RULES = (
     ),
     _rule(
         "setup.torch_threads",
-        given(_planes_apart_on_cpu, threads_of_cores),
+        given(_planes_apart_on_cpu, too_few_threads),
         "share",
         below(0.6, -2, "assumed: what lacks cores is slow in any layout"),
         variant="layout",

@@ -111,6 +111,8 @@ class HostReadings(Frozen):
 
     cores: Positive | None = None
     """Logical cores of the computer."""
+    threads_per_core: Positive | None = None
+    """Logical cores of each physical one: 2 with hyper-threading."""
     usable_cores: Annotated[float, Field(gt=0)] | None = None
     """What the run may use of them: affinity and container quota (which may be a fraction)."""
     quota_cores: Annotated[float, Field(gt=0)] | None = None

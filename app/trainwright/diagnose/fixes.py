@@ -6,6 +6,7 @@ from typing import Any, get_args
 from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.measures import lowest_capability
 from trainwright.diagnose.measures_trials import step_times
+from trainwright.diagnose.measures_work import workers_starve_computing
 from trainwright.diagnose.verdict import Cause, Fix
 from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
@@ -37,7 +38,12 @@ def _setup(evidence: Evidence) -> Setup:
 
 
 def _more_workers(evidence: Evidence) -> Fix | None:
-    """As many workers as cores, one left for the training process, at most twice those of now."""
+    """As many workers as cores, one left for the training process, at most twice those of now.
+
+    None where those that are there take the cores that a step is computed on.
+    """
+    if workers_starve_computing(evidence):
+        return None
     setup, host = _setup(evidence), evidence.host
     usable = int(host.usable_cores) if host is not None and host.usable_cores else None
     now = setup.num_workers or 0

@@ -14,8 +14,8 @@ from trainwright.diagnose.measures import (
     outside_steps,
     starved,
     step_share,
-    threads_of_cores,
     time_share,
+    too_few_threads,
 )
 from trainwright.diagnose.measures_cost import offloading, update_elsewhere
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
@@ -52,7 +52,7 @@ def _half_of_doubled(evidence: Evidence) -> float | None:
 
 def _idle_cores(evidence: Evidence) -> float | None:
     """Computing spread over all usable cores at most."""
-    used, threads = cores_of_usable(evidence), threads_of_cores(evidence)
+    used, threads = cores_of_usable(evidence), too_few_threads(evidence)
     shares = [share for share in (used, threads) if share is not None]
     if not on_cpu(evidence) or not shares or max(shares) >= 1:
         return None

@@ -335,12 +335,33 @@ def threads_of_cores(evidence: Evidence) -> float | None:
     return setup.torch_threads * processes(evidence) / usable if usable else None
 
 
-def cores_of_usable(evidence: Evidence) -> float | None:
-    """Return the cores that the run kept busy over those that it may use."""
+def physical_cores(evidence: Evidence) -> float | None:
+    """Return the physical cores that the run may use; a part of one where a quota says so.
+
+    A thread on each of them computes as much as two do that share one, nearly, so that torch
+    starts no more (MKL's default).
+    """
     host = evidence.host
-    if host is None or host.run_cores is None or not host.usable_cores:
+    usable = (host.usable_cores or host.cores) if host is not None else None
+    if host is None or not usable:
         return None
-    return host.run_cores / host.usable_cores
+    return max(min(usable, 1.0), usable / (host.threads_per_core or 1))
+
+
+def too_few_threads(evidence: Evidence) -> float | None:
+    """Return torch's threads, of all training processes, over the physical cores for them."""
+    setup, cores = evidence.setup, physical_cores(evidence)
+    if setup is None or setup.torch_threads is None or not cores:
+        return None
+    return setup.torch_threads * processes(evidence) / cores
+
+
+def cores_of_usable(evidence: Evidence) -> float | None:
+    """Return the cores that the run kept busy over the physical ones that it may use."""
+    host, cores = evidence.host, physical_cores(evidence)
+    if host is None or host.run_cores is None or not host.usable_cores or not cores:
+        return None
+    return host.run_cores / cores
 
 
 def loading_without_contention(evidence: Evidence) -> float | None:

@@ -130,10 +130,19 @@ def _waiting(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict
     return found
 
 
+def _threads_per_core() -> int | None:
+    """Return how many logical cores the first physical one has."""
+    text = _text(Path("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")).strip()
+    spans = [span.split("-") for span in text.split(",") if span]
+    if not all(each.isdigit() for span in spans for each in span):
+        return None
+    return sum(int(span[-1]) - int(span[0]) + 1 for span in spans) or None
+
+
 def _fixed(pid: int) -> dict[str, Any]:
     """Return what the run may use, and how the computer is set."""
     cores = os.cpu_count()
-    found: dict[str, Any] = {"cores": cores}
+    found: dict[str, Any] = {"cores": cores, "threads_per_core": _threads_per_core()}
     usable = float(cores or 0)
     with contextlib.suppress(AttributeError, OSError):
         allowed = os.sched_getaffinity(pid)

@@ -7,6 +7,7 @@ from trainwright.diagnose.measures import number, on_cpu, on_gpu
 from trainwright.diagnose.measures_cost import main_read_a_step, swapped_files
 from trainwright.diagnose.measures_names import odd_kernel
 from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_work import workers_starve_computing
 from trainwright.diagnose.verdict import Cause
 
 
@@ -51,6 +52,7 @@ WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], 
     (Cause.PARALLELISM, ""): (("on-cpu", on_cpu),),
     (Cause.PARALLELISM, "small-batch"): (("on-cpu", on_cpu),),
     (Cause.PARALLELISM, "host-bound"): (("on-cpu", on_cpu),),
+    (Cause.INPUT, "preprocessing"): (("on-cores", workers_starve_computing),),
     (Cause.TUNING, ""): (("on-cpu", on_cpu),),
     (Cause.TUNING, "precision"): (
         ("double", _in_double),

@@ -336,6 +336,14 @@ def test_half_the_threads_are_named_before_a_layout() -> None:
     assert (first.cause, first.variant) == (Cause.SCHEDULING, "threads")
 
 
+def test_a_thread_on_each_core_is_enough_where_a_core_has_two() -> None:
+    host = {"cores": 16, "usable_cores": 16, "run_cores": 7.8}
+    single = convolutions(host=host, setup={"torch_threads": 8})
+    assert diagnosed(**single).first.variant == "threads"
+    paired = convolutions(host={**host, "threads_per_core": 2}, setup={"torch_threads": 8})
+    assert diagnosed(**paired).first.cause is Cause.NONE
+
+
 @pytest.mark.parametrize(("precision", "wording"), [("bf16-mixed", "few-bits"), ("fp64", "double")])
 def test_a_processor_that_is_slow_in_a_precision_is_told_to_take_fp32(
     precision: str, wording: str
@@ -388,7 +396,12 @@ def test_workers_that_take_the_cores_of_computing_are_the_input() -> None:
             setup={"num_workers": 1},
         )
     ).first
-    assert (first.cause, first.variant) == (Cause.INPUT, "preprocessing")
+    assert (first.cause, first.variant, first.wording) == (
+        Cause.INPUT,
+        "preprocessing",
+        "on-cores",
+    )
+    assert not any("settings.loader.num_workers" in fix.patch for fix in first.fixes)
 
 
 def test_saw_teeth_alone_do_not_blame_the_network_that_the_data_lie_on() -> None:
