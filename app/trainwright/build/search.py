@@ -65,10 +65,11 @@ class _Search:
         self.around = Around(self.market, wishes)
         circuit = wishes.circuit or _HOUSE[self.market.currency]
         self.choosing = Choosing(self.around, self.speeds, circuit)
+        self._only_unproven = False
 
     def answer(self) -> Builds:
         """Return the answer."""
-        far, within = self._outcomes()
+        far, within = self._proven(*self._outcomes())
         ladder = _undominated([*within, *far])
         builds = self._candidates(_undominated(within), ladder, self.request.top)
         builds.sort(key=lambda one: one.seconds or math.inf)
@@ -101,6 +102,17 @@ class _Search:
                 less = self._best(choice, self.limit)
                 within += [less] if less is not None else []
         return far or ([] if within else self._cheapest()), within
+
+    def _proven(
+        self, far: list[Outcome], within: list[Outcome]
+    ) -> tuple[list[Outcome], list[Outcome]]:
+        """Leave cards out that PyTorch runs on as a trial, where another computer is within."""
+        proven = [
+            [one for one in some if one.cards.record.id not in self.speeds.unproven]
+            for some in (far, within)
+        ]
+        self._only_unproven = bool(within) and not proven[1]
+        return (far, within) if self._only_unproven else (proven[0], proven[1])
 
     def _cheapest(self) -> list[Outcome]:
         """Return computers that do the work, each cheaper than the one before, the cheapest last.
@@ -190,6 +202,10 @@ class _Search:
         yield from self.market.notes
         if self.speeds.untraced:
             yield Message.of("planner.note.untraced", gpus=sorted(self.speeds.untraced))
+        if self._only_unproven:
+            yield Message.of("planner.note.only-unproven")
+        elif self.speeds.unproven:
+            yield Message.of("planner.note.unproven", gpus=sorted(self.speeds.unproven))
 
 
 def _memory(record: GpuRecord) -> float:

@@ -62,6 +62,10 @@ class Speed:
     profile: Profile
 
 
+UNPROVEN = ("prototype", "preview", "unlisted")
+"""States of support on whose word nobody should buy a computer where there is another one."""
+
+
 class Speeds:
     """Times of one workload on any cards; each is worked out once."""
 
@@ -70,6 +74,8 @@ class Speeds:
         self.system = system
         self.untraced: set[str] = set()
         """Cards whose profile is not at hand."""
+        self.unproven: set[str] = set()
+        """Cards on which PyTorch runs as a prototype, a preview, or on no list at all."""
         self.refused: dict[str, UserError] = {}
         """Cards that the plan's fixed settings do not run on."""
         self.sources = replace(sources, find=self._found)
@@ -156,8 +162,10 @@ class Speeds:
         if isinstance(found, Pending):
             self.untraced.add(cards.record.id)
             return None
-        runs = support(cards.record, found.machine.system, found.settings).runs
-        return found if runs else None
+        known = support(cards.record, found.machine.system, found.settings)
+        if known.state in UNPROVEN:
+            self.unproven.add(cards.record.id)
+        return found if known.runs else None
 
 
 def linked_record(record: GpuRecord, link: Link) -> GpuRecord:

@@ -147,7 +147,7 @@ class _Upgrading:
                     continue
                 cards = Cards(record, count)
                 speed = self.speeds.quick(cards)
-                if speed is None:
+                if speed is None or record.id in self.speeds.unproven - {own.record.id}:
                     break
                 build = replace(self.now, gpus=(BuildGpu(record, count),))
                 quick.append((speed.seconds, "more-gpus" if more else "gpu", build))

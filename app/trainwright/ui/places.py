@@ -104,12 +104,13 @@ def _settings(window: "Window", session: "Session") -> QWidget:
 
 def _catalog(window: "Window", session: "Session") -> QWidget:
     from trainwright.messages import Message
+    from trainwright.ui.partstaken import take_part
     from trainwright.ui.screens.catalog import CatalogScreen
     from trainwright.ui.screens.storage import StorageGuide
 
     guide = StorageGuide(session)
     catalog = CatalogScreen((("guide", Message.of("pc.catalog.storage"), guide),))
-    catalog.chosen.connect(window.take_part)
+    catalog.chosen.connect(lambda record: take_part(session, record))
     return catalog
 
 

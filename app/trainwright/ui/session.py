@@ -11,7 +11,6 @@ from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.whatif import WhatIf
 from trainwright.estimate.roofpoints import Roofs
 from trainwright.explain import Quantity
-from trainwright.machine.parts import with_part
 from trainwright.messages import Message, UserError
 from trainwright.plan import file
 from trainwright.plan.edit import with_keys
@@ -22,7 +21,6 @@ from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.ui import doors, plans
 from trainwright.ui.answer import Answer, answer
-from trainwright.ui.columns import Record, kind_of
 from trainwright.ui.core import Core
 from trainwright.ui.tasks import Latest
 from trainwright.ui.tracing import Traces, Tracing
@@ -228,20 +226,6 @@ class Session(QObject):
         if self._history is None or plan == self.plan:
             return
         self._take(self._history.pushed(plan, label, key=key))
-
-    def take_part(self, record: Record) -> None:
-        """Put a part of the catalog into the plan's machine; undoable."""
-        plan = self.plan
-        if plan is None:
-            return
-        kind = kind_of(record)
-        if plan.machine.local and kind != "gpu":
-            self.noticed.emit(Message.of("pc.machine.local-first"))
-            return
-        changed = plan.model_copy(update={"machine": with_part(plan.machine, kind, record.id)})
-        label = Message.of("ui.edit.set", name=Message.of(f"pc.one.{kind}"), value=record.name)
-        self.put(changed, label)
-        self.noticed.emit(Message.of("pc.catalog.used", name=record.name))
 
     def undo(self) -> None:
         """Go one state back."""

@@ -44,7 +44,6 @@ from trainwright.ui.widgets.rail import Rail
 from trainwright.ui.widgets.topbar import StatusBar, TopBar
 
 if TYPE_CHECKING:
-    from trainwright.ui.columns import Record
     from trainwright.ui.live import Live
     from trainwright.ui.session import Session
     from trainwright.ui.widgets.picker import Option
@@ -328,15 +327,6 @@ class Window(QMainWindow):
         else:
             self.session.open_plan(starting_plan(), None, saved=False)
             self.go("plan")
-
-    def take_part(self, record: "Record") -> None:
-        """Put a part of the catalog into the plan's machine; undoable."""
-        from trainwright.ui.plans import starting_plan
-
-        assert self.session is not None
-        if self.session.plan is None:
-            self.session.open_plan(starting_plan(), None, saved=False)
-        self.session.take_part(record)
 
     def open_path(self, path: Path) -> None:
         """Open a plan file or a model's; a bad one leaves everything as it is."""
