@@ -17,7 +17,7 @@ from trainwright.messages import Message
 
 MAX_BYTES = 1 << 20
 """Largest file that is read; assumed, the largest shipped one is a fiftieth of it."""
-FORMAT = 1
+FORMAT = 2
 """Raised when records or names come out differently for the same YAML."""
 
 
