@@ -1,6 +1,6 @@
 """``trainwright mig``: cut a GPU into instances, on paper."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,7 +13,9 @@ from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError, render
-from trainwright.mig.commands import Commands, commands, kubernetes, mig_parted, visible
+from trainwright.mig import parted
+from trainwright.mig.commands import Commands, commands, kubernetes, visible
+from trainwright.mig.jobs import text_of
 from trainwright.mig.layout import Instance, Layout, Verdict, check, free, layouts, maximal
 from trainwright.mig.packing import Goal
 
@@ -51,6 +53,8 @@ def command(
     if asked != 1:
         raise UserError.of("mig.one-question")
     existing = _placed(table, current)
+    if wanted is not None and wanted.endswith((".yaml", ".yml")):
+        return _check_file(table, Path(wanted), driver)
     if wanted is not None:
         return _check(table, _counts(table, wanted), existing, driver)
     if jobs is None:
@@ -103,6 +107,55 @@ def _check(
 
     document = _document(table, verdict, found)
     return Answer(document, show, Exit.DONE if verdict.valid else Exit.NO)
+
+
+def _check_file(table: MigTable, path: Path, driver: str | None) -> Answer:
+    """Judge a file of mig-parted: each configuration that is about this GPU."""
+    found = parted.read(text_of(path), path.name)
+    verdicts = {
+        name: verdict
+        for name, entries in found.configs.items()
+        if (verdict := _of_entries(table, entries, driver)) is not None
+    }
+
+    def show(screen: "Screen") -> None:
+        for name, verdict in verdicts.items():
+            id = "cli.mig.config-valid" if verdict.valid else "cli.mig.config-invalid"
+            screen.say(id, "green" if verdict.valid else "red", name=name, gpu=table.name)
+            if verdict.reason is not None:
+                screen.indented(verdict.reason)
+
+    configs = [
+        {
+            "name": name,
+            "valid": verdict.valid,
+            "reason": render(verdict.reason, "en") if verdict.reason else None,
+        }
+        for name, verdict in verdicts.items()
+    ]
+    valid = all(verdict.valid for verdict in verdicts.values())
+    document = {"gpu": table.id, "valid": valid, "reason": None, "configs": configs}
+    return Answer(document, show, Exit.DONE if valid else Exit.NO)
+
+
+def _of_entries(
+    table: MigTable, entries: Sequence[parted.Devices], driver: str | None
+) -> Verdict | None:
+    """Return the worst verdict of the entries about this GPU; None where there is none."""
+    verdicts = [
+        _check_counts(table, entry.instances, driver)
+        for entry in entries
+        if entry.enabled and entry.instances and entry.meant(table)
+    ]
+    return min(verdicts, key=lambda each: each.valid, default=None)
+
+
+def _check_counts(table: MigTable, counts: Mapping[str, int], driver: str | None) -> Verdict:
+    """Return the verdict on counts; a profile that the GPU lacks is one, too."""
+    try:
+        return check(table, counts, driver=driver)
+    except UserError as error:
+        return Verdict(False, error.message, ())
 
 
 def _document(table: MigTable, verdict: Verdict, found: Commands | None) -> dict[str, Any]:
@@ -339,7 +392,7 @@ def _planned_document(planned: "Planned", shells: list[Commands]) -> dict[str, A
         "warnings": list(
             dict.fromkeys(render(each, "en") for shell in shells for each in shell.warnings)
         ),
-        "mig_parted": mig_parted(packed.layouts),
+        "mig_parted": parted.write(parted.of_layouts(packed.layouts)),
         "kubernetes": {
             profile: kubernetes(profile)
             for profile in sorted({each.profile for layout in packed.layouts for each in layout})

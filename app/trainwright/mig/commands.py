@@ -3,7 +3,6 @@
 Nothing here runs anything: the program never changes a GPU.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -93,24 +92,6 @@ def _warnings(table: MigTable, enables: bool, gone: Sequence[Instance]) -> Itera
 
 
 # Other tools
-
-
-def mig_parted(layouts: Sequence[Layout], name: str = "trainwright") -> str:
-    """Return a configuration of NVIDIA's mig-parted, a device for each layout.
-
-    Its schema, version v1: ``mig-configs: {name: [{devices, mig-enabled, mig-devices}]}``.
-    (NVIDIA/mig-parted, README and examples.) It cannot say where an instance lies.
-    """
-    lines = ["version: v1", "mig-configs:", f"  {name}:"]
-    for number, layout in enumerate(layouts):
-        counts = Counter(instance.profile for instance in layout)
-        lines += [f"    - devices: [{number}]", f"      mig-enabled: {str(bool(counts)).lower()}"]
-        if not counts:
-            lines.append("      mig-devices: {}")
-            continue
-        lines.append("      mig-devices:")
-        lines += [f'        "{profile}": {count}' for profile, count in sorted(counts.items())]
-    return "\n".join(lines) + "\n"
 
 
 def kubernetes(profile: str, count: int = 1) -> str:

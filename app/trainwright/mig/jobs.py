@@ -52,7 +52,7 @@ def read(path: Path) -> tuple[Need, ...]:
         UserError: the file cannot be read, or a key of it is wrong, which is named with its line;
             or it asks for no job, or for more than are planned at once.
     """
-    document = parse(_text(path), path.name)
+    document = parse(text_of(path), path.name)
     try:
         needs = _Jobs.model_validate(document.data).jobs
     except ValidationError as error:
@@ -65,7 +65,12 @@ def read(path: Path) -> tuple[Need, ...]:
     return needs
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return the text of a small file that a person names.
+
+    Raises:
+        UserError: it cannot be read, is too large, or is no UTF-8.
+    """
     try:
         if path.stat().st_size > MAX_BYTES:
             size, limit = path.stat().st_size, MAX_BYTES

@@ -110,3 +110,18 @@ def test_people_read_it_in_their_language(inside, jobs, language):
         assert done.code == 0
         assert "1g.5gb" in done.out
         assert not [word for word in done.out.split() if word.startswith(("mig.", "cli."))]
+
+
+def test_a_file_of_mig_parted_is_judged_by_its_configurations(inside, tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "version: v1\nmig-configs:\n"
+        "  good: [{devices: all, mig-enabled: true, mig-devices: {3g.20gb: 2}}]\n"
+        "  bad: [{devices: all, mig-enabled: true, mig-devices: {2g.10gb: 4}}]\n"
+        "  off: [{devices: all, mig-enabled: false}]\n"
+    )
+    done = inside("mig", "a100-40gb", "--check", str(path), "--json")
+    assert done.code == 1
+    found = {each["name"]: each["valid"] for each in json.loads(done.out)["configs"]}
+    assert found == {"good": True, "bad": False}
+    assert "bad" in inside("mig", "a100-40gb", "--check", str(path), "--lang", "ko").out

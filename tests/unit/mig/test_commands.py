@@ -2,41 +2,12 @@
 
 import re
 
-import pytest
-import yaml
-
 from trainwright.catalog.mig import mig_tables
-from trainwright.mig.commands import commands, kubernetes, mig_parted
+from trainwright.mig.commands import commands, kubernetes
 from trainwright.mig.layout import Instance, check
 
 TABLES = {table.id: table for table in mig_tables()}
 A100 = TABLES["a100-40gb"]
-PUBLISHED = {
-    # NVIDIA/mig-parted, examples/config.yaml and deployments/systemd/config-default.yaml
-    "all-1g.5gb": {"1g.5gb": 7},
-    "all-balanced": {"1g.5gb": 2, "2g.10gb": 1, "3g.20gb": 1},
-    "all-3g.20gb": {"3g.20gb": 2},
-    "all-7g.40gb": {"7g.40gb": 1},
-}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_a_published_configuration_comes_back_as_it_was(name):
-    layout = check(A100, PUBLISHED[name]).instances
-    document = yaml.safe_load(mig_parted([layout], name))
-    assert document == {
-        "version": "v1",
-        "mig-configs": {
-            name: [{"devices": [0], "mig-enabled": True, "mig-devices": PUBLISHED[name]}]
-        },
-    }
-
-
-def test_an_empty_gpu_is_written_as_the_tool_has_it():
-    """mig-parted, examples/config.yaml: ``all-disabled`` says ``mig-enabled: false``."""
-    document = yaml.safe_load(mig_parted([()]))
-    device = document["mig-configs"]["trainwright"][0]
-    assert device == {"devices": [0], "mig-enabled": False, "mig-devices": {}}
 
 
 def test_instances_are_created_largest_first_at_their_places():

@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout
 
 from trainwright.messages import Message
 from trainwright.messages.units import duration
+from trainwright.mig import parted
 from trainwright.mig.board import Sketch
-from trainwright.mig.commands import commands, kubernetes, mig_parted, visible
+from trainwright.mig.commands import commands, kubernetes, visible
 from trainwright.mig.planning import Planned
 from trainwright.mig.sharing import Alternative
 from trainwright.ui import tokens
@@ -33,7 +34,7 @@ def texts(sketch: Sketch, *, gpu: int, on: bool) -> dict[str, str]:
     return {
         "apply": "\n".join(shell.apply),
         "undo": "\n".join(shell.undo),
-        "mig-parted": mig_parted([sketch.layout]) if sketch.layout else "",
+        "mig-parted": parted.write(parted.of_layouts([sketch.layout])) if sketch.layout else "",
         "kubernetes": "---\n".join(map(kubernetes, profiles)),
         "environment": "\n".join(visible(jobs.get(each, ""), each) for each in sketch.layout),
     }

@@ -1,0 +1,96 @@
+"""Configurations of NVIDIA's mig-parted, version v1: what many clusters describe layouts in.
+
+``mig-configs: {name: [{device-filter, devices, mig-enabled, mig-devices}]}``. It cannot say where
+an instance lies. (NVIDIA/mig-parted, README and examples.)
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from trainwright.catalog.mig import MigTable
+from trainwright.messages import UserError
+from trainwright.mig.layout import Layout
+from trainwright.yamltext import parse
+
+
+class Devices(BaseModel):
+    """What some GPUs of a computer are to be cut into."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    filter: Annotated[str | tuple[str, ...] | None, Field(alias="device-filter")] = None
+    """PCI ids, device before vendor: ``0x20B010DE``; None: any."""
+    devices: Literal["all"] | tuple[int, ...]
+    enabled: Annotated[bool, Field(alias="mig-enabled")]
+    instances: Annotated[dict[str, int] | None, Field(alias="mig-devices")] = None
+    """Instances by profile."""
+
+    def meant(self, table: MigTable) -> bool:
+        """Return whether it is about GPUs of this table, as far as its filter says."""
+        if self.filter is None:
+            return True
+        ids = (self.filter,) if isinstance(self.filter, str) else self.filter
+        return any(id.casefold() == f"0x{pci}10de" for id in ids for pci in table.pci)
+
+
+class Configurations(BaseModel):
+    """A whole file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    version: Literal["v1"] = "v1"
+    configs: Annotated[dict[str, tuple[Devices, ...]], Field(alias="mig-configs")]
+
+
+def read(text: str, name: str) -> Configurations:
+    """Return the configurations in a text; ``name`` is what errors call it.
+
+    Raises:
+        UserError: it is no YAML, or not of this form; names the key.
+    """
+    document: Any = parse(text, name).data
+    try:
+        return Configurations.model_validate(document)
+    except ValidationError as error:
+        first: Any = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "mig-configs"
+        raise UserError.of("mig.bad-parted", file=name, key=key, problem=first["msg"]) from None
+
+
+def write(found: Configurations) -> str:
+    """Return the text of configurations."""
+    lines = [f"version: {found.version}", "mig-configs:"]
+    for name, entries in found.configs.items():
+        lines.append(f"  {name}:")
+        for entry in entries:
+            lines += [f"    {line}" for line in _entry(entry)]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(entry: Devices) -> list[str]:
+    devices = entry.devices if entry.devices == "all" else list(entry.devices)
+    lines = [f"devices: {devices}", f"mig-enabled: {str(entry.enabled).lower()}"]
+    if isinstance(entry.filter, str):
+        lines.insert(0, f'device-filter: "{entry.filter}"')
+    elif entry.filter is not None:
+        ids = ", ".join(f'"{id}"' for id in entry.filter)
+        lines.insert(0, f"device-filter: [{ids}]")
+    if entry.instances:
+        lines += ["mig-devices:", *(f'  "{each}": {n}' for each, n in entry.instances.items())]
+    elif entry.instances is not None:
+        lines.append("mig-devices: {}")
+    return [f"- {lines[0]}", *(f"  {line}" for line in lines[1:])]
+
+
+def of_layouts(layouts: Sequence[Layout], name: str = "trainwright") -> Configurations:
+    """Return a configuration with an entry for each GPU, in their order."""
+    entries = tuple(_of(number, layout) for number, layout in enumerate(layouts))
+    return Configurations(configs={name: entries})
+
+
+def _of(number: int, layout: Layout) -> Devices:
+    counts: Mapping[str, int] = Counter(instance.profile for instance in layout)
+    return Devices(devices=(number,), enabled=bool(counts), instances=dict(sorted(counts.items())))
