@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from trainwright.messages import UserError
-from trainwright.worker.process import FILE_BYTES, Child, Limits, UnlimitedError
+from trainwright.worker.process import Child, Limits, UnlimitedError
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -47,7 +47,7 @@ def run(
     silence_s: float | None = None,
     memory_bytes: int | None = None,
     limits_required: bool = False,
-    file_bytes: int = FILE_BYTES,
+    file_bytes: int | None = None,
     on_progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def run(
         memory_bytes: address space that it may take; None for no limit.
         limits_required: whether it must not run where the system sets no limits, as for
             code of the user's.
-        file_bytes: largest file that it may write.
+        file_bytes: largest file that it may write; None for that of most programs.
         on_progress: called with (fraction, message id), in the calling thread.
         cancelled: asked many times a second; True ends the child.
 

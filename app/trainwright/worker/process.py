@@ -47,12 +47,12 @@ class Limits:
     """Address space."""
     required: bool = False
     """Whether a program must not run where the system cannot hold it to all of them."""
-    file_bytes: int = FILE_BYTES
-    """Largest file that may be written."""
+    file_bytes: int | None = None
+    """Largest file that may be written; None: ``FILE_BYTES``."""
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which ``launch.py`` sets the limits before anything runs."""
-        limits = {"CPU": int(self.cpu_s) + 1, "FSIZE": self.file_bytes}
+        limits = {"CPU": int(self.cpu_s) + 1, "FSIZE": self.file_bytes or FILE_BYTES}
         limits |= {"NPROC": PROCESSES, "CORE": 0}
         if self.memory_bytes is not None:
             limits["AS"] = self.memory_bytes
