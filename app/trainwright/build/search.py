@@ -65,7 +65,6 @@ class _Search:
         self.around = Around(self.market, wishes)
         circuit = wishes.circuit or _HOUSE[self.market.currency]
         self.choosing = Choosing(self.around, self.speeds, circuit)
-        self._only_unproven = False
 
     def answer(self) -> Builds:
         """Return the answer."""
@@ -81,7 +80,7 @@ class _Search:
             cheapest=cheapest,
             budget=self.request.budget,
             currency=self.market.currency,
-            notes=tuple(self._notes()),
+            notes=tuple(self._notes(within)),
             considered=self.choosing.considered,
         )
 
@@ -111,8 +110,7 @@ class _Search:
             [one for one in some if one.cards.record.id not in self.speeds.unproven]
             for some in (far, within)
         ]
-        self._only_unproven = bool(within) and not proven[1]
-        return (far, within) if self._only_unproven else (proven[0], proven[1])
+        return (far, within) if within and not proven[1] else (proven[0], proven[1])
 
     def _cheapest(self) -> list[Outcome]:
         """Return computers that do the work, each cheaper than the one before, the cheapest last.
@@ -198,11 +196,11 @@ class _Search:
             return step
         return step * workload.samples * (workload.epochs or 1) / workload.effective_batch
 
-    def _notes(self) -> Iterator[Message]:
+    def _notes(self, within: list[Outcome]) -> Iterator[Message]:
         yield from self.market.notes
         if self.speeds.untraced:
             yield Message.of("planner.note.untraced", gpus=sorted(self.speeds.untraced))
-        if self._only_unproven:
+        if any(one.cards.record.id in self.speeds.unproven for one in within):
             yield Message.of("planner.note.only-unproven")
         elif self.speeds.unproven:
             yield Message.of("planner.note.unproven", gpus=sorted(self.speeds.unproven))

@@ -138,6 +138,11 @@ def find_mig_table(text: str) -> tuple[MigTable, GpuRecord]:
     return table, record
 
 
+def mig_table_of(id: str) -> MigTable:
+    """Return the table of an id of its own: ``a100-40gb``."""
+    return next(table for table in mig_tables() if table.id == id)
+
+
 def mig_tables() -> tuple[MigTable, ...]:
     """Return every table, in the files' order."""
     return tuple({table.id: table for table in _by_gpu().values()}.values())

@@ -8,6 +8,7 @@ import click
 
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.mig import MigTable, find_mig_table
+from trainwright.catalog.yaml_file import read_yaml
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
@@ -15,7 +16,6 @@ from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError, render
 from trainwright.mig import parted
 from trainwright.mig.commands import Commands, commands, kubernetes, visible
-from trainwright.mig.jobs import text_of
 from trainwright.mig.layout import Instance, Layout, Verdict, check, free, layouts, maximal
 from trainwright.mig.packing import Goal
 
@@ -111,7 +111,7 @@ def _check(
 
 def _check_file(table: MigTable, path: Path, driver: str | None) -> Answer:
     """Judge a file of mig-parted: each configuration that is about this GPU."""
-    found = parted.read(text_of(path), path.name)
+    found = parted.found_in(read_yaml(path), path.name)
     verdicts = {
         name: verdict
         for name, entries in found.configs.items()

@@ -1,24 +1,18 @@
 """From the ids in a plan to a build whose parts rules can look at."""
 
-from trainwright.catalog import find_drive
+from dataclasses import replace
+
 from trainwright.catalog.part_kinds import PartKind
-from trainwright.catalog.part_records import (
-    BoardRecord,
-    CaseRecord,
-    CoolerRecord,
-    CpuRecord,
-    PartRecord,
-    PsuRecord,
-)
-from trainwright.catalog.parts import find_memory, find_part
-from trainwright.catalog.records import GpuRecord
+from trainwright.catalog.part_records import CpuRecord
+from trainwright.catalog.parts import find_part
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.choice import MachineChoice
+from trainwright.machine.parts import build_of
 from trainwright.machine.placement import place
 from trainwright.machine.wiring import Lanes
 from trainwright.messages import UserError
 
-AROUND = ("board", "psu", "case", "cooler")
+AROUND: tuple[PartKind, ...] = ("board", "psu", "case", "cooler")
 """Keys of a plan's machine, any of which makes it a build."""
 
 
@@ -33,31 +27,16 @@ def named(choice: MachineChoice, gpus: tuple[BuildGpu, ...], cpu: CpuRecord | No
     """
     if not any(getattr(choice, key) for key in AROUND):
         return None
-    board, psu = _part("board", choice.board), _part("psu", choice.psu)
-    case, cooler = _part("case", choice.case), _part("cooler", choice.cooler)
-    kits = ((find_memory(kit.id), kit.count) for kit in choice.memory)
-    drives = (find_drive(drive.id) for drive in choice.drives)
-    return Build(
-        gpus=gpus,
-        cpu=cpu,
-        board=board if isinstance(board, BoardRecord) else None,
-        memory=tuple((kit, count) for kit, count in kits if kit is not None),
-        drives=tuple(drive for drive in drives if drive is not None),
-        psu=psu if isinstance(psu, PsuRecord) else None,
-        case=case if isinstance(case, CaseRecord) else None,
-        cooler=cooler if isinstance(cooler, CoolerRecord) else None,
-        stated_memory_gib=choice.memory_gib,
-        circuit=choice.circuit,
-        risers=choice.risers,
-        bridge_slots=choice.bridge_slots,
-    )
+    for kind in AROUND:
+        _check(kind, getattr(choice, kind))
+    return replace(build_of(choice), gpus=gpus, cpu=cpu)
 
 
-def _part(kind: PartKind, text: str | None) -> GpuRecord | PartRecord | None:
+def _check(kind: PartKind, text: str | None) -> None:
     if not text:
-        return None
+        return
     try:
-        return find_part(kind, text)
+        find_part(kind, text)
     except UserError as error:
         key = f"machine.{kind}"
         raise UserError.of("machine.at-key", key=key, problem=error.message) from None

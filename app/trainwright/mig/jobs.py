@@ -6,12 +6,9 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from trainwright.catalog.yaml_file import read_yaml
 from trainwright.messages import Message, UserError
 from trainwright.mig.packing import MOST_JOBS
-from trainwright.yamltext import parse
-
-MAX_BYTES = 1 << 20
-"""Largest jobs file that is read; assumed, a thousand jobs are a tenth of it."""
 
 
 class Need(BaseModel):
@@ -52,9 +49,8 @@ def read(path: Path) -> tuple[Need, ...]:
         UserError: the file cannot be read, or a key of it is wrong, which is named with its line;
             or it asks for no job, or for more than are planned at once.
     """
-    document = parse(text_of(path), path.name)
     try:
-        needs = _Jobs.model_validate(document.data).jobs
+        needs = _Jobs.model_validate(read_yaml(path)).jobs
     except ValidationError as error:
         raise _explained(error, path.name) from None
     if not needs:
@@ -63,24 +59,6 @@ def read(path: Path) -> tuple[Need, ...]:
     if total > MOST_JOBS:
         raise UserError.of("mig.too-many-jobs", asked=total, most=MOST_JOBS)
     return needs
-
-
-def text_of(path: Path) -> str:
-    """Return the text of a small file that a person names.
-
-    Raises:
-        UserError: it cannot be read, is too large, or is no UTF-8.
-    """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            size, limit = path.stat().st_size, MAX_BYTES
-            raise UserError.of("catalog.file-too-large", file=path.name, size=size, limit=limit)
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UserError.of("catalog.file-unreadable", file=path.name, reason=reason) from error
-    except UnicodeDecodeError as error:
-        raise UserError.of("catalog.file-not-utf8", file=path.name) from error
 
 
 def _explained(error: ValidationError, file: str) -> UserError:

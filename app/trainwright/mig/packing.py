@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import product
 from typing import Literal
 
-from trainwright.catalog.mig import MigTable, Profile, mig_tables
+from trainwright.catalog.mig import MigTable, Profile, mig_table_of
 from trainwright.messages import UserError
-from trainwright.mig.layout import Instance, Layout, layouts, occupied, room
+from trainwright.mig.layout import Instance, Layout, layouts, room
 
 Goal = Literal["finish", "rate"]
 MOST_JOBS = 200
@@ -118,7 +118,7 @@ def _bags(boards: Sequence[Board], kinds: Sequence[tuple[_Kind, Profile]]) -> fr
 @lru_cache(maxsize=32)
 def _alone(table: str) -> Mapping[Bag, tuple[Layout, ...]]:
     """Return the layouts of one GPU by bag, over its own plain profiles."""
-    found = next(each for each in mig_tables() if each.id == table)
+    found = mig_table_of(table)
     names = [profile.name for profile in found.profiles if profile.plain and profile.starts]
     bags: dict[Bag, list[Layout]] = {}
     for layout in layouts(found):
@@ -190,12 +190,15 @@ _Laid = tuple[tuple[int, int, float], Bag, tuple[Layout, ...]]
 def _laid(bag: Bag, boards: Sequence[Board], kinds: Sequence[tuple[_Kind, Profile]]) -> _Laid:
     """Return the best layouts of the boards that make up a bag."""
     best: _Laid | None = None
+    idle = _idle(bag, kinds)
     for chosen in _shares(bag, boards, kinds):
-        options = [_options(board, share) for board, share in zip(boards, chosen, strict=True)]
+        options = [
+            _best_layouts(board.table.id, board.current, share)
+            for board, share in zip(boards, chosen, strict=True)
+        ]
         for picked in product(*options):
             largest = max(each[0] for each in picked)
             destroyed = sum(each[1] for each in picked)
-            idle = _idle(bag, kinds)
             key = (largest, -destroyed, -idle)
             if best is None or key > best[0]:
                 best = (key, bag, tuple(each[2] for each in picked))
@@ -222,14 +225,10 @@ def _shares(
                 yield (own, *others)
 
 
-def _options(board: Board, bag: Bag) -> list[tuple[int, int, Layout]]:
-    """Return (units of the largest profile left, instances destroyed, layout), the best ones."""
-    return list(_best_layouts(board.table.id, board.current, bag))
-
-
 @lru_cache(maxsize=4096)
 def _best_layouts(table: str, current: Layout, bag: Bag) -> tuple[tuple[int, int, Layout], ...]:
-    found = next(each for each in mig_tables() if each.id == table)
+    """Return (units of the largest profile left, instances destroyed, layout), the best ones."""
+    found = mig_table_of(table)
     best: dict[int, tuple[int, int, Layout]] = {}
     for layout in _alone(table)[bag]:
         gone = len(set(current) - set(layout))
@@ -271,6 +270,3 @@ def _packed(
         room=largest,
         destroyed=-kept,
     )
-
-
-__all__ = ["Board", "Goal", "Job", "Packed", "occupied", "pack"]

@@ -51,7 +51,15 @@ def read(text: str, name: str) -> Configurations:
     Raises:
         UserError: it is no YAML, or not of this form; names the key.
     """
-    document: Any = parse(text, name).data
+    return found_in(parse(text, name).data, name)
+
+
+def found_in(document: object, name: str) -> Configurations:
+    """Return the configurations in the plain data of a file.
+
+    Raises:
+        UserError: it is not of this form; names the key.
+    """
     try:
         return Configurations.model_validate(document)
     except ValidationError as error:

@@ -8,7 +8,7 @@ from trainwright.catalog import GpuRecord
 from trainwright.catalog.mig import GIB, MigTable, Profile
 from trainwright.estimate.steptime import TimeEstimate
 from trainwright.machine.capacity import nominal_total
-from trainwright.machine.choice import GpuChoice, MachineChoice
+from trainwright.machine.choice import GpuChoice
 from trainwright.machine.slice import slice_of
 from trainwright.messages import Message
 from trainwright.mig.jobs import Need
@@ -139,7 +139,7 @@ def _on(
 def _estimated(plan: Plan, choice: GpuChoice, facts_of: FactsOf) -> OnProfile:
     """Return our own estimate of the plan on one instance."""
     machine = plan.machine.model_copy(update={"gpus": (choice,), "local": False, "board": None})
-    here = plan.model_copy(update={"machine": _checked(machine)})
+    here = plan.model_copy(update={"machine": machine})
     report = evaluate(here, facts_of(here))
     time = report.time
     return OnProfile(
@@ -148,10 +148,6 @@ def _estimated(plan: Plan, choice: GpuChoice, facts_of: FactsOf) -> OnProfile:
         seconds=_seconds(time),
         rate=time.samples_per_second.value if time.samples_per_second else None,
     )
-
-
-def _checked(machine: MachineChoice) -> MachineChoice:
-    return MachineChoice.model_validate(machine.model_dump())
 
 
 def _seconds(time: TimeEstimate) -> float | None:
