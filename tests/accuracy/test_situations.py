@@ -8,7 +8,17 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from situationrows import FOLDER, SECOND, THIRD, Situation, judged, kept, situations, table
+from situationrows import (
+    FOLDER,
+    FOURTH,
+    SECOND,
+    THIRD,
+    Situation,
+    judged,
+    kept,
+    situations,
+    table,
+)
 
 from trainwright.diagnose import decide, record
 
@@ -70,12 +80,27 @@ def test_the_third_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() ->
     assert not {row.id for row in rows} & {row.id for row in before}
 
 
+def test_the_fourth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() -> None:
+    rows = [row for row in situations(FOURTH) if not row.dropped]
+    causes = Counter(row.cause for row in rows)
+    assert 30 <= len(rows) <= 36
+    assert sum(row.origin == "real-run" for row in rows) >= 15
+    assert sum(row.origin == "public" for row in rows) >= 15
+    assert set(causes) == CAUSES
+    assert min(causes.values()) >= 2
+    assert all(row.held_out for row in rows)
+    assert all(bool(row.also_right) == bool(row.also_because) for row in rows)
+    before = [*situations(), *situations(SECOND), *situations(THIRD)]
+    assert not {row.source for row in rows if row.source} & {row.source for row in before}
+    assert not {row.id for row in rows} & {row.id for row in before}
+
+
 def _digest(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
 ALL = [*kept(held_out=False), *kept(held_out=True)]
-LATER = [*kept(held_out=True, batch=SECOND), *kept(held_out=True, batch=THIRD)]
+LATER = [each for batch in (SECOND, THIRD, FOURTH) for each in kept(held_out=True, batch=batch)]
 SOURCES = [row for row in (*ALL, *LATER) if row.origin == "public"]
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import programs2
 import programs3
+import programs4
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -40,28 +41,42 @@ SHARES = 200_000
 """Against the 1024 of a session of another program."""
 READ_BYTES_S = 32 << 20
 """Of the throttled drive: a slow network store."""
-QUOTAS = {"run-cpu-quota": 0.6, "run-narrow-quota": 0.35, "run-half-core": 0.5}
+QUOTAS = {
+    "run-cpu-quota": 0.6,
+    "run-narrow-quota": 0.35,
+    "run-half-core": 0.5,
+    "run-third-core": 0.33,
+}
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
 MULTIPLY = "import torch; x = torch.rand(512, 512)\nwhile True: x @ x"
 COMPRESS = "import os, zlib; x = os.urandom(1 << 22)\nwhile True: zlib.compress(x, 9)"
+SIMULATE = "import numpy as n; s = n.zeros(4)\nwhile True: s = 0.9 * s + n.random.randn(4)"
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
     "run-compressing-neighbours": 4 * [COMPRESS],
+    "run-busy-simulators": 3 * [SIMULATE],
 }
 """Programs that compute beside the run."""
 
 GROUPED = ("run-throttled-files", *QUOTAS)
 """Those that need a control group."""
-ALL = SITUATIONS | programs2.SECOND | programs3.THIRD
-TOGETHER = (*RANKS, "run-embedding-gradients", "run-gpt-gradients", "run-gathered-features")
+ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH
+TOGETHER = (
+    *RANKS,
+    "run-embedding-gradients",
+    "run-gpt-gradients",
+    "run-gathered-features",
+    "run-tagger-gradients",
+    "run-averaged-policies",
+)
 """Those that run on two processes when the fault is in."""
-ONE_CORE = ("run-one-core", "run-pinned-gpt")
+ONE_CORE = ("run-one-core", "run-pinned-gpt", "run-pinned-tagger")
 """Those that may use a single core when the fault is in."""
 VARIABLES = {"run-launcher-threads": {"OMP_NUM_THREADS": "1"}}
 """What a launcher has set for the run when the fault is in."""
-UNTIMED = ("run-unwatched", "run-glimpsed", "run-attached")
+UNTIMED = ("run-unwatched", "run-glimpsed", "run-attached", "run-seen-policy")
 """Those that are seen from outside only."""
 
 
@@ -138,6 +153,7 @@ def _program(name: str) -> list[str]:
     """Return the command of a situation."""
     file = "programs2.py" if name in programs2.SECOND else "programs.py"
     file = "programs3.py" if name in programs3.THIRD else file
+    file = "programs4.py" if name in programs4.FOURTH else file
     return [sys.executable, str(HERE / file), name]
 
 
