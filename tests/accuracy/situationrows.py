@@ -4,7 +4,7 @@ python tests/accuracy/situationrows.py             # those that may guide thresh
 python tests/accuracy/situationrows.py --held-out  # those that may not
 python tests/accuracy/situationrows.py --second    # the second batch, held out whole
 python tests/accuracy/situationrows.py --third     # the third batch, held out whole
-python tests/accuracy/situationrows.py --fourth    # the fourth batch, held out whole
+python tests/accuracy/situationrows.py --fifth     # the fifth batch, held out whole
 """
 
 import csv
@@ -59,7 +59,7 @@ class Judged:
         return not self.right and self.verdict.confidence is Confidence.HIGH
 
 
-FIRST, SECOND, THIRD, FOURTH = "index.csv", "index2.csv", "index3.csv", "index5.csv"
+FIRST, SECOND, THIRD, FIFTH = "index.csv", "index2.csv", "index3.csv", "index5.csv"
 """The batches of situations; all of the second, the third and the fourth is held out."""
 
 
@@ -107,7 +107,7 @@ def _words(cause: str, finer: str) -> str:
 
 
 if __name__ == "__main__":
-    flags = {"--second": SECOND, "--third": THIRD, "--fourth": FOURTH}
+    flags = {"--second": SECOND, "--third": THIRD, "--fifth": FIFTH}
     named = [batch for flag, batch in flags.items() if flag in sys.argv]
     whole = kept(held_out=True, batch=named[0]) if named else []
     print(table(judged(whole or kept(held_out="--held-out" in sys.argv))))

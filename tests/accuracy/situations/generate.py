@@ -26,7 +26,7 @@ from pathlib import Path
 
 import programs2
 import programs3
-import programs4
+import programs5
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -62,7 +62,7 @@ OTHERS = {
 
 GROUPED = ("run-throttled-files", *QUOTAS)
 """Those that need a control group."""
-ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH
+ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs5.FIFTH
 TOGETHER = (
     *RANKS,
     "run-embedding-gradients",
@@ -153,7 +153,7 @@ def _program(name: str) -> list[str]:
     """Return the command of a situation."""
     file = "programs2.py" if name in programs2.SECOND else "programs.py"
     file = "programs3.py" if name in programs3.THIRD else file
-    file = "programs4.py" if name in programs4.FOURTH else file
+    file = "programs5.py" if name in programs5.FIFTH else file
     return [sys.executable, str(HERE / file), name]
 
 

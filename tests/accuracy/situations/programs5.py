@@ -1,6 +1,6 @@
-"""The trainings of the fourth batch: graphs, clouds of points, policies, tags and texts.
+"""The trainings of the fifth batch: graphs, clouds of points, policies, tags and texts.
 
-    python programs4.py run-crf-sentences --fault --seconds 8 --record run.record.json
+    python programs5.py run-crf-sentences --fault --seconds 8 --record run.record.json
 
 The loop, its clock and the recorder are those of ``programs.py``.
 """
@@ -508,7 +508,7 @@ def policy(_fault: bool) -> Training:
     return Training(Balancing(), starts(), batch=64, loss=as_it_is)
 
 
-FOURTH: dict[str, Callable[[bool], Training]] = {
+FIFTH: dict[str, Callable[[bool], Training]] = {
     "run-farthest-points": farthest_points,
     "run-ego-graphs": ego_graphs,
     "run-reopened-archive": reopened_archive,
@@ -533,5 +533,5 @@ FOURTH: dict[str, Callable[[bool], Training]] = {
 
 
 if __name__ == "__main__":
-    programs.SITUATIONS.update(FOURTH)
+    programs.SITUATIONS.update(FIFTH)
     programs.main()
