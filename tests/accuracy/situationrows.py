@@ -4,6 +4,7 @@ python tests/accuracy/situationrows.py             # those that may guide thresh
 python tests/accuracy/situationrows.py --held-out  # those that may not
 python tests/accuracy/situationrows.py --second    # the second batch, held out whole
 python tests/accuracy/situationrows.py --third     # the third batch, held out whole
+python tests/accuracy/situationrows.py --fourth    # the fourth round, which guides the rules
 """
 
 import csv
@@ -58,8 +59,8 @@ class Judged:
         return not self.right and self.verdict.confidence is Confidence.HIGH
 
 
-FIRST, SECOND, THIRD = "index.csv", "index2.csv", "index3.csv"
-"""The batches of situations; all of the second and the third is held out."""
+FIRST, SECOND, THIRD, FOURTH = "index.csv", "index2.csv", "index3.csv", "index4.csv"
+"""The batches of situations; all of the second and the third is held out, none of the fourth."""
 
 
 def situations(batch: str = FIRST) -> list[Situation]:
@@ -106,8 +107,8 @@ def _words(cause: str, finer: str) -> str:
 
 
 if __name__ == "__main__":
-    named = [
-        batch for flag, batch in (("--second", SECOND), ("--third", THIRD)) if flag in sys.argv
-    ]
-    whole = kept(held_out=True, batch=named[0]) if named else []
-    print(table(judged(whole or kept(held_out="--held-out" in sys.argv))))
+    whole = {"--second": (SECOND, True), "--third": (THIRD, True), "--fourth": (FOURTH, False)}
+    batch, held_out = next(
+        (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)
+    )
+    print(table(judged(kept(held_out=held_out, batch=batch))))
