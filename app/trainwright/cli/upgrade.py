@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainwright.build import Request, Wishes, money
+from trainwright.build import Request, money
 from trainwright.build.report import upgrades_as_json
 from trainwright.build.upgrades import upgrades
+from trainwright.build.wished import wishes_of
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.build import amount_of
+from trainwright.cli.build import amount_of, check_wishes
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
@@ -23,20 +24,21 @@ if TYPE_CHECKING:
 @planning.plan_argument
 @option("--budget", metavar="500000KRW", help="cli.build.budget")
 @option("--top", type=click.IntRange(min=1), default=5, metavar="N", help="cli.option.top")
-@option("--used", is_flag=True, help="cli.build.used")
+@option("--used/--no-used", default=None, help="cli.build.used")
 @options.tracing
 @options.common
 @click.pass_obj
 def command(
-    terminal: Terminal, source: PlanSource, budget: str | None, top: int, used: bool
+    terminal: Terminal, source: PlanSource, budget: str | None, top: int, used: bool | None
 ) -> Answer:
     """Try changes of the machine, and rank those that pay."""
     plan = planning.load(source)
     amount = budget or plan.limits.budget
     limit = money(amount) if amount else None
+    request = Request(plan, limit, wishes_of(plan, used=used), top=top)
+    check_wishes(request)
     planning.facts(plan, terminal)
-    wishes = Wishes(used=used, system=plan.machine.system)
-    found = upgrades(Request(plan, limit, wishes, top=top))
+    found = upgrades(request)
 
     def show(screen: "Screen") -> None:
         if not found.upgrades:
