@@ -8,10 +8,13 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
 
+from trainwright.build import Owned
 from trainwright.messages import UserError
-from trainwright.ui.buying import STEPS, nearest_step
+from trainwright.ui.buying import STEPS, nearest_step, request
 from trainwright.ui.core import Core
+from trainwright.ui.i18n import say
 from trainwright.ui.money import amount
+from trainwright.ui.screens.buildwishes import search_parts
 from trainwright.ui.widgets.buildcards import BuildCard, UpgradeCard
 
 
@@ -67,14 +70,16 @@ def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(
     mouse = Mouse(qtbot)
     mouse.click(window.screen_named("start").buy)
     screen = window.screen_named("build")
-    mouse.click(screen.model)
+    mouse.click(screen.question.model)
     popup = QApplication.activePopupWidget()
     model = popup.list.model()
     rows = [model.index(row, 0) for row in range(model.rowCount())]
     wanted = next(row for row in rows if row.data() == "Llama 3.1 8B")
     popup.list.scrollTo(wanted)
     mouse.click(popup.list.viewport(), popup.list.visualRect(wanted).center())
-    won = next(one for one in screen.currency.findChildren(QRadioButton) if "KRW" in one.text())
+    won = next(
+        one for one in screen.question.currency.findChildren(QRadioButton) if "KRW" in one.text()
+    )
     mouse.click(won)
     qtbot.waitUntil(lambda: _lora_8b(screen), timeout=60_000)
     plan = window.session.plan
@@ -129,7 +134,7 @@ def test_the_slider_sets_the_plans_budget_and_a_drag_is_one_step(opened, qtbot):
     screen = answered(qtbot, window)
     before = window.session.plan
     for step in (10, 11, 12):
-        screen.slider.setValue(step)
+        screen.question.slider.setValue(step)
     assert window.session.plan.limits.budget == f"{STEPS['USD'][12]} USD"
     window.undo()
     assert window.session.plan.limits == before.limits
@@ -163,7 +168,7 @@ def test_an_upgrade_changes_the_plans_machine_and_nothing_is_an_answer_too(opene
     window = opened()
     screen = answered(qtbot, window)
     window.session.set_key("limits.budget", "100 USD")
-    screen.way.show_value("upgrade")
+    screen.question.way.show_value("upgrade")
     screen.refresh()
     qtbot.waitUntil(lambda: "No change within the budget pays" in said(screen))
     assert not screen._chart.isVisible()
@@ -173,7 +178,7 @@ def test_the_real_planner_finds_upgrades_of_the_plans_machine(opened, qtbot):
     window = opened(core=fakes.core(upgrades=Core().upgrades))
     screen = answered(qtbot, window)
     window.session.set_key("limits.budget", "5000 USD")
-    screen.way.show_value("upgrade")
+    screen.question.way.show_value("upgrade")
     screen.refresh()
 
     def found():
@@ -184,3 +189,73 @@ def test_the_real_planner_finds_upgrades_of_the_plans_machine(opened, qtbot):
     wanted = found()[0].upgrade.plan.machine
     found()[0].use.click()
     assert window.session.plan.machine == wanted
+
+
+WISHES = (
+    (lambda row: row.used.click(), "used", True),
+    (lambda row: row.quiet.click(), "quiet", True),
+    (lambda row: row.expired.click(), "expired", True),
+    (lambda row: row.form.activated.emit(1), "form", "mini-itx"),
+    (lambda row: row.circuit.activated.emit(3), "circuit", "kr-220v-16a"),
+    (lambda row: row.gpus.stepBy(2), "gpus", 2),
+    (lambda row: row.owned._take("rtx-3090"), "owned", ("rtx-3090",)),
+)
+
+
+@pytest.mark.parametrize(("act", "key", "value"), WISHES, ids=[key for _, key, _ in WISHES])
+def test_a_wish_is_an_edit_of_the_plan_that_undo_takes_back(opened, qtbot, act, key, value):
+    window = opened()
+    screen = answered(qtbot, window)
+    before = window.session.plan
+    act(screen.question.wishes)
+    assert getattr(window.session.plan.limits.wishes, key) == value
+    assert "pc." not in say(window.session.undo_label)
+    window.undo()
+    assert window.session.plan == before
+    assert screen.question.wishes.gpus.value() == 0
+    assert not screen.question.wishes.used.isChecked()
+
+
+def test_wishes_are_shown_from_the_file_saved_to_it_and_asked_of_the_planner(
+    opened, qtbot, tmp_path
+):
+    asked = []
+
+    def planner(plan, budget, currency):
+        asked.append(request(plan, budget, currency).wishes)
+        return fakes.builds(plan, budget, currency)
+
+    wishes = "limits: {power_w: 750, wishes: {used: true, form: eeb, owned: [2x rtx-3090]}}\n"
+    text = fakes.EXAMPLE.read_text(encoding="utf-8").partition("limits:")[0]
+    window = opened(plan=fakes.file_in(tmp_path, text + wishes), core=fakes.core(builds=planner))
+    row = answered(qtbot, window).question.wishes
+    assert asked[-1].used
+    assert asked[-1].power_w == 750
+    assert asked[-1].owned == (Owned("gpu", "rtx-3090", 2),)
+    assert (row.used.isChecked(), row.form.currentData(), row.power.value()) == (True, "eeb", 750)
+    assert row.owned.parts[0].text() == "2 × GeForce RTX 3090"
+    assert "2 × GeForce RTX 3090 (1 of them yours)" in said(window.screen_named("build"))
+    row.used.click()
+    row.owned.parts[0].click()
+    row.power.stepBy(1)
+    window.session.save(tmp_path / "a.plan.yaml")
+    saved = (tmp_path / "a.plan.yaml").read_text(encoding="utf-8")
+    assert "power_w: 800" in saved
+    assert "wishes: {form: eeb}" in saved
+    qtbot.waitUntil(lambda: asked[-1].power_w == 800)
+    assert not asked[-1].used
+    assert asked[-1].owned == ()
+
+
+def test_wishes_that_contradict_are_said_in_place_of_builds(opened, qtbot):
+    window = opened(core=fakes.core(builds=Core().builds))
+    window.session.set_keys({"limits.power_w": 900, "limits.wishes.quiet": True})
+    window.go("build")
+    screen = window.screen_named("build")
+    qtbot.waitUntil(lambda: "A quiet computer draws at most 600 W" in said(screen))
+
+
+def test_a_part_that_one_has_is_found_by_typing(qapp):
+    assert search_parts("rtx 3090")[0].key.startswith("rtx-3090")
+    assert [one.key for one in search_parts("mx500 1tb")] == ["crucial-mx500-1tb"]
+    assert search_parts("no such part") == []

@@ -38,8 +38,8 @@ def wishes_of(plan: Plan, own: Iterable[str] = (), **said: Any) -> Wishes:
 def _of_machine(machine: MachineChoice) -> tuple[Owned, ...]:
     """Return the machine's owned parts, as many of each as it has; unknown names are left out."""
     counts: Counter[str] = Counter()
-    for part in (*machine.gpus, *machine.memory):
-        counts[part.id] += part.count
+    counts.update({gpu.id: gpu.count for gpu in machine.gpus})
+    counts.update({kit.id: kit.count for kit in machine.memory})
     counts.update(drive.id for drive in machine.drives)
     return tuple(_known(machine.owned, counts))
 

@@ -72,6 +72,8 @@ def test_a_wish_that_is_taken_back_leaves_no_trace():
     assert freed.limits.wishes.gpus is None
     assert "gpus: 2" not in file.text_of(freed).partition("wishes")[2]
     assert "cloud" not in file.text_of(freed)
+    none = with_keys(plan("limits: {wishes: {used: true}}\n"), {"limits.wishes.used": None})
+    assert "wishes" not in file.text_of(none)
 
 
 @pytest.mark.parametrize(

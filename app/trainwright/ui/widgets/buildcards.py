@@ -18,7 +18,7 @@ from trainwright.ui.widgets.base import Hairline, Heading, Label, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 
 if TYPE_CHECKING:
-    from trainwright.build import Candidate
+    from trainwright.build import Candidate, Part
     from trainwright.build.upgrades import Upgrade
 
 ORDER: tuple[PartKind, ...] = (
@@ -54,8 +54,15 @@ def _energy(candidate: "Candidate") -> str:
 
 def parts_of(candidate: "Candidate", kind: PartKind) -> str:
     """Return the build's parts of a kind in words."""
-    found = [part for part in candidate.parts if part.kind == kind]
-    return ", ".join(f"{p.count} × {p.name}" if p.count > 1 else p.name for p in found)
+    return ", ".join(_part(part) for part in candidate.parts if part.kind == kind)
+
+
+def _part(part: "Part") -> str:
+    name = f"{part.count} × {part.name}" if part.count > 1 else part.name
+    if not part.owned:
+        return name
+    all_ = part.owned >= part.count
+    return tr("pc.build.yours" if all_ else "pc.build.yours-some", part=name, count=part.owned)
 
 
 class BuildCard(Surface):
