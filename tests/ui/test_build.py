@@ -81,7 +81,7 @@ def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(
         one for one in screen.question.currency.findChildren(QRadioButton) if "KRW" in one.text()
     )
     mouse.click(won)
-    qtbot.waitUntil(lambda: _lora_8b(screen), timeout=60_000)
+    qtbot.waitUntil(lambda: _lora_8b(screen), timeout=300_000)
     plan = window.session.plan
     assert plan.model.preset == "llama-3.1-8b"
     assert plan.workload.task == "lora"
@@ -185,7 +185,7 @@ def test_the_real_planner_finds_upgrades_of_the_plans_machine(opened, qtbot):
         listed = [screen._list.itemAt(i).widget() for i in range(screen._list.count())]
         return [card for card in listed if isinstance(card, UpgradeCard)]
 
-    qtbot.waitUntil(lambda: bool(found()), timeout=60_000)
+    qtbot.waitUntil(lambda: bool(found()), timeout=300_000)
     wanted = found()[0].upgrade.plan.machine
     found()[0].use.click()
     assert window.session.plan.machine == wanted
