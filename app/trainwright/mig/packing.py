@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Literal
 
-from trainwright.catalog.mig import MigTable, Profile, mig_table_of
+from trainwright.catalog.mig import MigTable, Profile
 from trainwright.messages import UserError
 from trainwright.mig.layout import Instance, Layout, layouts, room
 
@@ -69,7 +69,7 @@ class Packed:
 
 Bag = tuple[int, ...]
 """Instances by kind; a kind is a profile of a table."""
-_Kind = tuple[str, str]
+_Kind = tuple[MigTable, str]
 
 
 def pack(jobs: Sequence[Job], boards: Sequence[Board], goal: Goal = "finish") -> Packed:
@@ -92,10 +92,9 @@ def pack(jobs: Sequence[Job], boards: Sequence[Board], goal: Goal = "finish") ->
 
 def _kinds(boards: Sequence[Board]) -> tuple[tuple[_Kind, Profile], ...]:
     """Return the plain profiles of the boards' tables, each once."""
-    tables = {board.table.id: board.table for board in boards}
     return tuple(
-        ((table.id, profile.name), profile)
-        for table in tables.values()
+        ((table, profile.name), profile)
+        for table in dict.fromkeys(board.table for board in boards)
         for profile in table.profiles
         if profile.plain and profile.starts
     )
@@ -108,7 +107,7 @@ def _bags(boards: Sequence[Board], kinds: Sequence[tuple[_Kind, Profile]]) -> fr
     """Return what the boards can hold together."""
     found: set[Bag] = {(0,) * len(kinds)}
     for board in boards:
-        alone = [_spread(bag, board.table, kinds) for bag in _alone(board.table.id)]
+        alone = [_spread(bag, board.table, kinds) for bag in _alone(board.table)]
         found = {tuple(map(sum, zip(*pair, strict=True))) for pair in product(found, alone)}
         if len(found) > MOST_BAGS:
             raise UserError.of("mig.too-many-gpus", asked=len(boards))
@@ -116,12 +115,11 @@ def _bags(boards: Sequence[Board], kinds: Sequence[tuple[_Kind, Profile]]) -> fr
 
 
 @lru_cache(maxsize=32)
-def _alone(table: str) -> Mapping[Bag, tuple[Layout, ...]]:
+def _alone(table: MigTable) -> Mapping[Bag, tuple[Layout, ...]]:
     """Return the layouts of one GPU by bag, over its own plain profiles."""
-    found = mig_table_of(table)
-    names = [profile.name for profile in found.profiles if profile.plain and profile.starts]
+    names = [profile.name for profile in table.profiles if profile.plain and profile.starts]
     bags: dict[Bag, list[Layout]] = {}
-    for layout in layouts(found):
+    for layout in layouts(table):
         counts = Counter(instance.profile for instance in layout)
         bags.setdefault(tuple(counts[name] for name in names), []).append(layout)
     return {bag: tuple(each) for bag, each in bags.items()}
@@ -130,7 +128,7 @@ def _alone(table: str) -> Mapping[Bag, tuple[Layout, ...]]:
 def _spread(bag: Bag, table: MigTable, kinds: Sequence[tuple[_Kind, Profile]]) -> Bag:
     """Return a table's own bag over the kinds of all tables."""
     counts = iter(bag)
-    return tuple(next(counts) if of == table.id else 0 for (of, _), _ in kinds)
+    return tuple(next(counts) if of == table else 0 for (of, _), _ in kinds)
 
 
 # Jobs onto bags
@@ -193,7 +191,7 @@ def _laid(bag: Bag, boards: Sequence[Board], kinds: Sequence[tuple[_Kind, Profil
     idle = _idle(bag, kinds)
     for chosen in _shares(bag, boards, kinds):
         options = [
-            _best_layouts(board.table.id, board.current, share)
+            _best_layouts(board.table, board.current, share)
             for board, share in zip(boards, chosen, strict=True)
         ]
         for picked in product(*options):
@@ -215,8 +213,8 @@ def _shares(
             yield ()
         return
     first, *rest = boards
-    mine = [at for at, ((of, _), _) in enumerate(kinds) if of == first.table.id]
-    for own in _alone(first.table.id):
+    mine = [at for at, ((of, _), _) in enumerate(kinds) if of == first.table]
+    for own in _alone(first.table):
         left = list(bag)
         for at, count in zip(mine, own, strict=True):
             left[at] -= count
@@ -226,13 +224,14 @@ def _shares(
 
 
 @lru_cache(maxsize=4096)
-def _best_layouts(table: str, current: Layout, bag: Bag) -> tuple[tuple[int, int, Layout], ...]:
+def _best_layouts(
+    table: MigTable, current: Layout, bag: Bag
+) -> tuple[tuple[int, int, Layout], ...]:
     """Return (units of the largest profile left, instances destroyed, layout), the best ones."""
-    found = mig_table_of(table)
     best: dict[int, tuple[int, int, Layout]] = {}
     for layout in _alone(table)[bag]:
         gone = len(set(current) - set(layout))
-        left = room(found, layout)[0]
+        left = room(table, layout)[0]
         if gone not in best or left > best[gone][0]:
             best[gone] = (left, gone, layout)
     return tuple(best.values())
@@ -257,7 +256,7 @@ def _packed(
     waiting: dict[_Kind, list[tuple[int, Instance]]] = {}
     for number, (board, layout) in enumerate(zip(boards, found, strict=True)):
         for instance in layout:
-            waiting.setdefault((board.table.id, instance.profile), []).append((number, instance))
+            waiting.setdefault((board.table, instance.profile), []).append((number, instance))
     places: list[tuple[int, Instance] | None] = [None] * len(jobs)
     for job, kind in taken:
         places[job] = waiting[kinds[kind][0]].pop(0)

@@ -93,9 +93,12 @@ def _entry(entry: Devices) -> list[str]:
     return [f"- {lines[0]}", *(f"  {line}" for line in lines[1:])]
 
 
-def of_layouts(layouts: Sequence[Layout], name: str = "trainwright") -> Configurations:
-    """Return a configuration with an entry for each GPU, in their order."""
-    entries = tuple(_of(number, layout) for number, layout in enumerate(layouts))
+def of_layouts(
+    layouts: Sequence[Layout], gpus: Sequence[int] | None = None, name: str = "trainwright"
+) -> Configurations:
+    """Return a configuration with an entry for each GPU; ``gpus`` are their indices, from 0."""
+    numbers = range(len(layouts)) if gpus is None else gpus
+    entries = tuple(_of(gpu, layout) for gpu, layout in zip(numbers, layouts, strict=True))
     return Configurations(configs={name: entries})
 
 

@@ -327,7 +327,9 @@ class MigScreen(QWidget):
 
         self.jobs.arrange.setEnabled(False)
         self._packing.submit(
-            lambda: plan_jobs(record, sketch.table, needs, folder, facts_of, current=sketch.current)
+            lambda: plan_jobs(
+                record, sketch.table, needs, folder, facts_of, current=[sketch.current]
+            )
         )
 
     def _packed(self, planned: Planned) -> None:
