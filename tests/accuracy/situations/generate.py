@@ -26,6 +26,7 @@ from pathlib import Path
 
 import programs2
 import programs3
+import programs4
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -54,8 +55,14 @@ OTHERS = {
 
 GROUPED = ("run-throttled-files", *QUOTAS)
 """Those that need a control group."""
-ALL = SITUATIONS | programs2.SECOND | programs3.THIRD
-TOGETHER = (*RANKS, "run-embedding-gradients", "run-gpt-gradients", "run-gathered-features")
+ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH
+TOGETHER = (
+    *RANKS,
+    "run-embedding-gradients",
+    "run-gpt-gradients",
+    "run-gathered-features",
+    "run-sharded-optimizer",
+)
 """Those that run on two processes when the fault is in."""
 ONE_CORE = ("run-one-core", "run-pinned-gpt")
 """Those that may use a single core when the fault is in."""
@@ -138,6 +145,7 @@ def _program(name: str) -> list[str]:
     """Return the command of a situation."""
     file = "programs2.py" if name in programs2.SECOND else "programs.py"
     file = "programs3.py" if name in programs3.THIRD else file
+    file = "programs4.py" if name in programs4.FOURTH else file
     return [sys.executable, str(HERE / file), name]
 
 
