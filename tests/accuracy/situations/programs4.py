@@ -388,7 +388,9 @@ def micro_batches(fault: bool) -> Script:
         optimizer = torch.optim.AdamW(model.parameters())
         loader = DataLoader(documents(length=24), 32 // parts, shuffle=True, drop_last=True)
         clock = Clock(seconds)
-        for number, (words, _) in enumerate(itertools.chain.from_iterable(itertools.repeat(loader))):
+        for number, (words, _) in enumerate(
+            itertools.chain.from_iterable(itertools.repeat(loader))
+        ):
             (model(input_ids=words, labels=words).loss / parts).backward()
             if number % parts == parts - 1:
                 optimizer.step()
