@@ -13,7 +13,7 @@ from trainwright.diagnose.measures import (
     reading,
     step_share,
 )
-from trainwright.diagnose.measures_cost import bubble, gradients_on_link
+from trainwright.diagnose.measures_cost import bubble, gradients_on_link, power_share
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
@@ -47,6 +47,10 @@ def _alone(evidence: Evidence) -> float | None:
 
 def _nodes(evidence: Evidence) -> int:
     return (evidence.setup.nodes if evidence.setup is not None else None) or 1
+
+
+def _spins(evidence: Evidence) -> bool:
+    return _several(evidence) and (number("gpus.utilisation")(evidence) or 0) >= 0.8
 
 
 def _unmeasured(evidence: Evidence) -> bool:
@@ -174,7 +178,7 @@ RULES = (
     ),
     _rule(
         "experiments.communication",
-        saved_by("communication"),
+        given(_several, saved_by("communication")),
         "share",
         below(0.02, -2, ASSUMED),
         above(0.05, 3, ASSUMED),
@@ -197,6 +201,23 @@ RULES = (
         "share",
         above(0.15, 2, "assumed: within the step a rank waits for other ranks only"),
         above(0.3, 3, "assumed: within the step a rank waits for other ranks only"),
+        variant="exposed",
+    ),
+    _rule(
+        "experiments.accumulation",
+        given(_several, saved_by("accumulation")),
+        "share",
+        above(0.1, 2, "assumed: fewer exchanges a sample, and little else, save time"),
+        above(0.3, 3, "assumed: fewer exchanges a sample, and little else, save time"),
+        variant="exposed",
+    ),
+    _rule(
+        "gpus.power",
+        given(_spins, power_share),
+        "share",
+        below(
+            0.5, 2, "assumed: NCCL's kernels wait on the device, which looks busy and draws little"
+        ),
         variant="exposed",
     ),
     _rule(

@@ -17,9 +17,9 @@ from trainwright.diagnose.measures import (
     swing,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import loader_alone
-from trainwright.diagnose.measures_names import functions_of
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_cost import loader_alone, offloads
+from trainwright.diagnose.measures_names import functions_of, kernels_of
+from trainwright.diagnose.measures_trials import another_gpu, saved_by
 from trainwright.diagnose.measures_work import (
     wait_of_slow_steps,
     workers_cores,
@@ -54,17 +54,31 @@ def _waits(evidence: Evidence) -> bool:
         not input_keeps_up(evidence)
         or (loader_alone(evidence) or 9) < 1.2
         or (number("loading.queue_empty")(evidence) or 0) >= 0.3
-        or (functions_of("loader")(evidence) or 0) >= 0.2
+        or (_makes_batches(evidence) or 0) >= 0.2
         or (saved_by("synthetic_batch")(evidence) or 0) >= 0.15
         or (_untimed_batch(evidence) or 0) >= 1
         or workers_starve_computing(evidence)
     )
 
 
+_makes_batches = functions_of("loader", "fetch", "preprocess")
+
+
+def _may_wait(evidence: Evidence) -> bool:
+    """Whether the step waits for batches, or a device idles and nobody timed for what."""
+    idle = (utilisation(evidence) or 1) < 0.7 or (number("profile.idle")(evidence) or 0) >= 0.3
+    return _waits(evidence) or (idle and data_wait(evidence) is None)
+
+
 def _late(evidence: Evidence) -> bool:
     """Whether batches, drives or networks were looked at, and not the GPU's ups and downs alone."""
     parts = (evidence.steps, evidence.host, evidence.profile, evidence.throughput)
     return any(part is not None for part in parts) or bool(evidence.trials) or _waits(evidence)
+
+
+def _makes_them_itself(evidence: Evidence) -> bool:
+    """Whether the training process of a GPU run has no workers to make its batches."""
+    return on_gpu(evidence) and evidence.setup is not None and evidence.setup.num_workers == 0
 
 
 def _untimed_batch(evidence: Evidence) -> float | None:
@@ -104,6 +118,7 @@ RULES = (
         loader_pace,
         "times",
         above(0.8, 2, "assumed: batches are made no faster than they are used"),
+        above(1.1, 3, "assumed: batches are made no faster than they are used"),
         below(0.5, -1, "assumed: batches are made twice as fast as they are used"),
     ),
     _rule(
@@ -156,23 +171,32 @@ RULES = (
     _rule("setup.num_workers", reading("setup.num_workers"), "number", below(3, 1, LIGHTNING)),
     _rule(
         "loading.cpu_share",
-        given(_waits, reading("loading.cpu_share")),
+        given(_may_wait, reading("loading.cpu_share")),
         "share",
         above(0.6, 2, ASSUMED),
         variant="preprocessing",
     ),
     _rule(
         "loading.cpu_share",
-        given(_waits, reading("loading.cpu_share")),
+        given(_may_wait, reading("loading.cpu_share")),
         "share",
         below(0.4, 2, ASSUMED),
         variant="fetch",
     ),
     _rule(
         "loading.workers_cpu",
-        given(_waits, reading("loading.workers_cpu")),
+        given(_may_wait, reading("loading.workers_cpu")),
         "share",
         above(0.8, 2, ASSUMED),
+        variant="preprocessing",
+    ),
+    _rule(
+        "host.utilisation",
+        given(
+            lambda evidence: on_gpu(evidence) and _may_wait(evidence), number("host.utilisation")
+        ),
+        "share",
+        above(0.85, 1, "assumed: cores that are full make batches, where a GPU idles"),
         variant="preprocessing",
     ),
     _rule(
@@ -204,6 +228,7 @@ RULES = (
         saved_by("cached_data"),
         "share",
         above(0.15, 3, DS),
+        below(0.03, -2, DS),
         variant="fetch",
     ),
     _rule(
@@ -294,10 +319,53 @@ RULES = (
     ),
     _rule(
         "profile.host_loader",
-        functions_of("loader"),
+        _makes_batches,
         "share",
         above(0.2, 2, ASSUMED),
         above(0.4, 3, ASSUMED),
+    ),
+    _rule(
+        "profile.host_loader",
+        functions_of("fetch"),
+        "share",
+        above(0.2, 2, ASSUMED),
+        above(0.4, 3, ASSUMED),
+        variant="fetch",
+    ),
+    _rule(
+        "profile.host_loader",
+        functions_of("preprocess"),
+        "share",
+        above(0.2, 2, ASSUMED),
+        above(0.4, 3, ASSUMED),
+        variant="preprocessing",
+    ),
+    _rule(
+        "profile.copies",
+        given(lambda evidence: not offloads(evidence), kernels_of("copy")),
+        "share",
+        above(0.15, 2, ASSUMED),
+        above(0.3, 3, ASSUMED),
+        variant="transfer",
+    ),
+    _rule(
+        "profile.host_copy",
+        given(lambda evidence: not offloads(evidence), functions_of("copy")),
+        "share",
+        above(0.2, 2, ASSUMED),
+        variant="transfer",
+    ),
+    _rule(
+        "host.main_process",
+        given(_makes_them_itself, number("host.main_process_cores")),
+        "number",
+        above(0.9, 1, "assumed: the thread that launches makes the batches too"),
+    ),
+    _rule(
+        "experiments.another_gpu",
+        another_gpu,
+        "share",
+        below(0.1, 1, "assumed: what another GPU does not change is no GPU's"),
     ),
     _rule(
         "experiments.augmentation",
@@ -327,6 +395,7 @@ RULES = (
         ratio("host.read_bytes_s", "host.drive_max_bytes_s"),
         "share",
         above(0.7, 2, "assumed: the drive gives what it can"),
+        above(0.9, 3, "assumed: the drive gives what it can"),
         variant="fetch",
     ),
     _rule(
@@ -337,6 +406,7 @@ RULES = (
         ),
         "share",
         above(0.6, 2, "assumed: the network that the data come over is full"),
+        above(0.85, 3, "assumed: the network that the data come over is full"),
         variant="fetch",
     ),
 )

@@ -81,7 +81,7 @@ RULES = (
         "counters.alloc_retries",
         reading("counters.alloc_retries"),
         "number",
-        above(1, 4, RETRIES),
+        above(1, 3, RETRIES),
         below(1, -1, RETRIES),
         variant="fragmentation",
     ),
@@ -161,6 +161,7 @@ RULES = (
         reserved_unused,
         "times",
         above(1.3, 2, "assumed: 1.3 times, and 2 GiB more than is in use"),
+        above(1.8, 3, "assumed: 1.8 times, and 2 GiB more than is in use"),
         variant="fragmentation",
     ),
     _rule(
@@ -168,6 +169,7 @@ RULES = (
         split_share,
         "share",
         above(0.15, 2, ASSUMED),
+        above(0.3, 3, ASSUMED),
         variant="fragmentation",
     ),
     _rule(
@@ -277,6 +279,7 @@ RULES = (
         reading("host.swapped_bytes_s"),
         "bytes",
         above(MIB, 3, "assumed: a run that is read back from swap does not fit into memory"),
+        above(16 * MIB, 4, "assumed: a run that is read back from swap does not fit into memory"),
         variant="swapping",
     ),
     _rule(
@@ -435,9 +438,34 @@ RULES = (
         above(0.25, 3, "assumed: a steady step takes all memory from the cache"),
     ),
     _rule(
+        "profile.host_allocation",
+        kernels_of("allocation"),
+        "share",
+        above(0.1, 2, "assumed: a steady step takes all memory from the cache"),
+        above(0.25, 3, "assumed: a steady step takes all memory from the cache"),
+    ),
+    _rule(
+        "profile.host_offload",
+        given(offloads, functions_of("copy")),
+        "share",
+        above(0.2, 2, "assumed: what is kept elsewhere is copied each step"),
+        variant="offload",
+    ),
+    _rule(
+        "host.major_faults",
+        number("host.major_faults_s"),
+        "number",
+        above(200, 2, "assumed: pages that are read back from a drive, each takes 0.1 ms and more"),
+        above(
+            1000, 3, "assumed: pages that are read back from a drive, each takes 0.1 ms and more"
+        ),
+        variant="swapping",
+    ),
+    _rule(
         "profile.host_garbage",
         functions_of("garbage"),
         "share",
+        above(0.04, 2, "assumed: Python collects garbage by itself"),
         above(0.1, 3, "assumed: Python collects garbage by itself"),
         variant="garbage",
     ),

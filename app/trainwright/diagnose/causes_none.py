@@ -17,7 +17,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
-from trainwright.diagnose.measures_trials import doubled_batch, saved_by
+from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
     heavy_operators,
@@ -27,7 +27,7 @@ from trainwright.diagnose.measures_work import (
     products_of_matrix_rate,
     threads_at_work,
 )
-from trainwright.diagnose.rules import above, any_of, below, rules_of
+from trainwright.diagnose.rules import Rule, above, any_of, below, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
@@ -44,7 +44,23 @@ def _no_slow_products(evidence: Evidence) -> bool:
     return _long_operators(evidence) and (rate is None or rate >= 0.15)
 
 
+def _tried(experiment: str) -> Rule:
+    """Return the rule of a remedy of another cause that changes nothing."""
+    name = f"experiments.{experiment}"
+    return _rule(
+        name, saved_by(experiment), "share", below(0.03, 1, ASSUMED), above(0.15, -4, ASSUMED)
+    )
+
+
 RULES = (
+    *map(_tried, ("more_workers", "other_precision", "compiled", "without_synchronisation")),
+    _rule(
+        "experiments.another_gpu",
+        another_gpu,
+        "share",
+        above(0.3, 2, "assumed: what another GPU changes is the GPU's"),
+        below(0.1, -4, "assumed: what another GPU does not change is no GPU's"),
+    ),
     _rule(
         "gpus.utilisation",
         given(on_gpu, utilisation),

@@ -24,6 +24,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.fixes import fixes
 from trainwright.diagnose.gains import gain
 from trainwright.diagnose.rules import Rule, signals
+from trainwright.diagnose.symptoms import symptoms
 from trainwright.diagnose.unseen import unseen
 from trainwright.diagnose.verdict import (
     Cause,
@@ -79,6 +80,12 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
         *_DEBUGS,
         (Cause.MEMORY, "empty-cache"),
     ),
+    (Cause.INPUT, ""): ((Cause.MEMORY, "swapping"),),
+    (Cause.INPUT, "transfer"): (
+        *_ELSEWHERE,
+        (Cause.SCHEDULING, "link"),
+        (Cause.SCHEDULING, "numa"),
+    ),
     (Cause.MONITORING, "synchronisation"): (*_ELSEWHERE, *_DEBUGS),
     (Cause.MONITORING, "logging"): (
         *_ELSEWHERE,
@@ -132,6 +139,12 @@ class Case:
         return self.score >= ENOUGH and enough and strongest >= 2
 
     @property
+    def suspected(self) -> bool:
+        """Whether the cause's own cost was measured by one instrument, and nothing denies it."""
+        strongest = max((signal.weight for signal in self.speaks_for), default=0)
+        return not self.holds and strongest >= MEASURED and self.score >= ENOUGH
+
+    @property
     def _tried(self) -> bool:
         """Whether an experiment shows what the cause costs, or the run itself failed for it."""
         return any(
@@ -150,6 +163,8 @@ class Case:
         strongest: dict[str, int] = {}
         for signal in self.speaks_for:
             strongest[signal.instrument] = max(strongest.get(signal.instrument, 0), signal.weight)
+        if self.suspected:
+            return Confidence.LOW
         first, second = (*sorted(strongest.values(), reverse=True), 0, 0)[:2]
         agree = first >= MEASURED and second >= SYMPTOM
         if agree and self.score >= SURE and not self.against:
@@ -161,7 +176,8 @@ def judge(evidence: Evidence) -> Diagnosis:
     """Return what the evidence says; no evidence is too thin or too odd for an answer."""
     found = {cause: signals(rules, evidence) for cause, rules in RULES.items()}
     cases = [case for cause, each in found.items() for case in _cases(cause, each, evidence)]
-    holding = sorted((case for case in cases if case.holds), key=lambda case: -case.strength)
+    named = (case for case in cases if case.holds or case.suspected)
+    holding = sorted(named, key=lambda case: -case.strength)
     fine = _case(Cause.NONE, "", signals(causes_none.RULES, evidence), evidence)
     if (
         fine.holds
@@ -175,8 +191,8 @@ def judge(evidence: Evidence) -> Diagnosis:
         verdicts = _ranked(holding, cases, evidence)
     else:
         verdicts = (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
-    named = {verdict.cause for verdict in verdicts}
-    ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in named)
+    said = {verdict.cause for verdict in verdicts}
+    ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in said)
     return Diagnosis(verdicts, ruled_out, unseen(evidence))
 
 
@@ -193,6 +209,8 @@ def _cases(cause: Cause, found: Iterable[Signal], evidence: Evidence) -> list[Ca
 
 def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidence) -> Case:
     concerning = [signal for signal in found if signal.variant in ("", variant)]
+    if any(signal.weight >= SYMPTOM for signal in concerning):
+        concerning += symptoms(cause, variant, evidence)
     ranked = sorted(concerning, key=lambda signal: -abs(signal.weight))
     return Case(
         cause,
@@ -213,7 +231,14 @@ def _used_well(fine: Case) -> bool:
     return any(signal.reading.startswith(_HOW_WELL) for signal in fine.speaks_for)
 
 
-_HOW_WELL = ("profile.", "experiments.", "gpus.sm_active", "gpus.power", "steps.least_core_rate")
+_HOW_WELL = (
+    "profile.",
+    "experiments.doubled_batch",
+    "experiments.another_gpu",
+    "gpus.sm_active",
+    "gpus.power",
+    "steps.least_core_rate",
+)
 
 
 def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
@@ -261,6 +286,7 @@ def _verdict(case: Case, evidence: Evidence) -> Verdict:
         case.gain,
         fixes(case.cause, case.variant, evidence),
         wording(case.cause, case.variant, evidence),
+        suspected=not case.holds,
     )
 
 

@@ -59,6 +59,18 @@ def step_share(part: str) -> Callable[[Evidence], float | None]:
     return share
 
 
+def step_time(evidence: Evidence) -> float | None:
+    """Return the seconds of a step: timed, or by the rate at which steps or samples pass."""
+    steps, rate, setup = evidence.steps, evidence.throughput, evidence.setup
+    if steps is not None:
+        return steps.seconds
+    if rate is not None and rate.steps_s:
+        return 1 / rate.steps_s
+    if rate is None or not rate.samples_s or setup is None or setup.batch is None:
+        return None
+    return setup.batch * (setup.accumulation or 1) / rate.samples_s
+
+
 def each_step(counter: str) -> Callable[[Evidence], float | None]:
     """Return the measure of a counter a step."""
 
@@ -74,10 +86,8 @@ def time_share(counter: str) -> Callable[[Evidence], float | None]:
     """Return the measure of the share of the steps' time that counted calls took."""
 
     def share(evidence: Evidence) -> float | None:
-        seconds = each_step(counter)(evidence)
-        if seconds is None or evidence.steps is None:
-            return None
-        return min(1.0, seconds / evidence.steps.seconds)
+        seconds, whole = each_step(counter)(evidence), step_time(evidence)
+        return None if seconds is None or not whole else min(1.0, seconds / whole)
 
     return share
 
@@ -171,11 +181,13 @@ def swing(evidence: Evidence) -> float | None:
 
 def loader_pace(evidence: Evidence) -> float | None:
     """Return the time to make a batch over a step's: at 1 the workers have no time to spare."""
-    loading, steps, setup = evidence.loading, evidence.steps, evidence.setup
-    if loading is None or not loading.batch_seconds or steps is None:
+    loading, seconds, setup = evidence.loading, step_time(evidence), evidence.setup
+    if loading is None or not loading.batch_seconds or not seconds:
+        return None
+    if evidence.steps is not None and evidence.steps.unit == "epoch":
         return None
     workers = max(1, setup.num_workers or 0) if setup is not None else 1
-    return loading.batch_seconds / workers / steps.seconds
+    return loading.batch_seconds / workers / seconds
 
 
 def outside_steps(evidence: Evidence) -> float | None:

@@ -5,7 +5,13 @@ from functools import lru_cache
 from trainwright.catalog.query import find_gpu
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings
-from trainwright.diagnose.measures import lowest_capability, over_gpus, ranks, step_share
+from trainwright.diagnose.measures import (
+    lowest_capability,
+    over_gpus,
+    ranks,
+    step_share,
+    step_time,
+)
 from trainwright.messages import UserError
 
 LINK_BYTES_S = 25e9
@@ -100,7 +106,7 @@ def step_seconds(evidence: Evidence) -> float | None:
     profile, steps = evidence.profile, evidence.steps
     if profile is not None and profile.step_seconds is not None:
         return profile.step_seconds
-    return steps.seconds if steps is not None and steps.unit != "epoch" else None
+    return None if steps is not None and steps.unit == "epoch" else step_time(evidence)
 
 
 def launching(evidence: Evidence) -> float | None:

@@ -33,6 +33,7 @@ _TRIED: dict[str, tuple[Changed, ...]] = {
     "without_profiler": ("profiler",),
     "without_anomaly_detection": ("anomaly-detection",),
     "communication": ("link", "backend", "bucket"),
+    "accumulation": ("accumulation",),
     "pinned_memory": ("pinned-memory",),
     "faster_cpu": ("cpu",),
 }
@@ -78,6 +79,27 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
             yield _with_more(trial, times)
         elif experiment == "single_device" and trial.changed in ("devices", "nodes"):
             yield 1 / _with_more(trial, times)
+
+
+def another_gpu(evidence: Evidence) -> float | None:
+    """Return by what share another model of GPU changes a step's time, faster or slower."""
+    found = [
+        abs(1 - times)
+        for trial in evidence.trials
+        if trial.changed == "gpu" and (times := step_times(trial)) is not None
+    ]
+    return min(found) if found else None
+
+
+def fewer_workers(evidence: Evidence) -> float | None:
+    """Return the share of a step that fewer of the loader's workers take away."""
+    found = [
+        1 - times
+        for trial in evidence.trials
+        if trial.changed == "workers" and trial.factor is not None and trial.factor < 1
+        if (times := step_times(trial)) is not None
+    ]
+    return max(found) if found else None
 
 
 def _with_more(trial: Trial, times: float) -> float:

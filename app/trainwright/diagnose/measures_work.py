@@ -18,9 +18,10 @@ DOUBLE_RATE = 0.5
 def workers_of_cores(evidence: Evidence) -> float | None:
     """Return the loader's workers, of all ranks, over the cores that the run may use."""
     setup, host = evidence.setup, evidence.host
-    if setup is None or setup.num_workers is None or host is None or not host.usable_cores:
+    cores = (host.usable_cores or host.cores) if host is not None else None
+    if setup is None or setup.num_workers is None or not cores:
         return None
-    return setup.num_workers * ranks(evidence) / host.usable_cores
+    return setup.num_workers * ranks(evidence) / cores
 
 
 def cores_of_a_process(evidence: Evidence) -> float | None:
@@ -96,6 +97,14 @@ def products_of_matrix_rate(evidence: Evidence) -> float | None:
         return None
     seconds = heavy * steps.seconds * (1 - min(0.9, starved(evidence) or 0))
     return profile.flops_a_step / seconds / profile.matrix_flops_s
+
+
+def call_seconds(evidence: Evidence) -> float | None:
+    """Return the mean time of a call of the kernels whose calls a profile counts and times."""
+    rows = evidence.profile.top if evidence.profile is not None else ()
+    timed = [(row.calls, row.seconds) for row in rows if row.calls and row.seconds]
+    calls = sum(each for each, _ in timed)
+    return sum(each * seconds for each, seconds in timed) / calls if calls >= 100 else None
 
 
 def forward_of_backward(evidence: Evidence) -> float | None:

@@ -66,11 +66,47 @@ def test_nothing_seen_is_unknown_and_says_what_to_measure() -> None:
     assert all(each.remedy is not None for each in diagnosis.unseen)
 
 
-def test_one_signal_alone_is_no_verdict() -> None:
-    diagnosis = diagnosed(steps=steps(data_wait=0.7))
-    assert diagnosis.first.cause is Cause.UNKNOWN
-    suspected = diagnosis.verdicts[1]
-    assert (suspected.cause, suspected.confidence) == (Cause.INPUT, Confidence.LOW)
+def test_one_measured_cost_alone_is_a_suspicion_and_says_so() -> None:
+    first = diagnosed(steps=steps(data_wait=0.7)).first
+    assert (first.cause, first.confidence) == (Cause.INPUT, Confidence.LOW)
+    assert first.suspected
+    assert "one signal alone" in render(first.sure, "en")
+    said(first.sure)
+
+
+def test_a_second_signal_makes_a_verdict_of_a_suspicion() -> None:
+    first = diagnosed(steps=steps(data_wait=0.7), loading={"queue_empty": 0.9}).first
+    assert (first.cause, first.suspected) == (Cause.INPUT, False)
+
+
+def test_a_suspicion_that_a_reading_denies_is_none() -> None:
+    flushed = {"steps": 100, "empty_cache": 100}
+    assert diagnosed(counters=flushed, setup={"device": "cpu"}).first.cause is Cause.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "symptom",
+    [
+        {"gpus": [{"power_w": {"mean": 90}, "power_limit_w": 400}]},
+        {"profile": {"idle": 0.6}},
+        {"throughput": {"samples_s": 40, "expected_times": 3}},
+        {"host": {"io_wait": 0.3}},
+        {"setup": {"device": "cuda", "num_workers": 0}},
+        {"gpus": [{"utilisation": {"mean": 0.2}, "idle_share": 0.6}], "steps": steps()},
+    ],
+    ids=["power", "idle", "expected", "drives", "workers", "utilisation"],
+)
+def test_a_symptom_alone_stays_unknown(symptom: dict[str, Any]) -> None:
+    assert diagnosed(**symptom).first.cause is Cause.UNKNOWN
+
+
+def test_a_slow_link_is_nearer_to_the_root_than_the_copies_over_it() -> None:
+    first = diagnosed(
+        gpus=[{"utilisation": {"mean": 0.6}, "link_width": 1, "link_width_max": 16}],
+        profile={"copies": 0.3},
+        setup={"device": "cuda"},
+    ).first
+    assert (first.cause, first.variant) == (Cause.SCHEDULING, "link")
 
 
 def test_waiting_beside_an_idle_gpu_is_the_input_pipeline() -> None:
