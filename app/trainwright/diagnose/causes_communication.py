@@ -4,6 +4,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     data_wait,
     exposed_communication,
+    failed_for,
     given,
     imbalance,
     is_word,
@@ -218,6 +219,13 @@ RULES = (
         below(
             0.5, 2, "assumed: NCCL's kernels wait on the device, which looks busy and draws little"
         ),
+        variant="exposed",
+    ),
+    _rule(
+        "failure.communication",
+        failed_for("watchdog caught collective", "nccl error", "nccl timeout", "ncclsystemerror"),
+        "yes-no",
+        yes(3, "the run's own error"),
         variant="exposed",
     ),
     _rule(

@@ -21,6 +21,7 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_trials import fewer_workers, saved_by
 from trainwright.diagnose.measures_work import (
+    cores_a_worker,
     cores_of_a_process,
     others_on,
     oversubscription,
@@ -376,6 +377,20 @@ RULES = (
         ),
         "share",
         above(0.9, 2, "assumed: it uses up what it may use"),
+        variant="affinity",
+    ),
+    _rule(
+        "host.cores_a_worker",
+        cores_a_worker,
+        "share",
+        below(0.3, 2, "assumed: workers that share a few cores, or wait for one another"),
+        variant="affinity",
+    ),
+    _rule(
+        "experiments.more_workers",
+        given(lambda evidence: (cores_a_worker(evidence) or 1) < 0.3, saved_by("more_workers")),
+        "share",
+        below(0.05, 1, "assumed: workers beyond the cores that they may use add nothing"),
         variant="affinity",
     ),
     _rule("experiments.quota", saved_by("quota"), "share", *_TRIED, variant="quota"),

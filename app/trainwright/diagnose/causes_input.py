@@ -3,6 +3,7 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     data_wait,
+    failed_for,
     given,
     input_keeps_up,
     is_word,
@@ -25,7 +26,7 @@ from trainwright.diagnose.measures_work import (
     workers_cores,
     workers_starve_computing,
 )
-from trainwright.diagnose.rules import above, any_of, below, no, rules_of
+from trainwright.diagnose.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 TB = "torch-tb-profiler: DataLoader above 5 % of the step"
@@ -360,6 +361,12 @@ RULES = (
         given(_makes_them_itself, number("host.main_process_cores")),
         "number",
         above(0.9, 1, "assumed: the thread that launches makes the batches too"),
+    ),
+    _rule(
+        "failure.loader",
+        failed_for("dataloader timed out"),
+        "yes-no",
+        yes(3, "the run's own error"),
     ),
     _rule(
         "experiments.another_gpu",

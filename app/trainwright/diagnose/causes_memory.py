@@ -17,6 +17,7 @@ from trainwright.diagnose.measures import (
     split_share,
     step_share,
     time_share,
+    uneven,
 )
 from trainwright.diagnose.measures_cost import (
     main_read_a_step,
@@ -177,6 +178,14 @@ RULES = (
         given(on_gpu, gpu_ratio("memory_used_bytes", "memory_total_bytes")),
         "share",
         above(0.9, 1, TB),
+        above(0.995, 2, "assumed: nothing is left, not even for what the driver needs"),
+        variant="full",
+    ),
+    _rule(
+        "steps.uneven",
+        given(lambda evidence: (memory_share(evidence) or 0) >= 0.95, uneven),
+        "times",
+        above(1.2, 1, "assumed: where memory is full, some steps wait for room"),
         variant="full",
     ),
     _rule(

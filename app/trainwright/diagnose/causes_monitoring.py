@@ -4,6 +4,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     cores_of_usable,
     each_step,
+    failed_for,
     given,
     input_keeps_up,
     number,
@@ -381,6 +382,13 @@ RULES = (
         variant="logging",
     ),
     _rule(
+        "failure.log",
+        failed_for("wandb", "tensorboard", "mlflow", "no space left"),
+        "yes-no",
+        yes(3, "the run's own error names what is written down"),
+        variant="logging",
+    ),
+    _rule(
         "profile.kernel_waiting",
         given(_not_full, kernels_of("waiting")),
         "share",
@@ -408,8 +416,8 @@ RULES = (
         "profile.host_waiting",
         given(_not_full, functions_of("waiting")),
         "share",
-        above(0.2, 2, ASSUMED),
-        above(0.5, 3, ASSUMED),
+        above(0.1, 2, ASSUMED),
+        above(0.2, 3, ASSUMED),
         variant="synchronisation",
     ),
     _rule(

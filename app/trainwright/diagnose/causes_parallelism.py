@@ -95,6 +95,11 @@ def _launches(evidence: Evidence) -> float | None:
     return None if profile is None else profile.kernels_a_step or profile.launches_a_step
 
 
+def _updates_here(evidence: Evidence) -> bool:
+    """Whether the weights are on the GPU that computes."""
+    return on_gpu(evidence) and not offloads(evidence)
+
+
 def _only_launches(evidence: Evidence) -> bool:
     """Whether the training thread is known to make no batches and no updates itself."""
     makes = evidence.setup is not None and evidence.setup.num_workers == 0
@@ -340,7 +345,7 @@ RULES = (
     ),
     _rule(
         "experiments.faster_cpu",
-        saved_by("faster_cpu"),
+        given(on_gpu, saved_by("faster_cpu")),
         "share",
         above(0.15, 2, "assumed: the processor that launches holds the run back"),
         above(0.3, 3, "assumed: the processor that launches holds the run back"),
@@ -393,6 +398,29 @@ RULES = (
         "share",
         below(0.1, 1, MFU),
         above(0.4, -3, MFU),
+    ),
+    _rule(
+        "steps.optimizer",
+        given(_updates_here, step_share("optimizer")),
+        "share",
+        above(0.25, 2, "assumed: an update reads each weight a few times, and its kernels are small"),
+        above(0.5, 3, "assumed: an update reads each weight a few times, and its kernels are small"),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.host_optimizer",
+        given(_updates_here, functions_of("optimizer")),
+        "share",
+        above(0.15, 2, "assumed: an update of few, fused kernels takes little of the host"),
+        above(0.3, 3, "assumed: an update of few, fused kernels takes little of the host"),
+        variant="host-bound",
+    ),
+    _rule(
+        "experiments.faster_cpu",
+        given(on_cpu, saved_by("faster_cpu")),
+        "share",
+        below(0.03, 1, "assumed: a step that other cores do not change is not spread over cores"),
+        variant="small-batch",
     ),
     _rule(
         "setup.parameters",

@@ -59,6 +59,14 @@ def step_share(part: str) -> Callable[[Evidence], float | None]:
     return share
 
 
+def uneven(evidence: Evidence) -> float | None:
+    """Return the 95th percentile of the steps' times over their mean."""
+    steps = evidence.steps
+    if steps is None or steps.p95_seconds is None:
+        return None
+    return steps.p95_seconds / steps.seconds
+
+
 def step_time(evidence: Evidence) -> float | None:
     """Return the seconds of a step: timed, or by the rate at which steps or samples pass."""
     steps, rate, setup = evidence.steps, evidence.throughput, evidence.setup
@@ -434,15 +442,21 @@ def link_share(evidence: Evidence) -> float | None:
     return over_gpus(evidence, share)
 
 
-def failed_for_memory(evidence: Evidence) -> float | None:
-    """Return 1 where the run ended for want of memory."""
-    if evidence.failure is None:
-        return None
-    text = f"{evidence.failure.kind} {evidence.failure.text}".lower()
-    return float(any(word in text for word in _MEMORY_WORDS))
+def failed_for(*words: str) -> Callable[[Evidence], float | None]:
+    """Return the measure that is 1 where the run's own error has one of the words."""
+
+    def failed(evidence: Evidence) -> float | None:
+        if evidence.failure is None:
+            return None
+        text = f"{evidence.failure.kind} {evidence.failure.text}".lower()
+        return float(any(word in text for word in words))
+
+    return failed
 
 
-_MEMORY_WORDS = ("out of memory", "outofmemoryerror", "alloc_failed", "can't allocate memory")
+failed_for_memory = failed_for(
+    "out of memory", "outofmemoryerror", "alloc_failed", "can't allocate memory"
+)
 
 
 def host_thread_full(evidence: Evidence) -> float | None:

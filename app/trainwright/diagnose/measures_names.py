@@ -45,7 +45,7 @@ HostFamily = Literal[
     "profiler", "anomaly",
 ]  # fmt: skip
 _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
-    ("garbage", r"\bgc\.|gc_?collect|garbage|gcmodule"),
+    ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule"),
     ("anomaly", r"anomaly|format_stack|extract_stack"),
     ("profiler", r"profiler|kineto|export_chrome_trace|trace_handler|cprofile"),
     ("launch", r"cachedautotuner|jitfunction|triton\S*[.:]run"),

@@ -24,6 +24,15 @@ def workers_of_cores(evidence: Evidence) -> float | None:
     return setup.num_workers * ranks(evidence) / cores
 
 
+def cores_a_worker(evidence: Evidence) -> float | None:
+    """Return the cores that a GPU run keeps busy over its workers, where there are four or more."""
+    host, setup = evidence.host, evidence.setup
+    workers = (setup.num_workers or 0) * ranks(evidence) if setup is not None else 0
+    if host is None or host.run_cores is None or workers < 4 or not on_gpu(evidence):
+        return None
+    return host.run_cores / workers
+
+
 def cores_of_a_process(evidence: Evidence) -> float | None:
     """Return the cores that each training process of a GPU run keeps busy, workers beside it."""
     host, setup = evidence.host, evidence.setup

@@ -158,6 +158,7 @@ SHARED = {
     "profile.host_waiting": "host-table",
     "profile.host_compile": "host-table",
     "profile.host_copy": "host-table",
+    "profile.host_optimizer": "host-table",
     "profile.host_profiler": "host-table",
     "profile.kernel_waiting": "kernel-table",
     "profile.call_seconds": "operators",
