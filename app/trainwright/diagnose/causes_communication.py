@@ -222,6 +222,14 @@ RULES = (
         variant="exposed",
     ),
     _rule(
+        "setup.link_bytes_s",
+        given(lambda evidence: _nodes(evidence) > 1, number("setup.link_bytes_s")),
+        "bytes",
+        below(1.3e9, 1, "assumed: 10 Gb/s carry the gradients of 100 million weights in 0.3 s"),
+        below(1.3e8, 3, "assumed: 1 Gb/s carries the gradients of 100 million weights in 3 s"),
+        variant="exposed",
+    ),
+    _rule(
         "failure.communication",
         failed_for("watchdog caught collective", "nccl error", "nccl timeout", "ncclsystemerror"),
         "yes-no",

@@ -79,6 +79,10 @@ def _slow_link(evidence: Evidence) -> bool:
     return (link_share(evidence) or 1) < 0.6 or (copied is not None and copied < 0.7)
 
 
+def _over_pcie(evidence: Evidence) -> bool:
+    return evidence.setup is not None and evidence.setup.link == "pcie"
+
+
 def _one_device(evidence: Evidence) -> bool:
     return processes(evidence) == 1
 
@@ -283,6 +287,14 @@ RULES = (
         given(_slow_link, step_share("transfer")),
         "share",
         above(0.1, 2, ASSUMED),
+        variant="link",
+    ),
+    _rule(
+        "setup.link_bytes_s",
+        given(_over_pcie, number("setup.link_bytes_s")),
+        "bytes",
+        below(3e9, 2, "assumed: PCIe 3.0 carries 12 GB/s with all its lanes, and 3 with four"),
+        below(1e9, 3, "assumed: PCIe 3.0 carries 12 GB/s with all its lanes, and 3 with four"),
         variant="link",
     ),
     _rule(

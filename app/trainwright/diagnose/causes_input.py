@@ -82,6 +82,12 @@ def _makes_them_itself(evidence: Evidence) -> bool:
     return on_gpu(evidence) and evidence.setup is not None and evidence.setup.num_workers == 0
 
 
+def _main_cores(evidence: Evidence) -> float | None:
+    """Return the cores of a training process that has no workers."""
+    own = number("host.main_process_cores")(evidence)
+    return own if own is not None else number("host.run_cores")(evidence)
+
+
 def _untimed_batch(evidence: Evidence) -> float | None:
     """Return the time between two batches of a GPU run of which no step was timed."""
     loading, setup = evidence.loading, evidence.setup
@@ -358,9 +364,9 @@ RULES = (
     ),
     _rule(
         "host.main_process",
-        given(_makes_them_itself, number("host.main_process_cores")),
+        given(_makes_them_itself, _main_cores),
         "number",
-        above(0.9, 1, "assumed: the thread that launches makes the batches too"),
+        above(0.9, 2, "assumed: the thread that launches makes the batches too"),
     ),
     _rule(
         "failure.loader",

@@ -178,14 +178,13 @@ RULES = (
         given(on_gpu, gpu_ratio("memory_used_bytes", "memory_total_bytes")),
         "share",
         above(0.9, 1, TB),
-        above(0.995, 2, "assumed: nothing is left, not even for what the driver needs"),
         variant="full",
     ),
     _rule(
         "steps.uneven",
         given(lambda evidence: (memory_share(evidence) or 0) >= 0.95, uneven),
         "times",
-        above(1.2, 1, "assumed: where memory is full, some steps wait for room"),
+        above(1.2, 2, "assumed: where memory is full, some steps wait for room"),
         variant="full",
     ),
     _rule(

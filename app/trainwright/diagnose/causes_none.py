@@ -9,6 +9,7 @@ from trainwright.diagnose.measures import (
     given,
     gpu_ratio,
     is_word,
+    number,
     on_cpu,
     on_gpu,
     reading,
@@ -17,6 +18,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
+from trainwright.diagnose.measures_cost import achieved_by_rate
 from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -128,6 +130,21 @@ RULES = (
         reading("profile.achieved_of_peak"),
         "share",
         above(0.4, 3, "ml-engineering: half of the peak is a good result"),
+    ),
+    _rule(
+        "profile.achieved_by_rate",
+        achieved_by_rate,
+        "share",
+        above(0.3, 2, "ml-engineering: half of the peak is a good result"),
+        above(0.4, 3, "ml-engineering: half of the peak is a good result"),
+        below(0.15, -3, ASSUMED),
+    ),
+    _rule(
+        "throughput.expected",
+        number("throughput.expected_times"),
+        "times",
+        below(1.15, 2, "assumed: others reach no more on the same hardware"),
+        above(1.5, -4, "assumed: others reach more on the same hardware"),
     ),
     _rule(
         "profile.communication",

@@ -403,8 +403,12 @@ RULES = (
         "steps.optimizer",
         given(_updates_here, step_share("optimizer")),
         "share",
-        above(0.25, 2, "assumed: an update reads each weight a few times, and its kernels are small"),
-        above(0.5, 3, "assumed: an update reads each weight a few times, and its kernels are small"),
+        above(
+            0.25, 2, "assumed: an update reads each weight a few times, and its kernels are small"
+        ),
+        above(
+            0.5, 3, "assumed: an update reads each weight a few times, and its kernels are small"
+        ),
         variant="host-bound",
     ),
     _rule(

@@ -52,6 +52,8 @@ SURE, LIKELY = 5, 4
 """Least scores of high and medium confidence; assumed."""
 MEASURED, SYMPTOM = 3, 2
 """Weights of a cause's own cost and of a strong symptom; see ``Signal.weight``."""
+DEBUGGING = 4
+"""Weight of settings that always cost."""
 MARGIN = 2.5
 """By how much the first cause must lead to be sure; assumed."""
 GAIN_WEIGHT = 4.0
@@ -64,6 +66,8 @@ CONTRARY = 4
 """Weight against "nothing is wrong" that no number of signs for it outweighs; assumed."""
 _ONE_VARIANT = (Cause.INPUT, Cause.PARALLELISM, Cause.COMMUNICATION)
 """Causes whose variants are answers to one question: one of them holds."""
+_ONE_ROOT = (Cause.PARALLELISM, Cause.COMMUNICATION)
+"""Causes whose variants' signs all say that the cause is there, and differ in where to begin."""
 
 
 _AnyOf = tuple[tuple[Cause, str], ...]
@@ -140,9 +144,15 @@ class Case:
 
     @property
     def suspected(self) -> bool:
-        """Whether the cause's own cost was measured by one instrument, and nothing denies it."""
-        strongest = max((signal.weight for signal in self.speaks_for), default=0)
-        return not self.holds and strongest >= MEASURED and self.score >= ENOUGH
+        """Whether the cause's own cost was measured by one instrument, and nothing denies it.
+
+        A setting is no measurement, unless it is for debugging only and never free.
+        """
+        costs = any(
+            signal.weight >= (DEBUGGING if signal.instrument == "setup" else MEASURED)
+            for signal in self.speaks_for
+        )
+        return not self.holds and costs and self.score >= ENOUGH
 
     @property
     def _tried(self) -> bool:
@@ -203,12 +213,22 @@ def _cases(cause: Cause, found: Iterable[Signal], evidence: Evidence) -> list[Ca
     cases = [_case(cause, variant, found, evidence) for variant in variants]
     named = [case for case in cases if case.variant]
     if cause in _ONE_VARIANT and cases:
-        return [max(named or cases, key=lambda case: case.strength)]
+        return [max(named or cases, key=lambda case: (case.strength, _own(case)))]
     return named or cases
 
 
+def _own(case: Case) -> int:
+    """Return the weight of a case's signs of its very variant."""
+    return sum(signal.weight for signal in case.speaks_for if signal.variant == case.variant)
+
+
 def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidence) -> Case:
-    concerning = [signal for signal in found if signal.variant in ("", variant)]
+    shared = cause in _ONE_ROOT
+    concerning = [
+        signal
+        for signal in found
+        if signal.variant in ("", variant) or (shared and signal.weight > 0)
+    ]
     if any(signal.weight >= SYMPTOM for signal in concerning):
         concerning += symptoms(cause, variant, evidence)
     ranked = sorted(concerning, key=lambda signal: -abs(signal.weight))
@@ -235,6 +255,7 @@ _HOW_WELL = (
     "profile.",
     "experiments.doubled_batch",
     "experiments.another_gpu",
+    "throughput.expected",
     "gpus.sm_active",
     "gpus.power",
     "steps.least_core_rate",

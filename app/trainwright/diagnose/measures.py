@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
+from trainwright.catalog.query import find_gpu
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings, Spread
+from trainwright.messages import UserError
 
 Measure = Callable[[Evidence], float | str | None]
 MIB = 1 << 20
@@ -425,14 +428,24 @@ def numa_mismatch(evidence: Evidence) -> float | None:
     return float(not set(nodes) & set(host.run_numa_nodes)) if nodes else None
 
 
+@lru_cache(maxsize=64)
+def sold_generation(name: str) -> int | None:
+    """Return the PCIe generation that a GPU of the catalog has."""
+    try:
+        return find_gpu(name).record.pcie_generation
+    except UserError:
+        return None
+
+
 def link_share(evidence: Evidence) -> float | None:
     """Return the negotiated PCIe rate over the largest: a generation doubles the rate."""
 
     def share(gpu: GpuReadings) -> float | None:
         generation = generations = 0
         width = widths = 1
-        if gpu.link_generation and gpu.link_generation_max:
-            generation, generations = gpu.link_generation, gpu.link_generation_max
+        newest = gpu.link_generation_max or (sold_generation(gpu.name) if gpu.name else None)
+        if gpu.link_generation and newest:
+            generation, generations = gpu.link_generation, newest
         if gpu.link_width and gpu.link_width_max:
             width, widths = gpu.link_width, gpu.link_width_max
         if not generations and widths == 1:

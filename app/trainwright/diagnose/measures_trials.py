@@ -78,7 +78,7 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
         elif experiment == "more_workers" and trial.changed in ("workers", "prefetch"):
             yield _with_more(trial, times)
         elif experiment == "single_device" and trial.changed in ("devices", "nodes"):
-            yield 1 / _with_more(trial, times)
+            yield 1 / _with_more(trial, times * _steps_of_an_epoch(trial, evidence))
 
 
 def another_gpu(evidence: Evidence) -> float | None:
@@ -100,6 +100,12 @@ def fewer_workers(evidence: Evidence) -> float | None:
         if (times := step_times(trial)) is not None
     ]
     return max(found) if found else None
+
+
+def _steps_of_an_epoch(trial: Trial, evidence: Evidence) -> float:
+    """Return the factor from an epoch's time to a step's: fewer devices take more steps for it."""
+    epoch = evidence.steps is not None and evidence.steps.unit == "epoch"
+    return trial.factor if epoch and trial.step_times is not None and trial.factor else 1.0
 
 
 def _with_more(trial: Trial, times: float) -> float:

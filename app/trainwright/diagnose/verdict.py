@@ -114,6 +114,7 @@ class Signal:
 
 SHARED = {
     "setup": "setup",
+    "setup.link_bytes_s": "link-rate",
     "steps.data_wait": "waits",
     "loading.cpu_share": "workers",
     "loading.workers_cpu": "workers",
@@ -134,6 +135,8 @@ SHARED = {
     "profile.kernel_median_seconds": "operators",
     "steps.least_core_rate": "arithmetic",
     "profile.achieved_of_matrix_rate": "arithmetic",
+    "profile.achieved_of_peak": "efficiency",
+    "profile.achieved_by_rate": "efficiency",
     "profile.products_rate": "arithmetic",
     "host.read_a_step": "drive-waits",
     "host.read_bytes_s": "drive-waits",
