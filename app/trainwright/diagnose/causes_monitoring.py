@@ -382,6 +382,13 @@ RULES = (
         variant="logging",
     ),
     _rule(
+        "counters.item_reads",
+        given(lambda evidence: (_least_interval(evidence) or 9) < 2, _reads),
+        "number",
+        above(3, 2, "assumed: values that are read in every step to be written down"),
+        variant="logging",
+    ),
+    _rule(
         "failure.log",
         failed_for("wandb", "tensorboard", "mlflow", "no space left"),
         "yes-no",

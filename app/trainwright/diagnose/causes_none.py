@@ -27,6 +27,7 @@ from trainwright.diagnose.measures_work import (
     least_core_rate,
     operator_seconds,
     products_of_matrix_rate,
+    score_matrices,
     threads_at_work,
 )
 from trainwright.diagnose.rules import Rule, above, any_of, below, rules_of
@@ -213,7 +214,7 @@ RULES = (
     ),
     _rule(
         "profile.attention_eager",
-        reading("profile.attention_eager"),
+        score_matrices,
         "share",
         above(0.2, -4, "assumed: much of the time is in score matrices that nobody needs"),
     ),

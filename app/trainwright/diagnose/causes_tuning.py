@@ -19,7 +19,12 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of, odd_kernel
 from trainwright.diagnose.measures_trials import another_gpu, saved_by
-from trainwright.diagnose.measures_work import convolutions, device_of_step, products_of_matrix_rate
+from trainwright.diagnose.measures_work import (
+    convolutions,
+    device_of_step,
+    products_of_matrix_rate,
+    score_matrices,
+)
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -143,13 +148,13 @@ def _untraced_layout(evidence: Evidence) -> bool:
 
 
 def _untraced_attention(evidence: Evidence) -> bool:
-    return evidence.profile is not None and evidence.profile.attention_eager is None
+    return evidence.profile is not None and score_matrices(evidence) is None
 
 
 def _scores(evidence: Evidence) -> bool:
     """Whether attention keeps matrices of scores, by its setting or by a profile."""
     eager = evidence.setup is not None and evidence.setup.attention == "eager"
-    traced = number("profile.attention_eager")(evidence) or kernels_of("scores")(evidence)
+    traced = score_matrices(evidence) or kernels_of("scores")(evidence)
     return eager or (traced or 0) >= 0.1
 
 
@@ -323,7 +328,7 @@ RULES = (
     ),
     _rule(
         "profile.attention_eager",
-        reading("profile.attention_eager"),
+        score_matrices,
         "share",
         above(0.1, 2, ASSUMED),
         above(0.2, 3, ASSUMED),

@@ -83,6 +83,7 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
         *_SHORT_OF_CORES,
         *_DEBUGS,
         (Cause.MEMORY, "empty-cache"),
+        (Cause.MONITORING, "synchronisation"),
     ),
     (Cause.INPUT, ""): ((Cause.MEMORY, "swapping"),),
     (Cause.INPUT, "transfer"): (

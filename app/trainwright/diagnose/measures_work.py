@@ -69,6 +69,16 @@ def device_of_step(evidence: Evidence) -> float | None:
     return min(1.0, steps.device_seconds / steps.seconds)
 
 
+def score_matrices(evidence: Evidence) -> float | None:
+    """Return the share of the time in matrices of scores, of attention that may keep them.
+
+    Where it is fused, other tensors of their size were taken for them.
+    """
+    fused = evidence.setup is not None and evidence.setup.attention in ("sdpa", "flash")
+    profile = evidence.profile
+    return None if profile is None or fused else profile.attention_eager
+
+
 def operator_seconds(evidence: Evidence) -> float | None:
     """Return what an operator of a step on the processor takes on average, Python included."""
     steps, profile = evidence.steps, evidence.profile
