@@ -10,11 +10,12 @@ from trainwright.diagnose.measures import (
     is_word,
     number,
     on_gpu,
+    ranks,
     ratio,
     reading,
     step_share,
 )
-from trainwright.diagnose.measures_cost import bubble, gradients_on_link, power_share
+from trainwright.diagnose.measures_cost import bubble, gradients_on_link, offloads, power_share
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
@@ -48,6 +49,18 @@ def _alone(evidence: Evidence) -> float | None:
 
 def _nodes(evidence: Evidence) -> int:
     return (evidence.setup.nodes if evidence.setup is not None else None) or 1
+
+
+def _networked(evidence: Evidence) -> bool:
+    setup = evidence.setup
+    return _nodes(evidence) > 1 or (setup is not None and setup.link == "network")
+
+
+def _in_shards(evidence: Evidence) -> bool:
+    """Whether several devices hold a part of the weights each, and none offloads its own."""
+    setup = evidence.setup
+    sharded = setup is not None and setup.strategy in ("zero", "fsdp")
+    return sharded and ranks(evidence) > 1 and not offloads(evidence)
 
 
 def _spins(evidence: Evidence) -> bool:
@@ -222,10 +235,18 @@ RULES = (
         variant="exposed",
     ),
     _rule(
+        "steps.optimizer",
+        given(_in_shards, step_share("optimizer")),
+        "share",
+        above(0.25, 2, "ZeRO: after the update every device is sent the weights of the others"),
+        above(0.5, 3, "ZeRO: after the update every device is sent the weights of the others"),
+        variant="exposed",
+    ),
+    _rule(
         "setup.link_bytes_s",
-        given(lambda evidence: _nodes(evidence) > 1, number("setup.link_bytes_s")),
+        given(_networked, number("setup.link_bytes_s")),
         "bytes",
-        below(1.3e9, 1, "assumed: 10 Gb/s carry the gradients of 100 million weights in 0.3 s"),
+        below(1.3e9, 2, "assumed: 10 Gb/s carry the gradients of 100 million weights in 0.3 s"),
         below(1.3e8, 3, "assumed: 1 Gb/s carries the gradients of 100 million weights in 3 s"),
         variant="exposed",
     ),

@@ -40,7 +40,7 @@ _WAITS = (
     below(0.05, -4, TB),
     above(0.05, 1, TB),
     above(0.15, 2, FAR),
-    above(0.3, 3, FAR),
+    above(0.2, 3, FAR),
     above(0.5, 4, FAR),
 )
 _SAVED = (below(0.05, -4, DS), above(0.05, 1, DS), above(0.15, 2, DS), above(0.3, 3, DS))
@@ -257,7 +257,7 @@ RULES = (
         step_share("transfer"),
         "share",
         above(0.1, 2, ASSUMED),
-        above(0.3, 3, ASSUMED),
+        above(0.2, 3, ASSUMED),
         variant="transfer",
     ),
     _rule(

@@ -356,7 +356,7 @@ RULES = (
         time_share("evaluation_seconds"),
         "share",
         above(0.1, 2, ASSUMED),
-        above(0.3, 3, ASSUMED),
+        above(0.2, 3, ASSUMED),
         variant="logging",
     ),
     _rule(

@@ -141,6 +141,25 @@ RULES = (
         below(0.15, -3, ASSUMED),
     ),
     _rule(
+        "gpus.memory_utilisation",
+        reading("gpus.memory_utilisation"),
+        "share",
+        above(0.4, 2, "assumed, on NVML: small kernels and copies keep the memory far less busy"),
+        below(0.05, -2, "assumed, on NVML: kernels that read next to nothing"),
+    ),
+    _rule(
+        "gpus.dram_active",
+        reading("gpus.dram_active"),
+        "share",
+        above(0.6, 2, "DCGM user guide: 0.8 is what memory gives at best"),
+    ),
+    _rule(
+        "gpus.tensor_active",
+        reading("gpus.tensor_active"),
+        "share",
+        above(0.4, 3, "DCGM user guide: tensor cores at work"),
+    ),
+    _rule(
         "throughput.expected",
         number("throughput.expected_times"),
         "times",

@@ -96,8 +96,10 @@ def _launches(evidence: Evidence) -> float | None:
 
 
 def _updates_here(evidence: Evidence) -> bool:
-    """Whether the weights are on the GPU that computes."""
-    return on_gpu(evidence) and not offloads(evidence)
+    """Whether the GPU that computes has all weights, which no other must send it."""
+    setup = evidence.setup
+    shared = setup is not None and setup.strategy in ("zero", "fsdp")
+    return on_gpu(evidence) and not offloads(evidence) and not (shared and processes(evidence) > 1)
 
 
 def _only_launches(evidence: Evidence) -> bool:

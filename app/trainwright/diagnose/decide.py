@@ -1,9 +1,10 @@
 """From evidence to a diagnosis: signals are weighed, causes ranked, and doubt is said.
 
 A cause is a verdict only with two independent signals, one of them more than a circumstance. An
-experiment may stand alone, as it is two measurements, and so may the run's own error. High
-confidence needs two signals that are each more than a circumstance, and no rival that would explain
-what is seen.
+experiment may stand alone, as it is two measurements, and so may the run's own error. What the
+cause itself costs, measured by one instrument and denied by nothing, is a suspicion: of low
+confidence, and marked as one. High confidence needs two measured signals that are each more than a
+circumstance, and no rival that would explain what is seen.
 """
 
 from collections.abc import Iterable
@@ -174,10 +175,11 @@ class Case:
         strongest: dict[str, int] = {}
         for signal in self.speaks_for:
             strongest[signal.instrument] = max(strongest.get(signal.instrument, 0), signal.weight)
+        setting = strongest.pop("setup", 0)
         if self.suspected:
             return Confidence.LOW
         first, second = (*sorted(strongest.values(), reverse=True), 0, 0)[:2]
-        agree = first >= MEASURED and second >= SYMPTOM
+        agree = first >= MEASURED and (second >= SYMPTOM or setting >= MEASURED)
         if agree and self.score >= SURE and not self.against:
             return Confidence.HIGH
         return Confidence.MEDIUM if self.score >= LIKELY else Confidence.LOW
@@ -258,6 +260,9 @@ _HOW_WELL = (
     "experiments.another_gpu",
     "throughput.expected",
     "gpus.sm_active",
+    "gpus.tensor_active",
+    "gpus.dram_active",
+    "gpus.memory_utilisation",
     "gpus.power",
     "steps.least_core_rate",
 )
