@@ -1,5 +1,6 @@
 """Which PC to buy: from Start to the best build, by real clicks."""
 
+import json
 import time
 
 import fakes
@@ -10,12 +11,14 @@ from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
 
 from trainwright.build import Owned
 from trainwright.messages import UserError
+from trainwright.ui import asking
 from trainwright.ui.buying import STEPS, nearest_step, request
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say
 from trainwright.ui.money import amount
+from trainwright.ui.screens import buildlists
 from trainwright.ui.screens.buildwishes import search_parts
-from trainwright.ui.widgets.buildcards import BuildCard, UpgradeCard
+from trainwright.ui.widgets.buildcards import UpgradeCard
 
 
 class Mouse:
@@ -46,8 +49,7 @@ def _lora_8b(screen):
 
 
 def cards(screen):
-    found = [screen._list.itemAt(i).widget() for i in range(screen._list.count())]
-    return [card for card in found if isinstance(card, BuildCard)]
+    return screen.cards()
 
 
 def said(widget):
@@ -64,7 +66,7 @@ def answered(qtbot, window):
 
 @pytest.mark.parametrize("planner", [fakes.builds, Core().builds], ids=["made-up", "real"])
 def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(
-    opened, qtbot, planner
+    opened, qtbot, planner, tmp_path, monkeypatch
 ):
     window = opened(plan=None, core=fakes.core(builds=planner))
     mouse = Mouse(qtbot)
@@ -91,10 +93,24 @@ def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(
     assert best.candidate.total.expected <= 3_000_000
     assumed = [part for part in best.candidate.parts if part.price is not None]
     assert ("≈₩" in said(best)) == any(part.price.kind == "assumed" for part in assumed)
+    if planner is not fakes.builds:
+        lists_are_written(screen, best.candidate, tmp_path, monkeypatch)
     mouse.click(best.use)
     assert window.session.plan.machine == best.candidate.plan.machine
     assert window.place == "machine"
     assert mouse.clicks <= 5
+
+
+def lists_are_written(screen, build, folder, monkeypatch):
+    """Save the list in every format, and look for the card in each."""
+    card = next(part for part in build.parts if part.kind == "gpu")
+    for kind, suffix in buildlists.SUFFIXES.items():
+        target = folder / f"a{suffix}"
+        monkeypatch.setattr(asking, "list_to_save", lambda *_, at=target: at)
+        buildlists.save(screen._session, build, screen, kind)
+        assert (card.id if kind == "csv" else card.name) in target.read_text(encoding="utf-8")
+    parts = json.loads((folder / "a.json").read_text(encoding="utf-8"))["parts"]
+    assert [part["id"] for part in parts] == [part.id for part in build.parts]
 
 
 def test_a_build_is_used_in_one_step_that_undo_takes_back(opened, qtbot):
@@ -259,3 +275,92 @@ def test_a_part_that_one_has_is_found_by_typing(qapp):
     assert search_parts("rtx 3090")[0].key.startswith("rtx-3090")
     assert [one.key for one in search_parts("mx500 1tb")] == ["crucial-mx500-1tb"]
     assert search_parts("no such part") == []
+
+
+def test_the_chart_tells_watts_by_area_and_in_words(opened, qtbot):
+    screen = answered(qtbot, opened())
+    chart = screen.scatter
+    radii = {point.size: chart._radius(point.size, 0) for point in chart._points}
+    assert list(radii) == [900.0, 520.0, 310.0]
+    areas = [radius**2 / watts for watts, radius in radii.items()]
+    assert areas == pytest.approx([areas[0]] * 3)
+    told = dict(chart.rows())
+    assert told["2 × GeForce RTX 3090"] == "$2\u202f700 · ~40 h 0 min · 900 W at the wall"
+    assert "310 W at the wall" in chart.accessibleDescription()
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    assert chart.accessibleDescription().startswith("GeForce RTX 4060 Ti 16GB · $1\u202f500")
+    QTest.keyClick(chart, Qt.Key.Key_Return)
+    assert cards(screen)[2].use.hasFocus()
+
+
+def exported(card, section):
+    """Return the menu's entries by text below a section."""
+    found, here = {}, False
+    for entry in card.lists.menu().actions():
+        here = entry.text() == section if entry.isSeparator() else here
+        if here and not entry.isSeparator():
+            found[entry.text()] = entry
+    return found
+
+
+def test_a_build_is_saved_as_a_list_and_copied_from_its_menu(opened, qtbot, tmp_path, monkeypatch):
+    window = opened()
+    card = cards(answered(qtbot, window))[0]
+    target = tmp_path / "my pc.md"
+    monkeypatch.setattr(asking, "list_to_save", lambda *_: target)
+    saving = exported(card, "Save the list of parts as")
+    assert list(saving) == ["Markdown table…", "CSV…", "Text as PCPartPicker's…", "JSON…"]
+    saving["Markdown table…"].trigger()
+    assert "| **Video Card** | GeForce RTX 3090 | 2 | unpriced |" in target.read_text()
+    assert "my pc.md is saved" in said(window.notice)
+    exported(card, "Copy the list of parts as")["Text as PCPartPicker's"].trigger()
+    assert "CPU: AMD Ryzen 9 7950X" in QApplication.clipboard().text()
+
+
+def test_a_list_that_cannot_be_written_says_so(opened, qtbot, tmp_path, monkeypatch):
+    window = opened()
+    card = cards(answered(qtbot, window))[0]
+    monkeypatch.setattr(asking, "list_to_save", lambda *_: tmp_path / "gone" / "a.md")
+    exported(card, "Save the list of parts as")["Markdown table…"].trigger()
+    assert "cannot be saved" in said(window.notice)
+    assert list(tmp_path.glob("**/a.md")) == []
+
+
+def test_costs_of_a_run_are_those_of_the_tariff_and_the_clouds_rate(opened, qtbot):
+    window = opened()
+    screen = answered(qtbot, window)
+    costs = screen.costs
+    assert "In the cloud" not in said(costs)
+    assert "~$6" in said(costs)  # 40 h of 900 W at 0.17 $/kWh: 6.12
+    costs.cloud.setText("$1.153")
+    costs.cloud.editingFinished.emit()
+    assert window.session.plan.limits.rates.cloud == "1.153 USD"
+    assert "~$46" in said(costs)  # 40 h
+    assert "~2700 h" in said(costs) or "112 d 12 h" in said(costs)  # 2700 $ / (1.153 - 0.153)
+    costs.energy.setText("9")
+    costs.energy.editingFinished.emit()
+    assert "never" in said(costs)
+    window.undo()
+    window.undo()
+    assert "In the cloud" not in said(costs)
+    costs.cloud.setText("a lot")
+    costs.cloud.editingFinished.emit()
+    assert window.session.plan.limits.rates.cloud is None
+    costs.cloud.setText("1100원")
+    costs.cloud.editingFinished.emit()
+    assert window.session.plan.limits.rates.cloud == "1100 KRW"
+    assert "set an exchange rate" in said(costs)
+
+
+def test_rates_do_not_search_again(opened, qtbot):
+    asked = []
+
+    def planner(*question):
+        asked.append(question)
+        return fakes.builds(*question)
+
+    window = opened(core=fakes.core(builds=planner))
+    answered(qtbot, window)
+    window.session.set_key("limits.rates.cloud", "2 USD")
+    qtbot.wait(500)
+    assert len(asked) == 1

@@ -3,17 +3,20 @@
 import time
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.messages import Message
+from trainwright.messages.units import duration
 from trainwright.prices import Currency
 from trainwright.ui import tokens
 from trainwright.ui.charts.scatter import Axes, Point, Scatter
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.money import amount
 from trainwright.ui.names import gpu_name
+from trainwright.ui.screens.buildcosts import RunCosts
+from trainwright.ui.screens.buildlists import list_menu
 from trainwright.ui.screens.buildquestion import Question
 from trainwright.ui.session import Session
 from trainwright.ui.tasks import Latest
@@ -76,10 +79,13 @@ class BuildScreen(Scroll):
                                              Message.of("pc.build.chart.note")))  # fmt: skip
         self.scatter = Scatter(_axes("USD"))
         self.scatter.setFixedHeight(300)
+        self.scatter.picked.connect(self._show_picked)
         offer_copies(self.scatter, self.scatter.rows)
         self._chart.column.addWidget(self.scatter)
         self._chart.hide()
         column.addWidget(self._chart)
+        self.costs = RunCosts(self._session)
+        column.addWidget(self.costs)
         self.pair = SideBySide()
         column.addWidget(self.pair)
         self._notes = Surface(gap=6)
@@ -106,6 +112,7 @@ class BuildScreen(Scroll):
         if plan is None or not self.isVisible():
             return
         self.question.show_plan(plan)
+        self.costs.refresh()
         limits = plan.limits
         key = (plan.model, plan.workload, plan.settings, limits.wishes, limits.power_w,
                plan.machine.owned, self.way, plan.machine if self.way == "upgrade" else None,
@@ -158,6 +165,7 @@ class BuildScreen(Scroll):
         clear(self._list)
         self.pair.hide()
         self._chart.hide()
+        self.costs.show_builds(())
         if found.upgrades:
             self._list.addWidget(Heading(Message.of("pc.upgrade.best")))
         else:
@@ -186,6 +194,7 @@ class BuildScreen(Scroll):
         for rank, candidate in enumerate(shown, start=1):
             self._list.addWidget(self._card(rank, candidate))
         self._list.addStretch(1)
+        self.costs.show_builds(shown)
         self._show_chart(builds)
         self._show_notes(builds.notes)
 
@@ -204,6 +213,7 @@ class BuildScreen(Scroll):
         card = BuildCard(rank, candidate, in_plan=in_plan)
         card.used.connect(self._use)
         card.compared.connect(self._compare)
+        card.lists.setMenu(list_menu(self._session, candidate, card.lists))
         return card
 
     def _show_chart(self, builds: "Builds") -> None:
@@ -222,6 +232,7 @@ class BuildScreen(Scroll):
                     if other is not one and other.price <= one.price
                 ),
                 yours=one.candidate is not None and one.candidate is best,
+                size=one.watts,
             )
             for one in builds.front
         ]
@@ -229,6 +240,20 @@ class BuildScreen(Scroll):
         if points:
             self.scatter.relabel(_axes(currency))
             self.scatter.show_points(points, budget / scale)
+
+    def _show_picked(self, index: int) -> None:
+        """Bring the card of a point into view, where it has one."""
+        wanted = self.builds.front[index].candidate if self.builds is not None else None
+        for card in self.cards():
+            if wanted is not None and card.candidate is wanted:
+                self.ensureWidgetVisible(card)
+                card.use.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def cards(self) -> list[BuildCard]:
+        """Return the cards of the builds that are shown."""
+        items = (self._list.itemAt(index) for index in range(self._list.count()))
+        widgets = [item.widget() for item in items if item is not None]
+        return [widget for widget in widgets if isinstance(widget, BuildCard)]
 
     def _show_notes(self, notes: tuple[Message, ...]) -> None:
         clear(self._notes.column)
@@ -262,13 +287,10 @@ class BuildScreen(Scroll):
         self._pair = [one for one in self._pair if one is not candidate]
         if on:
             self._pair = [*self._pair, candidate][-2:]
-        for index in range(self._list.count()):
-            item = self._list.itemAt(index)
-            card = item.widget() if item is not None else None
-            if isinstance(card, BuildCard):
-                card.compare.blockSignals(True)
-                card.compare.setChecked(any(card.candidate is one for one in self._pair))
-                card.compare.blockSignals(False)
+        for card in self.cards():
+            card.compare.blockSignals(True)
+            card.compare.setChecked(any(card.candidate is one for one in self._pair))
+            card.compare.blockSignals(False)
         if len(self._pair) == 2:
             self.pair.show_pair(*self._pair)
         else:
@@ -308,17 +330,23 @@ def _point_name(gpu: str, count: int) -> str:
     return tr("ui.machine.gpus", count=count, name=name) if count > 1 else name
 
 
-def _row(point: Point) -> str:
-    return f"{point.memory_gib:.0f}, {point.seconds:.3g} h"
-
-
 def _axes(currency: Currency) -> Axes:
     """Return the words of the chart: won are counted in tens of thousands."""
+    scale = 1e4 if currency == "KRW" else 1.0
+
+    def row(point: Point) -> str:
+        price = amount(point.memory_gib * scale, currency)
+        time = duration(point.seconds * 3600, language())
+        return f"{price} · ~{time} · {tr('pc.build.watts', watts=round(point.size))}"
+
     return Axes(
         title="pc.build.chart",
         across=f"pc.build.chart.x.{currency.lower()}",
         cut="pc.build.chart.cut",
         limit=lambda value: tr("pc.build.chart.budget", value=value),
-        row=_row,
+        row=row,
         yours="pc.build.chart.best",
+        sized="pc.build.chart.watts",
+        spoken=lambda point: f"{point.name} · {row(point)}",
+        every=True,
     )
