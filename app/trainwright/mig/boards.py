@@ -3,12 +3,12 @@
 What one GPU may hold is ``mig.board``'s; here an edit may reach over two, and is one step.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainwright.mig import board
 from trainwright.mig.board import Drawn, Sketch
-from trainwright.mig.layout import Instance
+from trainwright.mig.layout import Instance, Layout
 
 MOST_GPUS = 4
 """GPUs that are drawn; of more the packer cannot look through all ways (``packing.MOST_BAGS``)."""
@@ -90,12 +90,41 @@ def assign(boards: Boards, place: Place, job: str, *, before: Place | None = Non
     ``before`` is the instance that it ran on, which becomes free.
     """
     jobs = {at: name for at, name in boards.jobs.items() if at != before} | {place: job}
+    return arranged(boards, [sketch.layout for sketch in boards.sketches], jobs)
+
+
+def arranged(boards: Boards, layouts: Sequence[Layout], jobs: Mapping[Place, str]) -> Boards:
+    """Return the boards with other layouts and jobs on all GPUs."""
     return put(boards, {
         number: board.replaced(
-            sketch, sketch.layout, {at.instance: jobs[at] for at in jobs if at.gpu == number}
+            sketch, layout, {at.instance: jobs[at] for at in jobs if at.gpu == number}
         )
-        for number, sketch in enumerate(boards.sketches)
+        for number, (sketch, layout) in enumerate(zip(boards.sketches, layouts, strict=True))
     })  # fmt: skip
+
+
+def seated(
+    boards: Boards, job: str, profiles: Sequence[str], first: int
+) -> tuple[Boards, Place] | None:
+    """Return the boards with a job on the first of these profiles that is to be had, and where.
+
+    An instance without a job comes before a new one, and a new one on the GPU ``first`` before
+    others. None where there is neither.
+    """
+    layouts = [sketch.layout for sketch in boards.sketches]
+    places = [Place(gpu, each) for gpu, layout in enumerate(layouts) for each in layout]
+    free = [place for place in places if place not in boards.jobs]
+    for name in profiles:
+        for place in free:
+            if board.plain_name(place.instance.profile) == name:
+                return assign(boards, place, job), place
+    for name in profiles:
+        gpu = home(boards, name, first)
+        if gpu is not None:
+            new = Place(gpu, Instance(name, board.best_start(boards.sketches[gpu], name)))
+            layouts[gpu] = (*layouts[gpu], new.instance)
+            return arranged(boards, layouts, {**boards.jobs, new: job}), new
+    return None
 
 
 def home(boards: Boards, profile: str, first: int) -> int | None:

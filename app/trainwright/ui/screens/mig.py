@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QEvent, QPoint, Qt
-from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.catalog import GpuRecord
@@ -15,7 +15,6 @@ from trainwright.mig import board, boards
 from trainwright.mig.board import Sketch
 from trainwright.mig.boards import MOST_GPUS, Boards, Place
 from trainwright.mig.jobs import Need
-from trainwright.mig.layout import Instance
 from trainwright.mig.live import Live, live, now
 from trainwright.mig.planning import Planned, plan_jobs
 from trainwright.plan.evaluate import Facts, Pending
@@ -45,6 +44,7 @@ from trainwright.ui.widgets.controls import Combo, Stepper
 from trainwright.ui.widgets.migboard import Strip
 from trainwright.ui.widgets.migpalette import ProfileRow, RowHeads
 from trainwright.ui.widgets.migstrips import Strips
+from trainwright.ui.widgets.undokeys import redoes, undoes
 
 
 class MigScreen(QWidget):
@@ -419,20 +419,13 @@ class MigScreen(QWidget):
     def _packed(self, planned: Planned) -> None:
         self.jobs.arrange.setEnabled(True)
         self.jobs.tell(None)
-        sketches = self.boards.sketches
-        if planned.table != self.sketch.table or len(planned.packed.layouts) != len(sketches):
+        layouts = planned.packed.layouts
+        if planned.table != self.sketch.table or len(layouts) != len(self.boards.sketches):
             return  # another GPU was chosen meanwhile, or another number
         self._keep(replace(self._desk, planned=planned))
         pairs = list(zip(planned.needs, planned.packed.jobs, strict=True))
-        changed = {
-            number: board.replaced(
-                sketches[number],
-                layout,
-                {at[1]: need.name for need, at in pairs if at is not None and at[0] == number},
-            )
-            for number, layout in enumerate(planned.packed.layouts)
-        }
-        self._put(boards.put(self.boards, changed))
+        jobs = {Place(*at): need.name for need, at in pairs if at is not None}
+        self._put(boards.arranged(self.boards, layouts, jobs))
         left = [need.name for need, at in pairs if at is None]
         if left:
             self._say(Message.of("mig.unplaced", names=", ".join(left)))
@@ -465,40 +458,23 @@ class MigScreen(QWidget):
         plain = (each for each in self.sketch.table.profiles if each.plain)
         kinds = sorted(plain, key=lambda each: (each.size or 0, each.slices))
         fitting = [each.name for each in kinds if self._too_small(number, each.name) is None]
-        taken = self.boards.jobs
-        everywhere = (
-            Place(gpu, each)
-            for gpu, sketch in enumerate(self.boards.sketches)
-            for each in sketch.layout
-        )
-        free = [place for place in everywhere if place not in taken]
-        for name in fitting:
-            for place in free:
-                if board.plain_name(place.instance.profile) == name:
-                    self._assign(number, place)
-                    return
-        for name in fitting:
-            gpu = boards.home(self.boards, name, self._desk.active)
-            if gpu is not None:
-                self._assign_new(number, gpu, name)
-                return
-        self._say(Message.of("mig.unplaced", names=self.jobs.placed[number].job.name))
+        job = self.jobs.placed[number].job.name
+        found = boards.seated(self.boards, job, fitting, self._desk.active)
+        if found is None:
+            self._say(Message.of("mig.unplaced", names=job))
+            return
+        made, place = found
+        self._put(made)
+        self._say_given(job, place)
 
     def _assign(self, number: int, place: Place) -> None:
         job = self.jobs.placed[number].job
         self._put(boards.assign(self.boards, place, job.name, before=job.at))
-        label = self._labels()[place.gpu]
-        shown = ", ".join(filter(None, (label, place.instance.shown)))
-        self._say(Message.of("ui.mig.job.given", job=job.name, instance=shown), good=True)
+        self._say_given(job.name, place)
 
-    def _assign_new(self, number: int, gpu: int, profile: str) -> None:
-        """Put a job onto a new instance, as one step."""
-        sketch = self.boards.sketches[gpu]
-        new = Instance(profile, board.best_start(sketch, profile))
-        jobs = {**sketch.drawn.jobs, new: self.jobs.placed[number].job.name}
-        made = board.replaced(sketch, (*sketch.layout, new), jobs)
-        self._put(boards.put(self.boards, {gpu: made}))
-        self._say(self._added(Place(gpu, new)), good=True)
+    def _say_given(self, job: str, place: Place) -> None:
+        shown = ", ".join(filter(None, (self._labels()[place.gpu], place.instance.shown)))
+        self._say(Message.of("ui.mig.job.given", job=job, instance=shown), good=True)
 
     def _not_packed(self, problem: Message) -> None:
         self.jobs.arrange.setEnabled(True)
@@ -509,27 +485,15 @@ class MigScreen(QWidget):
     def event(self, event: QEvent) -> bool:
         if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
             return super().event(event)
-        if _undoes(event) or _redoes(event):
+        if undoes(event) or redoes(event):
             event.accept()
             return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if _undoes(event):
+        if undoes(event):
             self._put(boards.undo(self.boards))
-        elif _redoes(event):
+        elif redoes(event):
             self._put(boards.redo(self.boards))
         else:
             super().keyPressEvent(event)
-
-
-def _undoes(event: QKeyEvent) -> bool:
-    return event.matches(QKeySequence.StandardKey.Undo)
-
-
-def _redoes(event: QKeyEvent) -> bool:
-    pressed = event.modifiers() == (
-        Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
-    )
-    again = pressed and event.key() == Qt.Key.Key_Z
-    return again or event.matches(QKeySequence.StandardKey.Redo)
