@@ -71,6 +71,13 @@ def _may_wait(evidence: Evidence) -> bool:
     return _waits(evidence) or (idle and data_wait(evidence) is None)
 
 
+def _never_busy(evidence: Evidence) -> bool:
+    """Whether a run on one computer, of which a step or a rate is known, waits for no other."""
+    nodes = (evidence.setup.nodes if evidence.setup is not None else None) or 1
+    timed = evidence.steps is not None or evidence.throughput is not None
+    return timed and nodes == 1 and not offloads(evidence)
+
+
 def _late(evidence: Evidence) -> bool:
     """Whether batches, drives or networks were looked at, and not the GPU's ups and downs alone."""
     parts = (evidence.steps, evidence.host, evidence.profile, evidence.throughput)
@@ -113,6 +120,12 @@ RULES = (
         "share",
         below(0.5, 1, "torch-tb-profiler: utilisation below 50 %"),
         above(0.9, -1, "MLPerf Storage: an accelerator that is busy 90 % is fed well enough"),
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(_never_busy, utilisation),
+        "share",
+        below(0.03, 2, "assumed: kernels that are launched late still run for a tenth of the time"),
     ),
     _rule(
         "gpus.idle_share",

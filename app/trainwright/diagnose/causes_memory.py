@@ -11,6 +11,7 @@ from trainwright.diagnose.measures import (
     gpu_ratio,
     number,
     on_gpu,
+    processes,
     ratio,
     reading,
     reserved_unused,
@@ -24,6 +25,7 @@ from trainwright.diagnose.measures_cost import (
     memory_share,
     offloading,
     offloads,
+    step_seconds,
     swapped_files,
     update_elsewhere,
 )
@@ -68,6 +70,11 @@ def _saves_within(evidence: Evidence) -> bool:
     """Whether what is saved is saved within the pass: it takes longer than what lies after it."""
     saving, after = time_share("checkpoint_seconds")(evidence), step_share("other")(evidence)
     return saving is not None and after is not None and saving > 2 * after + 0.02
+
+
+def _long_step(evidence: Evidence) -> float | None:
+    """Return the seconds of a step on one GPU that passes on what it computes to no other."""
+    return step_seconds(evidence) if processes(evidence) == 1 else None
 
 
 def _killed(evidence: Evidence) -> float | None:
@@ -179,6 +186,15 @@ RULES = (
         given(on_gpu, gpu_ratio("memory_used_bytes", "memory_total_bytes")),
         "share",
         above(0.9, 1, TB),
+        variant="full",
+    ),
+    _rule(
+        "steps.seconds",
+        given(lambda evidence: (memory_share(evidence) or 0) >= 0.99, _long_step),
+        "seconds",
+        above(
+            20, 2, "assumed: a step that lasts while nothing is left has spilt into the computer's"
+        ),
         variant="full",
     ),
     _rule(

@@ -18,7 +18,7 @@ from trainwright.diagnose.measures import (
     step_share,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import launching, offloads, step_seconds
+from trainwright.diagnose.measures_cost import launching, memory_share, offloads, step_seconds
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
@@ -75,6 +75,13 @@ def _seen_busy(evidence: Evidence) -> bool:
 def _alone_and_busy(evidence: Evidence) -> bool:
     """Whether one GPU says that it is busy: of several, each spins while it waits for others."""
     return _seen_busy(evidence) and processes(evidence) == 1
+
+
+def _fed_alone(evidence: Evidence) -> bool:
+    """Whether one GPU is known to have its batches, and keeps what it works on."""
+    wait = data_wait(evidence)
+    fed = wait is not None and wait < 0.05
+    return on_gpu(evidence) and fed and processes(evidence) == 1 and not offloads(evidence)
 
 
 def _device_idles(evidence: Evidence) -> bool:
@@ -188,6 +195,23 @@ RULES = (
         below(0.5, 1, TB),
     ),
     _rule(
+        "gpus.utilisation",
+        given(_fed_alone, utilisation),
+        "share",
+        below(
+            0.5, 2, "assumed: one device, its batches ready: it waits for launches or is not filled"
+        ),
+    ),
+    _rule(
+        "profile.idle",
+        given(_fed_alone, reading("profile.idle")),
+        "share",
+        above(
+            0.4, 2, "assumed: one device, its batches ready: it waits for launches or is not filled"
+        ),
+        variant="host-bound",
+    ),
+    _rule(
         "gpus.steady",
         given(input_keeps_up, steady),
         "share",
@@ -202,7 +226,7 @@ RULES = (
     ),
     _rule(
         "gpus.memory_used",
-        given(input_keeps_up, gpu_ratio("memory_used_bytes", "memory_total_bytes")),
+        given(input_keeps_up, memory_share),
         "share",
         below(0.5, 1, "assumed: there is room for a larger batch"),
         variant="small-batch",
@@ -211,7 +235,6 @@ RULES = (
         "setup.batch",
         given(input_keeps_up, _small_batch),
         "number",
-        below(3, 2, ASSUMED),
         below(9, 1, ASSUMED),
         variant="small-batch",
     ),
