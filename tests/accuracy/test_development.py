@@ -12,6 +12,7 @@ from pathlib import Path
 import robustness
 
 sys.path.insert(0, str(Path(__file__).parent / "situations"))
+import readings
 import reports
 
 from trainwright.diagnose import decide
@@ -25,6 +26,22 @@ def test_reports_have_every_cause() -> None:
     causes = Counter(cause for cause, _ in reports.REPORTS.values())
     assert set(causes) == {*map(str, decide.RULES), "none", "unknown"}
     assert min(causes.values()) >= 4
+
+
+def test_any_two_signs_of_a_cause_name_it() -> None:
+    found = sum(
+        (readings.outcomes(kind, "two signs") for kind in readings.GRID.values()), Counter()
+    )
+    assert found["right"] >= 0.95 * found.total()
+    assert not found["confidently wrong"]
+
+
+def test_a_sign_beside_what_every_slow_run_shows_is_hardly_held_for_another_cause() -> None:
+    each = (readings.outcomes(kind, "a sign and a symptom") for kind in readings.GRID.values())
+    found = sum(each, Counter())
+    assert found["right"] >= 0.85 * found.total()
+    assert found["wrong"] <= 0.02 * found.total()
+    assert not found["confidently wrong"]
 
 
 def test_figures_that_are_off_by_a_quarter_turn_few_verdicts_and_none_confidently() -> None:
