@@ -86,7 +86,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
         "advise": advise,
         "glances": glances,
         "builds": builds,
-        "upgrades": lambda *_: SimpleNamespace(upgrades=(), before=True, notes=()),
+        "upgrades": lambda *_: SimpleNamespace(upgrades=(), before=True, notes=(), declined=()),
         "snapshot": snapshot,
         "framework": lambda: Missing(Message.of("probe.torch-cpu")),
         "examples": lambda: [EXAMPLE],

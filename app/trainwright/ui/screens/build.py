@@ -179,7 +179,7 @@ class BuildScreen(Scroll):
             card.used.connect(self._upgrade)
             self._list.addWidget(card)
         self._list.addStretch(1)
-        self._show_notes(found.notes)
+        self._show_notes((*(one.message for one in found.declined), *found.notes))
 
     def _show_builds(self, builds: "Builds") -> None:
         self.builds, self._pair = builds, []
