@@ -277,7 +277,7 @@ class _Tally:
     def __init__(self) -> None:
         self._beaten: set[Kind] = set()
         self._dear: dict[Kind, float] = {}
-        self._forbidden: dict[Kind, Check] = {}
+        self._forbidden: dict[Kind, tuple[float, Check]] = {}
         self._little: dict[Kind, float] = {}
 
     def kept(self, change: Change) -> None:
@@ -298,7 +298,9 @@ class _Tally:
     def forbidden(self, change: Change, check: Check) -> None:
         """Note the rule that forbids it."""
         if len(change.kinds) == 1:
-            self._forbidden.setdefault(change.kinds[0], check)
+            known = self._forbidden.get(change.kinds[0])
+            if known is None or change.cost < known[0]:
+                self._forbidden[change.kinds[0]] = change.cost, check
 
     def little(self, change: Change, gain: float) -> None:
         """Note what it gains."""
@@ -310,16 +312,16 @@ class _Tally:
         """Return why."""
         if kind in self._beaten:
             return Message.of("planner.upgrade.why.beaten")
+        barred, check = self._forbidden.get(kind, (float("inf"), None))
+        if check is not None and barred < self._dear.get(kind, float("inf")):
+            return Message.of(
+                "planner.upgrade.why.forbidden", rule=check.rule, because=check.message
+            )
         if kind in self._dear:
             amount = Message.of(
                 f"planner.amount.{currency.lower()}", amount=round(self._dear[kind])
             )
             return Message.of("planner.upgrade.why.dear", amount=amount)
-        if kind in self._forbidden:
-            check = self._forbidden[kind]
-            return Message.of(
-                "planner.upgrade.why.forbidden", rule=check.rule, because=check.message
-            )
         if kind in self._little:
             return Message.of("planner.upgrade.why.little", gain=self._little[kind])
         return Message.of("planner.upgrade.why.none")

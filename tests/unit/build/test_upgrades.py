@@ -174,7 +174,7 @@ class Every:
         return found
 
     def seconds(self, build: Build) -> float:
-            cards = Cards(build.gpus[0].record, build.gpu_count)
+        cards = Cards(build.gpus[0].record, build.gpu_count)
         speed = self.speeds.quick(cards)
         return self.feeds.seconds(
             cards, speed, link_of(build), build.cpu, build.memory_gib, build.drives[0]
@@ -205,7 +205,10 @@ class Every:
         return min(costs, default=None)
 
 
-@pytest.mark.parametrize("data", [None, FILES], ids=["synthetic", "files"])
+@pytest.mark.parametrize(
+    "data",
+    [pytest.param(None, id="synthetic"), pytest.param(FILES, id="files", marks=pytest.mark.slow)],
+)
 def test_nothing_among_all_singles_and_pairs_is_faster_for_less(data: dict | None) -> None:
     wanted = plan(dataset=data, epochs=4) if data else plan()
     every = Every(wanted)
