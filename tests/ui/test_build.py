@@ -364,3 +364,15 @@ def test_rates_do_not_search_again(opened, qtbot):
     window.session.set_key("limits.rates.cloud", "2 USD")
     qtbot.wait(500)
     assert len(asked) == 1
+
+
+def test_a_part_that_one_has_stays_ones_own_in_the_plan(opened, qtbot):
+    window = opened()
+    window.session.set_key("limits.wishes.owned", ["samsung-990-pro-2tb", "rtx-3090"])
+    screen = answered(qtbot, window)
+    cards(screen)[0].use.click()  # two cards, of which one is there
+    assert window.session.plan.machine.owned == ("samsung-990-pro-2tb",)
+    window.go("build")
+    qtbot.waitUntil(lambda: "In the plan" in cards(screen)[0].use.text())
+    window.undo()
+    qtbot.waitUntil(lambda: "Use this build" in cards(screen)[0].use.text())

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from trainwright.machine.choice import MachineChoice
 from trainwright.messages import Message
 from trainwright.messages.units import duration
 from trainwright.prices import Currency
@@ -47,6 +48,8 @@ class BuildScreen(Scroll):
         """What the answer on the screen, or the search under way, is for."""
         self.builds: Builds | None = None
         self._pair: list[Candidate] = []
+        self._machine: MachineChoice | None = None
+        """The plan's, when the cards were made: they say which of them it is."""
         self._searching = Latest(self)
         self._searching.done.connect(self._came)
         self._searching.failed.connect(self._failed)
@@ -121,6 +124,8 @@ class BuildScreen(Scroll):
             self._key = key
             self._searching.forget()
             self._pause.start()
+        elif self.builds is not None and self.cards() and plan.machine != self._machine:
+            self._show_builds(self.builds)  # another of them is in the plan now
 
     def _search(self) -> None:
         plan, core = self._session.plan, self._session.core
@@ -183,6 +188,8 @@ class BuildScreen(Scroll):
 
     def _show_builds(self, builds: "Builds") -> None:
         self.builds, self._pair = builds, []
+        plan = self._session.plan
+        self._machine = plan.machine if plan is not None else None
         self.pair.hide()
         clear(self._list)
         if builds.builds:
@@ -209,7 +216,7 @@ class BuildScreen(Scroll):
 
     def _card(self, rank: int, candidate: "Candidate") -> BuildCard:
         plan = self._session.plan
-        in_plan = plan is not None and plan.machine == candidate.plan.machine
+        in_plan = plan is not None and plan.machine == _machine_of(candidate)
         card = BuildCard(rank, candidate, in_plan=in_plan)
         card.used.connect(self._use)
         card.compared.connect(self._compare)
@@ -270,7 +277,7 @@ class BuildScreen(Scroll):
         plan = self._session.plan
         if plan is None:
             return
-        update = {"machine": candidate.plan.machine, "settings": candidate.plan.settings}
+        update = {"machine": _machine_of(candidate), "settings": candidate.plan.settings}
         label = Message.of("pc.edit.build", name=title_of(candidate))
         self._session.put(plan.model_copy(update=update), label)
         self.wanted.emit("machine")
@@ -323,6 +330,12 @@ class RunStrip(Strip):
     def _tell(self) -> None:
         seconds = int(time.monotonic() - self._since)
         self.label.tell(Message.of("pc.build.running", seconds=seconds))
+
+
+def _machine_of(candidate: "Candidate") -> MachineChoice:
+    """Return the build as a plan's machine, with those parts marked that are there already."""
+    owned = tuple(part.id for part in candidate.parts if part.owned >= part.count)
+    return candidate.plan.machine.model_copy(update={"owned": owned})
 
 
 def _point_name(gpu: str, count: int) -> str:
