@@ -18,16 +18,24 @@ from trainwright.catalog import (
     CoolerRecord,
     CpuRecord,
     DriveRecord,
+    GpuRecord,
     MemoryRecord,
     PartKind,
     PsuRecord,
 )
 from trainwright.catalog.part_records import FormFactor, PartRecord
 from trainwright.explain import Kind, Quantity, Unit
-from trainwright.machine import rules_fit, rules_memory, rules_plugs, rules_processor, rules_storage
+from trainwright.machine import (
+    rules_fit,
+    rules_lanes,
+    rules_memory,
+    rules_plugs,
+    rules_processor,
+    rules_storage,
+)
 from trainwright.machine.build import Build, BuildGpu, Check, Use
 from trainwright.machine.facts import Facts
-from trainwright.machine.placement import Placement, openings, place
+from trainwright.machine.placement import Placement, form, openings, place
 from trainwright.machine.power import PowerBudget
 from trainwright.messages import Message
 
@@ -40,6 +48,11 @@ _MEMORY: tuple[Rule, ...] = (
     rules_memory.channels,
     rules_memory.rate,
 )
+_SEATS: tuple[Rule, ...] = (
+    *(rules_lanes.slots, rules_fit.openings, rules_fit.air),
+    *(rules_storage.sockets, rules_storage.ports, rules_storage.server_drives),
+)
+"""Of cards and drives in their places on a board in a case."""
 MOST_MODULES = 12
 """Slots of the widest boards; source: hardware_db/board."""
 MOST_DRIVES = 4
@@ -107,13 +120,23 @@ class Core:
     cost: float
 
 
-def errs(rules: Iterable[Rule], build: Build) -> bool:
+@dataclass(frozen=True, slots=True)
+class Seats:
+    """Places for all cards and drives, which no rule forbids."""
+
+    link: Link | None
+    """Of the slowest card; None where nobody says."""
+
+
+def errs(rules: Iterable[Rule], build: Build, placement: Placement | None = None) -> bool:
     """Return whether one of the rules forbids the parts, lanes and power left aside."""
-    return any(check.verdict == "error" for check in _said(rules, build))
+    return any(check.verdict == "error" for check in _said(rules, build, placement))
 
 
-def _said(rules: Iterable[Rule], build: Build) -> Iterator[Check]:
-    facts = Facts(build, Use(), Placement(), _NO_POWER)
+def _said(
+    rules: Iterable[Rule], build: Build, placement: Placement | None = None
+) -> Iterator[Check]:
+    facts = Facts(build, Use(), placement or Placement(), _NO_POWER)
     for rule in rules:
         yield from rule(facts)
 
@@ -127,6 +150,7 @@ class Around:
         self._cost: dict[tuple[PartKind, str], float] = {}
         self._legal: dict[tuple[str, ...], bool] = {}
         self._links: dict[tuple[object, ...], Link | None] = {}
+        self._seats: dict[tuple[object, ...], Seats | None] = {}
         self._memory: dict[tuple[object, ...], tuple[Memory, ...]] = {}
         self._coolers: dict[str, list[CoolerRecord]] = {}
         self.psus: list[PsuRecord] = self._sorted("psu", PsuRecord)
@@ -134,7 +158,7 @@ class Around:
             case for case in self._sorted("case", CaseRecord) if self._small_enough(case)
         ]
         self.coolers: list[CoolerRecord] = self._sorted("cooler", CoolerRecord)
-        self._kits = self._sorted("memory", MemoryRecord)
+        self.kits = self._sorted("memory", MemoryRecord)
         self._drives = self._sorted("storage", DriveRecord)
         self._bases: dict[tuple[object, ...], list[Base]] = {}
         self._all_memory: dict[str, list[Memory]] = {}
@@ -271,7 +295,7 @@ class Around:
         if type not in self._all_memory:
             found = [
                 Memory(kit, count, self.several("memory", kit, count))
-                for kit in self._kits
+                for kit in self.kits
                 if kit.type == type
                 for count in range(1, MOST_MODULES // kit.modules + 1)
             ]
@@ -358,13 +382,74 @@ class Around:
             self._legal[key] = not errs((rules_fit.length, rules_fit.form), build)
         return self._legal[key]
 
+    def seated(
+        self, case: CaseRecord, frame: Frame, cards: Cards, drives: tuple[DriveRecord, ...] = ()
+    ) -> Seats | None:
+        """Return where cards and drives go in the case; None where a rule forbids it.
+
+        Where drives are in the way of the cards, those have the first choice: what is forbidden
+        without drives is so with any.
+        """
+        cpu, board = frame.cpu, frame.board
+        key = (
+            *(board.id, cpu.pcie_generation, cpu.slot_lanes, case.slots, case.bays_35),
+            *(cards.count, _asked(cards.record), tuple(map(_plugged, drives))),
+        )
+        if key not in self._seats:
+            gpus = (BuildGpu(cards.record, cards.count),)
+            build = Build(gpus=gpus, cpu=cpu, board=board, case=case, drives=drives)
+            placement = place(build)
+            forbidden = errs(_SEATS, build, placement)
+            self._seats[key] = None if forbidden else Seats(_link(placement))
+        return self._seats[key]
+
+    def encased(self, frame: Frame, cards: Cards) -> bool:
+        """Return whether any case takes the cards on the board."""
+        key = (frame.board.id, frame.cpu.id, cards.record.id, str(cards.count), "case")
+        if key not in self._legal:
+            self._legal[key] = any(
+                self.houses(case, frame, cards) and self.seated(case, frame, cards) is not None
+                for case in self.cases
+            )
+        return self._legal[key]
+
+    def holds(self, case: CaseRecord, part: PsuRecord | CoolerRecord) -> bool:
+        """Return whether the case takes a power supply or a cooler."""
+        key = (case.id, part.id)
+        if key not in self._legal:
+            if isinstance(part, CoolerRecord):
+                self._legal[key] = not errs((rules_fit.cooler,), Build(case=case, cooler=part))
+            else:
+                self._legal[key] = not errs((rules_fit.form,), Build(case=case, psu=part))
+        return self._legal[key]
+
 
 def link_of(build: Build) -> Link | None:
     """Return what the slowest card's slot gives it; None where nobody says, or one has none."""
-    slowest = place(build).slowest
+    return _link(place(build))
+
+
+def _link(placement: Placement) -> Link | None:
+    slowest = placement.slowest
     if slowest is None or slowest.generation is None or not slowest.lanes:
         return None
     return Link(slowest.generation, slowest.lanes)
+
+
+def _asked(record: GpuRecord) -> tuple[object, ...]:
+    """Return what of a card decides where it may sit."""
+    return (
+        *(record.pcie_generation, record.pcie_lanes, openings(record)),
+        *(record.form, record.cooling),
+    )
+
+
+def _plugged(drive: DriveRecord) -> tuple[object, ...]:
+    """Return what of a drive decides where it may sit."""
+    return (
+        *(form(drive), drive.interface, drive.pcie_generation, drive.pcie_lanes),
+        drive.length_mm,
+    )
 
 
 def _faster(sorted_by_cost: list[Drives]) -> list[Drives]:

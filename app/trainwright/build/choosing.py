@@ -7,16 +7,19 @@ was found.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainwright.build.around import Around, Base, Core, Drives, Frame, link_of
 from trainwright.build.feeds import Feeds
 from trainwright.build.sizing import Needs, needs, use_of
-from trainwright.build.speeds import Cards, Link, Speed, Speeds
+from trainwright.build.speeds import Cards, Link, Speed, Speeds, widest
 from trainwright.catalog import CaseRecord, CoolerRecord, PsuRecord
+from trainwright.machine import rules_power
 from trainwright.machine.build import Build, BuildGpu, Check, CircuitName, Use
 from trainwright.machine.checks import checks
-from trainwright.machine.power import COMFORTABLE, power
+from trainwright.machine.facts import Facts
+from trainwright.machine.placement import Placement
+from trainwright.machine.power import COMFORTABLE, MODULE_W, efficiency_of, power
 
 SAME = 0.01
 """Relative width of a level of time: of computers on one level the cheaper one is the better.
@@ -56,6 +59,15 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Least:
+    """What no computer with some cards is below, in any figure."""
+
+    cost: float
+    seconds: float
+    watts: float
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """Cards to build around."""
 
@@ -81,21 +93,38 @@ class Choosing:
         self._circuit = circuit
         self._needs: dict[tuple[str, int], Needs] = {}
         self._bounds: dict[tuple[object, ...], float] = {}
-        self._supplies: dict[tuple[object, ...], list[PsuRecord]] = {}
+        self._thrifty: dict[tuple[int, float], Build] = {}
+        self._least_watts: dict[tuple[object, ...], float] = {}
+        self._powers: dict[tuple[str, tuple[object, ...]], bool] = {}
+
+    def least(self, cards: Cards, speed: Speed, cost: float) -> Least | None:
+        """Return what no computer with the cards is below; None where there is none at all.
+
+        ``cost`` is that of the cards. At best a slot gives each of them its own link, samples
+        are always there, and the cheapest and the thriftiest of all other parts go together.
+        """
+        task = self._task(cards, speed, cost, math.inf)
+        base, drives = next(self._bases(task), None), self._around.drives(task.needed)
+        if base is None or not drives:
+            return None
+        link = widest(cards.record)
+        return Least(
+            cost=cost + base.cost + drives[0].cost + self._least_tail(task) - CENT,  # for rounding
+            seconds=min(speed.seconds, self._speeds.seconds(cards, speed, link)),
+            watts=self._least_watts_of(task),
+        )
 
     def best(self, cards: Cards, speed: Speed, cost: float, limit: float) -> Outcome | None:
         """Return the cheapest computer on the fastest level within the limit, if there is one.
 
         ``cost`` is that of the cards.
         """
-        needed = self.needs(cards, speed)
-        use = use_of(cards, speed, needed, self._speeds.plan)
-        task = Task(cards, speed, cost, limit, needed, use)
-        bases = self._bases(task) if self._around.supplies(None, cards) else []
+        task = self._task(cards, speed, cost, limit)
+        bases = list(self._bases(task))
         self.considered += len(bases)
         if not bases:
             return None
-        drives = self._around.drives(needed) or [Drives((), math.inf)]
+        drives = self._around.drives(task.needed) or [Drives((), math.inf)]
         links = {self._link(task, base.frame) for base in bases}
         ideal = min(self._speeds.seconds(cards, speed, link) for link in links)
         if (best := self._on_level(task, bases, level(ideal))) is not None:
@@ -124,17 +153,22 @@ class Choosing:
             self._needs[cards.key] = needs(self._speeds.plan, facts, cards, speed)
         return self._needs[cards.key]
 
-    def _bases(self, task: Task) -> list[Base]:
-        """Return what may stand around the cards within the limit, cheapest first."""
+    def _task(self, cards: Cards, speed: Speed, cost: float, limit: float) -> Task:
+        needed = self.needs(cards, speed)
+        use = use_of(cards, speed, needed, self._speeds.plan)
+        return Task(cards, speed, cost, limit, needed, use)
+
+    def _bases(self, task: Task) -> Iterator[Base]:
+        """Yield what may stand around the cards within the limit, cheapest first."""
         around = self._around
+        if not around.supplies(None, task.cards):
+            return
         room = task.limit - task.cost - self._least_tail(task)
-        found = []
         for base in around.bases(task.needed):
             if base.cost > room:
                 break
             if around.seats(base.frame, task.cards):
-                found.append(base)
-        return found
+                yield base
 
     def _least_tail(self, task: Task) -> float:
         """Return what cooler, case and power supply cost at least."""
@@ -144,6 +178,18 @@ class Choosing:
         case = around.cost("case", around.cases[0]) if around.cases else math.inf
         cooler = around.cost("cooler", around.coolers[0]) if around.coolers else math.inf
         return min(psus, default=math.inf) + case + cooler
+
+    def _least_watts_of(self, task: Task) -> float:
+        """Return what the cards and the thriftiest parts around them draw from the wall."""
+        around, key = self._around, (task.needed.cores, task.needed.memory_gib)
+        if key not in self._thrifty:
+            frames = (base.frame for base in around.bases(task.needed))
+            frame = min(frames, key=lambda one: one.cpu.max_power_w or one.cpu.tdp_w or 0.0)
+            kit = min(around.kits, key=lambda one: MODULE_W[one.module] * one.modules)
+            self._thrifty[key] = Build(cpu=frame.cpu, board=frame.board, memory=((kit, 1),))
+        gpus = (BuildGpu(task.cards.record, task.cards.count),)
+        drawn = power(replace(self._thrifty[key], gpus=gpus)).sustained.value
+        return drawn / max((efficiency_of(psu, self._circuit) for psu in around.psus), default=1.0)
 
     # Times
 
@@ -183,6 +229,8 @@ class Choosing:
                 break
             if level(self._fastest(task, base, drives)) > wanted:
                 continue
+            if not self._around.encased(base.frame, task.cards):
+                continue
             for core in self._cores(task, base, drives, wanted):
                 bound = task.limit if best is None else best.cost - CENT
                 if core.cost + tail <= bound:
@@ -208,60 +256,93 @@ class Choosing:
     def _completed(self, task: Task, core: Core, limit: float, wanted: int) -> Outcome | None:
         """Return the cheapest whole computer with the core."""
         around, room = self._around, limit - task.cost - core.cost
+        coolers = around.coolers_of(core.frame)
+        powering = next(self._powering(task, core), None)
+        if not coolers or powering is None:
+            return None
         best: Outcome | None = None
-        wrong: set[frozenset[str]] = set()
-        cases = [
-            (around.cost("case", case), case)
-            for case in around.cases
-            if around.houses(case, core.frame, task.cards)
-        ]
-        psus = [(around.cost("psu", psu), psu) for psu in self._enough(task, core)]
-        for cooler in around.coolers_of(core.frame):
-            cooled = around.cost("cooler", cooler)
-            for housed, case in tuple(cases):
-                if not psus or cooled + housed + psus[0][0] > room:
-                    break
-                if frozenset((cooler.id, case.id)) in wrong:
-                    continue
-                for supplied, psu in tuple(psus):
-                    cost = cooled + housed + supplied
-                    if cost > room:
-                        break
-                    if frozenset((case.id, psu.id)) in wrong:
-                        continue
-                    build = self._build(task, core, cooler, case, psu)
-                    found = self._whole(task, core, build, task.cost + core.cost + cost)
-                    if isinstance(found, Outcome):
-                        if level(found.seconds) > wanted:
-                            continue  # drives take lanes of the cards
-                        best, room = found, cost - CENT
-                        break
-                    if not found:
-                        return best
-                    wrong.add(found)
-                    psus = [one for one in psus if {one[1].id} != found]
-                    cases = [one for one in cases if {one[1].id} != found]
-                    if psu.id not in found:
-                        break
-            if not cases or not psus or cooled + cases[0][0] + psus[0][0] > room:
+        least = around.cost("cooler", coolers[0]) + around.cost("psu", powering)
+        for case in around.cases:
+            housed = around.cost("case", case)
+            if housed + least > room:
                 break
+            if self._keeps(task, core, case, wanted):
+                found = self._encased(task, core, case, room, wanted)
+                if found is not None:
+                    best, room = found, found.cost - CENT - task.cost - core.cost
         return best
 
-    def _enough(self, task: Task, core: Core) -> list[PsuRecord]:
-        """Return supplies with a fifth to spare, cheapest first."""
+    def _encased(
+        self, task: Task, core: Core, case: CaseRecord, room: float, wanted: int
+    ) -> Outcome | None:
+        """Return the cheapest computer in a case.
+
+        Cooler and supply have to do with the case and nothing with one another, so that it is
+        nearly always that with the cheapest of either.
+        """
+        around, housed = self._around, self._around.cost("case", case)
+        best: Outcome | None = None
+        for cooler in around.coolers_of(core.frame):
+            if housed + around.cost("cooler", cooler) > room:
+                break
+            if not around.holds(case, cooler):
+                continue
+            for psu in self._powering(task, core):
+                cost = housed + around.cost("cooler", cooler) + around.cost("psu", psu)
+                if cost > room:
+                    break
+                if around.holds(case, psu):
+                    build = self._build(task, core, cooler, case, psu)
+                    found = self._whole(task, core, build, task.cost + core.cost + cost)
+                    if found is not None and level(found.seconds) <= wanted:
+                        best, room = found, cost - CENT
+                        break
+        return best
+
+    def _keeps(self, task: Task, core: Core, case: CaseRecord, wanted: int) -> bool:
+        """Return whether the case takes all, with lanes for the cards that keep the level.
+
+        Drives take lanes of cards on some boards, and in a low case the best slot is no use.
+        """
+        around, frame = self._around, core.frame
+        if not around.houses(case, frame, task.cards):
+            return False
+        seats = around.seated(case, frame, task.cards, core.drives.records)
+        if seats is None:
+            return False
+        link = self._link(task, frame)
+        if link is None or link == seats.link:
+            return True
+        return level(self._seconds(task, core, seats.link)) <= wanted
+
+    def _powering(self, task: Task, core: Core) -> Iterator[PsuRecord]:
+        """Yield supplies with the plugs, a fifth to spare and an outlet for it, cheapest first."""
         cpu, memory = core.frame.cpu, core.memory
-        drawn = cpu.max_power_w or cpu.tdp_w
         kinds = tuple(drive.interface for drive in core.drives.records)
         modules = memory.kit.modules * memory.count
-        key = (*task.cards.key, drawn, memory.kit.module, modules, kinds)
-        if key not in self._supplies:
-            least = power(self._build(task, core)).recommended_psu_w
-            self._supplies[key] = [
-                psu
-                for psu in self._around.psus
-                if psu.watts >= least and self._around.supplies(psu, task.cards)
-            ]
-        return self._supplies[key]
+        key = (*task.cards.key, cpu.max_power_w, cpu.tdp_w, memory.kit.module, modules, kinds)
+        if key not in self._least_watts:
+            self._least_watts[key] = power(self._build(task, core)).recommended_psu_w
+        for psu in self._around.psus:
+            if psu.watts < self._least_watts[key] or not self._around.supplies(psu, task.cards):
+                continue
+            if (psu.id, key) not in self._powers:
+                build = self._build(task, core, psu=psu)
+                self._powers[psu.id, key] = self._allowed(task, build)
+            if self._powers[psu.id, key]:
+                yield psu
+
+    def _allowed(self, task: Task, build: Build) -> bool:
+        """Return whether the build draws what its supply, its outlet and the wishes allow."""
+        budget, cap = power(build), self._around.wishes.wall_w
+        watts = budget.wall_w or budget.sustained.value
+        if build.psu is None or build.psu.watts < budget.recommended_psu_w:
+            return False
+        if cap is not None and watts > cap:
+            return False
+        facts = Facts(build, task.use, Placement(), budget)
+        said = (check for rule in rules_power.RULES for check in rule(facts))
+        return all(check.verdict != "error" for check in said)
 
     def _build(
         self,
@@ -283,33 +364,14 @@ class Choosing:
             circuit=self._circuit,
         )
 
-    def _whole(self, task: Task, core: Core, build: Build, cost: float) -> Outcome | frozenset[str]:
-        """Return the whole computer, or what of cooler, case and supply does not go together.
-
-        That is nothing of them where the rest alone is forbidden.
-        """
+    def _whole(self, task: Task, core: Core, build: Build, cost: float) -> Outcome | None:
+        """Return the whole computer; None where a rule forbids it."""
         self.considered += 1
-        budget = power(build)
-        watts = budget.wall_w or budget.sustained.value
-        cap = self._around.wishes.wall_w
-        small = build.psu is not None and build.psu.watts < budget.recommended_psu_w
-        if small or (cap is not None and watts > cap):
-            return _blamed(build, "W")
         said = checks(build, task.use)
         if said and said[0].verdict == "error":
-            return _blamed(build, said[0].rule)
+            return None
+        budget = power(build)
+        watts = budget.wall_w or budget.sustained.value
         linked = self._link(task, core.frame) is not None
         seconds = self._seconds(task, core, link_of(build) if linked else None)
         return Outcome(task.cards, build, said, task.use, cost, seconds, watts)
-
-
-_BLAME = {"G6": ("case", "psu"), "G7": ("cooler", "case"), "S4": ("case",)}
-"""Rules that look at several of cooler, case and power supply."""
-_BLAME_BY_AREA = {"G": ("case",), "W": ("psu",)}
-
-
-def _blamed(build: Build, rule: str) -> frozenset[str]:
-    """Return the ids of cooler, case and supply that a rule looks at beside the rest."""
-    kinds = _BLAME.get(rule, _BLAME_BY_AREA.get(rule[:1], ()))
-    parts = {"case": build.case, "psu": build.psu, "cooler": build.cooler}
-    return frozenset(part.id for kind in kinds if (part := parts[kind]) is not None)
