@@ -111,10 +111,21 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """A base whose board has slots for some cards."""
+
+    base: Base
+    link: Link | None
+    """Of the slowest card; None where nobody says."""
+
+
+@dataclass(frozen=True, slots=True)
 class Core:
     """All but the cards, cooler, case and power supply."""
 
     frame: Frame
+    link: Link | None
+    """Of the slowest card, whatever drives take."""
     memory: Memory
     drives: Drives
     cost: float
@@ -148,7 +159,7 @@ class Around:
         self.wishes = wishes
         self._market = market
         self._cost: dict[tuple[PartKind, str], float] = {}
-        self._legal: dict[tuple[str, ...], bool] = {}
+        self._legal: dict[tuple[object, ...], bool] = {}
         self._links: dict[tuple[object, ...], Link | None] = {}
         self._seats: dict[tuple[object, ...], Seats | None] = {}
         self._memory: dict[tuple[object, ...], tuple[Memory, ...]] = {}
@@ -161,6 +172,7 @@ class Around:
         self.kits = self._sorted("memory", MemoryRecord)
         self._drives = self._sorted("storage", DriveRecord)
         self._bases: dict[tuple[object, ...], list[Base]] = {}
+        self._sites: dict[tuple[object, ...], list[Site]] = {}
         self._all_memory: dict[str, list[Memory]] = {}
         self._fast: dict[tuple[object, ...], list[Drives]] = {}
         self.frames = self._frames()
@@ -219,22 +231,32 @@ class Around:
             self._legal[key] = not errs(rules_processor.RULES, build)
         return self._legal[key]
 
-    def seats(self, frame: Frame, cards: Cards) -> bool:
-        """Return whether the board has slots for the cards.
+    def sites(self, needed: Needs, cards: Cards) -> list[Site]:
+        """Return bases whose boards have slots for the cards, cheapest first.
 
         Of a board whose slots are not all known, only a single card is taken to find one.
         """
-        if not frame.board.lanes_complete:
-            return cards.count == 1
-        long = sum(slot.length == "x16" for slot in frame.board.slots)
-        return long >= cards.count and self.link(frame, cards) is not None
+        key = (needed.cores, needed.memory_gib, cards.count, *_link_asked(cards.record))
+        if key not in self._sites:
+            self._sites[key] = [
+                Site(base, link)
+                for base in self.bases(needed)
+                if self._offers(base.frame.board, cards.count)
+                and ((link := self.link(base.frame, cards)) or not base.frame.board.lanes_complete)
+            ]
+        return self._sites[key]
+
+    def _offers(self, board: BoardRecord, count: int) -> bool:
+        if not board.lanes_complete:
+            return count == 1
+        return sum(slot.length == "x16" for slot in board.slots) >= count
 
     def link(self, frame: Frame, cards: Cards) -> Link | None:
         """Return what the slowest of the cards gets on the board; None where nobody says."""
         cpu, record = frame.cpu, cards.record
         key = (
             *(frame.board.id, cpu.pcie_generation, cpu.slot_lanes, cpu.lanes_usable, cards.count),
-            *(record.pcie_generation, record.pcie_lanes, openings(record)),
+            *_link_asked(record),
         )
         if key not in self._links:
             build = Build(gpus=(BuildGpu(record, cards.count),), cpu=cpu, board=frame.board)
@@ -368,7 +390,10 @@ class Around:
 
     def supplies(self, psu: PsuRecord | None, cards: Cards) -> bool:
         """Return whether the supply has the plugs; of None, whether any could feed the cards."""
-        key = (psu.id if psu else "", cards.record.id, str(cards.count))
+        card = cards.record
+        plugs = None if card.plugs is None else tuple(sorted(card.plugs.items()))
+        watts = card.tdp_w.value if card.tdp_w is not None else None
+        key = (psu.id if psu else "", cards.count, card.form, plugs, watts)
         if key not in self._legal:
             build = Build(gpus=(BuildGpu(cards.record, cards.count),), psu=psu)
             self._legal[key] = not errs((rules_plugs.plugs, rules_plugs.plug_load), build)
@@ -405,7 +430,7 @@ class Around:
 
     def encased(self, frame: Frame, cards: Cards) -> bool:
         """Return whether any case takes the cards on the board."""
-        key = (frame.board.id, frame.cpu.id, cards.record.id, str(cards.count), "case")
+        key = (frame.board.id, frame.cpu.id, cards.record.id, cards.count)
         if key not in self._legal:
             self._legal[key] = any(
                 self.houses(case, frame, cards) and self.seated(case, frame, cards) is not None
@@ -436,12 +461,14 @@ def _link(placement: Placement) -> Link | None:
     return Link(slowest.generation, slowest.lanes)
 
 
+def _link_asked(record: GpuRecord) -> tuple[object, ...]:
+    """Return what of a card decides which link it gets."""
+    return record.pcie_generation, record.pcie_lanes, openings(record)
+
+
 def _asked(record: GpuRecord) -> tuple[object, ...]:
     """Return what of a card decides where it may sit."""
-    return (
-        *(record.pcie_generation, record.pcie_lanes, openings(record)),
-        *(record.form, record.cooling),
-    )
+    return (*_link_asked(record), record.form, record.cooling)
 
 
 def _plugged(drive: DriveRecord) -> tuple[object, ...]:

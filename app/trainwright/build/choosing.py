@@ -8,18 +8,17 @@ was found.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
-from trainwright.build.around import Around, Base, Core, Drives, Frame, link_of
-from trainwright.build.feeds import Feeds
+from trainwright.build.around import Around, Core, Drives, Site, link_of
+from trainwright.build.feeds import Feed, Feeds
 from trainwright.build.sizing import Needs, needs, use_of
 from trainwright.build.speeds import Cards, Link, Speed, Speeds, widest
+from trainwright.build.supplies import Supplies
 from trainwright.catalog import CaseRecord, CoolerRecord, PsuRecord
-from trainwright.machine import rules_power
 from trainwright.machine.build import Build, BuildGpu, Check, CircuitName, Use
 from trainwright.machine.checks import checks
-from trainwright.machine.facts import Facts
-from trainwright.machine.placement import Placement
-from trainwright.machine.power import COMFORTABLE, MODULE_W, efficiency_of, power
+from trainwright.machine.power import MODULE_W, power
 
 SAME = 0.01
 """Relative width of a level of time: of computers on one level the cheaper one is the better.
@@ -79,6 +78,14 @@ class Task:
     """Of the whole computer."""
     needed: Needs
     use: Use
+    feed: Feed | None
+    """Of samples; None: nothing is asked of the computer around."""
+    tail: float
+    """That cooler, case and power supply cost at least."""
+
+
+_Leveled = tuple[int, int, Site]
+"""A bound of the level that a site reaches, its place among the sites by cost, and the site."""
 
 
 class Choosing:
@@ -90,12 +97,11 @@ class Choosing:
         self._around = around
         self._speeds = speeds
         self._feeds = Feeds(speeds)
+        self._supplies = Supplies(around, circuit)
         self._circuit = circuit
         self._needs: dict[tuple[str, int], Needs] = {}
-        self._bounds: dict[tuple[object, ...], float] = {}
-        self._thrifty: dict[tuple[int, float], Build] = {}
-        self._least_watts: dict[tuple[object, ...], float] = {}
-        self._powers: dict[tuple[str, tuple[object, ...]], bool] = {}
+        self._tails: dict[tuple[str, int], float] = {}
+        self._thrifty: dict[tuple[int, float], Build | None] = {}
 
     def least(self, cards: Cards, speed: Speed, cost: float) -> Least | None:
         """Return what no computer with the cards is below; None where there is none at all.
@@ -104,14 +110,14 @@ class Choosing:
         are always there, and the cheapest and the thriftiest of all other parts go together.
         """
         task = self._task(cards, speed, cost, math.inf)
-        base, drives = next(self._bases(task), None), self._around.drives(task.needed)
-        if base is None or not drives:
+        site, drives = next(self._sites(task), None), self._around.drives(task.needed)
+        if site is None or not drives:
             return None
         link = widest(cards.record)
         return Least(
-            cost=cost + base.cost + drives[0].cost + self._least_tail(task) - CENT,  # for rounding
+            cost=cost + site.base.cost + drives[0].cost + task.tail - CENT,  # for rounding
             seconds=min(speed.seconds, self._speeds.seconds(cards, speed, link)),
-            watts=self._least_watts_of(task),
+            watts=self._least_watts(task),
         )
 
     def best(self, cards: Cards, speed: Speed, cost: float, limit: float) -> Outcome | None:
@@ -120,30 +126,25 @@ class Choosing:
         ``cost`` is that of the cards.
         """
         task = self._task(cards, speed, cost, limit)
-        bases = list(self._bases(task))
-        self.considered += len(bases)
-        if not bases:
+        sites = self._levels(task)
+        self.considered += len(sites)
+        if not sites:
             return None
-        drives = self._around.drives(task.needed) or [Drives((), math.inf)]
-        links = {self._link(task, base.frame) for base in bases}
-        ideal = min(self._speeds.seconds(cards, speed, link) for link in links)
-        if (best := self._on_level(task, bases, level(ideal))) is not None:
+        fastest = min(sites)[0]
+        if (best := self._on_level(task, sites, fastest)) is not None:
             return best
-        fastest = min(self._fastest(task, base, drives) for base in bases)
-        if (best := self._on_level(task, bases, level(fastest))) is not None:
-            return best
-        some = self._on_level(task, bases, _NEVER)
+        some = self._on_level(task, sites, _NEVER)
         if some is None:
             return None
-        low, high = level(fastest), level(some.seconds)
+        low, high = fastest, level(some.seconds)
         while high - low > 1:  # what is within the limit on one level is so on slower ones
             middle = (low + high) // 2
-            found = self._on_level(task, bases, middle)
+            found = self._on_level(task, sites, middle)
             if found is None:
                 low = middle
             else:
                 some, high = found, min(middle, level(found.seconds))
-        return self._on_level(task, bases, high)
+        return self._on_level(task, sites, high)
 
     def needs(self, cards: Cards, speed: Speed) -> Needs:
         """Return the least that the computer around the cards must have."""
@@ -156,100 +157,112 @@ class Choosing:
     def _task(self, cards: Cards, speed: Speed, cost: float, limit: float) -> Task:
         needed = self.needs(cards, speed)
         use = use_of(cards, speed, needed, self._speeds.plan)
-        return Task(cards, speed, cost, limit, needed, use)
+        feed, tail = self._feeds.of(speed), self._least_tail(cards, needed, use)
+        return Task(cards, speed, cost, limit, needed, use, feed, tail)
 
-    def _bases(self, task: Task) -> Iterator[Base]:
+    def _sites(self, task: Task) -> Iterator[Site]:
         """Yield what may stand around the cards within the limit, cheapest first."""
-        around = self._around
-        if not around.supplies(None, task.cards):
+        if not self._around.supplies(None, task.cards) or math.isinf(task.tail):
             return
-        room = task.limit - task.cost - self._least_tail(task)
-        for base in around.bases(task.needed):
-            if base.cost > room:
+        room = task.limit - task.cost - task.tail
+        for site in self._around.sites(task.needed, task.cards):
+            if site.base.cost > room:
                 break
-            if around.seats(base.frame, task.cards):
-                yield base
+            yield site
 
-    def _least_tail(self, task: Task) -> float:
-        """Return what cooler, case and power supply cost at least."""
-        around, tdp = self._around, task.cards.record.tdp_w
-        watts = (tdp.value if tdp else 0.0) * task.cards.count / COMFORTABLE
-        psus = (around.cost("psu", psu) for psu in around.psus if psu.watts >= watts)
-        case = around.cost("case", around.cases[0]) if around.cases else math.inf
-        cooler = around.cost("cooler", around.coolers[0]) if around.coolers else math.inf
-        return min(psus, default=math.inf) + case + cooler
+    def _least_tail(self, cards: Cards, needed: Needs, use: Use) -> float:
+        """Return what cooler, case and power supply cost at least; infinite where there are none.
 
-    def _least_watts_of(self, task: Task) -> float:
-        """Return what the cards and the thriftiest parts around them draw from the wall."""
-        around, key = self._around, (task.needed.cores, task.needed.memory_gib)
+        The supply is enough for the thriftiest parts around the cards, at least.
+        """
+        if cards.key not in self._tails:
+            around, spare = self._around, self._thriftiest(cards, needed)
+            if spare is None or not (around.cases and around.coolers):
+                return math.inf
+            psu = next(self._supplies.enough(spare, use), None)
+            beside = around.cost("case", around.cases[0]) + around.cost("cooler", around.coolers[0])
+            self._tails[cards.key] = beside + (around.cost("psu", psu) if psu else math.inf)
+        return self._tails[cards.key]
+
+    def _thriftiest(self, cards: Cards, needed: Needs) -> Build | None:
+        """Return the cards with the processor and the memory on sale that draw the least."""
+        around, key = self._around, (needed.cores, needed.memory_gib)
         if key not in self._thrifty:
-            frames = (base.frame for base in around.bases(task.needed))
-            frame = min(frames, key=lambda one: one.cpu.max_power_w or one.cpu.tdp_w or 0.0)
-            kit = min(around.kits, key=lambda one: MODULE_W[one.module] * one.modules)
-            self._thrifty[key] = Build(cpu=frame.cpu, board=frame.board, memory=((kit, 1),))
-        gpus = (BuildGpu(task.cards.record, task.cards.count),)
-        drawn = power(replace(self._thrifty[key], gpus=gpus)).sustained.value
-        return drawn / max((efficiency_of(psu, self._circuit) for psu in around.psus), default=1.0)
+            frames = (base.frame for base in around.bases(needed))
+            frame = min(
+                frames, key=lambda one: one.cpu.max_power_w or one.cpu.tdp_w or 0.0, default=None
+            )
+            kit = min(around.kits, key=lambda one: MODULE_W[one.module] * one.modules, default=None)
+            self._thrifty[key] = (
+                None
+                if frame is None or kit is None
+                else Build(cpu=frame.cpu, board=frame.board, memory=((kit, 1),))
+            )
+        found = self._thrifty[key]
+        return (
+            None if found is None else replace(found, gpus=(BuildGpu(cards.record, cards.count),))
+        )
+
+    def _least_watts(self, task: Task) -> float:
+        """Return what the cards and the thriftiest parts around them draw from the wall."""
+        spare = self._thriftiest(task.cards, task.needed)
+        return power(spare).sustained.value / self._supplies.efficiency if spare else 0.0
 
     # Times
 
-    def _fastest(self, task: Task, base: Base, drives: list[Drives]) -> float:
-        """Return a bound: the seconds of a step with the most memory and any of the drives."""
-        link, cpu = self._link(task, base.frame), base.frame.cpu
-        if task.speed.feeding is None:
-            return self._speeds.seconds(task.cards, task.speed, link)
-        gib = base.memories[-1].gib
-        key = (*task.cards.key, link, cpu.id, gib)
-        if key not in self._bounds:
-            self._bounds[key] = min(
-                self._feeds.seconds(task.cards, task.speed, link, cpu, gib, one.records[0])
-                for one in drives
-            )
-        return self._bounds[key]
-
-    def _link(self, task: Task, frame: Frame) -> Link | None:
-        if not self._speeds.linked(Link(4, 16), task.cards.count):
-            return None
-        return self._around.link(frame, task.cards)
+    def _levels(self, task: Task) -> list[_Leveled]:
+        """Return the sites within the limit, with a bound of the level: nothing has to be read."""
+        known: dict[tuple[Link | None, str], int] = {}
+        found = []
+        for number, site in enumerate(self._sites(task)):
+            cpu = site.base.frame.cpu
+            key = (site.link, cpu.id)
+            if key not in known:
+                device = self._speeds.seconds(task.cards, task.speed, site.link)
+                if task.feed is not None:
+                    device = task.feed.least(device, task.speed.samples, cpu)
+                known[key] = level(device)
+            found.append((known[key], number, site))
+        return found
 
     def _seconds(self, task: Task, core: Core, link: Link | None) -> float:
+        device = self._speeds.seconds(task.cards, task.speed, link)
+        if task.feed is None:
+            return device
         cpu, gib, drive = core.frame.cpu, core.memory.gib, core.drives.records[0]
-        return self._feeds.seconds(task.cards, task.speed, link, cpu, gib, drive)
+        return task.feed.step(device, task.speed.samples, cpu, gib, drive)
 
-    def _on_level(self, task: Task, bases: list[Base], wanted: int) -> Outcome | None:
+    def _on_level(self, task: Task, sites: list[_Leveled], wanted: int) -> Outcome | None:
         """Return the cheapest on the level or a faster one."""
         best: Outcome | None = None
         drives = self._around.drives(task.needed)
         if not drives:
             return None
-        tail = self._least_tail(task) + task.cost
-        for base in bases:
-            bound = task.limit if best is None else best.cost - CENT
-            if base.cost + drives[0].cost + tail > bound:
+        room = task.limit - task.cost - task.tail
+        for least, _, site in sites:
+            if site.base.cost + drives[0].cost > room:
                 break
-            if level(self._fastest(task, base, drives)) > wanted:
+            if least > wanted or not self._around.encased(site.base.frame, task.cards):
                 continue
-            if not self._around.encased(base.frame, task.cards):
-                continue
-            for core in self._cores(task, base, drives, wanted):
+            for core in self._cores(task, site, drives):
+                if core.cost > room:
+                    continue
+                if task.feed is not None and level(self._seconds(task, core, core.link)) > wanted:
+                    continue
                 bound = task.limit if best is None else best.cost - CENT
-                if core.cost + tail <= bound:
-                    best = self._completed(task, core, bound, wanted) or best
+                if (found := self._completed(task, core, bound, wanted)) is not None:
+                    best, room = found, found.cost - CENT - task.cost - task.tail
         return best
 
-    def _cores(self, task: Task, base: Base, drives: list[Drives], wanted: int) -> Iterator[Core]:
-        """Yield memory and drives that reach the level, with each memory the cheapest drives."""
-        frame = base.frame
-        if task.speed.feeding is None:
-            memory, drive = base.memories[0], drives[0]
-            yield Core(frame, memory, drive, frame.cost + memory.cost + drive.cost)
-            return
-        link = self._link(task, frame)
-        for memory in base.memories:
-            for drive in drives:
-                core = Core(frame, memory, drive, frame.cost + memory.cost + drive.cost)
-                if level(self._seconds(task, core, link)) <= wanted:
-                    yield core
+    def _cores(self, task: Task, site: Site, drives: list[Drives]) -> Iterator[Core]:
+        """Yield the site with each memory and each of the drives that may matter."""
+        frame = site.base.frame
+        if task.feed is None:
+            memories, drives = site.base.memories[:1], drives[:1]
+        else:
+            memories = site.base.memories
+        for memory, drive in product(memories, drives):
+            yield Core(frame, site.link, memory, drive, frame.cost + memory.cost + drive.cost)
 
     # Cooler, case and power supply
 
@@ -257,7 +270,7 @@ class Choosing:
         """Return the cheapest whole computer with the core."""
         around, room = self._around, limit - task.cost - core.cost
         coolers = around.coolers_of(core.frame)
-        powering = next(self._powering(task, core), None)
+        powering = next(self._supplies.enough(self._build(task, core), task.use), None)
         if not coolers or powering is None:
             return None
         best: Outcome | None = None
@@ -287,7 +300,7 @@ class Choosing:
                 break
             if not around.holds(case, cooler):
                 continue
-            for psu in self._powering(task, core):
+            for psu in self._supplies.enough(self._build(task, core), task.use):
                 cost = housed + around.cost("cooler", cooler) + around.cost("psu", psu)
                 if cost > room:
                     break
@@ -310,39 +323,9 @@ class Choosing:
         seats = around.seated(case, frame, task.cards, core.drives.records)
         if seats is None:
             return False
-        link = self._link(task, frame)
-        if link is None or link == seats.link:
+        if core.link is None or core.link == seats.link:
             return True
         return level(self._seconds(task, core, seats.link)) <= wanted
-
-    def _powering(self, task: Task, core: Core) -> Iterator[PsuRecord]:
-        """Yield supplies with the plugs, a fifth to spare and an outlet for it, cheapest first."""
-        cpu, memory = core.frame.cpu, core.memory
-        kinds = tuple(drive.interface for drive in core.drives.records)
-        modules = memory.kit.modules * memory.count
-        key = (*task.cards.key, cpu.max_power_w, cpu.tdp_w, memory.kit.module, modules, kinds)
-        if key not in self._least_watts:
-            self._least_watts[key] = power(self._build(task, core)).recommended_psu_w
-        for psu in self._around.psus:
-            if psu.watts < self._least_watts[key] or not self._around.supplies(psu, task.cards):
-                continue
-            if (psu.id, key) not in self._powers:
-                build = self._build(task, core, psu=psu)
-                self._powers[psu.id, key] = self._allowed(task, build)
-            if self._powers[psu.id, key]:
-                yield psu
-
-    def _allowed(self, task: Task, build: Build) -> bool:
-        """Return whether the build draws what its supply, its outlet and the wishes allow."""
-        budget, cap = power(build), self._around.wishes.wall_w
-        watts = budget.wall_w or budget.sustained.value
-        if build.psu is None or build.psu.watts < budget.recommended_psu_w:
-            return False
-        if cap is not None and watts > cap:
-            return False
-        facts = Facts(build, task.use, Placement(), budget)
-        said = (check for rule in rules_power.RULES for check in rule(facts))
-        return all(check.verdict != "error" for check in said)
 
     def _build(
         self,
@@ -372,6 +355,5 @@ class Choosing:
             return None
         budget = power(build)
         watts = budget.wall_w or budget.sustained.value
-        linked = self._link(task, core.frame) is not None
-        seconds = self._seconds(task, core, link_of(build) if linked else None)
+        seconds = self._seconds(task, core, link_of(build) if core.link is not None else None)
         return Outcome(task.cards, build, said, task.use, cost, seconds, watts)
