@@ -255,7 +255,7 @@ class Around:
         """Return what the slowest of the cards gets on the board; None where nobody says."""
         cpu, record = frame.cpu, cards.record
         key = (
-            *(frame.board.id, cpu.pcie_generation, cpu.slot_lanes, cpu.lanes_usable, cards.count),
+            *(frame.board.id, cpu.pcie_generation, cpu.slot_lanes, cards.count),
             *_link_asked(record),
         )
         if key not in self._links:

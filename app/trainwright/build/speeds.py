@@ -7,6 +7,7 @@ is the whole search of ``advise``, its answer replayed; it is made where a build
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.catalog import GpuRecord
@@ -27,8 +28,7 @@ from trainwright.workload import FullSettings
 Look = Callable[[Plan], Facts | Pending]
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """What a slot gives each card."""
 
     generation: int
