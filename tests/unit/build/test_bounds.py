@@ -6,9 +6,9 @@ import pytest
 
 from trainwright.advise.choose import STORED
 from trainwright.build import Money, Request, Wishes
-from trainwright.build.offers import Market
+from trainwright.build.offers import Market, Record
 from trainwright.build.search import _Search, _undominated
-from trainwright.catalog import find_gpu, list_parts
+from trainwright.catalog import PartKind, find_gpu, list_parts
 from trainwright.plan.schema import Plan
 from trainwright.prices import price_book
 
@@ -21,7 +21,8 @@ CARDS = (
     "rtx-5090",
     "radeon-ai-pro-r9700",
 )
-WORK = {
+AROUND: tuple[PartKind, ...] = ("cpu", "board", "memory", "storage", "psu", "case", "cooler")
+WORK: dict[str, dict[str, object]] = {
     "synthetic": {},
     "files": {"dataset": {"layout": "files", "sample_kib": 110, "decode": "jpeg"}, "epochs": 4},
 }
@@ -40,8 +41,9 @@ def searching(seed: int, work: str) -> _Search:
         }
     )  # fmt: skip
     rng = random.Random(seed)
-    shelves = {"gpu": tuple(find_gpu(id).record for id in CARDS)}
-    for kind in ("cpu", "board", "memory", "storage", "psu", "case", "cooler"):
+    shelves: dict[PartKind, tuple[Record, ...]] = {}
+    shelves["gpu"] = tuple(find_gpu(id).record for id in CARDS)
+    for kind in AROUND:
         records = [one for one in list_parts(kind) if getattr(one, "socket", "AM5") == "AM5"]
         shelves[kind] = tuple(rng.sample(records, min(14, len(records))))
     market = Market(price_book(), "USD", Wishes(), shelves)
