@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from trainwright.catalog.mig import MigTable
+from trainwright.catalog.mig import GIB, MigTable
 from trainwright.catalog.yaml_file import read_yaml
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
@@ -15,6 +15,7 @@ from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError, render
 from trainwright.mig import parted
+from trainwright.mig.board import share
 from trainwright.mig.commands import Commands, commands, kubernetes, visible
 from trainwright.mig.layout import Instance, Layout, Verdict, check, free, layouts, maximal
 from trainwright.mig.packing import Goal
@@ -109,8 +110,8 @@ def _check(
         found = commands(table, verdict.instances, gpu=gpu, current=existing, on=on)
 
     def show(screen: "Screen") -> None:
-        _show_verdict(screen, table, verdict)
-        screen.bullets(choice.notes())
+        _show_verdict(screen, choice, verdict)
+        _show_notes(screen, choice.notes())
         if found is not None:
             _show_commands(screen, found)
 
@@ -201,28 +202,37 @@ def _shell(found: Commands | None) -> dict[str, Any]:
     }
 
 
-def _show_verdict(screen: "Screen", table: MigTable, verdict: Verdict) -> None:
+def _show_notes(screen: "Screen", notes: Sequence[Message]) -> None:
+    if notes:
+        screen.bullets(notes)
+
+
+def _show_verdict(screen: "Screen", choice: Choice, verdict: Verdict) -> None:
+    table = choice.table
     if verdict.reason is not None:
         screen.say("cli.mig.invalid", "bold red", gpu=table.name)
         screen.line(verdict.reason)
         return
     screen.say("cli.mig.valid", "bold green", gpu=table.name)
-    _show_instances(screen, table, [(0, each, None) for each in verdict.instances])
+    (gpu,) = choice.indices(1)
+    _show_instances(screen, choice, [(gpu, each, None) for each in verdict.instances])
     _show_room(screen, table, verdict.instances)
-    if verdict.notes:
-        screen.bullets(verdict.notes)
+    _show_notes(screen, verdict.notes)
 
 
 def _show_instances(
-    screen: "Screen", table: MigTable, instances: list[tuple[int, Instance, str | None]]
+    screen: "Screen", choice: Choice, instances: list[tuple[int, Instance, str | None]]
 ) -> None:
+    """Show the instances; a wave stands before what is inferred."""
     unknown = Message.of("cli.mig.unknown")
     rows = []
     for board, instance, job in instances:
-        profile = table.profile(instance.profile)
-        memory = f"{profile.memory_gib:g} GiB" if profile.memory_gib else unknown
+        profile = choice.table.profile(instance.profile)
+        part = share(choice.gpu, choice.table, instance.profile)
+        wave = "~" if part.inferred else ""
+        memory = f"{wave}{part.memory_bytes / GIB:.4g} GiB"
         start = unknown if instance.start is None else str(instance.start)
-        sm = str(profile.sm) if profile.sm else unknown
+        sm = f"{wave}{part.processors}" if part.processors is not None else unknown
         rows.append(
             (str(board), profile.name, start, str(profile.size or "-"), memory, sm, job or "-")
         )
@@ -266,7 +276,7 @@ def _list(choice: Choice) -> Answer:
     def show(screen: "Screen") -> None:
         screen.say("cli.mig.profiles", "bold", gpu=table.name)
         _show_profiles(screen, table)
-        screen.bullets(choice.notes())
+        _show_notes(screen, choice.notes())
         if full:
             screen.say("cli.mig.counts", layouts=len(every), maximal=len(full))
             screen.bullets(names)
@@ -348,8 +358,8 @@ def _jobs(
     ]
 
     def show(screen: "Screen") -> None:
-        _show_planned(screen, planned, gpus)
-        screen.bullets(choice.notes(count))
+        _show_planned(screen, choice, planned, gpus)
+        _show_notes(screen, choice.notes(count))
         for shell in shells:
             _show_commands(screen, shell)
 
@@ -378,11 +388,10 @@ def _planned_document(
 ) -> dict[str, Any]:
     packed, table = planned.packed, planned.table
     left = _unplaced(planned)
-    reason = Message.of("mig.unplaced", names=", ".join(left)) if left else None
     return {
         "gpu": table.id,
         "valid": planned.complete,
-        "reason": render(reason, "en") if reason else None,
+        "reason": " ".join(render(each, "en") for each in planned.unplaced) or None,
         "instances": [
             _instance(table, instance, job) | {"gpu": gpu}
             for gpu, instance, job in _named(planned, gpus)
@@ -426,13 +435,15 @@ def _span(finish: tuple[float, float]) -> Message:
     return Message.of("cli.mig.between", least=least, most=most)
 
 
-def _show_planned(screen: "Screen", planned: "Planned", gpus: Sequence[int]) -> None:
+def _show_planned(
+    screen: "Screen", choice: Choice, planned: "Planned", gpus: Sequence[int]
+) -> None:
     packed, table = planned.packed, planned.table
     style = "bold green" if planned.complete else "bold red"
     screen.say("cli.mig.placed", style, placed=packed.placed, jobs=len(planned.needs))
-    _show_instances(screen, table, _named(planned, gpus))
-    if left := _unplaced(planned):
-        screen.say("mig.unplaced", names=", ".join(left))
+    _show_instances(screen, choice, _named(planned, gpus))
+    for reason in planned.unplaced:
+        screen.line(reason)
     for layout in packed.layouts:
         _show_room(screen, table, layout)
     screen.line()
@@ -452,5 +463,4 @@ def _show_planned(screen: "Screen", planned: "Planned", gpus: Sequence[int]) -> 
     )
     if planned.advice is not None:
         screen.line(planned.advice, "bold")
-    if planned.notes:
-        screen.bullets(planned.notes)
+    _show_notes(screen, planned.notes)

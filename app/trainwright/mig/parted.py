@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainwright.catalog.mig import MigTable
 from trainwright.messages import UserError
+from trainwright.mig.jobs import wrong
 from trainwright.mig.layout import Layout
 from trainwright.yamltext import parse
 
@@ -65,7 +66,7 @@ def found_in(document: object, name: str) -> Configurations:
     except ValidationError as error:
         first: Any = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "mig-configs"
-        raise UserError.of("mig.bad-parted", file=name, key=key, problem=first["msg"]) from None
+        raise UserError.of("mig.bad-parted", file=name, key=key, problem=wrong(first)) from None
 
 
 def write(found: Configurations) -> str:

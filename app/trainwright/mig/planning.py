@@ -1,6 +1,7 @@
 """From the jobs that people name to instances: what fits where, how fast, and against what."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -49,6 +50,8 @@ class Planned:
     alternatives: tuple[Alternative, ...]
     advice: Message | None
     notes: tuple[Message, ...]
+    unplaced: tuple[Message, ...] = ()
+    """Why jobs have no instance."""
 
     @property
     def complete(self) -> bool:
@@ -105,7 +108,8 @@ def plan_jobs(
         count,
     )
     notes = _notes(gpu, table, packed)
-    return Planned(table, tuple(written), tuple(on), packed, ways, advice(ways), notes)
+    told = tuple(dict.fromkeys(_unplaced(written, on, packed, cards)))
+    return Planned(table, tuple(written), tuple(on), packed, ways, advice(ways), notes, told)
 
 
 def _notes(gpu: GpuRecord, table: MigTable, packed: Packed) -> tuple[Message, ...]:
@@ -113,6 +117,32 @@ def _notes(gpu: GpuRecord, table: MigTable, packed: Packed) -> tuple[Message, ..
     names = {instance.profile for layout in packed.layouts for instance in layout}
     used = [profile for profile in table.profiles if profile.name in names]
     return tuple(note for profile in used for note in slice_of(gpu, table, profile).notes)
+
+
+def _unplaced(
+    needs: Sequence[Need],
+    on: Sequence[Mapping[str, OnProfile]],
+    packed: Packed,
+    cards: Mapping[str, GpuRecord],
+) -> Iterator[Message]:
+    """Yield why jobs have no instance: those too large for any first, then those without room."""
+    sizes = {name: nominal_total(card).value for name, card in cards.items()}
+    whole, largest = sizes.pop(WHOLE), max(sizes, key=lambda name: sizes[name], default=WHOLE)
+    left: Counter[str] = Counter()
+    for need, one, place in zip(needs, on, packed.jobs, strict=True):
+        if place is not None:
+            continue
+        values = {"job": need.name, "needed": one[WHOLE].memory_bytes}
+        if one[WHOLE].memory_bytes > whole:
+            yield Message.of("mig.beyond-gpu", **values, gpu=cards[WHOLE].name, memory=whole)
+        elif largest in one and one[largest].memory_bytes > sizes[largest]:
+            size = sizes[largest]
+            yield Message.of("mig.beyond-instances", **values, profile=largest, memory=size)
+        else:
+            left[need.name] += 1
+    if left:
+        names = ", ".join(name if n == 1 else f"{name} x{n}" for name, n in left.items())
+        yield Message.of("mig.no-room", names=names)
 
 
 WHOLE = ""

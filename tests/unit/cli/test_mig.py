@@ -67,6 +67,10 @@ def test_what_cannot_be_answered_is_refused_in_one_line(inside, arguments, told)
         ("jobs: [{name: a, memory_gib: -1}]", "memory_gib"),
         ("jobs: [{name: a, memory_gib: 1, count: 10000}]", "200"),
         ("jobs: [", "jobs.yaml"),
+        ("", "nothing stands there"),
+        ("foo: 1", "missing"),
+        ("jobs: [{name: a, memory_gib: lots}]", "lots: must be a positive number"),
+        ("jobs: [{name: a, memory_gib: 1, hour: 2}]", "jobs.0.hour: there is no such key"),
         ("jobs: [{name: a, plan: nowhere.plan.yaml}]", "nowhere.plan.yaml"),
     ],
 )
@@ -101,6 +105,8 @@ def test_a_job_larger_than_any_instance_is_named(inside, tmp_path):
     assert done.code == 1
     answer = json.loads(done.out)
     assert answer["unplaced"] == ["huge"]
+    assert "90.0 GiB" in answer["reason"]
+    assert "40.0 GiB" in answer["reason"]  # what the whole card has
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -125,6 +131,17 @@ def test_a_file_of_mig_parted_is_judged_by_its_configurations(inside, tmp_path):
     found = {each["name"]: each["valid"] for each in json.loads(done.out)["configs"]}
     assert found == {"good": True, "bad": False}
     assert "bad" in inside("mig", "a100-40gb", "--check", str(path), "--lang", "ko").out
+
+
+def test_jobs_without_room_are_counted_and_those_too_large_are_told_why(inside, tmp_path):
+    path = tmp_path / "jobs.yaml"
+    path.write_text("jobs: [{name: a, memory_gib: 10, count: 12}, {name: b, memory_gib: 78}]")
+    reason = json.loads(inside("mig", "a100-80gb", "--jobs", str(path), "--json").out)["reason"]
+    assert "a x8" in reason
+    assert "7g.80gb" in reason
+    told = inside("mig", "a100-80gb", "--jobs", str(path), "--lang", "ko").out
+    assert "78.0 GiB" in told
+    assert "_Jobs" not in told
 
 
 @pytest.fixture

@@ -426,9 +426,8 @@ class MigScreen(QWidget):
         pairs = list(zip(planned.needs, planned.packed.jobs, strict=True))
         jobs = {Place(*at): need.name for need, at in pairs if at is not None}
         self._put(boards.arranged(self.boards, layouts, jobs))
-        left = [need.name for need, at in pairs if at is None]
-        if left:
-            self._say(Message.of("mig.unplaced", names=", ".join(left)))
+        if planned.unplaced:
+            self._say(planned.unplaced[0])
         else:
             self._say(Message.of("ui.mig.arranged", number=len(planned.needs)), good=True)
 
