@@ -51,7 +51,7 @@ def waiting_command(choices: tuple[str, ...], keep: bool, discard: tuple[str, ..
             screen.say("prices.kept", count=len(placed), known=0)
         if goes:
             screen.say("prices.waiting.discarded", count=len(goes))
-        screen.say("prices.waiting.left", count=left)
+        screen.say("prices.waiting.left" if left else "prices.waiting.none", count=left)
 
     document = {
         "rows": [row_json(row) for row in found.rows],
