@@ -46,14 +46,19 @@ def test_a_sign_beside_what_every_slow_run_shows_is_hardly_held_for_another_caus
 
 def test_figures_that_are_off_by_a_quarter_turn_few_verdicts_and_none_confidently() -> None:
     draw = random.Random(1)
+    rows = [
+        row
+        for row in robustness.seen()
+        if robustness.outcome(row, decide.judge(row.evidence).first) == "right"
+    ]
     found = Counter(
         robustness.outcome(row, decide.judge(robustness.shaken(row.evidence, draw)).first)
-        for row in robustness.seen()
+        for row in rows
         for _ in range(3)
     )
     print("\n" + robustness.line("readings off by a quarter", found))
     assert found["confidently wrong"] == 0
-    assert found["right"] >= 0.88 * found.total()
+    assert found["right"] >= 0.93 * found.total()
 
 
 def test_rules_that_one_situation_alone_speaks_for_carry_at_most_a_third_of_the_score() -> None:

@@ -65,6 +65,10 @@ def _waits(evidence: Evidence) -> bool:
 _makes_batches = functions_of("loader", "fetch", "preprocess")
 
 
+def _waits_at_times(evidence: Evidence) -> bool:
+    return _waits(evidence) or (data_wait(evidence) or 0) >= 0.05
+
+
 def _may_wait(evidence: Evidence) -> bool:
     """Whether the step waits for batches, or a device idles and nobody timed for what."""
     idle = (utilisation(evidence) or 1) < 0.7 or (number("profile.idle")(evidence) or 0) >= 0.3
@@ -82,6 +86,15 @@ def _late(evidence: Evidence) -> bool:
     """Whether batches, drives or networks were looked at, and not the GPU's ups and downs alone."""
     parts = (evidence.steps, evidence.host, evidence.profile, evidence.throughput)
     return any(part is not None for part in parts) or bool(evidence.trials) or _waits(evidence)
+
+
+def _cores_are_its_own(evidence: Evidence) -> bool:
+    """Whether a GPU run of untimed waits, as far as it is known, has the cores to itself."""
+    host = evidence.host
+    others = host is not None and (host.foreign_cores or host.other_programs or host.foreign_top)
+    crowd = host is not None and (host.load_average or host.run_threads or host.starved_share)
+    alone = not others and not crowd and not offloads(evidence)
+    return on_gpu(evidence) and alone and not _waits(evidence)
 
 
 def _makes_them_itself(evidence: Evidence) -> bool:
@@ -108,7 +121,7 @@ RULES = (
     _rule("steps.data_wait", data_wait, "share", *_WAITS),
     _rule(
         "steps.data_wait_p95",
-        given(_waits, wait_of_slow_steps),
+        given(_waits_at_times, wait_of_slow_steps),
         "share",
         above(0.7, 2, "assumed: the steps that are slow are slow for their batches"),
     ),
@@ -217,6 +230,13 @@ RULES = (
         ),
         "share",
         above(0.85, 1, "assumed: cores that are full make batches, where a GPU idles"),
+        variant="preprocessing",
+    ),
+    _rule(
+        "host.utilisation",
+        given(_cores_are_its_own, number("host.utilisation")),
+        "share",
+        above(0.95, 2, "assumed: all that a run on GPUs needs all cores for is its batches"),
         variant="preprocessing",
     ),
     _rule(

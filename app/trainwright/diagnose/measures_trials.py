@@ -58,7 +58,7 @@ def saved_by(experiment: str) -> Callable[[Evidence], float | None]:
     """Return the measure of the share of a step that an experiment took away, the best of them."""
 
     def saved(evidence: Evidence) -> float | None:
-        found = [1 - times for times in _times_of(experiment, evidence)]
+        found = [round(1 - times, 9) for times in _times_of(experiment, evidence)]
         return max(found) if found else None
 
     return saved

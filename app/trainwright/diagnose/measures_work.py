@@ -43,14 +43,14 @@ def cores_of_a_process(evidence: Evidence) -> float | None:
 
 
 def wait_of_slow_steps(evidence: Evidence) -> float | None:
-    """Return the 95th percentile of the wait for a batch over that of the step.
+    """Return the 95th percentile of the wait for a batch over that of the step, or its mean.
 
     Near 1, a step is slow when its batch comes late, and for no other reason.
     """
     steps = evidence.steps
-    if steps is None or steps.data_wait_p95 is None or not steps.p95_seconds:
+    if steps is None or steps.data_wait_p95 is None:
         return None
-    return min(1.0, steps.data_wait_p95 / steps.p95_seconds)
+    return min(1.0, steps.data_wait_p95 / (steps.p95_seconds or steps.seconds))
 
 
 def device_of_compute(evidence: Evidence) -> float | None:
