@@ -424,7 +424,7 @@ RULES = (
     ),
     _rule(
         "experiments.pinned_memory",
-        saved_by("pinned_memory"),
+        given(lambda evidence: not offloads(evidence), saved_by("pinned_memory")),
         "share",
         above(0.1, 3, ASSUMED),
         variant="transfer",

@@ -440,6 +440,13 @@ RULES = (
         variant="offload",
     ),
     _rule(
+        "experiments.pinned_memory",
+        given(offloads, saved_by("pinned_memory")),
+        "share",
+        above(0.1, 3, "assumed: what is offloaded passes the link in every step"),
+        variant="offload",
+    ),
+    _rule(
         "experiments.without_garbage",
         saved_by("without_garbage"),
         "share",

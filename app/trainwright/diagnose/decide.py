@@ -96,6 +96,7 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
     (Cause.MONITORING, "logging"): (
         *_ELSEWHERE,
         *_DEBUGS,
+        (Cause.COMMUNICATION, "exposed"),
         (Cause.MEMORY, "garbage"),
         (Cause.MEMORY, "empty-cache"),
     ),
@@ -157,6 +158,12 @@ class Case:
         return not self.holds and costs and self.score >= ENOUGH
 
     @property
+    def agreed(self) -> bool:
+        """Whether it is a verdict that stands on a measurement, and not on a setting alone."""
+        strong = (signal for signal in self.speaks_for if signal.weight >= SYMPTOM)
+        return self.holds and any(signal.instrument != "setup" for signal in strong)
+
+    @property
     def _tried(self) -> bool:
         """Whether an experiment shows what the cause costs, or the run itself failed for it."""
         return any(
@@ -190,7 +197,7 @@ def judge(evidence: Evidence) -> Diagnosis:
     found = {cause: signals(rules, evidence) for cause, rules in RULES.items()}
     cases = [case for cause, each in found.items() for case in _cases(cause, each, evidence)]
     named = (case for case in cases if case.holds or case.suspected)
-    holding = sorted(named, key=lambda case: -case.strength)
+    holding = sorted(named, key=lambda case: (not case.agreed, -case.strength))
     fine = _case(Cause.NONE, "", signals(causes_none.RULES, evidence), evidence)
     if (
         fine.holds
