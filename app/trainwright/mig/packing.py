@@ -80,8 +80,8 @@ def pack(jobs: Sequence[Job], boards: Sequence[Board], goal: Goal = "finish") ->
     """
     if len(jobs) > MOST_JOBS:
         raise UserError.of("mig.too-many-jobs", asked=len(jobs), most=MOST_JOBS)
-    kinds = _kinds(boards)
-    bags = _bags(boards, kinds)
+    tables = tuple(board.table for board in boards)
+    kinds, bags = _kinds(tables), _bags(tables)
     reached = _assigned(jobs, kinds, bags, goal)
     best = max(key for key, _ in reached.values())
     chosen = [(bag, taken) for bag, (key, taken) in reached.items() if key == best]
@@ -90,11 +90,11 @@ def pack(jobs: Sequence[Job], boards: Sequence[Board], goal: Goal = "finish") ->
     return _packed(jobs, taken, laid, kinds, boards)
 
 
-def _kinds(boards: Sequence[Board]) -> tuple[tuple[_Kind, Profile], ...]:
-    """Return the plain profiles of the boards' tables, each once."""
+def _kinds(tables: Sequence[MigTable]) -> tuple[tuple[_Kind, Profile], ...]:
+    """Return the plain profiles of the tables, each once."""
     return tuple(
         ((table, profile.name), profile)
-        for table in dict.fromkeys(board.table for board in boards)
+        for table in dict.fromkeys(tables)
         for profile in table.profiles
         if profile.plain and profile.starts
     )
@@ -103,14 +103,16 @@ def _kinds(boards: Sequence[Board]) -> tuple[tuple[_Kind, Profile], ...]:
 # Bags that fit
 
 
-def _bags(boards: Sequence[Board], kinds: Sequence[tuple[_Kind, Profile]]) -> frozenset[Bag]:
-    """Return what the boards can hold together."""
+@lru_cache(maxsize=4)
+def _bags(tables: tuple[MigTable, ...]) -> frozenset[Bag]:
+    """Return what boards of these tables can hold together."""
+    kinds = _kinds(tables)
     found: set[Bag] = {(0,) * len(kinds)}
-    for board in boards:
-        alone = [_spread(bag, board.table, kinds) for bag in _alone(board.table)]
+    for table in tables:
+        alone = [_spread(bag, table, kinds) for bag in _alone(table)]
         found = {tuple(map(sum, zip(*pair, strict=True))) for pair in product(found, alone)}
         if len(found) > MOST_BAGS:
-            raise UserError.of("mig.too-many-gpus", asked=len(boards))
+            raise UserError.of("mig.too-many-gpus", asked=len(tables))
     return frozenset(found)
 
 
