@@ -178,7 +178,7 @@ RULES = (
         achieved_of_matrix_rate,
         "share",
         above(0.2, 2, "ml-engineering: half of the peak is a good result; assumed for processors"),
-        above(0.3, 3, "ml-engineering: half of the peak is a good result; assumed for processors"),
+        above(0.5, 3, "ml-engineering: half of the peak is a good result; assumed for processors"),
         below(0.1, -2, ASSUMED),
     ),
     _rule(
