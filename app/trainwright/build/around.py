@@ -6,6 +6,7 @@ cheapest first, and their answers are kept. Only errors forbid.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import tee
 from typing import TypeVar
 
 from trainwright.build.offers import Market
@@ -85,11 +86,8 @@ class Memory:
     kit: MemoryRecord
     count: int
     cost: float
-
-    @property
-    def gib(self) -> float:
-        """Of all."""
-        return self.kit.gib * self.count
+    gib: float
+    """Of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +170,7 @@ class Around:
         self.kits = self._sorted("memory", MemoryRecord)
         self._drives = self._sorted("storage", DriveRecord)
         self._bases: dict[tuple[object, ...], list[Base]] = {}
-        self._sites: dict[tuple[object, ...], list[Site]] = {}
+        self._sites: dict[tuple[object, ...], Iterator[Site]] = {}
         self._all_memory: dict[str, list[Memory]] = {}
         self._fast: dict[tuple[object, ...], list[Drives]] = {}
         self.frames = self._frames()
@@ -231,20 +229,23 @@ class Around:
             self._legal[key] = not errs(rules_processor.RULES, build)
         return self._legal[key]
 
-    def sites(self, needed: Needs, cards: Cards) -> list[Site]:
-        """Return bases whose boards have slots for the cards, cheapest first.
+    def sites(self, needed: Needs, cards: Cards) -> Iterator[Site]:
+        """Yield bases whose boards have slots for the cards, cheapest first.
 
         Of a board whose slots are not all known, only a single card is taken to find one.
         """
         key = (needed.cores, needed.memory_gib, cards.count, *_link_asked(cards.record))
-        if key not in self._sites:
-            self._sites[key] = [
-                Site(base, link)
-                for base in self.bases(needed)
-                if self._offers(base.frame.board, cards.count)
-                and ((link := self.link(base.frame, cards)) or not base.frame.board.lanes_complete)
-            ]
-        return self._sites[key]
+        kept = self._sites.get(key) or self._with_slots(needed, cards)
+        self._sites[key], found = tee(kept)  # a board is looked at once, and only if anyone asks
+        return found
+
+    def _with_slots(self, needed: Needs, cards: Cards) -> Iterator[Site]:
+        for base in self.bases(needed):
+            board = base.frame.board
+            if self._offers(board, cards.count):
+                link = self.link(base.frame, cards)
+                if link is not None or not board.lanes_complete:
+                    yield Site(base, link)
 
     def _offers(self, board: BoardRecord, count: int) -> bool:
         if not board.lanes_complete:
@@ -316,7 +317,7 @@ class Around:
         """Return all numbers of all kits of a type, cheapest first."""
         if type not in self._all_memory:
             found = [
-                Memory(kit, count, self.several("memory", kit, count))
+                Memory(kit, count, self.several("memory", kit, count), kit.gib * count)
                 for kit in self.kits
                 if kit.type == type
                 for count in range(1, MOST_MODULES // kit.modules + 1)
