@@ -4,6 +4,7 @@ Which parts go together is for the rules to say; here they are asked of a few pa
 cheapest first, and their answers are kept. Only errors forbid.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import tee
@@ -37,7 +38,7 @@ from trainwright.machine import (
 from trainwright.machine.build import Build, BuildGpu, Check, Use
 from trainwright.machine.facts import Facts
 from trainwright.machine.placement import Placement, form, openings, place
-from trainwright.machine.power import PowerBudget
+from trainwright.machine.power import MODULE_W, PowerBudget
 from trainwright.messages import Message
 
 P = TypeVar("P", bound=PartRecord)
@@ -88,6 +89,11 @@ class Memory:
     cost: float
     gib: float
     """Of all."""
+
+    @property
+    def watts(self) -> float:
+        """Of all."""
+        return MODULE_W[self.kit.module] * self.kit.modules * self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,11 +303,13 @@ class Around:
         return self._memory[key]
 
     def _fitting(self, frame: Frame, gib: float, *, flawed: bool) -> Iterator[Memory]:
-        """Yield each that is larger than all cheaper ones."""
-        board, largest = frame.board, 0.0
+        """Yield each that no cheaper one equals in size and watts."""
+        board, kept = frame.board, list[Memory]()
         for memory in self._sets(board.memory_type):
             modules = memory.kit.modules * memory.count
-            if memory.gib < gib or memory.gib <= largest or modules > board.memory_slots:
+            if memory.gib < gib or modules > board.memory_slots:
+                continue
+            if any(one.gib >= memory.gib and one.watts <= memory.watts for one in kept):
                 continue
             if not flawed and modules % (frame.cpu.memory_channels or 1):
                 continue
@@ -310,7 +318,7 @@ class Around:
             build = Build(cpu=frame.cpu, board=board, memory=((memory.kit, memory.count),))
             said = {check.verdict for check in _said(_MEMORY, build)}
             if "error" not in said and (flawed or "warning" not in said):
-                largest = memory.gib
+                kept.append(memory)
                 yield memory
 
     def _sets(self, type: str) -> list[Memory]:
@@ -480,6 +488,25 @@ def _plugged(drive: DriveRecord) -> tuple[object, ...]:
     )
 
 
+def lighter(memories: Iterable[Memory]) -> Iterator[Memory]:
+    """Yield the first memory, and each that draws less than all before it."""
+    least = math.inf
+    for memory in memories:
+        if memory.watts < least:
+            least = memory.watts
+            yield memory
+
+
+def mounted_apart(sorted_by_cost: Iterable[Drives]) -> Iterator[Drives]:
+    """Yield the cheapest drives of each way to be mounted, which is all that other parts see."""
+    seen: set[object] = set()
+    for drives in sorted_by_cost:
+        ways = tuple(map(_plugged, drives.records))
+        if ways not in seen:
+            seen.add(ways)
+            yield drives
+
+
 def _faster(sorted_by_cost: list[Drives]) -> list[Drives]:
     """Return the drives without those that are dearer and no faster than one of their form."""
     kept: list[Drives] = []
@@ -492,7 +519,9 @@ def _faster(sorted_by_cost: list[Drives]) -> list[Drives]:
 
 def _as_fast(one: DriveRecord, other: DriveRecord) -> bool:
     """Return whether a drive reads no slower than another that is mounted alike."""
-    alike = (one.interface, one.form) == (other.interface, other.form)
+    alike = (one.interface, one.form, one.length_mm) == (
+        other.interface, other.form, other.length_mm,
+    )  # fmt: skip
     generations = (one.pcie_generation or 0) >= (other.pcie_generation or 0)
     requests = (one.random_read_kiops or 0.0) >= (other.random_read_kiops or 0.0)
     return alike and generations and requests and one.read_mb_s >= other.read_mb_s

@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from trainwright.build.around import Around, Core, Drives, Site, link_of
+from trainwright.build.around import (
+    Around,
+    Core,
+    Drives,
+    Site,
+    lighter,
+    link_of,
+    mounted_apart,
+)
 from trainwright.build.feeds import Feed, Feeds
 from trainwright.build.sizing import Needs, needs, use_of
 from trainwright.build.speeds import Cards, Link, Speed, Speeds, widest
@@ -257,10 +265,9 @@ class Choosing:
     def _cores(self, task: Task, site: Site, drives: list[Drives]) -> Iterator[Core]:
         """Yield the site with each memory and each of the drives that may matter."""
         frame = site.base.frame
-        if task.feed is None:
-            memories, drives = site.base.memories[:1], drives[:1]
-        else:
-            memories = site.base.memories
+        memories = site.base.memories
+        if task.feed is None:  # what is dearer serves by drawing less or by sitting elsewhere
+            memories, drives = tuple(lighter(memories)), list(mounted_apart(drives))
         for memory, drive in product(memories, drives):
             yield Core(frame, site.link, memory, drive, frame.cost + memory.cost + drive.cost)
 

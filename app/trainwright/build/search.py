@@ -173,8 +173,10 @@ class _Search:
                 if cost is None and self.request.budget is not None:
                     continue
                 speed = self.speeds.quick(cards)
-                if speed is None:
+                if speed is None and (count == counts[0] or self.speeds.facts(cards) is not None):
                     break
+                if speed is None:
+                    continue  # a batch that three cards cannot share may be one for four
                 least = self.choosing.least(cards, speed, cost or 0.0)
                 if least is not None:
                     yield _Choice(cards, cost or 0.0, speed, least)
