@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from situationrows import SECOND, THIRD, Situation, kept
+from situationrows import FOURTH, SECOND, THIRD, Situation, kept
 
 from trainwright.diagnose import decide
 from trainwright.diagnose.evidence import Evidence
@@ -30,7 +30,8 @@ EXACT = ("usable_cores", "quota_cores", "cores", "memory_total_bytes", "power_li
 def seen() -> list[Situation]:
     """Return every situation that was not dropped."""
     later = [*kept(held_out=True, batch=SECOND), *kept(held_out=True, batch=THIRD)]
-    return [*kept(held_out=False), *kept(held_out=True), *later]
+    guiding = [*kept(held_out=False), *kept(held_out=False, batch=FOURTH)]
+    return [*guiding, *kept(held_out=True), *later]
 
 
 def speaking(rows: Iterable[Situation]) -> dict[tuple[Cause, int], set[str]]:

@@ -4,6 +4,7 @@ python tests/accuracy/situationrows.py             # those that may guide thresh
 python tests/accuracy/situationrows.py --held-out  # those that may not
 python tests/accuracy/situationrows.py --second    # the second batch, held out whole
 python tests/accuracy/situationrows.py --third     # the third batch, held out whole
+python tests/accuracy/situationrows.py --fourth    # the fourth round, which guides the rules
 python tests/accuracy/situationrows.py --fifth     # the fifth batch, held out whole
 """
 
@@ -59,8 +60,9 @@ class Judged:
         return not self.right and self.verdict.confidence is Confidence.HIGH
 
 
-FIRST, SECOND, THIRD, FIFTH = "index.csv", "index2.csv", "index3.csv", "index5.csv"
-"""The batches of situations; all of the second, the third and the fourth is held out."""
+FIRST, SECOND, THIRD = "index.csv", "index2.csv", "index3.csv"
+FOURTH, FIFTH = "index4.csv", "index5.csv"
+"""The batches of situations; all of the second, third and fifth is held out, none of the fourth."""
 
 
 def situations(batch: str = FIRST) -> list[Situation]:
@@ -107,7 +109,13 @@ def _words(cause: str, finer: str) -> str:
 
 
 if __name__ == "__main__":
-    flags = {"--second": SECOND, "--third": THIRD, "--fifth": FIFTH}
-    named = [batch for flag, batch in flags.items() if flag in sys.argv]
-    whole = kept(held_out=True, batch=named[0]) if named else []
-    print(table(judged(whole or kept(held_out="--held-out" in sys.argv))))
+    whole = {
+        "--second": (SECOND, True),
+        "--third": (THIRD, True),
+        "--fourth": (FOURTH, False),
+        "--fifth": (FIFTH, True),
+    }
+    batch, held_out = next(
+        (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)
+    )
+    print(table(judged(kept(held_out=held_out, batch=batch))))

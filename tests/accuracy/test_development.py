@@ -12,6 +12,7 @@ from pathlib import Path
 import robustness
 
 sys.path.insert(0, str(Path(__file__).parent / "situations"))
+import readings
 import reports
 
 from trainwright.diagnose import decide
@@ -27,16 +28,37 @@ def test_reports_have_every_cause() -> None:
     assert min(causes.values()) >= 4
 
 
+def test_any_two_signs_of_a_cause_name_it() -> None:
+    found = sum(
+        (readings.outcomes(kind, "two signs") for kind in readings.GRID.values()), Counter()
+    )
+    assert found["right"] >= 0.95 * found.total()
+    assert not found["confidently wrong"]
+
+
+def test_a_sign_beside_what_every_slow_run_shows_is_hardly_held_for_another_cause() -> None:
+    each = (readings.outcomes(kind, "a sign and a symptom") for kind in readings.GRID.values())
+    found = sum(each, Counter())
+    assert found["right"] >= 0.85 * found.total()
+    assert found["wrong"] <= 0.02 * found.total()
+    assert not found["confidently wrong"]
+
+
 def test_figures_that_are_off_by_a_quarter_turn_few_verdicts_and_none_confidently() -> None:
     draw = random.Random(1)
+    rows = [
+        row
+        for row in robustness.seen()
+        if robustness.outcome(row, decide.judge(row.evidence).first) == "right"
+    ]
     found = Counter(
         robustness.outcome(row, decide.judge(robustness.shaken(row.evidence, draw)).first)
-        for row in robustness.seen()
+        for row in rows
         for _ in range(3)
     )
     print("\n" + robustness.line("readings off by a quarter", found))
     assert found["confidently wrong"] == 0
-    assert found["right"] >= 0.88 * found.total()
+    assert found["right"] >= 0.93 * found.total()
 
 
 def test_rules_that_one_situation_alone_speaks_for_carry_at_most_a_third_of_the_score() -> None:

@@ -19,7 +19,7 @@ class NvmlStub:
     folder: Path
     """For LD_LIBRARY_PATH."""
     old_folder: Path
-    """The same without the newer symbols: scenario ``old-driver``."""
+    """The same without the newer symbols: scenarios ``old-driver`` and ``mig-old``."""
 
     def environment(self, scenario: str, **more: str) -> dict[str, str]:
         """Return a child's environment in which NVML is the stub: ``NVML_STUB=scenario``."""
@@ -27,7 +27,7 @@ class NvmlStub:
 
     def variables(self, scenario: str) -> dict[str, str]:
         """Return the two variables that make it so."""
-        folder = self.old_folder if scenario == "old-driver" else self.folder
+        folder = self.old_folder if scenario in ("old-driver", "mig-old") else self.folder
         return {"LD_LIBRARY_PATH": str(folder), "NVML_STUB": scenario}
 
     def load(self) -> None:

@@ -9,7 +9,17 @@
  *   nvlink           two A100-SXM4-80GB, 12 links between them
  *   hopper           H100 80GB HBM3, MIG off, GPM samples
  *   mig              H100 80GB HBM3 with a 3g.40gb and two 1g.10gb; no utilisation on the parent
+ *   mig-user         the same for a person who is no administrator: no places are told
  *   mig-pending      MIG asked for, in force after a reset
+ *   mig-off          as some drivers do: no profile is told while MIG is off
+ *   mig-other        H100 80GB of a driver with other profiles: other names, memory and places
+ *   mig-strange      a card that no catalog has, which can be divided
+ *   mig-strange-user the same for a person who is no administrator
+ *   mig-two          two H100 80GB in MIG mode, one of them without an instance yet
+ *   mig-garbage      millions of places
+ *   mig-lost         falls off the bus while its profiles are read
+ *   mig-hang         the places of its profiles are never told
+ *   mig-old          a driver that tells no profile's name (link with -DOLD: the symbol is absent)
  *   mig-container    as a container sees one instance: nothing of the parent may be read
  *   wsl              utilisation and processes' memory not told
  *   laptop           power limit, fan and energy not told
@@ -78,6 +88,8 @@ static const Card H100 = {"NVIDIA H100 80GB HBM3", 81559, 551, 4, 9, 0, 5, 16, 7
                           2619, 1, 1, 18, 1, 16896, 0x233010DE};
 static const Card GB10 = {"NVIDIA GB10", 0, 0, 0, 12, 1, 5, 1, 0, 0, 0, 3003, 0, -1, 0, 0, 0,
                           6144, 0x2E1210DE};
+static const Card DIVISIBLE = {"NVIDIA Prototype 8", 131072, 900, 10, 10, 0, 6, 16, 800, 200, 900,
+                               2100, 4501, 1, 1, 0, 0, 18432, 0x2CFF10DE};
 static const Card STRANGE = {"NVIDIA Prototype 7", 49152, 600, 10, 12, 0, 5, 16, 300, 100, 300,
                              2600, 14001, 1, 0, 0, 0, 12288, 0x2BFF10DE};
 
@@ -139,11 +151,21 @@ static int away(void) { return is("reload") && now() >= 2 && now() < 4; }
 
 static int age(void) { return is("reload") && now() >= 4; }
 
-static int divided(void) { return is("mig") || is("mig-container"); }
+/* Whether it is one of the scenarios of "mig" but for what reading profiles does. */
+static int divided(void) {
+  const char *all[] = {"mig", "mig-user", "mig-container", "mig-two", "mig-garbage", "mig-lost",
+                       "mig-hang", "mig-old"};
+  for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+    if (is(all[i])) return 1;
+  return 0;
+}
+
+static int strange_divisible(void) { return is("mig-strange") || is("mig-strange-user"); }
 
 static unsigned count(void) {
   if (is("none")) return 0;
-  const char *pairs[] = {"two", "nvlink", "lost", "lost-midway", "lost-reading", "hang", "crash"};
+  const char *pairs[] = {"two", "nvlink", "lost", "lost-midway", "lost-reading", "hang", "crash",
+                         "mig-two"};
   for (unsigned i = 0; i < sizeof pairs / sizeof *pairs; i++)
     if (is(pairs[i])) return 2;
   return 1;
@@ -151,7 +173,9 @@ static unsigned count(void) {
 
 static const Card *card_at(unsigned index) {
   if (is("nvlink")) return &A100;
-  if (is("hopper") || divided() || is("mig-pending")) return &H100;
+  if (is("hopper") || divided() || is("mig-pending") || is("mig-off") || is("mig-other"))
+    return &H100;
+  if (strange_divisible()) return &DIVISIBLE;
   if (is("laptop")) return &LAPTOP;
   if (is("unified")) return &GB10;
   if (is("strange")) return &STRANGE;
@@ -655,7 +679,7 @@ static Status computing(Device gpu, unsigned *size, Process *to) {
   if (is("mig-container") && !gpu->instance) return NO_PERMISSION;
   if (divided()) {
     Process all[] = {{4242, told(8100), 2, 0}, {31337, told(4000), 9, 0}};
-    if (!gpu->instance) return listed(all, 2, size, to);
+    if (!gpu->instance) return listed(all, gpu->index ? 0 : 2, size, to);
     return gpu->slot > 1 ? listed(NULL, 0, size, to) : listed(&all[gpu->slot], 1, size, to);
   }
   if (is("foreign-process")) {
@@ -758,6 +782,7 @@ PUBLIC Status nvmlDeviceGetMigDeviceHandleByIndex(Device gpu, unsigned slot, Dev
   if (is("mig-container") && slot) return NOT_FOUND;
   /* The second slot stays empty: an empty one is skipped, it does not end the list. */
   unsigned place = slot ? slot - 1 : 0;
+  if (gpu->index) return NOT_FOUND;
   if (!divided() || slot == 1 || place >= INSTANCE_COUNT) return NOT_FOUND;
   *instance = &instances[place];
   return OK;
@@ -789,6 +814,137 @@ PUBLIC Status nvmlDeviceGetAttributes_v2(Device instance, Attributes *to) {
   const Instance *of = instance->instance;
   if (!of) return NOT_SUPPORTED;
   *to = (Attributes){of->sm, of->copy, of->decoders, 0, of->jpeg, 0, of->slices, of->slices, of->mib};
+  return OK;
+}
+
+/* What GPUs can be divided into: nvml.h's index, then what nvidia-smi mig -lgip and -lgipp print
+ * (MIG user guide, "Supported MIG Profiles" and "Getting Started"; H100 80GB and A100 80GB). Those of
+ * the card that no catalog has are made up. */
+typedef struct { unsigned start, size; } Place;
+typedef struct {
+  unsigned index, id, slices, count, sm, copy, nvdec, jpeg, ofa, mib;
+  const char *name;
+  unsigned size, n, starts[8];
+} Profile;
+static const Profile OF_H100[] = {
+  {0, 19, 1, 7, 16, 1, 1, 1, 0, 9984, "MIG 1g.10gb", 1, 7, {0, 1, 2, 3, 4, 5, 6}},
+  {1, 14, 2, 3, 32, 2, 2, 2, 0, 20096, "MIG 2g.20gb", 2, 3, {0, 2, 4}},
+  {2, 9, 3, 2, 60, 3, 3, 3, 0, 40448, "MIG 3g.40gb", 4, 2, {0, 4}},
+  {3, 5, 4, 1, 64, 4, 4, 4, 0, 40448, "MIG 4g.40gb", 4, 1, {0}},
+  {4, 0, 7, 1, 132, 8, 7, 7, 1, 81152, "MIG 7g.80gb", 8, 1, {0}},
+  {7, 20, 1, 1, 16, 1, 1, 1, 1, 9984, "MIG 1g.10gb+me", 1, 7, {0, 1, 2, 3, 4, 5, 6}},
+  {9, 15, 1, 4, 26, 1, 1, 1, 0, 20096, "MIG 1g.20gb", 2, 4, {0, 2, 4, 6}},
+};
+static const Profile OF_A100[] = {
+  {0, 19, 1, 7, 14, 1, 0, 0, 0, 9728, "MIG 1g.10gb", 1, 7, {0, 1, 2, 3, 4, 5, 6}},
+  {1, 14, 2, 3, 28, 2, 1, 0, 0, 19968, "MIG 2g.20gb", 2, 3, {0, 2, 4}},
+  {2, 9, 3, 2, 42, 3, 2, 0, 0, 40192, "MIG 3g.40gb", 4, 2, {0, 4}},
+  {3, 5, 4, 1, 56, 4, 2, 0, 0, 40192, "MIG 4g.40gb", 4, 1, {0}},
+  {4, 0, 7, 1, 98, 7, 5, 1, 1, 80384, "MIG 7g.80gb", 8, 1, {0}},
+  {7, 20, 1, 1, 14, 1, 1, 1, 1, 9728, "MIG 1g.10gb+me", 1, 7, {0, 1, 2, 3, 4, 5, 6}},
+  {9, 15, 1, 4, 14, 1, 1, 0, 0, 19968, "MIG 1g.20gb", 2, 4, {0, 2, 4, 6}},
+};
+/* Names as driver 535 has them, a profile less, less memory, and a 2g that may begin at 6. */
+static const Profile OTHERWISE[] = {
+  {0, 19, 1, 7, 16, 1, 1, 1, 0, 9984, "MIG 1g.10gb", 1, 7, {0, 1, 2, 3, 4, 5, 6}},
+  {1, 14, 2, 4, 32, 2, 1, 1, 0, 19072, "MIG 2g.20gb", 2, 4, {0, 2, 4, 6}},
+  {2, 9, 3, 2, 60, 3, 3, 3, 0, 40448, "MIG 3g.39gb", 4, 2, {0, 4}},
+  {3, 5, 4, 1, 64, 4, 4, 4, 0, 40448, "MIG 4g.39gb", 4, 1, {0}},
+  {4, 0, 7, 1, 132, 8, 7, 7, 1, 81152, "MIG 7g.79gb", 8, 1, {0}},
+  {7, 20, 1, 1, 16, 1, 1, 1, 1, 9984, "MIG 1g.10gb+me", 1, 7, {0, 1, 2, 3, 4, 5, 6}},
+};
+static const Profile OF_STRANGE[] = {
+  {0, 14, 1, 5, 28, 1, 1, 1, 0, 24576, "MIG 1g.25gb", 2, 5, {0, 2, 4, 6, 8}},
+  {1, 5, 2, 2, 56, 2, 2, 2, 0, 49152, "MIG 2g.50gb", 4, 2, {0, 4}},
+  {4, 0, 5, 1, 144, 5, 5, 5, 1, 126976, "MIG 5g.128gb", 10, 1, {0}},
+};
+#define COUNTED(profiles) (*n = sizeof profiles / sizeof *profiles, profiles)
+static const Profile *profiles_of(Device gpu, unsigned *n) {
+  if (gpu->card == &A100) return COUNTED(OF_A100);
+  if (is("mig-other")) return COUNTED(OTHERWISE);
+  if (gpu->card == &DIVISIBLE) return COUNTED(OF_STRANGE);
+  return COUNTED(OF_H100);
+}
+static const Profile *profile_of(Device gpu, unsigned id) {
+  unsigned n;
+  const Profile *all = profiles_of(gpu, &n);
+  for (unsigned i = 0; i < n; i++)
+    if (all[i].id == id) return &all[i];
+  return NULL;
+}
+static int only_for_administrators(void) {
+  return is("mig-user") || is("mig-container") || is("mig-strange-user");
+}
+
+typedef struct {
+  unsigned id, p2p, slices, count, sm, copy, nvdec, nvenc, jpeg, ofa;
+  u64 mib;
+} ProfileInfo1;
+typedef struct {
+  unsigned version, id, p2p, slices, count, sm, copy, nvdec, nvenc, jpeg, ofa;
+  u64 mib;
+  char name[96];
+} ProfileInfo2;
+static Status described(Device gpu, unsigned index, const Profile **to) {
+  WHOLE(gpu);
+  if (index >= 0x12) return INVALID;
+  if (!gpu->card->mig || is("mig-off")) return NOT_SUPPORTED;
+  if (is("mig-lost") && index > 2) return LOST;
+  unsigned n;
+  const Profile *all = profiles_of(gpu, &n);
+  for (unsigned i = 0; i < n; i++)
+    if (all[i].index == index) return *to = &all[i], OK;
+  return NOT_SUPPORTED;
+}
+PUBLIC Status nvmlDeviceGetGpuInstanceProfileInfo(Device gpu, unsigned index, ProfileInfo1 *to) {
+  const Profile *of;
+  Status done = described(gpu, index, &of);
+  if (done) return done;
+  *to = (ProfileInfo1){of->id, 0, of->slices, of->count, of->sm, of->copy, of->nvdec, 0, of->jpeg,
+                       of->ofa, of->mib};
+  return OK;
+}
+#ifndef OLD
+PUBLIC Status nvmlDeviceGetGpuInstanceProfileInfoV(Device gpu, unsigned index, ProfileInfo2 *to) {
+  if (to->version != (sizeof(ProfileInfo2) | 2 << 24)) return OLD_VERSION;
+  const Profile *of;
+  Status done = described(gpu, index, &of);
+  if (done) return done;
+  *to = (ProfileInfo2){to->version, of->id, 0, of->slices, of->count, of->sm, of->copy, of->nvdec,
+                       0, of->jpeg, of->ofa, of->mib, ""};
+  return text(to->name, sizeof to->name, of->name);
+}
+#endif
+PUBLIC Status nvmlDeviceGetGpuInstancePossiblePlacements_v2(Device gpu, unsigned id, Place *to,
+                                                            unsigned *n) {
+  WHOLE(gpu);
+  if (only_for_administrators()) return NO_PERMISSION;
+  if (is("mig-hang")) hang();
+  const Profile *of = profile_of(gpu, id);
+  if (!of) return INVALID;
+  if (is("mig-garbage")) return *n = 0x7FFFFFFF, OK;
+  if (to && *n < of->n) return TOO_SMALL;
+  *n = of->n;
+  for (unsigned i = 0; to && i < of->n; i++) to[i] = (Place){of->starts[i], of->size};
+  return OK;
+}
+
+/* Where the instances lie: by profile's id and instance, as INSTANCES has them. */
+typedef struct { unsigned profile, instance, start, size; } Lying;
+static const Lying LYING[] = {{9, 2, 4, 4}, {19, 9, 2, 1}, {19, 10, 3, 1}};
+PUBLIC Status nvmlDeviceGetGpuInstances(Device gpu, unsigned id, const Lying **to, unsigned *n) {
+  WHOLE(gpu);
+  if (only_for_administrators()) return NO_PERMISSION;
+  if (!divided()) return NOT_SUPPORTED;
+  *n = 0;
+  for (unsigned i = 0; i < INSTANCE_COUNT && !gpu->index; i++)
+    if (LYING[i].profile == id) to[(*n)++] = &LYING[i];
+  return OK;
+}
+typedef struct { Device gpu; unsigned id, profile; Place place; } InstanceInfo;
+PUBLIC Status nvmlGpuInstanceGetInfo(const Lying *instance, InstanceInfo *to) {
+  *to = (InstanceInfo){&gpus[0], instance->instance, instance->profile,
+                       {instance->start, instance->size}};
   return OK;
 }
 

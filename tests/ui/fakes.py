@@ -86,7 +86,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
         "advise": advise,
         "glances": glances,
         "builds": builds,
-        "upgrades": lambda *_: SimpleNamespace(upgrades=(), before=True, notes=()),
+        "upgrades": lambda *_: SimpleNamespace(upgrades=(), before=True, notes=(), declined=()),
         "snapshot": snapshot,
         "framework": lambda: Missing(Message.of("probe.torch-cpu")),
         "examples": lambda: [EXAMPLE],
@@ -104,7 +104,7 @@ CARDS = (
 """(count, card, won, hours, watts) of what a made-up planner finds; dollars are a thousandth."""
 
 
-def builds(plan: Plan, budget: float, currency: str, _asked: Any) -> Any:
+def builds(plan: Plan, budget: float, currency: str) -> Any:
     """Return builds within the budget, each around real parts."""
     unit = 1.0 if currency == "KRW" else 1e-3
     found = [_candidate(plan, card, currency, unit) for card in CARDS]
@@ -130,7 +130,12 @@ def _candidate(plan: Plan, card: Any, currency: str, unit: float) -> Any:
     choice = type(plan.machine).model_validate(machine)
     parts = [
         SimpleNamespace(
-            kind=kind_of(record), id=record.id, name=record.name, count=number, price=None
+            kind=kind_of(record),
+            id=record.id,
+            name=record.name,
+            count=number,
+            price=None,
+            owned=sum(record.id in text for text in plan.limits.wishes.owned),
         )
         for record, number in records_of(choice)
     ]

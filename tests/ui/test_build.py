@@ -1,5 +1,6 @@
 """Which PC to buy: from Start to the best build, by real clicks."""
 
+import json
 import time
 
 import fakes
@@ -8,11 +9,16 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
 
+from trainwright.build import Owned
 from trainwright.messages import UserError
-from trainwright.ui.buying import STEPS, nearest_step
+from trainwright.ui import asking
+from trainwright.ui.buying import STEPS, nearest_step, request
 from trainwright.ui.core import Core
+from trainwright.ui.i18n import say
 from trainwright.ui.money import amount
-from trainwright.ui.widgets.buildcards import BuildCard, UpgradeCard
+from trainwright.ui.screens import buildlists
+from trainwright.ui.screens.buildwishes import search_parts
+from trainwright.ui.widgets.buildcards import UpgradeCard
 
 
 class Mouse:
@@ -43,8 +49,7 @@ def _lora_8b(screen):
 
 
 def cards(screen):
-    found = [screen._list.itemAt(i).widget() for i in range(screen._list.count())]
-    return [card for card in found if isinstance(card, BuildCard)]
+    return screen.cards()
 
 
 def said(widget):
@@ -61,22 +66,24 @@ def answered(qtbot, window):
 
 @pytest.mark.parametrize("planner", [fakes.builds, Core().builds], ids=["made-up", "real"])
 def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(
-    opened, qtbot, planner
+    opened, qtbot, planner, tmp_path, monkeypatch
 ):
     window = opened(plan=None, core=fakes.core(builds=planner))
     mouse = Mouse(qtbot)
     mouse.click(window.screen_named("start").buy)
     screen = window.screen_named("build")
-    mouse.click(screen.model)
+    mouse.click(screen.question.model)
     popup = QApplication.activePopupWidget()
     model = popup.list.model()
     rows = [model.index(row, 0) for row in range(model.rowCount())]
     wanted = next(row for row in rows if row.data() == "Llama 3.1 8B")
     popup.list.scrollTo(wanted)
     mouse.click(popup.list.viewport(), popup.list.visualRect(wanted).center())
-    won = next(one for one in screen.currency.findChildren(QRadioButton) if "KRW" in one.text())
+    won = next(
+        one for one in screen.question.currency.findChildren(QRadioButton) if "KRW" in one.text()
+    )
     mouse.click(won)
-    qtbot.waitUntil(lambda: _lora_8b(screen), timeout=60_000)
+    qtbot.waitUntil(lambda: _lora_8b(screen), timeout=300_000)
     plan = window.session.plan
     assert plan.model.preset == "llama-3.1-8b"
     assert plan.workload.task == "lora"
@@ -86,10 +93,24 @@ def test_from_start_to_the_best_build_for_lora_on_8b_under_three_million_won(
     assert best.candidate.total.expected <= 3_000_000
     assumed = [part for part in best.candidate.parts if part.price is not None]
     assert ("≈₩" in said(best)) == any(part.price.kind == "assumed" for part in assumed)
+    if planner is not fakes.builds:
+        lists_are_written(screen, best.candidate, tmp_path, monkeypatch)
     mouse.click(best.use)
     assert window.session.plan.machine == best.candidate.plan.machine
     assert window.place == "machine"
     assert mouse.clicks <= 5
+
+
+def lists_are_written(screen, build, folder, monkeypatch):
+    """Save the list in every format, and look for the card in each."""
+    card = next(part for part in build.parts if part.kind == "gpu")
+    for kind, suffix in buildlists.SUFFIXES.items():
+        target = folder / f"a{suffix}"
+        monkeypatch.setattr(asking, "list_to_save", lambda *_, at=target: at)
+        buildlists.save(screen._session, build, screen, kind)
+        assert (card.id if kind == "csv" else card.name) in target.read_text(encoding="utf-8")
+    parts = json.loads((folder / "a.json").read_text(encoding="utf-8"))["parts"]
+    assert [part["id"] for part in parts] == [part.id for part in build.parts]
 
 
 def test_a_build_is_used_in_one_step_that_undo_takes_back(opened, qtbot):
@@ -129,7 +150,7 @@ def test_the_slider_sets_the_plans_budget_and_a_drag_is_one_step(opened, qtbot):
     screen = answered(qtbot, window)
     before = window.session.plan
     for step in (10, 11, 12):
-        screen.slider.setValue(step)
+        screen.question.slider.setValue(step)
     assert window.session.plan.limits.budget == f"{STEPS['USD'][12]} USD"
     window.undo()
     assert window.session.plan.limits == before.limits
@@ -163,7 +184,7 @@ def test_an_upgrade_changes_the_plans_machine_and_nothing_is_an_answer_too(opene
     window = opened()
     screen = answered(qtbot, window)
     window.session.set_key("limits.budget", "100 USD")
-    screen.way.show_value("upgrade")
+    screen.question.way.show_value("upgrade")
     screen.refresh()
     qtbot.waitUntil(lambda: "No change within the budget pays" in said(screen))
     assert not screen._chart.isVisible()
@@ -173,14 +194,185 @@ def test_the_real_planner_finds_upgrades_of_the_plans_machine(opened, qtbot):
     window = opened(core=fakes.core(upgrades=Core().upgrades))
     screen = answered(qtbot, window)
     window.session.set_key("limits.budget", "5000 USD")
-    screen.way.show_value("upgrade")
+    screen.question.way.show_value("upgrade")
     screen.refresh()
 
     def found():
         listed = [screen._list.itemAt(i).widget() for i in range(screen._list.count())]
         return [card for card in listed if isinstance(card, UpgradeCard)]
 
-    qtbot.waitUntil(lambda: bool(found()), timeout=60_000)
+    qtbot.waitUntil(lambda: bool(found()), timeout=300_000)
     wanted = found()[0].upgrade.plan.machine
     found()[0].use.click()
     assert window.session.plan.machine == wanted
+
+
+WISHES = (
+    (lambda row: row.used.click(), "used", True),
+    (lambda row: row.quiet.click(), "quiet", True),
+    (lambda row: row.expired.click(), "expired", True),
+    (lambda row: row.form.activated.emit(1), "form", "mini-itx"),
+    (lambda row: row.circuit.activated.emit(3), "circuit", "kr-220v-16a"),
+    (lambda row: row.gpus.stepBy(2), "gpus", 2),
+    (lambda row: row.owned._take("rtx-3090"), "owned", ("rtx-3090",)),
+)
+
+
+@pytest.mark.parametrize(("act", "key", "value"), WISHES, ids=[key for _, key, _ in WISHES])
+def test_a_wish_is_an_edit_of_the_plan_that_undo_takes_back(opened, qtbot, act, key, value):
+    window = opened()
+    screen = answered(qtbot, window)
+    before = window.session.plan
+    act(screen.question.wishes)
+    assert getattr(window.session.plan.limits.wishes, key) == value
+    assert "pc." not in say(window.session.undo_label)
+    window.undo()
+    assert window.session.plan == before
+    assert screen.question.wishes.gpus.value() == 0
+    assert not screen.question.wishes.used.isChecked()
+
+
+def test_wishes_are_shown_from_the_file_saved_to_it_and_asked_of_the_planner(
+    opened, qtbot, tmp_path
+):
+    asked = []
+
+    def planner(plan, budget, currency):
+        asked.append(request(plan, budget, currency).wishes)
+        return fakes.builds(plan, budget, currency)
+
+    wishes = "limits: {power_w: 750, wishes: {used: true, form: eeb, owned: [2x rtx-3090]}}\n"
+    text = fakes.EXAMPLE.read_text(encoding="utf-8").partition("limits:")[0]
+    window = opened(plan=fakes.file_in(tmp_path, text + wishes), core=fakes.core(builds=planner))
+    row = answered(qtbot, window).question.wishes
+    assert asked[-1].used
+    assert asked[-1].power_w == 750
+    assert asked[-1].owned == (Owned("gpu", "rtx-3090", 2),)
+    assert (row.used.isChecked(), row.form.currentData(), row.power.value()) == (True, "eeb", 750)
+    assert row.owned.parts[0].text() == "2 × GeForce RTX 3090"
+    assert "2 × GeForce RTX 3090 (1 of them yours)" in said(window.screen_named("build"))
+    row.used.click()
+    row.owned.parts[0].click()
+    row.power.stepBy(1)
+    window.session.save(tmp_path / "a.plan.yaml")
+    saved = (tmp_path / "a.plan.yaml").read_text(encoding="utf-8")
+    assert "power_w: 800" in saved
+    assert "wishes: {form: eeb}" in saved
+    qtbot.waitUntil(lambda: asked[-1].power_w == 800)
+    assert not asked[-1].used
+    assert asked[-1].owned == ()
+
+
+def test_wishes_that_contradict_are_said_in_place_of_builds(opened, qtbot):
+    window = opened(core=fakes.core(builds=Core().builds))
+    window.session.set_keys({"limits.power_w": 900, "limits.wishes.quiet": True})
+    window.go("build")
+    screen = window.screen_named("build")
+    qtbot.waitUntil(lambda: "A quiet computer draws at most 600 W" in said(screen))
+
+
+def test_a_part_that_one_has_is_found_by_typing(qapp):
+    assert search_parts("rtx 3090")[0].key.startswith("rtx-3090")
+    assert [one.key for one in search_parts("mx500 1tb")] == ["crucial-mx500-1tb"]
+    assert search_parts("no such part") == []
+
+
+def test_the_chart_tells_watts_by_area_and_in_words(opened, qtbot):
+    screen = answered(qtbot, opened())
+    chart = screen.scatter
+    radii = {point.size: chart._radius(point.size, 0) for point in chart._points}
+    assert list(radii) == [900.0, 520.0, 310.0]
+    areas = [radius**2 / watts for watts, radius in radii.items()]
+    assert areas == pytest.approx([areas[0]] * 3)
+    told = dict(chart.rows())
+    assert told["2 × GeForce RTX 3090"] == "$2\u202f700 · ~40 h 0 min · 900 W at the wall"
+    assert "310 W at the wall" in chart.accessibleDescription()
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    assert chart.accessibleDescription().startswith("GeForce RTX 4060 Ti 16GB · $1\u202f500")
+    QTest.keyClick(chart, Qt.Key.Key_Return)
+    assert cards(screen)[2].use.hasFocus()
+
+
+def exported(card, section):
+    """Return the menu's entries by text below a section."""
+    found, here = {}, False
+    for entry in card.lists.menu().actions():
+        here = entry.text() == section if entry.isSeparator() else here
+        if here and not entry.isSeparator():
+            found[entry.text()] = entry
+    return found
+
+
+def test_a_build_is_saved_as_a_list_and_copied_from_its_menu(opened, qtbot, tmp_path, monkeypatch):
+    window = opened()
+    card = cards(answered(qtbot, window))[0]
+    target = tmp_path / "my pc.md"
+    monkeypatch.setattr(asking, "list_to_save", lambda *_: target)
+    saving = exported(card, "Save the list of parts as")
+    assert list(saving) == ["Markdown table…", "CSV…", "Text as PCPartPicker's…", "JSON…"]
+    saving["Markdown table…"].trigger()
+    assert "| **Video Card** | GeForce RTX 3090 | 2 | unpriced |" in target.read_text()
+    assert "my pc.md is saved" in said(window.notice)
+    exported(card, "Copy the list of parts as")["Text as PCPartPicker's"].trigger()
+    assert "CPU: AMD Ryzen 9 7950X" in QApplication.clipboard().text()
+
+
+def test_a_list_that_cannot_be_written_says_so(opened, qtbot, tmp_path, monkeypatch):
+    window = opened()
+    card = cards(answered(qtbot, window))[0]
+    monkeypatch.setattr(asking, "list_to_save", lambda *_: tmp_path / "gone" / "a.md")
+    exported(card, "Save the list of parts as")["Markdown table…"].trigger()
+    assert "cannot be saved" in said(window.notice)
+    assert list(tmp_path.glob("**/a.md")) == []
+
+
+def test_costs_of_a_run_are_those_of_the_tariff_and_the_clouds_rate(opened, qtbot):
+    window = opened()
+    screen = answered(qtbot, window)
+    costs = screen.costs
+    assert "In the cloud" not in said(costs)
+    assert "~$6" in said(costs)  # 40 h of 900 W at 0.17 $/kWh: 6.12
+    costs.cloud.setText("$1.153")
+    costs.cloud.editingFinished.emit()
+    assert window.session.plan.limits.rates.cloud == "1.153 USD"
+    assert "~$46" in said(costs)  # 40 h
+    assert "~2700 h" in said(costs) or "112 d 12 h" in said(costs)  # 2700 $ / (1.153 - 0.153)
+    costs.energy.setText("9")
+    costs.energy.editingFinished.emit()
+    assert "never" in said(costs)
+    window.undo()
+    window.undo()
+    assert "In the cloud" not in said(costs)
+    costs.cloud.setText("a lot")
+    costs.cloud.editingFinished.emit()
+    assert window.session.plan.limits.rates.cloud is None
+    costs.cloud.setText("1100원")
+    costs.cloud.editingFinished.emit()
+    assert window.session.plan.limits.rates.cloud == "1100 KRW"
+    assert "set an exchange rate" in said(costs)
+
+
+def test_rates_do_not_search_again(opened, qtbot):
+    asked = []
+
+    def planner(*question):
+        asked.append(question)
+        return fakes.builds(*question)
+
+    window = opened(core=fakes.core(builds=planner))
+    answered(qtbot, window)
+    window.session.set_key("limits.rates.cloud", "2 USD")
+    qtbot.wait(500)
+    assert len(asked) == 1
+
+
+def test_a_part_that_one_has_stays_ones_own_in_the_plan(opened, qtbot):
+    window = opened()
+    window.session.set_key("limits.wishes.owned", ["samsung-990-pro-2tb", "rtx-3090"])
+    screen = answered(qtbot, window)
+    cards(screen)[0].use.click()  # two cards, of which one is there
+    assert window.session.plan.machine.owned == ("samsung-990-pro-2tb",)
+    window.go("build")
+    qtbot.waitUntil(lambda: "In the plan" in cards(screen)[0].use.text())
+    window.undo()
+    qtbot.waitUntil(lambda: "Use this build" in cards(screen)[0].use.text())

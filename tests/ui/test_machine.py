@@ -81,6 +81,20 @@ def test_the_screen_says_in_a_line_whether_it_works_and_what_it_costs(shown):
     assert "oldest price" in text
 
 
+def test_a_machine_with_parts_to_choose_is_neither_whole_nor_priced_in_full(
+    opened, qtbot, tmp_path
+):
+    bare = PLAN.partition("  cpu:")[0]
+    window = opened(plan=fakes.file_in(tmp_path, bare.replace("count: 2", "count: 1")))
+    window.go("machine")
+    screen = window.screen_named("machine")
+    qtbot.waitUntil(lambda: screen.inspection is not None)
+    text = said(screen)
+    assert "What is chosen goes together" in text
+    assert "Everything goes together" not in text
+    assert "at least" in text
+
+
 def test_one_click_on_a_remedy_limits_the_cards_and_undo_takes_it_back(shown, qtbot):
     window, screen = shown
     changed(qtbot, screen, lambda: screen.checks.limited.emit(320.0))

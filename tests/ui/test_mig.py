@@ -10,8 +10,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from trainwright.messages import Message
+from trainwright.mig.boards import Place
+from trainwright.probe import nvml
 from trainwright.probe.nvml import GpuReading, Instance, Memory, Mig, Nvidia
 from trainwright.probe.reading import Missing
+from trainwright.ui.paint import Drawing
 from trainwright.ui.screens.mig import MigScreen
 
 GIB = 1 << 30
@@ -153,7 +156,7 @@ def test_jobs_arrange_themselves_and_each_instance_is_named(screen, qtbot):
     assert [each.job.name for each in screen.jobs.placed] == ["eval", "embed"]
     at = next(each for each, job in screen.sketch.drawn.jobs.items() if job == "embed")
     assert screen.jobs.placed[1].where == at.shown
-    screen._remove(at)
+    screen._remove(Place(0, at))
     assert screen.jobs.placed[1].where == "no instance"
     screen.undo.click()
     assert screen.jobs.placed[1].where == at.shown
@@ -263,3 +266,180 @@ def test_a_gpu_whose_places_nobody_knows_says_so(screen):
     row(screen, "1g.16gb").click()
     assert layout(screen) == []
     assert "not known" in screen.says.text()
+
+
+# Several GPUs
+
+
+@pytest.fixture
+def pair(screen):
+    """Return the screen with two GPUs."""
+    screen.number.setFocus()
+    QTest.keyClick(screen.number, KEY.Key_Up)
+    QTest.qWait(20)
+    assert len(screen.strips.all) == 2
+    return screen
+
+
+def layouts(screen):
+    return [[each.shown for each in sketch.layout] for sketch in screen.boards.sketches]
+
+
+def carry(screen, piece, gpu, unit, *, grip=None):
+    """Drag a row, an instance or a job to a unit of one of the GPUs."""
+    strip = screen.strips.all[gpu]
+    start = grip or QPoint(40, piece.height() // 2)
+    goal = piece.mapFromGlobal(strip.mapToGlobal(QPoint(round(strip.ruler.x(unit)), 70)))
+    QTest.mousePress(piece, Qt.MouseButton.LeftButton, pos=start)
+    for part in (0.3, 0.7, 1.0):
+        QTest.mouseMove(piece, start + (goal - start) * part)
+    QTest.mouseRelease(piece, Qt.MouseButton.LeftButton, pos=goal)
+
+
+def block_of(screen, gpu, shown):
+    return next(each for each in screen.strips.all[gpu].blocks if each.instance.shown == shown)
+
+
+def test_a_drag_goes_to_the_gpu_below_the_pointer(pair):
+    carry(pair, row(pair, "3g.40gb"), 1, 5.8)
+    carry(pair, row(pair, "2g.20gb"), 0, 1.2)
+    assert layouts(pair) == [["2g.20gb@0"], ["3g.40gb@4"]]
+
+
+def test_an_instance_is_dragged_to_another_gpu_and_back_by_undo(pair):
+    pair._add("2g.20gb", 0)
+    carry(pair, block_of(pair, 0, "2g.20gb@0"), 1, 4.2, grip=QPoint(10, 20))
+    assert layouts(pair) == [[], ["2g.20gb@4"]]
+    pair.undo.click()
+    assert layouts(pair) == [["2g.20gb@0"], []]
+    pair.redo.click()
+    assert layouts(pair) == [[], ["2g.20gb@4"]]
+
+
+def test_it_goes_to_another_gpu_by_the_arrow_keys(pair):
+    piece = row(pair, "3g.40gb")
+    QTest.keyClick(piece, KEY.Key_Return)
+    assert layouts(pair) == [["3g.40gb@4"], []]
+    QTest.keyClick(block_of(pair, 0, "3g.40gb@4"), KEY.Key_Down)
+    assert layouts(pair) == [[], ["3g.40gb@4"]]
+    assert block_of(pair, 1, "3g.40gb@4").hasFocus()
+    assert pair._desk.active == 1
+    QTest.keyClick(block_of(pair, 1, "3g.40gb@4"), KEY.Key_Left)
+    QTest.keyClick(block_of(pair, 1, "3g.40gb@0"), KEY.Key_Up)
+    assert layouts(pair) == [["3g.40gb@4"], []]
+    control = Qt.KeyboardModifier.ControlModifier
+    QTest.keyClick(QApplication.focusWidget(), KEY.Key_Z, control)
+    assert layouts(pair) == [[], ["3g.40gb@0"]]
+
+
+def test_a_strip_that_has_the_focus_takes_what_is_added(pair):
+    pair.strips.all[1].setFocus()
+    QTest.keyClick(row(pair, "7g.80gb"), KEY.Key_Return)
+    assert layouts(pair) == [[], ["7g.80gb@0"]]
+    QTest.keyClick(row(pair, "7g.80gb"), KEY.Key_Return)  # full: the other has room
+    assert layouts(pair) == [["7g.80gb@0"], ["7g.80gb@0"]]
+
+
+def test_jobs_are_packed_on_both_and_said_where(pair, qtbot):
+    for field, text in zip(pair.jobs.rows[0], ("eval", "33"), strict=False):
+        QTest.keyClicks(field, text)
+    pair.jobs.rows[0][3].setValue(3)
+    pair.jobs._typed()
+    pair.jobs.arrange.click()
+    qtbot.waitUntil(lambda: pair._desk.planned is not None, timeout=20_000)
+    wheres = sorted(each.where for each in pair.jobs.placed)
+    assert [where[:5] for where in wheres] in (
+        ["GPU 0", "GPU 0", "GPU 1"], ["GPU 0", "GPU 1", "GPU 1"],
+    )  # fmt: skip
+    applied = pair.commands._texts["apply"]
+    assert "-i 0 -cgi" in applied
+    assert "-i 1 -cgi" in applied
+    assert "- devices: [1]" in pair.commands._texts["mig-parted"]
+    pair.undo.click()
+    assert layouts(pair) == [[], []]
+
+
+def test_a_job_is_dragged_to_the_other_gpu(pair, qtbot):
+    for field, text in zip(pair.jobs.rows[0], ("eval", "33"), strict=False):
+        QTest.keyClicks(field, text)
+    pair.jobs.arrange.click()
+    qtbot.waitUntil(lambda: pair._desk.planned is not None, timeout=20_000)
+    pair.empty.click()
+    pair._add_to(0, "3g.40gb", 0)
+    pair._add_to(1, "3g.40gb", 4)
+    (job,) = pair.jobs.placed
+    carry(pair, job, 1, 6)
+    assert job.where == "GPU 1, 3g.40gb@4"
+    carry(pair, job, 0, 1)
+    assert job.where == "GPU 0, 3g.40gb@0"
+    assert pair.boards.sketches[1].drawn.jobs == {}
+
+
+def test_fewer_gpus_again_is_a_step_that_is_undone(pair):
+    pair._add_to(1, "3g.40gb", 4)
+    pair.number.setValue(1)
+    assert layouts(pair) == [[]]
+    pair.undo.click()
+    assert layouts(pair) == [[], ["3g.40gb@4"]]
+    assert pair.number.value() == 2
+
+
+def opened_with(opened, qtbot, nvml_stub, monkeypatch, scenario):
+    """Return the screen on a computer of the stub's."""
+    for name, value in nvml_stub.variables(scenario).items():
+        monkeypatch.setenv(name, value)
+    taken = replace(fakes.snapshot(), nvidia=nvml.read())
+    screen = opened(plan=None, core=fakes.core(snapshot=lambda: taken)).screen_named("mig")
+    qtbot.waitUntil(lambda: bool(screen._lives))
+    return screen
+
+
+def test_this_computers_gpus_are_drawn_as_they_are_cut(opened, qtbot, nvml_stub, monkeypatch):
+    screen = opened_with(opened, qtbot, nvml_stub, monkeypatch, "mig-two")
+    assert layouts(screen) == [["1g.10gb@2", "1g.10gb@3", "3g.40gb@4"], []]
+    assert screen.commands._texts["apply"] == ""  # nothing is to be done
+    assert not screen.undo.isEnabled()
+    assert "driver 580.65.06" in screen._origin.text()
+    screen._add_to(1, "7g.80gb", 0)
+    assert screen.commands._texts["apply"] == "sudo nvidia-smi mig -i 1 -cgi 0:0 -C"
+
+
+def test_what_the_driver_tells_otherwise_is_in_the_palette(opened, qtbot, nvml_stub, monkeypatch):
+    screen = opened_with(opened, qtbot, nvml_stub, monkeypatch, "mig-other")
+    assert "1g.20gb" in screen._origin.text()
+    assert {each.profile for each in screen.palette_rows} == {
+        "1g.10gb", "1g.10gb+me", "2g.20gb", "3g.39gb", "4g.39gb", "7g.79gb",
+    }  # fmt: skip
+    screen._add("2g.20gb", 6)
+    assert layout(screen) == ["2g.20gb@6"]
+
+
+def test_a_gpu_that_no_catalog_has_is_cut_on_the_board(opened, qtbot, nvml_stub, monkeypatch):
+    screen = opened_with(opened, qtbot, nvml_stub, monkeypatch, "mig-strange")
+    assert screen.record.name == "Prototype 8"
+    drag(screen, row(screen, "2g.50gb"), 6)
+    assert layout(screen) == ["2g.50gb@4"]
+    window = screen.window()
+    window.switch_language()
+    assert layout(window.screen_named("mig")) == ["2g.50gb@4"]
+
+
+def test_a_long_name_of_a_job_is_cut_short_not_hidden(screen, qtbot, monkeypatch):
+    name = "아주긴이름의임베딩작업"
+    for field, text in zip(screen.jobs.rows[0], (name, "6"), strict=False):
+        field.setText(text)
+    screen.jobs._typed()
+    screen.jobs.arrange.click()
+    qtbot.waitUntil(lambda: screen._desk.planned is not None, timeout=20_000)
+    written = []
+    whole = Drawing.write
+
+    def write(drawing, x, y, w, h, text, **more):
+        written.append(text)
+        return whole(drawing, x, y, w, h, text, **more)
+
+    (piece,) = screen.strip.blocks
+    piece.resize(56, 88)
+    monkeypatch.setattr(Drawing, "write", write)
+    piece.grab()
+    assert any(text.startswith("아주긴") and text.endswith("…") for text in written)

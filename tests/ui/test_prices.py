@@ -5,6 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from trainwright.prices import Observation, exchange, kept
+from trainwright.prices.imports import waiting
 from trainwright.ui.screens.prices import PricesScreen
 
 LIST = """Type|Item|Price
@@ -137,3 +138,45 @@ def test_an_old_price_counts_again_once_it_is_confirmed(screen):
     assert screen.kept.table.model().index(0, 4).data() == "fresh"
     screen.kept.withdraw.click()
     assert kept.load().observations == (old,)
+
+
+def test_rows_without_a_part_wait_with_a_count_and_are_matched_later(qtbot, screen):
+    read(qtbot, screen, LIST)
+    assert not screen.waiting.isVisible()
+    assert "2 rows without a part will wait here." in screen.list.counts.text()
+    screen.list.keep.click()
+    assert screen.waiting.isVisible()
+    assert [row.name for row in waiting.load().rows] == [
+        "Asus DUAL GeForce RTX 4060 Ti Video Card", "Dell U2723QE",
+    ]  # fmt: skip
+    screen.waiting.look.click()
+    qtbot.waitUntil(lambda: screen.list.isVisible(), timeout=20_000)
+    table = screen.list.table
+    table.setCurrentIndex(table.model().index(0, 0))
+    assert "line 4" in screen.list.row.text()
+    which = screen.list.which
+    which.activated.emit(which.findText("GeForce RTX 4060 Ti 8GB"))
+    screen.list.keep.click()
+    assert {one.part for one in kept.load().observations} == {"rtx-5090", "rtx-4060-ti-8gb"}
+    assert [row.name for row in waiting.load().rows] == ["Dell U2723QE"]
+    screen.waiting.look.click()
+    qtbot.waitUntil(lambda: screen.list.isVisible(), timeout=20_000)
+    table.setCurrentIndex(table.model().index(0, 0))
+    screen.list.gone.click()
+    assert waiting.load().rows == ()
+    assert "One row was discarded." in screen.waiting._says.text()
+    screen.entered()
+    assert not screen.waiting.isVisible()
+
+
+def test_a_list_of_which_nothing_matches_waits_and_what_is_left_out_does_not(qtbot, screen):
+    read(qtbot, screen, "part_or_name,unit_price,currency\nRTX 7090,$999,USD\nRTX 8090,$1,USD\n")
+    assert screen.list.keep.text() == "Let 2 rows wait"
+    screen.list.table.setCurrentIndex(screen.list.table.model().index(1, 0))
+    which = screen.list.which
+    assert which.currentText() == "Let it wait"
+    which.activated.emit(which.findText("Leave it out"))
+    assert which.currentText() == "Leave it out"
+    assert screen.list.keep.text() == "Let 1 row wait"
+    screen.list.keep.click()
+    assert [row.name for row in waiting.load().rows] == ["RTX 7090"]

@@ -8,6 +8,7 @@ import threading
 import time
 
 from trainwright.ui.garbage import Collector
+from trainwright.ui.tasks import Cancellable, Latest
 
 CLOSED_WHILE_REPORTED_TO = """
     import time
@@ -81,3 +82,29 @@ def test_cycles_are_freed_on_the_window_s_thread(qapp, qtbot):
         collector.deleteLater()
         gc.enable()
     assert Cycle.freed == {threading.get_ident()}
+
+
+class Shown:
+    """Stands for a widget that a job refers to, and notes on which thread it dies."""
+
+    freed: list[int]
+
+    def __del__(self) -> None:
+        self.freed.append(threading.get_ident())
+
+
+def test_what_a_job_refers_to_dies_on_the_windows_thread(qtbot):
+    """Each job and its answer hold the last reference to something shown."""
+    Shown.freed = []
+    latest, single = Latest(), [Cancellable() for _ in range(200)]
+
+    def job_of(shown):
+        return lambda *_reports: id(shown)
+
+    for one in single:
+        latest.submit(job_of(Shown()))
+        one.start(job_of(Shown()))
+        qtbot.wait(1)
+    latest.wait()
+    qtbot.waitUntil(lambda: len(Shown.freed) == 400)
+    assert set(Shown.freed) == {threading.get_ident()}

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import fakes
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMenu
+from shiboken6 import isValid
 from walk import settled
 
 from trainwright.messages import Message, render
@@ -418,10 +419,12 @@ def test_a_power_limit_is_kept_with_the_gpu_and_named_by_undo(opened):
     assert "Power limit" in window.actions_by_id["undo"].text()
 
 
-def test_figures_are_copied_as_text_markdown_and_image(opened):
+def test_figures_are_copied_as_text_markdown_and_image(opened, qtbot):
     window = opened()
     plan = window.screen_named("plan")
-    text, markdown, image = plan.verdict.actions()
+    plan.verdict.customContextMenuRequested.emit(QPoint(4, 4))
+    menu = plan.verdict.findChild(QMenu)
+    text, markdown, image = menu.actions()
     clipboard = QApplication.clipboard()
     text.trigger()
     rows = dict(line.split("\t") for line in clipboard.text().splitlines())
@@ -433,6 +436,8 @@ def test_figures_are_copied_as_text_markdown_and_image(opened):
     assert {line.count("|") for line in lines} == {3}
     image.trigger()
     assert clipboard.pixmap().width() == plan.verdict.width() * plan.devicePixelRatioF()
+    menu.close()
+    qtbot.waitUntil(lambda: not isValid(menu))
 
 
 def test_serving_speaks_of_requests_and_never_of_training(opened, qtbot):

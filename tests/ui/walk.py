@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from datetime import date
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,41 @@ def settle(window: Any) -> None:
         spin(10)
 
 
+def answered_build(window: Any) -> None:
+    """Show builds with every wish, a cloud's rate, and two of them side by side."""
+    window.session.set_keys(
+        {
+            "limits.power_w": 1500,
+            "limits.wishes": {"used": True, "owned": ["rtx-3090", "2x samsung-990-pro-2tb"]},
+            "limits.rates.cloud": "1.99 USD",
+        }
+    )
+    screen = window.screen_named("build")
+    for _ in range(500):
+        spin(20)
+        if screen.cards() and not screen.strip.isVisible():
+            break
+    for card in screen.cards()[:2]:
+        card.compare.click()
+    assert screen.pair.isVisible()
+
+
+def waiting_rows(window: Any) -> None:
+    """Show rows of a list that no part is known for."""
+    from trainwright.prices.imports import Row, waiting
+
+    names = ("Asus DUAL GeForce RTX 4060 Ti Video Card", "지포스 RTX 7090 슈퍼 특가")
+    waiting.add(Row(4, name, 399.0, "USD", "new", date(2026, 6, 1), origin="list.md")
+                for name in names)  # fmt: skip
+    screen = window.screen_named("prices")
+    screen.waiting.look.click()
+    for _ in range(500):
+        spin(20)
+        if screen.list.isVisible():
+            break
+    screen.list.table.setCurrentIndex(screen.list.table.model().index(0, 0))
+
+
 def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list[str]:
     """Visit every screen in every language and return what is wrong."""
     found: list[str] = []
@@ -159,6 +195,10 @@ def walk(window: Any, languages: tuple[str, ...] = ("en", "ko", "long")) -> list
         window.screen_named("catalog").show_tab("guide")
         settle(window)
         found.extend(f"{language} {problem}" for problem in problems(window, "storage guide"))
+        for look in (answered_build, waiting_rows):
+            look(window)
+            settle(window)
+            found.extend(f"{language} {problem}" for problem in problems(window, look.__name__))
         window.go("plan")
         for address in ("family.products", "stage.backward", doors.DEFAULT):
             window.session.explain(address)

@@ -178,6 +178,8 @@ class Search:
         return dict(zip(batches, peaks.tolist(), strict=True))
 
     def _served(self, candidate: Candidate, profile: Profile) -> Served | None:
+        if self.plan.workload.trains:
+            return None
         settings = self.settings(candidate)
         return served_in(self.plan, replace(self.facts, settings=settings, profile=profile))
 

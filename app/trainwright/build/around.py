@@ -4,8 +4,10 @@ Which parts go together is for the rules to say; here they are asked of a few pa
 cheapest first, and their answers are kept. Only errors forbid.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import tee
 from typing import TypeVar
 
 from trainwright.build.offers import Market
@@ -18,17 +20,25 @@ from trainwright.catalog import (
     CoolerRecord,
     CpuRecord,
     DriveRecord,
+    GpuRecord,
     MemoryRecord,
     PartKind,
     PsuRecord,
 )
 from trainwright.catalog.part_records import FormFactor, PartRecord
 from trainwright.explain import Kind, Quantity, Unit
-from trainwright.machine import rules_fit, rules_memory, rules_plugs, rules_processor, rules_storage
+from trainwright.machine import (
+    rules_fit,
+    rules_lanes,
+    rules_memory,
+    rules_plugs,
+    rules_processor,
+    rules_storage,
+)
 from trainwright.machine.build import Build, BuildGpu, Check, Use
 from trainwright.machine.facts import Facts
-from trainwright.machine.placement import Placement, openings, place
-from trainwright.machine.power import PowerBudget
+from trainwright.machine.placement import Placement, form, openings, place
+from trainwright.machine.power import MODULE_W, PowerBudget
 from trainwright.messages import Message
 
 P = TypeVar("P", bound=PartRecord)
@@ -40,6 +50,11 @@ _MEMORY: tuple[Rule, ...] = (
     rules_memory.channels,
     rules_memory.rate,
 )
+_SEATS: tuple[Rule, ...] = (
+    *(rules_lanes.slots, rules_fit.openings, rules_fit.air),
+    *(rules_storage.sockets, rules_storage.ports, rules_storage.server_drives),
+)
+"""Of cards and drives in their places on a board in a case."""
 MOST_MODULES = 12
 """Slots of the widest boards; source: hardware_db/board."""
 MOST_DRIVES = 4
@@ -72,11 +87,13 @@ class Memory:
     kit: MemoryRecord
     count: int
     cost: float
+    gib: float
+    """Of all."""
 
     @property
-    def gib(self) -> float:
+    def watts(self) -> float:
         """Of all."""
-        return self.kit.gib * self.count
+        return MODULE_W[self.kit.module] * self.kit.modules * self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +115,43 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """A base whose board has slots for some cards."""
+
+    base: Base
+    link: Link | None
+    """Of the slowest card; None where nobody says."""
+
+
+@dataclass(frozen=True, slots=True)
 class Core:
     """All but the cards, cooler, case and power supply."""
 
     frame: Frame
+    link: Link | None
+    """Of the slowest card, whatever drives take."""
     memory: Memory
     drives: Drives
     cost: float
 
 
-def errs(rules: Iterable[Rule], build: Build) -> bool:
+@dataclass(frozen=True, slots=True)
+class Seats:
+    """Places for all cards and drives, which no rule forbids."""
+
+    link: Link | None
+    """Of the slowest card; None where nobody says."""
+
+
+def errs(rules: Iterable[Rule], build: Build, placement: Placement | None = None) -> bool:
     """Return whether one of the rules forbids the parts, lanes and power left aside."""
-    return any(check.verdict == "error" for check in _said(rules, build))
+    return any(check.verdict == "error" for check in _said(rules, build, placement))
 
 
-def _said(rules: Iterable[Rule], build: Build) -> Iterator[Check]:
-    facts = Facts(build, Use(), Placement(), _NO_POWER)
+def _said(
+    rules: Iterable[Rule], build: Build, placement: Placement | None = None
+) -> Iterator[Check]:
+    facts = Facts(build, Use(), placement or Placement(), _NO_POWER)
     for rule in rules:
         yield from rule(facts)
 
@@ -125,8 +163,9 @@ class Around:
         self.wishes = wishes
         self._market = market
         self._cost: dict[tuple[PartKind, str], float] = {}
-        self._legal: dict[tuple[str, ...], bool] = {}
+        self._legal: dict[tuple[object, ...], bool] = {}
         self._links: dict[tuple[object, ...], Link | None] = {}
+        self._seats: dict[tuple[object, ...], Seats | None] = {}
         self._memory: dict[tuple[object, ...], tuple[Memory, ...]] = {}
         self._coolers: dict[str, list[CoolerRecord]] = {}
         self.psus: list[PsuRecord] = self._sorted("psu", PsuRecord)
@@ -134,9 +173,10 @@ class Around:
             case for case in self._sorted("case", CaseRecord) if self._small_enough(case)
         ]
         self.coolers: list[CoolerRecord] = self._sorted("cooler", CoolerRecord)
-        self._kits = self._sorted("memory", MemoryRecord)
+        self.kits = self._sorted("memory", MemoryRecord)
         self._drives = self._sorted("storage", DriveRecord)
         self._bases: dict[tuple[object, ...], list[Base]] = {}
+        self._sites: dict[tuple[object, ...], Iterator[Site]] = {}
         self._all_memory: dict[str, list[Memory]] = {}
         self._fast: dict[tuple[object, ...], list[Drives]] = {}
         self.frames = self._frames()
@@ -195,22 +235,35 @@ class Around:
             self._legal[key] = not errs(rules_processor.RULES, build)
         return self._legal[key]
 
-    def seats(self, frame: Frame, cards: Cards) -> bool:
-        """Return whether the board has slots for the cards.
+    def sites(self, needed: Needs, cards: Cards) -> Iterator[Site]:
+        """Yield bases whose boards have slots for the cards, cheapest first.
 
         Of a board whose slots are not all known, only a single card is taken to find one.
         """
-        if not frame.board.lanes_complete:
-            return cards.count == 1
-        long = sum(slot.length == "x16" for slot in frame.board.slots)
-        return long >= cards.count and self.link(frame, cards) is not None
+        key = (needed.cores, needed.memory_gib, cards.count, *_link_asked(cards.record))
+        kept = self._sites.get(key) or self._with_slots(needed, cards)
+        self._sites[key], found = tee(kept)  # a board is looked at once, and only if anyone asks
+        return found
+
+    def _with_slots(self, needed: Needs, cards: Cards) -> Iterator[Site]:
+        for base in self.bases(needed):
+            board = base.frame.board
+            if self._offers(board, cards.count):
+                link = self.link(base.frame, cards)
+                if link is not None or not board.lanes_complete:
+                    yield Site(base, link)
+
+    def _offers(self, board: BoardRecord, count: int) -> bool:
+        if not board.lanes_complete:
+            return count == 1
+        return sum(slot.length == "x16" for slot in board.slots) >= count
 
     def link(self, frame: Frame, cards: Cards) -> Link | None:
         """Return what the slowest of the cards gets on the board; None where nobody says."""
         cpu, record = frame.cpu, cards.record
         key = (
-            *(frame.board.id, cpu.pcie_generation, cpu.slot_lanes, cpu.lanes_usable, cards.count),
-            *(record.pcie_generation, record.pcie_lanes, openings(record)),
+            *(frame.board.id, cpu.pcie_generation, cpu.slot_lanes, cards.count),
+            *_link_asked(record),
         )
         if key not in self._links:
             build = Build(gpus=(BuildGpu(record, cards.count),), cpu=cpu, board=frame.board)
@@ -250,11 +303,13 @@ class Around:
         return self._memory[key]
 
     def _fitting(self, frame: Frame, gib: float, *, flawed: bool) -> Iterator[Memory]:
-        """Yield each that is larger than all cheaper ones."""
-        board, largest = frame.board, 0.0
+        """Yield each that no cheaper one equals in size and watts."""
+        board, kept = frame.board, list[Memory]()
         for memory in self._sets(board.memory_type):
             modules = memory.kit.modules * memory.count
-            if memory.gib < gib or memory.gib <= largest or modules > board.memory_slots:
+            if memory.gib < gib or modules > board.memory_slots:
+                continue
+            if any(one.gib >= memory.gib and one.watts <= memory.watts for one in kept):
                 continue
             if not flawed and modules % (frame.cpu.memory_channels or 1):
                 continue
@@ -263,15 +318,15 @@ class Around:
             build = Build(cpu=frame.cpu, board=board, memory=((memory.kit, memory.count),))
             said = {check.verdict for check in _said(_MEMORY, build)}
             if "error" not in said and (flawed or "warning" not in said):
-                largest = memory.gib
+                kept.append(memory)
                 yield memory
 
     def _sets(self, type: str) -> list[Memory]:
         """Return all numbers of all kits of a type, cheapest first."""
         if type not in self._all_memory:
             found = [
-                Memory(kit, count, self.several("memory", kit, count))
-                for kit in self._kits
+                Memory(kit, count, self.several("memory", kit, count), kit.gib * count)
+                for kit in self.kits
                 if kit.type == type
                 for count in range(1, MOST_MODULES // kit.modules + 1)
             ]
@@ -344,7 +399,10 @@ class Around:
 
     def supplies(self, psu: PsuRecord | None, cards: Cards) -> bool:
         """Return whether the supply has the plugs; of None, whether any could feed the cards."""
-        key = (psu.id if psu else "", cards.record.id, str(cards.count))
+        card = cards.record
+        plugs = None if card.plugs is None else tuple(sorted(card.plugs.items()))
+        watts = card.tdp_w.value if card.tdp_w is not None else None
+        key = (psu.id if psu else "", cards.count, card.form, plugs, watts)
         if key not in self._legal:
             build = Build(gpus=(BuildGpu(cards.record, cards.count),), psu=psu)
             self._legal[key] = not errs((rules_plugs.plugs, rules_plugs.plug_load), build)
@@ -358,13 +416,95 @@ class Around:
             self._legal[key] = not errs((rules_fit.length, rules_fit.form), build)
         return self._legal[key]
 
+    def seated(
+        self, case: CaseRecord, frame: Frame, cards: Cards, drives: tuple[DriveRecord, ...] = ()
+    ) -> Seats | None:
+        """Return where cards and drives go in the case; None where a rule forbids it.
+
+        Where drives are in the way of the cards, those have the first choice: what is forbidden
+        without drives is so with any.
+        """
+        cpu, board = frame.cpu, frame.board
+        key = (
+            *(board.id, cpu.pcie_generation, cpu.slot_lanes, case.slots, case.bays_35),
+            *(cards.count, _asked(cards.record), tuple(map(_plugged, drives))),
+        )
+        if key not in self._seats:
+            gpus = (BuildGpu(cards.record, cards.count),)
+            build = Build(gpus=gpus, cpu=cpu, board=board, case=case, drives=drives)
+            placement = place(build)
+            forbidden = errs(_SEATS, build, placement)
+            self._seats[key] = None if forbidden else Seats(_link(placement))
+        return self._seats[key]
+
+    def encased(self, frame: Frame, cards: Cards) -> bool:
+        """Return whether any case takes the cards on the board."""
+        key = (frame.board.id, frame.cpu.id, cards.record.id, cards.count)
+        if key not in self._legal:
+            self._legal[key] = any(
+                self.houses(case, frame, cards) and self.seated(case, frame, cards) is not None
+                for case in self.cases
+            )
+        return self._legal[key]
+
+    def holds(self, case: CaseRecord, part: PsuRecord | CoolerRecord) -> bool:
+        """Return whether the case takes a power supply or a cooler."""
+        key = (case.id, part.id)
+        if key not in self._legal:
+            if isinstance(part, CoolerRecord):
+                self._legal[key] = not errs((rules_fit.cooler,), Build(case=case, cooler=part))
+            else:
+                self._legal[key] = not errs((rules_fit.form,), Build(case=case, psu=part))
+        return self._legal[key]
+
 
 def link_of(build: Build) -> Link | None:
     """Return what the slowest card's slot gives it; None where nobody says, or one has none."""
-    slowest = place(build).slowest
+    return _link(place(build))
+
+
+def _link(placement: Placement) -> Link | None:
+    slowest = placement.slowest
     if slowest is None or slowest.generation is None or not slowest.lanes:
         return None
     return Link(slowest.generation, slowest.lanes)
+
+
+def _link_asked(record: GpuRecord) -> tuple[object, ...]:
+    """Return what of a card decides which link it gets."""
+    return record.pcie_generation, record.pcie_lanes, openings(record)
+
+
+def _asked(record: GpuRecord) -> tuple[object, ...]:
+    """Return what of a card decides where it may sit."""
+    return (*_link_asked(record), record.form, record.cooling)
+
+
+def _plugged(drive: DriveRecord) -> tuple[object, ...]:
+    """Return what of a drive decides where it may sit."""
+    return (
+        *(form(drive), drive.interface, drive.pcie_generation, drive.pcie_lanes),
+        drive.length_mm,
+    )
+
+
+def lighter(memories: Iterable[Memory]) -> Iterator[Memory]:
+    """Yield the first memory, and each that draws less than all before it."""
+    least = math.inf
+    for memory in memories:
+        if memory.watts < least:
+            least = memory.watts
+            yield memory
+
+
+def mounted_apart(sorted_by_cost: Iterable[Drives]) -> Iterator[Drives]:
+    """Yield the cheapest drives of each way to be mounted, which is all that other parts see."""
+    seen: set[object] = set()
+    for drives in sorted_by_cost:
+        ways = tuple(map(_plugged, drives.records))
+        if ways not in seen:
+            seen.add(ways)
+            yield drives
 
 
 def _faster(sorted_by_cost: list[Drives]) -> list[Drives]:
@@ -379,7 +519,9 @@ def _faster(sorted_by_cost: list[Drives]) -> list[Drives]:
 
 def _as_fast(one: DriveRecord, other: DriveRecord) -> bool:
     """Return whether a drive reads no slower than another that is mounted alike."""
-    alike = (one.interface, one.form) == (other.interface, other.form)
+    alike = (one.interface, one.form, one.length_mm) == (
+        other.interface, other.form, other.length_mm,
+    )  # fmt: skip
     generations = (one.pcie_generation or 0) >= (other.pcie_generation or 0)
     requests = (one.random_read_kiops or 0.0) >= (other.random_read_kiops or 0.0)
     return alike and generations and requests and one.read_mb_s >= other.read_mb_s

@@ -7,16 +7,26 @@ was found.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
-from trainwright.build.around import Around, Base, Core, Drives, Frame, link_of
-from trainwright.build.feeds import Feeds
+from trainwright.build.around import (
+    Around,
+    Core,
+    Drives,
+    Site,
+    lighter,
+    link_of,
+    mounted_apart,
+)
+from trainwright.build.feeds import Feed, Feeds
 from trainwright.build.sizing import Needs, needs, use_of
-from trainwright.build.speeds import Cards, Link, Speed, Speeds
+from trainwright.build.speeds import Cards, Link, Speed, Speeds, widest
+from trainwright.build.supplies import Supplies
 from trainwright.catalog import CaseRecord, CoolerRecord, PsuRecord
 from trainwright.machine.build import Build, BuildGpu, Check, CircuitName, Use
 from trainwright.machine.checks import checks
-from trainwright.machine.power import COMFORTABLE, power
+from trainwright.machine.power import MODULE_W, power
 
 SAME = 0.01
 """Relative width of a level of time: of computers on one level the cheaper one is the better.
@@ -56,6 +66,15 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Least:
+    """What no computer with some cards is below, in any figure."""
+
+    cost: float
+    seconds: float
+    watts: float
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """Cards to build around."""
 
@@ -67,6 +86,14 @@ class Task:
     """Of the whole computer."""
     needed: Needs
     use: Use
+    feed: Feed | None
+    """Of samples; None: nothing is asked of the computer around."""
+    tail: float
+    """That cooler, case and power supply cost at least."""
+
+
+_Leveled = tuple[int, int, Site]
+"""A bound of the level that a site reaches, its place among the sites by cost, and the site."""
 
 
 class Choosing:
@@ -78,43 +105,54 @@ class Choosing:
         self._around = around
         self._speeds = speeds
         self._feeds = Feeds(speeds)
+        self._supplies = Supplies(around, circuit)
         self._circuit = circuit
         self._needs: dict[tuple[str, int], Needs] = {}
-        self._bounds: dict[tuple[object, ...], float] = {}
-        self._supplies: dict[tuple[object, ...], list[PsuRecord]] = {}
+        self._tails: dict[tuple[str, int], float] = {}
+        self._thrifty: dict[tuple[int, float], Build | None] = {}
+
+    def least(self, cards: Cards, speed: Speed, cost: float) -> Least | None:
+        """Return what no computer with the cards is below; None where there is none at all.
+
+        ``cost`` is that of the cards. At best a slot gives each of them its own link, samples
+        are always there, and the cheapest and the thriftiest of all other parts go together.
+        """
+        task = self._task(cards, speed, cost, math.inf)
+        site, drives = next(self._sites(task), None), self._around.drives(task.needed)
+        if site is None or not drives:
+            return None
+        link = widest(cards.record)
+        return Least(
+            cost=cost + site.base.cost + drives[0].cost + task.tail - CENT,  # for rounding
+            seconds=min(speed.seconds, self._speeds.seconds(cards, speed, link)),
+            watts=self._least_watts(task),
+        )
 
     def best(self, cards: Cards, speed: Speed, cost: float, limit: float) -> Outcome | None:
         """Return the cheapest computer on the fastest level within the limit, if there is one.
 
         ``cost`` is that of the cards.
         """
-        needed = self.needs(cards, speed)
-        use = use_of(cards, speed, needed, self._speeds.plan)
-        task = Task(cards, speed, cost, limit, needed, use)
-        bases = self._bases(task) if self._around.supplies(None, cards) else []
-        self.considered += len(bases)
-        if not bases:
+        task = self._task(cards, speed, cost, limit)
+        sites = self._levels(task)
+        self.considered += len(sites)
+        if not sites:
             return None
-        drives = self._around.drives(needed) or [Drives((), math.inf)]
-        links = {self._link(task, base.frame) for base in bases}
-        ideal = min(self._speeds.seconds(cards, speed, link) for link in links)
-        if (best := self._on_level(task, bases, level(ideal))) is not None:
+        fastest = min(sites)[0]
+        if (best := self._on_level(task, sites, fastest)) is not None:
             return best
-        fastest = min(self._fastest(task, base, drives) for base in bases)
-        if (best := self._on_level(task, bases, level(fastest))) is not None:
-            return best
-        some = self._on_level(task, bases, _NEVER)
+        some = self._on_level(task, sites, _NEVER)
         if some is None:
             return None
-        low, high = level(fastest), level(some.seconds)
+        low, high = fastest, level(some.seconds)
         while high - low > 1:  # what is within the limit on one level is so on slower ones
             middle = (low + high) // 2
-            found = self._on_level(task, bases, middle)
+            found = self._on_level(task, sites, middle)
             if found is None:
                 low = middle
             else:
                 some, high = found, min(middle, level(found.seconds))
-        return self._on_level(task, bases, high)
+        return self._on_level(task, sites, high)
 
     def needs(self, cards: Cards, speed: Speed) -> Needs:
         """Return the least that the computer around the cards must have."""
@@ -124,144 +162,177 @@ class Choosing:
             self._needs[cards.key] = needs(self._speeds.plan, facts, cards, speed)
         return self._needs[cards.key]
 
-    def _bases(self, task: Task) -> list[Base]:
-        """Return what may stand around the cards within the limit, cheapest first."""
-        around = self._around
-        room = task.limit - task.cost - self._least_tail(task)
-        found = []
-        for base in around.bases(task.needed):
-            if base.cost > room:
-                break
-            if around.seats(base.frame, task.cards):
-                found.append(base)
-        return found
+    def _task(self, cards: Cards, speed: Speed, cost: float, limit: float) -> Task:
+        needed = self.needs(cards, speed)
+        use = use_of(cards, speed, needed, self._speeds.plan)
+        feed, tail = self._feeds.of(speed), self._least_tail(cards, needed, use)
+        return Task(cards, speed, cost, limit, needed, use, feed, tail)
 
-    def _least_tail(self, task: Task) -> float:
-        """Return what cooler, case and power supply cost at least."""
-        around, tdp = self._around, task.cards.record.tdp_w
-        watts = (tdp.value if tdp else 0.0) * task.cards.count / COMFORTABLE
-        psus = (around.cost("psu", psu) for psu in around.psus if psu.watts >= watts)
-        case = around.cost("case", around.cases[0]) if around.cases else math.inf
-        cooler = around.cost("cooler", around.coolers[0]) if around.coolers else math.inf
-        return min(psus, default=math.inf) + case + cooler
+    def _sites(self, task: Task) -> Iterator[Site]:
+        """Yield what may stand around the cards within the limit, cheapest first."""
+        if not self._around.supplies(None, task.cards) or math.isinf(task.tail):
+            return
+        room = task.limit - task.cost - task.tail
+        for site in self._around.sites(task.needed, task.cards):
+            if site.base.cost > room:
+                break
+            yield site
+
+    def _least_tail(self, cards: Cards, needed: Needs, use: Use) -> float:
+        """Return what cooler, case and power supply cost at least; infinite where there are none.
+
+        The supply is enough for the thriftiest parts around the cards, at least.
+        """
+        if cards.key not in self._tails:
+            around, spare = self._around, self._thriftiest(cards, needed)
+            if spare is None or not (around.cases and around.coolers):
+                return math.inf
+            psu = next(self._supplies.enough(spare, use), None)
+            beside = around.cost("case", around.cases[0]) + around.cost("cooler", around.coolers[0])
+            self._tails[cards.key] = beside + (around.cost("psu", psu) if psu else math.inf)
+        return self._tails[cards.key]
+
+    def _thriftiest(self, cards: Cards, needed: Needs) -> Build | None:
+        """Return the cards with the processor and the memory on sale that draw the least."""
+        around, key = self._around, (needed.cores, needed.memory_gib)
+        if key not in self._thrifty:
+            frames = (base.frame for base in around.bases(needed))
+            frame = min(
+                frames, key=lambda one: one.cpu.max_power_w or one.cpu.tdp_w or 0.0, default=None
+            )
+            kit = min(around.kits, key=lambda one: MODULE_W[one.module] * one.modules, default=None)
+            self._thrifty[key] = (
+                None
+                if frame is None or kit is None
+                else Build(cpu=frame.cpu, board=frame.board, memory=((kit, 1),))
+            )
+        found = self._thrifty[key]
+        return (
+            None if found is None else replace(found, gpus=(BuildGpu(cards.record, cards.count),))
+        )
+
+    def _least_watts(self, task: Task) -> float:
+        """Return what the cards and the thriftiest parts around them draw from the wall."""
+        spare = self._thriftiest(task.cards, task.needed)
+        return power(spare).sustained.value / self._supplies.efficiency if spare else 0.0
 
     # Times
 
-    def _fastest(self, task: Task, base: Base, drives: list[Drives]) -> float:
-        """Return a bound: the seconds of a step with the most memory and any of the drives."""
-        link, cpu = self._link(task, base.frame), base.frame.cpu
-        if task.speed.feeding is None:
-            return self._speeds.seconds(task.cards, task.speed, link)
-        gib = base.memories[-1].gib
-        key = (*task.cards.key, link, cpu.id, gib)
-        if key not in self._bounds:
-            self._bounds[key] = min(
-                self._feeds.seconds(task.cards, task.speed, link, cpu, gib, one.records[0])
-                for one in drives
-            )
-        return self._bounds[key]
-
-    def _link(self, task: Task, frame: Frame) -> Link | None:
-        if not self._speeds.linked(Link(4, 16), task.cards.count):
-            return None
-        return self._around.link(frame, task.cards)
+    def _levels(self, task: Task) -> list[_Leveled]:
+        """Return the sites within the limit, with a bound of the level: nothing has to be read."""
+        known: dict[tuple[Link | None, str], int] = {}
+        found = []
+        for number, site in enumerate(self._sites(task)):
+            cpu = site.base.frame.cpu
+            key = (site.link, cpu.id)
+            if key not in known:
+                device = self._speeds.seconds(task.cards, task.speed, site.link)
+                if task.feed is not None:
+                    device = task.feed.least(device, task.speed.samples, cpu)
+                known[key] = level(device)
+            found.append((known[key], number, site))
+        return found
 
     def _seconds(self, task: Task, core: Core, link: Link | None) -> float:
+        device = self._speeds.seconds(task.cards, task.speed, link)
+        if task.feed is None:
+            return device
         cpu, gib, drive = core.frame.cpu, core.memory.gib, core.drives.records[0]
-        return self._feeds.seconds(task.cards, task.speed, link, cpu, gib, drive)
+        return task.feed.step(device, task.speed.samples, cpu, gib, drive)
 
-    def _on_level(self, task: Task, bases: list[Base], wanted: int) -> Outcome | None:
+    def _on_level(self, task: Task, sites: list[_Leveled], wanted: int) -> Outcome | None:
         """Return the cheapest on the level or a faster one."""
         best: Outcome | None = None
         drives = self._around.drives(task.needed)
         if not drives:
             return None
-        tail = self._least_tail(task) + task.cost
-        for base in bases:
-            bound = task.limit if best is None else best.cost - CENT
-            if base.cost + drives[0].cost + tail > bound:
+        room = task.limit - task.cost - task.tail
+        for least, _, site in sites:
+            if site.base.cost + drives[0].cost > room:
                 break
-            if level(self._fastest(task, base, drives)) > wanted:
+            if least > wanted or not self._around.encased(site.base.frame, task.cards):
                 continue
-            for core in self._cores(task, base, drives, wanted):
+            for core in self._cores(task, site, drives):
+                if core.cost > room:
+                    continue
+                if task.feed is not None and level(self._seconds(task, core, core.link)) > wanted:
+                    continue
                 bound = task.limit if best is None else best.cost - CENT
-                if core.cost + tail <= bound:
-                    best = self._completed(task, core, bound, wanted) or best
+                if (found := self._completed(task, core, bound, wanted)) is not None:
+                    best, room = found, found.cost - CENT - task.cost - task.tail
         return best
 
-    def _cores(self, task: Task, base: Base, drives: list[Drives], wanted: int) -> Iterator[Core]:
-        """Yield memory and drives that reach the level, with each memory the cheapest drives."""
-        frame = base.frame
-        if task.speed.feeding is None:
-            memory, drive = base.memories[0], drives[0]
-            yield Core(frame, memory, drive, frame.cost + memory.cost + drive.cost)
-            return
-        link = self._link(task, frame)
-        for memory in base.memories:
-            for drive in drives:
-                core = Core(frame, memory, drive, frame.cost + memory.cost + drive.cost)
-                if level(self._seconds(task, core, link)) <= wanted:
-                    yield core
+    def _cores(self, task: Task, site: Site, drives: list[Drives]) -> Iterator[Core]:
+        """Yield the site with each memory and each of the drives that may matter."""
+        frame = site.base.frame
+        memories = site.base.memories
+        if task.feed is None:  # what is dearer serves by drawing less or by sitting elsewhere
+            memories, drives = tuple(lighter(memories)), list(mounted_apart(drives))
+        for memory, drive in product(memories, drives):
+            yield Core(frame, site.link, memory, drive, frame.cost + memory.cost + drive.cost)
 
     # Cooler, case and power supply
 
     def _completed(self, task: Task, core: Core, limit: float, wanted: int) -> Outcome | None:
         """Return the cheapest whole computer with the core."""
         around, room = self._around, limit - task.cost - core.cost
+        coolers = around.coolers_of(core.frame)
+        powering = next(self._supplies.enough(self._build(task, core), task.use), None)
+        if not coolers or powering is None:
+            return None
         best: Outcome | None = None
-        wrong: set[frozenset[str]] = set()
-        cases = [
-            (around.cost("case", case), case)
-            for case in around.cases
-            if around.houses(case, core.frame, task.cards)
-        ]
-        psus = [(around.cost("psu", psu), psu) for psu in self._enough(task, core)]
-        for cooler in around.coolers_of(core.frame):
-            cooled = around.cost("cooler", cooler)
-            for housed, case in tuple(cases):
-                if not psus or cooled + housed + psus[0][0] > room:
-                    break
-                if frozenset((cooler.id, case.id)) in wrong:
-                    continue
-                for supplied, psu in tuple(psus):
-                    cost = cooled + housed + supplied
-                    if cost > room:
-                        break
-                    if frozenset((case.id, psu.id)) in wrong:
-                        continue
-                    build = self._build(task, core, cooler, case, psu)
-                    found = self._whole(task, core, build, task.cost + core.cost + cost)
-                    if isinstance(found, Outcome):
-                        if level(found.seconds) > wanted:
-                            continue  # drives take lanes of the cards
-                        best, room = found, cost - CENT
-                        break
-                    if not found:
-                        return best
-                    wrong.add(found)
-                    psus = [one for one in psus if {one[1].id} != found]
-                    cases = [one for one in cases if {one[1].id} != found]
-                    if psu.id not in found:
-                        break
-            if not cases or not psus or cooled + cases[0][0] + psus[0][0] > room:
+        least = around.cost("cooler", coolers[0]) + around.cost("psu", powering)
+        for case in around.cases:
+            housed = around.cost("case", case)
+            if housed + least > room:
                 break
+            if self._keeps(task, core, case, wanted):
+                found = self._encased(task, core, case, room, wanted)
+                if found is not None:
+                    best, room = found, found.cost - CENT - task.cost - core.cost
         return best
 
-    def _enough(self, task: Task, core: Core) -> list[PsuRecord]:
-        """Return supplies with a fifth to spare, cheapest first."""
-        cpu, memory = core.frame.cpu, core.memory
-        drawn = cpu.max_power_w or cpu.tdp_w
-        kinds = tuple(drive.interface for drive in core.drives.records)
-        modules = memory.kit.modules * memory.count
-        key = (*task.cards.key, drawn, memory.kit.module, modules, kinds)
-        if key not in self._supplies:
-            least = power(self._build(task, core)).recommended_psu_w
-            self._supplies[key] = [
-                psu
-                for psu in self._around.psus
-                if psu.watts >= least and self._around.supplies(psu, task.cards)
-            ]
-        return self._supplies[key]
+    def _encased(
+        self, task: Task, core: Core, case: CaseRecord, room: float, wanted: int
+    ) -> Outcome | None:
+        """Return the cheapest computer in a case.
+
+        Cooler and supply have to do with the case and nothing with one another, so that it is
+        nearly always that with the cheapest of either.
+        """
+        around, housed = self._around, self._around.cost("case", case)
+        best: Outcome | None = None
+        for cooler in around.coolers_of(core.frame):
+            if housed + around.cost("cooler", cooler) > room:
+                break
+            if not around.holds(case, cooler):
+                continue
+            for psu in self._supplies.enough(self._build(task, core), task.use):
+                cost = housed + around.cost("cooler", cooler) + around.cost("psu", psu)
+                if cost > room:
+                    break
+                if around.holds(case, psu):
+                    build = self._build(task, core, cooler, case, psu)
+                    found = self._whole(task, core, build, task.cost + core.cost + cost)
+                    if found is not None and level(found.seconds) <= wanted:
+                        best, room = found, cost - CENT
+                        break
+        return best
+
+    def _keeps(self, task: Task, core: Core, case: CaseRecord, wanted: int) -> bool:
+        """Return whether the case takes all, with lanes for the cards that keep the level.
+
+        Drives take lanes of cards on some boards, and in a low case the best slot is no use.
+        """
+        around, frame = self._around, core.frame
+        if not around.houses(case, frame, task.cards):
+            return False
+        seats = around.seated(case, frame, task.cards, core.drives.records)
+        if seats is None:
+            return False
+        if core.link is None or core.link == seats.link:
+            return True
+        return level(self._seconds(task, core, seats.link)) <= wanted
 
     def _build(
         self,
@@ -283,33 +354,13 @@ class Choosing:
             circuit=self._circuit,
         )
 
-    def _whole(self, task: Task, core: Core, build: Build, cost: float) -> Outcome | frozenset[str]:
-        """Return the whole computer, or what of cooler, case and supply does not go together.
-
-        That is nothing of them where the rest alone is forbidden.
-        """
+    def _whole(self, task: Task, core: Core, build: Build, cost: float) -> Outcome | None:
+        """Return the whole computer; None where a rule forbids it."""
         self.considered += 1
-        budget = power(build)
-        watts = budget.wall_w or budget.sustained.value
-        cap = self._around.wishes.wall_w
-        small = build.psu is not None and build.psu.watts < budget.recommended_psu_w
-        if small or (cap is not None and watts > cap):
-            return _blamed(build, "W")
         said = checks(build, task.use)
         if said and said[0].verdict == "error":
-            return _blamed(build, said[0].rule)
-        linked = self._link(task, core.frame) is not None
-        seconds = self._seconds(task, core, link_of(build) if linked else None)
+            return None
+        budget = power(build)
+        watts = budget.wall_w or budget.sustained.value
+        seconds = self._seconds(task, core, link_of(build) if core.link is not None else None)
         return Outcome(task.cards, build, said, task.use, cost, seconds, watts)
-
-
-_BLAME = {"G6": ("case", "psu"), "G7": ("cooler", "case"), "S4": ("case",)}
-"""Rules that look at several of cooler, case and power supply."""
-_BLAME_BY_AREA = {"G": ("case",), "W": ("psu",)}
-
-
-def _blamed(build: Build, rule: str) -> frozenset[str]:
-    """Return the ids of cooler, case and supply that a rule looks at beside the rest."""
-    kinds = _BLAME.get(rule, _BLAME_BY_AREA.get(rule[:1], ()))
-    parts = {"case": build.case, "psu": build.psu, "cooler": build.cooler}
-    return frozenset(part.id for kind in kinds if (part := parts[kind]) is not None)

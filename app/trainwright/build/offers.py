@@ -98,6 +98,10 @@ class Market:
             return True
         return _years(record.launch, self._book.today) <= SOLD_YEARS
 
+    def used(self, record: Record) -> Price | None:
+        """Return what a used part changes hands for; None where nobody knows."""
+        return price_of(record, self._book, self.currency, used=True)
+
     def _price(self, record: Record) -> Price | None:
         conditions = (False, True) if self._wishes.used else (False,)
         found = [

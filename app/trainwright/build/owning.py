@@ -17,12 +17,13 @@ def owned(texts: Iterable[str]) -> tuple[Owned, ...]:
     """
     counts: Counter[tuple[PartKind, str]] = Counter()
     for text in texts:
-        count, name = _counted(text)
+        count, name = counted(text)
         counts[_found(name)] += count
     return tuple(Owned(kind, id, count) for (kind, id), count in counts.items())
 
 
-def _counted(text: str) -> tuple[int, str]:
+def counted(text: str) -> tuple[int, str]:
+    """Return how many pieces a text means, and of what: ``2x rtx-3090``."""
     head, mark, rest = text.strip().partition("x ")
     return (int(head), rest.strip()) if mark and head.isdigit() else (1, text.strip())
 

@@ -125,8 +125,12 @@ def upgrades_as_json(found: Upgrades, language: Language = "en") -> dict[str, An
         "upgrades": [
             {
                 "kind": one.kind,
+                "kinds": list(one.kinds),
                 "change": render(one.change, language),
                 "parts": [_part(part) for part in one.parts],
+                "along": list(one.along),
+                "freed": [_part(part) for part in one.freed],
+                "resale": one.resale.low if one.resale else None,
                 "total": one.total.expected,
                 "total_interval": [one.total.low, one.total.high],
                 "currency": one.total.currency,
@@ -145,6 +149,9 @@ def upgrades_as_json(found: Upgrades, language: Language = "en") -> dict[str, An
             for one in found.upgrades
         ],
         "do_nothing": found.before is not None and not found.upgrades,
+        "declined": [
+            {"kind": one.kind, "because": render(one.reason, language)} for one in found.declined
+        ],
         "before": report.as_json(found.before) if found.before is not None else None,
         "notes": [render(note, language) for note in found.notes],
     }

@@ -15,7 +15,7 @@ from trainwright.build import wishing
 from trainwright.build.answer import Builds, Candidate, Point, Step
 from trainwright.build.around import Around
 from trainwright.build.assemble import assembled
-from trainwright.build.choosing import Choosing, Outcome
+from trainwright.build.choosing import Choosing, Least, Outcome
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.speeds import Cards, Speed, Speeds
@@ -34,13 +34,15 @@ _HOUSE: dict[Currency, CircuitName] = {"USD": "us-120v-15a", "KRW": "kr-220v-16a
 """Usual circuit of a room in the currency's country."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Choice:
-    """Cards, and what they must cost at least."""
+    """Cards that do the work."""
 
     cards: Cards
     cost: float
+    """Of the cards alone."""
     speed: Speed
+    least: Least
 
 
 def search(request: Request, sources: Sources = STORED, *, market: Market | None = None) -> Builds:
@@ -68,12 +70,12 @@ class _Search:
 
     def answer(self) -> Builds:
         """Return the answer."""
-        far, within = self._proven(*self._outcomes())
+        choices = list(self._choices())
+        far, within = self._proven(*self._outcomes(choices))
         ladder = _undominated([*within, *far])
         builds = self._candidates(_undominated(within), ladder, self.request.top)
         builds.sort(key=lambda one: one.seconds or math.inf)
-        by_cost = sorted([*within, *far], key=lambda one: one.cost) if not builds else []
-        cheapest = next(iter(self._candidates(by_cost, ladder, 1)), None)
+        cheapest = None if builds else self._cheapest(choices, [*within, *far], ladder)
         return Builds(
             builds=tuple(builds),
             front=tuple(self._points(ladder, builds)),
@@ -84,23 +86,41 @@ class _Search:
             considered=self.choosing.considered,
         )
 
-    def _outcomes(self) -> tuple[list[Outcome], list[Outcome]]:
-        """Return (the best with each choice of cards whatever the budget, the best within)."""
-        far: list[Outcome] = []
-        within: list[Outcome] = []
-        reach = BEYOND * self.limit
-        for choice in self._choices():
-            best = self._best(choice, reach)
-            if best is None:
+    def _outcomes(
+        self, choices: list[_Choice], *, every: bool = False
+    ) -> tuple[list[Outcome], list[Outcome]]:
+        """Return (the best with each choice of cards whatever the budget, the best within).
+
+        Choices that a computer rules out are left alone, unless ``every`` one is wanted. It comes
+        before them here: it is faster.
+        """
+        far: dict[_Choice, Outcome] = {}
+        within: dict[_Choice, Outcome] = {}
+        for choice in sorted(choices, key=lambda one: one.least.seconds):
+            known = (*within.values(), *far.values())
+            if not every and any(self._rules_out(one, choice) for one in known):
                 continue
-            if best.cost <= self.limit:
-                within.append(best)
-                continue
-            far.append(best)
-            if choice.cost < self.limit:
-                less = self._best(choice, self.limit)
-                within += [less] if less is not None else []
-        return far or ([] if within else self._cheapest()), within
+            best = self._best(choice, BEYOND * self.limit)
+            if best is not None and best.cost > self.limit:
+                far[choice] = best
+                best = self._best(choice, self.limit)
+            if best is not None:
+                within[choice] = best
+        if not (far or within):
+            return self._descending(choices), []
+        return [far[one] for one in choices if one in far], [
+            within[one] for one in choices if one in within
+        ]
+
+    def _rules_out(self, one: Outcome, choice: _Choice) -> bool:
+        """Return whether a computer beats all that there are with some cards.
+
+        One that is left out where others do the work speaks against none of those.
+        """
+        unproven, least = self.speeds.unproven, choice.least
+        if one.cards.record.id in unproven and choice.cards.record.id not in unproven:
+            return False
+        return one.seconds < least.seconds and one.cost <= least.cost and one.watts <= least.watts
 
     def _proven(
         self, far: list[Outcome], within: list[Outcome]
@@ -112,20 +132,31 @@ class _Search:
         ]
         return (far, within) if within and not proven[1] else (proven[0], proven[1])
 
-    def _cheapest(self) -> list[Outcome]:
+    def _descending(self, choices: list[_Choice]) -> list[Outcome]:
         """Return computers that do the work, each cheaper than the one before, the cheapest last.
 
         Nothing is within reach of the budget, so that only this is worth knowing.
         """
         found: list[Outcome] = []
-        for choice in sorted(self._choices(), key=lambda one: one.cost):
-            limit = found[-1].cost if found else math.inf
-            best = self._best(choice, limit)
+        for choice in sorted(choices, key=lambda one: one.cost):
+            best = self._best(choice, found[-1].cost if found else math.inf)
             found += [best] if best is not None else []
         return found
 
+    def _cheapest(
+        self, choices: list[_Choice], found: list[Outcome], ladder: list[Outcome]
+    ) -> Candidate | None:
+        """Return the cheapest computer that does the work."""
+        by_cost = sorted(found, key=lambda one: one.cost)
+        if known := self._candidates(by_cost[:1], ladder, 1):
+            return known[0]
+        # What it ruled out counts again, for the work does not fit on it after all.
+        far, within = self._proven(*self._outcomes(choices, every=True))
+        by_cost = sorted([*within, *far], key=lambda one: one.cost)
+        return next(iter(self._candidates(by_cost, ladder, 1)), None)
+
     def _best(self, choice: _Choice, limit: float) -> Outcome | None:
-        if choice.cost > limit:
+        if choice.least.cost > limit:
             return None
         return self.choosing.best(choice.cards, choice.speed, choice.cost, limit)
 
@@ -142,9 +173,13 @@ class _Search:
                 if cost is None and self.request.budget is not None:
                     continue
                 speed = self.speeds.quick(cards)
-                if speed is None:
+                if speed is None and (count == counts[0] or self.speeds.facts(cards) is not None):
                     break
-                yield _Choice(cards, cost or 0.0, speed)
+                if speed is None:
+                    continue  # a batch that three cards cannot share may be one for four
+                least = self.choosing.least(cards, speed, cost or 0.0)
+                if least is not None:
+                    yield _Choice(cards, cost or 0.0, speed, least)
 
     def _candidates(
         self, outcomes: list[Outcome], ladder: list[Outcome], most: int

@@ -7,6 +7,7 @@ is the whole search of ``advise``, its answer replayed; it is made where a build
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.catalog import GpuRecord
@@ -15,6 +16,8 @@ from trainwright.estimate.pipeline import Feeding
 from trainwright.estimate.support import support
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import System
+from trainwright.machine.placement import CARD_GENERATION
+from trainwright.machine.wiring import EDGE
 from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.question import kernel
@@ -25,8 +28,7 @@ from trainwright.workload import FullSettings
 Look = Callable[[Plan], Facts | Pending]
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """What a slot gives each card."""
 
     generation: int
@@ -166,6 +168,11 @@ class Speeds:
         if known.state in UNPROVEN:
             self.unproven.add(cards.record.id)
         return found if known.runs else None
+
+
+def widest(record: GpuRecord) -> Link:
+    """Return the link that no slot exceeds: the card's own."""
+    return Link(record.pcie_generation or CARD_GENERATION, record.pcie_lanes or EDGE)
 
 
 def linked_record(record: GpuRecord, link: Link) -> GpuRecord:

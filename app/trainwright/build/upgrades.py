@@ -1,47 +1,41 @@
-"""What to change of a computer: single parts and what must change with them.
+"""What to change of a computer: one thing or two, and what must change along.
 
-Each change is put around what stays, made to work with another supply or case where rules want
-one, and evaluated like the plan itself. What the plan does not name stays as it is, and rules
-that need it say that they cannot check.
+Every change and every pair of them is timed at a quick look. From the fastest on, what is cheaper
+than all that are faster is put to the rules, made to work with another supply, case, cooler or
+board where they want one, and evaluated like the plan itself. What the plan does not name stays
+as it is, and what cannot be checked for that reason is said.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from trainwright.advise.choose import STORED
+from trainwright.advise.relax import with_settings
 from trainwright.advise.search import Sources
 from trainwright.build.answer import Part
-from trainwright.build.assemble import best_settings, chosen_machine, rows
+from trainwright.build.assemble import Row, best_settings, chosen_machine, rows
+from trainwright.build.changes import FEEDING, KINDS, Change, Changes, Kind
+from trainwright.build.mending import Mended, Mending, unnamed
 from trainwright.build.money import Money
 from trainwright.build.offers import Market, Offer, Record, summed
 from trainwright.build.request import Owned, Request, Wishes
 from trainwright.build.speeds import Cards, Speeds
-from trainwright.catalog import (
-    CaseRecord,
-    CpuRecord,
-    DriveRecord,
-    MemoryRecord,
-    PartKind,
-    PsuRecord,
-)
-from trainwright.machine.build import Build, BuildGpu, Check, Use
-from trainwright.machine.checks import checks
+from trainwright.catalog import PartKind
+from trainwright.machine.build import Build, BuildGpu, Check, Use, Way
+from trainwright.machine.checks import SEVERITY, checks
+from trainwright.machine.choice import MachineChoice
 from trainwright.machine.machine import Machine
-from trainwright.machine.power import power
 from trainwright.machine.resolve import catalogued
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
-from trainwright.prices import Total
-
-Kind = Literal["gpu", "more-gpus", "memory", "drive", "cpu"]
+from trainwright.prices import Item, Total, total
 
 WORTH = 0.05
 """Least gain that pays; assumed, as for the next step of money."""
-TRIED = 12
-"""Cards whose time is worked out in full, best first by the quick look; assumed."""
+ALIKE = 0.05
+"""Of the price: what is slower must cost so much less to be a choice of its own; assumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +53,35 @@ class Upgrade:
     gain: float | None
     """In rate; None: the work did not fit before, and does now."""
     checks: tuple[Check, ...]
-    """Of the changed computer."""
+    """Of the changed computer, gravest first."""
+    kinds: tuple[Kind, ...] = ()
+    """Both, where two things change together."""
+    along: tuple[PartKind, ...] = ()
+    """Of the parts, those that must change with them."""
+    freed: tuple[Part, ...] = ()
+    """What is no longer needed, with what such used parts are sold for, where anyone knows."""
+    resale: Total | None = None
+    """Of them; None: not asked for, and not counted."""
+
+    @property
+    def paid(self) -> float:
+        """What is spent at last."""
+        back = self.resale.low if self.resale is not None else None
+        return (self.total.expected or 0.0) - (back or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A kind of change that is not among the answers, and why."""
+
+    kind: Kind
+    reason: Message
+
+    @property
+    def message(self) -> Message:
+        """Both, as one line."""
+        kind = Message.of(f"planner.upgrade.kind.{self.kind}")
+        return Message.of("planner.upgrade.declined", kind=kind, reason=self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,201 +93,241 @@ class Upgrades:
     """With the best settings; None: the work does not fit."""
     budget: Money | None
     notes: tuple[Message, ...] = ()
+    declined: tuple[Declined, ...] = ()
+    """Why no change of the other kinds, for itself, is among them."""
 
 
 def upgrades(
-    request: Request, sources: Sources = STORED, *, market: Market | None = None
+    request: Request,
+    sources: Sources = STORED,
+    *,
+    market: Market | None = None,
+    sell: bool = False,
 ) -> Upgrades:
     """Return the best upgrades of the plan's machine within the budget.
+
+    Whether what is replaced is sold, and so adds to the budget, is for ``sell`` to say: at the
+    lowest price that such used parts are known for.
 
     Raises:
         UserError: the machine is not known, or has several kinds of GPUs.
     """
-    return _Upgrading(request, sources, market).answer()
+    return _Upgrading(request, sources, market, sell=sell).answer()
 
 
 class _Upgrading:
     """One look at a computer, and what it has worked out."""
 
-    def __init__(self, request: Request, sources: Sources, market: Market | None) -> None:
+    def __init__(
+        self, request: Request, sources: Sources, market: Market | None, *, sell: bool
+    ) -> None:
         found = resolve(request.plan)
         if isinstance(found, Pending):
             raise UserError.of("planner.upgrade-untraced")
         self.plan, self.facts, self.request = request.plan, found, request
-        self.now = present(found.machine)
+        self.now = present(found.machine, request.wishes)
         self.market = market or Market.of(with_owned(request, self.now))
         self.speeds = Speeds(request.plan, sources, found.machine.system)
         self.limit = request.budget.amount if request.budget else float("inf")
         self.before = best_settings(request.plan, found, self.speeds)
+        self.changes = Changes(self.now, self.market, self.speeds)
+        self.mending = Mending(self.now, self.market, self._use, request.wishes.wall_w)
+        self.sell = sell
+        self.tally = _Tally()
 
     def answer(self) -> Upgrades:
         """Return the answer."""
-        found = [one for kind, build in self._changes() if (one := self._upgrade(kind, build))]
-        paying = [one for one in found if one.gain is None or one.gain >= WORTH]
-        paying.sort(key=lambda one: (one.gain is not None, -_rate(one.report), _cost(one)))
-        kept: list[Upgrade] = []
-        for one in paying:
-            if not any(_cost(other) <= _cost(one) for other in kept):
-                kept.append(one)
-        top = tuple(kept[: self.request.top])
-        return Upgrades(top, self.before, self.request.budget, self.market.notes)
+        kept = _undominated(self._kept())
+        top = _varied(kept, self.request.top)
+        return Upgrades(
+            top,
+            self.before,
+            self.request.budget,
+            self.market.notes,
+            tuple(self._declined(top)),
+        )
 
-    def _changes(self) -> Iterator[tuple[Kind, Build]]:
-        now = self.now
-        yield from self._cards()
-        for memory in self._larger_memory():
-            yield "memory", replace(now, memory=memory)
-        for drive in self._faster_drives():
-            yield "drive", replace(now, drives=(drive, *now.drives))
-        yield from self._processors()
-
-    def _processors(self) -> Iterator[tuple[Kind, Build]]:
-        """Yield processors with more cores for the same board, where samples are made."""
-        own = self.now.cpu
-        if own is None or not self._fed:
-            return
-        for offer in self.market.offers("cpu"):
-            cpu = offer.record
-            if isinstance(cpu, CpuRecord) and cpu.socket == own.socket and cpu.cores > own.cores:
-                yield "cpu", replace(self.now, cpu=cpu)
-
-    @property
-    def _fed(self) -> bool:
-        return self.before is not None and self.before.time.pipeline is not None
-
-    def _cards(self) -> Iterator[tuple[Kind, Build]]:
-        """Yield the cards that are fastest at a quick look."""
-        own = self.now.gpus[0]
-        quick: list[tuple[float, Kind, Build]] = []
-        for record in sorted(self.market.cards(), key=lambda one: -one.memory_bytes.value):
-            for count in range(1, 5) if self.plan.workload.trains else (1,):
-                more = record.id == own.record.id and count > own.count
-                if record.id == own.record.id and not more:
-                    continue
-                cost = self.market.offer("gpu", record).cost(count)
-                if cost is None or cost > self.limit:
-                    continue
-                cards = Cards(record, count)
-                speed = self.speeds.quick(cards)
-                if speed is None or record.id in self.speeds.unproven - {own.record.id}:
-                    break
-                build = replace(self.now, gpus=(BuildGpu(record, count),))
-                quick.append((speed.seconds, "more-gpus" if more else "gpu", build))
-        quick.sort(key=lambda one: one[0])
-        for _, kind, build in quick[:TRIED]:
-            yield kind, build
-
-    def _larger_memory(self) -> Iterator[tuple[tuple[MemoryRecord, int], ...]]:
-        """Yield twice the kits, where the page cache or what is offloaded may gain."""
-        if self._fed and self.now.memory:
-            yield tuple((kit, 2 * count) for kit, count in self.now.memory)
-
-    def _faster_drives(self) -> Iterator[DriveRecord]:
-        if not self._fed:
-            return
-        slow = self.now.drives[0].read_mb_s if self.now.drives else 0.0
-        size = (self.now.drives[0].capacity_gb or 0.0) if self.now.drives else 0.0
-        for offer in self.market.offers("storage"):
-            drive = offer.record
-            if not isinstance(drive, DriveRecord) or drive.form != "m.2":
+    def _kept(self) -> Iterator[Upgrade]:
+        """Yield what is cheaper than all that is faster."""
+        base = self.changes.seconds(self.now) if self.before is not None else None
+        cheapest = float("inf")
+        for change in self.changes.all():
+            gain = base / change.seconds - 1 if base is not None else None
+            if gain is not None and gain < WORTH:
+                self.tally.little(change, gain)
                 continue
-            holds = (drive.capacity_gb or 0.0) >= size and drive.read_mb_s > slow
-            if holds and (offer.cost(1) or 0.0) <= self.limit:
-                yield drive
+            found = self._weighed(change, cheapest)
+            if isinstance(found, Upgrade):
+                cheapest = found.paid
+                yield found
 
-    def _upgrade(self, kind: Kind, build: Build) -> Upgrade | None:
-        """Return the change with its figures; None where it is forbidden or too dear."""
-        whole = self._mended(build)
-        if whole is None:
+    def _weighed(self, change: Change, cheapest: float) -> Upgrade | None:
+        """Return the change with its figures, where it is allowed, paid for and worth it."""
+        back = self._resale(change.build)
+        spare = (back.low or 0.0) if back is not None else 0.0
+        room = self.limit + spare
+        enough = (1 - ALIKE) * cheapest + spare
+        if change.cost > room:
+            self.tally.dear(change, change.cost - spare)
             return None
-        bought = self._bought(whole)
-        total = summed([(offer, count) for _, offer, count in bought], self.market.currency)
-        if (total.expected or 0.0) > self.limit or total.unpriced:
+        if change.cost >= enough:
+            self.tally.beaten(change)
             return None
-        report = self._report(whole)
-        if report is None:
+        mended = self.mending.mended(change.build, min(room, enough) - change.cost)
+        if isinstance(mended, Check):
+            self.tally.forbidden(change, mended)
             return None
-        gain = _rate(report) / _rate(self.before) - 1 if self.before else None
+        if mended is None:
+            beaten = enough < room
+            self.tally.beaten(change) if beaten else self.tally.dear(change, change.cost - spare)
+            return None
+        report = self._report(mended.build)
+        gain = _rate(report) / _rate(self.before) - 1 if report and self.before else None
+        if report is None or (gain is not None and gain < WORTH):
+            self.tally.little(change, gain or 0.0)
+            return None
+        self.tally.kept(change)
+        return self._upgrade(change, mended, report, gain)
+
+    def _upgrade(
+        self, change: Change, mended: Mended, report: Report, gain: float | None
+    ) -> Upgrade:
+        build = mended.build
+        bought = list(self._bought(build))
         parts = tuple(
-            Part(one, offer.record.id, offer.record.name, count, offer.price)
-            for one, offer, count in bought
+            Part(kind, offer.record.id, offer.record.name, count, offer.price)
+            for kind, offer, count in bought
         )
         names = [f"{part.count} × {part.name}" for part in parts]
-        machine = chosen_machine(whole, self.plan)
+        machine = _chosen(build, self.now, self.plan)
+        said = (*checks(build, self._use(build)), *unnamed(self.now, build))
         return Upgrade(
-            kind,
-            Message.of("planner.upgrade.buy", parts=names),
-            parts,
-            total,
-            self.plan.model_copy(update={"machine": machine}),
-            report,
-            gain,
-            self._checks(whole),
+            kind=change.kinds[0],
+            change=Message.of("planner.upgrade.buy", parts=names),
+            parts=parts,
+            total=summed([(offer, count) for _, offer, count in bought], self.market.currency),
+            plan=with_settings(self.plan.model_copy(update={"machine": machine}), report.settings),
+            report=report,
+            gain=gain,
+            checks=tuple(sorted(said, key=lambda check: SEVERITY.index(check.verdict))),
+            kinds=change.kinds,
+            along=mended.along,
+            freed=tuple(self._freed(build)),
+            resale=self._resale(build),
         )
 
     def _report(self, build: Build) -> Report | None:
-        gpu = build.gpus[0]
-        facts = self.facts
-        if (gpu.record.id, gpu.count) != (self.now.gpus[0].record.id, self.now.gpus[0].count):
+        """Return the work on the changed computer with the best settings; None: does not fit."""
+        gpu, facts = build.gpus[0], self.facts
+        same = _cards(build) == _cards(self.now)
+        if not same:
             other = self.speeds.facts(Cards(gpu.record, gpu.count))
             if other is None:
                 return None
             facts = other
-        machine = catalogued(chosen_machine(build, self.plan)).machine
-        known = replace(facts, machine=_kept(machine, self.facts, build))
+        machine = catalogued(_chosen(build, self.now, self.plan)).machine
+        if same and build.board is self.now.board:
+            machine = replace(machine, gpus=self.facts.machine.gpus)
+        known = replace(facts, machine=_kept_of(machine, self.facts, build))
         return best_settings(self.plan, known, self.speeds)
 
-    def _checks(self, build: Build) -> tuple[Check, ...]:
-        way = "inference" if not self.plan.workload.trains else "data-parallel"
-        return checks(build, Use(way=way if build.gpu_count > 1 else "single"))  # type: ignore[arg-type]
+    def _use(self, build: Build) -> Use:
+        way: Way = "single"
+        if build.gpu_count > 1:
+            way = "data-parallel" if self.plan.workload.trains else "inference"
+        return Use(way=way, system=self.plan.machine.system)
 
-    def _mended(self, build: Build) -> Build | None:
-        """Return the build with another supply or case where it needs one; None: nothing helps."""
-        if build.psu is not None and build.psu.watts < power(build).recommended_psu_w:
-            build = replace(build, psu=self._supply(build))
-            if build.psu is None:
-                return None
-        wrong = self._errors(build)
-        if any(rule.startswith("W") for rule in wrong) and build.psu is not None:
-            build = replace(build, psu=self._supply(build))
-        if any(rule.startswith("G") for rule in self._errors(build)) and build.case is not None:
-            build = replace(build, case=self._case(build) or build.case)
-        return None if (build.psu is None and self.now.psu) or self._errors(build) else build
+    def _bought(self, build: Build) -> Iterator[tuple[PartKind, Offer[Record], int]]:
+        """Yield what the build has beyond the present one."""
+        for kind, record, count in _beyond(build, self.now):
+            yield kind, replace(self.market.offer(kind, record), owned=0), count
 
-    def _errors(self, build: Build) -> set[str]:
-        return {check.rule for check in self._checks(build) if check.verdict == "error"}
+    def _freed(self, build: Build) -> Iterator[Part]:
+        for kind, record, count in _beyond(self.now, build):
+            yield Part(kind, record.id, record.name, count, self.market.used(record))
 
-    def _supply(self, build: Build) -> PsuRecord | None:
-        offers = [o for o in self.market.offers("psu") if o.cost(1) is not None]
-        for offer in sorted(offers, key=lambda one: one.cost(1) or 0.0):
-            psu = offer.record
-            if isinstance(psu, PsuRecord) and psu.watts >= power(build).recommended_psu_w:
-                wrong = self._errors(replace(build, psu=psu))
-                if not any(rule.startswith("W") for rule in wrong):
-                    return psu
-        return None
+    def _resale(self, build: Build) -> Total | None:
+        if not self.sell:
+            return None
+        freed = (Item(one.id, one.count, one.price) for one in self._freed(build))
+        return total(freed, self.market.currency)
 
-    def _case(self, build: Build) -> CaseRecord | None:
-        offers = [o for o in self.market.offers("case") if o.cost(1) is not None]
-        for offer in sorted(offers, key=lambda one: one.cost(1) or 0.0):
-            case = offer.record
-            if isinstance(case, CaseRecord) and not self._errors(replace(build, case=case)):
-                return case
-        return None
+    def _declined(self, top: tuple[Upgrade, ...]) -> Iterator[Declined]:
+        """Yield why changes of a kind are not among the answers for themselves."""
+        shown = {one.kinds[0] for one in top if len(one.kinds) == 1}
+        for kind in KINDS:
+            if kind in shown or (kind == "more-gpus" and not self.plan.workload.trains):
+                continue
+            if kind in FEEDING and not self.changes.fed:
+                yield Declined(kind, Message.of("planner.upgrade.why.not-fed"))
+            elif kind in FEEDING and not (self.changes.known and self._named(kind)):
+                yield Declined(kind, Message.of("planner.upgrade.why.unknown"))
+            else:
+                reason = self.tally.reason(kind, self.market.currency)
+                yield Declined(kind, reason)
 
-    def _bought(self, build: Build) -> list[tuple[PartKind, Offer[Record], int]]:
-        """Return what the build has beyond the present one."""
-        have = {(kind, record.id): count for kind, record, count in rows(self.now)}
-        found = []
-        for kind, record, count in rows(build):
-            more = count - have.get((kind, record.id), 0)
-            if more > 0:
-                offer = replace(self.market.offer(kind, record), owned=0)
-                found.append((kind, offer, more))
-        return found
+    def _named(self, kind: Kind) -> bool:
+        """Return whether it is known what the change would have to fit."""
+        return kind != "memory" or bool(self.now.memory) or self.now.board is not None
 
 
-def present(machine: Machine) -> Build:
+class _Tally:
+    """Why changes are not among the answers, kind by kind; pairs speak for none."""
+
+    def __init__(self) -> None:
+        self._beaten: set[Kind] = set()
+        self._dear: dict[Kind, float] = {}
+        self._forbidden: dict[Kind, tuple[float, Check]] = {}
+        self._little: dict[Kind, float] = {}
+
+    def kept(self, change: Change) -> None:
+        """Note an answer, which others may yet crowd out."""
+        self.beaten(change)
+
+    def beaten(self, change: Change) -> None:
+        """Note that as much is had for less."""
+        if len(change.kinds) == 1:
+            self._beaten.add(change.kinds[0])
+
+    def dear(self, change: Change, cost: float) -> None:
+        """Note what it costs at least."""
+        if len(change.kinds) == 1:
+            kind = change.kinds[0]
+            self._dear[kind] = min(cost, self._dear.get(kind, cost))
+
+    def forbidden(self, change: Change, check: Check) -> None:
+        """Note the rule that forbids it."""
+        if len(change.kinds) == 1:
+            known = self._forbidden.get(change.kinds[0])
+            if known is None or change.cost < known[0]:
+                self._forbidden[change.kinds[0]] = change.cost, check
+
+    def little(self, change: Change, gain: float) -> None:
+        """Note what it gains."""
+        if len(change.kinds) == 1:
+            kind = change.kinds[0]
+            self._little[kind] = max(gain, self._little.get(kind, gain))
+
+    def reason(self, kind: Kind, currency: str) -> Message:
+        """Return why."""
+        if kind in self._beaten:
+            return Message.of("planner.upgrade.why.beaten")
+        barred, check = self._forbidden.get(kind, (float("inf"), None))
+        if check is not None and barred < self._dear.get(kind, float("inf")):
+            return Message.of(
+                "planner.upgrade.why.forbidden", rule=check.rule, because=check.message
+            )
+        if kind in self._dear:
+            amount = Message.of(
+                f"planner.amount.{currency.lower()}", amount=round(self._dear[kind])
+            )
+            return Message.of("planner.upgrade.why.dear", amount=amount)
+        if kind in self._little:
+            return Message.of("planner.upgrade.why.little", gain=self._little[kind])
+        return Message.of("planner.upgrade.why.none")
+
+
+def present(machine: Machine, wishes: Wishes) -> Build:
     """Return the computer that a plan names, or that was probed, as parts.
 
     Raises:
@@ -274,12 +336,15 @@ def present(machine: Machine) -> Build:
     if len(machine.gpus) != 1:
         raise UserError.of("planner.upgrade-mixed", kinds=len(machine.gpus))
     if machine.parts is not None:
-        return machine.parts
-    gpu = machine.gpu
+        parts = machine.parts
+        return replace(parts, circuit=parts.circuit or wishes.circuit)
+    gpu, memory = machine.gpu, machine.memory_bytes
     return Build(
         gpus=(BuildGpu(gpu.record, gpu.count, gpu.power_limit_w),),
         cpu=machine.processor,
         drives=tuple(drive for drive in machine.storage if drive is not None),
+        stated_memory_gib=memory / (1 << 30) if memory is not None else None,
+        circuit=wishes.circuit,
     )
 
 
@@ -290,7 +355,54 @@ def with_owned(request: Request, build: Build) -> Request:
     return replace(request, wishes=wishes)
 
 
-def _kept(machine: Machine, facts: Facts, build: Build) -> Machine:
+def _undominated(found: Iterable[Upgrade]) -> list[Upgrade]:
+    """Return those that no faster one undercuts, fastest first."""
+    kept: list[Upgrade] = []
+    for one in sorted(found, key=lambda one: (-_rate(one.report), one.paid)):
+        if not kept or one.paid < kept[-1].paid:
+            kept.append(one)
+    return kept
+
+
+def _varied(kept: list[Upgrade], most: int) -> tuple[Upgrade, ...]:
+    """Return the first so many, one of each kind before others, in their order."""
+    first: dict[tuple[Kind, ...], Upgrade] = {}
+    for one in kept:
+        first.setdefault(one.kinds, one)
+    others = [one for one in kept if one is not first[one.kinds]]
+    chosen = [*first.values(), *others][:most]
+    return tuple(one for one in kept if one in chosen)
+
+
+def _chosen(build: Build, now: Build, plan: Plan) -> MachineChoice:
+    """Return the changed computer as a plan names it, what was there marked as owned."""
+    there = {record.id for _, record, _ in rows(now)}
+    stated = build.stated_memory_gib if not build.memory else None
+    return chosen_machine(build, plan).model_copy(
+        update={
+            "memory_gib": stated,
+            "circuit": build.circuit,
+            "risers": build.risers,
+            "bridge_slots": build.bridge_slots,
+            "owned": tuple(record.id for _, record, _ in rows(build) if record.id in there),
+        }
+    )
+
+
+def _beyond(build: Build, other: Build) -> Iterator[Row]:
+    """Yield what the one build has more than the other."""
+    have = {(kind, record.id): count for kind, record, count in rows(other)}
+    for kind, record, count in rows(build):
+        more = count - have.get((kind, record.id), 0)
+        if more > 0:
+            yield kind, record, more
+
+
+def _cards(build: Build) -> tuple[str, int]:
+    return build.gpus[0].record.id, build.gpus[0].count
+
+
+def _kept_of(machine: Machine, facts: Facts, build: Build) -> Machine:
     """Return the machine with what the plan says of it beside parts."""
     memory = machine.memory_bytes if build.memory else facts.machine.memory_bytes
     return replace(
@@ -305,7 +417,3 @@ def _rate(report: Report) -> float:
     time = report.time
     rate = time.tokens_per_second if report.serving else time.samples_per_second
     return rate.value if rate is not None else 0.0
-
-
-def _cost(upgrade: Upgrade) -> float:
-    return upgrade.total.expected or 0.0

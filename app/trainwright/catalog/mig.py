@@ -1,7 +1,7 @@
 """Multi-Instance GPU: the profiles of each GPU that can be cut into instances, with their places.
 
 The tables are NVIDIA's, from its guide and from what its tools print; a driver that answers knows
-better. Where placements are ``inferred``, nobody has published them.
+better (``mig.live``). Where placements are ``inferred``, nobody has published them.
 """
 
 from functools import lru_cache
@@ -86,7 +86,8 @@ class MigTable(_Value):
     """First one that can, by edition."""
     display_mode: bool = False
     """Whether the card must be taken out of its display mode before."""
-    placements: Literal["published", "inferred", "unknown"]
+    placements: Literal["published", "inferred", "unknown", "read"]
+    """``read``: this computer's driver told them."""
     sm_of: str | None = None
     """The record whose board the processor counts are of, where others have fewer."""
     aliases: dict[str, str] = {}
@@ -98,6 +99,8 @@ class MigTable(_Value):
     since: tuple[Together, ...] = ()
     disputed: tuple[Together, ...] = ()
     source: str
+    told_by: str | None = None
+    """Version of this computer's driver, where that told the profiles; None: published."""
     profiles: tuple[Profile, ...]
 
     def profile(self, text: str) -> Profile:
@@ -113,6 +116,14 @@ class MigTable(_Value):
                 return profile
         names = ", ".join(profile.name for profile in self.profiles)
         raise UserError.of("mig.unknown-profile", text=text[:60], gpu=self.name, names=names)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.source))
+
+    @property
+    def certain(self) -> bool:
+        """Whether a driver or NVIDIA says where instances may lie."""
+        return self.placements in ("published", "read")
 
     @property
     def whole(self) -> Profile:
@@ -136,11 +147,6 @@ def find_mig_table(text: str) -> tuple[MigTable, GpuRecord]:
     if table is None:
         raise UserError.of("mig.not-capable", gpu=record.name)
     return table, record
-
-
-def mig_table_of(id: str) -> MigTable:
-    """Return the table of an id of its own: ``a100-40gb``."""
-    return next(table for table in mig_tables() if table.id == id)
 
 
 def mig_tables() -> tuple[MigTable, ...]:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from trainwright.build import Builds, Candidate, Request, Wishes, money, search
+from trainwright.build import Builds, Candidate, Request, money, search, wishing
 from trainwright.build.lists import FORMATS
-from trainwright.build.owning import owned
 from trainwright.build.report import as_json, cost_of, run_as_json
+from trainwright.build.wished import cloud_rate, energy_rates, wishes_of
 from trainwright.catalog.part_records import FormFactor
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
@@ -16,7 +16,7 @@ from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.machine.build import CircuitName
-from trainwright.messages import Message
+from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
 from trainwright.plan import file
 from trainwright.prices import Total
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 @planning.plan_argument
 @option("--budget", metavar="3000USD", help="cli.build.budget")
 @option("--top", type=click.IntRange(min=1), default=5, metavar="N", help="cli.option.top")
-@option("--used", is_flag=True, help="cli.build.used")
+@option("--used/--no-used", default=None, help="cli.build.used")
 @option("--own", "own", multiple=True, metavar="PART", help="cli.build.own")
 @option("--form", type=click.Choice(get_args(FormFactor)), help="cli.build.form")
-@option("--quiet", is_flag=True, help="cli.build.quiet")
+@option("--quiet/--no-quiet", default=None, help="cli.build.quiet")
 @option("--power", "power_w", type=click.FloatRange(min=1), metavar="W", help="cli.build.power")
 @option("--gpus", type=click.IntRange(min=1), metavar="N", help="cli.build.gpus")
 @option("--circuit", type=click.Choice(get_args(CircuitName)), help="cli.build.circuit")
-@option("--expired", is_flag=True, help="cli.build.expired")
+@option("--expired/--no-expired", default=None, help="cli.build.expired")
 @option("--kwh", type=click.FloatRange(min=0), metavar="USD", help="cli.build.kwh")
 @option("--household", type=click.FloatRange(min=0), metavar="KWH", help="cli.build.household")
 @option("--cloud", type=click.FloatRange(min=0), metavar="RATE", help="cli.build.cloud")
@@ -62,15 +62,17 @@ def command(
     """Search, rank, and write the plan on the first computer where that is asked for."""
     plan = planning.load(source)
     amount = budget or plan.limits.budget
-    if wishes["power_w"] is None:
-        wishes["power_w"] = plan.limits.power_w
-    wished = Wishes(owned=owned((*own, *plan.machine.owned)), system=plan.machine.system, **wishes)
-    request = Request(plan, money(amount) if amount else None, wished, top=top)
+    limit = money(amount) if amount else None
+    request = Request(plan, limit, wishes_of(plan, own, **wishes), top=top)
+    check_wishes(request)
     if not plan.machine.local:
         planning.facts(plan, terminal)  # so that the model is traced, with progress
     found = search(request)
-    rates = {"usd_per_kwh": kwh, "household_kwh": household}
-    known = {name: value for name, value in rates.items() if value is not None}
+    said = {"usd_per_kwh": kwh, "household_kwh": household}
+    known = energy_rates(plan.limits.rates)
+    known |= {name: value for name, value in said.items() if value is not None}
+    if cloud is None and found.builds:
+        cloud = cloud_rate(plan.limits.rates, found.builds[0].total.currency)
     if out is not None and found.builds:
         file.write(found.builds[0].plan, out)
     document = as_json(found)
@@ -86,6 +88,20 @@ def command(
         show_builds(screen, found, known, cloud)
 
     return Answer(document, show, Exit.DONE if found.builds else Exit.NO)
+
+
+def check_wishes(request: Request) -> None:
+    """Refuse wishes that contradict one another before anything is traced or searched.
+
+    Raises:
+        UserError: naming both, and the plan's key where it has a part in it.
+    """
+    try:
+        wishing.agree(request)
+    except UserError as error:
+        if not request.plan.limits.model_fields_set & {"wishes", "power_w"}:
+            raise
+        raise UserError.of("cli.build.wishes", problem=error.message) from None
 
 
 def show_builds(

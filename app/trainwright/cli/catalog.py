@@ -17,6 +17,7 @@ from trainwright.cli import options
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, Group, option
 from trainwright.cli.prices import prices_command
+from trainwright.cli.waiting import waiting_command
 from trainwright.messages import Message, UserError, render
 from trainwright.messages.units import GIB
 
@@ -30,6 +31,7 @@ def command() -> None:
 
 
 command.add_command(prices_command)
+prices_command.add_command(waiting_command)
 
 
 @command.command("list", cls=Command, help="cli.catalog.list")

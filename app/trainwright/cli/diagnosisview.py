@@ -54,8 +54,7 @@ def _title(verdict: Verdict) -> Message:
     title = verdict.title
     if verdict.cause is Cause.UNKNOWN:
         return title
-    confidence = Message.of(f"diagnose.confidence.{verdict.confidence}")
-    return Message.of("diagnose.title", cause=title, confidence=confidence)
+    return Message.of("diagnose.title", cause=title, confidence=verdict.sure)
 
 
 def _gain(screen: Screen, verdict: Verdict) -> None:

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from trainwright.catalog import GpuRecord
-from trainwright.catalog.mig import MigTable, find_mig_table
+from trainwright.catalog.mig import GIB, MigTable
 from trainwright.catalog.yaml_file import read_yaml
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
+from trainwright.cli.migchoice import Choice, choose, document
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError, render
 from trainwright.mig import parted
+from trainwright.mig.board import share
 from trainwright.mig.commands import Commands, commands, kubernetes, visible
 from trainwright.mig.layout import Instance, Layout, Verdict, check, free, layouts, maximal
 from trainwright.mig.packing import Goal
@@ -48,18 +49,22 @@ def command(
     driver: str | None,
 ) -> Answer:
     """Do one of the three things that are asked for."""
-    table, record = find_mig_table(gpu)
     asked = sum((jobs is not None, wanted is not None, listing))
     if asked != 1:
         raise UserError.of("mig.one-question")
-    existing = _placed(table, current)
+    choice = choose(gpu)
+    if choice.local and count > len(choice.lives):
+        raise UserError.of("mig.live.fewer-gpus", asked=count, there=len(choice.lives))
+    table = choice.table
+    if listing:
+        return _list(choice)
     if wanted is not None and wanted.endswith((".yaml", ".yml")):
-        return _check_file(table, Path(wanted), driver)
+        return _check_file(table, Path(wanted), driver or choice.driver)
+    existing = [_placed(table, current)] if current else choice.current(count)
     if wanted is not None:
-        return _check(table, _counts(table, wanted), existing, driver)
-    if jobs is None:
-        return _list(table)
-    return _jobs(terminal, record, table, jobs, existing, count, goal)
+        return _check(choice, _counts(table, wanted), existing, driver or choice.driver)
+    assert jobs is not None
+    return _jobs(terminal, choice, jobs, existing, count, goal)
 
 
 def _counts(table: MigTable, text: str) -> dict[str, int]:
@@ -95,18 +100,23 @@ def _placed(table: MigTable, text: str) -> Layout:
 
 
 def _check(
-    table: MigTable, counts: Mapping[str, int], existing: Layout, driver: str | None
+    choice: Choice, counts: Mapping[str, int], current: Sequence[Layout], driver: str | None
 ) -> Answer:
+    table, existing = choice.table, next(iter(current), ())
     verdict = check(table, counts, existing=existing, driver=driver)
-    found = commands(table, verdict.instances, current=existing) if verdict.valid else None
+    found = None
+    if verdict.valid:
+        (gpu,), on = choice.indices(1), choice.on(0)
+        found = commands(table, verdict.instances, gpu=gpu, current=existing, on=on)
 
     def show(screen: "Screen") -> None:
-        _show_verdict(screen, table, verdict)
+        _show_verdict(screen, choice, verdict)
+        _show_notes(screen, choice.notes())
         if found is not None:
             _show_commands(screen, found)
 
-    document = _document(table, verdict, found)
-    return Answer(document, show, Exit.DONE if verdict.valid else Exit.NO)
+    told = _document(table, verdict, found) | {"table": document(choice)}
+    return Answer(told, show, Exit.DONE if verdict.valid else Exit.NO)
 
 
 def _check_file(table: MigTable, path: Path, driver: str | None) -> Answer:
@@ -134,8 +144,8 @@ def _check_file(table: MigTable, path: Path, driver: str | None) -> Answer:
         for name, verdict in verdicts.items()
     ]
     valid = all(verdict.valid for verdict in verdicts.values())
-    document = {"gpu": table.id, "valid": valid, "reason": None, "configs": configs}
-    return Answer(document, show, Exit.DONE if valid else Exit.NO)
+    told = {"gpu": table.id, "valid": valid, "reason": None, "configs": configs}
+    return Answer(told, show, Exit.DONE if valid else Exit.NO)
 
 
 def _of_entries(
@@ -192,28 +202,37 @@ def _shell(found: Commands | None) -> dict[str, Any]:
     }
 
 
-def _show_verdict(screen: "Screen", table: MigTable, verdict: Verdict) -> None:
+def _show_notes(screen: "Screen", notes: Sequence[Message]) -> None:
+    if notes:
+        screen.bullets(notes)
+
+
+def _show_verdict(screen: "Screen", choice: Choice, verdict: Verdict) -> None:
+    table = choice.table
     if verdict.reason is not None:
         screen.say("cli.mig.invalid", "bold red", gpu=table.name)
         screen.line(verdict.reason)
         return
     screen.say("cli.mig.valid", "bold green", gpu=table.name)
-    _show_instances(screen, table, [(0, each, None) for each in verdict.instances])
+    (gpu,) = choice.indices(1)
+    _show_instances(screen, choice, [(gpu, each, None) for each in verdict.instances])
     _show_room(screen, table, verdict.instances)
-    if verdict.notes:
-        screen.bullets(verdict.notes)
+    _show_notes(screen, verdict.notes)
 
 
 def _show_instances(
-    screen: "Screen", table: MigTable, instances: list[tuple[int, Instance, str | None]]
+    screen: "Screen", choice: Choice, instances: list[tuple[int, Instance, str | None]]
 ) -> None:
+    """Show the instances; a wave stands before what is inferred."""
     unknown = Message.of("cli.mig.unknown")
     rows = []
     for board, instance, job in instances:
-        profile = table.profile(instance.profile)
-        memory = f"{profile.memory_gib:g} GiB" if profile.memory_gib else unknown
+        profile = choice.table.profile(instance.profile)
+        part = share(choice.gpu, choice.table, instance.profile)
+        wave = "~" if part.inferred else ""
+        memory = f"{wave}{part.memory_bytes / GIB:.4g} GiB"
         start = unknown if instance.start is None else str(instance.start)
-        sm = str(profile.sm) if profile.sm else unknown
+        sm = f"{wave}{part.processors}" if part.processors is not None else unknown
         rows.append(
             (str(board), profile.name, start, str(profile.size or "-"), memory, sm, job or "-")
         )
@@ -247,7 +266,8 @@ def _show_commands(screen: "Screen", found: Commands) -> None:
 # --list
 
 
-def _list(table: MigTable) -> Answer:
+def _list(choice: Choice) -> Answer:
+    table = choice.table
     kinds = [profile for profile in table.profiles if profile.plain]
     every = layouts(table) if table.units else []
     full = maximal(table, every, kinds)
@@ -256,24 +276,26 @@ def _list(table: MigTable) -> Answer:
     def show(screen: "Screen") -> None:
         screen.say("cli.mig.profiles", "bold", gpu=table.name)
         _show_profiles(screen, table)
-        if not full:
-            screen.line(Message.of(f"mig.placements-{table.placements}", gpu=table.name))
-            return
-        screen.say("cli.mig.counts", layouts=len(every), maximal=len(full))
-        screen.bullets(names)
-        if table.placements != "published":
-            screen.line(Message.of(f"mig.placements-{table.placements}", gpu=table.name))
+        _show_notes(screen, choice.notes())
+        if full:
+            screen.say("cli.mig.counts", layouts=len(every), maximal=len(full))
+            screen.bullets(names)
+        if table.placements == "inferred":
+            screen.line(Message.of("mig.placements-inferred", gpu=table.name))
+        elif table.placements == "unknown" and not choice.lives:
+            screen.line(choice.nowhere)
         screen.say("cli.mig.source", "dim", source=table.source)
 
-    document = {
+    told = {
         "gpu": table.id,
         "placements": table.placements,
         "source": table.source,
         "profiles": [profile.model_dump(by_alias=True) for profile in table.profiles],
         "layouts": len(every) or None,
         "maximal": [[each.shown for each in layout] for layout in full],
+        "table": document(choice),
     }
-    return Answer(document, show)
+    return Answer(told, show)
 
 
 def _summary(layout: Layout) -> str:
@@ -308,42 +330,46 @@ def _show_profiles(screen: "Screen", table: MigTable) -> None:
 
 def _jobs(
     terminal: Terminal,
-    record: GpuRecord,
-    table: MigTable,
+    choice: Choice,
     path: Path,
-    current: Layout,
+    current: Sequence[Layout],
     count: int,
     goal: Goal,
 ) -> Answer:
     from trainwright.mig import jobs as job_file
     from trainwright.mig.planning import plan_jobs
 
-    needs = job_file.read(path)
+    needs, table = job_file.read(path), choice.table
     if table.units is None:
-        raise UserError.of("mig.placements-unknown", gpu=table.name)
+        raise UserError(choice.nowhere)
 
     def facts_of(plan: Any) -> Any:
         planning.check_consent(plan.model, allowed=False)
         return planning.facts(plan, terminal)
 
     planned = plan_jobs(
-        record, table, needs, path.parent, facts_of, count=count, current=current, goal=goal
-    )
+        choice.gpu, table, needs, path.parent, facts_of, count=count, current=current, goal=goal,
+        like=choice.like,
+    )  # fmt: skip
+    gpus, now = choice.indices(count), dict(enumerate(current))
     shells = [
-        commands(table, layout, gpu=number, current=current if number == 0 else ())
-        for number, layout in enumerate(planned.packed.layouts)
+        commands(table, layout, gpu=gpu, current=now.get(number, ()), on=choice.on(number))
+        for number, (gpu, layout) in enumerate(zip(gpus, planned.packed.layouts, strict=True))
     ]
 
     def show(screen: "Screen") -> None:
-        _show_planned(screen, planned, shells)
+        _show_planned(screen, choice, planned, gpus)
+        _show_notes(screen, choice.notes(count))
+        for shell in shells:
+            _show_commands(screen, shell)
 
-    document = _planned_document(planned, shells)
-    return Answer(document, show, Exit.DONE if planned.complete else Exit.NO)
+    told = _planned_document(planned, shells, gpus) | {"table": document(choice, count)}
+    return Answer(told, show, Exit.DONE if planned.complete else Exit.NO)
 
 
-def _named(planned: "Planned") -> list[tuple[int, Instance, str | None]]:
+def _named(planned: "Planned", gpus: Sequence[int]) -> list[tuple[int, Instance, str | None]]:
     return [
-        (place[0], place[1], need.name)
+        (gpus[place[0]], place[1], need.name)
         for need, place in zip(planned.needs, planned.packed.jobs, strict=True)
         if place is not None
     ]
@@ -357,17 +383,18 @@ def _unplaced(planned: "Planned") -> list[str]:
     ]
 
 
-def _planned_document(planned: "Planned", shells: list[Commands]) -> dict[str, Any]:
+def _planned_document(
+    planned: "Planned", shells: list[Commands], gpus: Sequence[int]
+) -> dict[str, Any]:
     packed, table = planned.packed, planned.table
     left = _unplaced(planned)
-    reason = Message.of("mig.unplaced", names=", ".join(left)) if left else None
     return {
         "gpu": table.id,
         "valid": planned.complete,
-        "reason": render(reason, "en") if reason else None,
+        "reason": " ".join(render(each, "en") for each in planned.unplaced) or None,
         "instances": [
-            _instance(table, instance, job) | {"gpu": board}
-            for board, instance, job in _named(planned)
+            _instance(table, instance, job) | {"gpu": gpu}
+            for gpu, instance, job in _named(planned, gpus)
         ],
         "unplaced": left,
         "finish_seconds": packed.finish or None,
@@ -392,12 +419,12 @@ def _planned_document(planned: "Planned", shells: list[Commands]) -> dict[str, A
         "warnings": list(
             dict.fromkeys(render(each, "en") for shell in shells for each in shell.warnings)
         ),
-        "mig_parted": parted.write(parted.of_layouts(packed.layouts)),
+        "mig_parted": parted.write(parted.of_layouts(packed.layouts, gpus)),
         "kubernetes": {
             profile: kubernetes(profile)
             for profile in sorted({each.profile for layout in packed.layouts for each in layout})
         },
-        "environment": [visible(job or "", instance) for _, instance, job in _named(planned)],
+        "environment": [visible(job or "", instance) for _, instance, job in _named(planned, gpus)],
     }
 
 
@@ -408,13 +435,15 @@ def _span(finish: tuple[float, float]) -> Message:
     return Message.of("cli.mig.between", least=least, most=most)
 
 
-def _show_planned(screen: "Screen", planned: "Planned", shells: list[Commands]) -> None:
+def _show_planned(
+    screen: "Screen", choice: Choice, planned: "Planned", gpus: Sequence[int]
+) -> None:
     packed, table = planned.packed, planned.table
     style = "bold green" if planned.complete else "bold red"
     screen.say("cli.mig.placed", style, placed=packed.placed, jobs=len(planned.needs))
-    _show_instances(screen, table, _named(planned))
-    if left := _unplaced(planned):
-        screen.say("mig.unplaced", names=", ".join(left))
+    _show_instances(screen, choice, _named(planned, gpus))
+    for reason in planned.unplaced:
+        screen.line(reason)
     for layout in packed.layouts:
         _show_room(screen, table, layout)
     screen.line()
@@ -434,7 +463,4 @@ def _show_planned(screen: "Screen", planned: "Planned", shells: list[Commands]) 
     )
     if planned.advice is not None:
         screen.line(planned.advice, "bold")
-    if planned.notes:
-        screen.bullets(planned.notes)
-    for shell in shells:
-        _show_commands(screen, shell)
+    _show_notes(screen, planned.notes)

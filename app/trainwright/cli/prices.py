@@ -37,6 +37,7 @@ from trainwright.prices.imports import (
     preview,
     read_file,
     read_stream,
+    waiting,
 )
 from trainwright.prices.imports.matching import matcher
 from trainwright.prices.shipped import Part
@@ -147,38 +148,47 @@ def add_command(name: str, amount: str, of: PartKind | None, **given: Any) -> An
 def import_command(file: str, keep: bool, choices: tuple[str, ...]) -> Answer:
     """Show what a list would add; keep it where that is asked for."""
     found = preview(_listing(file))
-    found = found.chosen(dict(_choice(found, text) for text in choices))
+    found = found.chosen(dict(choice_of(found, text) for text in choices))
     observations = found.observations()
     before = len(kept.load().observations)
     added = len(kept.add(observations).observations) - before if keep else 0
+    unplaced = found.unplaced()
+    if keep:
+        waiting.add(unplaced)
 
     def show(screen: "Screen") -> None:
-        screen.table(
-            [_preview_row(row, screen) for row in found.rows[:SHOWN]],
-            headings=[
-                Message.of(f"cli.prices.{name}")
-                for name in ("line", "name", "price", "row-state", "part")
-            ],
-            numbers=(0, 2),
-        )
-        if len(found.rows) > SHOWN:
-            screen.say("prices.more-rows", count=len(found.rows) - SHOWN)
+        show_rows(screen, found)
         screen.line(Message("prices.counts", {str(state): n for state, n in found.counts.items()}))
         if found.older:
             screen.say("prices.older", count=found.older)
         if keep:
             screen.say("prices.kept", count=added, known=len(observations) - added)
+            if unplaced:
+                screen.say("prices.waiting.added", count=len(unplaced))
         elif observations:
             screen.say("prices.keep-them", count=len(observations))
 
     document = {
         "file": found.name,
         "counts": found.counts,
-        "rows": [_row_json(row) for row in found.rows],
+        "rows": [row_json(row) for row in found.rows],
         "older": found.older,
         "kept": added,
+        "waiting": len(unplaced) if keep else 0,
     }
     return Answer(document, show, Exit.DONE if observations else Exit.NO)
+
+
+def show_rows(screen: "Screen", found: Preview) -> None:
+    """Print the rows of a list with their states."""
+    names = ("line", "name", "price", "row-state", "part")
+    screen.table(
+        [_preview_row(row, screen) for row in found.rows[:SHOWN]],
+        headings=[Message.of(f"cli.prices.{name}") for name in names],
+        numbers=(0, 2),
+    )
+    if len(found.rows) > SHOWN:
+        screen.say("prices.more-rows", count=len(found.rows) - SHOWN)
 
 
 @prices_command.command("withdraw", cls=Command, help="cli.prices.withdraw")
@@ -363,7 +373,8 @@ def _state(row: Previewed) -> Message:
     return Message.of("prices.state.by-words" if by_words else f"prices.state.{row.state}")
 
 
-def _row_json(row: Previewed) -> dict[str, Any]:
+def row_json(row: Previewed) -> dict[str, Any]:
+    """Return a row of a list as plain data."""
     verdict, seen = row.verdict, row.observation("import")
     document: dict[str, Any] = {"line": row.line, "state": row.state}
     if isinstance(row.read, Refused):
@@ -432,7 +443,7 @@ def _listing(file: str) -> Listing:
     return read_stream(sys.stdin.buffer, "-", today)
 
 
-def _choice(found: Preview, text: str) -> tuple[int, Part]:
+def choice_of(found: Preview, text: str) -> tuple[int, Part]:
     """Return which row is meant, and the part that its person chose for it.
 
     Raises:

@@ -4,72 +4,51 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainwright.build import Request, Wishes, money
+from trainwright.build import Request, money
 from trainwright.build.report import upgrades_as_json
-from trainwright.build.upgrades import upgrades
+from trainwright.build.upgrades import Upgrade, Upgrades, upgrades
+from trainwright.build.wished import wishes_of
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.build import amount_of
+from trainwright.cli.build import amount_of, check_wishes
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message
 
 if TYPE_CHECKING:
-    from trainwright.cli.screen import Screen
+    from trainwright.cli.screen import Cell, Screen
 
 
 @click.command("upgrade", cls=Command, help="cli.upgrade.summary")
 @planning.plan_argument
 @option("--budget", metavar="500000KRW", help="cli.build.budget")
 @option("--top", type=click.IntRange(min=1), default=5, metavar="N", help="cli.option.top")
-@option("--used", is_flag=True, help="cli.build.used")
+@option("--used/--no-used", default=None, help="cli.build.used")
+@option("--sell", is_flag=True, help="cli.upgrade.sell")
 @options.tracing
 @options.common
 @click.pass_obj
 def command(
-    terminal: Terminal, source: PlanSource, budget: str | None, top: int, used: bool
+    terminal: Terminal,
+    /,
+    source: PlanSource,
+    budget: str | None,
+    top: int,
+    used: bool | None,
+    sell: bool,
 ) -> Answer:
     """Try changes of the machine, and rank those that pay."""
     plan = planning.load(source)
     amount = budget or plan.limits.budget
     limit = money(amount) if amount else None
+    request = Request(plan, limit, wishes_of(plan, used=used), top=top)
+    check_wishes(request)
     planning.facts(plan, terminal)
-    wishes = Wishes(used=used, system=plan.machine.system)
-    found = upgrades(Request(plan, limit, wishes, top=top))
+    found = upgrades(request, sell=sell)
 
     def show(screen: "Screen") -> None:
-        if not found.upgrades:
-            screen.say("cli.upgrade.nothing" if found.before else "cli.upgrade.cannot", "bold")
-            return
-        screen.say("cli.upgrade.best", "bold")
-        screen.table(
-            [
-                (
-                    str(rank),
-                    one.change,
-                    amount_of(one.total),
-                    Message.of("cli.upgrade.fits")
-                    if one.gain is None
-                    else Message.of("cli.upgrade.gain", gain=one.gain),
-                    one.report.time.run_seconds
-                    or one.report.time.samples_per_second
-                    or Message.of("time.not-predicted"),
-                )
-                for rank, one in enumerate(found.upgrades, start=1)
-            ],
-            headings=["", *map(Message.of, _HEADINGS)],
-            numbers=(0, 2, 3, 4),
-        )
-        said = [c for c in found.upgrades[0].checks if c.verdict in ("warning", "unknown")]
-        if said:
-            screen.say("cli.build.checks", "bold")
-            screen.bullets(
-                Message.of(
-                    f"cli.build.check.{check.verdict}", rule=check.rule, because=check.message
-                )
-                for check in said
-            )
+        show_upgrades(screen, found)
 
     # "Do nothing" is an answer where the work runs already; where it does not fit, it is a no.
     done = bool(found.upgrades) or found.before is not None
@@ -77,3 +56,55 @@ def command(
 
 
 _HEADINGS = ("cli.upgrade.buy", "cli.build.price", "cli.upgrade.speed", "cli.build.time")
+
+
+def show_upgrades(screen: "Screen", found: Upgrades) -> None:
+    """Print the changes, the first one in full, and why there are no others."""
+    if found.upgrades:
+        screen.say("cli.upgrade.best", "bold")
+        screen.table(
+            [_row(rank, one) for rank, one in enumerate(found.upgrades, start=1)],
+            headings=["", *map(Message.of, _HEADINGS)],
+            numbers=(0, 2, 3, 4),
+        )
+        _show_first(screen, found.upgrades[0])
+    else:
+        screen.say("cli.upgrade.nothing" if found.before else "cli.upgrade.cannot", "bold")
+    if found.declined:
+        screen.line()
+        screen.say("cli.upgrade.declined", "bold")
+        screen.bullets(one.message for one in found.declined)
+    if found.notes:
+        screen.line()
+        screen.say("cli.estimate.notes", "bold")
+        screen.bullets(found.notes)
+
+
+def _row(rank: int, one: Upgrade) -> "tuple[Cell, ...]":
+    time = one.report.time
+    fits = Message.of("cli.upgrade.fits")
+    gain = fits if one.gain is None else Message.of("cli.upgrade.gain", gain=one.gain)
+    rate = time.tokens_per_second if one.report.serving else time.samples_per_second
+    how_long = time.run_seconds or rate or Message.of("time.not-predicted")
+    return str(rank), one.change, amount_of(one.total), gain, how_long
+
+
+def _show_first(screen: "Screen", one: Upgrade) -> None:
+    if one.along:
+        kinds = [Message.of(f"catalog.kind-{kind}") for kind in one.along]
+        screen.say("cli.upgrade.along", kinds=kinds)
+    if one.freed:
+        names = [f"{part.count} × {part.name}" for part in one.freed]
+        screen.say("cli.upgrade.freed", parts=names)
+    if one.resale is not None and one.resale.low:
+        currency = one.resale.currency.lower()
+        amount = Message.of(f"planner.amount.{currency}", amount=round(one.resale.low))
+        screen.say("cli.upgrade.resale", amount=amount)
+    said = [check for check in one.checks if check.verdict in ("warning", "unknown")]
+    if said:
+        screen.line()
+        screen.say("cli.build.checks", "bold")
+        screen.bullets(
+            Message.of(f"cli.build.check.{check.verdict}", rule=check.rule, because=check.message)
+            for check in said
+        )

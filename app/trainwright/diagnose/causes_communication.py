@@ -4,16 +4,18 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     data_wait,
     exposed_communication,
+    failed_for,
     given,
     imbalance,
     is_word,
     number,
     on_gpu,
+    ranks,
     ratio,
     reading,
     step_share,
 )
-from trainwright.diagnose.measures_cost import bubble, gradients_on_link
+from trainwright.diagnose.measures_cost import bubble, gradients_on_link, offloads, power_share
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
@@ -47,6 +49,22 @@ def _alone(evidence: Evidence) -> float | None:
 
 def _nodes(evidence: Evidence) -> int:
     return (evidence.setup.nodes if evidence.setup is not None else None) or 1
+
+
+def _networked(evidence: Evidence) -> bool:
+    setup = evidence.setup
+    return _nodes(evidence) > 1 or (setup is not None and setup.link == "network")
+
+
+def _in_shards(evidence: Evidence) -> bool:
+    """Whether several devices hold a part of the weights each, and none offloads its own."""
+    setup = evidence.setup
+    sharded = setup is not None and setup.strategy in ("zero", "fsdp")
+    return sharded and ranks(evidence) > 1 and not offloads(evidence)
+
+
+def _spins(evidence: Evidence) -> bool:
+    return _several(evidence) and (number("gpus.utilisation")(evidence) or 0) >= 0.8
 
 
 def _unmeasured(evidence: Evidence) -> bool:
@@ -174,7 +192,7 @@ RULES = (
     ),
     _rule(
         "experiments.communication",
-        saved_by("communication"),
+        given(_several, saved_by("communication")),
         "share",
         below(0.02, -2, ASSUMED),
         above(0.05, 3, ASSUMED),
@@ -197,6 +215,46 @@ RULES = (
         "share",
         above(0.15, 2, "assumed: within the step a rank waits for other ranks only"),
         above(0.3, 3, "assumed: within the step a rank waits for other ranks only"),
+        variant="exposed",
+    ),
+    _rule(
+        "experiments.accumulation",
+        given(_several, saved_by("accumulation")),
+        "share",
+        above(0.1, 2, "assumed: fewer exchanges a sample, and little else, save time"),
+        above(0.3, 3, "assumed: fewer exchanges a sample, and little else, save time"),
+        variant="exposed",
+    ),
+    _rule(
+        "gpus.power",
+        given(_spins, power_share),
+        "share",
+        below(
+            0.5, 2, "assumed: NCCL's kernels wait on the device, which looks busy and draws little"
+        ),
+        variant="exposed",
+    ),
+    _rule(
+        "steps.optimizer",
+        given(_in_shards, step_share("optimizer")),
+        "share",
+        above(0.25, 2, "ZeRO: after the update every device is sent the weights of the others"),
+        above(0.5, 3, "ZeRO: after the update every device is sent the weights of the others"),
+        variant="exposed",
+    ),
+    _rule(
+        "setup.link_bytes_s",
+        given(_networked, number("setup.link_bytes_s")),
+        "bytes",
+        below(1.3e9, 2, "assumed: 10 Gb/s carry the gradients of 100 million weights in 0.3 s"),
+        below(1.3e8, 3, "assumed: 1 Gb/s carries the gradients of 100 million weights in 3 s"),
+        variant="exposed",
+    ),
+    _rule(
+        "failure.communication",
+        failed_for("watchdog caught collective", "nccl error", "nccl timeout", "ncclsystemerror"),
+        "yes-no",
+        yes(3, "the run's own error"),
         variant="exposed",
     ),
     _rule(

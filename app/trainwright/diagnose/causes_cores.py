@@ -19,8 +19,9 @@ from trainwright.diagnose.measures import (
     threads_of_cores,
     too_few_threads,
 )
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_trials import fewer_workers, saved_by
 from trainwright.diagnose.measures_work import (
+    cores_a_worker,
     cores_of_a_process,
     others_on,
     oversubscription,
@@ -96,6 +97,23 @@ def _top_others(evidence: Evidence) -> float | None:
     return float(len(host.foreign_top))
 
 
+def _cores_of_others(evidence: Evidence) -> float | None:
+    """Return what programs that are known one by one take of all cores."""
+    host = evidence.host
+    if host is None or host.foreign_cores is not None or not host.cores:
+        return None
+    known = [each.cores for each in host.other_programs if each.cores is not None]
+    return min(1.0, sum(known) / host.cores) if known else None
+
+
+def _used_up(evidence: Evidence) -> float | None:
+    """Return the cores that the run kept busy over its quota."""
+    host = evidence.host
+    if host is None or host.run_cores is None or host.quota_cores is None:
+        return None
+    return host.run_cores / host.quota_cores
+
+
 RULES = (
     _rule(
         "host.throttled_periods",
@@ -154,6 +172,7 @@ RULES = (
         "share",
         above(0.25, 1, ASSUMED),
         above(0.4, 2, ASSUMED),
+        above(0.6, 3, ASSUMED),
         below(0.05, -1, ASSUMED),
         variant="other-programs-cpu",
     ),
@@ -293,6 +312,7 @@ RULES = (
         ),
         "times",
         above(4, 2, "assumed: pools of threads that each take all cores for theirs"),
+        above(20, 3, "assumed: pools of threads that each take all cores for theirs"),
         variant="threads",
     ),
     _rule(
@@ -308,6 +328,70 @@ RULES = (
         "share",
         below(0.05, 1, "assumed: workers that wait for each other's threads gain nothing by more"),
         variant="threads",
+    ),
+    _rule(
+        "host.foreign_cores",
+        _cores_of_others,
+        "share",
+        above(0.25, 2, ASSUMED),
+        above(0.5, 3, ASSUMED),
+        variant="other-programs-cpu",
+    ),
+    _rule(
+        "experiments.fewer_workers",
+        fewer_workers,
+        "share",
+        above(0.1, 3, "assumed: workers beyond the cores take them from each other"),
+        above(0.3, 4, "assumed: workers beyond the cores take them from each other"),
+        variant="workers",
+    ),
+    _rule(
+        "host.load_average",
+        given(
+            lambda evidence: (workers_of_cores(evidence) or 0) > 1,
+            ratio("host.load_average", "host.cores"),
+        ),
+        "times",
+        above(1.2, 1, ASSUMED),
+        above(2, 2, "assumed: twice as many threads want a core as there are"),
+        variant="workers",
+    ),
+    _rule(
+        "host.affinity",
+        given(on_gpu, affinity),
+        "share",
+        below(0.3, 2, "assumed: the run is bound to a few of the cores"),
+        variant="affinity",
+    ),
+    _rule(
+        "host.run_cores",
+        _used_up,
+        "share",
+        above(0.9, 2, "assumed: it uses up what it may use"),
+        variant="quota",
+    ),
+    _rule(
+        "host.run_cores",
+        given(
+            lambda evidence: on_gpu(evidence) and (affinity(evidence) or 1) < 0.5, cores_of_usable
+        ),
+        "share",
+        above(0.9, 2, "assumed: it uses up what it may use"),
+        variant="affinity",
+    ),
+    _rule(
+        "host.cores_a_worker",
+        cores_a_worker,
+        "share",
+        below(0.3, 2, "assumed: workers that share a few cores, or wait for one another"),
+        variant="affinity",
+    ),
+    _rule(
+        "experiments.more_workers",
+        given(lambda evidence: (cores_a_worker(evidence) or 1) < 0.3, saved_by("more_workers")),
+        "share",
+        below(0.05, 1, "assumed: workers beyond the cores that they may use add nothing"),
+        variant="affinity",
     ),
     _rule("experiments.quota", saved_by("quota"), "share", *_TRIED, variant="quota"),
     _rule("experiments.affinity", saved_by("affinity"), "share", *_TRIED, variant="affinity"),

@@ -10,13 +10,13 @@ from trainwright.diagnose.measures import (
     numa_mismatch,
     number,
     on_gpu,
+    processes,
     reading,
     slice_used,
     step_share,
     throttled,
 )
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import others_on
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -64,6 +64,27 @@ def _taken_by_others(evidence: Evidence) -> float | None:
     others = evidence.host.other_programs if evidence.host is not None else ()
     taken = [o.utilisation for o in others if o.gpu == "same" and o.utilisation is not None]
     return min(1.0, sum(taken)) if taken else None
+
+
+def _trainings_on_it(evidence: Evidence) -> float | None:
+    """Return the programs on the run's GPU, those that train twice: a screen takes little."""
+    others = evidence.host.other_programs if evidence.host is not None else ()
+    found = [2.0 if each.trains else 1.0 for each in others if each.gpu == "same"]
+    return sum(found) if others else None
+
+
+def _slow_link(evidence: Evidence) -> bool:
+    """Whether a GPU's link gives much less than it could, negotiated or measured."""
+    copied = gpu_ratio("copy_bytes_s", "copy_expected_bytes_s")(evidence)
+    return (link_share(evidence) or 1) < 0.6 or (copied is not None and copied < 0.7)
+
+
+def _over_pcie(evidence: Evidence) -> bool:
+    return evidence.setup is not None and evidence.setup.link == "pcie"
+
+
+def _one_device(evidence: Evidence) -> bool:
+    return processes(evidence) == 1
 
 
 RULES = (
@@ -139,7 +160,8 @@ RULES = (
         "gpus.temperature_c",
         reading("gpus.temperature_c"),
         "celsius",
-        above(83, 2, "NVIDIA's GeForce cards hold 83 °C by slowing down"),
+        above(83, 1, "NVIDIA's GeForce cards hold 83 °C by slowing down"),
+        above(87, 2, "NVIDIA's GeForce cards hold 83 °C by slowing down"),
         variant="heat",
     ),
     _rule(
@@ -186,6 +208,7 @@ RULES = (
         reading("gpus.foreign_processes"),
         "number",
         above(1, 1, ASSUMED),
+        above(2, 2, ASSUMED),
         below(0.5, -1, ASSUMED),
         variant="other-programs-gpu",
     ),
@@ -261,7 +284,22 @@ RULES = (
     ),
     _rule(
         "steps.transfer",
-        given(lambda evidence: (link_share(evidence) or 1) < 0.6, step_share("transfer")),
+        given(_slow_link, step_share("transfer")),
+        "share",
+        above(0.1, 2, ASSUMED),
+        variant="link",
+    ),
+    _rule(
+        "setup.link_bytes_s",
+        given(_over_pcie, number("setup.link_bytes_s")),
+        "bytes",
+        below(3e9, 2, "assumed: PCIe 3.0 carries 12 GB/s with all its lanes, and 3 with four"),
+        below(1e9, 3, "assumed: PCIe 3.0 carries 12 GB/s with all its lanes, and 3 with four"),
+        variant="link",
+    ),
+    _rule(
+        "profile.copies",
+        given(_slow_link, reading("profile.copies")),
         "share",
         above(0.1, 2, ASSUMED),
         variant="link",
@@ -293,9 +331,10 @@ RULES = (
     ),
     _rule(
         "host.other_programs",
-        others_on("same"),
+        _trainings_on_it,
         "number",
         above(1, 2, FOREIGN),
+        above(2, 3, "assumed: trainings take a GPU by turns"),
         variant="other-programs-gpu",
     ),
     _rule(
@@ -305,6 +344,13 @@ RULES = (
         above(0.1, 3, ASSUMED),
         above(0.3, 4, ASSUMED),
         variant="other-programs-gpu",
+    ),
+    _rule(
+        "experiments.communication",
+        given(_one_device, saved_by("communication")),
+        "share",
+        *_TRIED,
+        variant="link",
     ),
     _rule("experiments.power_limit", saved_by("power_limit"), "share", *_TRIED, variant="power"),
     _rule("experiments.cooling", saved_by("cooling"), "share", *_TRIED, variant="heat"),

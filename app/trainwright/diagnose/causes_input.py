@@ -3,6 +3,7 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     data_wait,
+    failed_for,
     given,
     input_keeps_up,
     is_word,
@@ -17,15 +18,15 @@ from trainwright.diagnose.measures import (
     swing,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import loader_alone
-from trainwright.diagnose.measures_names import functions_of
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_cost import loader_alone, offloads
+from trainwright.diagnose.measures_names import functions_of, kernels_of
+from trainwright.diagnose.measures_trials import another_gpu, saved_by
 from trainwright.diagnose.measures_work import (
     wait_of_slow_steps,
     workers_cores,
     workers_starve_computing,
 )
-from trainwright.diagnose.rules import above, any_of, below, no, rules_of
+from trainwright.diagnose.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 TB = "torch-tb-profiler: DataLoader above 5 % of the step"
@@ -39,7 +40,7 @@ _WAITS = (
     below(0.05, -4, TB),
     above(0.05, 1, TB),
     above(0.15, 2, FAR),
-    above(0.3, 3, FAR),
+    above(0.2, 3, FAR),
     above(0.5, 4, FAR),
 )
 _SAVED = (below(0.05, -4, DS), above(0.05, 1, DS), above(0.15, 2, DS), above(0.3, 3, DS))
@@ -54,17 +55,57 @@ def _waits(evidence: Evidence) -> bool:
         not input_keeps_up(evidence)
         or (loader_alone(evidence) or 9) < 1.2
         or (number("loading.queue_empty")(evidence) or 0) >= 0.3
-        or (functions_of("loader")(evidence) or 0) >= 0.2
+        or (_makes_batches(evidence) or 0) >= 0.2
         or (saved_by("synthetic_batch")(evidence) or 0) >= 0.15
         or (_untimed_batch(evidence) or 0) >= 1
         or workers_starve_computing(evidence)
     )
 
 
+_makes_batches = functions_of("loader", "fetch", "preprocess")
+
+
+def _waits_at_times(evidence: Evidence) -> bool:
+    return _waits(evidence) or (data_wait(evidence) or 0) >= 0.05
+
+
+def _may_wait(evidence: Evidence) -> bool:
+    """Whether the step waits for batches, or a device idles and nobody timed for what."""
+    idle = (utilisation(evidence) or 1) < 0.7 or (number("profile.idle")(evidence) or 0) >= 0.3
+    return _waits(evidence) or (idle and data_wait(evidence) is None)
+
+
+def _never_busy(evidence: Evidence) -> bool:
+    """Whether a run on one computer, of which a step or a rate is known, waits for no other."""
+    nodes = (evidence.setup.nodes if evidence.setup is not None else None) or 1
+    timed = evidence.steps is not None or evidence.throughput is not None
+    return timed and nodes == 1 and not offloads(evidence)
+
+
 def _late(evidence: Evidence) -> bool:
     """Whether batches, drives or networks were looked at, and not the GPU's ups and downs alone."""
     parts = (evidence.steps, evidence.host, evidence.profile, evidence.throughput)
     return any(part is not None for part in parts) or bool(evidence.trials) or _waits(evidence)
+
+
+def _cores_are_its_own(evidence: Evidence) -> bool:
+    """Whether a GPU run of untimed waits, as far as it is known, has the cores to itself."""
+    host = evidence.host
+    others = host is not None and (host.foreign_cores or host.other_programs or host.foreign_top)
+    crowd = host is not None and (host.load_average or host.run_threads or host.starved_share)
+    alone = not others and not crowd and not offloads(evidence)
+    return on_gpu(evidence) and alone and not _waits(evidence)
+
+
+def _makes_them_itself(evidence: Evidence) -> bool:
+    """Whether the training process of a GPU run has no workers to make its batches."""
+    return on_gpu(evidence) and evidence.setup is not None and evidence.setup.num_workers == 0
+
+
+def _main_cores(evidence: Evidence) -> float | None:
+    """Return the cores of a training process that has no workers."""
+    own = number("host.main_process_cores")(evidence)
+    return own if own is not None else number("host.run_cores")(evidence)
 
 
 def _untimed_batch(evidence: Evidence) -> float | None:
@@ -80,7 +121,7 @@ RULES = (
     _rule("steps.data_wait", data_wait, "share", *_WAITS),
     _rule(
         "steps.data_wait_p95",
-        given(_waits, wait_of_slow_steps),
+        given(_waits_at_times, wait_of_slow_steps),
         "share",
         above(0.7, 2, "assumed: the steps that are slow are slow for their batches"),
     ),
@@ -94,6 +135,12 @@ RULES = (
         above(0.9, -1, "MLPerf Storage: an accelerator that is busy 90 % is fed well enough"),
     ),
     _rule(
+        "gpus.utilisation",
+        given(_never_busy, utilisation),
+        "share",
+        below(0.03, 2, "assumed: kernels that are launched late still run for a tenth of the time"),
+    ),
+    _rule(
         "gpus.idle_share",
         given(on_gpu, reading("gpus.idle_share")),
         "share",
@@ -104,6 +151,7 @@ RULES = (
         loader_pace,
         "times",
         above(0.8, 2, "assumed: batches are made no faster than they are used"),
+        above(1.1, 3, "assumed: batches are made no faster than they are used"),
         below(0.5, -1, "assumed: batches are made twice as fast as they are used"),
     ),
     _rule(
@@ -156,23 +204,39 @@ RULES = (
     _rule("setup.num_workers", reading("setup.num_workers"), "number", below(3, 1, LIGHTNING)),
     _rule(
         "loading.cpu_share",
-        given(_waits, reading("loading.cpu_share")),
+        given(_may_wait, reading("loading.cpu_share")),
         "share",
         above(0.6, 2, ASSUMED),
         variant="preprocessing",
     ),
     _rule(
         "loading.cpu_share",
-        given(_waits, reading("loading.cpu_share")),
+        given(_may_wait, reading("loading.cpu_share")),
         "share",
         below(0.4, 2, ASSUMED),
         variant="fetch",
     ),
     _rule(
         "loading.workers_cpu",
-        given(_waits, reading("loading.workers_cpu")),
+        given(_may_wait, reading("loading.workers_cpu")),
         "share",
         above(0.8, 2, ASSUMED),
+        variant="preprocessing",
+    ),
+    _rule(
+        "host.utilisation",
+        given(
+            lambda evidence: on_gpu(evidence) and _may_wait(evidence), number("host.utilisation")
+        ),
+        "share",
+        above(0.85, 1, "assumed: cores that are full make batches, where a GPU idles"),
+        variant="preprocessing",
+    ),
+    _rule(
+        "host.utilisation",
+        given(_cores_are_its_own, number("host.utilisation")),
+        "share",
+        above(0.95, 2, "assumed: all that a run on GPUs needs all cores for is its batches"),
         variant="preprocessing",
     ),
     _rule(
@@ -204,6 +268,7 @@ RULES = (
         saved_by("cached_data"),
         "share",
         above(0.15, 3, DS),
+        below(0.03, -2, DS),
         variant="fetch",
     ),
     _rule(
@@ -225,7 +290,7 @@ RULES = (
         step_share("transfer"),
         "share",
         above(0.1, 2, ASSUMED),
-        above(0.3, 3, ASSUMED),
+        above(0.2, 3, ASSUMED),
         variant="transfer",
     ),
     _rule(
@@ -294,10 +359,59 @@ RULES = (
     ),
     _rule(
         "profile.host_loader",
-        functions_of("loader"),
+        _makes_batches,
         "share",
         above(0.2, 2, ASSUMED),
         above(0.4, 3, ASSUMED),
+    ),
+    _rule(
+        "profile.host_loader",
+        functions_of("fetch"),
+        "share",
+        above(0.2, 2, ASSUMED),
+        above(0.4, 3, ASSUMED),
+        variant="fetch",
+    ),
+    _rule(
+        "profile.host_loader",
+        functions_of("preprocess"),
+        "share",
+        above(0.2, 2, ASSUMED),
+        above(0.4, 3, ASSUMED),
+        variant="preprocessing",
+    ),
+    _rule(
+        "profile.copies",
+        given(lambda evidence: not offloads(evidence), kernels_of("copy")),
+        "share",
+        above(0.15, 2, ASSUMED),
+        above(0.3, 3, ASSUMED),
+        variant="transfer",
+    ),
+    _rule(
+        "profile.host_copy",
+        given(lambda evidence: not offloads(evidence), functions_of("copy")),
+        "share",
+        above(0.2, 2, ASSUMED),
+        variant="transfer",
+    ),
+    _rule(
+        "host.main_process",
+        given(_makes_them_itself, _main_cores),
+        "number",
+        above(0.9, 2, "assumed: the thread that launches makes the batches too"),
+    ),
+    _rule(
+        "failure.loader",
+        failed_for("dataloader timed out"),
+        "yes-no",
+        yes(3, "the run's own error"),
+    ),
+    _rule(
+        "experiments.another_gpu",
+        another_gpu,
+        "share",
+        below(0.1, 1, "assumed: what another GPU does not change is no GPU's"),
     ),
     _rule(
         "experiments.augmentation",
@@ -310,7 +424,7 @@ RULES = (
     ),
     _rule(
         "experiments.pinned_memory",
-        saved_by("pinned_memory"),
+        given(lambda evidence: not offloads(evidence), saved_by("pinned_memory")),
         "share",
         above(0.1, 3, ASSUMED),
         variant="transfer",
@@ -327,6 +441,7 @@ RULES = (
         ratio("host.read_bytes_s", "host.drive_max_bytes_s"),
         "share",
         above(0.7, 2, "assumed: the drive gives what it can"),
+        above(0.9, 3, "assumed: the drive gives what it can"),
         variant="fetch",
     ),
     _rule(
@@ -337,6 +452,7 @@ RULES = (
         ),
         "share",
         above(0.6, 2, "assumed: the network that the data come over is full"),
+        above(0.85, 3, "assumed: the network that the data come over is full"),
         variant="fetch",
     ),
 )

@@ -11,18 +11,21 @@ from trainwright.diagnose.measures import (
     gpu_ratio,
     number,
     on_gpu,
+    processes,
     ratio,
     reading,
     reserved_unused,
     split_share,
     step_share,
     time_share,
+    uneven,
 )
 from trainwright.diagnose.measures_cost import (
     main_read_a_step,
     memory_share,
     offloading,
     offloads,
+    step_seconds,
     swapped_files,
     update_elsewhere,
 )
@@ -69,6 +72,11 @@ def _saves_within(evidence: Evidence) -> bool:
     return saving is not None and after is not None and saving > 2 * after + 0.02
 
 
+def _long_step(evidence: Evidence) -> float | None:
+    """Return the seconds of a step on one GPU that passes on what it computes to no other."""
+    return step_seconds(evidence) if processes(evidence) == 1 else None
+
+
 def _killed(evidence: Evidence) -> float | None:
     failure = evidence.failure
     if failure is None:
@@ -81,7 +89,7 @@ RULES = (
         "counters.alloc_retries",
         reading("counters.alloc_retries"),
         "number",
-        above(1, 4, RETRIES),
+        above(1, 3, RETRIES),
         below(1, -1, RETRIES),
         variant="fragmentation",
     ),
@@ -144,7 +152,8 @@ RULES = (
         "counters.garbage_collections",
         each_step("garbage_collections"),
         "number",
-        above(0.5, 2, "assumed: Python collects garbage by itself"),
+        above(0.1, 2, "assumed: Python collects garbage by itself, and all of it takes 0.1 s"),
+        above(0.5, 3, "assumed: Python collects garbage by itself, and all of it takes 0.1 s"),
         variant="garbage",
     ),
     _rule(
@@ -161,6 +170,7 @@ RULES = (
         reserved_unused,
         "times",
         above(1.3, 2, "assumed: 1.3 times, and 2 GiB more than is in use"),
+        above(1.8, 3, "assumed: 1.8 times, and 2 GiB more than is in use"),
         variant="fragmentation",
     ),
     _rule(
@@ -168,6 +178,7 @@ RULES = (
         split_share,
         "share",
         above(0.15, 2, ASSUMED),
+        above(0.3, 3, ASSUMED),
         variant="fragmentation",
     ),
     _rule(
@@ -175,6 +186,22 @@ RULES = (
         given(on_gpu, gpu_ratio("memory_used_bytes", "memory_total_bytes")),
         "share",
         above(0.9, 1, TB),
+        variant="full",
+    ),
+    _rule(
+        "steps.seconds",
+        given(lambda evidence: (memory_share(evidence) or 0) >= 0.99, _long_step),
+        "seconds",
+        above(
+            20, 2, "assumed: a step that lasts while nothing is left has spilt into the computer's"
+        ),
+        variant="full",
+    ),
+    _rule(
+        "steps.uneven",
+        given(lambda evidence: (memory_share(evidence) or 0) >= 0.95, uneven),
+        "times",
+        above(1.2, 2, "assumed: where memory is full, some steps wait for room"),
         variant="full",
     ),
     _rule(
@@ -277,6 +304,7 @@ RULES = (
         reading("host.swapped_bytes_s"),
         "bytes",
         above(MIB, 3, "assumed: a run that is read back from swap does not fit into memory"),
+        above(16 * MIB, 4, "assumed: a run that is read back from swap does not fit into memory"),
         variant="swapping",
     ),
     _rule(
@@ -412,6 +440,13 @@ RULES = (
         variant="offload",
     ),
     _rule(
+        "experiments.pinned_memory",
+        given(offloads, saved_by("pinned_memory")),
+        "share",
+        above(0.1, 3, "assumed: what is offloaded passes the link in every step"),
+        variant="offload",
+    ),
+    _rule(
         "experiments.without_garbage",
         saved_by("without_garbage"),
         "share",
@@ -435,9 +470,34 @@ RULES = (
         above(0.25, 3, "assumed: a steady step takes all memory from the cache"),
     ),
     _rule(
+        "profile.host_allocation",
+        kernels_of("allocation"),
+        "share",
+        above(0.1, 2, "assumed: a steady step takes all memory from the cache"),
+        above(0.25, 3, "assumed: a steady step takes all memory from the cache"),
+    ),
+    _rule(
+        "profile.host_offload",
+        given(offloads, functions_of("copy")),
+        "share",
+        above(0.2, 2, "assumed: what is kept elsewhere is copied each step"),
+        variant="offload",
+    ),
+    _rule(
+        "host.major_faults",
+        number("host.major_faults_s"),
+        "number",
+        above(200, 2, "assumed: pages that are read back from a drive, each takes 0.1 ms and more"),
+        above(
+            1000, 3, "assumed: pages that are read back from a drive, each takes 0.1 ms and more"
+        ),
+        variant="swapping",
+    ),
+    _rule(
         "profile.host_garbage",
         functions_of("garbage"),
         "share",
+        above(0.04, 2, "assumed: Python collects garbage by itself"),
         above(0.1, 3, "assumed: Python collects garbage by itself"),
         variant="garbage",
     ),

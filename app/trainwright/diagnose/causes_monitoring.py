@@ -4,6 +4,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     cores_of_usable,
     each_step,
+    failed_for,
     given,
     input_keeps_up,
     number,
@@ -16,7 +17,7 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import offloads, swapped_files, written_a_step
-from trainwright.diagnose.measures_names import functions_of
+from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import forward_of_backward, in_operators, read_a_step
 from trainwright.diagnose.rules import above, below, rules_of, yes
@@ -64,6 +65,11 @@ def _unmeasured(evidence: Evidence) -> float | None:
     more = evidence.trials or (evidence.loading, evidence.throughput) != (None, None)
     seen = bool(evidence.gpus) and all(part is None for part in parts) and not more
     return 1.0 if seen else None
+
+
+def _not_full(evidence: Evidence) -> bool:
+    """Whether a device may idle: the host of a full one waits for it as well."""
+    return (utilisation(evidence) or 0) < 0.9
 
 
 def _least_interval(evidence: Evidence) -> float | None:
@@ -245,6 +251,7 @@ RULES = (
         each_step("checkpoints"),
         "number",
         above(0.1, 2, "assumed: a checkpoint every ten steps"),
+        above(0.4, 3, "assumed: a checkpoint every other step"),
         variant="logging",
     ),
     _rule(
@@ -349,7 +356,7 @@ RULES = (
         time_share("evaluation_seconds"),
         "share",
         above(0.1, 2, ASSUMED),
-        above(0.3, 3, ASSUMED),
+        above(0.2, 3, ASSUMED),
         variant="logging",
     ),
     _rule(
@@ -375,11 +382,49 @@ RULES = (
         variant="logging",
     ),
     _rule(
-        "profile.host_waiting",
-        functions_of("waiting"),
+        "counters.item_reads",
+        given(lambda evidence: (_least_interval(evidence) or 9) < 2, _reads),
+        "number",
+        above(3, 2, "assumed: values that are read in every step to be written down"),
+        variant="logging",
+    ),
+    _rule(
+        "failure.log",
+        failed_for("wandb", "tensorboard", "mlflow", "no space left"),
+        "yes-no",
+        yes(3, "the run's own error names what is written down"),
+        variant="logging",
+    ),
+    _rule(
+        "profile.kernel_waiting",
+        given(_not_full, kernels_of("waiting")),
         "share",
         above(0.2, 2, ASSUMED),
-        above(0.5, 3, ASSUMED),
+        above(0.4, 3, ASSUMED),
+        variant="synchronisation",
+    ),
+    _rule(
+        "profile.host_profiler",
+        functions_of("profiler"),
+        "share",
+        above(0.1, 2, DEBUG),
+        above(0.25, 3, DEBUG),
+        variant="profiler",
+    ),
+    _rule(
+        "profile.host_profiler",
+        functions_of("anomaly"),
+        "share",
+        above(0.1, 2, DEBUG),
+        above(0.25, 3, DEBUG),
+        variant="anomaly-detection",
+    ),
+    _rule(
+        "profile.host_waiting",
+        given(_not_full, functions_of("waiting")),
+        "share",
+        above(0.1, 2, ASSUMED),
+        above(0.2, 3, ASSUMED),
         variant="synchronisation",
     ),
     _rule(

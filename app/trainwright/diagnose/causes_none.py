@@ -9,6 +9,7 @@ from trainwright.diagnose.measures import (
     given,
     gpu_ratio,
     is_word,
+    number,
     on_cpu,
     on_gpu,
     reading,
@@ -17,7 +18,8 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
-from trainwright.diagnose.measures_trials import doubled_batch, saved_by
+from trainwright.diagnose.measures_cost import achieved_by_rate
+from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
     heavy_operators,
@@ -25,9 +27,10 @@ from trainwright.diagnose.measures_work import (
     least_core_rate,
     operator_seconds,
     products_of_matrix_rate,
+    score_matrices,
     threads_at_work,
 )
-from trainwright.diagnose.rules import above, any_of, below, rules_of
+from trainwright.diagnose.rules import Rule, above, any_of, below, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
@@ -44,7 +47,23 @@ def _no_slow_products(evidence: Evidence) -> bool:
     return _long_operators(evidence) and (rate is None or rate >= 0.15)
 
 
+def _tried(experiment: str) -> Rule:
+    """Return the rule of a remedy of another cause that changes nothing."""
+    name = f"experiments.{experiment}"
+    return _rule(
+        name, saved_by(experiment), "share", below(0.03, 1, ASSUMED), above(0.15, -4, ASSUMED)
+    )
+
+
 RULES = (
+    *map(_tried, ("more_workers", "other_precision", "compiled", "without_synchronisation")),
+    _rule(
+        "experiments.another_gpu",
+        another_gpu,
+        "share",
+        above(0.3, 2, "assumed: what another GPU changes is the GPU's"),
+        below(0.1, -4, "assumed: what another GPU does not change is no GPU's"),
+    ),
     _rule(
         "gpus.utilisation",
         given(on_gpu, utilisation),
@@ -114,6 +133,40 @@ RULES = (
         above(0.4, 3, "ml-engineering: half of the peak is a good result"),
     ),
     _rule(
+        "profile.achieved_by_rate",
+        achieved_by_rate,
+        "share",
+        above(0.3, 2, "ml-engineering: half of the peak is a good result"),
+        above(0.4, 3, "ml-engineering: half of the peak is a good result"),
+        below(0.15, -3, ASSUMED),
+    ),
+    _rule(
+        "gpus.memory_utilisation",
+        reading("gpus.memory_utilisation"),
+        "share",
+        above(0.4, 2, "assumed, on NVML: small kernels and copies keep the memory far less busy"),
+        below(0.05, -2, "assumed, on NVML: kernels that read next to nothing"),
+    ),
+    _rule(
+        "gpus.dram_active",
+        reading("gpus.dram_active"),
+        "share",
+        above(0.6, 2, "DCGM user guide: 0.8 is what memory gives at best"),
+    ),
+    _rule(
+        "gpus.tensor_active",
+        reading("gpus.tensor_active"),
+        "share",
+        above(0.4, 3, "DCGM user guide: tensor cores at work"),
+    ),
+    _rule(
+        "throughput.expected",
+        number("throughput.expected_times"),
+        "times",
+        below(1.15, 2, "assumed: others reach no more on the same hardware"),
+        above(1.5, -4, "assumed: others reach more on the same hardware"),
+    ),
+    _rule(
         "profile.communication",
         exposed_communication,
         "share",
@@ -125,7 +178,7 @@ RULES = (
         achieved_of_matrix_rate,
         "share",
         above(0.2, 2, "ml-engineering: half of the peak is a good result; assumed for processors"),
-        above(0.3, 3, "ml-engineering: half of the peak is a good result; assumed for processors"),
+        above(0.5, 3, "ml-engineering: half of the peak is a good result; assumed for processors"),
         below(0.1, -2, ASSUMED),
     ),
     _rule(
@@ -180,7 +233,7 @@ RULES = (
     ),
     _rule(
         "profile.attention_eager",
-        reading("profile.attention_eager"),
+        score_matrices,
         "share",
         above(0.2, -4, "assumed: much of the time is in score matrices that nobody needs"),
     ),

@@ -12,16 +12,18 @@ from trainwright.diagnose.measures import (
     number,
     on_cpu,
     on_gpu,
+    processes,
     reading,
     steady,
     step_share,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import launching, step_seconds
-from trainwright.diagnose.measures_names import functions_of
-from trainwright.diagnose.measures_trials import doubled_batch, saved_by
+from trainwright.diagnose.measures_cost import launching, memory_share, offloads, step_seconds
+from trainwright.diagnose.measures_names import functions_of, kernels_of
+from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
+    call_seconds,
     device_of_compute,
     device_of_step,
     operator_seconds,
@@ -70,6 +72,24 @@ def _seen_busy(evidence: Evidence) -> bool:
     return (utilisation(evidence) or 0) >= 0.4
 
 
+def _alone_and_busy(evidence: Evidence) -> bool:
+    """Whether one GPU says that it is busy: of several, each spins while it waits for others."""
+    return _seen_busy(evidence) and processes(evidence) == 1
+
+
+def _fed_alone(evidence: Evidence) -> bool:
+    """Whether one GPU is known to have its batches, and keeps what it works on."""
+    wait = data_wait(evidence)
+    fed = wait is not None and wait < 0.05
+    return on_gpu(evidence) and fed and processes(evidence) == 1 and not offloads(evidence)
+
+
+def _device_idles(evidence: Evidence) -> bool:
+    """Whether a GPU has nothing to do for much of the time."""
+    idle = number("profile.idle")(evidence) or 0
+    return on_gpu(evidence) and (idle >= 0.3 or (utilisation(evidence) or 1) < 0.5)
+
+
 def _kernel_spacing(evidence: Evidence) -> float | None:
     """Return the time from one kernel's begin to the next's, mean over the step."""
     launches, seconds = _launches(evidence), step_seconds(evidence)
@@ -80,6 +100,19 @@ def _launches(evidence: Evidence) -> float | None:
     """Return the kernels of a step, or the calls that launch some where those were counted."""
     profile = evidence.profile
     return None if profile is None else profile.kernels_a_step or profile.launches_a_step
+
+
+def _updates_here(evidence: Evidence) -> bool:
+    """Whether the GPU that computes has all weights, which no other must send it."""
+    setup = evidence.setup
+    shared = setup is not None and setup.strategy in ("zero", "fsdp")
+    return on_gpu(evidence) and not offloads(evidence) and not (shared and processes(evidence) > 1)
+
+
+def _only_launches(evidence: Evidence) -> bool:
+    """Whether the training thread is known to make no batches and no updates itself."""
+    makes = evidence.setup is not None and evidence.setup.num_workers == 0
+    return input_keeps_up(evidence) and not makes and not offloads(evidence)
 
 
 def _no_parts(evidence: Evidence) -> bool:
@@ -150,7 +183,7 @@ RULES = (
     ),
     _rule(
         "gpus.power",
-        given(_seen_busy, gpu_ratio("power_w", "power_limit_w")),
+        given(_alone_and_busy, gpu_ratio("power_w", "power_limit_w")),
         "share",
         below(0.5, 2, "assumed: a GPU that says it is busy at half of its power is not filled"),
         above(0.85, -2, "assumed"),
@@ -160,6 +193,23 @@ RULES = (
         given(input_keeps_up, utilisation),
         "share",
         below(0.5, 1, TB),
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(_fed_alone, utilisation),
+        "share",
+        below(
+            0.5, 2, "assumed: one device, its batches ready: it waits for launches or is not filled"
+        ),
+    ),
+    _rule(
+        "profile.idle",
+        given(_fed_alone, reading("profile.idle")),
+        "share",
+        above(
+            0.4, 2, "assumed: one device, its batches ready: it waits for launches or is not filled"
+        ),
+        variant="host-bound",
     ),
     _rule(
         "gpus.steady",
@@ -176,7 +226,7 @@ RULES = (
     ),
     _rule(
         "gpus.memory_used",
-        given(input_keeps_up, gpu_ratio("memory_used_bytes", "memory_total_bytes")),
+        given(input_keeps_up, memory_share),
         "share",
         below(0.5, 1, "assumed: there is room for a larger batch"),
         variant="small-batch",
@@ -185,7 +235,6 @@ RULES = (
         "setup.batch",
         given(input_keeps_up, _small_batch),
         "number",
-        below(3, 2, ASSUMED),
         below(9, 1, ASSUMED),
         variant="small-batch",
     ),
@@ -227,12 +276,13 @@ RULES = (
         given(lambda evidence: not _offloads(evidence), device_of_compute),
         "share",
         below(0.5, 2, "torch-tb-profiler: utilisation below 50 %"),
+        below(0.3, 3, ASSUMED),
         above(0.9, -2, ASSUMED),
         variant="host-bound",
     ),
     _rule(
         "host.main_process",
-        given(input_keeps_up, host_thread_full),
+        given(_only_launches, host_thread_full),
         "number",
         above(0.9, 2, "assumed: the one thread that launches kernels is never idle"),
         variant="host-bound",
@@ -298,6 +348,7 @@ RULES = (
         given(on_gpu, _launches),
         "number",
         above(500, 1, "assumed: more launches than a step of a few large layers has"),
+        above(3000, 2, "assumed: 20 ms and more of launches at 5 to 10 µs each"),
         variant="host-bound",
     ),
     _rule(
@@ -319,9 +370,10 @@ RULES = (
     ),
     _rule(
         "experiments.faster_cpu",
-        saved_by("faster_cpu"),
+        given(on_gpu, saved_by("faster_cpu")),
         "share",
         above(0.15, 2, "assumed: the processor that launches holds the run back"),
+        above(0.3, 3, "assumed: the processor that launches holds the run back"),
         below(0.03, -2, ASSUMED),
         variant="host-bound",
     ),
@@ -330,7 +382,83 @@ RULES = (
         given(_no_parts, device_of_step),
         "share",
         below(0.6, 1, "assumed: most of the rest is the host's"),
+        below(0.35, 2, "assumed: most of the rest is the host's"),
         above(0.9, -2, ASSUMED),
         variant="host-bound",
+    ),
+    _rule(
+        "profile.host_launch",
+        kernels_of("launch"),
+        "share",
+        above(0.3, 2, ASSUMED),
+        above(0.6, 3, ASSUMED),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.call_seconds",
+        given(on_gpu, call_seconds),
+        "seconds",
+        below(10e-6, 2, "assumed: a launch takes 5 to 10 µs, and shorter kernels cannot hide it"),
+        above(100e-6, -1, "HTA: runtime cutoff of 50 µs"),
+        variant="host-bound",
+    ),
+    _rule(
+        "experiments.another_gpu",
+        another_gpu,
+        "share",
+        below(0.1, 2, "assumed: what another GPU does not change is no GPU's"),
+        above(0.3, -2, "assumed: what another GPU changes is the GPU's"),
+        variant="host-bound",
+    ),
+    _rule(
+        "experiments.compiled",
+        given(_device_idles, saved_by("compiled")),
+        "share",
+        above(0.15, 3, "PyTorch: compiling fuses small kernels and drops Python's part of each"),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.achieved_of_peak",
+        number("profile.achieved_of_peak"),
+        "share",
+        below(0.1, 1, MFU),
+        above(0.4, -3, MFU),
+    ),
+    _rule(
+        "steps.optimizer",
+        given(_updates_here, step_share("optimizer")),
+        "share",
+        above(
+            0.25, 2, "assumed: an update reads each weight a few times, and its kernels are small"
+        ),
+        above(
+            0.5, 3, "assumed: an update reads each weight a few times, and its kernels are small"
+        ),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.host_optimizer",
+        given(_updates_here, functions_of("optimizer")),
+        "share",
+        above(0.15, 2, "assumed: an update of few, fused kernels takes little of the host"),
+        above(0.3, 3, "assumed: an update of few, fused kernels takes little of the host"),
+        variant="host-bound",
+    ),
+    _rule(
+        "experiments.faster_cpu",
+        given(on_cpu, saved_by("faster_cpu")),
+        "share",
+        below(0.03, 1, "assumed: a step that other cores do not change is not spread over cores"),
+        variant="small-batch",
+    ),
+    _rule(
+        "setup.parameters",
+        given(
+            lambda evidence: on_gpu(evidence) and input_keeps_up(evidence),
+            number("setup.parameters"),
+        ),
+        "number",
+        below(1e6, 1, "assumed: a million weights fill no GPU"),
+        variant="small-batch",
     ),
 )

@@ -17,9 +17,14 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
-from trainwright.diagnose.measures_names import kernels_of, odd_kernel
-from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import convolutions, device_of_step, products_of_matrix_rate
+from trainwright.diagnose.measures_names import functions_of, kernels_of, odd_kernel
+from trainwright.diagnose.measures_trials import another_gpu, saved_by
+from trainwright.diagnose.measures_work import (
+    convolutions,
+    device_of_step,
+    products_of_matrix_rate,
+    score_matrices,
+)
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -110,7 +115,7 @@ def _slow_in_few_bits(evidence: Evidence) -> str | None:
 
 def _untried(evidence: Evidence) -> bool:
     """Whether no trial of a precision or of kernels says what they cost."""
-    tried = ("other_precision", "channels_last", "compiled", "fused_attention", "kernels")
+    tried = ("other_precision", "channels_last", "fused_attention", "kernels")
     return all((saved_by(each)(evidence) or 0) < 0.2 for each in tried)
 
 
@@ -140,6 +145,17 @@ def _has_tensor_cores(evidence: Evidence) -> bool:
 
 def _untraced_layout(evidence: Evidence) -> bool:
     return on_gpu(evidence) and evidence.profile is not None and evidence.profile.layout is None
+
+
+def _untraced_attention(evidence: Evidence) -> bool:
+    return evidence.profile is not None and score_matrices(evidence) is None
+
+
+def _scores(evidence: Evidence) -> bool:
+    """Whether attention keeps matrices of scores, by its setting or by a profile."""
+    eager = evidence.setup is not None and evidence.setup.attention == "eager"
+    traced = score_matrices(evidence) or kernels_of("scores")(evidence)
+    return eager or (traced or 0) >= 0.1
 
 
 def _untraced_elementwise(evidence: Evidence) -> bool:
@@ -312,7 +328,7 @@ RULES = (
     ),
     _rule(
         "profile.attention_eager",
-        reading("profile.attention_eager"),
+        score_matrices,
         "share",
         above(0.1, 2, ASSUMED),
         above(0.2, 3, ASSUMED),
@@ -447,6 +463,35 @@ RULES = (
         "yes-no",
         yes(2, "PyTorch: compiling and autotuning are for shapes that stay"),
         variant="compile",
+    ),
+    _rule(
+        "profile.attention_eager",
+        given(_untraced_attention, kernels_of("scores")),
+        "share",
+        above(0.15, 2, ASSUMED),
+        above(0.3, 3, ASSUMED),
+        variant="attention",
+    ),
+    _rule(
+        "setup.sequence_length",
+        given(_scores, number("setup.sequence_length")),
+        "number",
+        above(2048, 1, "assumed: score matrices grow with the square of the length"),
+        variant="attention",
+    ),
+    _rule(
+        "profile.host_compile",
+        functions_of("compile"),
+        "share",
+        above(0.1, 2, "PyTorch: torch.compile compiles anew for each new shape"),
+        above(0.3, 3, "PyTorch: torch.compile compiles anew for each new shape"),
+        variant="compile",
+    ),
+    _rule(
+        "experiments.another_gpu",
+        another_gpu,
+        "share",
+        below(0.1, -3, "assumed: what another GPU does not change is no GPU's"),
     ),
     _rule(
         "throughput.expected",

@@ -1,9 +1,10 @@
 """From evidence to a diagnosis: signals are weighed, causes ranked, and doubt is said.
 
 A cause is a verdict only with two independent signals, one of them more than a circumstance. An
-experiment may stand alone, as it is two measurements, and so may the run's own error. High
-confidence needs two signals that are each more than a circumstance, and no rival that would explain
-what is seen.
+experiment may stand alone, as it is two measurements, and so may the run's own error. What the
+cause itself costs, measured by one instrument and denied by nothing, is a suspicion: of low
+confidence, and marked as one. High confidence needs two measured signals that are each more than a
+circumstance, and no rival that would explain what is seen.
 """
 
 from collections.abc import Iterable
@@ -24,6 +25,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.fixes import fixes
 from trainwright.diagnose.gains import gain
 from trainwright.diagnose.rules import Rule, signals
+from trainwright.diagnose.symptoms import symptoms
 from trainwright.diagnose.unseen import unseen
 from trainwright.diagnose.verdict import (
     Cause,
@@ -51,6 +53,8 @@ SURE, LIKELY = 5, 4
 """Least scores of high and medium confidence; assumed."""
 MEASURED, SYMPTOM = 3, 2
 """Weights of a cause's own cost and of a strong symptom; see ``Signal.weight``."""
+DEBUGGING = 4
+"""Weight of settings that always cost."""
 MARGIN = 2.5
 """By how much the first cause must lead to be sure; assumed."""
 GAIN_WEIGHT = 4.0
@@ -63,6 +67,8 @@ CONTRARY = 4
 """Weight against "nothing is wrong" that no number of signs for it outweighs; assumed."""
 _ONE_VARIANT = (Cause.INPUT, Cause.PARALLELISM, Cause.COMMUNICATION)
 """Causes whose variants are answers to one question: one of them holds."""
+_ONE_ROOT = (Cause.PARALLELISM, Cause.COMMUNICATION)
+"""Causes whose variants' signs all say that the cause is there, and differ in where to begin."""
 
 
 _AnyOf = tuple[tuple[Cause, str], ...]
@@ -78,11 +84,19 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
         *_SHORT_OF_CORES,
         *_DEBUGS,
         (Cause.MEMORY, "empty-cache"),
+        (Cause.MONITORING, "synchronisation"),
+    ),
+    (Cause.INPUT, ""): ((Cause.MEMORY, "swapping"),),
+    (Cause.INPUT, "transfer"): (
+        *_ELSEWHERE,
+        (Cause.SCHEDULING, "link"),
+        (Cause.SCHEDULING, "numa"),
     ),
     (Cause.MONITORING, "synchronisation"): (*_ELSEWHERE, *_DEBUGS),
     (Cause.MONITORING, "logging"): (
         *_ELSEWHERE,
         *_DEBUGS,
+        (Cause.COMMUNICATION, "exposed"),
         (Cause.MEMORY, "garbage"),
         (Cause.MEMORY, "empty-cache"),
     ),
@@ -132,6 +146,24 @@ class Case:
         return self.score >= ENOUGH and enough and strongest >= 2
 
     @property
+    def suspected(self) -> bool:
+        """Whether the cause's own cost was measured by one instrument, and nothing denies it.
+
+        A setting is no measurement, unless it is for debugging only and never free.
+        """
+        costs = any(
+            signal.weight >= (DEBUGGING if signal.instrument == "setup" else MEASURED)
+            for signal in self.speaks_for
+        )
+        return not self.holds and costs and self.score >= ENOUGH
+
+    @property
+    def agreed(self) -> bool:
+        """Whether it is a verdict that stands on a measurement, and not on a setting alone."""
+        strong = (signal for signal in self.speaks_for if signal.weight >= SYMPTOM)
+        return self.holds and any(signal.instrument != "setup" for signal in strong)
+
+    @property
     def _tried(self) -> bool:
         """Whether an experiment shows what the cause costs, or the run itself failed for it."""
         return any(
@@ -150,8 +182,11 @@ class Case:
         strongest: dict[str, int] = {}
         for signal in self.speaks_for:
             strongest[signal.instrument] = max(strongest.get(signal.instrument, 0), signal.weight)
+        setting = strongest.pop("setup", 0)
+        if self.suspected:
+            return Confidence.LOW
         first, second = (*sorted(strongest.values(), reverse=True), 0, 0)[:2]
-        agree = first >= MEASURED and second >= SYMPTOM
+        agree = first >= MEASURED and (second >= SYMPTOM or setting >= MEASURED)
         if agree and self.score >= SURE and not self.against:
             return Confidence.HIGH
         return Confidence.MEDIUM if self.score >= LIKELY else Confidence.LOW
@@ -161,7 +196,8 @@ def judge(evidence: Evidence) -> Diagnosis:
     """Return what the evidence says; no evidence is too thin or too odd for an answer."""
     found = {cause: signals(rules, evidence) for cause, rules in RULES.items()}
     cases = [case for cause, each in found.items() for case in _cases(cause, each, evidence)]
-    holding = sorted((case for case in cases if case.holds), key=lambda case: -case.strength)
+    named = (case for case in cases if case.holds or case.suspected)
+    holding = sorted(named, key=lambda case: (not case.agreed, -case.strength))
     fine = _case(Cause.NONE, "", signals(causes_none.RULES, evidence), evidence)
     if (
         fine.holds
@@ -175,8 +211,8 @@ def judge(evidence: Evidence) -> Diagnosis:
         verdicts = _ranked(holding, cases, evidence)
     else:
         verdicts = (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
-    named = {verdict.cause for verdict in verdicts}
-    ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in named)
+    said = {verdict.cause for verdict in verdicts}
+    ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in said)
     return Diagnosis(verdicts, ruled_out, unseen(evidence))
 
 
@@ -187,12 +223,24 @@ def _cases(cause: Cause, found: Iterable[Signal], evidence: Evidence) -> list[Ca
     cases = [_case(cause, variant, found, evidence) for variant in variants]
     named = [case for case in cases if case.variant]
     if cause in _ONE_VARIANT and cases:
-        return [max(named or cases, key=lambda case: case.strength)]
+        return [max(named or cases, key=lambda case: (case.strength, _own(case)))]
     return named or cases
 
 
+def _own(case: Case) -> int:
+    """Return the weight of a case's signs of its very variant."""
+    return sum(signal.weight for signal in case.speaks_for if signal.variant == case.variant)
+
+
 def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidence) -> Case:
-    concerning = [signal for signal in found if signal.variant in ("", variant)]
+    shared = cause in _ONE_ROOT
+    concerning = [
+        signal
+        for signal in found
+        if signal.variant in ("", variant) or (shared and signal.weight > 0)
+    ]
+    if any(signal.weight >= SYMPTOM for signal in concerning):
+        concerning += symptoms(cause, variant, evidence)
     ranked = sorted(concerning, key=lambda signal: -abs(signal.weight))
     return Case(
         cause,
@@ -213,7 +261,18 @@ def _used_well(fine: Case) -> bool:
     return any(signal.reading.startswith(_HOW_WELL) for signal in fine.speaks_for)
 
 
-_HOW_WELL = ("profile.", "experiments.", "gpus.sm_active", "gpus.power", "steps.least_core_rate")
+_HOW_WELL = (
+    "profile.",
+    "experiments.doubled_batch",
+    "experiments.another_gpu",
+    "throughput.expected",
+    "gpus.sm_active",
+    "gpus.tensor_active",
+    "gpus.dram_active",
+    "gpus.memory_utilisation",
+    "gpus.power",
+    "steps.least_core_rate",
+)
 
 
 def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
@@ -261,6 +320,7 @@ def _verdict(case: Case, evidence: Evidence) -> Verdict:
         case.gain,
         fixes(case.cause, case.variant, evidence),
         wording(case.cause, case.variant, evidence),
+        suspected=not case.holds,
     )
 
 

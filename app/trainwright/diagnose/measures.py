@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
+from trainwright.catalog.query import find_gpu
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings, Spread
+from trainwright.messages import UserError
 
 Measure = Callable[[Evidence], float | str | None]
 MIB = 1 << 20
@@ -59,6 +62,26 @@ def step_share(part: str) -> Callable[[Evidence], float | None]:
     return share
 
 
+def uneven(evidence: Evidence) -> float | None:
+    """Return the 95th percentile of the steps' times over their mean."""
+    steps = evidence.steps
+    if steps is None or steps.p95_seconds is None:
+        return None
+    return steps.p95_seconds / steps.seconds
+
+
+def step_time(evidence: Evidence) -> float | None:
+    """Return the seconds of a step: timed, or by the rate at which steps or samples pass."""
+    steps, rate, setup = evidence.steps, evidence.throughput, evidence.setup
+    if steps is not None:
+        return steps.seconds
+    if rate is not None and rate.steps_s:
+        return 1 / rate.steps_s
+    if rate is None or not rate.samples_s or setup is None or setup.batch is None:
+        return None
+    return setup.batch * (setup.accumulation or 1) / rate.samples_s
+
+
 def each_step(counter: str) -> Callable[[Evidence], float | None]:
     """Return the measure of a counter a step."""
 
@@ -74,10 +97,8 @@ def time_share(counter: str) -> Callable[[Evidence], float | None]:
     """Return the measure of the share of the steps' time that counted calls took."""
 
     def share(evidence: Evidence) -> float | None:
-        seconds = each_step(counter)(evidence)
-        if seconds is None or evidence.steps is None:
-            return None
-        return min(1.0, seconds / evidence.steps.seconds)
+        seconds, whole = each_step(counter)(evidence), step_time(evidence)
+        return None if seconds is None or not whole else min(1.0, seconds / whole)
 
     return share
 
@@ -171,11 +192,13 @@ def swing(evidence: Evidence) -> float | None:
 
 def loader_pace(evidence: Evidence) -> float | None:
     """Return the time to make a batch over a step's: at 1 the workers have no time to spare."""
-    loading, steps, setup = evidence.loading, evidence.steps, evidence.setup
-    if loading is None or not loading.batch_seconds or steps is None:
+    loading, seconds, setup = evidence.loading, step_time(evidence), evidence.setup
+    if loading is None or not loading.batch_seconds or not seconds:
+        return None
+    if evidence.steps is not None and evidence.steps.unit == "epoch":
         return None
     workers = max(1, setup.num_workers or 0) if setup is not None else 1
-    return loading.batch_seconds / workers / steps.seconds
+    return loading.batch_seconds / workers / seconds
 
 
 def outside_steps(evidence: Evidence) -> float | None:
@@ -405,14 +428,24 @@ def numa_mismatch(evidence: Evidence) -> float | None:
     return float(not set(nodes) & set(host.run_numa_nodes)) if nodes else None
 
 
+@lru_cache(maxsize=64)
+def sold_generation(name: str) -> int | None:
+    """Return the PCIe generation that a GPU of the catalog has."""
+    try:
+        return find_gpu(name).record.pcie_generation
+    except UserError:
+        return None
+
+
 def link_share(evidence: Evidence) -> float | None:
     """Return the negotiated PCIe rate over the largest: a generation doubles the rate."""
 
     def share(gpu: GpuReadings) -> float | None:
         generation = generations = 0
         width = widths = 1
-        if gpu.link_generation and gpu.link_generation_max:
-            generation, generations = gpu.link_generation, gpu.link_generation_max
+        newest = gpu.link_generation_max or (sold_generation(gpu.name) if gpu.name else None)
+        if gpu.link_generation and newest:
+            generation, generations = gpu.link_generation, newest
         if gpu.link_width and gpu.link_width_max:
             width, widths = gpu.link_width, gpu.link_width_max
         if not generations and widths == 1:
@@ -422,15 +455,21 @@ def link_share(evidence: Evidence) -> float | None:
     return over_gpus(evidence, share)
 
 
-def failed_for_memory(evidence: Evidence) -> float | None:
-    """Return 1 where the run ended for want of memory."""
-    if evidence.failure is None:
-        return None
-    text = f"{evidence.failure.kind} {evidence.failure.text}".lower()
-    return float(any(word in text for word in _MEMORY_WORDS))
+def failed_for(*words: str) -> Callable[[Evidence], float | None]:
+    """Return the measure that is 1 where the run's own error has one of the words."""
+
+    def failed(evidence: Evidence) -> float | None:
+        if evidence.failure is None:
+            return None
+        text = f"{evidence.failure.kind} {evidence.failure.text}".lower()
+        return float(any(word in text for word in words))
+
+    return failed
 
 
-_MEMORY_WORDS = ("out of memory", "outofmemoryerror", "alloc_failed", "can't allocate memory")
+failed_for_memory = failed_for(
+    "out of memory", "outofmemoryerror", "alloc_failed", "can't allocate memory"
+)
 
 
 def host_thread_full(evidence: Evidence) -> float | None:

@@ -5,7 +5,13 @@ from functools import lru_cache
 from trainwright.catalog.query import find_gpu
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings
-from trainwright.diagnose.measures import lowest_capability, over_gpus, ranks, step_share
+from trainwright.diagnose.measures import (
+    lowest_capability,
+    over_gpus,
+    ranks,
+    step_share,
+    step_time,
+)
 from trainwright.messages import UserError
 
 LINK_BYTES_S = 25e9
@@ -18,6 +24,57 @@ MOVED_BYTES = 4.0
 """A parameter's gradient to the host and its new value back, two bytes each."""
 GRADIENT_BYTES = 4.0
 """Of a parameter in fp32, as data parallel training sums them."""
+
+
+FLOPS_A_TOKEN = 6.0
+"""Of a parameter and a token, forward and backward: Kaplan et al. (arXiv 2001.08361)."""
+
+
+@lru_cache(maxsize=64)
+def _peaks(name: str) -> dict[str, float]:
+    """Return the FLOP/s of a GPU of the catalog by its units; empty where it is not there."""
+    try:
+        return {key: fact.value for key, fact in find_gpu(name).record.flops.items()}
+    except UserError:
+        return {}
+
+
+def _peak(evidence: Evidence) -> float | None:
+    """Return the FLOP/s of the GPU in the run's precision; in 16 bits where none is known."""
+    named = next((gpu.name for gpu in evidence.gpus or () if gpu.name), None)
+    peaks, setup = _peaks(named) if named else {}, evidence.setup
+    precision = (setup.precision if setup is not None else None) or "bf16"
+    if precision in ("fp32", "tf32"):
+        tensor = precision == "tf32" or (setup is not None and setup.tf32_allowed)
+        return peaks.get("tf32_fp32" if tensor else "fp32")
+    if precision in ("fp64", "fp8"):
+        return None
+    return peaks.get("fp16_fp32")
+
+
+def achieved_by_rate(evidence: Evidence) -> float | None:
+    """Return the arithmetic of a transformer's tokens over the GPU's peak in its precision (MFU).
+
+    Of models of 100 million parameters and more; smaller ones do much that is no weight's product.
+    """
+    setup, peak, tokens = evidence.setup, _peak(evidence), _tokens_a_second(evidence)
+    if setup is None or setup.model_kind != "transformer" or not tokens or not peak:
+        return None
+    if (setup.parameters or 0) < 1e8:
+        return None
+    return FLOPS_A_TOKEN * (setup.parameters or 0) * tokens / peak
+
+
+def _tokens_a_second(evidence: Evidence) -> float | None:
+    """Return the tokens that each device takes a second: stated, or by batch and length."""
+    rate, setup, seconds = evidence.throughput, evidence.setup, step_seconds(evidence)
+    if rate is not None and rate.tokens_s:
+        return rate.tokens_s
+    if setup is None or not setup.sequence_length or not setup.batch or not seconds:
+        return None
+    if evidence.steps is not None and evidence.steps.unit != "step":
+        return None
+    return setup.batch * (setup.accumulation or 1) * setup.sequence_length / seconds
 
 
 @lru_cache(maxsize=64)
@@ -100,7 +157,7 @@ def step_seconds(evidence: Evidence) -> float | None:
     profile, steps = evidence.profile, evidence.steps
     if profile is not None and profile.step_seconds is not None:
         return profile.step_seconds
-    return steps.seconds if steps is not None and steps.unit != "epoch" else None
+    return None if steps is not None and steps.unit == "epoch" else step_time(evidence)
 
 
 def launching(evidence: Evidence) -> float | None:

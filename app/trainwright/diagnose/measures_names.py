@@ -11,30 +11,21 @@ from typing import Literal
 from trainwright.diagnose.evidence import Evidence, HostFunction, Operator
 
 Family = Literal[
-    "communication",
-    "copy",
-    "attention",
-    "tensor-core",
-    "plain-matrix",
-    "double-matrix",
-    "layout",
-    "optimizer",
-    "elementwise",
-    "matrix",
-    "waiting",
-    "launch",
-    "allocation",
-]
+    "communication", "copy", "attention", "tensor-core", "plain-matrix", "double-matrix", "layout",
+    "optimizer", "elementwise", "matrix", "waiting", "launch", "allocation", "scores", "direct",
+]  # fmt: skip
 _KERNELS: tuple[tuple[Family, str], ...] = (
     ("communication", r"nccl|rccl|allreduce|all_reduce|all_gather|allgather|reduce_?scatter"
-                      r"|all_?to_?all|gloo:|c10d::|horovod|cross_device_reduce"),
-    ("launch", r"(cuda|cu|hip)(graph)?launch(kernel)?|launch overhead"),
-    ("waiting", r"cuda(stream|device|event)synchronize|local_scalar_dense|aten::item"),
-    ("allocation", r"^cuda(malloc|free)|cudahostalloc|empty_?cache"),
-    ("copy", r"memcpy.*(htod|dtoh|host|pageable|pinned)|(htod|dtoh).*memcpy|cudamemcpy"),
+                      r"|all_?to_?all|gloo:|c10d::|horovod|cross_device_reduce|sendrecv"),
+    ("launch", r"(cuda|cu|hip)(graph)?(ext)?(module)?launch(kernel)?|launch overhead"),
+    ("waiting", r"(cuda|hip)(stream|device|event)synchronize|local_scalar_dense|aten::item"
+                r"|nonzero|masked_select|_unique"),
+    ("allocation", r"^(cuda|hip)(malloc|free)|(cuda|hip)hostalloc|empty_?cache|cumem(map|create)"),
+    ("copy", r"memcpy.*(htod|dtoh|host|pageable|pinned)|(htod|dtoh).*memcpy|(cuda|hip)memcpy"),
     ("attention", r"flash|fmha|attention|sdpa"),
     ("layout", r"nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw|transpose|permute|convert|_to_copy"),
     ("double-matrix", r"dgemm|_d884gemm|gemm_f64|_ddd"),
+    ("direct", r"grouped_direct|depthwise|im2col|col2im|naive_conv"),
     ("tensor-core", r"tf32|tensorop|hmma|gmma"),
     ("plain-matrix", r"sgemm|scudnn|ffma|simt.*gemm|gemm.*simt|gemm_f32f32|gemmsn|gemmk1"
                      r"|implicit_convolve_sgemm|winograd"),
@@ -42,31 +33,52 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
                     r"|(bf16|fp16|f16|half).*gemm|gemm.*(bf16|fp16|f16)|cutlass.*tensor"),
     ("matrix", r"gemm|gemv|matmul|::mm\b|::bmm|addmm|linear|conv|cudnn|mkldnn|lstm|rnn|gru"),
     ("optimizer", r"adam|sgd|lamb|multi_tensor|optimizer|foreach"),
+    ("scores", r"softmax|masked_fill|masked_softmax"),
     ("elementwise", r"elementwise|vectorized|unrolled|pointwise|triton_poi|relu|gelu|silu|dropout"
                     r"|aten::(add|mul|div|sub|copy|fill|sqrt|addcmul|addcdiv)_?\b"),
 )  # fmt: skip
 """The first that matches holds."""
 
 HostFamily = Literal[
-    "loader", "waiting", "launch", "allocation", "garbage", "copy", "communication",
-    "optimizer", "log", "checkpoint", "evaluation", "compile", "offload",
+    "loader", "fetch", "preprocess", "waiting", "launch", "allocation", "garbage", "copy",
+    "communication", "optimizer", "log", "checkpoint", "evaluation", "compile", "offload",
+    "profiler", "anomaly",
 ]  # fmt: skip
 _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
-    ("loader", r"dataloader|_next_data|_try_get_data|__getitem__|collate|queue.*get|_poll\b|"
-               r"decode|augment|transform\b|imread|get_batch|prefetch|tokeniz|pil\b|cv2|librosa"),
-    ("garbage", r"gc\.collect|garbage"),
-    ("allocation", r"^cuda(malloc|free)|cudahostalloc|empty_?cache"),
-    ("waiting", r"synchroni[sz]e|local_scalar_dense|\bitem\b|\btolist\b|\.cpu\b|nonzero"),
-    ("launch", r"launch_?kernel|graphlaunch|aten::|_call_impl|dispatch"),
-    ("communication", r"nccl|all_?reduce|all_?gather|reduce_?scatter|barrier|broadcast|gloo"),
+    ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule"),
+    ("anomaly", r"anomaly|format_stack|extract_stack"),
+    ("profiler", r"profiler|kineto|export_chrome_trace|trace_handler|cprofile"),
+    ("launch", r"cachedautotuner|jitfunction|triton\S*[.:]run"),
+    ("communication", r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier"
+                      r"|broadcast|gloo|c10d|horovod|parallel_apply|data_parallel|coalesced"
+                      r"|(send|recv)_(forward|backward)|isend|irecv|\breducer\b"),
+    ("loader", r"dataloader|_next_data|_try_get_data|worker_loop|queue.*get|_poll\b|prefetch"
+               r"|__getitem__|get_batch|next_batch|dataset|recv_bytes|next\(.*(loader|iter)"),
+    ("preprocess", r"decode|augment|transform(s|\.py|\b)|imread|tokeniz|\bpil\b|pillow|cv2"
+                   r"|librosa|collate|resize|crop|\bstft|spectrogram|resample|jpeg|decompress"
+                   r"|zlib|gzip|inflate|pad_sequence|albument|normalize_image|mixup|ffmpeg|\bav\b"
+                   r"|kornia|torchio|monai"),
+    ("fetch", r"h5py|lmdb|zarr|sqlite|parquet|read_csv|np\.load|numpy.*load|open_?file|\bfopen"
+              r"|\bread(_?(bytes|file|exact|into|all|image))?\b|\bs3\b|boto|fsspec|urlopen|requests"
+              r"|socket|\brecv\b|tarfile|webdataset|soundfile|torchaudio"),
+    ("allocation", r"^(cuda|hip)(malloc|free)|(cuda|hip)hostalloc|empty_?cache|cumem(map|create)"
+                   r"|cachingallocator"),
+    ("checkpoint", r"torch\.save|save_(checkpoint|model|pretrained|state)|state_dict|pickle"
+                   r"|serializ|modelcheckpoint|save_file|fsync"),
+    ("waiting", r"synchroni[sz]e|local_scalar_dense|\bitem\b|\btolist\b|\.cpu\b|nonzero"
+                r"|masked_select|\bto_?numpy\b|\.numpy\b|__bool__|__float__"),
+    ("launch", r"launch_?kernel|graphlaunch|aten::|_call_impl|dispatch|autograd|_engine_run"),
     ("copy", r"memcpy|\.to\b|_to_copy|pin_memory|copy_"),
-    ("checkpoint", r"torch\.save|save_checkpoint|state_dict|pickle|serializ|save_model"),
-    ("log", r"tensorboard|wandb|mlflow|logg|add_scalar|histogram|print\b|tqdm|write_line|json"),
-    ("evaluation", r"evaluat|validat|metric"),
-    ("optimizer", r"adam|optimizer|\bstep\b"),
+    ("log", r"tensorboard|wandb|mlflow|comet|neptune|logg|log_dict|add_(scalar|image|figure)"
+            r"|histogram|print\b|tqdm|\bwrite|json|matplotlib|savefig|\bplt\b|imsave|imwrite"
+            r"|flush|\blog\b"),
+    ("evaluation", r"evaluat|validat|metric|val_step|\beval|sklearn|\bbleu|\brouge|generate\b"),
     ("compile", r"dynamo|inductor|guard|recompil"),
-    ("offload", r"offload|onload|wake_?up|\bsleep\b|swap_?(in|out)|to_host|to_device"),
+    ("offload", r"offload|onload|wake_?up|\bsleep\b|swap_?(in|out)|to_host|to_device|cpu_?adam"
+                r"|paged|async_io|\baio_?"),
+    ("optimizer", r"adam|optimizer|\bstep\b"),
 )  # fmt: skip
+"""The first that matches holds."""
 
 
 def family(name: str) -> Family | None:
@@ -114,7 +126,12 @@ def odd_kernel(evidence: Evidence) -> float | None:
 
 
 def _own(row: Operator | HostFunction) -> bool:
-    return family(row.name) in (None, "elementwise") and not row.name.startswith("aten::")
+    return family(row.name) in (
+        None,
+        "elementwise",
+        "direct",
+        "scores",
+    ) and not row.name.startswith("aten::")
 
 
 def _sum(shares: Iterable[float]) -> float:

@@ -33,6 +33,7 @@ _TRIED: dict[str, tuple[Changed, ...]] = {
     "without_profiler": ("profiler",),
     "without_anomaly_detection": ("anomaly-detection",),
     "communication": ("link", "backend", "bucket"),
+    "accumulation": ("accumulation",),
     "pinned_memory": ("pinned-memory",),
     "faster_cpu": ("cpu",),
 }
@@ -57,7 +58,7 @@ def saved_by(experiment: str) -> Callable[[Evidence], float | None]:
     """Return the measure of the share of a step that an experiment took away, the best of them."""
 
     def saved(evidence: Evidence) -> float | None:
-        found = [1 - times for times in _times_of(experiment, evidence)]
+        found = [round(1 - times, 9) for times in _times_of(experiment, evidence)]
         return max(found) if found else None
 
     return saved
@@ -77,7 +78,34 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
         elif experiment == "more_workers" and trial.changed in ("workers", "prefetch"):
             yield _with_more(trial, times)
         elif experiment == "single_device" and trial.changed in ("devices", "nodes"):
-            yield 1 / _with_more(trial, times)
+            yield 1 / _with_more(trial, times * _steps_of_an_epoch(trial, evidence))
+
+
+def another_gpu(evidence: Evidence) -> float | None:
+    """Return by what share another model of GPU changes a step's time, faster or slower."""
+    found = [
+        abs(1 - times)
+        for trial in evidence.trials
+        if trial.changed == "gpu" and (times := step_times(trial)) is not None
+    ]
+    return min(found) if found else None
+
+
+def fewer_workers(evidence: Evidence) -> float | None:
+    """Return the share of a step that fewer of the loader's workers take away."""
+    found = [
+        1 - times
+        for trial in evidence.trials
+        if trial.changed == "workers" and trial.factor is not None and trial.factor < 1
+        if (times := step_times(trial)) is not None
+    ]
+    return max(found) if found else None
+
+
+def _steps_of_an_epoch(trial: Trial, evidence: Evidence) -> float:
+    """Return the factor from an epoch's time to a step's: fewer devices take more steps for it."""
+    epoch = evidence.steps is not None and evidence.steps.unit == "epoch"
+    return trial.factor if epoch and trial.step_times is not None and trial.factor else 1.0
 
 
 def _with_more(trial: Trial, times: float) -> float:

@@ -18,9 +18,19 @@ DOUBLE_RATE = 0.5
 def workers_of_cores(evidence: Evidence) -> float | None:
     """Return the loader's workers, of all ranks, over the cores that the run may use."""
     setup, host = evidence.setup, evidence.host
-    if setup is None or setup.num_workers is None or host is None or not host.usable_cores:
+    cores = (host.usable_cores or host.cores) if host is not None else None
+    if setup is None or setup.num_workers is None or not cores:
         return None
-    return setup.num_workers * ranks(evidence) / host.usable_cores
+    return setup.num_workers * ranks(evidence) / cores
+
+
+def cores_a_worker(evidence: Evidence) -> float | None:
+    """Return the cores that a GPU run keeps busy over its workers, where there are four or more."""
+    host, setup = evidence.host, evidence.setup
+    workers = (setup.num_workers or 0) * ranks(evidence) if setup is not None else 0
+    if host is None or host.run_cores is None or workers < 4 or not on_gpu(evidence):
+        return None
+    return host.run_cores / workers
 
 
 def cores_of_a_process(evidence: Evidence) -> float | None:
@@ -33,14 +43,14 @@ def cores_of_a_process(evidence: Evidence) -> float | None:
 
 
 def wait_of_slow_steps(evidence: Evidence) -> float | None:
-    """Return the 95th percentile of the wait for a batch over that of the step.
+    """Return the 95th percentile of the wait for a batch over that of the step, or its mean.
 
     Near 1, a step is slow when its batch comes late, and for no other reason.
     """
     steps = evidence.steps
-    if steps is None or steps.data_wait_p95 is None or not steps.p95_seconds:
+    if steps is None or steps.data_wait_p95 is None:
         return None
-    return min(1.0, steps.data_wait_p95 / steps.p95_seconds)
+    return min(1.0, steps.data_wait_p95 / (steps.p95_seconds or steps.seconds))
 
 
 def device_of_compute(evidence: Evidence) -> float | None:
@@ -57,6 +67,16 @@ def device_of_step(evidence: Evidence) -> float | None:
     if steps is None or steps.device_seconds is None:
         return None
     return min(1.0, steps.device_seconds / steps.seconds)
+
+
+def score_matrices(evidence: Evidence) -> float | None:
+    """Return the share of the time in matrices of scores, of attention that may keep them.
+
+    Where it is fused, other tensors of their size were taken for them.
+    """
+    fused = evidence.setup is not None and evidence.setup.attention in ("sdpa", "flash")
+    profile = evidence.profile
+    return None if profile is None or fused else profile.attention_eager
 
 
 def operator_seconds(evidence: Evidence) -> float | None:
@@ -96,6 +116,14 @@ def products_of_matrix_rate(evidence: Evidence) -> float | None:
         return None
     seconds = heavy * steps.seconds * (1 - min(0.9, starved(evidence) or 0))
     return profile.flops_a_step / seconds / profile.matrix_flops_s
+
+
+def call_seconds(evidence: Evidence) -> float | None:
+    """Return the mean time of a call of the kernels whose calls a profile counts and times."""
+    rows = evidence.profile.top if evidence.profile is not None else ()
+    timed = [(row.calls, row.seconds) for row in rows if row.calls and row.seconds]
+    calls = sum(each for each, _ in timed)
+    return sum(each * seconds for each, seconds in timed) / calls if calls >= 100 else None
 
 
 def forward_of_backward(evidence: Evidence) -> float | None:

@@ -53,6 +53,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "variant": verdict.variant or None,
         "says": _said(verdict.says),
         "confidence": verdict.confidence.value,
+        "suspected": verdict.suspected,
         "gain_at_most": verdict.gain,
         "times_as_fast_at_most": verdict.faster,
         "signals": [_signal(each) for each in verdict.signals],

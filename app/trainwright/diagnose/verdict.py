@@ -114,6 +114,7 @@ class Signal:
 
 SHARED = {
     "setup": "setup",
+    "setup.link_bytes_s": "link-rate",
     "steps.data_wait": "waits",
     "loading.cpu_share": "workers",
     "loading.workers_cpu": "workers",
@@ -134,6 +135,8 @@ SHARED = {
     "profile.kernel_median_seconds": "operators",
     "steps.least_core_rate": "arithmetic",
     "profile.achieved_of_matrix_rate": "arithmetic",
+    "profile.achieved_of_peak": "efficiency",
+    "profile.achieved_by_rate": "efficiency",
     "profile.products_rate": "arithmetic",
     "host.read_a_step": "drive-waits",
     "host.read_bytes_s": "drive-waits",
@@ -156,6 +159,12 @@ SHARED = {
     "profile.host_log": "host-table",
     "profile.host_offload": "host-table",
     "profile.host_waiting": "host-table",
+    "profile.host_compile": "host-table",
+    "profile.host_copy": "host-table",
+    "profile.host_optimizer": "host-table",
+    "profile.host_profiler": "host-table",
+    "profile.kernel_waiting": "kernel-table",
+    "profile.call_seconds": "operators",
     "counters.alloc_retries": "allocator",
     "counters.device_allocations": "allocator",
 }
@@ -194,6 +203,9 @@ class Verdict:
     fixes: tuple[Fix, ...] = ()
     wording: str = ""
     """Which sentence says it where there are several; see ``wording``."""
+    suspected: bool = False
+    """Whether one instrument alone speaks for it: a suspicion, and never more than of low
+    confidence."""
 
     @property
     def title(self) -> Message:
@@ -205,6 +217,13 @@ class Verdict:
         """The verdict as a sentence."""
         parts = ("diagnose.verdict", self.cause, self.variant, self.wording)
         return Message.of(".".join(part for part in parts if part))
+
+    @property
+    def sure(self) -> Message:
+        """How sure it is, for people."""
+        return Message.of(
+            f"diagnose.confidence.{'suspected' if self.suspected else self.confidence}"
+        )
 
     @property
     def faster(self) -> float | None:

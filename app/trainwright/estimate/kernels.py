@@ -225,8 +225,9 @@ class Kernels:
     """Bytes of what a product reads and writes beside its weights; 0 elsewhere."""
 
 
+@lru_cache(maxsize=64)
 def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
-    """Return the kernels of one run of each operator at a point."""
+    """Return the kernels of one run of each operator at a point: the same on every GPU."""
     point = monomials(batch, sequence).astype(np.float64)
     # Polynomials of lengths far below the traced ones may fall below nothing.
     flops = np.maximum(table.flops @ point, 0)

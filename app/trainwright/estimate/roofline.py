@@ -1,6 +1,6 @@
 """Seconds of each traced operator on a GPU: arithmetic and memory traffic, and a gap."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,7 +135,8 @@ def op_times(
     """
     point = monomials(batch, sequence).astype(np.float64)
     experts = _Experts.of(table, point)
-    found = kernels(table, batch, sequence)
+    known = kernels(table, batch, sequence)
+    found = replace(known, flops=known.flops.copy(), bytes=known.bytes.copy())
     found.bytes[experts.rows] -= np.minimum(experts.unread, found.bytes[experts.rows])
     causal = IS_ATTENTION[table.group] & (table.dims[6, :, 0] == 1)
     found.flops[: len(causal)][causal] *= efficiency.causal_share.value

@@ -14,6 +14,12 @@ SLOT_W = 75.0
 """Source: PCI Express CEM, x16 graphics cards."""
 PLUG_W = {"pcie_6": 75.0, "pcie_8": 150.0, "pcie_12": 600.0, "pcie_16": 600.0, "eps_8": 336.0}
 """Source: PCI Express CEM 5.0; EPS12V's 4 pairs of 7 A for boards' cards with it."""
+MAKERS_EIGHT = (
+    "NVIDIA DA-07261-001, power guidelines for workstation products: 250 W, one 8-pin plug"
+)
+MAKERS_EIGHT_W = 250.0 - SLOT_W
+"""That NVIDIA lets its workstation cards take through one 8-pin plug, above the standard's 150 W.
+Source: DA-07261-001 v14, power requirements for 250 W cards with a single PCIe 8-pin connector."""
 ADAPTED = {"pcie_12": 2, "eps_8": 2}
 """8-pin plugs that the adapter in the card's box wants. Source: NVIDIA, RTX 3090 and A6000."""
 FULL_PLUG = 0.9
@@ -29,18 +35,8 @@ def plugs(facts: Facts) -> Iterator[Check]:
             continue
         if gpu.record.plugs is None:
             yield unknown("W7", gpu.record.name, "gpu.plugs")
-        elif gpu.watts is not None and gpu.watts > (given := _given(gpu.record)):
-            source = gpu.record.tdp_w.source if gpu.record.tdp_w else ""
-            yield found(
-                "W7",
-                "error",
-                "build.w7.weak",
-                source=source,
-                remedy=Message.of("build.remedy.limit", limit=given),
-                gpu=gpu.record.name,
-                watts=gpu.watts,
-                given=given,
-            )
+        elif gpu.watts is not None and gpu.watts > _given(gpu.record):
+            yield _weak(gpu)
     if psu is None or not facts.build.gpus:
         return
     known = [gpu for gpu in facts.build.gpus if gpu.record.plugs is not None]
@@ -49,9 +45,30 @@ def plugs(facts: Facts) -> Iterator[Check]:
     yield _plugs(facts.build, psu)
 
 
-def _given(card: GpuRecord) -> float:
+def _weak(gpu: BuildGpu) -> Check:
+    """Return that a card draws more than its sockets and its slot are rated for.
+
+    Some makers sell such cards, and say what the cable of their one 8-pin plug must carry.
+    """
+    given, watts = _given(gpu.record), gpu.watts or 0.0
+    allowed = gpu.power_limit_w is None and watts <= _given(gpu.record, eight_w=MAKERS_EIGHT_W)
+    tdp = gpu.record.tdp_w
+    return found(
+        "W7",
+        "warning" if allowed else "error",
+        "build.w7.beyond" if allowed else "build.w7.weak",
+        source=MAKERS_EIGHT if allowed else tdp.source if tdp else "",
+        remedy=Message.of("build.remedy.limit", limit=given),
+        gpu=gpu.record.name,
+        watts=watts,
+        given=given,
+    )
+
+
+def _given(card: GpuRecord, eight_w: float = PLUG_W["pcie_8"]) -> float:
     """Return what the card's sockets and its slot may give it."""
-    return SLOT_W + sum(PLUG_W[plug] * number for plug, number in (card.plugs or {}).items())
+    rated = PLUG_W | {"pcie_8": eight_w}
+    return SLOT_W + sum(rated[plug] * number for plug, number in (card.plugs or {}).items())
 
 
 def _plugs(build: Build, psu: PsuRecord) -> Check:

@@ -37,15 +37,12 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What is drawn for one GPU, and the steps that led there."""
+    """What is drawn for one GPU."""
 
     table: MigTable
     drawn: Drawn = Drawn()
     current: Layout = ()
     """What the GPU is cut into now, as far as it was read."""
-    past: tuple[Drawn, ...] = ()
-    ahead: tuple[Drawn, ...] = ()
-    """What was undone, the next to redo last."""
 
     @property
     def layout(self) -> Layout:
@@ -93,44 +90,15 @@ def remove(sketch: Sketch, instance: Instance) -> Sketch:
     return _put(sketch, tuple(each for each in sketch.layout if each != instance), jobs)
 
 
-def assign(
-    sketch: Sketch, instance: Instance, job: str, *, before: Instance | None = None
-) -> Sketch:
-    """Return the sketch with a job on an instance, in place of the one there.
-
-    ``before`` is the instance that it ran on, which becomes free.
-    """
-    jobs = {at: name for at, name in sketch.drawn.jobs.items() if at != before}
-    return _put(sketch, sketch.layout, jobs | {instance: job})
-
-
 def replaced(sketch: Sketch, layout: Layout, jobs: Mapping[Instance, str]) -> Sketch:
-    """Return the sketch with another layout, as one step."""
+    """Return the sketch with another layout."""
     return _put(sketch, layout, jobs)
-
-
-def undo(sketch: Sketch) -> Sketch:
-    """Return the sketch before its last step."""
-    if not sketch.past:
-        return sketch
-    *past, last = sketch.past
-    return replace(sketch, drawn=last, past=tuple(past), ahead=(*sketch.ahead, sketch.drawn))
-
-
-def redo(sketch: Sketch) -> Sketch:
-    """Return the sketch with the step again that was undone last."""
-    if not sketch.ahead:
-        return sketch
-    *ahead, following = sketch.ahead
-    return replace(sketch, drawn=following, past=(*sketch.past, sketch.drawn), ahead=tuple(ahead))
 
 
 def _put(sketch: Sketch, layout: Layout, jobs: Mapping[Instance, str]) -> Sketch:
     ordered = tuple(sorted(layout, key=lambda each: (each.start or 0, each.profile)))
     drawn = Drawn(ordered, jobs)
-    if drawn == sketch.drawn:
-        return sketch
-    return replace(sketch, drawn=drawn, past=(*sketch.past, sketch.drawn), ahead=())
+    return sketch if drawn == sketch.drawn else replace(sketch, drawn=drawn)
 
 
 # Places

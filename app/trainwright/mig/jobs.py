@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
+from trainwright.catalog.problems import brief, expected
 from trainwright.catalog.yaml_file import read_yaml
 from trainwright.messages import Message, UserError
 from trainwright.mig.packing import MOST_JOBS
@@ -61,9 +62,21 @@ def read(path: Path) -> tuple[Need, ...]:
     return needs
 
 
+def wrong(error: ErrorDetails) -> Message:
+    """Return what is wrong at a key of a file."""
+    match error["type"]:
+        case "missing":
+            return Message.of("mig.key-missing")
+        case "extra_forbidden":
+            return Message.of("mig.key-unknown")
+        case _ if error["input"] is None:
+            return Message.of("mig.key-empty")
+    return Message.of("mig.key-wrong", given=brief(error["input"]), expected=expected(error))
+
+
 def _explained(error: ValidationError, file: str) -> UserError:
     first: Any = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"]) or "jobs"
     ours = first["type"].startswith("mig.")
-    problem = Message.of(first["type"]) if ours else first["msg"]
+    problem = Message.of(first["type"]) if ours else wrong(first)
     return UserError.of("mig.bad-jobs", file=file, key=key, problem=problem)

@@ -135,7 +135,7 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def _notes(table: MigTable, counts: Counter[str]) -> Iterator[Message]:
-    if table.placements != "published":
+    if not table.certain:
         yield Message.of(f"mig.placements-{table.placements}", gpu=table.name)
     for rule in table.since:
         if set(rule.together) <= set(counts):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Literal
 
-from trainwright.catalog.mig import MigTable, Profile, mig_table_of
+from trainwright.catalog.mig import MigTable, Profile
 from trainwright.messages import UserError
 from trainwright.mig.layout import Instance, Layout, layouts, room
 
@@ -69,7 +69,7 @@ class Packed:
 
 Bag = tuple[int, ...]
 """Instances by kind; a kind is a profile of a table."""
-_Kind = tuple[str, str]
+_Kind = tuple[MigTable, str]
 
 
 def pack(jobs: Sequence[Job], boards: Sequence[Board], goal: Goal = "finish") -> Packed:
@@ -80,8 +80,8 @@ def pack(jobs: Sequence[Job], boards: Sequence[Board], goal: Goal = "finish") ->
     """
     if len(jobs) > MOST_JOBS:
         raise UserError.of("mig.too-many-jobs", asked=len(jobs), most=MOST_JOBS)
-    kinds = _kinds(boards)
-    bags = _bags(boards, kinds)
+    tables = tuple(board.table for board in boards)
+    kinds, bags = _kinds(tables), _bags(tables)
     reached = _assigned(jobs, kinds, bags, goal)
     best = max(key for key, _ in reached.values())
     chosen = [(bag, taken) for bag, (key, taken) in reached.items() if key == best]
@@ -90,12 +90,11 @@ def pack(jobs: Sequence[Job], boards: Sequence[Board], goal: Goal = "finish") ->
     return _packed(jobs, taken, laid, kinds, boards)
 
 
-def _kinds(boards: Sequence[Board]) -> tuple[tuple[_Kind, Profile], ...]:
-    """Return the plain profiles of the boards' tables, each once."""
-    tables = {board.table.id: board.table for board in boards}
+def _kinds(tables: Sequence[MigTable]) -> tuple[tuple[_Kind, Profile], ...]:
+    """Return the plain profiles of the tables, each once."""
     return tuple(
-        ((table.id, profile.name), profile)
-        for table in tables.values()
+        ((table, profile.name), profile)
+        for table in dict.fromkeys(tables)
         for profile in table.profiles
         if profile.plain and profile.starts
     )
@@ -104,24 +103,25 @@ def _kinds(boards: Sequence[Board]) -> tuple[tuple[_Kind, Profile], ...]:
 # Bags that fit
 
 
-def _bags(boards: Sequence[Board], kinds: Sequence[tuple[_Kind, Profile]]) -> frozenset[Bag]:
-    """Return what the boards can hold together."""
+@lru_cache(maxsize=4)
+def _bags(tables: tuple[MigTable, ...]) -> frozenset[Bag]:
+    """Return what boards of these tables can hold together."""
+    kinds = _kinds(tables)
     found: set[Bag] = {(0,) * len(kinds)}
-    for board in boards:
-        alone = [_spread(bag, board.table, kinds) for bag in _alone(board.table.id)]
+    for table in tables:
+        alone = [_spread(bag, table, kinds) for bag in _alone(table)]
         found = {tuple(map(sum, zip(*pair, strict=True))) for pair in product(found, alone)}
         if len(found) > MOST_BAGS:
-            raise UserError.of("mig.too-many-gpus", asked=len(boards))
+            raise UserError.of("mig.too-many-gpus", asked=len(tables))
     return frozenset(found)
 
 
 @lru_cache(maxsize=32)
-def _alone(table: str) -> Mapping[Bag, tuple[Layout, ...]]:
+def _alone(table: MigTable) -> Mapping[Bag, tuple[Layout, ...]]:
     """Return the layouts of one GPU by bag, over its own plain profiles."""
-    found = mig_table_of(table)
-    names = [profile.name for profile in found.profiles if profile.plain and profile.starts]
+    names = [profile.name for profile in table.profiles if profile.plain and profile.starts]
     bags: dict[Bag, list[Layout]] = {}
-    for layout in layouts(found):
+    for layout in layouts(table):
         counts = Counter(instance.profile for instance in layout)
         bags.setdefault(tuple(counts[name] for name in names), []).append(layout)
     return {bag: tuple(each) for bag, each in bags.items()}
@@ -130,7 +130,7 @@ def _alone(table: str) -> Mapping[Bag, tuple[Layout, ...]]:
 def _spread(bag: Bag, table: MigTable, kinds: Sequence[tuple[_Kind, Profile]]) -> Bag:
     """Return a table's own bag over the kinds of all tables."""
     counts = iter(bag)
-    return tuple(next(counts) if of == table.id else 0 for (of, _), _ in kinds)
+    return tuple(next(counts) if of == table else 0 for (of, _), _ in kinds)
 
 
 # Jobs onto bags
@@ -193,7 +193,7 @@ def _laid(bag: Bag, boards: Sequence[Board], kinds: Sequence[tuple[_Kind, Profil
     idle = _idle(bag, kinds)
     for chosen in _shares(bag, boards, kinds):
         options = [
-            _best_layouts(board.table.id, board.current, share)
+            _best_layouts(board.table, board.current, share)
             for board, share in zip(boards, chosen, strict=True)
         ]
         for picked in product(*options):
@@ -215,8 +215,8 @@ def _shares(
             yield ()
         return
     first, *rest = boards
-    mine = [at for at, ((of, _), _) in enumerate(kinds) if of == first.table.id]
-    for own in _alone(first.table.id):
+    mine = [at for at, ((of, _), _) in enumerate(kinds) if of == first.table]
+    for own in _alone(first.table):
         left = list(bag)
         for at, count in zip(mine, own, strict=True):
             left[at] -= count
@@ -226,13 +226,14 @@ def _shares(
 
 
 @lru_cache(maxsize=4096)
-def _best_layouts(table: str, current: Layout, bag: Bag) -> tuple[tuple[int, int, Layout], ...]:
+def _best_layouts(
+    table: MigTable, current: Layout, bag: Bag
+) -> tuple[tuple[int, int, Layout], ...]:
     """Return (units of the largest profile left, instances destroyed, layout), the best ones."""
-    found = mig_table_of(table)
     best: dict[int, tuple[int, int, Layout]] = {}
     for layout in _alone(table)[bag]:
         gone = len(set(current) - set(layout))
-        left = room(found, layout)[0]
+        left = room(table, layout)[0]
         if gone not in best or left > best[gone][0]:
             best[gone] = (left, gone, layout)
     return tuple(best.values())
@@ -257,7 +258,7 @@ def _packed(
     waiting: dict[_Kind, list[tuple[int, Instance]]] = {}
     for number, (board, layout) in enumerate(zip(boards, found, strict=True)):
         for instance in layout:
-            waiting.setdefault((board.table.id, instance.profile), []).append((number, instance))
+            waiting.setdefault((board.table, instance.profile), []).append((number, instance))
     places: list[tuple[int, Instance] | None] = [None] * len(jobs)
     for job, kind in taken:
         places[job] = waiting[kinds[kind][0]].pop(0)

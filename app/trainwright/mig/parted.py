@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainwright.catalog.mig import MigTable
 from trainwright.messages import UserError
+from trainwright.mig.jobs import wrong
 from trainwright.mig.layout import Layout
 from trainwright.yamltext import parse
 
@@ -65,7 +66,7 @@ def found_in(document: object, name: str) -> Configurations:
     except ValidationError as error:
         first: Any = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "mig-configs"
-        raise UserError.of("mig.bad-parted", file=name, key=key, problem=first["msg"]) from None
+        raise UserError.of("mig.bad-parted", file=name, key=key, problem=wrong(first)) from None
 
 
 def write(found: Configurations) -> str:
@@ -93,9 +94,12 @@ def _entry(entry: Devices) -> list[str]:
     return [f"- {lines[0]}", *(f"  {line}" for line in lines[1:])]
 
 
-def of_layouts(layouts: Sequence[Layout], name: str = "trainwright") -> Configurations:
-    """Return a configuration with an entry for each GPU, in their order."""
-    entries = tuple(_of(number, layout) for number, layout in enumerate(layouts))
+def of_layouts(
+    layouts: Sequence[Layout], gpus: Sequence[int] | None = None, name: str = "trainwright"
+) -> Configurations:
+    """Return a configuration with an entry for each GPU; ``gpus`` are their indices, from 0."""
+    numbers = range(len(layouts)) if gpus is None else gpus
+    entries = tuple(_of(gpu, layout) for gpu, layout in zip(numbers, layouts, strict=True))
     return Configurations(configs={name: entries})
 
 

@@ -1,14 +1,16 @@
 """From the jobs that people name to instances: what fits where, how fast, and against what."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainwright.catalog import GpuRecord
-from trainwright.catalog.mig import GIB, MigTable, Profile
+from trainwright.catalog.mig import GIB, MigTable
 from trainwright.estimate.steptime import TimeEstimate
-from trainwright.machine.capacity import nominal_total
+from trainwright.machine.capacity import held, nominal_total
 from trainwright.machine.choice import GpuChoice
+from trainwright.machine.machine import Gpu
 from trainwright.machine.slice import slice_of
 from trainwright.messages import Message
 from trainwright.mig.jobs import Need
@@ -48,6 +50,8 @@ class Planned:
     alternatives: tuple[Alternative, ...]
     advice: Message | None
     notes: tuple[Message, ...]
+    unplaced: tuple[Message, ...] = ()
+    """Why jobs have no instance."""
 
     @property
     def complete(self) -> bool:
@@ -63,19 +67,33 @@ def plan_jobs(
     facts_of: FactsOf,
     *,
     count: int = 1,
-    current: Layout = (),
+    current: Sequence[Layout] = (),
     goal: Goal = "finish",
+    like: str | None = None,
 ) -> Planned:
     """Return the best instances for the jobs on ``count`` GPUs, and the other ways to share.
+
+    Args:
+        gpu: the card, once for all of them.
+        table: what it can be cut into.
+        needs: the jobs.
+        folder: where their plans are.
+        facts_of: looks up what a plan needs.
+        count: how many such GPUs there are.
+        current: what each of the first ones is cut into now.
+        goal: what is to be best once all jobs fit.
+        like: catalogued GPU by which plans are looked up where the catalog does not know this one.
 
     Raises:
         UserError: a plan cannot be read or evaluated, or there are too many jobs or GPUs.
     """
     profiles = [each for each in table.profiles if each.plain and each.starts]
-    found = [_on(need, gpu, table, profiles, folder, facts_of) for need in needs]
+    cards = {each.name: slice_of(gpu, table, each).record for each in profiles} | {WHOLE: gpu}
+    found = [_on(need, cards, folder, facts_of, like or gpu.id) for need in needs]
     written = [need for need in needs for _ in range(need.count)]
     on = [one for need, one in zip(needs, found, strict=True) for _ in range(need.count)]
-    boards = [Board(table, current if number == 0 else ()) for number in range(count)]
+    now = dict(enumerate(current))
+    boards = [Board(table, now.get(number, ())) for number in range(count)]
     packed = pack([_job(need, one) for need, one in zip(written, on, strict=True)], boards, goal)
     whole = [
         OnWhole(need.name, one[WHOLE].seconds, one[WHOLE].memory_bytes)
@@ -90,7 +108,8 @@ def plan_jobs(
         count,
     )
     notes = _notes(gpu, table, packed)
-    return Planned(table, tuple(written), tuple(on), packed, ways, advice(ways), notes)
+    told = tuple(dict.fromkeys(_unplaced(written, on, packed, cards)))
+    return Planned(table, tuple(written), tuple(on), packed, ways, advice(ways), notes, told)
 
 
 def _notes(gpu: GpuRecord, table: MigTable, packed: Packed) -> tuple[Message, ...]:
@@ -98,6 +117,32 @@ def _notes(gpu: GpuRecord, table: MigTable, packed: Packed) -> tuple[Message, ..
     names = {instance.profile for layout in packed.layouts for instance in layout}
     used = [profile for profile in table.profiles if profile.name in names]
     return tuple(note for profile in used for note in slice_of(gpu, table, profile).notes)
+
+
+def _unplaced(
+    needs: Sequence[Need],
+    on: Sequence[Mapping[str, OnProfile]],
+    packed: Packed,
+    cards: Mapping[str, GpuRecord],
+) -> Iterator[Message]:
+    """Yield why jobs have no instance: those too large for any first, then those without room."""
+    sizes = {name: nominal_total(card).value for name, card in cards.items()}
+    whole, largest = sizes.pop(WHOLE), max(sizes, key=lambda name: sizes[name], default=WHOLE)
+    left: Counter[str] = Counter()
+    for need, one, place in zip(needs, on, packed.jobs, strict=True):
+        if place is not None:
+            continue
+        values = {"job": need.name, "needed": one[WHOLE].memory_bytes}
+        if one[WHOLE].memory_bytes > whole:
+            yield Message.of("mig.beyond-gpu", **values, gpu=cards[WHOLE].name, memory=whole)
+        elif largest in one and one[largest].memory_bytes > sizes[largest]:
+            size = sizes[largest]
+            yield Message.of("mig.beyond-instances", **values, profile=largest, memory=size)
+        else:
+            left[need.name] += 1
+    if left:
+        names = ", ".join(name if n == 1 else f"{name} x{n}" for name, n in left.items())
+        yield Message.of("mig.no-room", names=names)
 
 
 WHOLE = ""
@@ -115,32 +160,24 @@ def _job(need: Need, on: Mapping[str, OnProfile]) -> Job:
 
 
 def _on(
-    need: Need,
-    gpu: GpuRecord,
-    table: MigTable,
-    profiles: Sequence[Profile],
-    folder: Path,
-    facts_of: FactsOf,
+    need: Need, cards: Mapping[str, GpuRecord], folder: Path, facts_of: FactsOf, like: str
 ) -> dict[str, OnProfile]:
     """Return what the job does on the whole GPU and on each kind of instance."""
     if need.plan is None:
-        plain = {each.name: _plain(need, gpu, table, each) for each in profiles}
-        return plain | {WHOLE: _plain(need, gpu, table, None)}
+        return {name: _plain(need, card, cards[WHOLE]) for name, card in cards.items()}
     path = folder / need.plan
     with file.naming(path):
         plan = file.read(str(path), ())
-        choices = {each.name: GpuChoice(id=gpu.id, mig=each.name) for each in profiles}
-        return {
-            name: _estimated(plan, choice, facts_of)
-            for name, choice in (choices | {WHOLE: GpuChoice(id=gpu.id)}).items()
-        }
+        update = {"gpus": (GpuChoice(id=like),), "local": False, "board": None}
+        here = plan.model_copy(update={"machine": plan.machine.model_copy(update=update)})
+        facts = facts_of(here)
+        return {name: _estimated(here, facts, card) for name, card in cards.items()}
 
 
-def _estimated(plan: Plan, choice: GpuChoice, facts_of: FactsOf) -> OnProfile:
+def _estimated(plan: Plan, facts: Facts, card: GpuRecord) -> OnProfile:
     """Return our own estimate of the plan on one instance."""
-    machine = plan.machine.model_copy(update={"gpus": (choice,), "local": False, "board": None})
-    here = plan.model_copy(update={"machine": machine})
-    report = evaluate(here, facts_of(here))
+    gpu = Gpu(card, 1, nominal_total(card), held(card, facts.machine.system, None), None)
+    report = evaluate(plan, replace(facts, machine=replace(facts.machine, gpus=(gpu,))))
     time = report.time
     return OnProfile(
         fits=report.fits and report.runs,
@@ -155,12 +192,11 @@ def _seconds(time: TimeEstimate) -> float | None:
     return quantity.value if quantity is not None else None
 
 
-def _plain(need: Need, gpu: GpuRecord, table: MigTable, profile: Profile | None) -> OnProfile:
+def _plain(need: Need, card: GpuRecord, whole: GpuRecord) -> OnProfile:
     """Return a job that states its needs; its time grows as processors shrink, assumed."""
-    there = gpu if profile is None else slice_of(gpu, table, profile).record
-    total = nominal_total(there).value
     memory = (need.memory_gib or 0.0) * GIB
-    hours = need.hours
-    share = there.sm_count.value / gpu.sm_count.value if there.sm_count and gpu.sm_count else 1.0
-    seconds = None if hours is None else hours * 3600 / share
-    return OnProfile(memory <= total, memory, seconds, 1 / seconds if seconds else None)
+    counts = card.sm_count, whole.sm_count
+    share = counts[0].value / counts[1].value if counts[0] and counts[1] else 1.0
+    seconds = None if need.hours is None else need.hours * 3600 / share
+    fits = memory <= nominal_total(card).value
+    return OnProfile(fits, memory, seconds, 1 / seconds if seconds else None)

@@ -199,6 +199,9 @@ def text_data(plan: Plan) -> dict[str, Any]:
     """
     data = plan.model_dump(mode="json", exclude_unset=True, exclude_none=True)
     data |= {"trainwright": plan.trainwright, "name": plan.name}
+    for section in ("wishes", "rates"):
+        if data.get("limits", {}).get(section) == {}:  # every key of it was taken back
+            del data["limits"][section]
     return {key: data[key] for key in Plan.model_fields if key in data}
 
 

@@ -86,10 +86,10 @@ def unknown_key(place: Place) -> Message:
     """Return the problem of a key that the schema does not have."""
     *above, key = place
     keys = known_keys(tuple(above))
-    if (near := closest(str(key), keys)) is not None:
-        return Message.of("plan.problem.unknown-key-near", near=near)
     if (elsewhere := _elsewhere(str(key))) is not None:
         return Message.of("plan.problem.key-elsewhere", right=elsewhere)
+    if (near := closest(str(key), keys)) is not None:
+        return Message.of("plan.problem.unknown-key-near", near=near)
     if not keys:
         return Message.of("plan.problem.no-keys-here")
     return Message.of("plan.problem.unknown-key", keys=keys)
@@ -102,6 +102,8 @@ def _elsewhere(key: str) -> str | None:
             return f"{section}.{key}"
     nested = {"num_workers": "settings.loader", "rank": "workload.lora"}
     nested |= dict.fromkeys(known_keys(("workload", "inputs")), "workload.inputs")
+    for below in ("wishes", "rates"):
+        nested |= dict.fromkeys(known_keys(("limits", below)), f"limits.{below}")
     return f"{nested[key]}.{key}" if key in nested else None
 
 
@@ -117,6 +119,7 @@ _KINDS = {
 }
 _EXAMPLES = {
     "budget": "3000 USD, 4500000 KRW",
+    "cloud": "0.79 USD, 1100 KRW",
     "checkpointing": "none, full, every-2, selective",
     "frozen": "embed_tokens, layers.0-11",
 }

@@ -4,13 +4,55 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from trainwright.catalog.part_records import FormFactor
+from trainwright.machine.build import CircuitName
 from trainwright.machine.choice import Drive, GpuChoice, MachineChoice
 from trainwright.workload import ModelSource, Settings, Workload
 from trainwright.workload.settings import Frozen
 
-__all__ = ["SCHEMA", "Drive", "GpuChoice", "Limits", "MachineChoice", "Plan"]
+__all__ = [
+    "SCHEMA",
+    "Drive",
+    "GpuChoice",
+    "Limits",
+    "MachineChoice",
+    "Plan",
+    "PlannedRates",
+    "PlannedWishes",
+]
 
 SCHEMA: Literal[1] = 1
+
+
+class PlannedWishes(Frozen):
+    """What a computer to buy must keep to, beside the money; a missing key is free."""
+
+    used: bool | None = None
+    """Whether used parts may be chosen. Default: false."""
+    form: FormFactor | None = None
+    """Largest form factor of the board. Default: any."""
+    quiet: bool | None = None
+    """Whether it stands beside somebody: little heat, and no blowers. Default: false."""
+    gpus: Annotated[int, Field(ge=1, le=8)] | None = None
+    """Exactly so many cards. Default: as many as serve best."""
+    circuit: CircuitName | None = None
+    """Of the room's wall outlet. Default: the usual one of the currency's country."""
+    owned: tuple[Annotated[str, Field(min_length=1, max_length=100)], ...] = ()
+    """Parts that are there already, beside ``machine.owned``: an id, or ``2x ID`` for two."""
+    expired: bool | None = None
+    """Whether prices that are too old count nevertheless. Default: false."""
+
+
+class PlannedRates(Frozen):
+    """What the use of a computer costs, here and in a cloud."""
+
+    cloud: Annotated[str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,4})? ?(USD|KRW)$")] | None = None
+    """Of an hour of a like computer in a cloud. Default: nothing is compared."""
+    usd_per_kwh: Annotated[float, Field(ge=0, le=10)] | None = None
+    """Where the budget is in dollars. Default: 0.17, assumed."""
+    household_kwh: Annotated[float, Field(ge=0, le=100_000)] | None = None
+    """That the household uses a month without the computer: Korean tiers start from it.
+    Default: 300, assumed."""
 
 
 class Limits(Frozen):
@@ -19,6 +61,10 @@ class Limits(Frozen):
     budget: Annotated[str, Field(pattern=r"^[0-9]{1,12}(\.[0-9]{1,2})? ?(USD|KRW)$")] | None = None
     power_w: Annotated[float, Field(gt=0)] | None = None
     deadline_h: Annotated[float, Field(gt=0)] | None = None
+    wishes: PlannedWishes = PlannedWishes()
+    """Of ``build`` and ``upgrade``."""
+    rates: PlannedRates = PlannedRates()
+    """By which ``build`` tells what a run costs."""
 
 
 class Plan(Frozen):

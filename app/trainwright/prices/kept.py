@@ -47,7 +47,7 @@ def path() -> Path:
 def load() -> Kept:
     """Return the prices kept; a damaged file is set aside, and the note says so."""
     source = path()
-    return _load(source, stamp(source)) or Kept(note=_set_aside(source))
+    return _load(source, stamp(source)) or Kept(note=set_aside(source))
 
 
 def add(new: Iterable[Observation]) -> Kept:
@@ -167,7 +167,8 @@ def write(goal: Path, content: bytes) -> None:
         raise UserError.of("prices.unwritable", file=str(goal), reason=said(error)) from error
 
 
-def _set_aside(source: Path) -> Message:
+def set_aside(source: Path) -> Message:
+    """Rename a damaged file, so that nothing overwrites it; return what is to be said of it."""
     aside = source.with_name(source.name + DAMAGED)
     try:
         os.replace(source, aside)

@@ -174,6 +174,7 @@ _REASONS = {
     16: "probe.reset-needed",
     18: "probe.driver-updated",
     "garbled": "probe.garbled",
+    "implausible": "probe.implausible",
 }
 """By the numbers of nvml.h."""
 

@@ -62,6 +62,43 @@ class Instance:
     processors: int | Missing = NOT_READ
     """Streaming multiprocessors."""
     slices: int | Missing = NOT_READ
+    gpu_instance: int | Missing = NOT_READ
+    """Several compute instances may share one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigProfile:
+    """A kind of instance that the driver offers."""
+
+    index: int
+    """nvml.h's NVML_GPU_INSTANCE_PROFILE_*."""
+    id: int
+    name: str | None
+    """``1g.10gb+me``; None: drivers before 525 do not tell it."""
+    slices: int
+    count: int
+    """Instances of it that an empty GPU holds."""
+    processors: int
+    copy: int
+    nvdec: int
+    nvenc: int
+    jpeg: int
+    ofa: int
+    memory: int
+    """Bytes."""
+    places: tuple[tuple[int, int], ...] | Missing
+    """(first unit, units); told to administrators only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where an instance lies."""
+
+    id: int
+    profile: int
+    """Id of its profile."""
+    start: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +109,10 @@ class Mig:
     pending: bool
     """Whether it is on after the next reset."""
     instances: tuple[Instance, ...] = ()
+    profiles: tuple[MigProfile, ...] | Missing = NOT_READ
+    """What it can be divided into; some drivers tell none while it is not divided."""
+    placed: tuple[Placed, ...] | Missing = NOT_READ
+    """Told to administrators only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +229,7 @@ def _gpu(told: Told, index: int) -> GpuReading:
         cores=of("cores", int),
         memory_bus_bits=of("bus_width", int),
         ecc=of("ecc", _ecc),
-        mig=of("mig", _mig),
+        mig=_mig(told, index),
         processes=of("processes", lambda each: tuple(map(_process, each))),
         nvlink=of("nvlink", _nvlink),
         uuid=of("uuid", str),
@@ -221,8 +262,22 @@ def _ecc(found: dict[str, Any]) -> Ecc:
     return Ecc(found["on"], found["pending"], *counts)
 
 
-def _mig(found: dict[str, Any]) -> Mig:
-    return Mig(found["on"], found["pending"], tuple(map(_instance, found["instances"])))
+def _mig(told: Told, index: int) -> Mig | Missing:
+    found = told.readings.get((index, "mig"))
+    if found is None:
+        return absent(told, (index, "mig"))
+    return Mig(
+        on=found["on"],
+        pending=found["pending"],
+        instances=tuple(map(_instance, found["instances"])),
+        profiles=_of(told, index, "mig_profiles", lambda each: tuple(map(_profile, each))),
+        placed=_of(told, index, "mig_placed", lambda each: tuple(Placed(**one) for one in each)),
+    )
+
+
+def _profile(found: dict[str, Any]) -> MigProfile:
+    places = _inner(found["places"], lambda each: tuple((start, size) for start, size in each))
+    return MigProfile(**found | {"places": places})
 
 
 def _instance(found: dict[str, Any]) -> Instance:
@@ -232,6 +287,7 @@ def _instance(found: dict[str, Any]) -> Instance:
         memory=_inner(found.get("memory"), _memory),
         processors=_inner(size, lambda each: int(each["processors"])),
         slices=_inner(size, lambda each: int(each["slices"])),
+        gpu_instance=_inner(found.get("id"), int),
     )
 
 

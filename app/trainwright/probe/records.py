@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
 from trainwright.catalog import GpuRecord, catalog, overlay_folder
+from trainwright.catalog.gpu_file import GpuFile, IncompleteError, records
 from trainwright.catalog.records import Segment
 from trainwright.messages import Message, UserError
 from trainwright.probe.disks import DriveReading
@@ -96,23 +98,50 @@ def _draft(folder: str, key: str, entry: dict[str, Any]) -> Draft:
 
 
 def _gpu(reading: GpuReading) -> Draft | None:
-    """Return a GPU's record: its bandwidth from bus and clock, its rates from its relatives."""
+    entry = _gpu_entry(reading)
+    return None if entry is None else _draft("gpu", "gpus", entry)
+
+
+def read_record(reading: GpuReading) -> GpuRecord | None:
+    """Return the record that a draft would add, for a GPU that the catalog does not know.
+
+    None where the catalog knows it, or where it told too little to be planned with.
+    """
+    entry = _gpu_entry(reading)
+    if entry is None:
+        return None
+    try:
+        return next(records(GpuFile.model_validate({"schema": 1, "gpus": [entry]})))
+    except (ValidationError, IncompleteError):
+        return None
+
+
+def relative(reading: GpuReading) -> GpuRecord | None:
+    """Return a catalogued GPU of the reading's architecture, of its line where there is one."""
+    name, capability = reading.name, reading.compute_capability
+    if isinstance(name, Missing) or isinstance(capability, Missing):
+        return None
+    return _relative(name, capability)
+
+
+def _gpu_entry(reading: GpuReading) -> dict[str, Any] | None:
+    """Return a GPU's entry: its bandwidth from bus and clock, its rates from its relatives."""
     name, memory, capability = reading.name, reading.memory, reading.compute_capability
     if isinstance(name, Missing) or not isinstance(memory, Memory):
         return None
     if isinstance(capability, Missing) or _known(name, memory):
         return None
-    relative = _relative(name, capability)
+    like = _relative(name, capability)
     bandwidth = _bandwidth(reading)
-    if relative is None or bandwidth is None:
+    if like is None or bandwidth is None:
         return None
     entry: dict[str, Any] = {
         "id": slug(name),
         "name": name.removeprefix("NVIDIA "),
         "aliases": [name],
         "vendor": "NVIDIA",
-        "segment": relative.segment,
-        "architecture": relative.architecture,
+        "segment": like.segment,
+        "architecture": like.architecture,
         "compute_capability": ".".join(map(str, capability)),
         "source": READ,
         "confidence": "medium",
@@ -122,8 +151,7 @@ def _gpu(reading: GpuReading) -> Draft | None:
         "bandwidth_gb_s": bandwidth,
     }
     entry |= {key: value for key, value in _told(reading).items() if isinstance(value, int | float)}
-    entry |= _speed(reading, capability, relative)
-    return _draft("gpu", "gpus", entry)
+    return entry | _speed(reading, capability, like)
 
 
 def _known(name: str, memory: Memory) -> bool:
@@ -170,18 +198,18 @@ def _lines(name: str) -> tuple[Segment, ...]:
     return ("workstation", "datacenter", "consumer", "integrated", "laptop")
 
 
-def _speed(reading: GpuReading, capability: tuple[int, int], relative: GpuRecord) -> dict[str, Any]:
+def _speed(reading: GpuReading, capability: tuple[int, int], like: GpuRecord) -> dict[str, Any]:
     """Return multiprocessors and the rates that as many of a relative's would have."""
     cores, clock = reading.cores, reading.clocks.most_processor
     each = CORES_PER_SM.get(capability)
     if isinstance(cores, Missing) or isinstance(clock, Missing) or each is None:
         return {}
-    if relative.sm_count is None or relative.boost_hz is None or not relative.flops:
+    if like.sm_count is None or like.boost_hz is None or not like.flops:
         return {}
     sm = cores // each
-    per_clock = relative.sm_count.value * relative.boost_hz.value
-    rates = {key: fact.value / per_clock * sm * clock / 1e6 for key, fact in relative.flops.items()}
-    source = f"assumed: a multiprocessor does in a clock what one of {relative.name} does"
+    per_clock = like.sm_count.value * like.boost_hz.value
+    rates = {key: fact.value / per_clock * sm * clock / 1e6 for key, fact in like.flops.items()}
+    source = f"assumed: a multiprocessor does in a clock what one of {like.name} does"
     return {
         "sm": sm,
         "tflops": {key: round(rate, 1) for key, rate in rates.items()},

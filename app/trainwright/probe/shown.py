@@ -145,6 +145,7 @@ def _nvidia(gpu: GpuReading) -> Card:
         *_clock_rows(gpu.clocks),
         _row("ecc", _ecc(gpu.ecc)),
         _row("mig", _mig(mig)),
+        *((_row("mig-profiles", _profiles(mig)),) if isinstance(mig, Mig) else ()),
         *(map(_instance, mig.instances) if isinstance(mig, Mig) else ()),
         _row("nvlink", _nvlink(gpu.nvlink)),
         _row("processes", _processes(gpu.processes)),
@@ -215,6 +216,21 @@ def _mig(mig: Mig | Missing) -> Message | Missing:
     if not mig.on:
         return Message.of("probe.value.off")
     return Message.of("probe.value.instances", count=len(mig.instances))
+
+
+def _profiles(mig: Mig) -> Message | Missing:
+    """Return what the GPU can be divided into, and whether places were told."""
+    found = mig.profiles
+    if isinstance(found, Missing):
+        return found
+    if not found:
+        return Message.of("probe.value.no-profiles")
+    names = ", ".join(each.name or str(each.id) for each in found)
+    places = (each.places for each in found)
+    hidden = next((each.reason for each in places if isinstance(each, Missing)), None)
+    if hidden is None:
+        return Message.of("probe.value.profiles", names=names)
+    return Message.of("probe.value.profiles-unplaced", names=names, reason=hidden)
 
 
 def _instance(part: Instance) -> Row:

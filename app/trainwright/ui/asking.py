@@ -65,3 +65,14 @@ def jobs_file(parent: QWidget) -> Path | None:
     """Ask for a file of jobs that want instances; None where nobody chose."""
     path, _ = QFileDialog.getOpenFileName(parent, tr("ui.mig.job.file"), "", "(*.yaml *.yml)")
     return Path(path) if path else None
+
+
+def list_to_save(parent: QWidget, name: str, kind: str, suffix: str) -> Path | None:
+    """Ask where to save a list of parts; None where nobody chose."""
+    title = tr("pc.list.save", format=tr(f"pc.list.{kind}"))
+    usual = f"{name}{suffix}".replace("/", "-")
+    path, _ = QFileDialog.getSaveFileName(parent, title, usual, f"(*{suffix})")
+    if not path:
+        return None
+    found = Path(path)
+    return found if found.suffix else found.with_name(found.name + suffix)

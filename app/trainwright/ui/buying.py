@@ -1,7 +1,6 @@
-"""The question to the planner as the screen asks it: budgets in steps, and wishes."""
+"""The question to the planner as the screen asks it: budgets in steps, the plan's wishes."""
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -29,20 +28,6 @@ def _steps(unit: int) -> tuple[int, ...]:
 STEPS: dict[Currency, tuple[int, ...]] = {"KRW": _steps(100_000), "USD": _steps(100)}
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a person set beside the plan."""
-
-    used: bool = False
-    quiet: bool = False
-    gpus: int = 0
-    """Exactly so many cards; 0: as many as serve best."""
-    form: str = ""
-    """Of the board; empty: any."""
-    circuit: str = ""
-    """Of the room; empty: the usual one of the currency's country."""
-
-
 def budget_of(plan: Plan) -> tuple[int, Currency] | None:
     """Return the plan's budget; None where it has none."""
     text = plan.limits.budget
@@ -57,25 +42,15 @@ def nearest_step(amount: float, currency: Currency) -> int:
     return min(bisect_left(STEPS[currency], amount), len(STEPS[currency]) - 1)
 
 
-def request(plan: Plan, amount: float, currency: Currency, asked: Asked) -> "Request":
-    """Return the question in the planner's terms; what the plan's machine owns costs nothing."""
-    from trainwright.build import Money, Owned, Request, Wishes
-    from trainwright.ui.columns import kind_of
-    from trainwright.ui.inspection import records_of
+def request(plan: Plan, amount: float, currency: Currency) -> "Request":
+    """Return the question in the planner's terms.
 
-    counts = {record.id: count for record, count in records_of(plan.machine)}
-    owned = tuple(
-        Owned(kind_of(record), record.id, counts[record.id])
-        for record, _ in records_of(plan.machine)
-        if record.id in plan.machine.owned
-    )
-    wishes = Wishes(
-        used=asked.used,
-        quiet=asked.quiet,
-        gpus=asked.gpus or None,
-        form=asked.form or None,  # type: ignore[arg-type]
-        power_w=plan.limits.power_w,
-        circuit=asked.circuit or None,  # type: ignore[arg-type]
-        owned=owned,
-    )
-    return Request(plan=plan, budget=Money(amount, currency), wishes=wishes)
+    Raises:
+        UserError: the plan's wishes contradict one another, or name a part that nobody knows.
+    """
+    from trainwright.build import Money, Request, wishing
+    from trainwright.build.wished import wishes_of
+
+    asked = Request(plan=plan, budget=Money(amount, currency), wishes=wishes_of(plan))
+    wishing.agree(asked)
+    return asked

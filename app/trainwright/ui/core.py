@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from trainwright.probe.sample import Sample
     from trainwright.profile.profile import Profile
     from trainwright.profile.spec import TraceSpec
-    from trainwright.ui.buying import Asked
     from trainwright.ui.glance import Glance
     from trainwright.ui.measuring import Measuring
 
@@ -130,18 +129,18 @@ def _keep_correction(outcome: "Outcome") -> None:
     keep(outcome)
 
 
-def _builds(plan: "Plan", budget: float, currency: "Currency", asked: "Asked") -> "Builds":
+def _builds(plan: "Plan", budget: float, currency: "Currency") -> "Builds":
     from trainwright.build import search
     from trainwright.ui.buying import request
 
-    return search(request(plan, budget, currency, asked))
+    return search(request(plan, budget, currency))
 
 
-def _upgrades(plan: "Plan", budget: float, currency: "Currency", asked: "Asked") -> "Upgrades":
+def _upgrades(plan: "Plan", budget: float, currency: "Currency") -> "Upgrades":
     from trainwright.build.upgrades import upgrades
     from trainwright.ui.buying import request
 
-    return upgrades(request(plan, budget, currency, asked))
+    return upgrades(request(plan, budget, currency))
 
 
 def _snapshot() -> Any:
@@ -199,8 +198,8 @@ class Core:
     verify: "Callable[[Plan, Wanted, Progress, Cancelled], Outcome]" = _verify
     nearest: "Callable[[Outcome], tuple[Relaxation, ...]]" = _nearest
     keep_correction: "Callable[[Outcome], None]" = _keep_correction
-    builds: "Callable[[Plan, float, Currency, Asked], Builds]" = _builds
-    upgrades: "Callable[[Plan, float, Currency, Asked], Upgrades]" = _upgrades
+    builds: "Callable[[Plan, float, Currency], Builds]" = _builds
+    upgrades: "Callable[[Plan, float, Currency], Upgrades]" = _upgrades
     snapshot: Callable[[], Any] = _snapshot
     framework: Callable[[], Any] = _framework
     measuring: "Callable[[], Measuring]" = _measuring

@@ -12,6 +12,8 @@ from shiboken6 import isValid
 from trainwright.messages import Message, UserError
 
 Job = Callable[[], Any]
+Answer = Callable[[Any, Message | None], None]
+"""Takes the job's result, or what went wrong."""
 
 
 class _Post(QObject):
@@ -22,7 +24,7 @@ class _Post(QObject):
     It closes when the program ends, before Qt does: threads may outlive both.
     """
 
-    _call = Signal(object, object)
+    _call = Signal(object)
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,20 +33,19 @@ class _Post(QObject):
         self._open = True
         atexit.register(self.close)  # later than Qt's own, so that it runs first
 
-    def send(self, receiver: QObject, call: Callable[[], None]) -> None:
-        """Make a call on the window's thread if its receiver still lives by then."""
+    def send(self, call: Callable[[], None]) -> None:
+        """Make a call on the window's thread."""
         with self._sending:
             if self._open:
-                self._call.emit(receiver, call)
+                self._call.emit(call)
 
     def close(self) -> None:
         """Let what is being sent arrive, and take nothing more."""
         with self._sending:
             self._open = False
 
-    def _make(self, receiver: QObject, call: Callable[[], None]) -> None:
-        if isValid(receiver):
-            call()
+    def _make(self, call: Callable[[], None]) -> None:
+        call()
 
 
 @cache
@@ -54,8 +55,43 @@ def _post() -> _Post:
 
 
 def poster() -> Callable[[QObject, Callable[[], None]], None]:
-    """Return what makes a call on the window's thread; ask for it there, send from anywhere."""
-    return _post().send
+    """Return what makes a call on the window's thread if its receiver still lives by then.
+
+    Ask for it there, send from anywhere. The receiver must outlive the thread that sends.
+    """
+    post = _post()
+    return lambda receiver, call: post.send(lambda: call() if isValid(receiver) else None)
+
+
+class _Errand:
+    """A job on its way through another thread, and its answer on the way back.
+
+    What they refer to may be the last that keeps widgets alive, and Qt does not allow that these
+    are destroyed on another thread. So that thread holds nothing but the errand, and the
+    window's thread empties it.
+    """
+
+    def __init__(self, receiver: QObject, job: Job, answer: Answer) -> None:
+        self._held: tuple[QObject, Job, Answer] | None = (receiver, job, answer)
+        self._outcome: tuple[Any, Message | None] = (None, None)
+        self._post = _post()
+
+    def run(self) -> None:
+        """Do the job and send the answer home."""
+        self._outcome = attempt(self._do)
+        self._post.send(self._arrive)
+
+    def _do(self) -> Any:
+        assert self._held is not None
+        return self._held[1]()
+
+    def _arrive(self) -> None:
+        assert self._held is not None
+        receiver, _, answer = self._held
+        self._held = None
+        outcome, self._outcome = self._outcome, (None, None)
+        if isValid(receiver):
+            answer(*outcome)
 
 
 class Latest(QObject):
@@ -72,7 +108,6 @@ class Latest(QObject):
         self._pool = QThreadPool(self)
         self._pool.setMaxThreadCount(1)
         self._newest = 0
-        self._post = _post()
 
     @property
     def busy(self) -> bool:
@@ -83,7 +118,9 @@ class Latest(QObject):
         """Run a job in place of any that still waits."""
         self._newest += 1
         self._pool.clear()
-        self._pool.start(_Run(job, self._answer_to(self._newest)))
+        number = self._newest
+        errand = _Errand(self, job, lambda result, problem: self._deliver(number, result, problem))
+        self._pool.start(_Run(errand))
 
     def forget(self) -> None:
         """Drop what waits, and the answer of what runs."""
@@ -93,12 +130,6 @@ class Latest(QObject):
     def wait(self, milliseconds: int = 5000) -> bool:
         """Wait for the running job to end; return whether it did."""
         return self._pool.waitForDone(milliseconds)
-
-    def _answer_to(self, number: int) -> Callable[[Any, Message | None], None]:
-        post = self._post
-        return lambda result, problem: post.send(
-            self, lambda: self._deliver(number, result, problem)
-        )
 
     def _deliver(self, number: int, result: object, problem: object) -> None:
         if number != self._newest:
@@ -110,13 +141,12 @@ class Latest(QObject):
 
 
 class _Run(QRunnable):
-    def __init__(self, job: Job, answer: Callable[[Any, Message | None], None]) -> None:
+    def __init__(self, errand: _Errand) -> None:
         super().__init__()
-        self._job = job
-        self._answer = answer
+        self._errand = errand
 
     def run(self) -> None:
-        self._answer(*attempt(self._job))
+        self._errand.run()
 
 
 def attempt(job: Job) -> tuple[Any, Message | None]:
@@ -143,7 +173,7 @@ class Cancellable(QObject):
         super().__init__(parent)
         self.cancelled = threading.Event()
         self._thread: threading.Thread | None = None
-        self._post = _post()
+        self._send = poster()
 
     @property
     def running(self) -> bool:
@@ -152,8 +182,9 @@ class Cancellable(QObject):
 
     def start(self, job: Callable[[Callable[[Any], None], threading.Event], Any]) -> None:
         """Start a job; it is given a function to report progress to, and the cancel event."""
-        self.cancelled = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(job, self.cancelled), daemon=True)
+        cancelled = self.cancelled = threading.Event()
+        errand = _Errand(self, lambda: job(self._progress, cancelled), self.ended.emit)
+        self._thread = threading.Thread(target=errand.run, daemon=True)
         self._thread.start()
 
     def cancel(self) -> None:
@@ -165,13 +196,5 @@ class Cancellable(QObject):
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def _run(
-        self,
-        job: Callable[[Callable[[Any], None], threading.Event], Any],
-        cancelled: threading.Event,
-    ) -> None:
-        result, problem = attempt(lambda: job(self._progress, cancelled))
-        self._post.send(self, lambda: self.ended.emit(result, problem))
-
     def _progress(self, progress: Any) -> None:
-        self._post.send(self, lambda: self.progressed.emit(progress))
+        self._send(self, lambda: self.progressed.emit(progress))

@@ -153,11 +153,8 @@ class Window(QMainWindow):
 
     def rebuild(self) -> None:
         """Make all views anew: another language, another theme."""
-        old = self.takeCentralWidget()
         self.notice.deleteLater()
-        if old is not None:
-            old.deleteLater()
-        self._build()
+        self._build()  # which deletes the old ones, in its own time
 
     def go(self, place: str) -> None:
         """Show a screen; those that need a plan show Start while there is none."""

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import programs2
 import programs3
+import programs4
 import programs5
 from programs import CORES, RANKS, SITUATIONS
 
@@ -39,44 +40,73 @@ CPU = Path(f"/sys/fs/cgroup/cpu/trainwright-situations-{os.getpid()}")
 DRIVE = Path(f"/sys/fs/cgroup/blkio/trainwright-situations-{os.getpid()}")
 SHARES = 200_000
 """Against the 1024 of a session of another program."""
-READ_BYTES_S = 32 << 20
-"""Of the throttled drive: a slow network store."""
+READ_BYTES_S = {"run-throttled-files": 32 << 20, "run-drive-windows": 12 << 20}
+"""Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {
     "run-cpu-quota": 0.6,
     "run-narrow-quota": 0.35,
     "run-half-core": 0.5,
+    "run-quota-above-one": 1.2,
     "run-third-core": 0.33,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
 MULTIPLY = "import torch; x = torch.rand(512, 512)\nwhile True: x @ x"
 COMPRESS = "import os, zlib; x = os.urandom(1 << 22)\nwhile True: zlib.compress(x, 9)"
+SORT = "import random; x = [random.random() for _ in range(10**6)]\nwhile True: sorted(x)"
+TRAIN = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 512))
+optimizer = torch.optim.Adam(model.parameters())
+while True:
+    loss = model(torch.randn(256, 512)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 SIMULATE = "import numpy as n; s = n.zeros(4)\nwhile True: s = 0.9 * s + n.random.randn(4)"
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
     "run-compressing-neighbours": 4 * [COMPRESS],
+    "run-nice-views": [SORT],
+    "run-second-training": [TRAIN],
     "run-busy-simulators": 3 * [SIMULATE],
 }
 """Programs that compute beside the run."""
 
-GROUPED = ("run-throttled-files", *QUOTAS)
+GROUPED = (*READ_BYTES_S, *QUOTAS)
 """Those that need a control group."""
-ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs5.FIFTH
+ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH | programs5.FIFTH
 TOGETHER = (
     *RANKS,
     "run-embedding-gradients",
     "run-gpt-gradients",
     "run-gathered-features",
+    "run-sharded-optimizer",
+    "run-averaged-models",
+    "run-gathered-scores",
     "run-tagger-gradients",
     "run-averaged-policies",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = ("run-one-core", "run-pinned-gpt", "run-pinned-tagger")
 """Those that may use a single core when the fault is in."""
-VARIABLES = {"run-launcher-threads": {"OMP_NUM_THREADS": "1"}}
+VARIABLES = {
+    "run-launcher-threads": {"OMP_NUM_THREADS": "1"},
+    "run-bound-threads": {"GOMP_CPU_AFFINITY": "0"},
+}
 """What a launcher has set for the run when the fault is in."""
-UNTIMED = ("run-unwatched", "run-glimpsed", "run-attached", "run-seen-policy")
+NICE = {"run-nice-views": 5}
+"""What the run yields to others when the fault is in."""
+UNTIMED = (
+    "run-unwatched",
+    "run-glimpsed",
+    "run-attached",
+    "run-seen-speaking",
+    "run-seen-segmenting",
+    "run-seen-policy",
+)
 """Those that are seen from outside only."""
 
 
@@ -123,8 +153,8 @@ def rate(name: str, fault: bool, seconds: float, groups: bool, record: Path | No
                 quota = int(QUOTAS[name] * 1e5)
                 settings |= {"cpu__cfs_period_us": 100_000, "cpu__cfs_quota_us": quota}
             joined.append(stack.enter_context(group(CPU, **settings)))
-            if fault and name == "run-throttled-files":
-                limit = f"{_drive()} {READ_BYTES_S}"
+            if fault and name in READ_BYTES_S:
+                limit = f"{_drive()} {READ_BYTES_S[name]}"
                 joined.append(
                     stack.enter_context(group(DRIVE, blkio__throttle__read_bps_device=limit))
                 )
@@ -153,6 +183,7 @@ def _program(name: str) -> list[str]:
     """Return the command of a situation."""
     file = "programs2.py" if name in programs2.SECOND else "programs.py"
     file = "programs3.py" if name in programs3.THIRD else file
+    file = "programs4.py" if name in programs4.FOURTH else file
     file = "programs5.py" if name in programs5.FIFTH else file
     return [sys.executable, str(HERE / file), name]
 
@@ -170,6 +201,8 @@ def _started(
         _join(joined)
         if fault and name in ONE_CORE:
             os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        if fault and name in NICE:
+            os.nice(NICE[name])
 
     return subprocess.Popen(
         command,

@@ -9,7 +9,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from trainwright.advise.choose import STORED
 from trainwright.build import Money, Request, Wishes, search
-from trainwright.build.around import Around
+from trainwright.build.around import Around, link_of
 from trainwright.build.choosing import Choosing, Outcome, level
 from trainwright.build.offers import Market
 from trainwright.build.sizing import needs
@@ -182,6 +182,34 @@ def test_fed_cards_are_on_the_fastest_level_that_the_money_reaches(seed: int) ->
         if found is not None:
             best = (level(found.seconds), pytest.approx(found.cost, abs=0.02))
             assert best == within[0]
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_two_cards_are_on_the_fastest_level_for_the_least_money(seed: int) -> None:
+    """Slots and lanes for two, plugs and watts for two, openings of the case: by the rules."""
+    situation = Situation(plan(), seed)
+    cards = Cards(find_gpu(CARDS[1]).record, 2)
+    speed = situation.speeds.quick(cards)
+    every = sorted(
+        (level(situation.speeds.seconds(cards, speed, link_of(build))), cost)
+        for cost, build in situation.all_builds(cards)
+    )
+    for limit in (float("inf"), *sorted({cost + 5 for _, cost in every})[:3]):
+        found = situation.best(cards, limit)
+        within = [one for one in every if one[1] <= limit]
+        assert (found is None) == (not within)
+        if found is not None:
+            assert (level(found.seconds), pytest.approx(found.cost, abs=0.02)) == within[0]
+
+
+def test_a_batch_that_three_cards_cannot_share_is_one_for_four() -> None:
+    """256 samples: on one, two and four cards, and not on three."""
+    kinds = ("gpu", *AROUND)
+    shelves = {kind: tuple(list_parts(kind)) for kind in kinds}
+    shelves["gpu"] = (find_gpu(CARDS[0]).record,)
+    market = Market(price_book(), "USD", Wishes(), shelves)
+    found = search(Request(plan(), None, top=5), market=market)
+    assert {point.count for point in found.front} >= {2, 4}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

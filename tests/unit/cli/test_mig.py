@@ -67,6 +67,10 @@ def test_what_cannot_be_answered_is_refused_in_one_line(inside, arguments, told)
         ("jobs: [{name: a, memory_gib: -1}]", "memory_gib"),
         ("jobs: [{name: a, memory_gib: 1, count: 10000}]", "200"),
         ("jobs: [", "jobs.yaml"),
+        ("", "nothing stands there"),
+        ("foo: 1", "missing"),
+        ("jobs: [{name: a, memory_gib: lots}]", "lots: must be a positive number"),
+        ("jobs: [{name: a, memory_gib: 1, hour: 2}]", "jobs.0.hour: there is no such key"),
         ("jobs: [{name: a, plan: nowhere.plan.yaml}]", "nowhere.plan.yaml"),
     ],
 )
@@ -101,6 +105,8 @@ def test_a_job_larger_than_any_instance_is_named(inside, tmp_path):
     assert done.code == 1
     answer = json.loads(done.out)
     assert answer["unplaced"] == ["huge"]
+    assert "90.0 GiB" in answer["reason"]
+    assert "40.0 GiB" in answer["reason"]  # what the whole card has
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -125,3 +131,83 @@ def test_a_file_of_mig_parted_is_judged_by_its_configurations(inside, tmp_path):
     found = {each["name"]: each["valid"] for each in json.loads(done.out)["configs"]}
     assert found == {"good": True, "bad": False}
     assert "bad" in inside("mig", "a100-40gb", "--check", str(path), "--lang", "ko").out
+
+
+def test_jobs_without_room_are_counted_and_those_too_large_are_told_why(inside, tmp_path):
+    path = tmp_path / "jobs.yaml"
+    path.write_text("jobs: [{name: a, memory_gib: 10, count: 12}, {name: b, memory_gib: 78}]")
+    reason = json.loads(inside("mig", "a100-80gb", "--jobs", str(path), "--json").out)["reason"]
+    assert "a x8" in reason
+    assert "7g.80gb" in reason
+    told = inside("mig", "a100-80gb", "--jobs", str(path), "--lang", "ko").out
+    assert "78.0 GiB" in told
+    assert "_Jobs" not in told
+
+
+@pytest.fixture
+def driver(nvml_stub, monkeypatch):
+    """Let this computer have the GPUs of one of the stub's scenarios."""
+
+    def take(scenario):
+        for name, value in nvml_stub.variables(scenario).items():
+            monkeypatch.setenv(name, value)
+
+    return take
+
+
+def test_the_drivers_own_table_is_listed_and_marked_with_what_differs(inside, driver):
+    driver("mig-other")
+    answer = json.loads(inside("mig", "h100-80gb", "--list", "--json").out)
+    assert answer["placements"] == "read"
+    assert answer["table"]["driver"] == "580.65.06"
+    assert any("{0,2,4,6}:2" in each for each in answer["table"]["differences"])
+    assert inside("mig", "h100-80gb", "--check", "2g.20gb:4").code == 0
+    for language, told in (("en", "read from this computer's driver"), ("ko", "드라이버")):
+        assert told in inside("mig", "h100-80gb", "--list", "--lang", language).out
+
+
+def test_a_gpu_that_is_not_here_keeps_the_published_table(inside, driver):
+    driver("mig-other")
+    answer = json.loads(inside("mig", "a100-80gb", "--list", "--json").out)
+    assert (answer["placements"], answer["table"]["driver"]) == ("published", None)
+
+
+def test_a_stranger_to_the_catalog_is_planned_by_its_drivers_table(inside, driver, tmp_path):
+    driver("mig-strange")
+    path = tmp_path / "jobs.yaml"
+    path.write_text("jobs: [{name: a, memory_gib: 40, hours: 1}, {name: b, memory_gib: 20}]")
+    for name in ("local", "NVIDIA Prototype 8"):
+        answer = json.loads(inside("mig", name, "--jobs", str(path), "--json").out)
+        assert answer["valid"] is True
+        assert {each["profile"] for each in answer["instances"]} <= {"1g.25gb", "2g.50gb"}
+
+
+def test_jobs_of_this_computer_start_from_what_its_gpus_are_cut_into(inside, driver, jobs):
+    driver("mig-two")
+    answer = json.loads(inside("mig", "local", "--count", "2", "--jobs", str(jobs), "--json").out)
+    assert answer["valid"] is True
+    assert not any("-mig 1" in line for line in answer["commands"])
+    assert {line.split("-i ")[1][0] for line in answer["commands"]} <= {"0", "1"}
+    assert any("3g.40gb@4" in note for note in answer["table"]["notes"])
+    one = json.loads(inside("mig", "local:1", "--check", "1g.10gb", "--json").out)
+    assert one["commands"] == ["sudo nvidia-smi mig -i 1 -cgi 19:6 -C"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "arguments", "told"),
+    [
+        ("plain", ["local", "--list"], "no GPU to cut"),
+        ("not-loaded", ["local", "--list"], "driver"),
+        ("mig-two", ["local:7", "--list"], "local:1"),
+        ("mig-two", ["local", "--count", "3", "--list"], "--count 3"),
+        ("mig-strange-user", ["local", "--jobs", "JOBS"], "administrators"),
+    ],
+)
+def test_what_this_computer_cannot_answer_is_refused_in_one_line(
+    inside, driver, jobs, scenario, arguments, told
+):
+    driver(scenario)
+    done = inside("mig", *(str(jobs) if each == "JOBS" else each for each in arguments))
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.strip().splitlines()
+    assert told in line

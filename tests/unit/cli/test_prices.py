@@ -114,3 +114,23 @@ def test_the_rate_of_exchange_converts_and_is_shown_with_its_day(inside):
 def test_bad_input_is_refused_in_one_line(inside, arguments, said):
     assert said in inside("catalog", "prices", *arguments).complaint
     assert kept.load().observations == ()
+
+
+def test_rows_without_a_part_wait_until_they_are_matched_or_discarded(inside, list_file):
+    document(inside("catalog", "prices", "import", list_file, "--json"))
+    assert document(inside("catalog", "prices", "waiting", "--json"))["waiting"] == 0
+    assert (
+        document(inside("catalog", "prices", "import", list_file, "--keep", "--json"))["waiting"]
+        == 2
+    )
+    told = document(inside("catalog", "prices", "waiting", "--json"))
+    assert [row["state"] for row in told["rows"]] == ["ambiguous", "unmatched"]
+    chosen = ("--choose", "1=rtx-4060-ti-8gb", "--keep")
+    told = document(inside("catalog", "prices", "waiting", *chosen, "--json"))
+    assert (told["kept"], told["waiting"]) == (1, 1)
+    seen = {one.part: one for one in kept.load().observations}
+    assert seen["rtx-4060-ti-8gb"].amount == 399
+    assert seen["rtx-4060-ti-8gb"].source == f"{list_file.name}:4"
+    assert "from 1 to 1" in inside("catalog", "prices", "waiting", "--discard", "2").complaint
+    told = document(inside("catalog", "prices", "waiting", "--discard", "1", "--json"))
+    assert (told["discarded"], told["waiting"]) == (1, 0)

@@ -6,7 +6,9 @@ import pytest
 import real_parts as real
 from real_parts import of, said, silent
 
+from trainwright.catalog import find_gpu
 from trainwright.machine.build import Build, BuildGpu, Use
+from trainwright.machine.checks import checks
 from trainwright.machine.power import EXCURSIONS, power
 from trainwright.messages import render
 
@@ -125,6 +127,19 @@ def test_w7_plugs_are_counted() -> None:
     five = replace(quad_3090(280), gpus=(BuildGpu(real.RTX_3090_TURBO, 5, 280),))
     check = said(five, "W7")
     assert (check.verdict, check.values["need_8"]) == ("error", 10)
+
+
+@pytest.mark.parametrize("id", ["rtx-a5000", "rtx-a5500"])
+def test_w7_cards_that_their_maker_feeds_through_one_8_pin_plug_may_be_bought(id: str) -> None:
+    """NVIDIA: 230 W, one 8-pin plug. DA-07261-001 v14 has guidelines for such, up to 250 W."""
+    card = find_gpu(id).record
+    weak = next(check for check in checks(of(card)) if check.rule == "W7")
+    assert (weak.verdict, weak.message.id) == ("warning", "build.w7.beyond")
+    assert weak.values["given"] == 225
+    limited = Build(gpus=(BuildGpu(card, 1, 225.0),))
+    assert not [one for one in checks(limited) if one.rule == "W7" and one.verdict == "warning"]
+    raised = Build(gpus=(BuildGpu(card, 1, 300.0),))
+    assert "error" in {one.verdict for one in checks(raised) if one.rule == "W7"}
 
 
 def test_w7_a_16_pin_card_on_an_old_supply_wants_an_adapter() -> None:

@@ -91,26 +91,6 @@ def test_moving_takes_the_job_along_and_steps_over_what_is_taken():
     assert board.next_start(made, Instance("1g.10gb", 4), -1) == 1
 
 
-def test_every_step_is_undone_and_done_again():
-    steps = [sketch()]
-    for edit in (
-        lambda made: board.add(made, "3g.40gb", 4),
-        lambda made: board.add(made, "1g.10gb"),
-        lambda made: board.remove(made, Instance("3g.40gb", 4)),
-    ):
-        steps.append(edit(steps[-1]))
-    made = steps[-1]
-    for before in reversed(steps[:-1]):
-        made = board.undo(made)
-        assert made.drawn == before.drawn
-    assert board.undo(made) == made
-    for after in steps[1:]:
-        made = board.redo(made)
-        assert made.drawn == after.drawn
-    assert board.redo(made) == made
-    assert board.redo(board.add(board.undo(made), "1g.10gb")).ahead == ()
-
-
 def test_moving_to_where_it_is_is_no_step():
     made = built(sketch(), ("1g.10gb", 0))
     assert board.move(made, Instance("1g.10gb", 0), 0) is made

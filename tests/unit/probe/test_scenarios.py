@@ -121,7 +121,49 @@ def test_a_container_with_one_part_of_a_gpu(probe: Probe) -> None:
 
 
 def test_a_mode_that_waits_for_a_reset(probe: Probe) -> None:
-    assert gpus(probe("mig-pending"))[0]["mig"] == {"on": False, "pending": True, "instances": []}
+    found = gpus(probe("mig-pending"))[0]["mig"]
+    assert (found["on"], found["pending"], found["instances"]) == (False, True, [])
+
+
+def test_an_administrator_is_told_profiles_and_where_instances_lie(probe: Probe) -> None:
+    """Numbers as nvidia-smi mig -lgip and -lgipp print them for an H100 80GB (MIG User Guide)."""
+    found = gpus(probe("mig"))[0]["mig"]
+    kinds = {each["name"]: each for each in found["profiles"]}
+    assert set(kinds) == {
+        "1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb",
+    }  # fmt: skip
+    assert kinds["3g.40gb"]["places"] == [[0, 4], [4, 4]]
+    assert kinds["1g.20gb"]["processors"] == 26
+    assert kinds["7g.80gb"]["memory"] == 81152 * MIB
+    assert sorted((each["start"], each["size"]) for each in found["placed"]) == [
+        (2, 1), (3, 1), (4, 4),
+    ]  # fmt: skip
+
+
+def test_others_are_told_profiles_without_places_and_why(probe: Probe) -> None:
+    found = gpus(probe("mig-user"))[0]["mig"]
+    assert {each["places"]["missing"] for each in found["profiles"]} == {"probe.no-permission"}
+    assert found["placed"]["missing"] == "probe.no-permission"
+    assert len(found["instances"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("scenario", "reason"),
+    [("mig-lost", "probe.gpu-lost"), ("mig-hang", "probe.no-answer")],
+)
+def test_a_gpu_that_fails_while_profiles_are_read_keeps_what_it_told_before(
+    probe: Probe, scenario: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainwright.probe.snapshot.PATIENCE_S", 1.0)
+    [gpu] = gpus(probe(scenario))
+    assert gpu["name"] == "NVIDIA H100 80GB HBM3"
+    assert gpu["mig"]["on"] is True
+    assert gpu["mig"]["profiles"]["missing"] == reason
+
+
+def test_millions_of_places_are_not_believed(probe: Probe) -> None:
+    found = gpus(probe("mig-garbage"))[0]["mig"]
+    assert {each["places"]["missing"] for each in found["profiles"]} == {"probe.implausible"}
 
 
 def test_windows_under_linux_tells_less(probe: Probe) -> None:
@@ -234,7 +276,8 @@ def test_a_driver_without_gpus(probe: Probe) -> None:
 
 
 ALL = (
-    "plain", "two", "nvlink", "hopper", "mig", "mig-pending", "mig-container", "wsl", "laptop",
+    "plain", "two", "nvlink", "hopper", "mig", "mig-user", "mig-off", "mig-strange", "mig-pending",
+    "mig-container", "wsl", "laptop",
     "unified", "narrow", "throttled", "foreign-process", "hidden-processes", "garbage", "strange",
     "old-driver", "lost", "lost-reading", "crash", "none", "not-loaded", "updated",
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """Lists of prices that people have, ours, PCPartPicker's and Danawa's: read, matched, previewed."""
 
-from trainwright.prices.imports import parse
+from trainwright.prices.imports import parse, waiting
 from trainwright.prices.imports.matching import Verdict
-from trainwright.prices.imports.preview import Preview, Previewed, State, preview
+from trainwright.prices.imports.preview import Preview, Previewed, State, preview, preview_rows
 from trainwright.prices.imports.reading import Listing, read, read_file, read_stream
 from trainwright.prices.imports.rows import Refused, Row
 
@@ -16,7 +16,9 @@ __all__ = [
     "Verdict",
     "parse",
     "preview",
+    "preview_rows",
     "read",
     "read_file",
     "read_stream",
+    "waiting",
 ]

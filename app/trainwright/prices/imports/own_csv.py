@@ -35,7 +35,13 @@ COLUMNS = (
     "shipping",
     "valid_until",
 )
-_SAME = {"part": "part_or_name", "name": "part_or_name", "price": "unit_price", "quantity": "qty"}
+_SAME = {
+    "part": "part_or_name",
+    "name": "part_or_name",
+    "price": "unit_price",
+    "quantity": "qty",
+    "source": "seller",
+}
 MOST_PIECES = 10_000
 """Largest quantity; assumed, a slip above it."""
 _DELIMITERS = (",", ";", "\t")

@@ -1,7 +1,7 @@
 """What would be kept of a list: every row with its state, before anything is kept."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,6 +21,8 @@ class Previewed:
 
     read: Read
     verdict: Verdict = _NOTHING
+    left_out: bool = False
+    """Whether a person said that it is not to be kept."""
 
     @property
     def line(self) -> int:
@@ -55,7 +57,7 @@ class Previewed:
             seller=row.seller,
             valid_until=row.valid_until,
             url=row.url,
-            source=f"{source}:{row.line}",
+            source=f"{row.origin or source}:{row.line}",
             name=row.name,
         )
 
@@ -84,15 +86,30 @@ class Preview:
         made = (row.observation(self.name) for row in self.rows)
         return tuple(one for one in made if one is not None)
 
-    def chosen(self, choices: Mapping[int, Part | None]) -> "Preview":
-        """Return the preview with a person's choice for some rows, by index; None: leave it out."""
+    def matched(self) -> tuple[Row, ...]:
+        """Return the rows whose part is known."""
+        rows = (row.read for row in self.rows if row.state == "matched")
+        return tuple(row for row in rows if isinstance(row, Row))
+
+    def unplaced(self) -> tuple[Row, ...]:
+        """Return the prices for which no part is known, and that nobody left out."""
+        rows = (row.read for row in self.rows if row.state != "matched" and not row.left_out)
+        return tuple(
+            replace(row, origin=row.origin or self.name) for row in rows if isinstance(row, Row)
+        )
+
+    def chosen(self, choices: Mapping[int, Part | None], *, waits: bool = False) -> "Preview":
+        """Return the preview with a person's choice for some rows, by index.
+
+        None leaves a row out, or lets it wait.
+        """
         rows = list(self.rows)
         for index, part in choices.items():
             before = rows[index].verdict
             known = (before.part, *before.candidates) if before.part else before.candidates
             others = tuple(one for one in known if one is not part)
             verdict = Verdict(part, "exact" if part else None, others)
-            rows[index] = replace(rows[index], verdict=verdict)
+            rows[index] = replace(rows[index], verdict=verdict, left_out=part is None and not waits)
         return replace(self, rows=tuple(rows))
 
 
@@ -100,6 +117,12 @@ def preview(listing: Listing, known: Matcher | None = None) -> Preview:
     """Return what each row of a list means in the catalog."""
     known = known or matcher()
     return Preview(listing.name, tuple(_previewed(row, known) for row in listing.rows))
+
+
+def preview_rows(rows: Iterable[Row], name: str, known: Matcher | None = None) -> Preview:
+    """Return what rows that waited mean in the catalog now."""
+    known = known or matcher()
+    return Preview(name, tuple(_previewed(row, known) for row in rows))
 
 
 def _previewed(read: Read, known: Matcher) -> Previewed:

@@ -34,6 +34,8 @@ class Row:
     url: str = ""
     older: int = 0
     """Prices of earlier days that its line holds too, and that nobody takes."""
+    origin: str = ""
+    """The list that it came in, once it waits outside of it."""
 
 
 @dataclass(frozen=True, slots=True)

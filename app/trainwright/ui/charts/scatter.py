@@ -1,5 +1,6 @@
 """Memory, or money, against time: every choice a point, the best joined by a step line."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,14 @@ from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Painted
 
 _LEFT, _BOTTOM, _TOP, _RIGHT = 44, 36, 10, 16
+_KEY = 26
+"""Height of the line that says what the areas mean."""
+LEAST, MOST = 3.0, 10.0
+"""Radii of sized points; the area grows with what it stands for."""
+
+
+SPOKEN = 12
+"""Points that the chart's description tells, so that a reader gets through it; assumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,8 @@ class Point:
     best: bool = False
     """Whether no other point is better in both."""
     yours: bool = False
+    size: float = 0.0
+    """What its area stands for, where the chart has such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,12 @@ class Axes:
     limit: Callable[[float], str] = lambda value: tr("ui.chart.limit", value=f"{value:.1f}")
     row: Callable[[Point], str] = lambda point: f"{point.memory_gib:.2f} GiB, {point.seconds:.3g} s"
     yours: str = "ui.chart.yours"
+    sized: str = ""
+    """What the areas of points stand for; empty where they are all alike."""
+    spoken: Callable[[Point], str] = lambda point: point.name
+    """A point in words: beside the pointer, and for those who do not see it."""
+    every: bool = False
+    """Whether arrow keys walk all points, not the best ones alone."""
 
 
 class Scatter(Painted):
@@ -55,6 +72,7 @@ class Scatter(Painted):
         self._points: Sequence[Point] = ()
         self._limit = 0.0
         self._here: int | None = None
+        self._largest = 0.0
 
     def relabel(self, axes: Axes) -> None:
         """Write other words at the axes."""
@@ -64,6 +82,9 @@ class Scatter(Painted):
     def show_points(self, points: Sequence[Point], limit_gib: float) -> None:
         """Show another set of choices."""
         self._points, self._limit, self._here = points, limit_gib, None
+        self._largest = max((point.size for point in points), default=0.0)
+        told = [self._axes.spoken(points[index]) for index in self._walked()]
+        self.setAccessibleDescription("; ".join(told[:SPOKEN]))
         self.update()
 
     def rows(self) -> list[tuple[str, str]]:
@@ -75,33 +96,66 @@ class Scatter(Painted):
         seconds = [p.seconds for p in self._points]
         x = Scale(0, max(memories) * 1.06, _LEFT, self.width() - _RIGHT)
         low, high = _cut(min(seconds), max(seconds))
-        return x, Scale(low, high, self.height() - _BOTTOM, _TOP)
+        return x, Scale(low, high, self.height() - _BOTTOM, self._top)
+
+    @property
+    def _top(self) -> int:
+        return _TOP + (_KEY if self._axes.sized else 0)
+
+    def _radius(self, size: float, plain: float) -> float:
+        """Return the radius of a point; ``plain`` where all are alike."""
+        if not self._axes.sized or not self._largest:
+            return plain
+        return max(LEAST, MOST * math.sqrt(size / self._largest))
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
         if not self._points:
             return
         x, y = self._scales()
         self._draw_axes(d, x, y, w, h)
+        if self._axes.sized and self._largest:
+            self._draw_key(d, w)
         for index, point in enumerate(self._points):
             if not point.best and not point.yours:
                 shade = tokens.colour("text3", 0.55 if point.fits else 0.25)
                 d.setPen(Qt.PenStyle.NoPen)
                 d.setBrush(shade)
-                d.drawEllipse(QPointF(x(point.memory_gib), y(point.seconds)), 2.8, 2.8)
+                radius = self._radius(point.size, 2.8)
+                d.drawEllipse(QPointF(x(point.memory_gib), y(point.seconds)), radius, radius)
             if index == self._here:
                 d.setBrush(Qt.BrushStyle.NoBrush)
                 d.setPen(QPen(tokens.colour("accent"), 2))
-                d.drawEllipse(QPointF(x(point.memory_gib), y(point.seconds)), 8, 8)
+                radius = self._radius(point.size, 4) + 4
+                d.drawEllipse(QPointF(x(point.memory_gib), y(point.seconds)), radius, radius)
         self._draw_front(d, x, y)
         self._draw_yours(d, x, y, w)
         if self._here is not None:
             self._draw_name(d, self._points[self._here], x, y, w)
 
+    def _draw_key(self, d: Drawing, w: int) -> None:
+        """Write what the areas stand for, with a few of them."""
+        values = ticks(0, self._largest, 4)[1:4]
+        right = float(w - _RIGHT)
+        d.setBrush(Qt.BrushStyle.NoBrush)
+        for value in reversed(values):
+            text = tick_text(value)
+            wide = tokens.width(text, tokens.MICRO)
+            d.write(right - wide, 3, wide + 1, 16, text, px=tokens.MICRO, colour="text2")
+            radius = self._radius(value, MOST)
+            right -= wide + 4 + radius
+            d.setPen(QPen(tokens.colour("text3"), 1.2))
+            d.setBrush(Qt.BrushStyle.NoBrush)
+            d.drawEllipse(QPointF(right, 11), radius, radius)
+            right -= radius + 10
+        text = tr(self._axes.sized)
+        wide = tokens.width(text, tokens.MICRO)
+        d.write(right - wide, 3, wide + 1, 16, text, px=tokens.MICRO, colour="text3")
+
     def _draw_axes(self, d: Drawing, x: Scale, y: Scale, w: int, h: int) -> None:
         at = x(self._limit)
-        d.fillRect(
-            round(at), _TOP, round(w - _RIGHT - at), h - _BOTTOM - _TOP, tokens.colour("canvas")
-        )
+        top = self._top
+        beyond = round(w - _RIGHT - at)
+        d.fillRect(round(at), top, beyond, h - _BOTTOM - top, tokens.colour("canvas"))
         for value in ticks(y.low, y.high, 5):
             d.rule(_LEFT, round(y(value)), w - _RIGHT, round(y(value)))
             d.write(0, y(value) - 8, _LEFT - 8, 16, tick_text(value),
@@ -115,11 +169,11 @@ class Scatter(Painted):
             d.write(_LEFT + 6, h - _BOTTOM - 18, w - _LEFT - _RIGHT, 16,
                     tr(self._axes.cut, value=tick_text(y.low)),
                     px=tokens.MICRO, colour="text3")  # fmt: skip
-        d.rule(round(at), _TOP, round(at), h - _BOTTOM, "text", width=2)
+        d.rule(round(at), top, round(at), h - _BOTTOM, "text", width=2)
         text = self._axes.limit(self._limit)
         wide = tokens.width(text, tokens.MICRO, 600)
         left = at + 6 if at + wide + 8 < w else at - wide - 6
-        d.write(left, _TOP, wide + 1, 16, text, px=tokens.MICRO, weight=600)
+        d.write(left, top, wide + 1, 16, text, px=tokens.MICRO, weight=600)
 
     def _draw_front(self, d: Drawing, x: Scale, y: Scale) -> None:
         front = sorted((p for p in self._points if p.best), key=lambda p: p.memory_gib)
@@ -131,7 +185,8 @@ class Scatter(Painted):
         d.setPen(QPen(tokens.colour("surface"), 1))
         d.setBrush(tokens.colour("accent"))
         for point in front:
-            d.drawEllipse(QPointF(x(point.memory_gib), y(point.seconds)), 4, 4)
+            radius = self._radius(point.size, 4)
+            d.drawEllipse(QPointF(x(point.memory_gib), y(point.seconds)), radius, radius)
 
     def _draw_yours(self, d: Drawing, x: Scale, y: Scale, w: int) -> None:
         for point in self._points:
@@ -140,26 +195,28 @@ class Scatter(Painted):
             centre = QPointF(x(point.memory_gib), y(point.seconds))
             d.setPen(QPen(tokens.colour("surface"), 1.5))
             d.setBrush(tokens.colour("tightFill"))
-            d.drawEllipse(centre, 6.5, 6.5)
+            radius = self._radius(point.size, 6.5)
+            d.drawEllipse(centre, radius, radius)
             text = tr(self._axes.yours)
             wide = tokens.width(text, tokens.LABEL, 600)
-            left = centre.x() + 12
+            left = centre.x() + radius + 5.5
             if left + wide > w - _RIGHT:
-                left = centre.x() - wide - 12
+                left = centre.x() - wide - radius - 5.5
             plate = tokens.colour("surface", 0.86)
             top = (
-                centre.y() - 18 if centre.y() > 48 else centre.y() + 6
+                centre.y() - 18 if centre.y() > self._top + 38 else centre.y() + 6
             )  # the limit's name is there
             d.box(left - 3, top, wide + 6, 16, plate, radius=3)
             d.write(left, top, wide + 1, 16, text, px=tokens.LABEL, weight=600)
 
     def _draw_name(self, d: Drawing, point: Point, x: Scale, y: Scale, w: int) -> None:
-        wide = tokens.width(point.name, tokens.MICRO, 600) + 16
-        left = min(max(_LEFT, x(point.memory_gib) - wide / 2), w - _RIGHT - wide)
-        top = y(point.seconds) - 30
+        text = self._axes.spoken(point)
+        wide = tokens.width(text, tokens.MICRO, 600) + 16
+        left = max(0, min(max(_LEFT, x(point.memory_gib) - wide / 2), w - _RIGHT - wide))
+        top = y(point.seconds) - 26 - self._radius(point.size, 4)
         top = top if top > 0 else y(point.seconds) + 12
         d.box(left, top, wide, 20, "text", radius=tokens.CHIP)
-        d.write(left + 8, top, wide - 14, 20, point.name,
+        d.write(left + 8, top, wide - 14, 20, text,
                 px=tokens.MICRO, weight=600, colour="surface")  # fmt: skip
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -174,10 +231,7 @@ class Scatter(Painted):
         self._point_at(None)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        best = sorted(
-            (i for i, p in enumerate(self._points) if p.best),
-            key=lambda i: self._points[i].memory_gib,
-        )
+        best = self._walked()
         key = Qt.Key(event.key())
         if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and best:
             way = 1 if key == Qt.Key.Key_Right else -1
@@ -188,11 +242,16 @@ class Scatter(Painted):
         else:
             super().keyPressEvent(event)
 
+    def _walked(self) -> list[int]:
+        """Return the points that arrow keys visit, from left to right."""
+        known = (i for i, p in enumerate(self._points) if p.best or self._axes.every)
+        return sorted(known, key=lambda i: self._points[i].memory_gib)
+
     def _point_at(self, index: int | None) -> None:
         if index != self._here:
             self._here = index
             if index is not None:
-                self.setAccessibleDescription(self._points[index].name)
+                self.setAccessibleDescription(self._axes.spoken(self._points[index]))
             self.update()
 
     def _nearest(self, position: QPointF) -> int | None:

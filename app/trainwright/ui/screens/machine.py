@@ -320,13 +320,13 @@ class VerdictLine(Surface):
     def show_inspection(self, inspection: Inspection) -> None:
         """Show another machine's verdict and total."""
         verdict = inspection.verdict
-        self._state = STATES[verdict]
-        self._word.tell(
-            Message.of(f"pc.machine.verdict.{verdict}", count=inspection.count(verdict))
-        )
+        chosen = all(row.id for row in inspection.rows)
+        self._state = STATES[verdict] if chosen or verdict != "ok" else "na"
+        shown = verdict if chosen or verdict != "ok" else "so-far"
+        self._word.tell(Message.of(f"pc.machine.verdict.{shown}", count=inspection.count(verdict)))
         self._below.tell(self._lead(inspection))
         counted = [row.item.price for row in inspection.rows if row.item and not row.owned]
-        self._show_total(inspection.total, lead(counted))
+        self._show_total(inspection.total, lead(counted), chosen=chosen)
         self.update()
 
     def _lead(self, inspection: Inspection) -> str:
@@ -337,8 +337,8 @@ class VerdictLine(Surface):
             return tr("pc.machine.missing", parts=missing)
         return tr("pc.machine.all-chosen")
 
-    def _show_total(self, total: Total, mark: str) -> None:
-        complete = total.complete or total.expected is None
+    def _show_total(self, total: Total, mark: str, *, chosen: bool) -> None:
+        complete = (total.complete and chosen) or total.expected is None
         text = total_text(total) if total.expected is None else mark + total_text(total)
         self._total.tell(text if complete else tr("pc.total.at-least", amount=text))
         missing = missing_note(total)

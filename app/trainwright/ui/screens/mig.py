@@ -1,58 +1,50 @@
 """Cut a GPU: a board to drag profiles onto, jobs that arrange themselves, and the commands."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QEvent, QPoint, Qt
-from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from trainwright.catalog import GpuRecord, find_gpu
-from trainwright.catalog.mig import mig_table, mig_tables
+from trainwright.catalog import GpuRecord
 from trainwright.messages import Message, UserError
-from trainwright.mig import board
+from trainwright.mig import board, boards
 from trainwright.mig.board import Sketch
+from trainwright.mig.boards import MOST_GPUS, Boards, Place
 from trainwright.mig.jobs import Need
-from trainwright.mig.layout import Instance, Layout
+from trainwright.mig.live import Live, live, now
 from trainwright.mig.planning import Planned, plan_jobs
 from trainwright.plan.evaluate import Facts, Pending
 from trainwright.plan.schema import Plan
-from trainwright.probe.nvml import Mig, Nvidia
-from trainwright.probe.snapshot import Snapshot, gpu_record
 from trainwright.ui import tokens
 from trainwright.ui.core import Core
+from trainwright.ui.i18n import say, tr
 from trainwright.ui.screens.computer import Glyph
 from trainwright.ui.screens.migcommands import CommandsCard, WaysCard
-from trainwright.ui.screens.migjobs import JobsCard, Wanted
+from trainwright.ui.screens.migdesk import (
+    Desk,
+    Lives,
+    blank,
+    by_record,
+    cuttable,
+    first_gpu,
+    of_plan,
+    record_of,
+    with_tables,
+)
+from trainwright.ui.screens.migjobs import JobsCard
 from trainwright.ui.session import Session
 from trainwright.ui.tasks import Latest
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
-from trainwright.ui.widgets.controls import Combo
+from trainwright.ui.widgets.controls import Combo, Stepper
 from trainwright.ui.widgets.migboard import Strip
 from trainwright.ui.widgets.migpalette import ProfileRow, RowHeads
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """How a GPU of this computer is cut now."""
-
-    index: int
-    on: bool
-    profiles: tuple[str, ...]
-    """Of its instances; a driver tells where they lie to administrators only."""
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What the screen holds; it outlives a change of language."""
-
-    gpu: str
-    sketches: dict[str, Sketch] = field(default_factory=dict)
-    wanted: Wanted = field(default_factory=Wanted)
-    planned: Planned | None = None
+from trainwright.ui.widgets.migstrips import Strips
+from trainwright.ui.widgets.undokeys import redoes, undoes
 
 
 class MigScreen(QWidget):
@@ -61,14 +53,13 @@ class MigScreen(QWidget):
     def __init__(self, session: Session, core: Core) -> None:
         super().__init__()
         self._session, self._core = session, core
-        self._live: dict[str, Live] = {}
         self._asked = False
         self._reading, self._packing = Latest(self), Latest(self)
         self._reading.done.connect(self._read)
         self._packing.done.connect(self._packed)
         self._packing.failed.connect(self._not_packed)
         kept = session.cut
-        self._desk = kept if isinstance(kept, Desk) else Desk(_first(session.plan))
+        self._desk = kept if isinstance(kept, Desk) else Desk(first_gpu(session.plan))
         self._lay_out()
         self._show_gpu()
         self._say(None)
@@ -85,8 +76,8 @@ class MigScreen(QWidget):
         outer.addLayout(sides, 1)
         left = QVBoxLayout()
         left.setSpacing(tokens.S)
-        self.strip = Strip()
-        left.addWidget(self.strip)
+        self.strips = Strips()
+        left.addWidget(self.strips)
         left.addLayout(self._says_line())
         self._below = QWidget()
         column = QVBoxLayout(self._below)
@@ -96,6 +87,8 @@ class MigScreen(QWidget):
         self.palette_card.column.addWidget(
             Heading(Message.of("ui.mig.palette"), Message.of("ui.mig.palette.note"))
         )
+        self._origin = Label("", px=tokens.LABEL, colour="text2", wrap=True)
+        self.palette_card.column.addWidget(self._origin)
         self._rows = QVBoxLayout()
         self._rows.setSpacing(0)
         self.palette_card.column.addLayout(self._rows)
@@ -116,6 +109,10 @@ class MigScreen(QWidget):
         self.gpu = Combo((), "", name=Message.of("ui.mig.gpu"))
         self.gpu.setMaximumWidth(320)
         line.addWidget(self.gpu)
+        line.addWidget(Label(Message.of("ui.mig.gpus"), px=tokens.LABEL, colour="text2"))
+        self.number = Stepper(1, name=Message.of("ui.mig.gpus"), high=MOST_GPUS)
+        self.number.setFixedWidth(92)
+        line.addWidget(self.number)
         self.undo = Button("", "ghost", "arrow-u-up-left", name=Message.of("ui.mig.undo"),
                            tip=Message.of("ui.mig.undo"))  # fmt: skip
         self.redo = Button("", "ghost", "arrow-u-up-right", name=Message.of("ui.mig.redo"),
@@ -154,19 +151,22 @@ class MigScreen(QWidget):
 
     def _connect(self) -> None:
         self.gpu.chosen.connect(self._choose_gpu)
-        self.undo.clicked.connect(lambda: self._put(board.undo(self.sketch)))
-        self.redo.clicked.connect(lambda: self._put(board.redo(self.sketch)))
-        self.empty.clicked.connect(lambda: self._put(board.replaced(self.sketch, (), {})))
+        self.number.chosen.connect(self._choose_number)
+        self.undo.clicked.connect(lambda: self._put(boards.undo(self.boards)))
+        self.redo.clicked.connect(lambda: self._put(boards.redo(self.boards)))
+        self.empty.clicked.connect(lambda: self._put(boards.cleared(self.boards)))
         self.current.clicked.connect(self._start_from_current)
-        self.strip.wanted.connect(self._add)
-        self.strip.moved.connect(self._move)
-        self.strip.removed.connect(self._remove)
-        self.strip.said.connect(self._say)
+        self.strips.wanted.connect(self._add_to)
+        self.strips.carried.connect(self._carry)
+        self.strips.crossed.connect(self._carry)
+        self.strips.removed.connect(self._remove)
+        self.strips.said.connect(self._say)
+        self.strips.chosen.connect(self._activate)
         self.jobs.changed.connect(self._jobs_changed)
         self.jobs.arranged.connect(self._arrange)
         self.jobs.carried.connect(self._carry_job)
         self.jobs.let_go.connect(self._drop_job)
-        self.jobs.given_up.connect(self.strip.give_up)
+        self.jobs.given_up.connect(self.strips.give_up)
         self.jobs.picked.connect(self._pick_job)
 
     # The GPU
@@ -178,53 +178,100 @@ class MigScreen(QWidget):
             self._reading.submit(self._core.snapshot)
 
     def _read(self, snapshot: Any) -> None:
-        self._live = _cut_now(snapshot)
-        if not self._live:
+        found = by_record(live(snapshot.nvidia))
+        if not found:
             return
-        untouched = not any(sketch.past for sketch in self._desk.sketches.values())
-        if untouched and _of_plan(self._session.plan) is None:
-            self._keep(replace(self._desk, gpu=next(iter(self._live))))
+        desk = with_tables(self._desk, {**self._lives, **found})
+        if desk.untouched and of_plan(self._session.plan) is None:
+            desk = replace(desk, gpu=next(iter(found)))
+        self._keep(desk)
         self._show_gpu()
 
     def _choose_gpu(self, id: str) -> None:
-        self._keep(replace(self._desk, gpu=id, planned=None))
+        self._keep(replace(self._desk, gpu=id, active=0, planned=None))
         self._show_gpu()
         self._say(None)
 
+    def _choose_number(self, number: int) -> None:
+        """Cut more or fewer GPUs of the kind."""
+        sketches = blank(self._desk.gpu, self._lives, number)
+        self._keep(replace(self._desk, active=min(self._desk.active, number - 1), planned=None))
+        self._put(boards.resized(self.boards, sketches))
+
+    def _activate(self, number: int) -> None:
+        """Let a clicked profile go to another GPU."""
+        if number != self._desk.active:
+            self._keep(replace(self._desk, active=number))
+            self.strips.activate(number)
+            for row in self.palette_rows:
+                row.show_sketch(self.sketch)
+
     def _show_gpu(self) -> None:
-        """Show another GPU's board and palette."""
-        known = (*self._live, *filter(None, [_of_plan(self._session.plan)]))
+        """Show another GPU's boards and palette."""
         self.gpu.clear()
-        for record in _cuttable(known):
-            self.gpu.addItem(record.name, record.id)
+        for record in cuttable(tuple(filter(None, [of_plan(self._session.plan)])), self._lives):
+            local = record.id in self._lives
+            name = tr("ui.mig.here", gpu=record.name) if local else record.name
+            self.gpu.addItem(name, record.id)
         self.gpu.show_value(self._desk.gpu)
+        self.strips.show_boards(self.record, self.boards, self._desk.active, self._labels())
         clear(self._rows)
         self._rows.addWidget(RowHeads())
         self.palette_rows = [
-            ProfileRow(self.strip, self.record, self.sketch, profile.name)
+            ProfileRow(self.strips, self.record, self.sketch, profile.name)
             for profile in reversed(self.sketch.table.profiles)
         ]
         for row in self.palette_rows:
             row.clicked.connect(self._row_clicked)
             self._rows.addWidget(row)
-        live = self._live.get(self._desk.gpu)
-        self.current.setVisible(live is not None and bool(live.profiles))
+        here = self._here()
+        self.current.setVisible(any(each.layout or each.names for each in here))
+        read = (now(each)[1] for each in here if each.layout)
+        told = (here[0].origin, *here[0].differences, *filter(None, read)) if here else ()
+        self._origin.setText(" ".join(say(each) for each in told))
+        self._origin.setVisible(bool(told))
         self._show()
+
+    @property
+    def _lives(self) -> Lives:
+        return self._desk.lives
+
+    def _here(self) -> tuple[Live, ...]:
+        """Return this computer's GPUs of the kind."""
+        return self._lives.get(self._desk.gpu, ())
+
+    def _indices(self) -> list[int]:
+        """Return what ``nvidia-smi -i`` calls the GPUs, those of this computer first."""
+        indices = [each.index for each in self._here()][: len(self.boards.sketches)]
+        following = max(indices, default=-1) + 1
+        more = len(self.boards.sketches) - len(indices)
+        return [*indices, *range(following, following + more)]
+
+    def _labels(self) -> list[str]:
+        """Return what tells several GPUs apart; one alone needs nothing."""
+        indices = self._indices()
+        return [f"GPU {index}" if len(indices) > 1 else "" for index in indices]
 
     @property
     def record(self) -> GpuRecord:
         """The GPU that is cut."""
-        return find_gpu(self._desk.gpu).record
+        return record_of(self._desk.gpu, self._lives)
+
+    @property
+    def boards(self) -> Boards:
+        """What is drawn for all of them."""
+        kept = self._desk.boards.get(self._desk.gpu)
+        return kept if kept is not None else Boards(blank(self._desk.gpu, self._lives))
 
     @property
     def sketch(self) -> Sketch:
-        """What is drawn for it."""
-        kept = self._desk.sketches.get(self._desk.gpu)
-        if kept is None:
-            table = mig_table(self.record)
-            assert table is not None
-            kept = Sketch(table)
-        return kept
+        """What is drawn for the one that a clicked profile goes to."""
+        return self.boards.sketches[self._desk.active]
+
+    @property
+    def strip(self) -> Strip:
+        """Its strip."""
+        return self.strips.strip
 
     # Edits
 
@@ -234,25 +281,48 @@ class MigScreen(QWidget):
             self._add(row.profile, row.clicked_at)
 
     def _add(self, profile: str, start: int | None) -> None:
-        before = set(self.sketch.layout)
-        self._try(lambda: board.add(self.sketch, profile, start))
-        new = next((each for each in self.sketch.layout if each not in before), None)
-        if new is not None:
-            self._say(Message.of("ui.mig.added", profile=new.profile, start=new.start), good=True)
+        """Add an instance to the active GPU; without a start, to the next that has room for it."""
+        gpu = self._desk.active
+        if start is None:
+            found = boards.home(self.boards, profile, gpu)
+            gpu = gpu if found is None else found
+        self._add_to(gpu, profile, start)
 
-    def _move(self, instance: Instance, start: int) -> None:
-        self._try(lambda: board.move(self.sketch, instance, start),
-                  replace(instance, start=start))  # fmt: skip
+    def _add_to(self, gpu: int, profile: str, start: int | None) -> None:
+        before = self.boards.sketches[gpu]
+        self._try(lambda: boards.put(self.boards, {gpu: board.add(before, profile, start)}))
+        new = set(self.boards.sketches[gpu].layout) - set(before.layout)
+        for each in new:
+            self._say(self._added(Place(gpu, each)), good=True)
 
-    def _remove(self, instance: Instance) -> None:
-        left = [each for each in self.sketch.layout if each != instance]
+    def _added(self, place: Place) -> Message:
+        values = {"profile": place.instance.profile, "start": place.instance.start}
+        if len(self.boards.sketches) == 1:
+            return Message.of("ui.mig.added", **values)
+        return Message.of("ui.mig.added-to", **values, gpu=self._labels()[place.gpu])
+
+    def _carry(self, place: Place, gpu: int, start: int | None = None) -> None:
+        before = set(self.boards.sketches[gpu].layout)
+        self._try(lambda: boards.carry(self.boards, place, gpu, start))
+        new = set(self.boards.sketches[gpu].layout) - before
+        if new:
+            self._activate(gpu)
+            self._show(Place(gpu, new.pop()))
+
+    def _remove(self, place: Place) -> None:
+        gpu, instance = place.gpu, place.instance
+        sketch = self.boards.sketches[gpu]
+        left = [each for each in sketch.layout if each != instance]
         following = next((each for each in left if (each.start or 0) > (instance.start or 0)), None)
         chosen = following or (left[-1] if left else None)
-        self._try(lambda: board.remove(self.sketch, instance), chosen)
+        self._try(
+            lambda: boards.put(self.boards, {gpu: board.remove(sketch, instance)}),
+            Place(gpu, chosen) if chosen is not None else None,
+        )
         if chosen is None and self.palette_rows:
             self.palette_rows[0].setFocus()
 
-    def _try(self, edit: Any, chosen: Instance | None = None) -> None:
+    def _try(self, edit: Callable[[], Boards], chosen: Place | None = None) -> None:
         try:
             made = edit()
         except UserError as error:
@@ -262,37 +332,42 @@ class MigScreen(QWidget):
         self._put(made, chosen)
 
     def _start_from_current(self) -> None:
-        live = self._live[self._desk.gpu]
-        try:
-            layout = board.from_names(self.sketch.table, live.profiles)
-        except UserError as error:
-            self._say(error.message)
-            return
-        if layout is None:
-            self._say(Message.of("ui.mig.current.unknown", names=", ".join(live.profiles)))
-            return
-        self._put(replace(board.replaced(self.sketch, layout, {}), current=layout))
-        self._say(Message.of("ui.mig.current.assumed", number=len(layout)), good=True)
+        """Draw what this computer's GPUs are cut into now."""
+        changed, notes = {}, []
+        for number, (found, sketch) in enumerate(zip(self._here(), self.boards.sketches)):  # noqa: B905
+            try:
+                layout, note = now(found)
+            except UserError as error:
+                self._say(error.message)
+                return
+            changed[number] = replace(board.replaced(sketch, layout, {}), current=layout)
+            notes += [note] if note is not None else []
+        self._put(boards.put(self.boards, changed))
+        if notes:
+            self._say(notes[0], good=True)
 
-    def _put(self, sketch: Sketch, chosen: Instance | None = None) -> None:
-        sketches = self._desk.sketches | {self._desk.gpu: sketch}
-        self._keep(replace(self._desk, sketches=sketches))
+    def _put(self, made: Boards, chosen: Place | None = None) -> None:
+        active = min(self._desk.active, len(made.sketches) - 1)
+        kept = {**self._desk.boards, self._desk.gpu: made}
+        self._keep(replace(self._desk, boards=kept, active=active))
         self._show(chosen)
 
     def _keep(self, desk: Desk) -> None:
         self._desk = self._session.cut = desk
 
-    def _show(self, chosen: Instance | None = None) -> None:
-        sketch, live = self.sketch, self._live.get(self._desk.gpu)
-        self.strip.show_sketch(self.record, sketch, chosen)
+    def _show(self, chosen: Place | None = None) -> None:
+        drawn, labels = self.boards, self._labels()
+        self.strips.show_boards(self.record, drawn, self._desk.active, labels, chosen)
+        self.number.show_value(len(drawn.sketches))
         for row in self.palette_rows:
-            row.show_sketch(sketch)
-        self.undo.setEnabled(bool(sketch.past))
-        self.redo.setEnabled(bool(sketch.ahead))
-        self.empty.setEnabled(bool(sketch.layout))
-        index, on = (live.index, live.on) if live is not None else (0, False)
-        self.commands.show_sketch(sketch, gpu=index, on=on)
-        self.jobs.show_planned(self._desk.planned, sketch)
+            row.show_sketch(self.sketch)
+        self.undo.setEnabled(bool(drawn.past))
+        self.redo.setEnabled(bool(drawn.ahead))
+        self.empty.setEnabled(not drawn.empty)
+        here = self._here()
+        on = [at < len(here) and here[at].on for at in range(len(drawn.sketches))]
+        self.commands.show_sketches(drawn.sketches, self._indices(), on)
+        self.jobs.show_planned(self._desk.planned, drawn, labels)
         self.ways.show_planned(self._desk.planned)
 
     def _say(self, text: Message | None, *, good: bool = False) -> None:
@@ -314,9 +389,11 @@ class MigScreen(QWidget):
         self._keep(replace(self._desk, wanted=self.jobs.wanted))
 
     def _arrange(self, needs: Sequence[Need], folder: Path) -> None:
-        record, sketch, core = self.record, self.sketch, self._core
-        if sketch.table.units is None:
-            self.jobs.tell(Message.of("mig.placements-unknown", gpu=sketch.table.name))
+        record, drawn, core, here = self.record, self.boards, self._core, self._here()
+        table = self.sketch.table
+        if table.units is None:
+            unknown = Message.of("mig.placements-unknown", gpu=table.name)
+            self.jobs.tell(here[0].origin if here else unknown)
             return
 
         def facts_of(plan: Plan) -> Facts:
@@ -327,26 +404,30 @@ class MigScreen(QWidget):
 
         self.jobs.arrange.setEnabled(False)
         self._packing.submit(
-            lambda: plan_jobs(record, sketch.table, needs, folder, facts_of, current=sketch.current)
+            lambda: plan_jobs(
+                record,
+                table,
+                needs,
+                folder,
+                facts_of,
+                count=len(drawn.sketches),
+                current=[sketch.current for sketch in drawn.sketches],
+                like=here[0].like if here else None,
+            )
         )
 
     def _packed(self, planned: Planned) -> None:
         self.jobs.arrange.setEnabled(True)
         self.jobs.tell(None)
-        if planned.table != self.sketch.table:
-            return  # another GPU was chosen meanwhile
+        layouts = planned.packed.layouts
+        if planned.table != self.sketch.table or len(layouts) != len(self.boards.sketches):
+            return  # another GPU was chosen meanwhile, or another number
         self._keep(replace(self._desk, planned=planned))
-        layout: Layout = planned.packed.layouts[0]
-        jobs = {
-            place[1]: need.name
-            for need, place in zip(planned.needs, planned.packed.jobs, strict=True)
-            if place is not None
-        }
-        self._put(board.replaced(self.sketch, layout, jobs))
-        left = [need.name for need, place in zip(planned.needs, planned.packed.jobs, strict=True)
-                if place is None]  # fmt: skip
-        if left:
-            self._say(Message.of("mig.unplaced", names=", ".join(left)))
+        pairs = list(zip(planned.needs, planned.packed.jobs, strict=True))
+        jobs = {Place(*at): need.name for need, at in pairs if at is not None}
+        self._put(boards.arranged(self.boards, layouts, jobs))
+        if planned.unplaced:
+            self._say(planned.unplaced[0])
         else:
             self._say(Message.of("ui.mig.arranged", number=len(planned.needs)), good=True)
 
@@ -362,42 +443,37 @@ class MigScreen(QWidget):
 
     def _carry_job(self, number: int, at: QPoint) -> None:
         name = self.jobs.placed[number].job.name
-        self.strip.carry_job(name, at, lambda each: self._too_small(number, each.profile))
+        self.strips.carry_job(name, at, lambda each: self._too_small(number, each.profile))
 
     def _drop_job(self, number: int) -> None:
-        instance = self.strip.drop_job()
-        if instance is not None:
-            self._assign(number, self.sketch, instance)
+        place = self.strips.drop_job()
+        if place is not None:
+            self._assign(number, place)
 
     def _pick_job(self, number: int) -> None:
         """Put a job onto the smallest instance without one that it fits, or onto a new one."""
         if self.jobs.placed[number].job.at is not None:
             return
-        table, sketch = self.sketch.table, self.sketch
-        free = [each for each in sketch.layout if each not in sketch.drawn.jobs]
-        kinds = sorted((each for each in table.profiles if each.plain), key=lambda each: (
-            each.size or 0, each.slices))  # fmt: skip
+        plain = (each for each in self.sketch.table.profiles if each.plain)
+        kinds = sorted(plain, key=lambda each: (each.size or 0, each.slices))
         fitting = [each.name for each in kinds if self._too_small(number, each.name) is None]
-        for name in fitting:
-            here = next((each for each in free if board.plain_name(each.profile) == name), None)
-            if here is not None:
-                self._assign(number, sketch, here)
-                return
-        for name in fitting:
-            start = board.best_start(sketch, name)
-            if start is not None:
-                made = (*sketch.layout, Instance(name, start))
-                jobs = dict(sketch.drawn.jobs) | {made[-1]: self.jobs.placed[number].job.name}
-                self._put(board.replaced(sketch, made, jobs))
-                self._say(Message.of("ui.mig.added", profile=name, start=start), good=True)
-                return
-        self._say(Message.of("mig.unplaced", names=self.jobs.placed[number].job.name))
+        job = self.jobs.placed[number].job.name
+        found = boards.seated(self.boards, job, fitting, self._desk.active)
+        if found is None:
+            self._say(Message.of("mig.unplaced", names=job))
+            return
+        made, place = found
+        self._put(made)
+        self._say_given(job, place)
 
-    def _assign(self, number: int, sketch: Sketch, instance: Instance) -> None:
+    def _assign(self, number: int, place: Place) -> None:
         job = self.jobs.placed[number].job
-        self._put(board.assign(sketch, instance, job.name, before=job.at))
-        values = {"job": job.name, "instance": instance.shown}
-        self._say(Message.of("ui.mig.job.given", **values), good=True)
+        self._put(boards.assign(self.boards, place, job.name, before=job.at))
+        self._say_given(job.name, place)
+
+    def _say_given(self, job: str, place: Place) -> None:
+        shown = ", ".join(filter(None, (self._labels()[place.gpu], place.instance.shown)))
+        self._say(Message.of("ui.mig.job.given", job=job, instance=shown), good=True)
 
     def _not_packed(self, problem: Message) -> None:
         self.jobs.arrange.setEnabled(True)
@@ -408,76 +484,15 @@ class MigScreen(QWidget):
     def event(self, event: QEvent) -> bool:
         if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
             return super().event(event)
-        if _undoes(event) or _redoes(event):
+        if undoes(event) or redoes(event):
             event.accept()
             return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if _undoes(event):
-            self._put(board.undo(self.sketch))
-        elif _redoes(event):
-            self._put(board.redo(self.sketch))
+        if undoes(event):
+            self._put(boards.undo(self.boards))
+        elif redoes(event):
+            self._put(boards.redo(self.boards))
         else:
             super().keyPressEvent(event)
-
-
-def _undoes(event: QKeyEvent) -> bool:
-    return event.matches(QKeySequence.StandardKey.Undo)
-
-
-def _redoes(event: QKeyEvent) -> bool:
-    pressed = event.modifiers() == (
-        Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
-    )
-    again = pressed and event.key() == Qt.Key.Key_Z
-    return again or event.matches(QKeySequence.StandardKey.Redo)
-
-
-# Which GPUs
-
-
-def _cuttable(first: Sequence[str]) -> list[GpuRecord]:
-    """Return the GPUs that can be cut, those named first, the others by name."""
-    ids = [id for table in mig_tables() for id in table.gpus]
-    records = sorted((find_gpu(id).record for id in ids), key=lambda each: each.name)
-    order = list(dict.fromkeys(first))
-    return sorted(
-        records, key=lambda each: order.index(each.id) if each.id in order else len(order)
-    )
-
-
-def _of_plan(plan: Plan | None) -> str | None:
-    """Return the plan's first GPU that can be cut."""
-    for choice in plan.machine.gpus if plan is not None else ():
-        try:
-            record = find_gpu(choice.id).record
-        except UserError:
-            continue
-        if mig_table(record) is not None:
-            return record.id
-    return None
-
-
-def _first(plan: Plan | None) -> str:
-    """Return the GPU to begin with."""
-    return _of_plan(plan) or "a100-80gb-pcie"
-
-
-def _cut_now(snapshot: Snapshot) -> dict[str, Live]:
-    """Return this computer's GPUs that can be cut, by the id of their records."""
-    found: dict[str, Live] = {}
-    for reading in snapshot.nvidia.gpus if isinstance(snapshot.nvidia, Nvidia) else ():
-        if not isinstance(reading.name, str):
-            continue
-        try:
-            record = gpu_record(reading.name, reading.memory)
-        except UserError:
-            continue
-        if mig_table(record) is None or record.id in found:
-            continue
-        mig = reading.mig if isinstance(reading.mig, Mig) else Mig(False, False)
-        names = [each.name for each in mig.instances if isinstance(each.name, str)]
-        profiles = tuple(name.rpartition("MIG ")[2] for name in names)
-        found[record.id] = Live(reading.index, mig.on, profiles)
-    return found

@@ -1,6 +1,6 @@
 """What creates the layout, to be copied; and the other ways to share, side by side."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -10,7 +10,7 @@ from trainwright.messages import Message
 from trainwright.messages.units import duration
 from trainwright.mig import parted
 from trainwright.mig.board import Sketch
-from trainwright.mig.commands import commands, kubernetes, visible
+from trainwright.mig.commands import Commands, commands, kubernetes, visible
 from trainwright.mig.planning import Planned
 from trainwright.mig.sharing import Alternative
 from trainwright.ui import tokens
@@ -24,20 +24,35 @@ from trainwright.ui.widgets.entry import TextBox
 KINDS = ("apply", "undo", "mig-parted", "kubernetes", "environment")
 
 
-def texts(sketch: Sketch, *, gpu: int, on: bool) -> dict[str, str]:
+def texts(
+    sketches: Sequence[Sketch], shells: Iterable[Commands], gpus: Sequence[int]
+) -> dict[str, str]:
     """Return the text of each kind; empty where there is nothing to do."""
-    if not sketch.layout and not sketch.current:
-        return dict.fromkeys(KINDS, "")
-    shell = commands(sketch.table, sketch.layout, gpu=gpu, current=sketch.current, on=on)
-    profiles = sorted({each.profile for each in sketch.layout})
-    jobs = sketch.drawn.jobs
+    shells, layouts = list(shells), [sketch.layout for sketch in sketches]
+    cut = any(layouts)
+    profiles = sorted({each.profile for layout in layouts for each in layout})
+    seen = [
+        visible(sketch.drawn.jobs.get(each, ""), each)
+        for sketch in sketches
+        for each in sketch.layout
+    ]
     return {
-        "apply": "\n".join(shell.apply),
-        "undo": "\n".join(shell.undo),
-        "mig-parted": parted.write(parted.of_layouts([sketch.layout])) if sketch.layout else "",
+        "apply": "\n".join(line for shell in shells for line in shell.apply),
+        "undo": "\n".join(line for shell in shells for line in shell.undo),
+        "mig-parted": parted.write(parted.of_layouts(layouts, gpus)) if cut else "",
         "kubernetes": "---\n".join(map(kubernetes, profiles)),
-        "environment": "\n".join(visible(jobs.get(each, ""), each) for each in sketch.layout),
+        "environment": "\n".join(seen),
     }
+
+
+def shells_of(
+    sketches: Sequence[Sketch], gpus: Sequence[int], on: Sequence[bool]
+) -> Iterable[Commands]:
+    """Return the commands of each GPU on which something is or was."""
+    for sketch, gpu, already in zip(sketches, gpus, on, strict=True):
+        if sketch.layout or sketch.current:
+            current = sketch.current
+            yield commands(sketch.table, sketch.layout, gpu=gpu, current=current, on=already)
 
 
 class CommandsCard(Surface):
@@ -70,12 +85,15 @@ class CommandsCard(Surface):
         self.kind.chosen.connect(self._show_kind)
         self.copy.clicked.connect(self._copy)
 
-    def show_sketch(self, sketch: Sketch, *, gpu: int = 0, on: bool = False) -> None:
-        """Show what creates another layout."""
-        self._texts = texts(sketch, gpu=gpu, on=on)
-        shell = commands(sketch.table, sketch.layout, gpu=gpu, current=sketch.current, on=on)
+    def show_sketches(
+        self, sketches: Sequence[Sketch], gpus: Sequence[int], on: Sequence[bool]
+    ) -> None:
+        """Show what creates the layouts of GPUs by their indices; ``on``: those in MIG mode."""
+        shells = list(shells_of(sketches, gpus, on))
+        self._texts = texts(sketches, shells, gpus)
         clear(self._warnings)
-        for warning in shell.warnings if self._texts["apply"] else ():
+        warnings = (warning for shell in shells if shell.apply for warning in shell.warnings)
+        for warning in dict.fromkeys(warnings):
             self._warnings.addWidget(_warned(warning))
         self._show_kind(self.kind.currentData())
 

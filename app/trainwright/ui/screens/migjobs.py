@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 from trainwright.catalog.mig import GIB
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import duration
-from trainwright.mig.board import Sketch, plain_name
+from trainwright.mig.board import plain_name
+from trainwright.mig.boards import Boards, Place
 from trainwright.mig.jobs import Need, read
-from trainwright.mig.layout import Instance
 from trainwright.mig.packing import MOST_JOBS
 from trainwright.mig.planning import WHOLE, Planned
 from trainwright.ui import asking, tokens
@@ -209,9 +209,9 @@ class JobsCard(Surface):
 
     # Where each runs
 
-    def show_planned(self, planned: Planned | None, sketch: Sketch) -> None:
-        """Show each job's instance as the board stands now."""
-        rows = _placed(planned, sketch) if planned is not None else []
+    def show_planned(self, planned: Planned | None, drawn: Boards, labels: Sequence[str]) -> None:
+        """Show each job's instance as the boards stand now; ``labels`` tell several apart."""
+        rows = _placed(planned, drawn, labels) if planned is not None else []
         if [row.job.name for row in self.placed] != [job.name for job in rows]:
             clear(self._placed)
             self.placed = [JobRow(job) for job in rows]
@@ -231,23 +231,27 @@ class JobsCard(Surface):
         self.let_go.emit(number)
 
 
-def _placed(planned: Planned, sketch: Sketch) -> list[Placed]:
+def _placed(planned: Planned, drawn: Boards, labels: Sequence[str]) -> list[Placed]:
     """Return the jobs in their order, each with an instance of its name."""
-    waiting: dict[str, list[Instance]] = {}
-    for instance in sketch.layout:
-        job = sketch.drawn.jobs.get(instance)
-        if job is not None:
-            waiting.setdefault(job, []).append(instance)
+    waiting: dict[str, list[Place]] = {}
+    for place, job in sorted(drawn.jobs.items(), key=lambda each: _order(each[0])):
+        waiting.setdefault(job, []).append(place)
     rows = []
     for need, on in zip(planned.needs, planned.on, strict=True):
         places = waiting.get(need.name)
         at = places.pop(0) if places else None
-        here = on.get(plain_name(at.profile)) if at is not None else None
+        here = on.get(plain_name(at.instance.profile)) if at is not None else None
         memory = f"{'~' if need.plan else ''}{on[WHOLE].memory_bytes / GIB:.3g} GiB"
         seconds = here.seconds if here is not None else None
         done = f"~{duration(seconds, language())}" if seconds else "–"
-        rows.append(Placed(need.name, memory, at, done))
+        where = None if at is None else (labels[at.gpu], at.instance.shown)
+        shown = ", ".join(filter(None, where)) if where is not None else ""
+        rows.append(Placed(need.name, memory, at, shown, done))
     return rows
+
+
+def _order(place: Place) -> tuple[int, int]:
+    return place.gpu, place.instance.start or 0
 
 
 def _needs(rows: Sequence[Typed]) -> tuple[Need, ...]:

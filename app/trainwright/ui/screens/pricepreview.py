@@ -1,5 +1,7 @@
 """What a list would add: every row with its state, and the choice that is left to its reader."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import Signal
@@ -8,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
 from trainwright.prices import Currency, kept
-from trainwright.prices.imports import Refused
+from trainwright.prices.imports import Refused, Row, waiting
 from trainwright.prices.imports.matching import matcher
 from trainwright.prices.imports.preview import Preview, Previewed
 from trainwright.ui import tokens
@@ -27,8 +29,8 @@ _STATE = {
     "unmatched": ("minus-circle", "text3"),
     "refused": ("x-circle-fill", "noFill"),
 }
-OUT = ""
-"""Choice of leaving a row out."""
+OUT, WAIT = "", "wait"
+"""Choices of leaving a row out, and of letting it wait until its part is known."""
 
 
 class PreviewCard(Surface):
@@ -36,10 +38,13 @@ class PreviewCard(Surface):
 
     kept = Signal()
     put_away = Signal()
+    discarded = Signal(int)
 
     def __init__(self) -> None:
         super().__init__(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
         self._preview: Preview | None = None
+        self._waited = False
+        """Whether the rows waited already, instead of coming in a list."""
         self.heading = Heading(Message.of("prices.screen.preview"))
         self.counts = Label("", colour="text2", wrap=True)
         self.table = RowTable(
@@ -65,6 +70,10 @@ class PreviewCard(Surface):
         self.keep.clicked.connect(self._keep)
         self.away = Button(Message.of("prices.screen.away"), "ghost")
         self.away.clicked.connect(self.put_away)
+        self.gone = Button(Message.of("prices.screen.waiting.discard"), "ghost", "trash")
+        self.gone.clicked.connect(self._discard)
+        self.all_gone = Button(Message.of("prices.screen.waiting.discard-all"), "ghost")
+        self.all_gone.clicked.connect(self._discard_all)
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -80,24 +89,39 @@ class PreviewCard(Surface):
         self._buttons = QHBoxLayout()
         self._buttons.setSpacing(tokens.S)
         self._buttons.addWidget(self.keep)
-        self._buttons.addWidget(self.away)
+        for button in (self.gone, self.all_gone, self.away):
+            self._buttons.addWidget(button)
         self._buttons.addStretch(1)
         self.column.addLayout(self._buttons)
 
-    def show_preview(self, found: Preview) -> None:
-        """Show a list."""
-        self._preview = found
-        self.heading.annotate(found.name)
-        counts = {str(state): count for state, count in found.counts.items()}
-        older = " " + tr("prices.older", count=found.older) if found.older else ""
-        self.counts.tell(say(Message("prices.counts", counts)) + older)
+    def show_preview(self, found: Preview, *, waited: bool = False) -> None:
+        """Show a list, or rows that waited."""
+        self._preview, self._waited = found, waited
+        self.heading.annotate(tr("prices.screen.waiting") if waited else found.name)
+        self.counts.tell(self._counted(found))
         self.table.show_rows(found.rows, _cells)
-        self._name_button(found.counts["matched"])
+        for button in (self.gone, self.all_gone):
+            button.setVisible(waited)
+        waits = 0 if waited else len(found.unplaced())
+        self._name_button(found.counts["matched"], waits)
 
-    def _name_button(self, count: int) -> None:
+    def _counted(self, found: Preview) -> str:
+        """Return how the rows ended, and what becomes of those without a part."""
+        counts = {str(state): count for state, count in found.counts.items()}
+        told = [say(Message("prices.counts", counts))]
+        if found.older:
+            told.append(tr("prices.older", count=found.older))
+        if not self._waited and (waits := len(found.unplaced())):
+            told.append(tr("prices.screen.will-wait", count=waits))
+        return " ".join(told)
+
+    def _name_button(self, count: int, waits: int) -> None:
         old = self.keep
-        self.keep = Button(tr("prices.screen.keep", count=count), "primary", "check")
-        self.keep.setEnabled(count > 0)
+        only_wait = waits and not count
+        text = (tr("prices.screen.waiting.wait", count=waits) if only_wait
+                else tr("prices.screen.keep", count=count))  # fmt: skip
+        self.keep = Button(text, "primary", "check")
+        self.keep.setEnabled(count > 0 or waits > 0)
         self.keep.clicked.connect(self._keep)
         self._buttons.replaceWidget(old, self.keep)
         old.hide()
@@ -122,17 +146,20 @@ class PreviewCard(Surface):
         if isinstance(row.read, Refused):
             self.row.tell(row.read.reason)
             return
-        self.row.tell(row.read.name)
+        self.row.tell(_where(row.read))
         part = row.verdict.part
         for one in (part, *row.verdict.candidates) if part else row.verdict.candidates:
             self.which.addItem(one.name, one)
-        self.which.addItem(tr("prices.screen.leave-out"), OUT)
-        self.which.setCurrentIndex(0 if part else self.which.count() - 1)
+        self.which.addItem(tr("prices.screen.let-wait"), WAIT)
+        if not self._waited:
+            self.which.addItem(tr("prices.screen.leave-out"), OUT)
+        shown = OUT if row.left_out else WAIT
+        self.which.setCurrentIndex(0 if part else self.which.findData(shown))
         self.which.update()
 
     def _choose(self, index: int) -> None:
         part: Any = self.which.itemData(index)
-        self._set(None if part == OUT else part)
+        self._set(None if part in (OUT, WAIT) else part, waits=part == WAIT)
 
     def _choose_other(self) -> None:
         """Take the part that was typed."""
@@ -145,20 +172,56 @@ class PreviewCard(Surface):
         id = "prices.several" if near else "prices.no-such-part"
         self.row.tell(say(Message.of(id, name=text, parts=near)))
 
-    def _set(self, part: Any) -> None:
+    def _set(self, part: Any, *, waits: bool = False) -> None:
         if self._preview is not None:
-            self.show_preview(self._preview.chosen({self.table.row: part}))
+            changed = self._preview.chosen({self.table.row: part}, waits=waits)
+            self.show_preview(changed, waited=self._waited)
 
     def _keep(self) -> None:
         if self._preview is None:
             return
+        found = self._preview
         try:
-            kept.add(self._preview.observations())
+            kept.add(found.observations())
+            if self._waited:
+                waiting.drop(found.matched())
+            else:
+                waiting.add(found.unplaced())
         except UserError as error:
             self.row.tell(error.message)
             return
         self._preview = None
         self.kept.emit()
+
+    def _discard(self) -> None:
+        row = self._row()
+        if row is not None:
+            self._drop([row])
+
+    def _discard_all(self) -> None:
+        if self._preview is not None:
+            self._drop(self._preview.rows)
+
+    def _drop(self, gone: Sequence[Previewed]) -> None:
+        """Let rows wait no longer; nobody wants them."""
+        assert self._preview is not None, "there are rows to discard"
+        try:
+            waiting.drop(one.read for one in gone if isinstance(one.read, Row))
+        except UserError as error:
+            self.row.tell(error.message)
+            return
+        out = set(map(id, gone))
+        left = tuple(one for one in self._preview.rows if id(one) not in out)
+        self.show_preview(replace(self._preview, rows=left), waited=True)
+        self.discarded.emit(len(gone))
+
+
+def _where(row: Row) -> str:
+    """Return a row's own words; of one that waited, with its list."""
+    if not row.origin:
+        return row.name
+    values = {"name": row.name, "list": row.origin, "line": row.line}
+    return tr("prices.screen.of-list", **values, date=row.observed.isoformat())
 
 
 def _cells(row: Previewed) -> tuple[Cell, ...]:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
 from trainwright.prices import Observation, Rate, exchange, freshness_of_own, kept, price_book
-from trainwright.prices.imports import parse, read, read_file
+from trainwright.prices.imports import parse, preview_rows, read, read_file, waiting
 from trainwright.prices.imports.matching import Verdict, matcher
 from trainwright.prices.imports.preview import Preview, preview
 from trainwright.prices.observation import SECOND_HAND
@@ -21,6 +21,7 @@ from trainwright.ui import asking, tokens
 from trainwright.ui.i18n import Text, language, say, tr
 from trainwright.ui.screens.form import row_label
 from trainwright.ui.screens.pricepreview import PreviewCard, money, title
+from trainwright.ui.screens.pricewaiting import WaitingCard
 from trainwright.ui.tasks import Latest
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface
 from trainwright.ui.widgets.buttons import Button
@@ -47,7 +48,7 @@ class PricesScreen(Scroll):
     def __init__(self) -> None:
         body = QWidget()
         super().__init__(body)
-        self._reading = Latest(self)
+        self._reading, self._rematching = Latest(self), Latest(self)
         outer = QHBoxLayout(body)
         outer.setContentsMargins(tokens.XXL, tokens.XXL, tokens.XXL, tokens.XXL)
         inner = QWidget()
@@ -70,10 +71,10 @@ class PricesScreen(Scroll):
             side.setSpacing(tokens.L)
             sides.addLayout(side, stretch)
         self.one, self.paste, self.rate = OnePrice(), PasteCard(), RateCard()
-        self.list, self.kept = PreviewCard(), KeptCard()
+        self.list, self.waiting, self.kept = PreviewCard(), WaitingCard(), KeptCard()
         for side, cards in (
             (left, (self.one, self.paste)),
-            (right, (self.list, self.kept, self.rate)),
+            (right, (self.list, self.waiting, self.kept, self.rate)),
         ):
             for card in cards:
                 side.addWidget(card)
@@ -87,13 +88,25 @@ class PricesScreen(Scroll):
         self._reading.failed.connect(self.paste.refuse)
         self.list.kept.connect(self._list_kept)
         self.list.put_away.connect(self.list.hide)
+        self.list.discarded.connect(self.waiting.discarded)
+        self.waiting.wanted.connect(self._look_at_waiting)
+        self._rematching.done.connect(self._show_waiting)
+        self._rematching.failed.connect(self.paste.refuse)
         for card in (self.one, self.rate, self.kept):
             card.changed.connect(self._changed)
 
     def entered(self) -> None:
         """Show what is kept now: another program may have added to it."""
         self.kept.refresh()
+        self.waiting.refresh()
         self.rate.refresh()
+
+    def _look_at_waiting(self) -> None:
+        rows, name = waiting.load().rows, tr("prices.screen.waiting")
+        self._rematching.submit(lambda: preview_rows(rows, name))
+
+    def _show_waiting(self, found: Preview) -> None:
+        self._show(found, waited=True)
 
     def _read(self, job: Any) -> None:
         self.paste.tell(Message.of("prices.screen.reading"))
@@ -101,7 +114,10 @@ class PricesScreen(Scroll):
 
     def _show_list(self, found: Preview) -> None:
         self.paste.tell("")
-        self.list.show_preview(found)
+        self._show(found, waited=False)
+
+    def _show(self, found: Preview, *, waited: bool) -> None:
+        self.list.show_preview(found, waited=waited)
         self.list.show()
         self.ensureWidgetVisible(self.list)
 
@@ -112,6 +128,7 @@ class PricesScreen(Scroll):
 
     def _changed(self) -> None:
         self.kept.refresh()
+        self.waiting.refresh()
         self.changed.emit()
 
 

@@ -18,7 +18,7 @@ from trainwright.ui.widgets.base import Hairline, Heading, Label, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 
 if TYPE_CHECKING:
-    from trainwright.build import Candidate
+    from trainwright.build import Candidate, Part
     from trainwright.build.upgrades import Upgrade
 
 ORDER: tuple[PartKind, ...] = (
@@ -44,18 +44,17 @@ def time_of(candidate: "Candidate") -> str:
     return str(figure(rate)) if rate is not None else tr("pc.unknown")
 
 
-def _energy(candidate: "Candidate") -> str:
-    """Return what the run's electricity costs; empty where nobody says how long it is."""
-    from trainwright.build.report import cost_of
-
-    cost = cost_of(candidate)
-    return "" if cost is None else tr("pc.build.energy", cost=amount(cost.energy, cost.currency))
-
-
 def parts_of(candidate: "Candidate", kind: PartKind) -> str:
     """Return the build's parts of a kind in words."""
-    found = [part for part in candidate.parts if part.kind == kind]
-    return ", ".join(f"{p.count} × {p.name}" if p.count > 1 else p.name for p in found)
+    return ", ".join(_part(part) for part in candidate.parts if part.kind == kind)
+
+
+def _part(part: "Part") -> str:
+    name = f"{part.count} × {part.name}" if part.count > 1 else part.name
+    if not part.owned:
+        return name
+    all_ = part.owned >= part.count
+    return tr("pc.build.yours" if all_ else "pc.build.yours-some", part=name, count=part.owned)
 
 
 class BuildCard(Surface):
@@ -93,6 +92,9 @@ class BuildCard(Surface):
         self.compare.setCheckable(True)
         self.compare.toggled.connect(self._compare)
         line.addWidget(self.compare, 0, _TOP)
+        self.lists = Button(Message.of("pc.list.export"), "ghost", "export", small=True,
+                            name=tr("pc.list.export.named", name=self.title))  # fmt: skip
+        line.addWidget(self.lists, 0, _TOP)
         text = Message.of("pc.build.in-plan" if in_plan else "pc.build.use")
         self.use = Button(text, "fix" if rank == 1 else "secondary", "check",
                           name=tr("pc.build.use.named", name=self.title))  # fmt: skip
@@ -105,7 +107,7 @@ class BuildCard(Surface):
         total = candidate.total
         price = _price(candidate)
         watts = tr("pc.build.watts", watts=round(candidate.wall_watts))
-        parts = [price, missing_note(total), time_of(candidate), watts, _energy(candidate)]
+        parts = [price, missing_note(total), time_of(candidate), watts]
         return " · ".join(part for part in parts if part)
 
     def _parts(self) -> QGridLayout:

@@ -1,10 +1,10 @@
 """Copy as text, Markdown or image: a context menu on everything that shows figures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QMenu, QWidget
 
 from trainwright.estimate.roofpoints import Roofs
 from trainwright.explain import Quantity
@@ -30,12 +30,23 @@ def offer_copies(widget: QWidget, rows: Callable[[], Rows]) -> None:
     def copy_image() -> None:
         QGuiApplication.clipboard().setPixmap(widget.grab())
 
-    copies = (("text", copy_text), ("markdown", copy_markdown), ("image", copy_image))
-    for kind, copy in copies:
-        action = QAction(tr(f"ui.copy.{kind}"), widget)
-        action.triggered.connect(copy)
-        widget.addAction(action)
-    widget.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+    copies = {"text": copy_text, "markdown": copy_markdown, "image": copy_image}
+
+    def show(place: QPoint) -> None:
+        menu = copy_menu(widget, copies)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(widget.mapToGlobal(place))
+
+    widget.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+    widget.customContextMenuRequested.connect(show)
+
+
+def copy_menu(widget: QWidget, copies: Mapping[str, Callable[[], None]]) -> QMenu:
+    """Return a menu of the copies; made when it is asked for, it dies when it closes."""
+    menu = QMenu(widget)
+    for kind, copy in copies.items():
+        menu.addAction(tr(f"ui.copy.{kind}"), copy)
+    return menu
 
 
 def as_text(rows: Rows) -> str:

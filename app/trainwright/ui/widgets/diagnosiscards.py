@@ -64,8 +64,7 @@ def _head(verdict: Verdict) -> QHBoxLayout:
     line.addWidget(_Mark(state), 0, _TOP)
     line.addWidget(Label(verdict.title, px=tokens.TITLE, weight=600, wrap=True), 1)
     if verdict.cause is not Cause.UNKNOWN:
-        sure = Message.of(f"diagnose.confidence.{verdict.confidence}")
-        line.addWidget(Label(sure, px=tokens.LABEL, weight=500, colour="text2"), 0, _TOP)
+        line.addWidget(Label(verdict.sure, px=tokens.LABEL, weight=500, colour="text2"), 0, _TOP)
     return line
 
 

@@ -4,10 +4,11 @@ Strip and profiles share one ruler, so that a place in a row stands below the sa
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy
 
 from trainwright.catalog import GpuRecord
@@ -23,26 +24,57 @@ from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Painted
 from trainwright.ui.widgets.migpieces import Block, Ghost, Ruler, fill
 
+_KINDS = {"published": Kind.QUOTED, "read": Kind.MEASURED}
 LEFT, RIGHT = 268, 28
 """Beside the ruler: names and figures; a card's padding and the scroll bar below."""
-_DIMENSION, _BLOCKS, _BLOCK, _RULER, _BAR, _HEIGHT = 62, 78, 88, 172, 208, 240
-"""From the strip's top: the dimension line, the instances and their height, the units' numbers,
-the bar of processors, and its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where things lie, from the strip's top."""
+
+    dimension: int | None
+    """The line above the largest instance that still fits; None: there is no room for it."""
+    blocks: int
+    block: int
+    """Height of the instances."""
+    ruler: int
+    """The units' numbers."""
+    bar: int
+    """The processors."""
+    height: int
+
+
+ALONE = Rows(62, 78, 88, 172, 208, 240)
+BESIDE = Rows(None, 36, 72, 112, 140, 166)
+"""Of one among several GPUs."""
 
 
 class Strip(Painted):
-    """The GPU's units with its instances; tells what a person wants, and changes nothing."""
+    """One GPU's units with its instances; tells what a person wants, and changes nothing."""
 
-    wanted = Signal(str, int)
-    """(profile, start): one more."""
-    moved = Signal(object, int)
+    carried = Signal(object, QPoint)
+    """(block, place on the screen): an instance is dragged."""
+    let_go = Signal(object)
+    given_up = Signal()
+    stepped = Signal(object, int)
+    """(instance, way): to the next place at the right (1) or at the left (-1)."""
+    crossed = Signal(object, int)
+    """(instance, way): to the GPU below (1) or above (-1)."""
     removed = Signal(object)
     said = Signal(object)
     """Why something is not possible; None: nothing is wrong."""
+    chosen = Signal()
+    """It was clicked, or it or one of its instances has the focus."""
 
-    def __init__(self) -> None:
-        super().__init__(tr("ui.mig.strip"), height=_HEIGHT)
+    def __init__(self, rows: Rows = ALONE) -> None:
+        super().__init__(tr("ui.mig.strip"), height=rows.height)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._rows = rows
+        self._label = ""
+        self._active = False
+        if rows is not ALONE:
+            self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._sketch: Sketch | None = None
         self._gpu: GpuRecord | None = None
         self._largest: Instance | None = None
@@ -52,7 +84,7 @@ class Strip(Painted):
         self._onto: tuple[Instance, Message | None] | None = None
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(LEFT + RIGHT + 480, _HEIGHT)
+        return QSize(LEFT + RIGHT + 480, self._rows.height)
 
     @property
     def ruler(self) -> Ruler:
@@ -62,9 +94,18 @@ class Strip(Painted):
 
     # What is shown
 
-    def show_sketch(self, gpu: GpuRecord, sketch: Sketch, chosen: Instance | None = None) -> None:
-        """Show other instances; ``chosen`` takes the focus."""
-        self._gpu, self._sketch = gpu, sketch
+    def show_active(self, active: bool) -> None:
+        """Mark the GPU that a clicked profile goes to."""
+        if active != self._active:
+            self._active = active
+            self.update()
+
+    def show_sketch(
+        self, gpu: GpuRecord, sketch: Sketch, chosen: Instance | None = None, label: str = ""
+    ) -> None:
+        """Show other instances; ``chosen`` takes the focus; ``label`` tells the GPU from others."""
+        self._gpu, self._sketch, self._label = gpu, sketch, label
+        self.setAccessibleName(", ".join(filter(None, (label, tr("ui.mig.strip")))))
         self._largest = board.largest(sketch)
         held = next((block.instance for block in self.blocks if block.hasFocus()), None)
         if held is not None:
@@ -87,11 +128,13 @@ class Strip(Painted):
         job = self._sketch.drawn.jobs.get(instance)
         lines = [instance.profile, *([job] if job else []), *self._figures(instance.profile)]
         block.describe(fill(self._sketch, instance.profile), lines)
-        block.dragged.connect(partial(self._carry, block))
-        block.dropped.connect(partial(self._move_to, block))
-        block.left.connect(self.give_up)
-        block.stepped.connect(partial(self._step, instance))
+        block.dragged.connect(partial(self.carried.emit, block))
+        block.dropped.connect(partial(self._let_go, block))
+        block.left.connect(self.given_up)
+        block.stepped.connect(partial(self.stepped.emit, instance))
+        block.crossed.connect(partial(self.crossed.emit, instance))
         block.removed.connect(partial(self.removed.emit, instance))
+        block.focused.connect(self.chosen)
         block.show()
         return block
 
@@ -129,29 +172,41 @@ class Strip(Painted):
         assert self._sketch is not None
         ruler, size = self.ruler, self._sketch.table.profile(profile).size or 1
         x = round(ruler.x(start)) + 2
-        return x, _BLOCKS, round(ruler.x(start + size)) - x - 2, _BLOCK
+        rows = self._rows
+        return x, rows.blocks, round(ruler.x(start + size)) - x - 2, rows.block
 
     # What a person does
 
-    def _step(self, instance: Instance, way: int) -> None:
-        assert self._sketch is not None
-        start = board.next_start(self._sketch, instance, way)
-        if start is None:
-            key = "ui.mig.no-step.right" if way > 0 else "ui.mig.no-step.left"
-            self.said.emit(Message.of(key, profile=instance.profile))
-            return
-        self.moved.emit(instance, start)
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        super().mousePressEvent(event)
+        self.chosen.emit()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.chosen.emit()
+
+    def holds(self, at: QPoint) -> bool:
+        """Return whether a place on the screen is the strip's, or close to it."""
+        margin = 24 if self._rows is ALONE else 0
+        return self.rect().adjusted(0, -margin, 0, margin).contains(self.mapFromGlobal(at))
+
+    def over(self, profile: str, at: QPoint, block: Block, *, own: bool = False) -> None:
+        """Show where an instance would land that is dragged to a place on the screen.
+
+        ``block`` is what the pointer holds where it is an instance; ``own``: one of this GPU's.
+        """
+        self._over(profile, at, block.pressed_at.x(), block.instance if own else None)
 
     def drag(self, profile: str, at: QPoint) -> None:
         """Show where a profile from elsewhere would land."""
-        self._over(profile, at, None)
+        self._over(profile, at, None, None)
 
-    def drop(self, profile: str) -> None:
-        """Take a profile where it was dragged last."""
+    def take(self) -> int | None:
+        """End a drag; return the unit at which it ended, None where it has no place there."""
         target, self._dropping = self._dropping, None
-        self.give_up(quiet=target is not None and target[1] is not None)
-        if target is not None and target[1] is None:
-            self.wanted.emit(profile, target[0])
+        legal = target is not None and target[1] is None
+        self.give_up(quiet=target is not None and not legal)
+        return target[0] if target is not None and legal else None
 
     def give_up(self, *, quiet: bool = False) -> None:
         """End a drag without doing anything; the reason stays when ``quiet``."""
@@ -161,30 +216,20 @@ class Strip(Painted):
         if not quiet:
             self.said.emit(None)
 
-    def _over(self, profile: str, at: QPoint, block: Block | None) -> None:
+    def _over(self, profile: str, at: QPoint, held_at: int | None, moving: Instance | None) -> None:
         sketch = self._sketch
         if sketch is None or sketch.table.units is None:
             return
         here = self.mapFromGlobal(at)
-        if not self.rect().adjusted(0, -24, 0, 24).contains(here):
-            self.give_up()
-            return
         ruler, size = self.ruler, sketch.table.profile(profile).size or 1
-        held = size / 2 if block is None else ruler.unit(block.pressed_at.x() + LEFT)
-        moving = block.instance if block is not None else None
+        held = size / 2 if held_at is None else ruler.unit(held_at + LEFT)
         start, reason = board.nearest(sketch, profile, ruler.unit(here.x()) - held, moving=moving)
         self._dropping = (start, reason)
         self._show_ghost(profile, reason, QRect(*self._box(profile, start)))
         self.said.emit(reason)
 
-    def _carry(self, block: Block, at: QPoint) -> None:
-        self._over(block.instance.profile, at, block)
-
-    def _move_to(self, block: Block, _at: QPoint) -> None:
-        target = self._dropping
-        self.give_up(quiet=target is not None and target[1] is not None)
-        if target is not None and target[1] is None:
-            self.moved.emit(block.instance, target[0])
+    def _let_go(self, block: Block, _at: QPoint) -> None:
+        self.let_go.emit(block)
 
     def carry_job(
         self, name: str, at: QPoint, refusal: Callable[[Instance], Message | None]
@@ -220,11 +265,15 @@ class Strip(Painted):
         sketch = self._sketch
         if sketch is None or self._gpu is None:
             return
+        if self._active:
+            d.box(1, 1, w - 2, h - 2, None, "printLine", radius=tokens.CARD, width=2)
         self._title(d, sketch, w)
         if sketch.table.units is None:
             reason = say(Message.of("mig.placements-unknown", gpu=sketch.table.name))
             for number, line in enumerate(tokens.wrapped(reason, w - 36, tokens.BODY)):
-                d.write(18, 80 + 20 * number, w - 36, 20, line, colour="printLine")
+                d.write(
+                    18, self._rows.blocks + 2 + 20 * number, w - 36, 20, line, colour="printLine"
+                )
             return
         self._free(d, sketch)
         self._units(d, sketch)
@@ -233,7 +282,8 @@ class Strip(Painted):
 
     def _title(self, d: Drawing, sketch: Sketch, w: int) -> None:
         assert self._gpu is not None
-        used = d.write(18, 10, w - 36, 22, self._gpu.name, px=tokens.SECTION, weight=600,
+        name = f"{self._label}: {self._gpu.name}" if self._label else self._gpu.name
+        used = d.write(18, 10, w - 36, 22, name, px=tokens.SECTION, weight=600,
                        colour="printLine")  # fmt: skip
         if sketch.table.units is None:
             return
@@ -244,13 +294,13 @@ class Strip(Painted):
         wide = tokens.width(how, tokens.LABEL) + 20
         if x + used + wide + 30 < w:
             d.write(x, 11, used + 2, 22, shape, px=tokens.LABEL, colour="printDim")
-        kind = Kind.QUOTED if sketch.table.placements == "published" else Kind.ESTIMATED
+        kind = _KINDS.get(sketch.table.placements, Kind.ESTIMATED)
         d.mark(w - 18 - wide, 22, kind, "printDim")
         d.write(w - 18 - wide + 18, 11, wide, 22, how, px=tokens.LABEL, colour="printDim")
 
     def _free(self, d: Drawing, sketch: Sketch) -> None:
         """Draw units without an instance, and the largest instance that still has a place."""
-        ruler, taken = self.ruler, occupied(sketch.table, sketch.layout)
+        ruler, taken, rows = self.ruler, occupied(sketch.table, sketch.layout), self._rows
         units = sketch.table.units or 0
         found = self._largest
         covered = occupied(sketch.table, [found]) if found is not None else 0
@@ -258,11 +308,11 @@ class Strip(Painted):
             if not (taken | covered) >> unit & 1:
                 x = ruler.x(unit) + 2
                 wide = ruler.x(unit + 1) - x - 2
-                d.box(x, _BLOCKS, wide, _BLOCK, None, "printDim", dashed=True)
+                d.box(x, rows.blocks, wide, rows.block, None, "printDim", dashed=True)
                 text = tr("ui.mig.free")
                 if tokens.width(text, tokens.MICRO) < wide - 4:
-                    d.write(x, _BLOCKS, wide, _BLOCK, text, px=tokens.MICRO, colour="printDim",
-                            align="centre")  # fmt: skip
+                    d.write(x, rows.blocks, wide, rows.block, text, px=tokens.MICRO,
+                            colour="printDim", align="centre")  # fmt: skip
         if found is None:
             return
         x, y, wide, high = self._box(found.profile, found.start or 0)
@@ -274,16 +324,18 @@ class Strip(Painted):
             if tokens.width(line, tokens.MICRO, 600) < wide - 4:
                 d.write(x, top + 16 * number, wide, 16, line, px=tokens.MICRO,
                         weight=500 if number else 600, colour=ink, align="centre")  # fmt: skip
-        d.dimension(x, x + wide - 1, _DIMENSION, tr("ui.mig.largest.short"), ink, behind="print")
+        if self._rows.dimension is not None:
+            short = tr("ui.mig.largest.short")
+            d.dimension(x, x + wide - 1, self._rows.dimension, short, ink, behind="print")
 
     def _units(self, d: Drawing, sketch: Sketch) -> None:
-        ruler, units = self.ruler, sketch.table.units or 0
-        d.rule(ruler.x(0), _RULER, ruler.x(units), _RULER, "printLine")
+        ruler, units, y = self.ruler, sketch.table.units or 0, self._rows.ruler
+        d.rule(ruler.x(0), y, ruler.x(units), y, "printLine")
         for unit in range(units + 1):
-            d.rule(ruler.x(unit), _RULER, ruler.x(unit), _RULER + 6, "printLine")
+            d.rule(ruler.x(unit), y, ruler.x(unit), y + 6, "printLine")
             if unit < units:
                 x = ruler.x(unit)
-                d.write(x, _RULER + 5, ruler.x(unit + 1) - x, 18, str(unit), px=tokens.MICRO,
+                d.write(x, y + 5, ruler.x(unit + 1) - x, 18, str(unit), px=tokens.MICRO,
                         weight=600, colour="printLine", align="centre")  # fmt: skip
 
     def _processors(self, d: Drawing, sketch: Sketch) -> None:
@@ -293,29 +345,33 @@ class Strip(Painted):
         if left is None:
             return
         ruler = self.ruler
-        x, per = ruler.left, ruler.width / left.total
+        x, per, y = ruler.left, ruler.width / left.total, self._rows.bar
         for instance in sketch.layout:
             part = board.share(self._gpu, sketch.table, instance.profile)
             wide = (part.processors or 0) * per
-            d.box(x, _BAR, max(1.0, wide - 1), 14, fill(sketch, instance.profile), radius=2)
+            d.box(x, y, max(1.0, wide - 1), 14, fill(sketch, instance.profile), radius=2)
             x += wide
         end = ruler.left + ruler.width
         if end - x > 1:
-            d.box(x, _BAR, end - x, 14, None, "printDim", radius=2, dashed=True)
-            d.hatch(QRectF(x + 1, _BAR + 1, end - x - 2, 12), "printGrid")
+            d.box(x, y, end - x, 14, None, "printDim", radius=2, dashed=True)
+            d.hatch(QRectF(x + 1, y + 1, end - x - 2, 12), "printGrid")
 
     def _names(self, d: Drawing, sketch: Sketch) -> None:
         """Write what the rows are, and the figures that are always in view."""
-        taken = occupied(sketch.table, sketch.layout).bit_count()
+        taken, rows = occupied(sketch.table, sketch.layout).bit_count(), self._rows
         room, units = LEFT - 18 - 14, sketch.table.units or 0
-        d.write(18, _BLOCKS + 2, room, 20, tr("ui.mig.instances"), weight=600, colour="printLine")
+        top = float(rows.blocks + 2)
+        if rows is ALONE:
+            d.write(18, top, room, 20, tr("ui.mig.instances"), weight=600, colour="printLine")
+            top += 22
         placed = tr("ui.mig.placed", number=len(sketch.layout), taken=taken, units=units)
         most, *idle = self.in_view()
-        top = float(_BLOCKS + 24)
         for text, ink in ((placed, "printDim"), (most, "#7FE3BE")):
             for line in tokens.wrapped(text, room, tokens.LABEL)[:3]:
                 d.write(18, top, room, 17, line, px=tokens.LABEL, colour=ink)
                 top += 17
-        d.write(18, _RULER + 2, room, 18, tr("ui.mig.unit"), px=tokens.LABEL, colour="printDim")
+        unit = tr("ui.mig.unit")
+        d.write(18, rows.ruler + 2, room, 18, unit, px=tokens.LABEL, colour="printDim")
         for text in idle:
-            d.write(18, _BAR - 2, room, 18, text, px=tokens.LABEL, weight=600, colour="printLine")
+            d.write(18, rows.bar - 2, room, 18, text, px=tokens.LABEL, weight=600,
+                    colour="printLine")  # fmt: skip

@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QSizePolicy
 
-from trainwright.mig.layout import Instance
+from trainwright.mig.boards import Place
 from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
@@ -21,7 +21,9 @@ class Placed:
 
     name: str
     needs: str
-    at: Instance | None
+    at: Place | None
+    shown: str
+    """The place in words; empty where it has none."""
     done: str
 
 
@@ -40,7 +42,7 @@ class JobRow(Piece):
     @property
     def where(self) -> str:
         """Which instance it has, in words."""
-        return self.job.at.shown if self.job.at is not None else tr("ui.mig.job.none")
+        return self.job.shown if self.job.at is not None else tr("ui.mig.job.none")
 
     def show_job(self, job: Placed) -> None:
         """Show the job's instance as it is now."""

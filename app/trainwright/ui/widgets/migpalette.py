@@ -12,8 +12,8 @@ from trainwright.ui import tokens
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import Painted
-from trainwright.ui.widgets.migboard import Strip
 from trainwright.ui.widgets.migpieces import Piece, Ruler
+from trainwright.ui.widgets.migstrips import Strips
 
 ROW = 30
 
@@ -21,7 +21,7 @@ ROW = 30
 class ProfileRow(Piece):
     """A profile of the palette: what it has, how many still fit, and where it may begin."""
 
-    def __init__(self, strip: Strip, gpu: GpuRecord, sketch: Sketch, profile: str) -> None:
+    def __init__(self, strip: Strips, gpu: GpuRecord, sketch: Sketch, profile: str) -> None:
         super().__init__()
         self._strip, self._sketch, self.profile = strip, sketch, profile
         found = board.share(gpu, sketch.table, profile)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from trainwright.mig.board import Sketch, plain_name
@@ -105,7 +105,10 @@ class Block(Piece):
     """An instance on the strip: dragged or moved by the arrow keys, removed by Delete."""
 
     stepped = Signal(int)
+    crossed = Signal(int)
+    """To the GPU below (1) or above (-1)."""
     removed = Signal()
+    focused = Signal()
 
     def __init__(self, parent: QWidget, instance: Instance) -> None:
         super().__init__(parent)
@@ -122,9 +125,15 @@ class Block(Piece):
         self.setToolTip("\n".join((spoken, *lines[1:])))
         self.update()
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focused.emit()
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             self.stepped.emit(-1 if event.key() == Qt.Key.Key_Left else 1)
+        elif event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self.crossed.emit(-1 if event.key() == Qt.Key.Key_Up else 1)
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self.removed.emit()
         else:
@@ -139,9 +148,12 @@ class Block(Piece):
             for number, line in enumerate(self._lines):
                 weight = 600 if number == 0 else 500
                 for part in _broken(line, room, weight):
-                    if top + 16 > h or tokens.width(part, tokens.MICRO, weight) > room:
+                    if top + 16 > h:
                         break  # the tooltip has all of it
-                    d.write(7, top, room, 16, part, px=tokens.MICRO, weight=weight, colour=ink)
+                    text = tokens.metrics(tokens.MICRO, weight).elidedText(
+                        part, Qt.TextElideMode.ElideRight, round(room)
+                    )
+                    d.write(7, top, room, 16, text, px=tokens.MICRO, weight=weight, colour=ink)
                     top += 16
             if self.hasFocus():
                 d.box(0, 0, w, h, None, "surface", width=2)

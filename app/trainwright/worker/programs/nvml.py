@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from ctypes import byref, c_uint
 from functools import cache, partial
 from typing import Any, TextIO
 
@@ -20,10 +21,18 @@ import pynvml
 SYSTEM = -1
 GARBLED = "garbled"
 """Error of a text that is no UTF-8."""
+IMPLAUSIBLE = "implausible"
+"""Error of a number that no GPU can have."""
+MOST_COUNTED = 64
+"""Profiles of a GPU, or places of a profile; assumed: nvml.h has 18, and 7."""
 EMPTY_SLOT = pynvml.NVML_ERROR_NOT_FOUND
 MOST_LINKS = pynvml.NVML_NVLINK_MAX_LINKS
 
 Ask = Callable[[], Any]
+
+
+class ImplausibleError(Exception):
+    """A driver told a count that no GPU can have."""
 
 
 def main(arguments: list[str]) -> None:
@@ -76,6 +85,8 @@ def answered(ask: Ask) -> dict[str, Any]:
         return {"error": error.value}
     except UnicodeDecodeError:
         return {"error": GARBLED}
+    except ImplausibleError:
+        return {"error": IMPLAUSIBLE}
     except OSError as error:
         return {"error": str(error)}
 
@@ -171,6 +182,95 @@ def attributes(part: Any) -> dict[str, int]:
     }
 
 
+def mig_profiles(gpu: Any) -> list[dict[str, Any]]:
+    """Return the kinds of instances that the GPU can be divided into, each with its places.
+
+    Some drivers tell none while the GPU is not divided; places are told to administrators only.
+    """
+    pynvml.nvmlDeviceGetMigMode(gpu)  # says why not, where the GPU cannot be divided
+    return [
+        {
+            "index": index,
+            "id": int(found.id),
+            "name": text(found.name).removeprefix("MIG ") if hasattr(found, "name") else None,
+            "slices": int(found.sliceCount),
+            "count": int(found.instanceCount),
+            "processors": int(found.multiprocessorCount),
+            "copy": int(found.copyEngineCount),
+            "nvdec": int(found.decoderCount),
+            "nvenc": int(found.encoderCount),
+            "jpeg": int(found.jpegCount),
+            "ofa": int(found.ofaCount),
+            "memory": int(found.memorySizeMB) << 20,
+            "places": answered(partial(places, gpu, found.id)),
+        }
+        for index, found in kinds(gpu)
+    ]
+
+
+def kinds(gpu: Any) -> list[tuple[int, Any]]:
+    """Return the profiles' structures by nvml.h's index; those of other GPUs are skipped."""
+    found = []
+    for index in range(MOST_COUNTED):
+        try:
+            found.append((index, kind(gpu, index)))
+        except pynvml.NVMLError as error:
+            if error.value == pynvml.NVML_ERROR_INVALID_ARGUMENT:  # behind the last
+                break
+            if error.value != pynvml.NVML_ERROR_NOT_SUPPORTED:
+                raise
+    return found
+
+
+def kind(gpu: Any, index: int) -> Any:
+    """Return a profile's structure; drivers before 525 have the form without a name."""
+    try:
+        return pynvml.nvmlDeviceGetGpuInstanceProfileInfo(gpu, index)
+    except pynvml.NVMLError as error:
+        older = (pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH)
+        if error.value not in older:
+            raise
+        return pynvml.nvmlDeviceGetGpuInstanceProfileInfo(gpu, index, version=1)
+
+
+def places(gpu: Any, profile: int) -> list[list[int]]:
+    """Return (first unit, units) of each place where an instance may lie."""
+    ask = pynvml.nvmlDeviceGetGpuInstancePossiblePlacements
+    count = c_uint()
+    ask(gpu, profile, None, byref(count))
+    found = (pynvml.c_nvmlGpuInstancePlacement_t * plausible(count.value))()
+    ask(gpu, profile, found, byref(count))
+    return [[int(each.start), int(each.size)] for each in found[: count.value]]
+
+
+def mig_placed(gpu: Any) -> list[dict[str, int]]:
+    """Return the instances that there are, programs' or nobody's, and where each lies."""
+    on, _pending = pynvml.nvmlDeviceGetMigMode(gpu)
+    found = []
+    for _index, profile in kinds(gpu) if on else ():
+        handles = (pynvml.c_nvmlGpuInstance_t * plausible(profile.instanceCount))()
+        count = c_uint()
+        pynvml.nvmlDeviceGetGpuInstances(gpu, profile.id, handles, byref(count))
+        for handle in handles[: plausible(count.value)]:
+            each = pynvml.nvmlGpuInstanceGetInfo(handle)
+            found.append({
+                "id": int(each.id), "profile": int(each.profileId),
+                "start": int(each.placement.start), "size": int(each.placement.size),
+            })  # fmt: skip
+    return found
+
+
+def plausible(count: int) -> int:
+    """Return a count that memory may be taken for.
+
+    Raises:
+        ImplausibleError: there cannot be so many.
+    """
+    if count > MOST_COUNTED:
+        raise ImplausibleError
+    return int(count)
+
+
 def processes(gpu: Any) -> list[dict[str, Any]]:
     """Return the processes that hold memory; of their programs, the name without its folder."""
     found = []
@@ -263,6 +363,8 @@ READINGS: dict[str, Callable[[Any], Any]] = {
     "mig": mig,
     "processes": processes,
     "nvlink": links,
+    "mig_profiles": mig_profiles,
+    "mig_placed": mig_placed,
 }
 IDENTIFIERS: dict[str, Callable[[Any], Any]] = {
     "uuid": call("nvmlDeviceGetUUID", text),

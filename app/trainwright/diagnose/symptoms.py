@@ -1,0 +1,71 @@
+"""What a slow run shows whatever slows it: no sign of a cause, but a second look beside one.
+
+A device that idles, or that is busy and still slow, belongs to half of the causes each. Neither
+says which; beside a cause's own sign it says that the cause costs something.
+"""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import data_wait, number, on_gpu, utilisation
+from trainwright.diagnose.measures_cost import power_share
+from trainwright.diagnose.measures_work import device_of_step
+from trainwright.diagnose.rules import Rule, above, below, rules_of, signals
+from trainwright.diagnose.verdict import Cause, Signal
+
+_FILLS = ("power", "heat", "battery", "mig", "mps", "other-programs-gpu")
+"""Kinds of scheduling under which the device looks busy."""
+_TB = "torch-tb-profiler: utilisation below 50 %, raised: the device waits for something"
+_SLOWER = "assumed: others reach more on the same hardware"
+
+
+def _idle(cause: Cause) -> tuple[Rule, ...]:
+    """Return the rules of a device that waits."""
+    rule = rules_of(cause)
+    return (
+        rule("gpus.utilisation", utilisation, "share", below(0.7, 1, _TB)),
+        rule(
+            "profile.idle",
+            number("profile.idle"),
+            "share",
+            above(0.3, 1, "assumed, after HTA's idle time"),
+        ),
+        rule("gpus.power", _power, "share", below(0.4, 1, "assumed: the device rests")),
+        rule(
+            "steps.device_seconds",
+            device_of_step,
+            "share",
+            below(0.6, 1, "assumed: most of the rest is the host's"),
+        ),
+        rule("throughput.expected", _expected, "times", above(1.5, 1, _SLOWER)),
+    )
+
+
+def _busy(cause: Cause) -> tuple[Rule, ...]:
+    """Return the rules of a device that is fed and does not get on."""
+    rule = rules_of(cause)
+    return (
+        rule("gpus.utilisation", utilisation, "share", above(0.8, 1, "assumed: it has work")),
+        rule("profile.idle", number("profile.idle"), "share", below(0.1, 1, "assumed")),
+        rule("steps.device_seconds", device_of_step, "share", above(0.8, 1, "assumed")),
+        rule("steps.data_wait", data_wait, "share", below(0.05, 1, "assumed: it has its batches")),
+        rule("throughput.expected", _expected, "times", above(1.5, 1, _SLOWER)),
+    )
+
+
+def _power(evidence: Evidence) -> float | None:
+    """Return the power's share of its limit, where no utilisation says the same."""
+    return power_share(evidence) if utilisation(evidence) is None else None
+
+
+_expected = number("throughput.expected_times")
+_IDLE = {cause: _idle(cause) for cause in Cause}
+_BUSY = {cause: _busy(cause) for cause in Cause}
+
+
+def symptoms(cause: Cause, variant: str, evidence: Evidence) -> tuple[Signal, ...]:
+    """Return what goes with the cause in a run on a GPU, beside its own signs."""
+    if not on_gpu(evidence) or variant == "nothing-measured":
+        return ()
+    fills = cause is Cause.TUNING or (cause is Cause.SCHEDULING and variant in _FILLS)
+    spins = cause is Cause.COMMUNICATION  # NCCL's kernels wait on the device: it looks busy
+    rules = (_BUSY[cause] if fills or spins else ()) + (() if fills else _IDLE[cause])
+    return signals(rules, evidence)

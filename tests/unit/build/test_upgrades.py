@@ -1,0 +1,329 @@
+"""What to change of a computer: singles and pairs, what goes with them, and to do nothing."""
+
+import json
+from dataclasses import replace
+from itertools import combinations, product
+
+import pytest
+
+from trainwright.advise.choose import STORED
+from trainwright.build import Money, Owned, Request, Wishes
+from trainwright.build.around import link_of
+from trainwright.build.feeds import Feeds
+from trainwright.build.offers import Market
+from trainwright.build.report import upgrades_as_json
+from trainwright.build.speeds import Cards, Speeds
+from trainwright.build.upgrades import Upgrades, upgrades
+from trainwright.catalog import (
+    find_board,
+    find_case,
+    find_cooler,
+    find_cpu,
+    find_drive,
+    find_gpu,
+    find_memory,
+    find_psu,
+)
+from trainwright.machine.build import Build, BuildGpu, Use
+from trainwright.machine.checks import checks
+from trainwright.machine.power import power
+from trainwright.plan.evaluate import evaluate, resolve
+from trainwright.plan.schema import Plan
+from trainwright.prices import price_book
+
+MACHINE = {
+    "gpus": [{"id": "rtx-3060-12gb"}],
+    "cpu": "ryzen-5-5600x",
+    "board": "msi-mag-b550-tomahawk",
+    "memory": [{"id": "corsair-vengeance-lpx-ddr4-3200-cl16-2x8gb"}],
+    "drives": [{"id": "samsung-870-evo-1tb"}],
+    "psu": "deepcool-pn650d",
+    "case": "corsair-4000d-airflow",
+    "cooler": "be-quiet-pure-rock-2",
+}
+BARE = {"gpus": [{"id": "rtx-3060-12gb"}]}
+FILES = {"layout": "files", "sample_kib": 110, "decode": "jpeg"}
+FIND = {
+    "gpu": lambda id: find_gpu(id).record,
+    "cpu": find_cpu,
+    "board": find_board,
+    "memory": find_memory,
+    "storage": find_drive,
+    "psu": find_psu,
+    "case": find_case,
+    "cooler": find_cooler,
+}
+SHELVES = {
+    "gpu": ("rtx-3060-12gb", "rtx-5060-ti-16gb", "rtx-5070-ti"),
+    "cpu": ("ryzen-5-5600x", "ryzen-9-5950x", "ryzen-9-9950x"),
+    "board": ("msi-mag-b550-tomahawk", "asus-proart-x670e-creator-wifi"),
+    "memory": (
+        "corsair-vengeance-lpx-ddr4-3200-cl16-2x8gb",
+        "corsair-vengeance-lpx-ddr4-3200-cl16-2x16gb",
+        "corsair-vengeance-ddr5-6000-cl30-2x16gb",
+    ),
+    "storage": ("samsung-870-evo-1tb", "corsair-mp600-pro-lpx-2tb"),
+    "psu": ("deepcool-pn650d", "corsair-rm1000x-2024", "be-quiet-straight-power-12-1500w"),
+    "case": ("corsair-4000d-airflow", "corsair-7000d-airflow"),
+    "cooler": ("be-quiet-pure-rock-2", "be-quiet-dark-rock-pro-5"),
+}
+
+
+def plan(machine: dict = MACHINE, model: str = "resnet50", **workload: object) -> Plan:
+    work = {"task": "pretrain", "effective_batch": 240, "samples": 100_000, **workload}
+    return Plan.model_validate(
+        {
+            "trainwright": 1,
+            "model": {"preset": model},
+            "workload": work,
+            "machine": machine,
+        }
+    )
+
+
+def shelves(**others: tuple[str, ...]) -> dict[str, tuple]:
+    return {kind: tuple(map(FIND[kind], ids)) for kind, ids in (SHELVES | others).items()}
+
+
+def owned(machine: dict = MACHINE) -> Wishes:
+    singles = [(kind, machine.get(kind)) for kind in ("cpu", "board", "psu", "case", "cooler")]
+    several = [("gpu", "gpus"), ("memory", "memory"), ("storage", "drives")]
+    some = [(kind, part["id"]) for kind, key in several for part in machine.get(key, ())]
+    return Wishes(owned=tuple(Owned(kind, id) for kind, id in (*some, *singles) if id))
+
+
+def asked(wanted: Plan, amount: float | None, top: int = 20, **others: object) -> Upgrades:
+    """Return upgrades out of the few parts on the shelves, or of ``others`` in their place."""
+    market = Market(price_book(), "USD", owned(), shelves(**others))
+    budget = Money(amount, "USD") if amount is not None else None
+    return upgrades(Request(wanted, budget, top=top), market=market)
+
+
+class Every:
+    """All singles and pairs out of the shelves, each mended in all ways, by the rules alone."""
+
+    def __init__(self, wanted: Plan) -> None:
+        self.shelves = shelves()
+        self.market = Market(price_book(), "USD", Wishes(), self.shelves)
+        self.speeds = Speeds(wanted, STORED)
+        self.feeds = Feeds(self.speeds)
+        self.now = resolve(wanted).machine.parts
+        self.wrong = self.errors(self.now)
+
+    def errors(self, build: Build) -> set[str]:
+        use = Use("data-parallel" if build.gpu_count > 1 else "single")
+        return {check.rule for check in checks(build, use) if check.verdict == "error"}
+
+    def price(self, kind: str, id: str, count: int = 1) -> float:
+        return self.market.offer(kind, FIND[kind](id)).cost(count)
+
+    def single(self) -> dict[str, list[tuple[float, dict]]]:
+        """Return (price, fields) of what may become another, by what it is of."""
+        now = self.now
+        kit, drive = now.memory[0][0], now.drives[0]
+        gpus = [
+            (self.price("gpu", card.id, count - (card is now.gpus[0].record)),
+             {"gpus": (BuildGpu(card, count),)})
+            for card in self.shelves["gpu"] for count in (1, 2, 3, 4)
+            if not (card is now.gpus[0].record and count == 1)
+        ]  # fmt: skip
+        frames = [
+            (self.price("cpu", cpu.id), {"cpu": cpu})
+            for cpu in self.shelves["cpu"] if cpu.socket == now.cpu.socket and cpu != now.cpu
+        ]  # fmt: skip
+        ddr5 = self.shelves["memory"][2]
+        am5, board = self.shelves["cpu"][2], self.shelves["board"][1]
+        for count in (1, 2):
+            cost = self.price("cpu", am5.id) + self.price("board", board.id)
+            cost += self.price("memory", ddr5.id, count)
+            frames.append((cost, {"cpu": am5, "board": board, "memory": ((ddr5, count),)}))
+        kits = [
+            (self.price("memory", kit.id, times - 1), {"memory": ((kit, times),)})
+            for times in (2, 3, 4)
+        ]
+        kits += [
+            (self.price("memory", one.id, count), {"memory": ((one, count),)})
+            for one in self.shelves["memory"][1:] for count in (1, 2)
+        ]  # fmt: skip
+        new = self.shelves["storage"][1]
+        drives = [(self.price("storage", new.id), {"drives": (new, drive)})]
+        return {"gpu": gpus, "frame": frames, "memory": kits, "drive": drives}
+
+    def answers(self) -> list[tuple[float, float]]:
+        """Return (seconds, price) of all that the rules allow."""
+        axes = self.single()
+        chosen = [(one,) for axis in axes.values() for one in axis]
+        chosen += [
+            pair for a, b in combinations(axes, 2) if {a, b} != {"frame", "memory"}
+            for pair in product(axes[a], axes[b])
+        ]  # fmt: skip
+        chosen += [
+            (frame, kit) for frame, kit in product(axes["frame"], axes["memory"])
+            if "board" not in frame[1]
+        ]  # fmt: skip
+        found = []
+        for options in chosen:
+            build, cost = self.now, sum(price for price, _ in options)
+            for _, fields in options:
+                build = replace(build, **fields)
+            speed = self.speeds.quick(Cards(build.gpus[0].record, build.gpu_count))
+            if speed is None:
+                continue
+            if (along := self.mended(build)) is not None:
+                found.append((self.seconds(build), cost + along))
+        return found
+
+    def seconds(self, build: Build) -> float:
+        cards = Cards(build.gpus[0].record, build.gpu_count)
+        speed = self.speeds.quick(cards)
+        return self.feeds.seconds(
+            cards, speed, link_of(build), build.cpu, build.memory_gib, build.drives[0]
+        )
+
+    def mended(self, build: Build) -> float | None:
+        """Return the least price of supply, case and cooler with which it works."""
+        costs = []
+        kinds = ("psu", "case", "cooler")
+        for parts in product(*(self.shelves[kind] for kind in kinds)):
+            whole = replace(build, **dict(zip(kinds, parts, strict=True)))
+            small = whole.psu.watts < power(whole).recommended_psu_w
+            kept = whole.psu is self.now.psu and (
+                power(whole).recommended_psu_w <= power(self.now).recommended_psu_w
+            )
+            hot = whole.cpu is not self.now.cpu and any(
+                one.rule == "G7" and one.verdict == "warning" for one in checks(whole)
+            )
+            cool = whole.cpu is not self.now.cpu or whole.cooler is self.now.cooler
+            if (small and not kept) or hot or not cool or self.errors(whole) - self.wrong:
+                continue
+            costs.append(
+                sum(
+                    0.0 if one is getattr(self.now, kind) else self.price(kind, one.id)
+                    for kind, one in zip(kinds, parts, strict=True)
+                )
+            )
+        return min(costs, default=None)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [pytest.param(None, id="synthetic"), pytest.param(FILES, id="files", marks=pytest.mark.slow)],
+)
+def test_nothing_among_all_singles_and_pairs_is_faster_for_less(data: dict | None) -> None:
+    wanted = plan(dataset=data, epochs=4) if data else plan()
+    every = Every(wanted)
+    found = asked(wanted, None)
+    base = every.seconds(every.now)
+    paying = [(seconds, cost) for seconds, cost in every.answers() if base / seconds >= 1.05]
+    assert found.upgrades
+    assert paying
+    offered = []
+    for one in found.upgrades:
+        built = resolve(one.plan).machine.parts
+        offered.append((every.seconds(built), one.total.expected))
+    for seconds, cost in offered:  # each is one of them, and none beats it
+        assert any(c == pytest.approx(cost, abs=0.02) for s, c in paying if s < seconds * 1.001)
+        assert not [(s, c) for s, c in paying if s < seconds * 0.99 and c < cost * 0.95]
+    for seconds, cost in paying:  # nothing that pays has no answer as fast for about its price
+        assert any(s <= seconds * 1.02 and c <= cost / 0.94 for s, c in offered)
+
+
+def test_what_the_new_card_wants_is_bought_along_and_priced() -> None:
+    none = asked(plan(), 6000, gpu=("rtx-3060-12gb", "rtx-5090"), psu=("deepcool-pn650d",))
+    assert not [one for one in none.upgrades if "gpu" in one.kinds], "no supply feeds it"
+    why = next(one.reason for one in none.declined if one.kind == "gpu")
+    assert why.id == "planner.upgrade.why.forbidden"
+    whole = asked(plan(), 6000, gpu=("rtx-3060-12gb", "rtx-5090"), cpu=("ryzen-5-5600x",))
+    best = next(one for one in whole.upgrades if one.kinds == ("gpu",))
+    assert "psu" in best.along
+    assert {part.kind for part in best.parts} >= {"gpu", "psu"}
+    price = sum(part.price.expected * part.count for part in best.parts)
+    assert best.total.expected == pytest.approx(price)
+    assert {part.id for part in best.freed} == {"rtx-3060-12gb", "deepcool-pn650d"}
+    assert best.resale is None, "nobody said that anything is sold"
+    assert not [one for one in best.checks if one.verdict == "error"]
+
+
+def test_a_slow_processor_before_a_fast_card_is_changed_with_its_board_and_memory() -> None:
+    machine = MACHINE | {"gpus": [{"id": "rtx-5090"}], "psu": "be-quiet-straight-power-12-1500w"}
+    found = asked(plan(machine, dataset=FILES, epochs=4), 3000, gpu=("rtx-5090",))
+    kinds = {one.kinds for one in found.upgrades}
+    assert ("platform",) in kinds or ("cpu",) in kinds
+    best = found.upgrades[0]
+    assert best.gain > 0.05
+    platform = next(one for one in found.upgrades if "platform" in one.kinds)
+    assert {part.kind for part in platform.parts} >= {"cpu", "board", "memory"}
+    memory = next(part for part in platform.parts if part.kind == "memory")
+    assert "ddr5" in memory.id, "its sockets are of another generation"
+
+
+def test_a_machine_of_which_little_is_known_gets_advice_that_says_what_to_look_at() -> None:
+    found = asked(plan(BARE), 1500)
+    assert found.upgrades
+    unknown = {
+        one.missing[0] for one in found.upgrades[0].checks if one.verdict == "unknown"
+        if one.message.id.startswith("planner.upgrade.unnamed")
+    }  # fmt: skip
+    assert unknown == {"psu", "case", "board"}
+
+
+@pytest.mark.parametrize("amount", [1, 100])
+def test_to_do_nothing_is_an_answer_with_a_reason_for_each_kind(amount: float) -> None:
+    found = asked(plan(), amount)
+    data = upgrades_as_json(found)
+    assert not found.upgrades
+    assert data["do_nothing"]
+    assert {one["kind"] for one in data["declined"]} == {
+        "gpu", "more-gpus", "cpu", "platform", "memory", "drive",
+    }  # fmt: skip
+    assert "budget" in next(d["because"] for d in data["declined"] if d["kind"] == "gpu")
+    korean = upgrades_as_json(found, "ko")["declined"]
+    assert all(any("가" <= letter <= "힣" for letter in one["because"]) for one in korean)
+
+
+def test_work_that_does_not_fit_is_told_what_makes_it_fit() -> None:
+    machine = MACHINE | {"gpus": [{"id": "rtx-3060-12gb"}]}
+    wanted = plan(
+        machine, "llama-3.1-8b", task="lora", effective_batch=16, samples=1000,
+        inputs={"sequence_length": 1024},
+    )  # fmt: skip
+    found = asked(wanted, 3000, gpu=("rtx-3060-12gb", "rtx-5060-ti-16gb", "rtx-3090"))
+    assert found.before is None
+    data = upgrades_as_json(found)
+    assert not data["do_nothing"], "to do nothing is no answer where the work does not run"
+    for one in data["upgrades"]:
+        assert one["newly_fits"]
+        assert one["gain"] is None
+        assert one["estimate"]["fits"]
+
+
+def test_what_is_replaced_is_sold_only_where_its_owner_says_so() -> None:
+    market = Market(price_book(), "USD", owned(), shelves())
+    wanted, budget = plan(), Money(1100, "USD")
+    kept = upgrades(Request(wanted, budget, top=20), market=market)
+    sold = upgrades(Request(wanted, budget, top=20), market=market, sell=True)
+    assert all(one.total.expected <= 1100 for one in kept.upgrades)
+    beyond = [one for one in sold.upgrades if one.total.expected > 1100]
+    assert beyond, "the old card's price buys the next larger one"
+    for one in beyond:
+        assert one.total.expected - one.resale.low <= 1100
+
+
+def test_the_plan_of_an_upgrade_says_the_same_when_it_is_opened() -> None:
+    best = asked(plan(), 2500).upgrades[0]
+    again = evaluate(best.plan, resolve(best.plan))
+    assert again.fits
+    told = best.report.time.run_seconds.value
+    assert again.time.run_seconds.value == pytest.approx(told, rel=0.02)
+    assert set(best.plan.machine.owned) >= {"ryzen-5-5600x", "deepcool-pn650d"} - {
+        part.id for part in best.freed
+    }
+
+
+def test_upgrades_are_json_that_any_reader_takes() -> None:
+    data = json.loads(json.dumps(upgrades_as_json(asked(plan(), 2500))))
+    one = data["upgrades"][0]
+    assert one["kinds"]
+    assert one["total"] == pytest.approx(sum(p["price"] * p["count"] for p in one["parts"]))
+    assert one["total_interval"][0] <= one["total"] <= one["total_interval"][1]
+    assert one["currency"] == "USD"
