@@ -23,7 +23,7 @@ from trainwright.build.feeds import Feed, Feeds
 from trainwright.build.sizing import Needs, needs, use_of
 from trainwright.build.speeds import Cards, Link, Speed, Speeds, widest
 from trainwright.build.supplies import Supplies
-from trainwright.catalog import CaseRecord, CoolerRecord, PsuRecord
+from trainwright.catalog import CaseRecord, CoolerRecord, CpuRecord, PsuRecord
 from trainwright.machine.build import Build, BuildGpu, Check, CircuitName, Use
 from trainwright.machine.checks import checks
 from trainwright.machine.power import MODULE_W, power
@@ -109,6 +109,7 @@ class Choosing:
         self._circuit = circuit
         self._needs: dict[tuple[str, int], Needs] = {}
         self._tails: dict[tuple[str, int], float] = {}
+        self._fed: dict[tuple[object, ...], bool] = {}
         self._thrifty: dict[tuple[int, float], Build | None] = {}
 
     def least(self, cards: Cards, speed: Speed, cost: float) -> Least | None:
@@ -216,6 +217,18 @@ class Choosing:
         spare = self._thriftiest(task.cards, task.needed)
         return power(spare).sustained.value / self._supplies.efficiency if spare else 0.0
 
+    def _powered(self, task: Task, cpu: CpuRecord) -> bool:
+        """Return whether a supply is enough with a processor, of all others the thriftiest parts.
+
+        Where none is, none is with any memory and drives.
+        """
+        key = (*task.cards.key, cpu.id)
+        if key not in self._fed:
+            spare = self._thriftiest(task.cards, task.needed)
+            build = replace(spare, cpu=cpu) if spare is not None else None
+            self._fed[key] = build is not None and any(self._supplies.enough(build, task.use))
+        return self._fed[key]
+
     # Times
 
     def _levels(self, task: Task) -> list[_Leveled]:
@@ -250,7 +263,10 @@ class Choosing:
         for least, _, site in sites:
             if site.base.cost + drives[0].cost > room:
                 break
-            if least > wanted or not self._around.encased(site.base.frame, task.cards):
+            frame = site.base.frame
+            if least > wanted or not self._around.encased(frame, task.cards):
+                continue
+            if not self._powered(task, frame.cpu):
                 continue
             for core in self._cores(task, site, drives):
                 if core.cost > room:

@@ -3,6 +3,11 @@
 For each kind and number of cards the answer is exact over the catalog: the cheapest of the fastest
 computers within the budget. They are ranked by time; of those that another one beats in time,
 price and watts nothing is shown.
+
+Exact is meant of what is weighed: one to four cards of one kind, two or more of them on boards
+whose lanes are all known; parts with a price; memory that fills its channels at full rate, drives
+that do not stall and coolers that carry the heat, where such are sold; several drives where none
+alone is large enough; times within one percent of one another count as the same.
 """
 
 import math

@@ -93,7 +93,7 @@ def _show_first(screen: "Screen", one: Upgrade) -> None:
     if one.along:
         kinds = [Message.of(f"catalog.kind-{kind}") for kind in one.along]
         screen.say("cli.upgrade.along", kinds=kinds)
-    if one.freed:
+    if one.freed and one.resale is None:
         names = [f"{part.count} × {part.name}" for part in one.freed]
         screen.say("cli.upgrade.freed", parts=names)
     if one.resale is not None and one.resale.low:
