@@ -190,3 +190,11 @@ def test_verdicts_on_the_third_batch_are_no_worse_than_when_it_was_scored() -> N
     print("\n" + table(rows))
     assert sum(row.right for row in rows) >= 29
     assert not [row.situation.id for row in rows if row.confidently_wrong]
+
+
+def test_verdicts_on_the_fifth_batch_are_no_worse_than_when_it_was_scored() -> None:
+    """The share of right ones misses its target of 90 %; none was confidently wrong: the README."""
+    rows = judged(kept(held_out=True, batch=FIFTH))
+    print("\n" + table(rows))
+    assert sum(row.right for row in rows) >= 28
+    assert not [row.situation.id for row in rows if row.confidently_wrong]
