@@ -6,7 +6,6 @@ from trainwright.diagnose.measures import (
     data_wait,
     each_step,
     failed_for_memory,
-    foreign_share,
     given,
     gpu_ratio,
     number,
@@ -31,7 +30,7 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import device_of_compute, read_a_step
+from trainwright.diagnose.measures_work import device_of_compute, read_a_step, run_reads
 from trainwright.diagnose.rules import above, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -56,14 +55,6 @@ def _reads_elsewhere(evidence: Evidence) -> bool:
     """Whether drives work though the loader keeps up: what is read is no data set."""
     wait = data_wait(evidence)
     return wait is not None and wait < 0.05
-
-
-def _read(evidence: Evidence) -> float | None:
-    """Return what the run reads from drives a second; all that is read where nobody else works."""
-    host = evidence.host
-    if host is None or host.run_read_bytes_s is not None:
-        return None if host is None else host.run_read_bytes_s
-    return host.read_bytes_s if (foreign_share(evidence) or 0) < 0.25 else None
 
 
 def _saves_within(evidence: Evidence) -> bool:
@@ -284,7 +275,7 @@ RULES = (
     ),
     _rule(
         "host.read_bytes_s",
-        given(_reads_elsewhere, _read),
+        given(_reads_elsewhere, run_reads),
         "bytes",
         above(50e6, 2, "assumed: a run whose loader keeps up reads little else"),
         variant="offload",
@@ -292,7 +283,7 @@ RULES = (
     _rule(
         "steps.other",
         given(
-            lambda evidence: _reads_elsewhere(evidence) and (_read(evidence) or 0) >= 50e6,
+            lambda evidence: _reads_elsewhere(evidence) and (run_reads(evidence) or 0) >= 50e6,
             step_share("other"),
         ),
         "share",

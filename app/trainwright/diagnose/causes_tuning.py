@@ -1,14 +1,11 @@
 """Signs of a device that works, but not as it could: precision, shapes, layout, kernels."""
 
-from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     data_wait,
     given,
     is_word,
-    lowest_capability,
     number,
     odd_dims,
-    on_cpu,
     on_gpu,
     reading,
     starved,
@@ -16,6 +13,28 @@ from trainwright.diagnose.measures import (
     tensor_cores_of_eligible,
     too_few_threads,
     utilisation,
+)
+from trainwright.diagnose.measures_kernels import (
+    convolve_apart,
+    could_be_faster,
+    double_on_cpu,
+    double_precision,
+    full_precision,
+    half_precision,
+    has_tensor_cores,
+    is_kind,
+    keeps_scores,
+    mixed_convolutions,
+    multiprocessors_busy,
+    planes_apart_on_cpu,
+    reduced_on_cpu,
+    seconds_a_sample,
+    slow_in_few_bits,
+    untraced_attention,
+    untraced_elementwise,
+    untraced_layout,
+    untried,
+    untuned_convolutions,
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of, odd_kernel
 from trainwright.diagnose.measures_trials import another_gpu, saved_by
@@ -40,129 +59,6 @@ _SAVED = (below(0.05, -2, ASSUMED), above(0.1, 2, ASSUMED), above(0.2, 4, ASSUME
 _rule = rules_of(Cause.TUNING)
 
 
-def _full_precision(evidence: Evidence) -> str | None:
-    """Return fp32 where the GPU has faster units that it leaves idle."""
-    setup = evidence.setup
-    if setup is None or not on_gpu(evidence) or setup.precision != "fp32" or setup.tf32_allowed:
-        return None
-    capability = lowest_capability(evidence)
-    return "fp32" if capability is None or capability >= 7.0 else None
-
-
-def _could_be_faster(evidence: Evidence) -> float | None:
-    """Return the compute capability of a GPU whose tensor cores the settings leave idle."""
-    setup = evidence.setup
-    if setup is None:
-        return None
-    idle = (
-        _full_precision(evidence) is not None
-        or (_mixed_convolutions(evidence) and setup.channels_last is False)
-        or setup.attention == "eager"
-    )
-    return lowest_capability(evidence) if idle else None
-
-
-def _double_precision(evidence: Evidence) -> str | None:
-    setup = evidence.setup
-    return "fp64" if setup is not None and setup.precision == "fp64" else None
-
-
-def _half(evidence: Evidence) -> bool:
-    setup = evidence.setup
-    return setup is not None and setup.precision not in (None, "fp32") and on_gpu(evidence)
-
-
-def _mixed_convolutions(evidence: Evidence) -> bool:
-    return _half(evidence) and _is(evidence, "convolution")
-
-
-def _is(evidence: Evidence, kind: str) -> bool:
-    return evidence.setup is not None and evidence.setup.model_kind == kind
-
-
-def _convolutions_on_cpu(evidence: Evidence) -> bool:
-    return on_cpu(evidence) and _is(evidence, "convolution")
-
-
-def _planes_apart_on_cpu(evidence: Evidence) -> bool:
-    setup = evidence.setup
-    if setup is None or setup.precision not in (None, "fp32"):
-        return False
-    return _convolutions_on_cpu(evidence) and setup.channels_last is False
-
-
-def _convolve(evidence: Evidence) -> bool:
-    """Whether convolutions take a step on the processor that has their planes apart."""
-    return _planes_apart_on_cpu(evidence) and (convolutions(evidence) or 0) >= 0.5
-
-
-def _reduced_on_cpu(evidence: Evidence) -> bool:
-    setup = evidence.setup
-    reduced = setup is not None and setup.precision in ("bf16-mixed", "bf16", "fp16-mixed", "fp16")
-    return reduced and on_cpu(evidence)
-
-
-def _double_on_cpu(evidence: Evidence) -> bool:
-    return _double_precision(evidence) is not None and on_cpu(evidence)
-
-
-def _slow_in_few_bits(evidence: Evidence) -> str | None:
-    """Return a precision that the processor computes more slowly than fp32."""
-    slow = (products_of_matrix_rate(evidence) or 1) < 0.3
-    setup = evidence.setup
-    return setup.precision if setup is not None and _reduced_on_cpu(evidence) and slow else None
-
-
-def _untried(evidence: Evidence) -> bool:
-    """Whether no trial of a precision or of kernels says what they cost."""
-    tried = ("other_precision", "channels_last", "fused_attention", "kernels")
-    return all((saved_by(each)(evidence) or 0) < 0.2 for each in tried)
-
-
-def _untuned_convolutions(evidence: Evidence) -> bool:
-    """Whether cuDNN takes the first kernel that fits its convolutions."""
-    setup = evidence.setup
-    return on_gpu(evidence) and setup is not None and setup.cudnn_benchmark is False
-
-
-def _seconds_a_sample(evidence: Evidence) -> float | None:
-    """Return a convolutional network's computing for each sample."""
-    steps, setup = evidence.steps, evidence.setup
-    if steps is None or not _is(evidence, "convolution") or not _untuned_convolutions(evidence):
-        return None
-    samples = steps.samples or (setup.batch if setup is not None else None)
-    return (steps.seconds - (steps.data_wait or 0)) / samples if samples else None
-
-
-def _multiprocessors_busy(evidence: Evidence) -> bool:
-    return (number("gpus.sm_active")(evidence) or 0) >= 0.4
-
-
-def _has_tensor_cores(evidence: Evidence) -> bool:
-    capability = lowest_capability(evidence)
-    return capability is None or capability >= 7.0
-
-
-def _untraced_layout(evidence: Evidence) -> bool:
-    return on_gpu(evidence) and evidence.profile is not None and evidence.profile.layout is None
-
-
-def _untraced_attention(evidence: Evidence) -> bool:
-    return evidence.profile is not None and score_matrices(evidence) is None
-
-
-def _scores(evidence: Evidence) -> bool:
-    """Whether attention keeps matrices of scores, by its setting or by a profile."""
-    eager = evidence.setup is not None and evidence.setup.attention == "eager"
-    traced = score_matrices(evidence) or kernels_of("scores")(evidence)
-    return eager or (traced or 0) >= 0.1
-
-
-def _untraced_elementwise(evidence: Evidence) -> bool:
-    profile = evidence.profile
-    return on_gpu(evidence) and profile is not None and profile.elementwise is None
-
-
 RULES = (
     _rule(
         "profile.tensor_core",
@@ -175,7 +71,7 @@ RULES = (
     ),
     _rule(
         "gpus.tensor_active",
-        given(_multiprocessors_busy, reading("gpus.tensor_active")),
+        given(multiprocessors_busy, reading("gpus.tensor_active")),
         "share",
         below(0.15, 2, KEMPNER),
         below(0.02, 3, KEMPNER),
@@ -184,35 +80,35 @@ RULES = (
     ),
     _rule(
         "setup.precision",
-        _full_precision,
+        full_precision,
         "word",
         any_of(2, f"{GUIDE}: mixed precision uses tensor cores from compute capability 7.0 on"),
         variant="precision",
     ),
     _rule(
         "setup.precision",
-        _double_precision,
+        double_precision,
         "word",
         any_of(3, "assumed: fp32 has at least twice the rate everywhere"),
         variant="precision",
     ),
     _rule(
         "steps.compute",
-        given(lambda evidence: _double_precision(evidence) is not None, step_share("compute")),
+        given(lambda evidence: double_precision(evidence) is not None, step_share("compute")),
         "share",
         above(0.5, 1, ASSUMED),
         variant="precision",
     ),
     _rule(
         "setup.precision",
-        _slow_in_few_bits,
+        slow_in_few_bits,
         "word",
         any_of(1, "oneDNN: bf16 and fp16 need AVX512-BF16, AVX512-FP16 or AMX to be fast"),
         variant="precision",
     ),
     _rule(
         "profile.products_rate",
-        given(_reduced_on_cpu, products_of_matrix_rate),
+        given(reduced_on_cpu, products_of_matrix_rate),
         "share",
         below(0.3, 4, "assumed: in few bits, less than a third of a matrix product's rate in fp32"),
         above(1.0, -3, "faster than a matrix product in fp32"),
@@ -220,14 +116,14 @@ RULES = (
     ),
     _rule(
         "profile.products_rate",
-        given(_double_on_cpu, products_of_matrix_rate),
+        given(double_on_cpu, products_of_matrix_rate),
         "share",
         below(0.6, 2, "vector units: half as many doubles as numbers of fp32"),
         variant="precision",
     ),
     _rule(
         "gpus.compute_capability",
-        _could_be_faster,
+        could_be_faster,
         "number",
         above(7.0, 1, "NVIDIA: tensor cores from compute capability 7.0 on"),
     ),
@@ -240,7 +136,7 @@ RULES = (
     ),
     _rule(
         "setup.dims",
-        given(_half, odd_dims),
+        given(half_precision, odd_dims),
         "share",
         above(0.1, 2, NVIDIA),
         above(0.5, 3, NVIDIA),
@@ -248,21 +144,21 @@ RULES = (
     ),
     _rule(
         "setup.channels_last",
-        given(_mixed_convolutions, reading("setup.channels_last")),
+        given(mixed_convolutions, reading("setup.channels_last")),
         "yes-no",
         no(2, f"{GUIDE}: channels_last for convolutions on tensor cores"),
         variant="layout",
     ),
     _rule(
         "setup.channels_last",
-        given(_planes_apart_on_cpu, reading("setup.channels_last")),
+        given(planes_apart_on_cpu, reading("setup.channels_last")),
         "yes-no",
         no(2, f"{GUIDE}; PyTorch's figures for processors: 1.0 to 1.8 times"),
         variant="layout",
     ),
     _rule(
         "profile.products_rate",
-        given(_convolve, products_of_matrix_rate),
+        given(convolve_apart, products_of_matrix_rate),
         "share",
         below(0.15, 2, "assumed: convolutions at a sixth of a plain matrix product's rate"),
         above(0.25, -3, "assumed: convolutions that compute fast lose little by their layout"),
@@ -270,7 +166,7 @@ RULES = (
     ),
     _rule(
         "host.starved_share",
-        given(_planes_apart_on_cpu, starved),
+        given(planes_apart_on_cpu, starved),
         "share",
         above(0.15, -2, "assumed: what lacks cores is slow in any layout"),
         above(0.3, -3, "assumed: what lacks cores is slow in any layout"),
@@ -278,14 +174,14 @@ RULES = (
     ),
     _rule(
         "setup.torch_threads",
-        given(_planes_apart_on_cpu, too_few_threads),
+        given(planes_apart_on_cpu, too_few_threads),
         "share",
         below(0.6, -2, "assumed: what lacks cores is slow in any layout"),
         variant="layout",
     ),
     _rule(
         "profile.convolutions",
-        given(_planes_apart_on_cpu, convolutions),
+        given(planes_apart_on_cpu, convolutions),
         "share",
         below(0.25, -3, "assumed: a layout matters where convolutions take the step"),
         variant="layout",
@@ -293,7 +189,7 @@ RULES = (
     _rule(
         "setup.cudnn_benchmark",
         given(
-            lambda evidence: _untuned_convolutions(evidence) and _is(evidence, "convolution"),
+            lambda evidence: untuned_convolutions(evidence) and is_kind(evidence, "convolution"),
             reading("setup.cudnn_benchmark"),
         ),
         "yes-no",
@@ -302,7 +198,7 @@ RULES = (
     ),
     _rule(
         "steps.seconds",
-        _seconds_a_sample,
+        seconds_a_sample,
         "seconds",
         above(0.02, 1, "assumed: GPUs train convolutional networks on more than 50 pictures/s"),
         below(0.005, -2, ASSUMED),
@@ -384,7 +280,7 @@ RULES = (
     ),
     _rule(
         "gpus.utilisation",
-        given(lambda evidence: on_gpu(evidence) and _untried(evidence), utilisation),
+        given(lambda evidence: on_gpu(evidence) and untried(evidence), utilisation),
         "share",
         above(0.8, 1, "assumed: the device is busy, so it matters with what"),
         below(0.5, -2, "torch-tb-profiler: utilisation below 50 % has another cause"),
@@ -398,7 +294,7 @@ RULES = (
     ),
     _rule(
         "profile.plain_matrix",
-        given(_has_tensor_cores, kernels_of("plain-matrix")),
+        given(has_tensor_cores, kernels_of("plain-matrix")),
         "share",
         above(0.15, 2, "cuBLAS and cuDNN: sgemm and scudnn kernels use no tensor cores"),
         above(0.3, 3, "cuBLAS and cuDNN: sgemm and scudnn kernels use no tensor cores"),
@@ -413,7 +309,7 @@ RULES = (
     ),
     _rule(
         "profile.layout",
-        given(_untraced_layout, kernels_of("layout")),
+        given(untraced_layout, kernels_of("layout")),
         "share",
         above(0.08, 2, ASSUMED),
         above(0.2, 3, ASSUMED),
@@ -421,7 +317,7 @@ RULES = (
     ),
     _rule(
         "profile.elementwise",
-        given(_untraced_elementwise, kernels_of("elementwise")),
+        given(untraced_elementwise, kernels_of("elementwise")),
         "share",
         above(0.3, 2, ASSUMED),
         above(0.5, 3, ASSUMED),
@@ -466,7 +362,7 @@ RULES = (
     ),
     _rule(
         "profile.attention_eager",
-        given(_untraced_attention, kernels_of("scores")),
+        given(untraced_attention, kernels_of("scores")),
         "share",
         above(0.15, 2, ASSUMED),
         above(0.3, 3, ASSUMED),
@@ -474,7 +370,7 @@ RULES = (
     ),
     _rule(
         "setup.sequence_length",
-        given(_scores, number("setup.sequence_length")),
+        given(keeps_scores, number("setup.sequence_length")),
         "number",
         above(2048, 1, "assumed: score matrices grow with the square of the length"),
         variant="attention",

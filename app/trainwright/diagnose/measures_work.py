@@ -252,3 +252,11 @@ def others_on(*places: str) -> Measure:
         return float(sum(each.gpu in places for each in others)) if others else None
 
     return count
+
+
+def run_reads(evidence: Evidence) -> float | None:
+    """Return what the run reads from drives a second; all that is read where nobody else works."""
+    host = evidence.host
+    if host is None or host.run_read_bytes_s is not None:
+        return None if host is None else host.run_read_bytes_s
+    return host.read_bytes_s if (foreign_share(evidence) or 0) < 0.25 else None

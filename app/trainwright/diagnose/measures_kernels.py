@@ -1,0 +1,143 @@
+"""How a device is used: in which precision, by which kernels, in which layout."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu
+from trainwright.diagnose.measures_names import kernels_of
+from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_work import convolutions, products_of_matrix_rate, score_matrices
+
+
+def full_precision(evidence: Evidence) -> str | None:
+    """Return fp32 where the GPU has faster units that it leaves idle."""
+    setup = evidence.setup
+    if setup is None or not on_gpu(evidence) or setup.precision != "fp32" or setup.tf32_allowed:
+        return None
+    capability = lowest_capability(evidence)
+    return "fp32" if capability is None or capability >= 7.0 else None
+
+
+def could_be_faster(evidence: Evidence) -> float | None:
+    """Return the compute capability of a GPU whose tensor cores the settings leave idle."""
+    setup = evidence.setup
+    if setup is None:
+        return None
+    idle = (
+        full_precision(evidence) is not None
+        or (mixed_convolutions(evidence) and setup.channels_last is False)
+        or setup.attention == "eager"
+    )
+    return lowest_capability(evidence) if idle else None
+
+
+def double_precision(evidence: Evidence) -> str | None:
+    """Return fp64 where the run computes in it."""
+    setup = evidence.setup
+    return "fp64" if setup is not None and setup.precision == "fp64" else None
+
+
+def half_precision(evidence: Evidence) -> bool:
+    """Return whether a GPU computes in 16 bits."""
+    setup = evidence.setup
+    return setup is not None and setup.precision not in (None, "fp32") and on_gpu(evidence)
+
+
+def mixed_convolutions(evidence: Evidence) -> bool:
+    """Return whether a GPU convolves in 16 bits."""
+    return half_precision(evidence) and is_kind(evidence, "convolution")
+
+
+def is_kind(evidence: Evidence, kind: str) -> bool:
+    """Return whether the model is of a kind."""
+    return evidence.setup is not None and evidence.setup.model_kind == kind
+
+
+def convolutions_on_cpu(evidence: Evidence) -> bool:
+    """Return whether a convolutional network runs on a processor."""
+    return on_cpu(evidence) and is_kind(evidence, "convolution")
+
+
+def planes_apart_on_cpu(evidence: Evidence) -> bool:
+    """Return whether it convolves there in fp32 with the channels apart."""
+    setup = evidence.setup
+    if setup is None or setup.precision not in (None, "fp32"):
+        return False
+    return convolutions_on_cpu(evidence) and setup.channels_last is False
+
+
+def convolve_apart(evidence: Evidence) -> bool:
+    """Return whether convolutions take a step on the processor that has their planes apart."""
+    return planes_apart_on_cpu(evidence) and (convolutions(evidence) or 0) >= 0.5
+
+
+def reduced_on_cpu(evidence: Evidence) -> bool:
+    """Return whether a processor computes in 16 bits."""
+    setup = evidence.setup
+    reduced = setup is not None and setup.precision in ("bf16-mixed", "bf16", "fp16-mixed", "fp16")
+    return reduced and on_cpu(evidence)
+
+
+def double_on_cpu(evidence: Evidence) -> bool:
+    """Return whether a processor computes in fp64."""
+    return double_precision(evidence) is not None and on_cpu(evidence)
+
+
+def slow_in_few_bits(evidence: Evidence) -> str | None:
+    """Return a precision that the processor computes more slowly than fp32."""
+    slow = (products_of_matrix_rate(evidence) or 1) < 0.3
+    setup = evidence.setup
+    return setup.precision if setup is not None and reduced_on_cpu(evidence) and slow else None
+
+
+def untried(evidence: Evidence) -> bool:
+    """Return whether no trial of a precision or of kernels says what they cost."""
+    tried = ("other_precision", "channels_last", "fused_attention", "kernels")
+    return all((saved_by(each)(evidence) or 0) < 0.2 for each in tried)
+
+
+def untuned_convolutions(evidence: Evidence) -> bool:
+    """Return whether cuDNN takes the first kernel that fits its convolutions."""
+    setup = evidence.setup
+    return on_gpu(evidence) and setup is not None and setup.cudnn_benchmark is False
+
+
+def seconds_a_sample(evidence: Evidence) -> float | None:
+    """Return a convolutional network's computing for each sample."""
+    steps, setup = evidence.steps, evidence.setup
+    if steps is None or not is_kind(evidence, "convolution") or not untuned_convolutions(evidence):
+        return None
+    samples = steps.samples or (setup.batch if setup is not None else None)
+    return (steps.seconds - (steps.data_wait or 0)) / samples if samples else None
+
+
+def multiprocessors_busy(evidence: Evidence) -> bool:
+    """Return whether most of the GPU has work."""
+    return (number("gpus.sm_active")(evidence) or 0) >= 0.4
+
+
+def has_tensor_cores(evidence: Evidence) -> bool:
+    """Return whether the GPU has tensor cores; unknown ones count as having."""
+    capability = lowest_capability(evidence)
+    return capability is None or capability >= 7.0
+
+
+def untraced_layout(evidence: Evidence) -> bool:
+    """Return whether a profile on a GPU says nothing of layout changes."""
+    return on_gpu(evidence) and evidence.profile is not None and evidence.profile.layout is None
+
+
+def untraced_attention(evidence: Evidence) -> bool:
+    """Return whether a profile says nothing of matrices of scores."""
+    return evidence.profile is not None and score_matrices(evidence) is None
+
+
+def keeps_scores(evidence: Evidence) -> bool:
+    """Return whether attention keeps matrices of scores, by its setting or by a profile."""
+    eager = evidence.setup is not None and evidence.setup.attention == "eager"
+    traced = score_matrices(evidence) or kernels_of("scores")(evidence)
+    return eager or (traced or 0) >= 0.1
+
+
+def untraced_elementwise(evidence: Evidence) -> bool:
+    """Return whether a profile on a GPU says nothing of elementwise kernels."""
+    profile = evidence.profile
+    return on_gpu(evidence) and profile is not None and profile.elementwise is None
