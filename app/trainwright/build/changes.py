@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Literal
 
-from trainwright.build.around import Around, Frame, errs, link_of
+from trainwright.build.around import Around, Frame, link_of
 from trainwright.build.feeds import Feeds
 from trainwright.build.offers import Market
 from trainwright.build.request import Wishes
+from trainwright.build.ruling import errs
 from trainwright.build.speeds import Cards, Speeds
 from trainwright.catalog import CpuRecord, DriveRecord
 from trainwright.machine import rules_memory, rules_processor
@@ -178,7 +179,7 @@ class Changes:
         kept = Build(cpu=cpu, board=board, memory=now.memory)
         if now.memory and not errs((rules_memory.kind, rules_memory.amount), kept):
             return Option("platform", _with(cpu=cpu, board=board), frame.cost)
-        memories = self._around.memory(frame, now.memory_gib)
+        memories = self._around.stores.memory(frame.cpu, frame.board, now.memory_gib)
         if not memories:
             return None
         kits = ((memories[0].kit, memories[0].count),)
@@ -197,7 +198,7 @@ class Changes:
         if now.cpu is None or now.board is None:
             return
         frame = Frame(now.cpu, now.board, 0.0)
-        for memory in self._around.memory(frame, now.memory_gib + 1):
+        for memory in self._around.stores.memory(frame.cpu, frame.board, now.memory_gib + 1):
             if memory.gib <= MOST_TIMES * now.memory_gib:
                 kits = ((memory.kit, memory.count),)
                 yield Option("memory", _with(memory=kits, stated_memory_gib=None), memory.cost)

@@ -10,18 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from trainwright.build.around import (
-    Around,
-    Core,
-    Drives,
-    Site,
-    lighter,
-    link_of,
-    mounted_apart,
-)
+from trainwright.build.around import Around, Core, Site, link_of
 from trainwright.build.feeds import Feed, Feeds
 from trainwright.build.sizing import Needs, needs, use_of
 from trainwright.build.speeds import Cards, Link, Speed, Speeds, widest
+from trainwright.build.stores import Drives, lighter, mounted_apart
 from trainwright.build.supplies import Supplies
 from trainwright.catalog import CaseRecord, CoolerRecord, CpuRecord, PsuRecord
 from trainwright.machine.build import Build, BuildGpu, Check, CircuitName, Use
@@ -119,7 +112,7 @@ class Choosing:
         are always there, and the cheapest and the thriftiest of all other parts go together.
         """
         task = self._task(cards, speed, cost, math.inf)
-        site, drives = next(self._sites(task), None), self._around.drives(task.needed)
+        site, drives = next(self._sites(task), None), self._around.stores.drives(task.needed)
         if site is None or not drives:
             return None
         link = widest(cards.record)
@@ -186,11 +179,14 @@ class Choosing:
         """
         if cards.key not in self._tails:
             around, spare = self._around, self._thriftiest(cards, needed)
+            cost = around.shelves.cost
             if spare is None or not (around.cases and around.coolers):
                 return math.inf
             psu = next(self._supplies.enough(spare, use), None)
-            beside = around.cost("case", around.cases[0]) + around.cost("cooler", around.coolers[0])
-            self._tails[cards.key] = beside + (around.cost("psu", psu) if psu else math.inf)
+            beside = around.shelves.cost("case", around.cases[0]) + around.shelves.cost(
+                "cooler", around.coolers[0]
+            )
+            self._tails[cards.key] = beside + (cost("psu", psu) if psu else math.inf)
         return self._tails[cards.key]
 
     def _thriftiest(self, cards: Cards, needed: Needs) -> Build | None:
@@ -201,7 +197,9 @@ class Choosing:
             frame = min(
                 frames, key=lambda one: one.cpu.max_power_w or one.cpu.tdp_w or 0.0, default=None
             )
-            kit = min(around.kits, key=lambda one: MODULE_W[one.module] * one.modules, default=None)
+            kit = min(
+                around.stores.kits, key=lambda one: MODULE_W[one.module] * one.modules, default=None
+            )
             self._thrifty[key] = (
                 None
                 if frame is None or kit is None
@@ -256,7 +254,7 @@ class Choosing:
     def _on_level(self, task: Task, sites: list[_Leveled], wanted: int) -> Outcome | None:
         """Return the cheapest on the level or a faster one."""
         best: Outcome | None = None
-        drives = self._around.drives(task.needed)
+        drives = self._around.stores.drives(task.needed)
         if not drives:
             return None
         room = task.limit - task.cost - task.tail
@@ -297,9 +295,9 @@ class Choosing:
         if not coolers or powering is None:
             return None
         best: Outcome | None = None
-        least = around.cost("cooler", coolers[0]) + around.cost("psu", powering)
+        least = around.shelves.cost("cooler", coolers[0]) + around.shelves.cost("psu", powering)
         for case in around.cases:
-            housed = around.cost("case", case)
+            housed = around.shelves.cost("case", case)
             if housed + least > room:
                 break
             if self._keeps(task, core, case, wanted):
@@ -316,15 +314,16 @@ class Choosing:
         Cooler and supply have to do with the case and nothing with one another, so that it is
         nearly always that with the cheapest of either.
         """
-        around, housed = self._around, self._around.cost("case", case)
+        around, housed = self._around, self._around.shelves.cost("case", case)
         best: Outcome | None = None
         for cooler in around.coolers_of(core.frame):
-            if housed + around.cost("cooler", cooler) > room:
+            cooled = housed + around.shelves.cost("cooler", cooler)
+            if cooled > room:
                 break
             if not around.holds(case, cooler):
                 continue
             for psu in self._supplies.enough(self._build(task, core), task.use):
-                cost = housed + around.cost("cooler", cooler) + around.cost("psu", psu)
+                cost = cooled + around.shelves.cost("psu", psu)
                 if cost > room:
                     break
                 if around.holds(case, psu):

@@ -72,13 +72,13 @@ def _data_dir() -> Path:
 
 
 def catalog() -> Catalog:
-    """Return the catalog; files that changed since the last call are read again."""
-    shipped, overlay = hardware_db("gpu"), overlay_folder()
-    return _catalog(shipped, state(shipped), overlay, state(overlay))
+    """Return the catalog; own files that changed since the last call are read again."""
+    overlay = overlay_folder()
+    return _catalog(hardware_db("gpu"), overlay, state(overlay))
 
 
 @lru_cache(maxsize=4)
-def _catalog(shipped: Path, _shipped: _State, overlay: Path, _overlay: _State) -> Catalog:
+def _catalog(shipped: Path, overlay: Path, _state: _State) -> Catalog:
     return Catalog(
         compiled_folder(shipped, resources("catalog", "gpu.json")), compiled_folder(overlay)
     )

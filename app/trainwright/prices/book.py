@@ -181,7 +181,10 @@ def _shipped(part: Part, book: PriceBook, currency: Currency, *, used: bool) -> 
     fitting = [
         one
         for one in book.assumed
-        if (one.condition == "used") == used and one.covers(part, kind) and one.amounts(currency)
+        if one.part == kind  # most are of other kinds, and each search asks for every part
+        and (one.condition == "used") == used
+        and one.covers(part, kind)
+        and one.amounts(currency)
     ]
     known = [one for one in fitting if one.ids or one.before_msrp]
     launched = None if used else _launch_price(part, book, currency)
