@@ -3,10 +3,10 @@
 import atexit
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from shiboken6 import isValid
 
 from trainwright.messages import Message, UserError
@@ -94,6 +94,45 @@ class _Errand:
             answer(*outcome)
 
 
+class _Line:
+    """A thread that does one errand after another, and ends where none waits."""
+
+    def __init__(self) -> None:
+        self._next: _Errand | None = None
+        self._working = False
+        self._turn = threading.Condition()
+
+    @property
+    def working(self) -> bool:
+        """Whether an errand is under way or waits."""
+        return self._working
+
+    def put(self, errand: _Errand | None) -> None:
+        """Let an errand wait in place of the one that does; None: let none wait."""
+        with self._turn:
+            self._next = errand
+            if errand is not None and not self._working:
+                self._working = True
+                threading.Thread(target=self._work, daemon=True).start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until nothing is left to do; return whether it came to that."""
+        with self._turn:
+            return self._turn.wait_for(lambda: not self._working, seconds)
+
+    def _work(self) -> None:
+        while (errand := self._take()) is not None:
+            errand.run()
+
+    def _take(self) -> _Errand | None:
+        with self._turn:
+            errand, self._next = self._next, None
+            if errand is None:
+                self._working = False
+                self._turn.notify_all()
+            return errand
+
+
 class Latest(QObject):
     """Runs jobs one at a time and answers only for the newest; those between are dropped.
 
@@ -105,31 +144,27 @@ class Latest(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._pool = QThreadPool(self)
-        self._pool.setMaxThreadCount(1)
+        self._line = _Line()
         self._newest = 0
 
     @property
     def busy(self) -> bool:
         """Whether a job is under way or waits."""
-        return self._pool.activeThreadCount() > 0
+        return self._line.working
 
     def submit(self, job: Job) -> None:
         """Run a job in place of any that still waits."""
         self._newest += 1
-        self._pool.clear()
-        number = self._newest
-        errand = _Errand(self, job, lambda result, problem: self._deliver(number, result, problem))
-        self._pool.start(_Run(errand))
+        self._line.put(_Errand(self, job, partial(self._deliver, self._newest)))
 
     def forget(self) -> None:
         """Drop what waits, and the answer of what runs."""
         self._newest += 1
-        self._pool.clear()
+        self._line.put(None)
 
     def wait(self, milliseconds: int = 5000) -> bool:
         """Wait for the running job to end; return whether it did."""
-        return self._pool.waitForDone(milliseconds)
+        return self._line.wait(milliseconds / 1000)
 
     def _deliver(self, number: int, result: object, problem: object) -> None:
         if number != self._newest:
@@ -138,15 +173,6 @@ class Latest(QObject):
             self.done.emit(result)
         else:
             self.failed.emit(problem)
-
-
-class _Run(QRunnable):
-    def __init__(self, errand: _Errand) -> None:
-        super().__init__()
-        self._errand = errand
-
-    def run(self) -> None:
-        self._errand.run()
 
 
 def attempt(job: Job) -> tuple[Any, Message | None]:
