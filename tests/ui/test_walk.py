@@ -26,7 +26,7 @@ def test_no_screen_cuts_overlaps_or_hides_anything_from_screen_readers(scale, si
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=120,
     )
     assert child.returncode in (0, 1), child.stderr
     said = child.stdout.splitlines()
