@@ -9,8 +9,8 @@ import pytest
 import walk
 
 CRASHES = 2
-"""Walks that may end in a crash before one counts. In about one of twenty, on a crowded machine, the
-bindings of PySide6 6.10.3 and 6.11.3 free a wrapper before the widget, timer or layout that it
+"""Walks that may end in a crash before one counts. In about one of twenty, on a crowded machine,
+the bindings of PySide6 6.10.3 and 6.11.3 free a wrapper before the widget, timer or layout that it
 stands for, and crash when that is deleted; why is not known. A crash is printed."""
 
 
