@@ -18,6 +18,7 @@ from trainwright.ui.i18n import say
 from trainwright.ui.money import amount
 from trainwright.ui.screens import buildlists
 from trainwright.ui.screens.buildwishes import search_parts
+from trainwright.ui.widgets.base import widgets_of
 from trainwright.ui.widgets.buildcards import UpgradeCard
 
 
@@ -198,8 +199,7 @@ def test_the_real_planner_finds_upgrades_of_the_plans_machine(opened, qtbot):
     screen.refresh()
 
     def found():
-        listed = [screen._list.itemAt(i).widget() for i in range(screen._list.count())]
-        return [card for card in listed if isinstance(card, UpgradeCard)]
+        return [card for card in widgets_of(screen._list) if isinstance(card, UpgradeCard)]
 
     qtbot.waitUntil(lambda: bool(found()), timeout=300_000)
     wanted = found()[0].upgrade.plan.machine

@@ -8,6 +8,7 @@ from trainwright.messages import Message
 from trainwright.plan.file import read
 from trainwright.ui.charts.lanes import seats
 from trainwright.ui.inspection import errors_with, inspect
+from trainwright.ui.widgets.base import widgets_of
 
 PLAN = """\
 trainwright: 1
@@ -54,8 +55,9 @@ def said(widget):
 
 
 def row(screen, kind):
-    rows = [screen._rows.itemAt(i).widget() for i in range(screen._rows.count())]
-    return next(one for one in rows if hasattr(one, "row") and one.row.kind == kind)
+    return next(
+        one for one in widgets_of(screen._rows) if hasattr(one, "row") and one.row.kind == kind
+    )
 
 
 def test_two_cards_share_the_processors_lanes(path):

@@ -1,6 +1,7 @@
 """Work off the UI thread: closing what asked for it never takes the program down."""
 
 import gc
+import os
 import subprocess
 import sys
 import textwrap
@@ -108,3 +109,38 @@ def test_what_a_job_refers_to_dies_on_the_windows_thread(qtbot):
     latest.wait()
     qtbot.waitUntil(lambda: len(Shown.freed) == 400)
     assert set(Shown.freed) == {threading.get_ident()}
+
+
+ASKED_FOR_ITS_WIDGETS = """
+    from PySide6.QtCore import QCoreApplication, QEvent
+    from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout, QWidget
+    from trainwright.ui.widgets.base import widgets_of
+
+    app = QApplication([])
+    window = QWidget()
+    column = QVBoxLayout(window)
+    for _ in range(300):
+        labels = [QLabel() for _ in range(40)]
+        for label in labels:
+            column.addWidget(label)
+        assert widgets_of(column) == labels
+        for label in labels:
+            label.deleteLater()
+        del labels, label
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    print("still here")
+"""
+
+
+def test_a_layout_that_was_asked_for_its_widgets_may_lose_them():
+    """With ``itemAt`` in place of ``widgets_of`` this crashes: glibc is told to reuse memory."""
+    program = textwrap.dedent(ASKED_FOR_ITS_WIDGETS)
+    eager = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0"}
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | eager,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (ran.returncode, ran.stdout.strip()) == (0, "still here"), ran.stderr

@@ -17,7 +17,7 @@ from PySide6.QtCore import QEventLoop, QRectF, Qt, QTimer
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
 from trainwright.ui import doors, i18n, paint
-from trainwright.ui.widgets.base import Scroll
+from trainwright.ui.widgets.base import Scroll, widgets_of
 
 SCREENS = (
     "start",
@@ -98,9 +98,7 @@ def clipped(label: QLabel) -> Iterator[str]:
 
 def overlapping(parent: QWidget) -> Iterator[str]:
     """Yield pairs of a layout's widgets that lie over each other, or leave their parent."""
-    layout = parent.layout()
-    items = [layout.itemAt(i).widget() for i in range(layout.count())]
-    shown = [item for item in items if item is not None and item.isVisible()]
+    shown = [widget for widget in widgets_of(parent.layout()) if widget.isVisible()]
     for one, other in combinations(shown, 2):
         if one.geometry().intersects(other.geometry()):
             yield f"{type(one).__name__} over {type(other).__name__} in {type(parent).__name__}"

@@ -21,7 +21,7 @@ from trainwright.ui.screens.buildlists import list_menu
 from trainwright.ui.screens.buildquestion import Question
 from trainwright.ui.session import Session
 from trainwright.ui.tasks import Latest
-from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
+from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear, widgets_of
 from trainwright.ui.widgets.buildcards import BuildCard, SideBySide, UpgradeCard, title_of
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.copying import offer_copies
@@ -258,9 +258,7 @@ class BuildScreen(Scroll):
 
     def cards(self) -> list[BuildCard]:
         """Return the cards of the builds that are shown."""
-        items = (self._list.itemAt(index) for index in range(self._list.count()))
-        widgets = [item.widget() for item in items if item is not None]
-        return [widget for widget in widgets if isinstance(widget, BuildCard)]
+        return [widget for widget in widgets_of(self._list) if isinstance(widget, BuildCard)]
 
     def _show_notes(self, notes: tuple[Message, ...]) -> None:
         clear(self._notes.column)

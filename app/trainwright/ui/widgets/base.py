@@ -262,6 +262,19 @@ def slim(bar: QScrollBar) -> None:
     )
 
 
+def widgets_of(layout: QLayout) -> list[QWidget]:
+    """Return a layout's own widgets in their order, without asking it for its items.
+
+    PySide6 keeps what ``itemAt`` returned for as long as the layout lives, while Qt deletes it with
+    the widget; whatever takes its place in memory then crashes when it is deleted in turn.
+    """
+    direct = Qt.FindChildOption.FindDirectChildrenOnly
+    parent = layout.parentWidget()
+    children = parent.findChildren(QWidget, options=direct) if parent is not None else []
+    held = [(layout.indexOf(child), child) for child in children]
+    return [child for place, child in sorted(held, key=lambda one: one[0]) if place >= 0]
+
+
 def clear(layout: QLayout) -> None:
     """Take everything out of a layout and delete it."""
     taken: QLayoutItem | None = layout.takeAt(0)
