@@ -7,7 +7,6 @@ cheapest first, and their answers are kept. Only errors forbid.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import tee
-from typing import TypeVar
 
 from trainwright.build.offers import Market
 from trainwright.build.request import Wishes
@@ -25,7 +24,7 @@ from trainwright.catalog import (
     GpuRecord,
     PsuRecord,
 )
-from trainwright.catalog.part_records import FormFactor, PartRecord
+from trainwright.catalog.part_records import FormFactor
 from trainwright.machine import (
     rules_fit,
     rules_lanes,
@@ -35,8 +34,6 @@ from trainwright.machine import (
 )
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.placement import Placement, openings, place
-
-P = TypeVar("P", bound=PartRecord)
 
 _SEATS: tuple[Rule, ...] = (
     *(rules_lanes.slots, rules_fit.openings, rules_fit.air),

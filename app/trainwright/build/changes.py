@@ -134,7 +134,7 @@ class Changes:
             for count in counts:
                 alike = record.id == own.record.id
                 bought = count - own.count if alike else count
-                cost = replace(self._market.offer("gpu", record), owned=0).cost(max(bought, 0))
+                cost = self._market.offer("gpu", record).anew.cost(max(bought, 0))
                 if bought <= 0 or cost is None:
                     continue
                 if self._speeds.quick(Cards(record, count)) is None:
@@ -179,7 +179,7 @@ class Changes:
         kept = Build(cpu=cpu, board=board, memory=now.memory)
         if now.memory and not errs((rules_memory.kind, rules_memory.amount), kept):
             return Option("platform", _with(cpu=cpu, board=board), frame.cost)
-        memories = self._around.stores.memory(frame.cpu, frame.board, now.memory_gib)
+        memories = self._around.stores.memory(cpu, board, now.memory_gib)
         if not memories:
             return None
         kits = ((memories[0].kit, memories[0].count),)
@@ -191,14 +191,12 @@ class Changes:
         now = self._now
         for kit, count in now.memory if len(now.memory) == 1 else ():
             for times in range(2, MOST_TIMES + 1):
-                more = replace(self._market.offer("memory", kit), owned=0)
-                cost = more.cost(count * (times - 1))
+                cost = self._market.offer("memory", kit).anew.cost(count * (times - 1))
                 if cost is not None:
                     yield Option("memory", _with(memory=((kit, count * times),)), cost)
         if now.cpu is None or now.board is None:
             return
-        frame = Frame(now.cpu, now.board, 0.0)
-        for memory in self._around.stores.memory(frame.cpu, frame.board, now.memory_gib + 1):
+        for memory in self._around.stores.memory(now.cpu, now.board, now.memory_gib + 1):
             if memory.gib <= MOST_TIMES * now.memory_gib:
                 kits = ((memory.kit, memory.count),)
                 yield Option("memory", _with(memory=kits, stated_memory_gib=None), memory.cost)
@@ -207,7 +205,7 @@ class Changes:
         """Yield drives for the data set that hold as much as its present one."""
         own = self._now.drives[0]
         for offer in self._market.offers("storage"):
-            drive, cost = offer.record, replace(offer, owned=0).cost(1)
+            drive, cost = offer.record, offer.anew.cost(1)
             if not isinstance(drive, DriveRecord) or cost is None or form(drive) != "m.2":
                 continue
             if (drive.capacity_gb or 0.0) >= (own.capacity_gb or 0.0) and drive.id != own.id:

@@ -183,9 +183,7 @@ class Choosing:
             if spare is None or not (around.cases and around.coolers):
                 return math.inf
             psu = next(self._supplies.enough(spare, use), None)
-            beside = around.shelves.cost("case", around.cases[0]) + around.shelves.cost(
-                "cooler", around.coolers[0]
-            )
+            beside = cost("case", around.cases[0]) + cost("cooler", around.coolers[0])
             self._tails[cards.key] = beside + (cost("psu", psu) if psu else math.inf)
         return self._tails[cards.key]
 
@@ -197,9 +195,8 @@ class Choosing:
             frame = min(
                 frames, key=lambda one: one.cpu.max_power_w or one.cpu.tdp_w or 0.0, default=None
             )
-            kit = min(
-                around.stores.kits, key=lambda one: MODULE_W[one.module] * one.modules, default=None
-            )
+            kits = around.stores.kits
+            kit = min(kits, key=lambda one: MODULE_W[one.module] * one.modules, default=None)
             self._thrifty[key] = (
                 None
                 if frame is None or kit is None

@@ -101,7 +101,7 @@ class Mending:
             return
         counted = 0.0
         if build.board is not self._now.board:  # of another socket: it is bought in any case
-            counted = replace(self._market.offer("board", build.board), owned=0).cost(1) or 0.0
+            counted = self._market.offer("board", build.board).anew.cost(1) or 0.0
         for cost, board in self._offers("board", BoardRecord):
             same = board.socket == build.board.socket and board.lanes_complete
             if same and cost >= counted and not self.errors(replace(bare, board=board)):
@@ -168,8 +168,7 @@ class Mending:
         found = [
             (cost, offer.record)
             for offer in self._market.offers(kind)
-            if isinstance(offer.record, made)
-            and (cost := replace(offer, owned=0).cost(1)) is not None
+            if isinstance(offer.record, made) and (cost := offer.anew.cost(1)) is not None
         ]
         yield from sorted(found, key=lambda one: (one[0], one[1].id))
 

@@ -1,7 +1,7 @@
 """What can be bought: records with what they cost, and what is there already."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Generic, Self, TypeVar
 
@@ -29,6 +29,11 @@ class Offer(Generic[R]):
     """Of one piece; None: nobody knows one."""
     owned: int = 0
     """Pieces that are there already."""
+
+    @property
+    def anew(self) -> Self:
+        """The same where pieces come on top of those that are there."""
+        return replace(self, owned=0)
 
     def cost(self, count: int) -> float | None:
         """Return the expected price of those of so many pieces that must be bought."""

@@ -186,7 +186,7 @@ class _Upgrading:
         if report is None or (gain is not None and gain < WORTH):
             self.tally.little(change, gain or 0.0)
             return None
-        self.tally.kept(change)
+        self.tally.beaten(change)  # as far as others crowd it out
         return self._upgrade(change, mended, report, gain)
 
     def _upgrade(
@@ -240,7 +240,7 @@ class _Upgrading:
     def _bought(self, build: Build) -> Iterator[tuple[PartKind, Offer[Record], int]]:
         """Yield what the build has beyond the present one."""
         for kind, record, count in _beyond(build, self.now):
-            yield kind, replace(self.market.offer(kind, record), owned=0), count
+            yield kind, self.market.offer(kind, record).anew, count
 
     def _freed(self, build: Build) -> Iterator[Part]:
         for kind, record, count in _beyond(self.now, build):
@@ -279,10 +279,6 @@ class _Tally:
         self._dear: dict[Kind, float] = {}
         self._forbidden: dict[Kind, tuple[float, Check]] = {}
         self._little: dict[Kind, float] = {}
-
-    def kept(self, change: Change) -> None:
-        """Note an answer, which others may yet crowd out."""
-        self.beaten(change)
 
     def beaten(self, change: Change) -> None:
         """Note that as much is had for less."""

@@ -1,5 +1,6 @@
 """``trainwright build``: which computer to buy for a plan's workload and some money."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -15,7 +16,7 @@ from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
-from trainwright.machine.build import CircuitName
+from trainwright.machine.build import Check, CircuitName
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
 from trainwright.plan import file
@@ -193,7 +194,12 @@ def show_candidate(
             hours = run_as_json(cost, cloud, one.total.expected or 0.0)["break_even_hours"]
             id = "cli.build.break-even" if hours is not None else "cli.build.cloud-cheaper"
             screen.say(id, seconds=(hours or 0.0) * 3600)
-    said = [check for check in one.checks if check.verdict in ("warning", "unknown")]
+    show_checks(screen, one.checks)
+
+
+def show_checks(screen: "Screen", checks: Iterable[Check]) -> None:
+    """Print what rules warn of and what they cannot check."""
+    said = [check for check in checks if check.verdict in ("warning", "unknown")]
     if said:
         screen.line()
         screen.say("cli.build.checks", "bold")

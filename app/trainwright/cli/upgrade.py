@@ -10,7 +10,7 @@ from trainwright.build.upgrades import Upgrade, Upgrades, upgrades
 from trainwright.build.wished import wishes_of
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.build import amount_of, check_wishes
+from trainwright.cli.build import amount_of, check_wishes, show_checks
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
@@ -100,11 +100,4 @@ def _show_first(screen: "Screen", one: Upgrade) -> None:
         currency = one.resale.currency.lower()
         amount = Message.of(f"planner.amount.{currency}", amount=round(one.resale.low))
         screen.say("cli.upgrade.resale", amount=amount)
-    said = [check for check in one.checks if check.verdict in ("warning", "unknown")]
-    if said:
-        screen.line()
-        screen.say("cli.build.checks", "bold")
-        screen.bullets(
-            Message.of(f"cli.build.check.{check.verdict}", rule=check.rule, because=check.message)
-            for check in said
-        )
+    show_checks(screen, one.checks)

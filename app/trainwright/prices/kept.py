@@ -7,12 +7,12 @@ once written stays.
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import platformdirs
 from pydantic import TypeAdapter
@@ -28,6 +28,8 @@ DAMAGED = ".damaged"
 _WITHDRAWN = "withdrawn"
 
 _OBSERVATION = TypeAdapter(Observation)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,27 +99,45 @@ def stamp(source: Path) -> tuple[int, int]:
 @lru_cache(maxsize=2)
 def _load(source: Path, _stamp: tuple[int, int]) -> Kept | None:
     """Return what a file holds; None where it is damaged."""
+    return read(source, FORMAT, _told, lambda note: Kept(note=note))
+
+
+def read(
+    source: Path,
+    version: int,
+    told: Callable[[Iterator[Any]], T],
+    silent: Callable[[Message | None], T],
+) -> T | None:
+    """Return what the lines of a file tell; None where it is damaged.
+
+    Args:
+        source: the file; none is an empty one.
+        version: the latest format that can be read.
+        told: makes the answer of the objects in the lines after the first.
+        silent: makes it of a note on why the file cannot be read.
+    """
     try:
         with source.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
-        return Kept()
+        return silent(None)
     except OSError as error:
-        return Kept(note=Message.of("prices.unreadable", file=str(source), reason=said(error)))
+        return silent(Message.of("prices.unreadable", file=str(source), reason=said(error)))
+    if len(content) > MOST_BYTES:
+        return None
     try:
-        return _read(content.decode(), source) if len(content) <= MOST_BYTES else None
+        head, *lines = content.decode().split("\n")
+        written = json.loads(head)["format"]
+        if isinstance(written, int) and written > version:
+            return silent(Message.of("prices.later", file=str(source)))
+        return told(json.loads(line) for line in lines if line)
     except (ValueError, KeyError, TypeError, RecursionError):  # pydantic's and JSON's among them
         return None
 
 
-def _read(text: str, source: Path) -> Kept:
-    lines = text.split("\n")
-    head = json.loads(lines[0])
-    if isinstance(head["format"], int) and head["format"] > FORMAT:
-        return Kept(note=Message.of("prices.later", file=str(source)))
+def _told(entries: Iterable[Any]) -> Kept:
     found: dict[Observation, None] = {}
-    for line in filter(None, lines[1:]):
-        entry = json.loads(line)
+    for entry in entries:
         if _WITHDRAWN in entry:
             found.pop(_OBSERVATION.validate_python(entry[_WITHDRAWN]), None)
         else:

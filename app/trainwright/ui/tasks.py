@@ -73,25 +73,22 @@ class _Errand:
 
     def __init__(self, receiver: QObject, job: Job, answer: Answer) -> None:
         self._held: tuple[QObject, Job, Answer] | None = (receiver, job, answer)
-        self._outcome: tuple[Any, Message | None] = (None, None)
         self._post = _post()
 
     def run(self) -> None:
         """Do the job and send the answer home."""
-        self._outcome = attempt(self._do)
-        self._post.send(self._arrive)
+        self._post.send(partial(self._arrive, *attempt(self._do)))
 
     def _do(self) -> Any:
         assert self._held is not None
         return self._held[1]()
 
-    def _arrive(self) -> None:
+    def _arrive(self, result: Any, problem: Message | None) -> None:
         assert self._held is not None
         receiver, _, answer = self._held
         self._held = None
-        outcome, self._outcome = self._outcome, (None, None)
         if isValid(receiver):
-            answer(*outcome)
+            answer(result, problem)
 
 
 class _Line:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -85,24 +86,8 @@ def _write(rows: Iterable[Row]) -> None:
 @lru_cache(maxsize=2)
 def _load(source: Path, _stamp: tuple[int, int]) -> Waiting | None:
     """Return what a file holds; None where it is damaged."""
-    try:
-        with source.open("rb") as file:
-            content = file.read(kept.MOST_BYTES + 1)
-    except FileNotFoundError:
-        return Waiting()
-    except OSError as error:
-        said = kept.said(error)
-        return Waiting(note=Message.of("prices.unreadable", file=str(source), reason=said))
-    try:
-        return _read(content.decode(), source) if len(content) <= kept.MOST_BYTES else None
-    except (ValueError, KeyError, TypeError, RecursionError):  # pydantic's and JSON's among them
-        return None
+    return kept.read(source, FORMAT, _told, lambda note: Waiting(note=note))
 
 
-def _read(text: str, source: Path) -> Waiting:
-    head, *lines = text.split("\n")
-    version = json.loads(head)["format"]
-    if isinstance(version, int) and version > FORMAT:
-        return Waiting(note=Message.of("prices.later", file=str(source)))
-    rows = (_ROW.validate_python(json.loads(line)) for line in lines if line)
-    return Waiting(tuple(dict.fromkeys(rows)))
+def _told(entries: Iterable[Any]) -> Waiting:
+    return Waiting(tuple(dict.fromkeys(_ROW.validate_python(entry) for entry in entries)))
