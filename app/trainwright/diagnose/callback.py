@@ -34,6 +34,7 @@ from .recorder_clock import BatchClock, Times
 from .recorder_facts import loader_facts, optimizer_facts, profiling, settled, torch_facts
 from .recorder_hooks import SLOT, SLOTS, hook
 from .recorder_sample import Sample, matrix_rate
+from .recorder_stack import StackSample
 
 RECORD = 1
 """Version of the record file."""
@@ -64,7 +65,8 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 class Recorder:
     """Times the batches of a run and writes what it saw to ``path``, replaced in one step.
 
-    ``sample=False`` leaves the one step out that torch's profiler watches before timing begins.
+    ``sample=False`` leaves the one step out that torch's profiler watches before timing begins, and
+    the looks at the training thread's stack.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Recorder:
         self._profiled = 0
         self._own_seconds = 0.0
         self._sample = Sample() if sample else None
+        self._stack = StackSample(self._thread) if sample else None
         self._profile: dict[str, Any] = {}
 
     # What a script calls
@@ -118,6 +121,8 @@ class Recorder:
             self.undo.pop()()
         atexit.unregister(self.stop)
         self.make_way()
+        if self._stack is not None:
+            self._stack.stop()
         if self._current is not None:  # what comes after the last update is no step's
             self._over(self._current, self._current.optimized_at or time.perf_counter())
         self._write()
@@ -288,6 +293,8 @@ class Recorder:
         self._counts = dict.fromkeys(COUNTED, 0)
         self._seconds = dict.fromkeys(COUNTED, 0.0)
         self._parts = dict.fromkeys(PARTS, 0.0)
+        if self._stack is not None and self._batches == WARM_UP:
+            self._stack.start()
         if self.workers is not None:
             self.workers[:] = bytes(len(self.workers))
 
@@ -322,10 +329,14 @@ class Recorder:
             document["host"] = surroundings.host_between(self._base["around"], now["around"])
             watched = self._last - self._base["time"] - self._own_seconds
             document["watched_seconds"] = max(watched, self._times.total)
-            document["profile"] = self._profile
+            document["profile"] = self._profile | self._functions()
         document["setup"] = setup
         document["failure"] = self._failure
         return {key: part for key, part in document.items() if part not in ({}, None)}
+
+    def _functions(self) -> dict[str, Any]:
+        rows = self._stack.rows() if self._stack is not None else []
+        return {"host_top": rows} if rows else {}
 
     def _of_compute(self, compute: float) -> dict[str, float]:
         """Return the parts of computing, a batch."""

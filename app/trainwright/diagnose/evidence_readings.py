@@ -158,6 +158,11 @@ class HostReadings(Frozen):
     gave it; files mapped into memory are left out."""
     main_written_bytes_s: Amount | None = None
     """Given to write calls by the training process alone, whether or not a drive has it yet."""
+    main_system_share: Share | None = None
+    """Of the training process's time on cores, what the operating system worked for it: pages,
+    files, sockets."""
+    main_minor_faults_s: Amount | None = None
+    """Pages of memory that the training process was given anew, a second (Linux: minor faults)."""
     network_bytes_s: Amount | None = None
     """Received and sent, all together."""
     network_max_bytes_s: Amount | None = None

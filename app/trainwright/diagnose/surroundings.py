@@ -28,6 +28,7 @@ def observed(pid: int | None = None) -> dict[str, Any]:
         "scanned": scanned,
         "pid": pid,
         "own": (_stat(pid) or (0, "", 0.0, 0.0))[3],
+        "kernel": _kernel(pid),
         "processes": processes,
         "tree": tree,
         "tasks_at": time.perf_counter(),
@@ -68,6 +69,14 @@ def _load(before: dict[str, Any], after: dict[str, Any], wall: float) -> dict[st
         "run_cores": run / wall,
         "main_process_cores": max(0.0, after["own"] - before["own"]) / wall,
     }
+    if before["kernel"] and after["kernel"]:
+        faults, within, spent_own = (
+            later - earlier
+            for earlier, later in zip(before["kernel"], after["kernel"], strict=True)
+        )
+        found["main_minor_faults_s"] = max(0.0, faults) / wall
+        if spent_own > 0:
+            found["main_system_share"] = min(1.0, max(0.0, within / spent_own))
     if before["cores"] and after["cores"]:
         busy, waiting, total = (
             later - earlier for earlier, later in zip(before["cores"], after["cores"], strict=True)
@@ -205,6 +214,15 @@ def _stat(pid: int) -> tuple[int, str, float, float] | None:
     own, children = (int(fields[11]) + int(fields[12])), (int(fields[13]) + int(fields[14]))
     name = start.partition("(")[2]
     return int(fields[1]), name, (own + children) / _TICKS, own / _TICKS
+
+
+def _kernel(pid: int) -> tuple[float, float, float] | None:
+    """Return a process's pages that were given anew, and its seconds in the system and in all."""
+    fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    if len(fields) < 15:
+        return None
+    within = int(fields[12]) / _TICKS
+    return float(fields[7]), within, within + int(fields[11]) / _TICKS
 
 
 def _tree(pid: int, processes: dict[int, tuple[int, str, float]]) -> list[int]:

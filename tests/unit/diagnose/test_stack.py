@@ -1,0 +1,62 @@
+"""The looks at the training thread's stack: which of the script's functions hold it."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from trainwright.diagnose import surroundings
+from trainwright.diagnose.recorder_stack import StackSample
+
+
+def watched(work: Callable[[], object], seconds: float = 2.5) -> dict[str, float]:
+    """Return the functions and shares that are seen while the work is done again and again."""
+    stack = StackSample(threading.get_ident())
+    stack.start()
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        work()
+    stack.stop()
+    return {row["name"]: row["share"] for row in stack.rows()}
+
+
+def write_histogram() -> None:
+    until = time.perf_counter() + 0.03
+    while time.perf_counter() < until:
+        json.dumps(list(range(1000)))
+
+
+def forward() -> None:
+    until = time.perf_counter() + 0.06
+    while time.perf_counter() < until:
+        pass
+
+
+def test_functions_have_their_share_and_what_holds_the_whole_loop_has_none() -> None:
+    found = watched(lambda: (write_histogram(), forward()))
+    share = next(share for name, share in found.items() if name.endswith(":write_histogram"))
+    assert share == pytest.approx(1 / 3, abs=0.15)
+    assert not any("watched" in name or "forward" in name for name in found)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no columns")
+def test_a_call_of_what_is_no_python_is_named_as_the_source_has_it() -> None:
+    found = watched(lambda: (time.sleep(0.05), forward()))
+    assert found["time.sleep()"] == pytest.approx(0.45, abs=0.2)
+
+
+def test_a_few_looks_say_nothing() -> None:
+    assert watched(lambda: time.sleep(0.01), seconds=0.1) == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_memory_that_is_taken_anew_is_counted_in_pages() -> None:
+    before = surroundings.observed()
+    kept = bytearray(64 << 20)  # the system gives its pages as they are written
+    found = surroundings.host_between(before, surroundings.observed())
+    wall = surroundings.observed()["time"] - before["time"]
+    assert found["main_minor_faults_s"] * wall >= 0.5 * len(kept) / 4096 / 512  # large pages may do
+    assert 0 <= found["main_system_share"] <= 1
