@@ -381,9 +381,9 @@ RULES = (
     ),
     _rule(
         "host.cores_a_worker",
-        cores_a_worker,
+        given(lambda evidence: (number("gpus.utilisation")(evidence) or 0) < 0.8, cores_a_worker),
         "share",
-        below(0.3, 2, "assumed: workers that share a few cores, or wait for one another"),
+        below(0.3, 3, "assumed: workers that share a few cores, or wait for one another"),
         variant="affinity",
     ),
     _rule(

@@ -1,5 +1,7 @@
 """Signs of a step that waits for batches, and of what the making of batches waits for."""
 
+from collections.abc import Callable
+
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     data_wait,
@@ -11,6 +13,7 @@ from trainwright.diagnose.measures import (
     loading_without_contention,
     number,
     on_gpu,
+    processes,
     ratio,
     reading,
     starved,
@@ -19,8 +22,8 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import loader_alone, offloads
-from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import another_gpu, saved_by
+from trainwright.diagnose.measures_names import HostFamily, functions_of, kernels_of
+from trainwright.diagnose.measures_trials import another_gpu, on_the_processor, saved_by
 from trainwright.diagnose.measures_work import (
     wait_of_slow_steps,
     workers_cores,
@@ -33,7 +36,6 @@ TB = "torch-tb-profiler: DataLoader above 5 % of the step"
 DS = "DS-Analyzer (arXiv 2007.06775): the step without loading, compared"
 LIGHTNING = "Lightning: warns of 2 workers or fewer where there are more cores"
 ASSUMED = "assumed"
-
 FAR = f"{TB}; how far above, assumed"
 
 _WAITS = (
@@ -57,12 +59,22 @@ def _waits(evidence: Evidence) -> bool:
         or (number("loading.queue_empty")(evidence) or 0) >= 0.3
         or (_makes_batches(evidence) or 0) >= 0.2
         or (saved_by("synthetic_batch")(evidence) or 0) >= 0.15
-        or (_untimed_batch(evidence) or 0) >= 1
+        or _late_batch(evidence) is not None
         or workers_starve_computing(evidence)
     )
 
 
-_makes_batches = functions_of("loader", "fetch", "preprocess")
+def _named(*families: HostFamily) -> Callable[[Evidence], float | None]:
+    """Return the share of functions that make batches; a wait that was timed says more."""
+
+    def share(evidence: Evidence) -> float | None:
+        wait = data_wait(evidence)
+        return functions_of(*families)(evidence) if wait is None or wait >= 0.1 else None
+
+    return share
+
+
+_makes_batches = _named("loader", "fetch", "preprocess")
 
 
 def _waits_at_times(evidence: Evidence) -> bool:
@@ -106,6 +118,26 @@ def _main_cores(evidence: Evidence) -> float | None:
     """Return the cores of a training process that has no workers."""
     own = number("host.main_process_cores")(evidence)
     return own if own is not None else number("host.run_cores")(evidence)
+
+
+def _reads_pictures_for_many(evidence: Evidence) -> bool:
+    """Whether one computer makes pictures for four GPUs and more, and nobody timed how fast."""
+    setup = evidence.setup
+    if setup is None or setup.model_kind != "convolution":
+        return False
+    if evidence.profile is not None or evidence.trials or data_wait(evidence) is not None:
+        return False
+    return processes(evidence) >= 4 and _never_busy(evidence) and setup.strategy != "dp"
+
+
+def _late_batch(evidence: Evidence) -> float | None:
+    """Return the time between two batches where that is long for a GPU as busy as this one."""
+    busy, seconds = utilisation(evidence), _untimed_batch(evidence) or 0
+    return (
+        seconds
+        if (seconds >= 1 and (busy or 0) < 0.5) or (seconds >= 0.2 and (busy or 1) < 0.3)
+        else None
+    )
 
 
 def _untimed_batch(evidence: Evidence) -> float | None:
@@ -181,9 +213,9 @@ RULES = (
     ),
     _rule(
         "loading.batch_seconds",
-        given(lambda evidence: (utilisation(evidence) or 0) < 0.5, _untimed_batch),
+        _late_batch,
         "seconds",
-        above(1, 2, "assumed: a GPU that idles would be done with most batches in a second"),
+        above(0.2, 3, "assumed: a GPU that rests would be done with most batches in that time"),
     ),
     _rule(
         "loading.workers_cores",
@@ -347,7 +379,7 @@ RULES = (
         reading("loading.queue_empty"),
         "share",
         above(0.3, 2, ASSUMED),
-        above(0.7, 3, ASSUMED),
+        above(0.5, 3, ASSUMED),
         below(0.05, -3, ASSUMED),
     ),
     _rule(
@@ -366,7 +398,7 @@ RULES = (
     ),
     _rule(
         "profile.host_loader",
-        functions_of("fetch"),
+        _named("fetch"),
         "share",
         above(0.2, 2, ASSUMED),
         above(0.4, 3, ASSUMED),
@@ -374,7 +406,7 @@ RULES = (
     ),
     _rule(
         "profile.host_loader",
-        functions_of("preprocess"),
+        _named("preprocess"),
         "share",
         above(0.2, 2, ASSUMED),
         above(0.4, 3, ASSUMED),
@@ -390,7 +422,7 @@ RULES = (
     ),
     _rule(
         "profile.host_copy",
-        given(lambda evidence: not offloads(evidence), functions_of("copy")),
+        given(lambda evidence: on_gpu(evidence) and not offloads(evidence), functions_of("copy")),
         "share",
         above(0.2, 2, ASSUMED),
         variant="transfer",
@@ -454,5 +486,17 @@ RULES = (
         above(0.6, 2, "assumed: the network that the data come over is full"),
         above(0.85, 3, "assumed: the network that the data come over is full"),
         variant="fetch",
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(_reads_pictures_for_many, utilisation),
+        "share",
+        below(0.5, 2, "assumed: one computer reads and decodes for several devices"),
+    ),
+    _rule(
+        "experiments.processor",
+        on_the_processor,
+        "times",
+        below(1.1, -3, "assumed: the processor has its batches from the same loader"),
     ),
 )

@@ -3,7 +3,6 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     MIB,
-    data_wait,
     each_step,
     failed_for_memory,
     given,
@@ -20,17 +19,12 @@ from trainwright.diagnose.measures import (
     uneven,
 )
 from trainwright.diagnose.measures_cost import (
-    main_read_a_step,
     memory_share,
-    offloading,
-    offloads,
+    page_faults,
     step_seconds,
-    swapped_files,
-    update_elsewhere,
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import device_of_compute, read_a_step, run_reads
 from trainwright.diagnose.rules import above, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -38,6 +32,7 @@ RETRIES = "PyTorch: num_alloc_retries counts calls that had to empty the cache"
 FAIRSEQ = "fairseq: emptying the cache every 64 updates costs below 0.2 %"
 TB = "torch-tb-profiler: peak above 90 % of the memory"
 ASSUMED = "assumed"
+PAGES = "assumed, on Linux: half a microsecond for each page of 4 KiB that is given anew"
 LINK = "assumed: 25 GB/s over PCIe 4.0 x16, 50 GB/s over PCIe 5.0"
 MID_STEP = "assumed: what is saved between a batch and its update is the step's own state"
 
@@ -49,18 +44,6 @@ def _caches(evidence: Evidence) -> float | None:
     """Return whether the run's device has a caching allocator."""
     setup = evidence.setup
     return None if setup is None or setup.device is None else float(setup.device != "cpu")
-
-
-def _reads_elsewhere(evidence: Evidence) -> bool:
-    """Whether drives work though the loader keeps up: what is read is no data set."""
-    wait = data_wait(evidence)
-    return wait is not None and wait < 0.05
-
-
-def _saves_within(evidence: Evidence) -> bool:
-    """Whether what is saved is saved within the pass: it takes longer than what lies after it."""
-    saving, after = time_share("checkpoint_seconds")(evidence), step_share("other")(evidence)
-    return saving is not None and after is not None and saving > 2 * after + 0.02
 
 
 def _long_step(evidence: Evidence) -> float | None:
@@ -227,70 +210,6 @@ RULES = (
         variant="fragmentation",
     ),
     _rule(
-        "profile.host_offload",
-        given(offloads, functions_of("offload")),
-        "share",
-        above(0.1, 2, "assumed: functions that put state aside and fetch it back"),
-        above(0.3, 3, "assumed: functions that put state aside and fetch it back"),
-        variant="offload",
-    ),
-    _rule("setup.offload", reading("setup.offload"), "yes-no", yes(1, ASSUMED), variant="offload"),
-    _rule(
-        "counters.offloaded_bytes",
-        number("counters.offloaded_bytes"),
-        "bytes",
-        above(256 * MIB, 2, ASSUMED),
-        variant="offload",
-    ),
-    _rule(
-        "steps.transfer",
-        given(offloads, step_share("transfer")),
-        "share",
-        above(0.1, 2, ASSUMED),
-        above(0.3, 3, ASSUMED),
-        variant="offload",
-    ),
-    _rule(
-        "profile.copies",
-        given(offloads, reading("profile.copies")),
-        "share",
-        above(0.1, 2, ASSUMED),
-        above(0.3, 3, ASSUMED),
-        variant="offload",
-    ),
-    _rule(
-        "steps.device_seconds",
-        given(offloads, device_of_compute),
-        "share",
-        below(0.5, 2, "assumed: the device waits for what is computed or kept elsewhere"),
-        below(0.2, 3, ASSUMED),
-        variant="offload",
-    ),
-    _rule(
-        "host.read_a_step",
-        given(_reads_elsewhere, read_a_step),
-        "times",
-        above(0.5, 3, "assumed: no log or program is read anew each step; kept state is"),
-        variant="offload",
-    ),
-    _rule(
-        "host.read_bytes_s",
-        given(_reads_elsewhere, run_reads),
-        "bytes",
-        above(50e6, 2, "assumed: a run whose loader keeps up reads little else"),
-        variant="offload",
-    ),
-    _rule(
-        "steps.other",
-        given(
-            lambda evidence: _reads_elsewhere(evidence) and (run_reads(evidence) or 0) >= 50e6,
-            step_share("other"),
-        ),
-        "share",
-        above(0.25, 2, "assumed: state that is read from a drive between the steps"),
-        variant="offload",
-    ),
-    _rule(
         "host.swapped_bytes_s",
         reading("host.swapped_bytes_s"),
         "bytes",
@@ -312,130 +231,6 @@ RULES = (
         "share",
         below(0.05, 2, ASSUMED),
         variant="swapping",
-    ),
-    _rule(
-        "counters.offloading",
-        offloading,
-        "share",
-        above(0.1, 2, LINK),
-        above(0.25, 3, LINK),
-        above(0.5, 4, LINK),
-        variant="offload",
-    ),
-    _rule(
-        "setup.update_elsewhere",
-        update_elsewhere,
-        "share",
-        above(0.1, 2, "assumed, on DeepSpeed's figures of Adam on the processor"),
-        above(0.4, 3, "assumed, on DeepSpeed's figures of Adam on the processor"),
-        variant="offload",
-    ),
-    _rule(
-        "setup.offloaded",
-        given(lambda evidence: bool(evidence.setup and evidence.setup.offloaded), offloads),
-        "yes-no",
-        yes(1, ASSUMED),
-        variant="offload",
-    ),
-    _rule(
-        "gpus.memory_used",
-        given(offloads, memory_share),
-        "share",
-        below(0.5, 1, "assumed: what is offloaded would fit"),
-        variant="offload",
-    ),
-    _rule(
-        "steps.optimizer",
-        given(offloads, step_share("optimizer")),
-        "share",
-        above(0.25, 2, "assumed: on the device an update reads each parameter a few times"),
-        above(0.5, 3, ASSUMED),
-        variant="offload",
-    ),
-    _rule(
-        "gpus.utilisation",
-        given(offloads, number("gpus.utilisation")),
-        "share",
-        below(0.5, 1, "torch-tb-profiler: utilisation below 50 %"),
-        below(0.3, 2, "assumed: the device waits for what is computed or kept elsewhere"),
-        variant="offload",
-    ),
-    _rule(
-        "profile.idle",
-        given(offloads, number("profile.idle")),
-        "share",
-        above(0.3, 1, "assumed, after HTA's idle time"),
-        variant="offload",
-    ),
-    _rule(
-        "profile.copies",
-        given(offloads, kernels_of("copy")),
-        "share",
-        above(0.15, 2, ASSUMED),
-        above(0.3, 3, ASSUMED),
-        variant="offload",
-    ),
-    _rule(
-        "counters.mid_step",
-        time_share("mid_step_seconds"),
-        "share",
-        above(0.03, 2, MID_STEP),
-        above(0.1, 4, MID_STEP),
-        variant="offload",
-    ),
-    _rule(
-        "counters.checkpoints",
-        given(_saves_within, each_step("checkpoints")),
-        "number",
-        above(2, 3, "assumed: nobody keeps several checkpoints of each step"),
-        variant="offload",
-    ),
-    _rule(
-        "counters.checkpoint_seconds",
-        given(_saves_within, time_share("checkpoint_seconds")),
-        "share",
-        above(0.05, 2, MID_STEP),
-        above(0.2, 3, MID_STEP),
-        variant="offload",
-    ),
-    _rule(
-        "counters.load_seconds",
-        time_share("load_seconds"),
-        "share",
-        above(0.03, 2, "assumed: what is loaded in every step is the step's own state"),
-        above(0.15, 3, "assumed: what is loaded in every step is the step's own state"),
-        variant="offload",
-    ),
-    _rule(
-        "host.main_read_a_step",
-        main_read_a_step,
-        "times",
-        above(0.3, 2, "assumed: no log or program is read anew each step; kept state is"),
-        variant="offload",
-    ),
-    _rule(
-        "host.swapped_files",
-        swapped_files,
-        "bytes",
-        above(5e6, 2, "assumed: what is written and read again is state, no data and no log"),
-        above(50e6, 4, "assumed: what is written and read again is state, no data and no log"),
-        variant="offload",
-    ),
-    _rule(
-        "experiments.without_offloading",
-        saved_by("without_offloading"),
-        "share",
-        below(0.02, -3, ASSUMED),
-        above(0.05, 3, ASSUMED),
-        above(0.2, 4, ASSUMED),
-        variant="offload",
-    ),
-    _rule(
-        "experiments.pinned_memory",
-        given(offloads, saved_by("pinned_memory")),
-        "share",
-        above(0.1, 3, "assumed: what is offloaded passes the link in every step"),
-        variant="offload",
     ),
     _rule(
         "experiments.without_garbage",
@@ -468,13 +263,6 @@ RULES = (
         above(0.25, 3, "assumed: a steady step takes all memory from the cache"),
     ),
     _rule(
-        "profile.host_offload",
-        given(offloads, functions_of("copy")),
-        "share",
-        above(0.2, 2, "assumed: what is kept elsewhere is copied each step"),
-        variant="offload",
-    ),
-    _rule(
         "host.major_faults",
         number("host.major_faults_s"),
         "number",
@@ -491,5 +279,20 @@ RULES = (
         above(0.04, 2, "assumed: Python collects garbage by itself"),
         above(0.1, 3, "assumed: Python collects garbage by itself"),
         variant="garbage",
+    ),
+    _rule(
+        "host.page_faults",
+        page_faults,
+        "share",
+        above(0.1, 2, PAGES),
+        above(0.3, 3, PAGES),
+        variant="heap",
+    ),
+    _rule(
+        "steps.other",
+        given(lambda evidence: (page_faults(evidence) or 0) >= 0.1, step_share("other")),
+        "share",
+        above(0.1, 2, "assumed: what is given back between the steps is taken anew in them"),
+        variant="heap",
     ),
 )

@@ -3,6 +3,7 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     cores_of_usable,
+    data_wait,
     each_step,
     failed_for,
     given,
@@ -19,7 +20,12 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import offloads, swapped_files, written_a_step
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import forward_of_backward, in_operators, read_a_step
+from trainwright.diagnose.measures_work import (
+    forward_of_backward,
+    in_operators,
+    kernels_a_read,
+    read_a_step,
+)
 from trainwright.diagnose.rules import above, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -42,6 +48,14 @@ def _watched_closely(evidence: Evidence) -> bool:
 
 def _reads(evidence: Evidence) -> float | None:
     return each_step("item_reads")(evidence)
+
+
+def _reads_for_themselves(evidence: Evidence) -> bool:
+    """Whether a run on the processor computes little more than the values that it reads.
+
+    A policy that acts, say, reads one value of many operators, and needs it.
+    """
+    return on_cpu(evidence) and (kernels_a_read(evidence) or 0) < 30
 
 
 def _idles(evidence: Evidence) -> bool:
@@ -115,7 +129,7 @@ RULES = (
     ),
     _rule(
         "counters.item_reads",
-        given(on_cpu, _reads),
+        given(_reads_for_themselves, _reads),
         "number",
         above(8, 1, READS),
         above(30, 3, READS),
@@ -375,7 +389,10 @@ RULES = (
     ),
     _rule(
         "profile.host_log",
-        functions_of("log", "checkpoint", "evaluation"),
+        given(
+            lambda evidence: (data_wait(evidence) or 0) < 0.3,
+            functions_of("log", "checkpoint", "evaluation"),
+        ),
         "share",
         above(0.1, 2, ASSUMED),
         above(0.25, 3, ASSUMED),
@@ -421,7 +438,7 @@ RULES = (
     ),
     _rule(
         "profile.host_waiting",
-        given(_not_full, functions_of("waiting")),
+        given(lambda evidence: on_gpu(evidence) and _not_full(evidence), functions_of("waiting")),
         "share",
         above(0.1, 2, ASSUMED),
         above(0.2, 3, ASSUMED),

@@ -18,7 +18,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import achieved_by_rate
+from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
 from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -179,7 +179,7 @@ RULES = (
         "share",
         above(0.2, 2, "ml-engineering: half of the peak is a good result; assumed for processors"),
         above(0.5, 3, "ml-engineering: half of the peak is a good result; assumed for processors"),
-        below(0.1, -2, ASSUMED),
+        below(0.1, -4, "assumed: a tenth of what a plain matrix product reaches beside the run"),
     ),
     _rule(
         "profile.operator_seconds",
@@ -255,5 +255,12 @@ RULES = (
         "share",
         below(0.1, 1, ASSUMED),
         above(0.3, -3, ASSUMED),
+    ),
+    _rule(
+        "loading.alone",
+        loader_alone,
+        "times",
+        above(3, 3, "assumed: alone the loader is much faster than the run, as it should be"),
+        below(1.5, -4, "assumed: alone the loader is hardly faster than the run"),
     ),
 )

@@ -20,7 +20,12 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import launching, memory_share, offloads, step_seconds
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, saved_by
+from trainwright.diagnose.measures_trials import (
+    another_gpu,
+    doubled_batch,
+    on_the_processor,
+    saved_by,
+)
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
     call_seconds,
@@ -353,7 +358,7 @@ RULES = (
     ),
     _rule(
         "profile.host_launch",
-        functions_of("launch"),
+        given(on_gpu, functions_of("launch")),
         "share",
         above(0.3, 2, ASSUMED),
         above(0.6, 3, ASSUMED),
@@ -460,5 +465,13 @@ RULES = (
         "number",
         below(1e6, 1, "assumed: a million weights fill no GPU"),
         variant="small-batch",
+    ),
+    _rule(
+        "experiments.processor",
+        on_the_processor,
+        "times",
+        below(1.1, 3, "assumed: work that fills a GPU takes a processor many times as long"),
+        below(0.6, 4, "assumed: work that fills a GPU takes a processor many times as long"),
+        above(4, -2, ASSUMED),
     ),
 )

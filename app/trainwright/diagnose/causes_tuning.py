@@ -1,6 +1,7 @@
 """Signs of a device that works, but not as it could: precision, shapes, layout, kernels."""
 
 from trainwright.diagnose.measures import (
+    cores_of_usable,
     data_wait,
     given,
     is_word,
@@ -37,12 +38,13 @@ from trainwright.diagnose.measures_kernels import (
     untuned_convolutions,
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of, odd_kernel
-from trainwright.diagnose.measures_trials import another_gpu, saved_by
+from trainwright.diagnose.measures_trials import another_gpu, beyond_its_peak, saved_by
 from trainwright.diagnose.measures_work import (
     convolutions,
     device_of_step,
     products_of_matrix_rate,
     score_matrices,
+    slow_operators,
 )
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
@@ -53,6 +55,7 @@ NVIDIA = "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp1
 GUIDE = "PyTorch performance tuning guide"
 MFU = "ml-engineering: half of the peak is a good result"
 ASSUMED = "assumed"
+SLOW = "assumed: long operators that do a tenth of what a plain product does beside the run"
 _SAVED = (below(0.05, -2, ASSUMED), above(0.1, 2, ASSUMED), above(0.2, 4, ASSUMED))
 
 
@@ -394,5 +397,28 @@ RULES = (
         number("throughput.expected_times"),
         "times",
         above(1.5, 1, "assumed: others reach more on the same hardware"),
+    ),
+    _rule(
+        "experiments.beyond_peak",
+        beyond_its_peak,
+        "times",
+        above(2, 3, "assumed: what only this model of GPU computes slowly is its kernels"),
+        above(4, 4, "assumed: what only this model of GPU computes slowly is its kernels"),
+        variant="kernels",
+    ),
+    _rule(
+        "profile.achieved_of_matrix_rate",
+        slow_operators,
+        "share",
+        below(0.15, 2, SLOW),
+        below(0.1, 3, SLOW),
+        variant="kernels",
+    ),
+    _rule(
+        "host.run_cores",
+        given(lambda evidence: slow_operators(evidence) is not None, cores_of_usable),
+        "share",
+        above(0.8, 1, "assumed: cores that are busy, so it matters with what"),
+        variant="kernels",
     ),
 )

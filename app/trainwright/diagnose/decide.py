@@ -18,6 +18,7 @@ from trainwright.diagnose import (
     causes_memory,
     causes_monitoring,
     causes_none,
+    causes_offload,
     causes_parallelism,
     causes_tuning,
 )
@@ -42,7 +43,7 @@ RULES: dict[Cause, tuple[Rule, ...]] = {
     Cause.PARALLELISM: causes_parallelism.RULES,
     Cause.INPUT: causes_input.RULES,
     Cause.TUNING: causes_tuning.RULES,
-    Cause.MEMORY: causes_memory.RULES,
+    Cause.MEMORY: (*causes_memory.RULES, *causes_offload.RULES),
     Cause.COMMUNICATION: causes_communication.RULES,
     Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
     Cause.MONITORING: causes_monitoring.RULES,
@@ -209,6 +210,8 @@ def judge(evidence: Evidence) -> Diagnosis:
         verdicts: tuple[Verdict, ...] = (_verdict(fine, evidence),)
     elif holding:
         verdicts = _ranked(holding, cases, evidence)
+    elif fine.suspected and not _suspicions(cases, evidence):
+        verdicts = (_verdict(fine, evidence),)
     else:
         verdicts = (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
     said = {verdict.cause for verdict in verdicts}

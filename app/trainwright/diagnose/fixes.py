@@ -209,6 +209,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
         _checkpointing,
     ),
     (Cause.MEMORY, "garbage"): (_saying("garbage"),),
+    (Cause.MEMORY, "heap"): (_saying("heap"),),
     (Cause.MEMORY, "swapping"): (_workers_of_quota, _saying("swapping")),
     (Cause.COMMUNICATION, ""): (_fewer_updates, _saying("overlap")),
     (Cause.COMMUNICATION, "data-parallel"): (_saying("ddp", strategy="ddp"),),

@@ -17,7 +17,7 @@ from trainwright.diagnose.measures import (
     time_share,
     too_few_threads,
 )
-from trainwright.diagnose.measures_cost import offloading, update_elsewhere
+from trainwright.diagnose.measures_cost import offloading, page_faults, update_elsewhere
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -146,6 +146,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         saved_by("without_empty_cache"),
         time_share("empty_cache_seconds"),
     ),
+    (Cause.MEMORY, "heap"): (page_faults,),
     (Cause.MEMORY, "garbage"): (saved_by("without_garbage"), time_share("garbage_seconds")),
     (Cause.MEMORY, "offload"): (
         saved_by("without_offloading"),

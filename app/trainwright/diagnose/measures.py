@@ -390,7 +390,7 @@ def cores_of_usable(evidence: Evidence) -> float | None:
 def loading_without_contention(evidence: Evidence) -> float | None:
     """Return the making of batches over computing, had the run all the cores that it waited for.
 
-    Below 1 the loader would keep up.
+    Below 1 the loader would keep up; what its workers do on cores takes that long anyhow.
     """
     loading, steps, setup, host = evidence.loading, evidence.steps, evidence.setup, evidence.host
     if loading is None or steps is None or setup is None or host is None:
@@ -398,7 +398,8 @@ def loading_without_contention(evidence: Evidence) -> float | None:
     if not loading.batch_seconds or not steps.compute or host.starved_share is None:
         return None
     own = loading.batch_seconds * (1 - host.starved_share) / max(1, setup.num_workers or 0)
-    return own / steps.compute if setup.num_workers else None
+    on_core = (loading.workers_cpu or 0.0) * steps.seconds  # each worker's own work for a step
+    return max(own, on_core) / steps.compute if setup.num_workers else None
 
 
 def reserved_unused(evidence: Evidence) -> float | None:

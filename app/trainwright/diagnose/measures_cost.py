@@ -31,7 +31,7 @@ FLOPS_A_TOKEN = 6.0
 
 
 @lru_cache(maxsize=64)
-def _peaks(name: str) -> dict[str, float]:
+def peaks_of(name: str) -> dict[str, float]:
     """Return the FLOP/s of a GPU of the catalog by its units; empty where it is not there."""
     try:
         return {key: fact.value for key, fact in find_gpu(name).record.flops.items()}
@@ -42,7 +42,7 @@ def _peaks(name: str) -> dict[str, float]:
 def _peak(evidence: Evidence) -> float | None:
     """Return the FLOP/s of the GPU in the run's precision; in 16 bits where none is known."""
     named = next((gpu.name for gpu in evidence.gpus or () if gpu.name), None)
-    peaks, setup = _peaks(named) if named else {}, evidence.setup
+    peaks, setup = peaks_of(named) if named else {}, evidence.setup
     precision = (setup.precision if setup is not None else None) or "bf16"
     if precision in ("fp32", "tf32"):
         tensor = precision == "tf32" or (setup is not None and setup.tf32_allowed)
@@ -211,6 +211,18 @@ def swapped_files(evidence: Evidence) -> float | None:
         return None
     less, more = min(read, written), max(read, written)
     return less if less >= 0.3 * more else None
+
+
+PAGE_S = 0.5e-6
+"""Of a page that the system gives anew, cleared: 0.25 to 1 µs on Linux; assumed."""
+
+
+def page_faults(evidence: Evidence) -> float | None:
+    """Return the share of the time that the training process takes pages of memory anew in."""
+    host = evidence.host
+    if host is None or host.main_minor_faults_s is None:
+        return None
+    return min(1.0, host.main_minor_faults_s * PAGE_S)
 
 
 def main_read_a_step(evidence: Evidence) -> float | None:

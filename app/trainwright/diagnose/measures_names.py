@@ -45,6 +45,7 @@ HostFamily = Literal[
     "profiler", "anomaly",
 ]  # fmt: skip
 _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
+    ("offload", r"offload|onload|memmap"),
     ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule"),
     ("anomaly", r"anomaly|format_stack|extract_stack"),
     ("profiler", r"profiler|kineto|export_chrome_trace|trace_handler|cprofile"),
@@ -62,7 +63,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
               r"|\bread(_?(bytes|file|exact|into|all|image))?\b|\bs3\b|boto|fsspec|urlopen|requests"
               r"|socket|\brecv\b|tarfile|webdataset|soundfile|torchaudio"),
     ("allocation", r"^(cuda|hip)(malloc|free)|(cuda|hip)hostalloc|empty_?cache|cumem(map|create)"
-                   r"|cachingallocator"),
+                   r"|cachingallocator|malloc_trim"),
     ("checkpoint", r"torch\.save|save_(checkpoint|model|pretrained|state)|state_dict|pickle"
                    r"|serializ|modelcheckpoint|save_file|fsync"),
     ("waiting", r"synchroni[sz]e|local_scalar_dense|\bitem\b|\btolist\b|\.cpu\b|nonzero"
@@ -74,7 +75,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
             r"|flush|\blog\b"),
     ("evaluation", r"evaluat|validat|metric|val_step|\beval|sklearn|\bbleu|\brouge|generate\b"),
     ("compile", r"dynamo|inductor|guard|recompil"),
-    ("offload", r"offload|onload|wake_?up|\bsleep\b|swap_?(in|out)|to_host|to_device|cpu_?adam"
+    ("offload", r"wake_?up|(?<!time\.)\bsleep\b|swap_?(in|out)|to_host|to_device|cpu_?adam"
                 r"|paged|async_io|\baio_?"),
     ("optimizer", r"adam|optimizer|\bstep\b"),
 )  # fmt: skip

@@ -1,8 +1,10 @@
 """What an experiment took from a step, however the record states it."""
 
+import re
 from collections.abc import Callable, Iterator
 
 from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures_cost import peaks_of
 from trainwright.diagnose.trials import Changed, Trial
 
 _TRIED: dict[str, tuple[Changed, ...]] = {
@@ -33,6 +35,7 @@ _TRIED: dict[str, tuple[Changed, ...]] = {
     "without_profiler": ("profiler",),
     "without_anomaly_detection": ("anomaly-detection",),
     "communication": ("link", "backend", "bucket"),
+    "link": ("link",),
     "accumulation": ("accumulation",),
     "pinned_memory": ("pinned-memory",),
     "faster_cpu": ("cpu",),
@@ -87,8 +90,40 @@ def another_gpu(evidence: Evidence) -> float | None:
         abs(1 - times)
         for trial in evidence.trials
         if trial.changed == "gpu" and (times := step_times(trial)) is not None
+        if not _is_processor(trial)
     ]
     return min(found) if found else None
+
+
+def _is_processor(trial: Trial) -> bool:
+    """Return whether what takes the GPU's place is no GPU."""
+    return trial.changed == "gpu" and bool(
+        re.search(r"\bcpu\b|processor|\bcores\b|^none\b", trial.to.lower())
+    )
+
+
+def on_the_processor(evidence: Evidence) -> float | None:
+    """Return a step's time on the processor alone over that on the GPU."""
+    found = (step_times(each) for each in evidence.trials if _is_processor(each))
+    return min((times for times in found if times is not None), default=None)
+
+
+def beyond_its_peak(evidence: Evidence) -> float | None:
+    """Return how much faster a step is on another GPU than both GPUs' arithmetic lets expect.
+
+    By the catalog's peaks in 16 bits, or in fp32 where one of them has none.
+    """
+    own = next((gpu.name for gpu in evidence.gpus or () if gpu.name), None)
+    found = []
+    for trial in evidence.trials:
+        times, other = step_times(trial), trial.to.partition(",")[0].strip()
+        if trial.changed != "gpu" or not times or not own or _is_processor(trial):
+            continue
+        peaks, others = peaks_of(own), peaks_of(other)
+        key = next((key for key in ("fp16_fp32", "fp32") if key in peaks and key in others), None)
+        if key is not None:
+            found.append(peaks[key] / others[key] / times)
+    return max(found, default=None)
 
 
 def fewer_workers(evidence: Evidence) -> float | None:

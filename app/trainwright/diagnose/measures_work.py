@@ -3,12 +3,15 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     Measure,
+    data_wait,
+    each_step,
     foreign_share,
     on_cpu,
     on_gpu,
     processes,
     ranks,
     starved,
+    step_share,
 )
 
 DOUBLE_RATE = 0.5
@@ -116,6 +119,27 @@ def products_of_matrix_rate(evidence: Evidence) -> float | None:
         return None
     seconds = heavy * steps.seconds * (1 - min(0.9, starved(evidence) or 0))
     return profile.flops_a_step / seconds / profile.matrix_flops_s
+
+
+def slow_operators(evidence: Evidence) -> float | None:
+    """Return ``achieved_of_matrix_rate`` of a step that long operators take, and nothing else.
+
+    They have their batches and their cores, and there is little beside them: what is slow is the
+    way in which they compute.
+    """
+    seconds, inside = operator_seconds(evidence) or 0, in_operators(evidence) or 0
+    shares = (data_wait(evidence), step_share("other")(evidence), step_share("blocked")(evidence))
+    beside = any((share or 0) >= 0.1 for share in shares) or (starved(evidence) or 0) >= 0.15
+    alone = seconds >= 80e-6 and inside >= 0.6 and not beside and ranks(evidence) == 1
+    return achieved_of_matrix_rate(evidence) if alone else None
+
+
+def kernels_a_read(evidence: Evidence) -> float | None:
+    """Return the operators of a step over the values that it reads back."""
+    reads, profile = each_step("item_reads")(evidence), evidence.profile
+    if not reads or profile is None or not profile.kernels_a_step:
+        return None
+    return profile.kernels_a_step / reads
 
 
 def call_seconds(evidence: Evidence) -> float | None:
