@@ -46,8 +46,6 @@ _WAITS = (
     above(0.5, 4, FAR),
 )
 _SAVED = (below(0.05, -4, DS), above(0.05, 1, DS), above(0.15, 2, DS), above(0.3, 3, DS))
-
-
 _rule = rules_of(Cause.INPUT)
 
 
@@ -116,8 +114,7 @@ def _makes_them_itself(evidence: Evidence) -> bool:
 
 def _main_cores(evidence: Evidence) -> float | None:
     """Return the cores of a training process that has no workers."""
-    own = number("host.main_process_cores")(evidence)
-    return own if own is not None else number("host.run_cores")(evidence)
+    return number("host.main_process_cores")(evidence) or number("host.run_cores")(evidence)
 
 
 def _reads_pictures_for_many(evidence: Evidence) -> bool:
