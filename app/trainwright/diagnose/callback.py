@@ -31,7 +31,15 @@ from typing import Any
 
 from . import surroundings
 from .recorder_clock import BatchClock, Times
-from .recorder_facts import loader_facts, optimizer_facts, profiling, settled, torch_facts
+from .recorder_facts import (
+    batch_facts,
+    compiled,
+    loader_facts,
+    optimizer_facts,
+    profiling,
+    settled,
+    torch_facts,
+)
 from .recorder_hooks import SLOT, SLOTS, hook
 from .recorder_sample import Sample, matrix_rate
 from .recorder_stack import StackSample
@@ -138,6 +146,7 @@ class Recorder:
             except StopIteration:
                 self.ended(timed)
                 return
+            self.looked_at(batch)
             self.given(timed, facts)
             yield batch
 
@@ -204,6 +213,12 @@ class Recorder:
         timed.given_at, timed.core_at, timed.idle = time.perf_counter(), _on_core(), 0.0
         if facts is not None:
             timed.facts = facts
+
+    @guarded
+    def looked_at(self, batch: Any) -> None:
+        """Look at what a batch holds, once."""
+        if self._batches == WARM_UP - 2 and self.mine():
+            self._setup |= batch_facts(batch)
 
     @guarded
     def ended(self, timed: "BatchClock") -> None:
@@ -330,6 +345,9 @@ class Recorder:
             watched = self._last - self._base["time"] - self._own_seconds
             document["watched_seconds"] = max(watched, self._times.total)
             document["profile"] = self._profile | self._functions()
+            if now["compiled"]:
+                anew = now["compiled"] - self._base["compiled"]
+                document["profile"]["recompilations"] = anew / self._times.count
         document["setup"] = setup
         document["failure"] = self._failure
         return {key: part for key, part in document.items() if part not in ({}, None)}
@@ -428,7 +446,7 @@ def _idle(timed: BatchClock, now: float) -> float:
 def _observed() -> dict[str, Any]:
     """Return counters of this moment."""
     torch = sys.modules.get("torch")
-    found: dict[str, Any] = {"time": time.perf_counter()}
+    found: dict[str, Any] = {"time": time.perf_counter(), "compiled": compiled()}
     if torch is not None and torch.cuda.is_initialized():
         found["memory"] = torch.cuda.memory_stats()
     found["around"] = surroundings.observed()

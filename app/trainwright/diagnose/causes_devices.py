@@ -371,4 +371,15 @@ RULES = (
         below(0.6, 3, "assumed: a GPU at work holds most of its clock"),
         variant="heat",
     ),
+    _rule(
+        "gpus.performance_state",
+        given(
+            lambda evidence: (number("gpus.utilisation")(evidence) or 1) >= 0.3,
+            number("gpus.performance_state"),
+        ),
+        "number",
+        above(3, 2, "NVML: P0 and P2 are for work"),
+        above(5, 3, "NVML: P0 and P2 are for work"),
+        variant="power",
+    ),
 )

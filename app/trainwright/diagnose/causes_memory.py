@@ -295,4 +295,12 @@ RULES = (
         above(0.1, 2, "assumed: what is given back between the steps is taken anew in them"),
         variant="heap",
     ),
+    _rule(
+        "gpus.memory_shared",
+        number("gpus.memory_shared_bytes"),
+        "bytes",
+        above(0.5e9, 2, "assumed: what the driver lends of the computer's memory is over the link"),
+        above(2e9, 3, "assumed: what the driver lends of the computer's memory is over the link"),
+        variant="full",
+    ),
 )

@@ -263,4 +263,10 @@ RULES = (
         above(3, 3, "assumed: alone the loader is much faster than the run, as it should be"),
         below(1.5, -4, "assumed: alone the loader is hardly faster than the run"),
     ),
+    _rule(
+        "setup.sequence_padding",
+        number("setup.sequence_padding"),
+        "share",
+        above(0.3, -4, "assumed: what only fills rows up is computed for nothing"),
+    ),
 )

@@ -57,10 +57,14 @@ class GpuReadings(Frozen):
     temperature_c: Spread | None = None
     sm_clock_mhz: Spread | None = None
     sm_clock_max_mhz: Amount | None = None
+    performance_state: Annotated[int, Field(ge=0, le=15)] | None = None
+    """While it worked: 0 is the fastest, 8 and above are for rest."""
     throttled: dict[Throttle, Share] | None = None
     """Share of the samples with each clock event reason; an empty mapping: none was seen."""
     memory_used_bytes: Amount | None = None
     """The most that was held, by everybody."""
+    memory_shared_bytes: Amount | None = None
+    """Of the computer's memory, lent to this GPU by its driver (Windows: shared GPU memory)."""
     memory_free_bytes: Amount | None = None
     """The least that was left, where that is what was read."""
     memory_total_bytes: Amount | None = None

@@ -130,7 +130,7 @@ def _faster_precision(evidence: Evidence) -> str | None:
         (times, trial.to)
         for trial in evidence.trials
         if trial.changed == "precision" and trial.to in PLAN_PRECISIONS
-        if (times := step_times(trial)) is not None and times < 1
+        if (times := step_times(trial, evidence)) is not None and times < 1
     ]
     return min(tried)[1] if tried else None
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import utilisation
 from trainwright.diagnose.measures_cost import peaks_of
 from trainwright.diagnose.trials import Changed, Trial
 
@@ -41,18 +42,28 @@ _TRIED: dict[str, tuple[Changed, ...]] = {
     "faster_cpu": ("cpu",),
 }
 """Name of an experiment -> what trials of it change."""
+_SAME_WORK: tuple[Changed, ...] = (
+    *("workers", "prefetch", "pinned-memory", "synthetic-data", "cached-data", "augmentation"),
+    *("drive", "threads", "affinity", "quota", "other-programs", "devices", "nodes", "link"),
+    *("backend", "bucket", "offloading", "empty-cache", "garbage-collection", "synchronisation"),
+    *("logging", "checkpoints", "evaluation", "profiler", "anomaly-detection", "cpu"),
+)
+"""What leaves the kernels of a step as they are."""
 
 
-def step_times(trial: Trial) -> float | None:
+def step_times(trial: Trial, evidence: Evidence) -> float | None:
     """Return a step's time in a trial over that of the run as it is.
 
     Of a larger batch or longer sequences a step does more: samples a second tell of it by the
-    factor.
+    factor. What does not change a device's work changes its utilisation as it changes the rate.
     """
     if trial.step_times is not None:
         return trial.step_times
     if trial.rate_times is None:
-        return None
+        before = utilisation(evidence)
+        if not before or not trial.utilisation or trial.changed not in _SAME_WORK:
+            return None
+        return before / trial.utilisation
     grows = trial.changed in ("batch", "accumulation", "sequence-length")
     return (trial.factor or 1.0 if grows else 1.0) / trial.rate_times
 
@@ -73,7 +84,7 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
     if timed is not None and evidence.steps is not None:
         yield timed / evidence.steps.seconds
     for trial in evidence.trials:
-        times = step_times(trial)
+        times = step_times(trial, evidence)
         if times is None:
             continue
         if trial.changed in _TRIED.get(experiment, ()):
@@ -89,7 +100,7 @@ def another_gpu(evidence: Evidence) -> float | None:
     found = [
         abs(1 - times)
         for trial in evidence.trials
-        if trial.changed == "gpu" and (times := step_times(trial)) is not None
+        if trial.changed == "gpu" and (times := step_times(trial, evidence)) is not None
         if not _is_processor(trial)
     ]
     return min(found) if found else None
@@ -104,7 +115,7 @@ def _is_processor(trial: Trial) -> bool:
 
 def on_the_processor(evidence: Evidence) -> float | None:
     """Return a step's time on the processor alone over that on the GPU."""
-    found = (step_times(each) for each in evidence.trials if _is_processor(each))
+    found = (step_times(each, evidence) for each in evidence.trials if _is_processor(each))
     return min((times for times in found if times is not None), default=None)
 
 
@@ -116,7 +127,7 @@ def beyond_its_peak(evidence: Evidence) -> float | None:
     own = next((gpu.name for gpu in evidence.gpus or () if gpu.name), None)
     found = []
     for trial in evidence.trials:
-        times, other = step_times(trial), trial.to.partition(",")[0].strip()
+        times, other = step_times(trial, evidence), trial.to.partition(",")[0].strip()
         if trial.changed != "gpu" or not times or not own or _is_processor(trial):
             continue
         peaks, others = peaks_of(own), peaks_of(other)
@@ -132,7 +143,7 @@ def fewer_workers(evidence: Evidence) -> float | None:
         1 - times
         for trial in evidence.trials
         if trial.changed == "workers" and trial.factor is not None and trial.factor < 1
-        if (times := step_times(trial)) is not None
+        if (times := step_times(trial, evidence)) is not None
     ]
     return max(found) if found else None
 
@@ -162,6 +173,6 @@ def doubled_batch(evidence: Evidence) -> float | None:
         if trial.changed in ("batch", "sequence-length", "model-size")
         and trial.factor is not None
         and trial.factor != 1
-        and (times := step_times(trial)) is not None
+        and (times := step_times(trial, evidence)) is not None
     ]
     return max(0.0, min(found)) if found else None

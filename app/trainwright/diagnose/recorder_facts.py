@@ -30,6 +30,43 @@ def loader_facts(loader: Any) -> dict[str, Any]:
     return found
 
 
+SEQUENCE = 16
+"""Positions from which rows are sequences, and what ends them alike may be padding; assumed."""
+
+
+def batch_facts(batch: Any) -> dict[str, Any]:
+    """Return the share of a batch's positions that only fill rows up to the longest one's length.
+
+    Of whole numbers, the value that most rows end with; of features, positions of zeros alone.
+    """
+    shares = [share for each in _tensors(batch) if (share := _padding(each)) is not None]
+    return {"sequence_padding": max(shares)} if shares else {}
+
+
+def _tensors(batch: Any, depth: int = 0) -> list[Any]:
+    """Return the tensors of a batch, which may be in lists and mappings."""
+    if hasattr(batch, "cumprod") and hasattr(batch, "is_floating_point"):
+        return [batch]
+    inside = batch.values() if hasattr(batch, "values") else batch
+    if depth > 3 or not (hasattr(batch, "values") or isinstance(batch, (list, tuple))):
+        return []
+    return [each for one in list(inside)[:16] for each in _tensors(one, depth + 1)]
+
+
+def _padding(values: Any) -> float | None:
+    whole = not values.is_floating_point() and not values.is_complex()
+    sequences = values.dim() == (2 if whole else 3) and min(values.shape, default=0) > 1
+    if not sequences or values.shape[1] < SEQUENCE or values.device.type != "cpu":
+        return None
+    if whole:
+        last = values[:, -1]
+        filling = values == last.mode().values
+    else:
+        filling = (values == 0).all(-1)
+    trailing = filling.flip(1).int().cumprod(1)
+    return float(trailing.sum()) / int(filling.numel())
+
+
 def optimizer_facts(optimizer: Any) -> dict[str, Any]:
     """Return what the parameters that an optimizer moves say of the model."""
     parameters = [each for group in optimizer.param_groups for each in group["params"]]
@@ -60,6 +97,12 @@ def profiling() -> bool:
     return torch is not None and bool(torch.autograd._profiler_enabled())
 
 
+def compiled() -> int:
+    """Return how many functions torch.compile has compiled until now, some of them anew."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return int(dynamo.counters["frames"].get("ok", 0)) if dynamo else 0
+
+
 def torch_facts() -> dict[str, Any]:
     """Return how torch is set up, of what can be told now."""
     torch = sys.modules.get("torch")
@@ -81,8 +124,7 @@ def torch_facts() -> dict[str, Any]:
         found["allocator"] = (
             "expandable" if "expandable_segments:true" in (settings or "").lower() else "native"
         )
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    found["compile"] = bool(dynamo and dynamo.counters["frames"].get("ok"))
+    found["compile"] = bool(compiled())
     distributed = sys.modules.get("torch.distributed")
     if distributed and distributed.is_available() and distributed.is_initialized():
         found["world_size"] = distributed.get_world_size()

@@ -171,6 +171,7 @@ def _hook_loader(recorder: "Recorder") -> None:
         except StopIteration:
             recorder.ended(timed)
             raise
+        recorder.looked_at(batch)
         recorder.given(timed, timed.facts or loader_facts(self))
         return batch
 

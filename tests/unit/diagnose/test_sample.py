@@ -161,3 +161,33 @@ def test_parts_of_steps_are_means_and_never_less_than_nothing() -> None:
     assert found["compute"] == pytest.approx(2.0 - 0.4 - 0.2 - 0.4)
     assert times.blocked == pytest.approx(0.4)
     assert times.summary({"transfer": 99.0})["compute"] == 0.0
+
+
+BATCHES = """
+import json, torch
+from trainwright.diagnose.recorder_facts import batch_facts
+
+words = torch.randint(2, 900, (8, 64))
+words[:, 32:] = 0
+words[0] = torch.randint(2, 900, (64,))
+sounds = torch.rand(4, 100, 20)
+sounds[:, 25:] = 0
+pictures = torch.zeros(4, 3, 32, 32)
+print(json.dumps([batch_facts(each) for each in (
+    {"input_ids": words, "labels": torch.ones(8)}, [sounds, torch.arange(4)], (pictures, None),
+    torch.randint(2, 900, (8, 64)), [torch.rand(8, 64)], "text", {}, [], torch.ones(0, 64).long(),
+)]))
+"""
+
+
+@pytest.mark.slow
+def test_what_fills_rows_up_is_told_from_what_is_trained_on() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BATCHES], capture_output=True, text=True, check=True
+    )
+    words, sounds, pictures, whole, *rest = json.loads(done.stdout)
+    assert words["sequence_padding"] == pytest.approx(7 / 8 * 0.5)
+    assert sounds["sequence_padding"] == pytest.approx(0.75)
+    assert whole["sequence_padding"] < 0.05
+    assert pictures == {}
+    assert rest == [{}, {}, {}, {}, {}]
