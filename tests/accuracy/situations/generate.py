@@ -28,6 +28,10 @@ import programs2
 import programs3
 import programs4
 import programs5
+import programs6dev
+import programs6dev2
+import programs6dev3
+import programs6dev4
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -40,7 +44,11 @@ CPU = Path(f"/sys/fs/cgroup/cpu/trainwright-situations-{os.getpid()}")
 DRIVE = Path(f"/sys/fs/cgroup/blkio/trainwright-situations-{os.getpid()}")
 SHARES = 200_000
 """Against the 1024 of a session of another program."""
-READ_BYTES_S = {"run-throttled-files": 32 << 20, "run-drive-windows": 12 << 20}
+READ_BYTES_S = {
+    "run-throttled-files": 32 << 20,
+    "run-drive-windows": 12 << 20,
+    "run-throttled-groups": 12 << 20,
+}
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {
     "run-cpu-quota": 0.6,
@@ -48,6 +56,7 @@ QUOTAS = {
     "run-half-core": 0.5,
     "run-quota-above-one": 1.2,
     "run-third-core": 0.33,
+    "run-tight-quota": 0.7,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -72,12 +81,14 @@ OTHERS = {
     "run-nice-views": [SORT],
     "run-second-training": [TRAIN],
     "run-busy-simulators": 3 * [SIMULATE],
+    "run-yielding-restorer": [MULTIPLY],
 }
 """Programs that compute beside the run."""
 
 GROUPED = (*READ_BYTES_S, *QUOTAS)
 """Those that need a control group."""
 ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH | programs5.FIFTH
+ALL |= programs6dev.GUIDING | programs6dev2.FURTHER | programs6dev3.THIRD | programs6dev4.LAST
 TOGETHER = (
     *RANKS,
     "run-embedding-gradients",
@@ -88,16 +99,20 @@ TOGETHER = (
     "run-gathered-scores",
     "run-tagger-gradients",
     "run-averaged-policies",
+    "run-gathered-objects",
+    "run-straggling-rank",
+    "run-tensor-by-tensor",
 )
 """Those that run on two processes when the fault is in."""
-ONE_CORE = ("run-one-core", "run-pinned-gpt", "run-pinned-tagger")
+ONE_CORE = ("run-one-core", "run-pinned-gpt", "run-pinned-tagger", "run-pinned-clicks")
 """Those that may use a single core when the fault is in."""
 VARIABLES = {
     "run-launcher-threads": {"OMP_NUM_THREADS": "1"},
     "run-bound-threads": {"GOMP_CPU_AFFINITY": "0"},
+    "run-fresh-mappings": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"},
 }
 """What a launcher has set for the run when the fault is in."""
-NICE = {"run-nice-views": 5}
+NICE = {"run-nice-views": 5, "run-yielding-restorer": 3}
 """What the run yields to others when the fault is in."""
 UNTIMED = (
     "run-unwatched",
@@ -106,6 +121,7 @@ UNTIMED = (
     "run-seen-speaking",
     "run-seen-segmenting",
     "run-seen-policy",
+    "run-seen-restoring",
 )
 """Those that are seen from outside only."""
 
@@ -185,6 +201,10 @@ def _program(name: str) -> list[str]:
     file = "programs3.py" if name in programs3.THIRD else file
     file = "programs4.py" if name in programs4.FOURTH else file
     file = "programs5.py" if name in programs5.FIFTH else file
+    file = "programs6dev.py" if name in programs6dev.GUIDING else file
+    file = "programs6dev2.py" if name in programs6dev2.FURTHER else file
+    file = "programs6dev3.py" if name in programs6dev3.THIRD else file
+    file = "programs6dev4.py" if name in programs6dev4.LAST else file
     return [sys.executable, str(HERE / file), name]
 
 
@@ -246,7 +266,9 @@ def seen_from_outside(name: str, seconds: float, groups: bool) -> Evidence:
     )
 
 
-def proven(name: str, rounds: int, seconds: float, groups: bool, kept: Path) -> dict[str, object]:
+def proven(
+    name: str, rounds: int, seconds: float, groups: bool, kept: Path, pause: float
+) -> dict[str, object]:
     """Return the proof of a situation; keeps the record of its last run with the fault."""
     import torch
 
@@ -255,7 +277,7 @@ def proven(name: str, rounds: int, seconds: float, groups: bool, kept: Path) -> 
     for _ in range(rounds):
         with_fault.append(rate(name, True, seconds, groups, record))
         without.append(rate(name, False, seconds, groups, record.with_name("without.json")))
-        time.sleep(PAUSE_S)
+        time.sleep(pause)
     if record.exists():
         shutil.copy(record, kept)
     shutil.rmtree(record.parent)
@@ -282,6 +304,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--pause", type=float, default=PAUSE_S)
     parser.add_argument("--privileged", action="store_true")
     parser.add_argument("--records", action="store_true", help="with the fault only, no proof")
     parser.add_argument("--into", type=Path, default=HERE, help="where records and proofs go")
@@ -305,7 +328,7 @@ def main() -> None:
             kept.unlink(missing_ok=True)
             print(name, f"{rate(name, True, options.seconds, groups, kept):.4g}", flush=True)
             continue
-        proofs[name] = proven(name, options.rounds, options.seconds, groups, kept)
+        proofs[name] = proven(name, options.rounds, options.seconds, groups, kept, options.pause)
         print(name, proofs[name]["times_faster"], flush=True)
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(proofs[name]), lineterminator="\n")

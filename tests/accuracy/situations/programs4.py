@@ -1111,7 +1111,7 @@ FOURTH: dict[str, Callable[[bool], Training | Script]] = {
 }
 
 
-def main() -> None:
+def main(situations: dict[str, Callable[[bool], Training | Script]] = FOURTH) -> None:
     ordinary = programs.train
 
     def train(made: Any, seconds: float) -> float:
@@ -1119,7 +1119,7 @@ def main() -> None:
 
     random.seed(0)
     programs.train = train
-    programs.SITUATIONS.update(FOURTH)  # type: ignore[arg-type]
+    programs.SITUATIONS.update(situations)  # type: ignore[arg-type]
     programs.main()
 
 
