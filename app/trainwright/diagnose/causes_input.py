@@ -17,12 +17,11 @@ from trainwright.diagnose.measures import (
     ratio,
     reading,
     starved,
-    step_share,
     swing,
     utilisation,
 )
 from trainwright.diagnose.measures_cost import loader_alone, offloads
-from trainwright.diagnose.measures_names import HostFamily, functions_of, kernels_of
+from trainwright.diagnose.measures_names import HostFamily, functions_of
 from trainwright.diagnose.measures_trials import another_gpu, on_the_processor, saved_by
 from trainwright.diagnose.measures_work import (
     wait_of_slow_steps,
@@ -110,6 +109,12 @@ def _cores_are_its_own(evidence: Evidence) -> bool:
 def _makes_them_itself(evidence: Evidence) -> bool:
     """Whether the training process of a GPU run has no workers to make its batches."""
     return on_gpu(evidence) and evidence.setup is not None and evidence.setup.num_workers == 0
+
+
+def _slow_for_its_gpu(evidence: Evidence) -> bool:
+    """Whether a GPU idles, or others reach more on the same, and batches were not timed."""
+    slow = (number("throughput.expected_times")(evidence) or 1) >= 1.5
+    return data_wait(evidence) is None and (slow or (utilisation(evidence) or 1) < 0.5)
 
 
 def _main_cores(evidence: Evidence) -> float | None:
@@ -315,29 +320,6 @@ RULES = (
         above(0.2, 3, ASSUMED),
     ),
     _rule(
-        "steps.transfer",
-        step_share("transfer"),
-        "share",
-        above(0.1, 2, ASSUMED),
-        above(0.2, 3, ASSUMED),
-        variant="transfer",
-    ),
-    _rule(
-        "profile.copies",
-        reading("profile.copies"),
-        "share",
-        above(0.1, 2, ASSUMED),
-        above(0.3, 3, ASSUMED),
-        variant="transfer",
-    ),
-    _rule(
-        "setup.pin_memory",
-        given(on_gpu, reading("setup.pin_memory")),
-        "yes-no",
-        no(1, "PyTorch performance tuning guide: pin memory for asynchronous copies"),
-        variant="transfer",
-    ),
-    _rule(
         "loading.without_contention",
         given(
             lambda evidence: (
@@ -353,16 +335,6 @@ RULES = (
         reading("host.throttled_periods"),
         "share",
         above(0.25, -2, "assumed: the quota makes loading slow, not loading itself"),
-    ),
-    _rule(
-        "gpus.received_bytes_s",
-        given(
-            lambda evidence: (number("gpus.sm_active")(evidence) or 1) < 0.3,
-            reading("gpus.received_bytes_s"),
-        ),
-        "bytes",
-        above(1e9, 2, "KempnerPulse: PCIe at 1 GB/s and SMs active below 30 %"),
-        variant="transfer",
     ),
     _rule(
         "loading.alone",
@@ -387,6 +359,13 @@ RULES = (
         variant="fetch",
     ),
     _rule(
+        "loading.data_on",
+        given(_slow_for_its_gpu, is_word("loading.data_on", "hdd", "network", "object-store")),
+        "word",
+        any_of(2, "assumed: slower than what GPUs read, and this one is not kept busy"),
+        variant="fetch",
+    ),
+    _rule(
         "profile.host_loader",
         _makes_batches,
         "share",
@@ -408,21 +387,6 @@ RULES = (
         above(0.2, 2, ASSUMED),
         above(0.4, 3, ASSUMED),
         variant="preprocessing",
-    ),
-    _rule(
-        "profile.copies",
-        given(lambda evidence: not offloads(evidence), kernels_of("copy")),
-        "share",
-        above(0.15, 2, ASSUMED),
-        above(0.3, 3, ASSUMED),
-        variant="transfer",
-    ),
-    _rule(
-        "profile.host_copy",
-        given(lambda evidence: on_gpu(evidence) and not offloads(evidence), functions_of("copy")),
-        "share",
-        above(0.2, 2, ASSUMED),
-        variant="transfer",
     ),
     _rule(
         "host.main_process",
@@ -450,13 +414,6 @@ RULES = (
         above(0.05, 2, ASSUMED),
         above(0.15, 4, ASSUMED),
         variant="preprocessing",
-    ),
-    _rule(
-        "experiments.pinned_memory",
-        given(lambda evidence: not offloads(evidence), saved_by("pinned_memory")),
-        "share",
-        above(0.1, 3, ASSUMED),
-        variant="transfer",
     ),
     _rule(
         "experiments.faster_cpu",

@@ -120,6 +120,17 @@ def _only_launches(evidence: Evidence) -> bool:
     return input_keeps_up(evidence) and not makes and not offloads(evidence)
 
 
+def _one_core(evidence: Evidence) -> float | None:
+    """Return the cores of a run that keeps one busy, of several, and its GPU idle meanwhile."""
+    host = evidence.host
+    if host is None or (host.cores or 0) < 4 or host.main_process_cores is not None:
+        return None
+    setup = evidence.setup
+    pictures = setup is not None and setup.model_kind == "convolution"  # which are read by it too
+    alone = not pictures and _device_idles(evidence)
+    return host.run_cores if alone and 0.7 <= (host.run_cores or 0) < 1.3 else None
+
+
 def _no_parts(evidence: Evidence) -> bool:
     """Whether kernels' time is known, but not that of the step's parts."""
     steps = evidence.steps
@@ -473,5 +484,12 @@ RULES = (
         below(1.1, 3, "assumed: work that fills a GPU takes a processor many times as long"),
         below(0.6, 4, "assumed: work that fills a GPU takes a processor many times as long"),
         above(4, -2, ASSUMED),
+    ),
+    _rule(
+        "host.run_cores",
+        given(_only_launches, _one_core),
+        "number",
+        above(0.7, 2, "assumed: the one thread that launches kernels is never idle"),
+        variant="host-bound",
     ),
 )

@@ -20,6 +20,7 @@ from trainwright.diagnose import (
     causes_none,
     causes_offload,
     causes_parallelism,
+    causes_transfer,
     causes_tuning,
 )
 from trainwright.diagnose.evidence import Evidence
@@ -41,7 +42,7 @@ from trainwright.messages import Message
 
 RULES: dict[Cause, tuple[Rule, ...]] = {
     Cause.PARALLELISM: causes_parallelism.RULES,
-    Cause.INPUT: causes_input.RULES,
+    Cause.INPUT: (*causes_input.RULES, *causes_transfer.RULES),
     Cause.TUNING: causes_tuning.RULES,
     Cause.MEMORY: (*causes_memory.RULES, *causes_offload.RULES),
     Cause.COMMUNICATION: causes_communication.RULES,
@@ -268,6 +269,8 @@ _HOW_WELL = (
     "profile.",
     "experiments.doubled_batch",
     "experiments.another_gpu",
+    "experiments.more_workers",
+    "experiments.synthetic_batch",
     "throughput.expected",
     "gpus.sm_active",
     "gpus.tensor_active",
