@@ -205,14 +205,14 @@ def judge(evidence: Evidence) -> Diagnosis:
         fine.holds
         and fine.score >= LIKELY
         and _used_well(fine)
-        and not any(signal.weight <= -CONTRARY for signal in fine.against)
+        and not _denied(fine)
         and not any(map(_disturbs, holding))
     ):
         verdicts: tuple[Verdict, ...] = (_verdict(fine, evidence),)
     elif holding:
         verdicts = _ranked(holding, cases, evidence)
-    elif fine.suspected and not _suspicions(cases, evidence):
-        verdicts = (_verdict(fine, evidence),)
+    elif _busy(fine) and not _denied(fine) and not _suspicions(cases, evidence):
+        verdicts = (replace(_verdict(fine, evidence), confidence=Confidence.LOW),)
     else:
         verdicts = (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
     said = {verdict.cause for verdict in verdicts}
@@ -253,6 +253,18 @@ def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidenc
         tuple(signal for signal in ranked if signal.weight < 0),
         gain(cause, variant, evidence),
     )
+
+
+def _busy(fine: Case) -> bool:
+    """Whether the device is known to be at work, or its loader to be ahead."""
+    seen = ("gpus.", "profile.", "loading.alone")
+    return (fine.holds or fine.suspected) and any(
+        signal.reading.startswith(seen) for signal in fine.speaks_for
+    )
+
+
+def _denied(fine: Case) -> bool:
+    return any(signal.weight <= -CONTRARY for signal in fine.against)
 
 
 def _disturbs(case: Case) -> bool:
