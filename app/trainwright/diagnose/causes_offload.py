@@ -17,6 +17,7 @@ from trainwright.diagnose.measures_cost import (
     memory_share,
     offloading,
     offloads,
+    step_seconds,
     swapped_files,
     update_elsewhere,
 )
@@ -252,6 +253,13 @@ RULES = (
         ),
         "share",
         above(0.15, 2, "assumed: what is read in a step whose batch is there is the step's state"),
+        variant="offload",
+    ),
+    _rule(
+        "steps.seconds",
+        given(offloads, step_seconds),
+        "seconds",
+        above(10, 2, "assumed: what computes on the device is done sooner with most steps"),
         variant="offload",
     ),
 )

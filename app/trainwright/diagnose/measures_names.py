@@ -49,7 +49,8 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
     ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule"),
     ("anomaly", r"anomaly|format_stack|extract_stack"),
     ("profiler", r"profiler|kineto|export_chrome_trace|trace_handler|cprofile"),
-    ("launch", r"cachedautotuner|jitfunction|triton\S*[.:]run"),
+    ("launch", r"cachedautotuner|jitfunction|triton\S*[.:]run|(pre|post)_(forward|backward)"
+               r"|forward_(pre_)?hook|nn_module_hook"),
     ("communication", r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier"
                       r"|broadcast|gloo|c10d|horovod|parallel_apply|data_parallel|coalesced"
                       r"|(send|recv)_(forward|backward)|isend|irecv|\breducer\b"),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import utilisation
+from trainwright.diagnose.measures import processes, utilisation
 from trainwright.diagnose.measures_cost import peaks_of
 from trainwright.diagnose.trials import Changed, Trial
 
@@ -90,9 +90,20 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
         if trial.changed in _TRIED.get(experiment, ()):
             yield times
         elif experiment == "more_workers" and trial.changed in ("workers", "prefetch"):
-            yield _with_more(trial, times)
+            yield _with_more(trial.factor, times)
         elif experiment == "single_device" and trial.changed in ("devices", "nodes"):
-            yield 1 / _with_more(trial, times * _steps_of_an_epoch(trial, evidence))
+            factor = _factor(trial, evidence)
+            yield 1 / _with_more(factor, times * _steps_of_an_epoch(trial, factor, evidence))
+
+
+def _factor(trial: Trial, evidence: Evidence) -> float | None:
+    """Return how many times as many devices or computers a trial has, also where it is in words."""
+    words = re.findall(r"\b(?:\d+|one|single|alone)\b", trial.to.lower())
+    if trial.factor is not None or not words:
+        return trial.factor
+    number = int(words[0]) if words[0].isdigit() else 1
+    nodes = evidence.setup.nodes if evidence.setup is not None else None
+    return number / ((nodes or 1) if trial.changed == "nodes" else processes(evidence))
 
 
 def another_gpu(evidence: Evidence) -> float | None:
@@ -148,15 +159,15 @@ def fewer_workers(evidence: Evidence) -> float | None:
     return max(found) if found else None
 
 
-def _steps_of_an_epoch(trial: Trial, evidence: Evidence) -> float:
+def _steps_of_an_epoch(trial: Trial, factor: float | None, evidence: Evidence) -> float:
     """Return the factor from an epoch's time to a step's: fewer devices take more steps for it."""
     epoch = evidence.steps is not None and evidence.steps.unit == "epoch"
-    return trial.factor if epoch and trial.step_times is not None and trial.factor else 1.0
+    return factor if epoch and trial.step_times is not None and factor else 1.0
 
 
-def _with_more(trial: Trial, times: float) -> float:
+def _with_more(factor: float | None, times: float) -> float:
     """Return the step's time with more of what changed over the time with less."""
-    return 1 / times if trial.factor is not None and trial.factor < 1 else times
+    return 1 / times if factor is not None and factor < 1 else times
 
 
 def doubled_batch(evidence: Evidence) -> float | None:
