@@ -23,7 +23,7 @@ LEAST_SHARE = 0.03
 WHOLE = 0.98
 """Share above which a function holds the whole loop, and tells nothing."""
 MOST_ROWS = 24
-_HERE = Path(__file__).parent.name
+_HERE = Path(__file__).parent
 Call = tuple[CodeType, int]
 """A function, and the place in it that calls what is no Python; -1: the function as a whole."""
 
@@ -91,7 +91,7 @@ def name_of(call: Call) -> str | None:
     """
     code, at = call
     path = Path(code.co_filename)
-    if path.parent.name == _HERE and path.stem.startswith(("recorder", "callback")):
+    if path.parent == _HERE:
         return None
     if at >= 0:
         return _called(code, at)
