@@ -60,9 +60,9 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                    r"|librosa|collate|resize|crop|\bstft|spectrogram|resample|jpeg|decompress"
                    r"|zlib|gzip|inflate|pad_sequence|albument|normalize_image|mixup|ffmpeg|\bav\b"
                    r"|kornia|torchio|monai"),
-    ("fetch", r"h5py|lmdb|zarr|sqlite|parquet|read_csv|np\.load|numpy.*load|fromfile|open_?file|\bfopen"
+    ("fetch", r"h5py|lmdb|zarr|sqlite|parquet|read_csv|np\.load|numpy.*load|open_?file|\bfopen"
               r"|\bread(_?(bytes|file|exact|into|all|image))?\b|\bs3\b|boto|fsspec|urlopen|requests"
-              r"|socket|\brecv\b|tarfile|webdataset|soundfile|torchaudio"),
+              r"|socket|fromfile|\brecv\b|tarfile|webdataset|soundfile|torchaudio"),
     ("allocation", r"^(cuda|hip)(malloc|free)|(cuda|hip)hostalloc|empty_?cache|cumem(map|create)"
                    r"|cachingallocator|malloc_trim"),
     ("checkpoint", r"torch\.save|save_(checkpoint|model|pretrained|state)|state_dict|pickle"
