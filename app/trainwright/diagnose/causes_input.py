@@ -114,7 +114,8 @@ def _makes_them_itself(evidence: Evidence) -> bool:
 def _slow_for_its_gpu(evidence: Evidence) -> bool:
     """Whether a GPU idles, or others reach more on the same, and batches were not timed."""
     slow = (number("throughput.expected_times")(evidence) or 1) >= 1.5
-    return data_wait(evidence) is None and (slow or (utilisation(evidence) or 1) < 0.5)
+    idles = (utilisation(evidence) or 1) < 0.5 and _late(evidence)
+    return data_wait(evidence) is None and (slow or idles)
 
 
 def _main_cores(evidence: Evidence) -> float | None:
