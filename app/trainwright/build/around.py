@@ -33,7 +33,8 @@ from trainwright.machine import (
     rules_storage,
 )
 from trainwright.machine.build import Build, BuildGpu
-from trainwright.machine.placement import Placement, openings, place
+from trainwright.machine.placement import PlacedGpu, narrowest, openings, place
+from trainwright.machine.wiring import Lanes
 
 _SEATS: tuple[Rule, ...] = (
     *(rules_lanes.slots, rules_fit.openings, rules_fit.air),
@@ -51,6 +52,8 @@ class Frame:
     cpu: CpuRecord
     board: BoardRecord
     cost: float
+    wired: tuple[object, ...]
+    """What of both decides which lanes cards and drives get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +66,31 @@ class Base:
     """With the cheapest."""
 
 
+Pace = tuple[Link | None, str]
+"""What decides how fast a site can be at best: its link and its processor's id."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A base whose board has slots for some cards."""
 
     base: Base
-    link: Link | None
-    """Of the slowest card; None where nobody says."""
+    pace: Pace
+
+    @property
+    def link(self) -> Link | None:
+        """Of the slowest card; None where nobody says."""
+        return self.pace[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Everything that some cards may stand on, cheapest first."""
+
+    sorted: tuple[Site, ...]
+    costs: tuple[float, ...]
+    first: dict[Pace, Site]
+    """The cheapest of each pace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +113,16 @@ class Seats:
     """Of the slowest card; None where nobody says."""
 
 
+@dataclass(frozen=True, slots=True)
+class Housing:
+    """A case that takes all that is to go into it."""
+
+    case: CaseRecord
+    cost: float
+    link: Link | None
+    """Of the slowest card in it; None where nobody says."""
+
+
 class Around:
     """The market seen from the cards; answers are kept."""
 
@@ -100,8 +131,10 @@ class Around:
         self.shelves = Shelves(market)
         self.stores = Stores(self.shelves)
         self._legal: dict[tuple[object, ...], bool] = {}
-        self._links: dict[tuple[object, ...], Link | None] = {}
+        self._links: dict[tuple[object, ...], dict[tuple[object, ...], Link | None]] = {}
         self._seats: dict[tuple[object, ...], Seats | None] = {}
+        self._asked: dict[str, tuple[object, ...]] = {}
+        self._housing: dict[tuple[object, ...], Iterator[Housing]] = {}
         self._coolers: dict[str, list[CoolerRecord]] = {}
         self.psus: list[PsuRecord] = self.shelves.sorted("psu", PsuRecord)
         self.cases: list[CaseRecord] = [
@@ -109,7 +142,7 @@ class Around:
         ]
         self.coolers: list[CoolerRecord] = self.shelves.sorted("cooler", CoolerRecord)
         self._bases: dict[tuple[object, ...], list[Base]] = {}
-        self._sites: dict[tuple[object, ...], Iterator[Site]] = {}
+        self._sites: dict[tuple[object, ...], Sites] = {}
         self.frames = self._frames()
 
     # Processor and board
@@ -119,7 +152,12 @@ class Around:
         for cpu in self.shelves.sorted("cpu", CpuRecord):
             by_socket.setdefault(cpu.socket or "", []).append(cpu)
         found = [
-            Frame(cpu, board, self.shelves.cost("cpu", cpu) + self.shelves.cost("board", board))
+            Frame(
+                cpu,
+                board,
+                self.shelves.cost("cpu", cpu) + self.shelves.cost("board", board),
+                (board.id, cpu.pcie_generation, cpu.slot_lanes),
+            )
             for board in self.shelves.sorted("board", BoardRecord)
             if self._wanted(board)
             for cpu in by_socket.get(board.socket, ())
@@ -145,54 +183,60 @@ class Around:
             self._legal[key] = not errs(rules_processor.RULES, build)
         return self._legal[key]
 
-    def sites(self, needed: Needs, cards: Cards) -> Iterator[Site]:
-        """Yield bases whose boards have slots for the cards, cheapest first.
+    def sites(self, needed: Needs, cards: Cards) -> Sites:
+        """Return bases whose boards have slots for the cards.
 
         Of a board whose slots are not all known, only a single card is taken to find one.
         """
-        key = (needed.cores, needed.memory_gib, cards.count, *_link_asked(cards.record))
-        kept = self._sites.get(key) or self._with_slots(needed, cards)
-        self._sites[key], found = tee(kept)  # a board is looked at once, and only if anyone asks
-        return found
+        asked = (cards.count, *_link_asked(cards.record))
+        key = (*self._holding(needed), *asked)
+        if key not in self._sites:
+            links = self._links.setdefault(asked, {})
+            found = tuple(self._with_slots(self.bases(needed), cards, links))
+            costs = tuple(site.base.cost for site in found)
+            first = {site.pace: site for site in reversed(found)}
+            self._sites[key] = Sites(found, costs, first)
+        return self._sites[key]
 
-    def _with_slots(self, needed: Needs, cards: Cards) -> Iterator[Site]:
-        for base in self.bases(needed):
-            board = base.frame.board
-            if self._offers(board, cards.count):
-                link = self.link(base.frame, cards)
-                if link is not None or not board.lanes_complete:
-                    yield Site(base, link)
+    def _with_slots(
+        self, bases: list[Base], cards: Cards, links: dict[tuple[object, ...], Link | None]
+    ) -> Iterator[Site]:
+        for base in bases:
+            frame = base.frame
+            if frame.wired not in links:
+                links[frame.wired] = self._link(frame, cards)
+            link = links[frame.wired]
+            if link is not None or (cards.count == 1 and not frame.board.lanes_complete):
+                yield Site(base, (link, frame.cpu.id))
 
-    def _offers(self, board: BoardRecord, count: int) -> bool:
-        if not board.lanes_complete:
-            return count == 1
-        return sum(slot.length == "x16" for slot in board.slots) >= count
-
-    def link(self, frame: Frame, cards: Cards) -> Link | None:
+    def _link(self, frame: Frame, cards: Cards) -> Link | None:
         """Return what the slowest of the cards gets on the board; None where nobody says."""
-        cpu, record = frame.cpu, cards.record
-        key = (
-            *(frame.board.id, cpu.pcie_generation, cpu.slot_lanes, cards.count),
-            *_link_asked(record),
-        )
-        if key not in self._links:
-            build = Build(gpus=(BuildGpu(record, cards.count),), cpu=cpu, board=frame.board)
-            self._links[key] = link_of(build)
-        return self._links[key]
+        board = frame.board
+        if board.lanes_complete:
+            offered = sum(slot.length == "x16" for slot in board.slots) >= cards.count
+        else:
+            offered = cards.count == 1
+        gpus = (BuildGpu(cards.record, cards.count),)
+        return link_of(Build(gpus=gpus, cpu=frame.cpu, board=board)) if offered else None
 
     def bases(self, needed: Needs) -> list[Base]:
         """Return processors on boards with the memory that they need, cheapest first."""
-        key = (needed.cores, needed.memory_gib)
+        key = self._holding(needed)
         if key not in self._bases:
+            cores, gib = key
             found = [
                 Base(frame, memories, frame.cost + memories[0].cost)
                 for frame in self.frames
-                if frame.cpu.cores >= needed.cores
+                if frame.cpu.cores >= cores
                 and self.works(frame)
-                and (memories := self.stores.memory(frame.cpu, frame.board, needed.memory_gib))
+                and (memories := self.stores.memory(frame.cpu, frame.board, gib))
             ]
             self._bases[key] = sorted(found, key=lambda base: base.cost)
         return self._bases[key]
+
+    def _holding(self, needed: Needs) -> tuple[int, float]:
+        """Return what is asked of processor and memory: as much as sets on sale can hold."""
+        return needed.cores, self.stores.size(needed.memory_gib)
 
     # Cooler and case
 
@@ -237,17 +281,16 @@ class Around:
         Where drives are in the way of the cards, those have the first choice: what is forbidden
         without drives is so with any.
         """
-        cpu, board = frame.cpu, frame.board
         key = (
-            *(board.id, cpu.pcie_generation, cpu.slot_lanes, case.slots, case.bays_35),
-            *(cards.count, _asked(cards.record), tuple(map(plugged, drives))),
+            *(frame.wired, case.slots, case.bays_35, cards.count),
+            *(self._asks(cards.record), tuple(map(plugged, drives))),
         )
         if key not in self._seats:
             gpus = (BuildGpu(cards.record, cards.count),)
-            build = Build(gpus=gpus, cpu=cpu, board=board, case=case, drives=drives)
+            build = Build(gpus=gpus, cpu=frame.cpu, board=frame.board, case=case, drives=drives)
             placement = place(build)
             forbidden = errs(_SEATS, build, placement)
-            self._seats[key] = None if forbidden else Seats(_link(placement))
+            self._seats[key] = None if forbidden else Seats(_link(placement.slowest))
         return self._seats[key]
 
     def encased(self, frame: Frame, cards: Cards) -> bool:
@@ -259,6 +302,26 @@ class Around:
                 for case in self.cases
             )
         return self._legal[key]
+
+    def housing(self, frame: Frame, cards: Cards, drives: Drives) -> Iterator[Housing]:
+        """Yield the cases that take cards and drives on the board, cheapest first."""
+        key = (frame.wired, frame.board.form_factor, *cards.key, drives.ways)
+        kept = self._housing.get(key) or self._housed(frame, cards, drives)
+        self._housing[key], found = tee(kept)  # a case is looked at once, and only if anyone asks
+        return found
+
+    def _housed(self, frame: Frame, cards: Cards, drives: Drives) -> Iterator[Housing]:
+        for case in self.cases:
+            if self.houses(case, frame, cards):
+                seats = self.seated(case, frame, cards, drives.records)
+                if seats is not None:
+                    yield Housing(case, self.shelves.cost("case", case), seats.link)
+
+    def _asks(self, record: GpuRecord) -> tuple[object, ...]:
+        """Return what of a card decides where it may sit."""
+        if record.id not in self._asked:
+            self._asked[record.id] = (*_link_asked(record), record.form, record.cooling)
+        return self._asked[record.id]
 
     def holds(self, case: CaseRecord, part: PsuRecord | CoolerRecord) -> bool:
         """Return whether the case takes a power supply or a cooler."""
@@ -273,11 +336,10 @@ class Around:
 
 def link_of(build: Build) -> Link | None:
     """Return what the slowest card's slot gives it; None where nobody says, or one has none."""
-    return _link(place(build))
+    return _link(narrowest(build))
 
 
-def _link(placement: Placement) -> Link | None:
-    slowest = placement.slowest
+def _link(slowest: Lanes | PlacedGpu | None) -> Link | None:
     if slowest is None or slowest.generation is None or not slowest.lanes:
         return None
     return Link(slowest.generation, slowest.lanes)
@@ -286,8 +348,3 @@ def _link(placement: Placement) -> Link | None:
 def _link_asked(record: GpuRecord) -> tuple[object, ...]:
     """Return what of a card decides which link it gets."""
     return record.pcie_generation, record.pcie_lanes, openings(record)
-
-
-def _asked(record: GpuRecord) -> tuple[object, ...]:
-    """Return what of a card decides where it may sit."""
-    return (*_link_asked(record), record.form, record.cooling)

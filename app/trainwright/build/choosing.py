@@ -6,17 +6,18 @@ was found.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from trainwright.build.around import Around, Core, Site, link_of
+from trainwright.build.around import Around, Base, Core, Housing, Pace, Site, Sites, link_of
 from trainwright.build.feeds import Feed, Feeds
 from trainwright.build.sizing import Needs, needs, use_of
 from trainwright.build.speeds import Cards, Link, Speed, Speeds, widest
 from trainwright.build.stores import Drives, lighter, mounted_apart
 from trainwright.build.supplies import Supplies
-from trainwright.catalog import CaseRecord, CoolerRecord, CpuRecord, PsuRecord
+from trainwright.catalog import CaseRecord, CoolerRecord, PsuRecord
 from trainwright.machine.build import Build, BuildGpu, Check, CircuitName, Use
 from trainwright.machine.checks import checks
 from trainwright.machine.power import MODULE_W, power
@@ -85,10 +86,6 @@ class Task:
     """That cooler, case and power supply cost at least."""
 
 
-_Leveled = tuple[int, int, Site]
-"""A bound of the level that a site reaches, its place among the sites by cost, and the site."""
-
-
 class Choosing:
     """The search around cards, with everything that it has worked out."""
 
@@ -112,12 +109,12 @@ class Choosing:
         are always there, and the cheapest and the thriftiest of all other parts go together.
         """
         task = self._task(cards, speed, cost, math.inf)
-        site, drives = next(self._sites(task), None), self._around.stores.drives(task.needed)
-        if site is None or not drives:
+        costs, drives = self._sites(task).costs, self._around.stores.drives(task.needed)
+        if not costs or not drives:
             return None
         link = widest(cards.record)
         return Least(
-            cost=cost + site.base.cost + drives[0].cost + task.tail - CENT,  # for rounding
+            cost=cost + costs[0] + drives[0].cost + task.tail - CENT,  # for rounding
             seconds=min(speed.seconds, self._speeds.seconds(cards, speed, link)),
             watts=self._least_watts(task),
         )
@@ -128,25 +125,24 @@ class Choosing:
         ``cost`` is that of the cards.
         """
         task = self._task(cards, speed, cost, limit)
-        sites = self._levels(task)
-        self.considered += len(sites)
-        if not sites:
+        levels = self._levels(task)
+        if not levels:
             return None
-        fastest = min(sites)[0]
-        if (best := self._on_level(task, sites, fastest)) is not None:
+        fastest = min(levels.values())
+        if (best := self._on_level(task, levels, fastest)) is not None:
             return best
-        some = self._on_level(task, sites, _NEVER)
+        some = self._on_level(task, levels, _NEVER)
         if some is None:
             return None
         low, high = fastest, level(some.seconds)
         while high - low > 1:  # what is within the limit on one level is so on slower ones
             middle = (low + high) // 2
-            found = self._on_level(task, sites, middle)
+            found = self._on_level(task, levels, middle)
             if found is None:
                 low = middle
             else:
                 some, high = found, min(middle, level(found.seconds))
-        return self._on_level(task, sites, high)
+        return self._on_level(task, levels, high)
 
     def needs(self, cards: Cards, speed: Speed) -> Needs:
         """Return the least that the computer around the cards must have."""
@@ -162,15 +158,11 @@ class Choosing:
         feed, tail = self._feeds.of(speed), self._least_tail(cards, needed, use)
         return Task(cards, speed, cost, limit, needed, use, feed, tail)
 
-    def _sites(self, task: Task) -> Iterator[Site]:
-        """Yield what may stand around the cards within the limit, cheapest first."""
+    def _sites(self, task: Task) -> Sites:
+        """Return what may stand around the cards."""
         if not self._around.supplies(None, task.cards) or math.isinf(task.tail):
-            return
-        room = task.limit - task.cost - task.tail
-        for site in self._around.sites(task.needed, task.cards):
-            if site.base.cost > room:
-                break
-            yield site
+            return Sites((), (), {})
+        return self._around.sites(task.needed, task.cards)
 
     def _least_tail(self, cards: Cards, needed: Needs, use: Use) -> float:
         """Return what cooler, case and power supply cost at least; infinite where there are none.
@@ -212,34 +204,35 @@ class Choosing:
         spare = self._thriftiest(task.cards, task.needed)
         return power(spare).sustained.value / self._supplies.efficiency if spare else 0.0
 
-    def _powered(self, task: Task, cpu: CpuRecord) -> bool:
-        """Return whether a supply is enough with a processor, of all others the thriftiest parts.
+    def _powered(self, task: Task, base: Base, drives: Drives) -> bool:
+        """Return whether a supply is enough with the base's memory that draws the least.
 
-        Where none is, none is with any memory and drives.
+        Where none is with such drives, none is with more.
         """
-        key = (*task.cards.key, cpu.id)
+        memory = min(base.memories, key=lambda one: one.watts)
+        key = (*task.cards.key, base.frame.cpu.id, memory.watts, drives.watts)
         if key not in self._fed:
-            spare = self._thriftiest(task.cards, task.needed)
-            build = replace(spare, cpu=cpu) if spare is not None else None
-            self._fed[key] = build is not None and any(self._supplies.enough(build, task.use))
+            core = Core(base.frame, None, memory, drives, 0.0)
+            self._fed[key] = any(self._supplies.enough(self._build(task, core), task.use))
         return self._fed[key]
 
     # Times
 
-    def _levels(self, task: Task) -> list[_Leveled]:
-        """Return the sites within the limit, with a bound of the level: nothing has to be read."""
-        known: dict[tuple[Link | None, str], int] = {}
-        found = []
-        for number, site in enumerate(self._sites(task)):
-            cpu = site.base.frame.cpu
-            key = (site.link, cpu.id)
-            if key not in known:
-                device = self._speeds.seconds(task.cards, task.speed, site.link)
-                if task.feed is not None:
-                    device = task.feed.least(device, task.speed.samples, cpu)
-                known[key] = level(device)
-            found.append((known[key], number, site))
-        return found
+    def _levels(self, task: Task) -> dict[Pace, int]:
+        """Return a bound of each pace's level, of sites within the limit: nothing is read."""
+        sites, room = self._sites(task), task.limit - task.cost - task.tail
+        self.considered += bisect_right(sites.costs, room)
+        return {
+            pace: self._bound(task, site)
+            for pace, site in sites.first.items()
+            if site.base.cost <= room
+        }
+
+    def _bound(self, task: Task, site: Site) -> int:
+        seconds = self._speeds.seconds(task.cards, task.speed, site.link)
+        if task.feed is not None:
+            seconds = task.feed.least(seconds, task.speed.samples, site.base.frame.cpu)
+        return level(seconds)
 
     def _seconds(self, task: Task, core: Core, link: Link | None) -> float:
         device = self._speeds.seconds(task.cards, task.speed, link)
@@ -248,20 +241,21 @@ class Choosing:
         cpu, gib, drive = core.frame.cpu, core.memory.gib, core.drives.records[0]
         return task.feed.step(device, task.speed.samples, cpu, gib, drive)
 
-    def _on_level(self, task: Task, sites: list[_Leveled], wanted: int) -> Outcome | None:
+    def _on_level(self, task: Task, levels: dict[Pace, int], wanted: int) -> Outcome | None:
         """Return the cheapest on the level or a faster one."""
         best: Outcome | None = None
         drives = self._around.stores.drives(task.needed)
         if not drives:
             return None
+        thriftiest = min(drives, key=lambda one: one.watts)
         room = task.limit - task.cost - task.tail
-        for least, _, site in sites:
+        paces = {pace for pace, least in levels.items() if least <= wanted}
+        for site in self._sites(task).sorted:
             if site.base.cost + drives[0].cost > room:
                 break
-            frame = site.base.frame
-            if least > wanted or not self._around.encased(frame, task.cards):
+            if site.pace not in paces or not self._around.encased(site.base.frame, task.cards):
                 continue
-            if not self._powered(task, frame.cpu):
+            if not self._powered(task, site.base, thriftiest):
                 continue
             for core in self._cores(task, site, drives):
                 if core.cost > room:
@@ -293,28 +287,27 @@ class Choosing:
             return None
         best: Outcome | None = None
         least = around.shelves.cost("cooler", coolers[0]) + around.shelves.cost("psu", powering)
-        for case in around.cases:
-            housed = around.shelves.cost("case", case)
-            if housed + least > room:
+        for housing in around.housing(core.frame, task.cards, core.drives):
+            if housing.cost + least > room:
                 break
-            if self._keeps(task, core, case, wanted):
-                found = self._encased(task, core, case, room, wanted)
+            if self._keeps(task, core, housing.link, wanted):
+                found = self._encased(task, core, housing, room, wanted)
                 if found is not None:
                     best, room = found, found.cost - CENT - task.cost - core.cost
         return best
 
     def _encased(
-        self, task: Task, core: Core, case: CaseRecord, room: float, wanted: int
+        self, task: Task, core: Core, housing: Housing, room: float, wanted: int
     ) -> Outcome | None:
         """Return the cheapest computer in a case.
 
         Cooler and supply have to do with the case and nothing with one another, so that it is
         nearly always that with the cheapest of either.
         """
-        around, housed = self._around, self._around.shelves.cost("case", case)
+        around, case = self._around, housing.case
         best: Outcome | None = None
         for cooler in around.coolers_of(core.frame):
-            cooled = housed + around.shelves.cost("cooler", cooler)
+            cooled = housing.cost + around.shelves.cost("cooler", cooler)
             if cooled > room:
                 break
             if not around.holds(case, cooler):
@@ -331,20 +324,14 @@ class Choosing:
                         break
         return best
 
-    def _keeps(self, task: Task, core: Core, case: CaseRecord, wanted: int) -> bool:
-        """Return whether the case takes all, with lanes for the cards that keep the level.
+    def _keeps(self, task: Task, core: Core, link: Link | None, wanted: int) -> bool:
+        """Return whether a link in some case keeps the level.
 
         Drives take lanes of cards on some boards, and in a low case the best slot is no use.
         """
-        around, frame = self._around, core.frame
-        if not around.houses(case, frame, task.cards):
-            return False
-        seats = around.seated(case, frame, task.cards, core.drives.records)
-        if seats is None:
-            return False
-        if core.link is None or core.link == seats.link:
+        if core.link is None or core.link == link:
             return True
-        return level(self._seconds(task, core, seats.link)) <= wanted
+        return level(self._seconds(task, core, link)) <= wanted
 
     def _build(
         self,

@@ -11,7 +11,7 @@ from trainwright.catalog import BoardRecord, CpuRecord, DriveRecord, MemoryRecor
 from trainwright.machine import rules_memory, rules_storage
 from trainwright.machine.build import Build, Verdict
 from trainwright.machine.placement import form
-from trainwright.machine.power import MODULE_W
+from trainwright.machine.power import DRIVE_W, MODULE_W
 
 _MEMORY: tuple[Rule, ...] = (
     rules_memory.kind,
@@ -49,6 +49,16 @@ class Drives:
 
     records: tuple[DriveRecord, ...]
     cost: float
+    watts: float
+    """Of all."""
+    ways: tuple[tuple[object, ...], ...]
+    """What of each decides where it may sit."""
+
+    @classmethod
+    def of(cls, records: tuple[DriveRecord, ...], cost: float) -> "Drives":
+        """Return some drives."""
+        watts = sum(DRIVE_W[drive.interface] for drive in records)
+        return cls(records, cost, watts, tuple(map(plugged, records)))
 
 
 class Stores:
@@ -59,16 +69,26 @@ class Stores:
         self.kits = shelves.sorted("memory", MemoryRecord)
         self._drives = shelves.sorted("storage", DriveRecord)
         self._memory: dict[tuple[object, ...], tuple[Memory, ...]] = {}
+        self._taken: dict[tuple[str, str], tuple[object, ...]] = {}
         self._verdicts: dict[tuple[object, ...], set[Verdict]] = {}
         self._sets_of: dict[str, list[Memory]] = {}
         self._fast: dict[tuple[object, ...], list[Drives]] = {}
+        types = {kit.type for kit in self.kits}
+        self._sizes = sorted({one.gib for type in types for one in self._sets(type)})
+
+    def size(self, gib: float) -> float:
+        """Return the least that sets on sale hold and that is enough; itself where none is."""
+        return next((size for size in self._sizes if size >= gib), gib)
 
     def memory(self, cpu: CpuRecord, board: BoardRecord, gib: float) -> tuple[Memory, ...]:
         """Return memory of at least so many GiB, cheapest first, each larger than the one before.
 
         All channels are filled, at full rate, where anything on sale does so.
         """
-        key = (*_takes(cpu, board), gib)
+        pair = (cpu.id, board.id)
+        if pair not in self._taken:
+            self._taken[pair] = _takes(cpu, board)
+        key = (self._taken[pair], gib)
         if key not in self._memory:
             found = tuple(self._fitting(cpu, board, gib, flawed=False))
             self._memory[key] = found or tuple(self._fitting(cpu, board, gib, flawed=True))
@@ -134,7 +154,7 @@ class Stores:
             )
             if beside is not None:
                 found = [
-                    Drives((*disks.records, *beside.records), disks.cost + beside.cost)
+                    Drives.of((*disks.records, *beside.records), disks.cost + beside.cost)
                     for disks in self._enough(needed, MOST_DRIVES, solid=False)
                 ]
         return sorted(found, key=lambda one: (one.cost, [drive.id for drive in one.records]))
@@ -150,7 +170,7 @@ class Stores:
                 lasts = (drive.endurance_tb or needed.endurance_tb) * count >= needed.endurance_tb
                 if large and lasts:
                     cost = self._shelves.several("storage", drive, count)
-                    yield Drives((drive,) * count, cost)
+                    yield Drives.of((drive,) * count, cost)
                     break
 
     def _stalls(self, drives: Drives) -> bool:
@@ -172,9 +192,8 @@ def mounted_apart(sorted_by_cost: Iterable[Drives]) -> Iterator[Drives]:
     """Yield the cheapest drives of each way to be mounted, which is all that other parts see."""
     seen: set[object] = set()
     for drives in sorted_by_cost:
-        ways = tuple(map(plugged, drives.records))
-        if ways not in seen:
-            seen.add(ways)
+        if drives.ways not in seen:
+            seen.add(drives.ways)
             yield drives
 
 

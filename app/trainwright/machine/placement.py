@@ -114,6 +114,16 @@ def place(build: Build) -> Placement:
     )
 
 
+def narrowest(build: Build) -> Lanes | None:
+    """Return what the card with the least bandwidth gets; None where any is not known."""
+    if build.board is None or not build.gpus:
+        return None
+    m2 = [drive for drive in build.drives if form(drive) == "m.2"]
+    links = _seated(_wiring(build, build.board), build.cards, m2).card_lanes
+    known = [link for link in links if link is not None and link.lanes is not None]
+    return min(known, key=lambda link: link.gb_s) if len(known) == len(links) else None
+
+
 def _seated(wired: Wiring, cards: tuple[GpuRecord, ...], m2: list[DriveRecord]) -> Seating:
     """Return the seating of the first cards and drives; for the others there is no place."""
     found = seated(wired, tuple(map(_card, cards[:MOST])), tuple(map(_drive, m2[:MOST])))
