@@ -33,7 +33,7 @@ from trainwright.machine import (
     rules_storage,
 )
 from trainwright.machine.build import Build, BuildGpu
-from trainwright.machine.placement import PlacedGpu, narrowest, openings, place
+from trainwright.machine.placement import PlacedGpu, form, narrowest, openings, place
 from trainwright.machine.wiring import Lanes
 
 _SEATS: tuple[Rule, ...] = (
@@ -133,6 +133,7 @@ class Around:
         self._legal: dict[tuple[object, ...], bool] = {}
         self._links: dict[tuple[object, ...], dict[tuple[object, ...], Link | None]] = {}
         self._seats: dict[tuple[object, ...], Seats | None] = {}
+        self._houses: dict[tuple[str, str], list[CaseRecord]] = {}
         self._asked: dict[str, tuple[object, ...]] = {}
         self._housing: dict[tuple[object, ...], Iterator[Housing]] = {}
         self._coolers: dict[str, list[CoolerRecord]] = {}
@@ -267,11 +268,27 @@ class Around:
 
     def houses(self, case: CaseRecord, frame: Frame, cards: Cards) -> bool:
         """Return whether the case takes board and cards."""
-        key = (case.id, frame.board.form_factor, cards.record.id)
+        return self._takes_board(case, frame.board) and self._takes_cards(case, cards.record)
+
+    def _takes_board(self, case: CaseRecord, board: BoardRecord) -> bool:
+        key = ("board", case.id, board.form_factor)
         if key not in self._legal:
-            build = Build(gpus=(BuildGpu(cards.record),), board=frame.board, case=case)
-            self._legal[key] = not errs((rules_fit.length, rules_fit.form), build)
+            self._legal[key] = not errs((rules_fit.form,), Build(board=board, case=case))
         return self._legal[key]
+
+    def _takes_cards(self, case: CaseRecord, record: GpuRecord) -> bool:
+        key = ("card", case.id, record.id)
+        if key not in self._legal:
+            build = Build(gpus=(BuildGpu(record),), case=case)
+            self._legal[key] = not errs((rules_fit.length,), build)
+        return self._legal[key]
+
+    def _roomy(self, frame: Frame, cards: Cards) -> list[CaseRecord]:
+        """Return the cases that take board and cards, cheapest first."""
+        key = (frame.board.form_factor, cards.record.id)
+        if key not in self._houses:
+            self._houses[key] = [case for case in self.cases if self.houses(case, frame, cards)]
+        return self._houses[key]
 
     def seated(
         self, case: CaseRecord, frame: Frame, cards: Cards, drives: tuple[DriveRecord, ...] = ()
@@ -281,8 +298,9 @@ class Around:
         Where drives are in the way of the cards, those have the first choice: what is forbidden
         without drives is so with any.
         """
+        bays = case.bays_35 if any(form(drive) == "3.5" for drive in drives) else None
         key = (
-            *(frame.wired, case.slots, case.bays_35, cards.count),
+            *(frame.wired, case.slots, bays, cards.count),
             *(self._asks(cards.record), tuple(map(plugged, drives))),
         )
         if key not in self._seats:
@@ -295,11 +313,12 @@ class Around:
 
     def encased(self, frame: Frame, cards: Cards) -> bool:
         """Return whether any case takes the cards on the board."""
-        key = (frame.board.id, frame.cpu.id, cards.record.id, cards.count)
+        key = (frame.wired, cards.key)
         if key not in self._legal:
+            # Without drives, cases of as many openings differ in nothing.
+            unlike = {case.slots: case for case in self._roomy(frame, cards)}
             self._legal[key] = any(
-                self.houses(case, frame, cards) and self.seated(case, frame, cards) is not None
-                for case in self.cases
+                self.seated(case, frame, cards) is not None for case in unlike.values()
             )
         return self._legal[key]
 
@@ -311,11 +330,10 @@ class Around:
         return found
 
     def _housed(self, frame: Frame, cards: Cards, drives: Drives) -> Iterator[Housing]:
-        for case in self.cases:
-            if self.houses(case, frame, cards):
-                seats = self.seated(case, frame, cards, drives.records)
-                if seats is not None:
-                    yield Housing(case, self.shelves.cost("case", case), seats.link)
+        for case in self._roomy(frame, cards):
+            seats = self.seated(case, frame, cards, drives.records)
+            if seats is not None:
+                yield Housing(case, self.shelves.cost("case", case), seats.link)
 
     def _asks(self, record: GpuRecord) -> tuple[object, ...]:
         """Return what of a card decides where it may sit."""

@@ -222,17 +222,18 @@ class Choosing:
         """Return a bound of each pace's level, of sites within the limit: nothing is read."""
         sites, room = self._sites(task), task.limit - task.cost - task.tail
         self.considered += bisect_right(sites.costs, room)
-        return {
-            pace: self._bound(task, site)
-            for pace, site in sites.first.items()
-            if site.base.cost <= room
-        }
-
-    def _bound(self, task: Task, site: Site) -> int:
-        seconds = self._speeds.seconds(task.cards, task.speed, site.link)
-        if task.feed is not None:
-            seconds = task.feed.least(seconds, task.speed.samples, site.base.frame.cpu)
-        return level(seconds)
+        linked: dict[Link | None, float] = {}
+        found = {}
+        for pace, site in sites.first.items():
+            if site.base.cost > room:
+                continue
+            if site.link not in linked:
+                linked[site.link] = self._speeds.seconds(task.cards, task.speed, site.link)
+            seconds = linked[site.link]
+            if task.feed is not None:
+                seconds = task.feed.least(seconds, task.speed.samples, site.base.frame.cpu)
+            found[pace] = level(seconds)
+        return found
 
     def _seconds(self, task: Task, core: Core, link: Link | None) -> float:
         device = self._speeds.seconds(task.cards, task.speed, link)

@@ -177,6 +177,8 @@ class _Search:
                 cost = self.market.offer("gpu", record).cost(count)
                 if cost is None and self.request.budget is not None:
                     continue
+                if count > counts[0] and (cost or 0.0) > BEYOND * self.limit:
+                    break  # fewer of them are cheaper
                 speed = self.speeds.quick(cards)
                 if speed is None and (count == counts[0] or self.speeds.facts(cards) is not None):
                     break

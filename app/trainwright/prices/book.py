@@ -77,15 +77,12 @@ def price_of(
     the person's rate converts. New and used are two candidates and never mixed.
     """
     other = _OTHER[currency]
-    for found in (
-        _own(part, book, currency, used=used),
-        _converted(_own(part, book, other, used=used), book.rate, currency),
-        _shipped(part, book, currency, used=used),
-        _converted(_shipped(part, book, other, used=used), book.rate, currency),
-    ):
-        if found is not None:
-            return found
-    return None
+    return (
+        _own(part, book, currency, used=used)
+        or _converted(_own(part, book, other, used=used), book.rate, currency)
+        or _shipped(part, book, currency, used=used)
+        or _converted(_shipped(part, book, other, used=used), book.rate, currency)
+    )
 
 
 def total_of(wishes: Iterable[Wish], book: PriceBook, currency: Currency) -> Total:
