@@ -14,7 +14,7 @@ from trainwright.build.ruling import Rule, errs, said
 from trainwright.build.shelves import Shelves
 from trainwright.build.sizing import Needs
 from trainwright.build.speeds import Cards, Link
-from trainwright.build.stores import Drives, Memory, Stores, plugged
+from trainwright.build.stores import Drives, Memory, Stores, plugged, takes
 from trainwright.catalog import (
     BoardRecord,
     CaseRecord,
@@ -33,7 +33,7 @@ from trainwright.machine import (
     rules_storage,
 )
 from trainwright.machine.build import Build, BuildGpu
-from trainwright.machine.placement import PlacedGpu, form, narrowest, openings, place
+from trainwright.machine.placement import PlacedGpu, Placement, form, narrowest, openings, place
 from trainwright.machine.wiring import Lanes
 
 _SEATS: tuple[Rule, ...] = (
@@ -54,6 +54,8 @@ class Frame:
     cost: float
     wired: tuple[object, ...]
     """What of both decides which lanes cards and drives get."""
+    takes: tuple[object, ...]
+    """What of both decides which memory goes with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,7 @@ class Around:
     # Processor and board
 
     def _frames(self) -> list[Frame]:
+        """Return processors on boards that they work on, cheapest first."""
         by_socket: dict[str, list[CpuRecord]] = {}
         for cpu in self.shelves.sorted("cpu", CpuRecord):
             by_socket.setdefault(cpu.socket or "", []).append(cpu)
@@ -158,10 +161,12 @@ class Around:
                 board,
                 self.shelves.cost("cpu", cpu) + self.shelves.cost("board", board),
                 (board.id, cpu.pcie_generation, cpu.slot_lanes),
+                takes(cpu, board),
             )
             for board in self.shelves.sorted("board", BoardRecord)
             if self._wanted(board)
             for cpu in by_socket.get(board.socket, ())
+            if not errs(rules_processor.RULES, Build(cpu=cpu, board=board))
         ]
         return sorted(found, key=lambda one: (one.cost, one.board.id, one.cpu.id))
 
@@ -175,14 +180,6 @@ class Around:
         if form is None or case.boards is None:
             return True
         return max(SIZES.index(one) for one in case.boards) <= SIZES.index(form)
-
-    def works(self, frame: Frame) -> bool:
-        """Return whether the processor works on the board."""
-        key = (frame.cpu.id, frame.board.id)
-        if key not in self._legal:
-            build = Build(cpu=frame.cpu, board=frame.board)
-            self._legal[key] = not errs(rules_processor.RULES, build)
-        return self._legal[key]
 
     def sites(self, needed: Needs, cards: Cards) -> Sites:
         """Return bases whose boards have slots for the cards.
@@ -224,16 +221,20 @@ class Around:
         """Return processors on boards with the memory that they need, cheapest first."""
         key = self._holding(needed)
         if key not in self._bases:
-            cores, gib = key
-            found = [
-                Base(frame, memories, frame.cost + memories[0].cost)
-                for frame in self.frames
-                if frame.cpu.cores >= cores
-                and self.works(frame)
-                and (memories := self.stores.memory(frame.cpu, frame.board, gib))
-            ]
-            self._bases[key] = sorted(found, key=lambda base: base.cost)
+            self._bases[key] = sorted(self._with_memory(*key), key=lambda base: base.cost)
         return self._bases[key]
+
+    def _with_memory(self, cores: int, gib: float) -> Iterator[Base]:
+        known: dict[tuple[object, ...], tuple[Memory, ...]] = {}
+        for frame in self.frames:
+            if frame.cpu.cores < cores:
+                continue
+            memories = known.get(frame.takes)
+            if memories is None:
+                memories = self.stores.memory(frame.cpu, frame.board, gib)
+                known[frame.takes] = memories
+            if memories:
+                yield Base(frame, memories, frame.cost + memories[0].cost)
 
     def _holding(self, needed: Needs) -> tuple[int, float]:
         """Return what is asked of processor and memory: as much as sets on sale can hold."""
@@ -308,7 +309,7 @@ class Around:
             build = Build(gpus=gpus, cpu=frame.cpu, board=frame.board, case=case, drives=drives)
             placement = place(build)
             forbidden = errs(_SEATS, build, placement)
-            self._seats[key] = None if forbidden else Seats(_link(placement.slowest))
+            self._seats[key] = None if forbidden else Seats(slowest_link(placement))
         return self._seats[key]
 
     def encased(self, frame: Frame, cards: Cards) -> bool:
@@ -355,6 +356,11 @@ class Around:
 def link_of(build: Build) -> Link | None:
     """Return what the slowest card's slot gives it; None where nobody says, or one has none."""
     return _link(narrowest(build))
+
+
+def slowest_link(placement: Placement) -> Link | None:
+    """Return what the slowest card has where it was placed; None where nobody says."""
+    return _link(placement.slowest)
 
 
 def _link(slowest: Lanes | PlacedGpu | None) -> Link | None:

@@ -166,7 +166,7 @@ class Changes:
         for frame in self._around.frames:
             new = own is not None and frame.cpu.socket != own.socket
             alike = frame.cpu.id if self.fed else frame.board.socket
-            if not new or alike in seen or not self._around.works(frame):
+            if not new or alike in seen:
                 continue
             made = self._platform(frame)
             if made is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from trainwright.build.around import Around, Base, Core, Housing, Pace, Site, Sites, link_of
+from trainwright.build.around import Around, Base, Core, Housing, Pace, Site, Sites, slowest_link
 from trainwright.build.feeds import Feed, Feeds
 from trainwright.build.sizing import Needs, needs, use_of
 from trainwright.build.speeds import Cards, Link, Speed, Speeds, widest
@@ -19,7 +19,7 @@ from trainwright.build.stores import Drives, lighter, mounted_apart
 from trainwright.build.supplies import Supplies
 from trainwright.catalog import CaseRecord, CoolerRecord, PsuRecord
 from trainwright.machine.build import Build, BuildGpu, Check, CircuitName, Use
-from trainwright.machine.checks import checks
+from trainwright.machine.checks import checks_of, facts_of
 from trainwright.machine.power import MODULE_W, power
 
 SAME = 0.01
@@ -357,10 +357,12 @@ class Choosing:
     def _whole(self, task: Task, core: Core, build: Build, cost: float) -> Outcome | None:
         """Return the whole computer; None where a rule forbids it."""
         self.considered += 1
-        said = checks(build, task.use)
+        facts = facts_of(build, task.use)
+        said = checks_of(facts)
         if said and said[0].verdict == "error":
             return None
-        budget = power(build)
+        budget = facts.power
         watts = budget.wall_w or budget.sustained.value
-        seconds = self._seconds(task, core, link_of(build) if core.link is not None else None)
+        link = slowest_link(facts.placement) if core.link is not None else None
+        seconds = self._seconds(task, core, link)
         return Outcome(task.cards, build, said, task.use, cost, seconds, watts)

@@ -69,7 +69,6 @@ class Stores:
         self.kits = shelves.sorted("memory", MemoryRecord)
         self._drives = shelves.sorted("storage", DriveRecord)
         self._memory: dict[tuple[object, ...], tuple[Memory, ...]] = {}
-        self._taken: dict[tuple[str, str], tuple[object, ...]] = {}
         self._verdicts: dict[tuple[object, ...], set[Verdict]] = {}
         self._sets_of: dict[str, list[Memory]] = {}
         self._fast: dict[tuple[object, ...], list[Drives]] = {}
@@ -85,10 +84,7 @@ class Stores:
 
         All channels are filled, at full rate, where anything on sale does so.
         """
-        pair = (cpu.id, board.id)
-        if pair not in self._taken:
-            self._taken[pair] = _takes(cpu, board)
-        key = (self._taken[pair], gib)
+        key = (takes(cpu, board), gib)
         if key not in self._memory:
             found = tuple(self._fitting(cpu, board, gib, flawed=False))
             self._memory[key] = found or tuple(self._fitting(cpu, board, gib, flawed=True))
@@ -98,7 +94,7 @@ class Stores:
         self, cpu: CpuRecord, board: BoardRecord, gib: float, *, flawed: bool
     ) -> Iterator[Memory]:
         """Yield each that no cheaper one equals in size and watts."""
-        takes, kept = _takes(cpu, board), list[Memory]()
+        taken, kept = takes(cpu, board), list[Memory]()
         for memory in self._sets(board.memory_type):
             modules = memory.kit.modules * memory.count
             if memory.gib < gib or modules > board.memory_slots:
@@ -109,7 +105,7 @@ class Stores:
                 continue
             if board.memory_modules is not None and not _mounts(board, memory.kit):
                 continue
-            key = (takes, memory.kit.id, memory.count)
+            key = (taken, memory.kit.id, memory.count)
             if key not in self._verdicts:
                 build = Build(cpu=cpu, board=board, memory=((memory.kit, memory.count),))
                 self._verdicts[key] = {check.verdict for check in said(_MEMORY, build)}
@@ -217,7 +213,7 @@ def _as_fast(one: DriveRecord, other: DriveRecord) -> bool:
     return alike and generations and requests and one.read_mb_s >= other.read_mb_s
 
 
-def _takes(cpu: CpuRecord, board: BoardRecord) -> tuple[object, ...]:
+def takes(cpu: CpuRecord, board: BoardRecord) -> tuple[object, ...]:
     """Return what of processor and board decides which memory goes with them."""
     return (
         *(cpu.socket, cpu.memory_types, cpu.memory_modules, cpu.memory_channels),

@@ -15,7 +15,7 @@ from trainwright.machine import rules_power
 from trainwright.machine.build import Build, CircuitName, Use
 from trainwright.machine.facts import Facts
 from trainwright.machine.placement import Placement
-from trainwright.machine.power import efficiency_of, power
+from trainwright.machine.power import PowerBudget, draw, efficiency_of, supplied
 
 
 class Supplies:
@@ -39,15 +39,16 @@ class Supplies:
 
     def _judged(self, build: Build, use: Use) -> Iterator[PsuRecord]:
         cards = Cards(build.gpus[0].record, build.gpus[0].count)
-        least = power(build).recommended_psu_w
+        drawn = draw(build)
+        least = supplied(drawn, None, build.circuit).recommended_psu_w
         for psu in self._around.psus:
-            if psu.watts < least or not self._around.supplies(psu, cards):
-                continue
-            if self._allowed(replace(build, psu=psu), psu, use):
-                yield psu
+            if psu.watts >= least and self._around.supplies(psu, cards):
+                budget = supplied(drawn, psu, build.circuit)
+                if self._allowed(replace(build, psu=psu), psu, budget, use):
+                    yield psu
 
-    def _allowed(self, build: Build, psu: PsuRecord, use: Use) -> bool:
-        budget, cap = power(build), self._around.wishes.wall_w
+    def _allowed(self, build: Build, psu: PsuRecord, budget: PowerBudget, use: Use) -> bool:
+        cap = self._around.wishes.wall_w
         watts = budget.wall_w or budget.sustained.value
         if psu.watts < budget.recommended_psu_w or (cap is not None and watts > cap):
             return False

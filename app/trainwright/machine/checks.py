@@ -40,6 +40,15 @@ SEVERITY: tuple[Verdict, ...] = ("error", "warning", "unknown", "note", "ok")
 
 def checks(build: Build, use: Use | None = None) -> tuple[Check, ...]:
     """Return what every rule says of the build, gravest first, else by rule."""
-    facts = Facts(build, use or Use(), place(build), power(build))
+    return checks_of(facts_of(build, use))
+
+
+def facts_of(build: Build, use: Use | None = None) -> Facts:
+    """Return what every rule is given of the build."""
+    return Facts(build, use or Use(), place(build), power(build))
+
+
+def checks_of(facts: Facts) -> tuple[Check, ...]:
+    """Return what every rule says, gravest first, else by rule."""
     made = [check for rule in RULES for check in rule(facts)]
     return tuple(sorted(made, key=lambda check: SEVERITY.index(check.verdict)))

@@ -137,27 +137,57 @@ class PowerBudget:
         return self.excursions[0].needed_w if self.excursions else self.sustained.value
 
 
-def power(build: Build) -> PowerBudget:
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a build draws, whatever supplies it."""
+
+    parts: tuple[Quantity, ...]
+    """Watts of each part, largest first."""
+    sustained: Quantity
+    peak_w: float
+    """For 100 µs, with cards at the most that the standard lets them take."""
+    usual_w: float
+    """The same with cards at what was measured of such cards."""
+    advised_w: float
+    """The supply's rating that the maker of a single card asks for; 0 where nobody says."""
+    missing: tuple[str, ...]
+
+
+def draw(build: Build) -> Draw:
     """Return what the build draws; parts that nobody chose count as a platform's usual ones."""
-    psu = build.psu
     parts = sorted(_draws(build), key=lambda part: -part.value)
     sustained = total(Message.of("build.power.sustained"), parts, role="sustained")
     beside = sustained.value - sum(_gpu_watts(build))
-    peak, usual = (beside + sum(_peaks(build, most)) for most in (CARD_PEAK, USUAL_PEAK))
-    factor = EXCURSIONS[0].modern if psu is None or modern(psu) else OLD_SIZING
-    efficiency = efficiency_of(psu, build.circuit) if psu else None
-    return PowerBudget(
+    return Draw(
         parts=tuple(parts),
         sustained=sustained,
+        peak_w=beside + sum(_peaks(build, CARD_PEAK)),
+        usual_w=beside + sum(_peaks(build, USUAL_PEAK)),
+        advised_w=_makers_advice(build),
         missing=tuple(_missing(build)),
+    )
+
+
+def power(build: Build) -> PowerBudget:
+    """Return what the build draws and what its supply and outlet make of it."""
+    return supplied(draw(build), build.psu, build.circuit)
+
+
+def supplied(drawn: Draw, psu: PsuRecord | None, circuit: CircuitName | None) -> PowerBudget:
+    """Return what a supply behind an outlet makes of what is drawn."""
+    sustained, peak = drawn.sustained.value, drawn.peak_w
+    factor = EXCURSIONS[0].modern if psu is None or modern(psu) else OLD_SIZING
+    efficiency = efficiency_of(psu, circuit) if psu else None
+    return PowerBudget(
+        parts=drawn.parts,
+        sustained=drawn.sustained,
+        missing=drawn.missing,
         rating_w=psu.watts if psu else None,
-        excursions=tuple(_excursions(sustained.value, peak, psu)),
-        usual=tuple(_excursions(sustained.value, usual, psu)),
-        least_psu_w=_up(max(sustained.value, peak / factor)),
-        recommended_psu_w=_up(
-            max(sustained.value / COMFORTABLE, peak / factor, _makers_advice(build))
-        ),
-        wall_w=sustained.value / efficiency if efficiency else None,
+        excursions=tuple(_excursions(sustained, peak, psu)),
+        usual=tuple(_excursions(sustained, drawn.usual_w, psu)),
+        least_psu_w=_up(max(sustained, peak / factor)),
+        recommended_psu_w=_up(max(sustained / COMFORTABLE, peak / factor, drawn.advised_w)),
+        wall_w=sustained / efficiency if efficiency else None,
         efficiency=efficiency,
     )
 
