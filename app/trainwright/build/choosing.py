@@ -119,6 +119,11 @@ class Choosing:
             watts=self._least_watts(task),
         )
 
+    def least_watts(self, one: Least, cards: Cards, count: int) -> float:
+        """Return what so many cards draw at least, by what one does with all around it."""
+        each = BuildGpu(cards.record).watts or 0.0
+        return one.watts + each * (count - cards.count) / self._supplies.efficiency
+
     def best(self, cards: Cards, speed: Speed, cost: float, limit: float) -> Outcome | None:
         """Return the cheapest computer on the fastest level within the limit, if there is one.
 

@@ -11,8 +11,9 @@ alone is large enough; times within one percent of one another count as the same
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 
 from trainwright.advise.choose import STORED
 from trainwright.advise.search import Sources
@@ -39,15 +40,21 @@ _HOUSE: dict[Currency, CircuitName] = {"USD": "us-120v-15a", "KRW": "kr-220v-16a
 """Usual circuit of a room in the currency's country."""
 
 
+_ANY = Least(0.0, 0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Choice:
-    """Cards that do the work."""
+    """Cards that may do the work."""
 
     cards: Cards
     cost: float
     """Of the cards alone."""
-    speed: Speed
     least: Least
+    speed: Speed | None
+    """None: not timed yet."""
+    place: tuple[int, int]
+    """Among all: by memory, then by count."""
 
 
 def search(request: Request, sources: Sources = STORED, *, market: Market | None = None) -> Builds:
@@ -97,25 +104,32 @@ class _Search:
         """Return (the best with each choice of cards whatever the budget, the best within).
 
         Choices that a computer rules out are left alone, unless ``every`` one is wanted. It comes
-        before them here: it is faster.
+        before them here: it is faster. Several cards are timed only when their turn comes.
         """
-        far: dict[_Choice, Outcome] = {}
-        within: dict[_Choice, Outcome] = {}
-        for choice in sorted(choices, key=lambda one: one.least.seconds):
+        far: dict[tuple[int, int], Outcome] = {}
+        within: dict[tuple[int, int], Outcome] = {}
+        waiting = [(one.least.seconds, one.place, one) for one in choices]
+        heapify(waiting)
+        while waiting:
+            _, place, choice = heappop(waiting)
             known = (*within.values(), *far.values())
+            if choice.least.cost > BEYOND * self.limit:
+                continue
             if not every and any(self._rules_out(one, choice) for one in known):
+                continue
+            if choice.speed is None:
+                if (timed := self._timed(choice)) is not None:
+                    heappush(waiting, (timed.least.seconds, place, timed))
                 continue
             best = self._best(choice, BEYOND * self.limit)
             if best is not None and best.cost > self.limit:
-                far[choice] = best
+                far[place] = best
                 best = self._best(choice, self.limit)
             if best is not None:
-                within[choice] = best
+                within[place] = best
         if not (far or within):
             return self._descending(choices), []
-        return [far[one] for one in choices if one in far], [
-            within[one] for one in choices if one in within
-        ]
+        return [far[one] for one in sorted(far)], [within[one] for one in sorted(within)]
 
     def _rules_out(self, one: Outcome, choice: _Choice) -> bool:
         """Return whether a computer beats all that there are with some cards.
@@ -143,7 +157,8 @@ class _Search:
         Nothing is within reach of the budget, so that only this is worth knowing.
         """
         found: list[Outcome] = []
-        for choice in sorted(choices, key=lambda one: one.cost):
+        timed = [one for choice in choices if (one := self._timed(choice)) is not None]
+        for choice in sorted(timed, key=lambda one: one.cost):
             best = self._best(choice, found[-1].cost if found else math.inf)
             found += [best] if best is not None else []
         return found
@@ -161,32 +176,53 @@ class _Search:
         return next(iter(self._candidates(by_cost, ladder, 1)), None)
 
     def _best(self, choice: _Choice, limit: float) -> Outcome | None:
-        if choice.least.cost > limit:
+        if choice.least.cost > limit or choice.speed is None:
             return None
         return self.choosing.best(choice.cards, choice.speed, choice.cost, limit)
 
     def _choices(self) -> Iterator[_Choice]:
-        """Yield cards that do the work, those with the most memory first."""
+        """Yield cards that do the work, those with the most memory first, and several of them."""
         wishes = self.request.wishes
-        counts = (wishes.gpus,) if wishes.gpus else COUNTS
-        if not self.request.plan.workload.trains and not wishes.gpus:
-            counts = (1,)  # one card serves; more of them wait
-        for record in sorted(self.market.cards(), key=_memory, reverse=True):
-            for count in counts:
-                cards = Cards(record, count)
-                cost = self.market.offer("gpu", record).cost(count)
-                if cost is None and self.request.budget is not None:
-                    continue
-                if count > counts[0] and (cost or 0.0) > BEYOND * self.limit:
-                    break  # fewer of them are cheaper
-                speed = self.speeds.quick(cards)
-                if speed is None and (count == counts[0] or self.speeds.facts(cards) is not None):
-                    break
-                if speed is None:
-                    continue  # a batch that three cards cannot share may be one for four
-                least = self.choosing.least(cards, speed, cost or 0.0)
-                if least is not None:
-                    yield _Choice(cards, cost or 0.0, speed, least)
+        first, *others = (wishes.gpus,) if wishes.gpus else COUNTS
+        if not self.request.plan.workload.trains:
+            others = []  # one card serves; more of them wait
+        for number, record in enumerate(sorted(self.market.cards(), key=_memory, reverse=True)):
+            choice = self._choice(record, first, number)
+            if choice is not None:
+                yield choice
+                yield from self._several(choice, others)
+
+    def _choice(self, record: GpuRecord, count: int, number: int) -> _Choice | None:
+        cards, cost = Cards(record, count), self.market.offer("gpu", record).cost(count)
+        if cost is None and self.request.budget is not None:
+            return None
+        return self._timed(_Choice(cards, cost or 0.0, _ANY, None, (number, count)))
+
+    def _several(self, one: _Choice, counts: Iterable[int]) -> Iterator[_Choice]:
+        """Yield more of the same cards, not timed, bounded by a single one.
+
+        So many take at least its time over their number, and around them nothing is cheaper
+        or thriftier than around it.
+        """
+        record, (number, _) = one.cards.record, one.place
+        for count in counts:
+            cost = self.market.offer("gpu", record).cost(count)
+            if cost is None and self.request.budget is not None:
+                continue
+            least = Least(
+                one.least.cost + (cost or 0.0) - one.cost,
+                one.least.seconds / count,
+                self.choosing.least_watts(one.least, one.cards, count),
+            )
+            yield _Choice(Cards(record, count), cost or 0.0, least, None, (number, count))
+
+    def _timed(self, choice: _Choice) -> _Choice | None:
+        """Return the choice with its time; None where the work does not run on the cards."""
+        if choice.speed is not None:
+            return choice
+        speed = self.speeds.quick(choice.cards)
+        least = self.choosing.least(choice.cards, speed, choice.cost) if speed else None
+        return replace(choice, speed=speed, least=least) if least is not None else None
 
     def _candidates(
         self, outcomes: list[Outcome], ladder: list[Outcome], most: int

@@ -166,13 +166,8 @@ def test_fed_cards_are_on_the_fastest_level_that_the_money_reaches(seed: int) ->
     speed = situation.speeds.quick(cards)
     every = []
     for cost, build in situation.all_builds(cards):
-        link = situation.choosing._around.link
-        frame = next(
-            f for f in situation.choosing._around.frames
-            if f.cpu is build.cpu and f.board is build.board
-        )  # fmt: skip
         seconds = situation.choosing._feeds.seconds(
-            cards, speed, link(frame, cards), build.cpu, build.memory_gib, build.drives[0]
+            cards, speed, link_of(build), build.cpu, build.memory_gib, build.drives[0]
         )
         every.append((level(seconds), cost))
     for limit in (float("inf"), *(cost + 5 for _, cost in sorted(every, key=lambda e: e[1])[:3])):
