@@ -19,7 +19,7 @@ def test_several_cards_are_never_faster_cheaper_or_thriftier_than_one_says(examp
     several = [choice for choice in found._choices() if choice.speed is None]
     timed = ((choice, found._timed(choice)) for choice in several)
     known = [(bound.least, real.least) for bound, real in timed if real is not None]
-    assert len(known) > 100
+    assert len(known) > 50
     for bound, real in known:
         assert real.seconds >= bound.seconds * (1 - 1e-9)
         assert real.cost >= bound.cost * (1 - 1e-9)
