@@ -6,6 +6,7 @@ python tests/accuracy/situationrows.py --second    # the second batch, held out 
 python tests/accuracy/situationrows.py --third     # the third batch, held out whole
 python tests/accuracy/situationrows.py --fourth    # the fourth round, which guides the rules
 python tests/accuracy/situationrows.py --fifth     # the fifth batch, held out whole
+python tests/accuracy/situationrows.py --sixth     # the sixth batch, held out whole
 """
 
 import csv
@@ -37,9 +38,14 @@ class Situation:
     also_because: str = ""
 
     @property
+    def path(self) -> Path:
+        """Where the record of the run is, if it has one."""
+        return FOLDER / "records" / f"{self.id}.record.json"
+
+    @property
     def evidence(self) -> Evidence:
         """What was seen of the run."""
-        return record.read(FOLDER / "records" / f"{self.id}.record.json")
+        return record.read(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +67,9 @@ class Judged:
 
 
 FIRST, SECOND, THIRD = "index.csv", "index2.csv", "index3.csv"
-FOURTH, FIFTH = "index4.csv", "index5.csv"
-"""The batches of situations; all of the second, third and fifth is held out, none of the fourth."""
+FOURTH, FIFTH, SIXTH = "index4.csv", "index5.csv", "index6.csv"
+"""The batches of situations; all of the second, third, fifth and sixth is held out, none of the
+fourth."""
 
 
 def situations(batch: str = FIRST) -> list[Situation]:
@@ -77,6 +84,12 @@ def situations(batch: str = FIRST) -> list[Situation]:
 def kept(*, held_out: bool, batch: str = FIRST) -> list[Situation]:
     """Return the situations of one part of a batch that were not dropped."""
     return [each for each in situations(batch) if each.held_out is held_out and not each.dropped]
+
+
+def set_apart(batch: str) -> list[Situation]:
+    """Return the public ones that a reader of their records dropped: no share counts them."""
+    dropped = [each for each in situations(batch) if each.dropped and each.origin == "public"]
+    return [each for each in dropped if each.path.exists()]
 
 
 def judged(chosen: Iterable[Situation]) -> list[Judged]:
@@ -114,8 +127,11 @@ if __name__ == "__main__":
         "--third": (THIRD, True),
         "--fourth": (FOURTH, False),
         "--fifth": (FIFTH, True),
+        "--sixth": (SIXTH, True),
     }
     batch, held_out = next(
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)
     )
     print(table(judged(kept(held_out=held_out, batch=batch))))
+    if batch == SIXTH and (apart := set_apart(SIXTH)):
+        print("\nset apart, as their records do not carry their causes:\n" + table(judged(apart)))
