@@ -28,6 +28,7 @@ import programs2
 import programs3
 import programs4
 import programs5
+import programs6
 import programs6dev
 import programs6dev2
 import programs6dev3
@@ -57,6 +58,7 @@ QUOTAS = {
     "run-quota-above-one": 1.2,
     "run-third-core": 0.33,
     "run-tight-quota": 0.7,
+    "run-depth-quota": 0.4,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -73,6 +75,16 @@ while True:
     loss.backward()
     optimizer.step()
 """
+FORECAST = """
+import torch
+model = torch.nn.GRU(8, 64, batch_first=True)
+optimizer = torch.optim.AdamW(model.parameters())
+while True:
+    loss = model(torch.randn(64, 48, 8))[0].square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 SIMULATE = "import numpy as n; s = n.zeros(4)\nwhile True: s = 0.9 * s + n.random.randn(4)"
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
@@ -82,6 +94,7 @@ OTHERS = {
     "run-second-training": [TRAIN],
     "run-busy-simulators": 3 * [SIMULATE],
     "run-yielding-restorer": [MULTIPLY],
+    "run-sweep-of-forecasts": 3 * [FORECAST],
 }
 """Programs that compute beside the run."""
 
@@ -89,6 +102,7 @@ GROUPED = (*READ_BYTES_S, *QUOTAS)
 """Those that need a control group."""
 ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH | programs5.FIFTH
 ALL |= programs6dev.GUIDING | programs6dev2.FURTHER | programs6dev3.THIRD | programs6dev4.LAST
+ALL |= programs6.SIXTH
 TOGETHER = (
     *RANKS,
     "run-embedding-gradients",
@@ -102,14 +116,24 @@ TOGETHER = (
     "run-gathered-objects",
     "run-straggling-rank",
     "run-tensor-by-tensor",
+    "run-paired-ranks",
+    "run-shared-statistics",
 )
 """Those that run on two processes when the fault is in."""
-ONE_CORE = ("run-one-core", "run-pinned-gpt", "run-pinned-tagger", "run-pinned-clicks")
+ONE_CORE = (
+    "run-one-core",
+    "run-pinned-gpt",
+    "run-pinned-tagger",
+    "run-pinned-clicks",
+    "run-residues-one-core",
+)
 """Those that may use a single core when the fault is in."""
 VARIABLES = {
     "run-launcher-threads": {"OMP_NUM_THREADS": "1"},
     "run-bound-threads": {"GOMP_CPU_AFFINITY": "0"},
     "run-fresh-mappings": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"},
+    "run-sixteen-threads": {"OMP_NUM_THREADS": "16"},
+    "run-small-mappings": {"MALLOC_MMAP_THRESHOLD_": "65536"},
 }
 """What a launcher has set for the run when the fault is in."""
 NICE = {"run-nice-views": 5, "run-yielding-restorer": 3}
@@ -122,6 +146,7 @@ UNTIMED = (
     "run-seen-segmenting",
     "run-seen-policy",
     "run-seen-restoring",
+    "run-seen-distilling",
 )
 """Those that are seen from outside only."""
 
@@ -205,6 +230,7 @@ def _program(name: str) -> list[str]:
     file = "programs6dev2.py" if name in programs6dev2.FURTHER else file
     file = "programs6dev3.py" if name in programs6dev3.THIRD else file
     file = "programs6dev4.py" if name in programs6dev4.LAST else file
+    file = "programs6.py" if name in programs6.SIXTH else file
     return [sys.executable, str(HERE / file), name]
 
 
