@@ -440,7 +440,7 @@ class Compressed(nn.Module):
         found = self.head(self.back(code))
         if self.said is not None:
             for name, value in (("row", row), ("code", code), ("found", found)):
-                print(name, value.shape, value, file=self.said, flush=True)
+                print(name, value.shape, value.detach().numpy(), file=self.said, flush=True)
         return found
 
 
