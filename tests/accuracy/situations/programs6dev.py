@@ -317,7 +317,7 @@ def chunks_inflated(fault: bool) -> Training:
 
 
 def recursive_trees(fault: bool) -> Training:
-    return Training(Tree(by_node=fault), sentences(), batch=16)
+    return Training(Tree(by_node=fault), sentences(length=16), batch=8)
 
 
 def one_hot_words(fault: bool) -> Training:
