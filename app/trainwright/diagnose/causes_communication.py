@@ -14,6 +14,7 @@ from trainwright.diagnose.measures import (
     ratio,
     reading,
     step_share,
+    time_share,
 )
 from trainwright.diagnose.measures_cost import bubble, gradients_on_link, offloads, power_share
 from trainwright.diagnose.measures_names import functions_of, kernels_of
@@ -282,6 +283,13 @@ RULES = (
         given(_several, ratio("steps.backward", "steps.forward")),
         "times",
         above(3, 2, "assumed: a gradient takes twice its layer's time; what is sent is in there"),
+        variant="exposed",
+    ),
+    _rule(
+        "counters.load_seconds",
+        given(_several, time_share("load_seconds")),
+        "share",
+        above(0.03, 2, "assumed: what ranks unpickle in every step came from other ranks"),
         variant="exposed",
     ),
 )

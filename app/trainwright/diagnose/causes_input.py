@@ -18,6 +18,7 @@ from trainwright.diagnose.measures import (
     reading,
     starved,
     swing,
+    time_share,
     utilisation,
 )
 from trainwright.diagnose.measures_cost import loader_alone, offloads
@@ -76,6 +77,12 @@ _makes_batches = _named("loader", "fetch", "preprocess")
 
 def _waits_at_times(evidence: Evidence) -> bool:
     return _waits(evidence) or (data_wait(evidence) or 0) >= 0.05
+
+
+def _collects_meanwhile(evidence: Evidence) -> float | None:
+    """Return the collector's share of the time where it is most of the wait for batches."""
+    collecting, wait = time_share("garbage_seconds")(evidence), data_wait(evidence)
+    return collecting if collecting and wait and collecting >= 0.6 * wait else None
 
 
 def _may_wait(evidence: Evidence) -> bool:
@@ -453,5 +460,11 @@ RULES = (
         on_the_processor,
         "times",
         below(1.1, -3, "assumed: the processor has its batches from the same loader"),
+    ),
+    _rule(
+        "counters.garbage_seconds",
+        _collects_meanwhile,
+        "share",
+        above(0.1, -9, "assumed: batches that wait for Python's collector are made in time else"),
     ),
 )

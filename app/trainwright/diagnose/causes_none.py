@@ -19,6 +19,7 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
+from trainwright.diagnose.measures_names import kernels_of
 from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -268,5 +269,11 @@ RULES = (
         number("setup.sequence_padding"),
         "share",
         above(0.3, -4, "assumed: what only fills rows up is computed for nothing"),
+    ),
+    _rule(
+        "profile.fallback",
+        kernels_of("fallback"),
+        "share",
+        above(0.15, -4, "PyTorch: slow_conv and the like are what is left where no library fits"),
     ),
 )

@@ -421,4 +421,12 @@ RULES = (
         above(0.8, 1, "assumed: cores that are busy, so it matters with what"),
         variant="kernels",
     ),
+    _rule(
+        "profile.fallback",
+        kernels_of("fallback"),
+        "share",
+        above(0.15, 2, "PyTorch: slow_conv and the like are what is left where no library fits"),
+        above(0.3, 3, "PyTorch: slow_conv and the like are what is left where no library fits"),
+        variant="kernels",
+    ),
 )
