@@ -9,9 +9,11 @@ from trainwright.diagnose.measures import (
     given,
     input_keeps_up,
     is_word,
+    least_busy,
     loader_pace,
     loading_without_contention,
     number,
+    on_cpu,
     on_gpu,
     processes,
     ratio,
@@ -121,7 +123,8 @@ def _makes_them_itself(evidence: Evidence) -> bool:
 def _slow_for_its_gpu(evidence: Evidence) -> bool:
     """Whether a GPU idles, or others reach more on the same, and batches were not timed."""
     slow = (number("throughput.expected_times")(evidence) or 1) >= 1.5
-    idles = (utilisation(evidence) or 1) < 0.5 and _late(evidence)
+    idlest = least_busy(evidence)
+    idles = idlest is not None and idlest < 0.5 and _late(evidence)
     return data_wait(evidence) is None and (slow or idles)
 
 
@@ -151,9 +154,9 @@ def _late_batch(evidence: Evidence) -> float | None:
 
 
 def _untimed_batch(evidence: Evidence) -> float | None:
-    """Return the time between two batches of a GPU run of which no step was timed."""
+    """Return the time between two batches for a device of which no step was timed."""
     loading, setup = evidence.loading, evidence.setup
-    if loading is None or not loading.batch_seconds or not on_gpu(evidence):
+    if loading is None or not loading.batch_seconds or on_cpu(evidence):
         return None
     workers = max(1, setup.num_workers or 0) if setup is not None else 1
     return loading.batch_seconds / workers if evidence.steps is None else None

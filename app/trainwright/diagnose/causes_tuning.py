@@ -8,6 +8,7 @@ from trainwright.diagnose.measures import (
     number,
     odd_dims,
     on_gpu,
+    processes,
     reading,
     starved,
     step_share,
@@ -40,6 +41,7 @@ from trainwright.diagnose.measures_kernels import (
 from trainwright.diagnose.measures_names import functions_of, kernels_of, odd_kernel
 from trainwright.diagnose.measures_trials import another_gpu, beyond_its_peak, saved_by
 from trainwright.diagnose.measures_work import (
+    computes_alone,
     convolutions,
     device_of_step,
     products_of_matrix_rate,
@@ -427,6 +429,13 @@ RULES = (
         "share",
         above(0.15, 2, "PyTorch: slow_conv and the like are what is left where no library fits"),
         above(0.3, 3, "PyTorch: slow_conv and the like are what is left where no library fits"),
+        variant="kernels",
+    ),
+    _rule(
+        "steps.compute",
+        given(lambda evidence: processes(evidence) == 1, computes_alone),
+        "share",
+        above(0.95, 2, "assumed: a step that only computes, and that others compute faster"),
         variant="kernels",
     ),
 )

@@ -298,6 +298,12 @@ def clock_share(evidence: Evidence) -> float | None:
     return over_gpus(evidence, share)
 
 
+def least_busy(evidence: Evidence) -> float | None:
+    """Return the utilisation of the idlest GPU of the run."""
+    found = [gpu.utilisation.mean for gpu in evidence.gpus or () if gpu.utilisation is not None]
+    return min(found, default=None)
+
+
 def imbalance(evidence: Evidence) -> float | None:
     """Return the difference between the busiest and the idlest GPU of the run."""
     found = [gpu.utilisation.mean for gpu in evidence.gpus or () if gpu.utilisation is not None]

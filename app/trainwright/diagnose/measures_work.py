@@ -142,6 +142,15 @@ def kernels_a_read(evidence: Evidence) -> float | None:
     return profile.kernels_a_step / reads
 
 
+def computes_alone(evidence: Evidence) -> float | None:
+    """Return the passes' share of a step that others do faster on the same GPU."""
+    steps, rate = evidence.steps, evidence.throughput
+    slower = rate is not None and (rate.expected_times or 1) >= 1.5
+    if steps is None or not slower or steps.forward is None or steps.backward is None:
+        return None
+    return min(1.0, (steps.forward + steps.backward + (steps.optimizer or 0)) / steps.seconds)
+
+
 def call_seconds(evidence: Evidence) -> float | None:
     """Return the mean time of a call of the kernels whose calls a profile counts and times."""
     rows = evidence.profile.top if evidence.profile is not None else ()
