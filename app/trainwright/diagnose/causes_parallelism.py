@@ -372,7 +372,7 @@ RULES = (
         given(on_gpu, functions_of("launch")),
         "share",
         above(0.3, 2, ASSUMED),
-        above(0.6, 3, ASSUMED),
+        above(0.5, 3, ASSUMED),
         variant="host-bound",
     ),
     _rule(

@@ -12,6 +12,7 @@ from trainwright.diagnose.measures import (
     ranks,
     starved,
     step_share,
+    too_few_threads,
 )
 
 DOUBLE_RATE = 0.5
@@ -121,6 +122,26 @@ def products_of_matrix_rate(evidence: Evidence) -> float | None:
     return profile.flops_a_step / seconds / profile.matrix_flops_s
 
 
+def has_its_cores(evidence: Evidence) -> bool:
+    """Whether one process on the processor has the cores and the threads that it wants."""
+    threads = too_few_threads(evidence)
+    starves = (starved(evidence) or 0) >= 0.15 or (threads is not None and threads < 0.6)
+    return on_cpu(evidence) and ranks(evidence) == 1 and not starves
+
+
+def products_with_cores(evidence: Evidence) -> float | None:
+    """Return ``products_of_matrix_rate`` of a run that has the cores that it wants."""
+    return products_of_matrix_rate(evidence) if has_its_cores(evidence) else None
+
+
+def copies_with_cores(evidence: Evidence) -> float | None:
+    """Return the share of a step in operators that only copy, of a run that has its cores."""
+    rows = evidence.profile.top if evidence.profile is not None else ()
+    names = ("copy", "contiguous", "clone")
+    copying = sum(row.share for row in rows if any(name in row.name for name in names))
+    return min(1.0, copying) if rows and has_its_cores(evidence) else None
+
+
 def slow_operators(evidence: Evidence) -> float | None:
     """Return ``achieved_of_matrix_rate`` of a step that long operators take, and nothing else.
 
@@ -129,8 +150,8 @@ def slow_operators(evidence: Evidence) -> float | None:
     """
     seconds, inside = operator_seconds(evidence) or 0, in_operators(evidence) or 0
     shares = (data_wait(evidence), step_share("other")(evidence), step_share("blocked")(evidence))
-    beside = any((share or 0) >= 0.1 for share in shares) or (starved(evidence) or 0) >= 0.15
-    alone = seconds >= 80e-6 and inside >= 0.6 and not beside and ranks(evidence) == 1
+    beside = any((share or 0) >= 0.1 for share in shares) or not has_its_cores(evidence)
+    alone = seconds >= 80e-6 and inside >= 0.6 and not beside
     return achieved_of_matrix_rate(evidence) if alone else None
 
 
