@@ -18,7 +18,12 @@ from trainwright.diagnose.measures import (
     step_share,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import launching, memory_share, offloads, step_seconds
+from trainwright.diagnose.measures_cost import (
+    launching,
+    loader_alone,
+    memory_share,
+    offloads,
+)
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import (
     another_gpu,
@@ -85,7 +90,7 @@ def _alone_and_busy(evidence: Evidence) -> bool:
 def _fed_alone(evidence: Evidence) -> bool:
     """Whether one GPU is known to have its batches, and keeps what it works on."""
     wait = data_wait(evidence)
-    fed = wait is not None and wait < 0.05
+    fed = wait < 0.05 if wait is not None else (loader_alone(evidence) or 0) >= 2
     return on_gpu(evidence) and fed and processes(evidence) == 1 and not offloads(evidence)
 
 
@@ -93,18 +98,6 @@ def _device_idles(evidence: Evidence) -> bool:
     """Whether a GPU has nothing to do for much of the time."""
     idle = number("profile.idle")(evidence) or 0
     return on_gpu(evidence) and (idle >= 0.3 or (utilisation(evidence) or 1) < 0.5)
-
-
-def _kernel_spacing(evidence: Evidence) -> float | None:
-    """Return the time from one kernel's begin to the next's, mean over the step."""
-    launches, seconds = _launches(evidence), step_seconds(evidence)
-    return seconds / launches if launches and seconds else None
-
-
-def _launches(evidence: Evidence) -> float | None:
-    """Return the kernels of a step, or the calls that launch some where those were counted."""
-    profile = evidence.profile
-    return None if profile is None else profile.kernels_a_step or profile.launches_a_step
 
 
 def _updates_here(evidence: Evidence) -> bool:
@@ -352,7 +345,7 @@ RULES = (
     ),
     _rule(
         "profile.kernel_spacing",
-        given(on_gpu, _kernel_spacing),
+        given(on_gpu, kernel_spacing),
         "seconds",
         below(100e-6, 1, DISPATCH),
         below(50e-6, 2, DISPATCH),
@@ -361,7 +354,7 @@ RULES = (
     ),
     _rule(
         "profile.kernels_a_step",
-        given(on_gpu, _launches),
+        given(on_gpu, launches),
         "number",
         above(500, 1, "assumed: more launches than a step of a few large layers has"),
         above(3000, 2, "assumed: 20 ms and more of launches at 5 to 10 µs each"),
@@ -491,5 +484,11 @@ RULES = (
         "number",
         above(0.7, 2, "assumed: the one thread that launches kernels is never idle"),
         variant="host-bound",
+    ),
+    _rule(
+        "loading.alone",
+        given(_device_idles, loader_alone),
+        "times",
+        above(2, 1, "assumed: a device that idles though its batches could be there"),
     ),
 )

@@ -18,7 +18,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import offloads, power_share
+from trainwright.diagnose.measures_cost import achieved_by_rate, offloads, power_share
 from trainwright.diagnose.measures_kernels import (
     convolve_apart,
     could_be_faster,
@@ -482,6 +482,13 @@ RULES = (
         given(_busy_alone, number("throughput.expected_times")),
         "times",
         above(2, 2, "assumed: one device that is busy, where others on the same are done sooner"),
+        variant="kernels",
+    ),
+    _rule(
+        "profile.achieved_by_rate",
+        given(_busy_alone, achieved_by_rate),
+        "share",
+        below(0.15, 2, MFU),
         variant="kernels",
     ),
 )

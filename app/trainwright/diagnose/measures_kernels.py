@@ -91,7 +91,8 @@ def slow_in_few_bits(evidence: Evidence) -> str | None:
 def untried(evidence: Evidence) -> bool:
     """Return whether no trial of a precision or of kernels says what they cost."""
     tried = ("other_precision", "channels_last", "fused_attention", "kernels")
-    return all((saved_by(each)(evidence) or 0) < 0.2 for each in tried)
+    anew = number("profile.recompilations")(evidence) or 0  # the device waits for what is compiled
+    return anew < 0.02 and all((saved_by(each)(evidence) or 0) < 0.2 for each in tried)
 
 
 def untuned_convolutions(evidence: Evidence) -> bool:
