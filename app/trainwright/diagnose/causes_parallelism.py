@@ -19,6 +19,8 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import (
+    kernel_spacing,
+    launches,
     launching,
     loader_alone,
     memory_share,

@@ -176,8 +176,8 @@ def launching(evidence: Evidence) -> float | None:
 
 def kernel_spacing(evidence: Evidence) -> float | None:
     """Return the time from one kernel's begin to the next's, mean over the step."""
-    launches, seconds = launches(evidence), step_seconds(evidence)
-    return seconds / launches if launches and seconds else None
+    kernels, seconds = launches(evidence), step_seconds(evidence)
+    return seconds / kernels if kernels and seconds else None
 
 
 def launches(evidence: Evidence) -> float | None:
