@@ -78,6 +78,22 @@ class Letters(nn.Module):
         return self.head(self.around(self.enter(maps))[0]).float().log_softmax(-1)
 
 
+class Implicit(nn.Module):
+    """A picture as a network: the colour of each place, by waves of waves."""
+
+    def __init__(self, width: int = 64, depth: int = 4) -> None:
+        super().__init__()
+        self.enter = nn.Linear(2, width)
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, place: Tensor) -> Tensor:
+        x = torch.sin(30 * self.enter(place))
+        for layer in self.layers:
+            x = torch.sin(layer(x))
+        return self.head(x)
+
+
 class Compressor(nn.Module):
     """A variational autoencoder of vectors."""
 
@@ -252,7 +268,8 @@ def dense_tables(fault: bool) -> Script:
 
 def fresh_mappings(_fault: bool) -> Training:
     """What the allocator is told is put in by the generator."""
-    return Training(Compressor(width=1024), digits(), 256, loss=mean_of)
+    places = TensorDataset(torch.rand(64, 4096, 2), torch.rand(64, 4096, 3))
+    return Training(Implicit(), places, 2, loss=nn.functional.mse_loss)
 
 
 def tensor_by_tensor(fault: bool) -> Training:
