@@ -19,7 +19,6 @@ from programs4 import Clock, Script
 from programs6dev import Clicks, offers
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 # Models
@@ -112,9 +111,8 @@ class Compressor(nn.Module):
 class Tasks(nn.Module):
     """One trunk, and a head for each of many tasks."""
 
-    def __init__(self, width: int = 512, tasks: int = 12, recomputed: bool = False) -> None:
+    def __init__(self, width: int = 512, tasks: int = 12) -> None:
         super().__init__()
-        self.recomputed = recomputed
         self.enter = nn.Linear(64, width)
         self.blocks = nn.ModuleList(
             nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width))
@@ -125,7 +123,7 @@ class Tasks(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = self.enter(x)
         for block in self.blocks:
-            x = x + (checkpoint(block, x, use_reentrant=False) if self.recomputed else block(x))
+            x = x + block(x)
         return torch.stack([head(x) for head in self.heads], 2)
 
 
