@@ -38,6 +38,7 @@ from trainwright.diagnose.measures_work import (
     call_seconds,
     device_of_compute,
     device_of_step,
+    in_operators,
     operator_seconds,
 )
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of
@@ -74,10 +75,6 @@ def _synchronises(evidence: Evidence) -> float | None:
 def _computes(evidence: Evidence) -> bool:
     """Whether the step is forward, backward and optimizer for the most part."""
     return (step_share("compute")(evidence) or 0) >= 0.5
-
-
-def _offloads(evidence: Evidence) -> bool:
-    return bool(evidence.setup is not None and evidence.setup.offload)
 
 
 def _seen_busy(evidence: Evidence) -> bool:
@@ -129,7 +126,7 @@ def _one_core(evidence: Evidence) -> float | None:
 def _no_parts(evidence: Evidence) -> bool:
     """Whether kernels' time is known, but not that of the step's parts."""
     steps = evidence.steps
-    return steps is not None and steps.compute is None and not _offloads(evidence)
+    return steps is not None and steps.compute is None and not offloads(evidence)
 
 
 RULES = (
@@ -284,7 +281,7 @@ RULES = (
     ),
     _rule(
         "steps.device_seconds",
-        given(lambda evidence: not _offloads(evidence), device_of_compute),
+        given(lambda evidence: not offloads(evidence), device_of_compute),
         "share",
         below(0.5, 2, "torch-tb-profiler: utilisation below 50 %"),
         below(0.3, 3, ASSUMED),
@@ -492,5 +489,11 @@ RULES = (
         given(_device_idles, loader_alone),
         "times",
         above(2, 1, "assumed: a device that idles though its batches could be there"),
+    ),
+    _rule(
+        "profile.in_operators",
+        in_operators,
+        "share",
+        below(0.25, -1, "assumed: what Python does between operators may not be the model's"),
     ),
 )

@@ -168,8 +168,9 @@ class Case:
     @property
     def _tried(self) -> bool:
         """Whether an experiment shows what the cause costs, or the run itself failed for it."""
+        least = SYMPTOM if self.cause is Cause.NONE else MEASURED
         return any(
-            signal.weight >= MEASURED and signal.reading.startswith(("experiments.", "failure."))
+            signal.weight >= least and signal.reading.startswith(("experiments.", "failure."))
             for signal in self.speaks_for
         )
 
@@ -189,6 +190,8 @@ class Case:
             return Confidence.LOW
         first, second = (*sorted(strongest.values(), reverse=True), 0, 0)[:2]
         agree = first >= MEASURED and (second >= SYMPTOM or setting >= MEASURED)
+        if self.cause is Cause.NONE and not self._tried:
+            agree = False  # work that need not be done keeps a device as busy as any other
         if agree and self.score >= SURE and not self.against:
             return Confidence.HIGH
         return Confidence.MEDIUM if self.score >= LIKELY else Confidence.LOW
