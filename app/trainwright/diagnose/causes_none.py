@@ -185,10 +185,15 @@ RULES = (
     ),
     _rule(
         "profile.operator_seconds",
+        given(lambda evidence: (achieved_of_matrix_rate(evidence) or 0) < 0.3, operator_seconds),
+        "seconds",
+        below(30e-6, -4, DISPATCH),
+    ),
+    _rule(
+        "profile.operator_seconds",
         operator_seconds,
         "seconds",
         above(300e-6, 1, DISPATCH),
-        below(30e-6, -4, DISPATCH),
     ),
     _rule(
         "steps.least_core_rate",

@@ -260,7 +260,7 @@ def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidenc
 
 def _busy(fine: Case) -> bool:
     """Whether the device is known to be at work, or its loader to be ahead."""
-    seen = ("gpus.", "profile.", "loading.alone", "experiments.other", "experiments.compiled")
+    seen = ("gpus.", "profile.", "host.run_cores", "loading.alone", "experiments.other")
     return (fine.holds or fine.suspected) and any(
         signal.reading.startswith(seen) for signal in fine.speaks_for
     )
