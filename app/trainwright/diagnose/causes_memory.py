@@ -285,7 +285,8 @@ RULES = (
         page_faults,
         "share",
         above(0.1, 2, PAGES),
-        above(0.3, 3, PAGES),
+        above(0.15, 3, PAGES),
+        above(0.3, 4, PAGES),
         variant="heap",
     ),
     _rule(

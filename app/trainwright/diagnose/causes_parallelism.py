@@ -26,6 +26,7 @@ from trainwright.diagnose.measures_cost import (
     memory_share,
     offloads,
 )
+from trainwright.diagnose.measures_kernels import slow_in_few_bits
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import (
     another_gpu,
@@ -39,6 +40,7 @@ from trainwright.diagnose.measures_work import (
     device_of_compute,
     device_of_step,
     in_operators,
+    one_core,
     operator_seconds,
 )
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of
@@ -56,12 +58,6 @@ DOUBLING = "assumed: a full device takes twice the time for twice the samples"
 
 
 _rule = rules_of(Cause.PARALLELISM)
-
-
-def _small_batch(evidence: Evidence) -> float | None:
-    """Return the samples a step on each device, where they are few."""
-    setup = evidence.setup
-    return float(setup.batch) if setup is not None and setup.batch is not None else None
 
 
 def _synchronises(evidence: Evidence) -> float | None:
@@ -112,15 +108,9 @@ def _only_launches(evidence: Evidence) -> bool:
     return input_keeps_up(evidence) and not makes and not offloads(evidence)
 
 
-def _one_core(evidence: Evidence) -> float | None:
-    """Return the cores of a run that keeps one busy, of several, and its GPU idle meanwhile."""
-    host = evidence.host
-    if host is None or (host.cores or 0) < 4 or host.main_process_cores is not None:
-        return None
-    setup = evidence.setup
-    pictures = setup is not None and setup.model_kind == "convolution"  # which are read by it too
-    alone = not pictures and _device_idles(evidence)
-    return host.run_cores if alone and 0.7 <= (host.run_cores or 0) < 1.3 else None
+def _alone_at_launches(evidence: Evidence) -> bool:
+    """Whether a GPU idles beside a thread that does nothing but launch."""
+    return _only_launches(evidence) and _device_idles(evidence)
 
 
 def _no_parts(evidence: Evidence) -> bool:
@@ -241,7 +231,7 @@ RULES = (
     ),
     _rule(
         "setup.batch",
-        given(input_keeps_up, _small_batch),
+        given(input_keeps_up, number("setup.batch")),
         "number",
         below(9, 1, ASSUMED),
         variant="small-batch",
@@ -479,7 +469,7 @@ RULES = (
     ),
     _rule(
         "host.run_cores",
-        given(_only_launches, _one_core),
+        given(_alone_at_launches, one_core),
         "number",
         above(0.7, 2, "assumed: the one thread that launches kernels is never idle"),
         variant="host-bound",
@@ -495,5 +485,11 @@ RULES = (
         in_operators,
         "share",
         below(0.25, -1, "assumed: what Python does between operators may not be the model's"),
+    ),
+    _rule(
+        "setup.precision",
+        slow_in_few_bits,
+        "word",
+        any_of(-3, "oneDNN: bf16 and fp16 need AVX512-BF16, AVX512-FP16 or AMX to be fast"),
     ),
 )

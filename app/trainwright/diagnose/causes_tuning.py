@@ -44,6 +44,7 @@ from trainwright.diagnose.measures_kernels import (
 from trainwright.diagnose.measures_names import functions_of, kernels_of, odd_kernel
 from trainwright.diagnose.measures_trials import another_gpu, beyond_its_peak, saved_by
 from trainwright.diagnose.measures_work import (
+    any_products_rate,
     computes_alone,
     convolutions,
     copies_with_cores,
@@ -126,7 +127,7 @@ RULES = (
     ),
     _rule(
         "profile.products_rate",
-        given(reduced_on_cpu, products_of_matrix_rate),
+        given(reduced_on_cpu, any_products_rate),
         "share",
         below(0.3, 4, "assumed: in few bits, less than a third of a matrix product's rate in fp32"),
         above(1.0, -3, "faster than a matrix product in fp32"),
@@ -425,7 +426,7 @@ RULES = (
         "profile.achieved_of_matrix_rate",
         slow_operators,
         "share",
-        below(0.15, 2, SLOW),
+        below(0.2, 2, SLOW),
         below(0.1, 3, SLOW),
         variant="kernels",
     ),

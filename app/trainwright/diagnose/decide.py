@@ -89,6 +89,7 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
         (Cause.MONITORING, "synchronisation"),
     ),
     (Cause.INPUT, ""): ((Cause.MEMORY, "swapping"),),
+    (Cause.TUNING, "kernels"): ((Cause.MEMORY, "heap"),),
     (Cause.INPUT, "transfer"): (
         *_ELSEWHERE,
         (Cause.SCHEDULING, "link"),

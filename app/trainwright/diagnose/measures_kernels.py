@@ -4,7 +4,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu
 from trainwright.diagnose.measures_names import kernels_of
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import convolutions, products_of_matrix_rate, score_matrices
+from trainwright.diagnose.measures_work import any_products_rate, convolutions, score_matrices
 
 
 def full_precision(evidence: Evidence) -> str | None:
@@ -83,7 +83,7 @@ def double_on_cpu(evidence: Evidence) -> bool:
 
 def slow_in_few_bits(evidence: Evidence) -> str | None:
     """Return a precision that the processor computes more slowly than fp32."""
-    slow = (products_of_matrix_rate(evidence) or 1) < 0.3
+    slow = (any_products_rate(evidence) or 1) < 0.3
     setup = evidence.setup
     return setup.precision if setup is not None and reduced_on_cpu(evidence) and slow else None
 

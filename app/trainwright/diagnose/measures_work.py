@@ -37,6 +37,15 @@ def cores_a_worker(evidence: Evidence) -> float | None:
     return host.run_cores / workers
 
 
+def one_core(evidence: Evidence) -> float | None:
+    """Return the cores of a run that keeps one busy, of several; not of one that reads pictures."""
+    host, setup = evidence.host, evidence.setup
+    if host is None or (host.cores or 0) < 4 or host.main_process_cores is not None:
+        return None
+    pictures = setup is not None and setup.model_kind == "convolution"
+    return host.run_cores if not pictures and 0.7 <= (host.run_cores or 0) < 1.3 else None
+
+
 def cores_of_a_process(evidence: Evidence) -> float | None:
     """Return the cores that each training process of a GPU run keeps busy, workers beside it."""
     host, setup = evidence.host, evidence.setup
@@ -113,10 +122,15 @@ def products_of_matrix_rate(evidence: Evidence) -> float | None:
     out, and so is all that is no such operator. Small operators are slow in any precision and
     layout: of steps whose operators take 100 µs and more on average.
     """
+    return any_products_rate(evidence) if (operator_seconds(evidence) or 0) >= 100e-6 else None
+
+
+def any_products_rate(evidence: Evidence) -> float | None:
+    """Return ``products_of_matrix_rate``, of small operators too."""
     steps, profile, heavy = evidence.steps, evidence.profile, heavy_operators(evidence)
     if steps is None or profile is None or not profile.flops_a_step or not heavy or heavy < 0.3:
         return None
-    if not profile.matrix_flops_s or (operator_seconds(evidence) or 0) < 100e-6:
+    if not profile.matrix_flops_s:
         return None
     seconds = heavy * steps.seconds * (1 - min(0.9, starved(evidence) or 0))
     return profile.flops_a_step / seconds / profile.matrix_flops_s

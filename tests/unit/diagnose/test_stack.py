@@ -36,7 +36,11 @@ def forward() -> None:
 
 
 def test_functions_have_their_share_and_what_holds_the_whole_loop_has_none() -> None:
-    found = watched(lambda: (write_histogram(), forward()))
+    def work() -> None:
+        write_histogram()
+        forward()
+
+    found = watched(work)
     share = next(share for name, share in found.items() if name.endswith(":write_histogram"))
     assert 0.1 < share < 0.6  # a third, on a computer that others use as well
     assert not any("watched" in name or "forward" in name for name in found)
@@ -44,7 +48,11 @@ def test_functions_have_their_share_and_what_holds_the_whole_loop_has_none() -> 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no columns")
 def test_a_call_of_what_is_no_python_is_named_as_the_source_has_it() -> None:
-    found = watched(lambda: (time.sleep(0.05), forward()))
+    def work() -> None:
+        time.sleep(0.05)
+        forward()
+
+    found = watched(work)
     assert 0.1 < found["time.sleep()"] < 0.8
 
 
