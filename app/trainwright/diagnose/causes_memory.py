@@ -304,4 +304,13 @@ RULES = (
         above(2e9, 3, "assumed: what the driver lends of the computer's memory is over the link"),
         variant="full",
     ),
+    _rule(
+        "host.system_share",
+        given(
+            lambda evidence: (page_faults(evidence) or 0) >= 0.05, number("host.main_system_share")
+        ),
+        "share",
+        above(0.3, 1, "assumed: what the system does for a run that computes is little else"),
+        variant="heap",
+    ),
 )

@@ -282,4 +282,10 @@ RULES = (
         "share",
         above(0.15, -4, "PyTorch: slow_conv and the like are what is left where no library fits"),
     ),
+    _rule(
+        "host.system_share",
+        given(on_cpu, number("host.main_system_share")),
+        "share",
+        above(0.3, -4, "assumed: what the system does for a run that computes is little"),
+    ),
 )

@@ -52,6 +52,8 @@ HTA_SHORT = "HTA: get_cuda_kernel_launch_stats, kernels shorter than their launc
 KEMPNER = "KempnerPulse: busy above 40 % and SMs active below 25 %"
 DCGM = "DCGM user guide: SM activity below 0.5 is likely ineffective"
 ASSUMED = "assumed"
+FED = "assumed: one device, its batches ready: it waits for launches or is not filled"
+UPDATE = "assumed: an update reads each weight a few times, and its kernels are small"
 DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
 MFU = "ml-engineering: half of the peak is a good result"
 DOUBLING = "assumed: a full device takes twice the time for twice the samples"
@@ -196,17 +198,13 @@ RULES = (
         "gpus.utilisation",
         given(_fed_alone, utilisation),
         "share",
-        below(
-            0.5, 2, "assumed: one device, its batches ready: it waits for launches or is not filled"
-        ),
+        below(0.5, 2, FED),
     ),
     _rule(
         "profile.idle",
         given(_fed_alone, reading("profile.idle")),
         "share",
-        above(
-            0.4, 2, "assumed: one device, its batches ready: it waits for launches or is not filled"
-        ),
+        above(0.4, 2, FED),
         variant="host-bound",
     ),
     _rule(
@@ -426,12 +424,8 @@ RULES = (
         "steps.optimizer",
         given(_updates_here, step_share("optimizer")),
         "share",
-        above(
-            0.25, 2, "assumed: an update reads each weight a few times, and its kernels are small"
-        ),
-        above(
-            0.5, 3, "assumed: an update reads each weight a few times, and its kernels are small"
-        ),
+        above(0.25, 2, UPDATE),
+        above(0.5, 3, UPDATE),
         variant="host-bound",
     ),
     _rule(
@@ -491,5 +485,11 @@ RULES = (
         slow_in_few_bits,
         "word",
         any_of(-3, "oneDNN: bf16 and fp16 need AVX512-BF16, AVX512-FP16 or AMX to be fast"),
+    ),
+    _rule(
+        "profile.host_named",
+        functions_of("offload", "fetch", "log", "checkpoint", "evaluation", "profiler", "anomaly"),
+        "share",
+        above(0.3, -3, "assumed: what the training thread does is known, and no launching"),
     ),
 )
