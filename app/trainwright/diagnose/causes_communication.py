@@ -64,6 +64,12 @@ def _in_shards(evidence: Evidence) -> bool:
     return sharded and ranks(evidence) > 1 and not offloads(evidence)
 
 
+def _in_shards_apart(evidence: Evidence) -> bool:
+    """Whether those devices have no link like NVLink, and nobody timed their batches."""
+    slow = evidence.setup is not None and evidence.setup.link in ("pcie", "network")
+    return slow and _in_shards(evidence) and data_wait(evidence) is None
+
+
 def _spins(evidence: Evidence) -> bool:
     return _several(evidence) and (number("gpus.utilisation")(evidence) or 0) >= 0.8
 
@@ -290,6 +296,13 @@ RULES = (
         given(_several, time_share("load_seconds")),
         "share",
         above(0.03, 2, "assumed: what ranks unpickle in every step came from other ranks"),
+        variant="exposed",
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(_in_shards_apart, number("gpus.utilisation")),
+        "share",
+        below(0.6, 2, "assumed: weights in shards cross the slow link in every layer"),
         variant="exposed",
     ),
 )

@@ -115,6 +115,11 @@ def _alone_at_launches(evidence: Evidence) -> bool:
     return _only_launches(evidence) and _device_idles(evidence)
 
 
+def _launches_alone(evidence: Evidence) -> bool:
+    """Whether no loader of a GPU run is known to need the processor as well."""
+    return on_gpu(evidence) and (saved_by("more_workers")(evidence) or 0) < 0.1
+
+
 def _no_parts(evidence: Evidence) -> bool:
     """Whether kernels' time is known, but not that of the step's parts."""
     steps = evidence.steps
@@ -366,7 +371,7 @@ RULES = (
     ),
     _rule(
         "experiments.faster_cpu",
-        given(on_gpu, saved_by("faster_cpu")),
+        given(_launches_alone, saved_by("faster_cpu")),
         "share",
         above(0.15, 2, "assumed: the processor that launches holds the run back"),
         above(0.3, 3, "assumed: the processor that launches holds the run back"),
