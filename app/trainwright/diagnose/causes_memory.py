@@ -32,7 +32,7 @@ RETRIES = "PyTorch: num_alloc_retries counts calls that had to empty the cache"
 FAIRSEQ = "fairseq: emptying the cache every 64 updates costs below 0.2 %"
 TB = "torch-tb-profiler: peak above 90 % of the memory"
 ASSUMED = "assumed"
-PAGES = "assumed, on Linux: half a microsecond for each page of 4 KiB that is given anew"
+PAGES = "assumed: half a microsecond for each page of 4 KiB that Linux gives anew"
 LINK = "assumed: 25 GB/s over PCIe 4.0 x16, 50 GB/s over PCIe 5.0"
 MID_STEP = "assumed: what is saved between a batch and its update is the step's own state"
 
