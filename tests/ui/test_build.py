@@ -254,9 +254,11 @@ def test_wishes_are_shown_from_the_file_saved_to_it_and_asked_of_the_planner(
     row.used.click()
     row.owned.parts[0].click()
     row.power.stepBy(1)
+    row.deadline.stepBy(1)
     window.session.save(tmp_path / "a.plan.yaml")
     saved = (tmp_path / "a.plan.yaml").read_text(encoding="utf-8")
     assert "power_w: 800" in saved
+    assert "deadline_h: 72" in saved
     assert "wishes: {form: eeb}" in saved
     qtbot.waitUntil(lambda: asked[-1].power_w == 800)
     assert not asked[-1].used

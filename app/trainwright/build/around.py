@@ -7,6 +7,7 @@ cheapest first, and their answers are kept. Only errors forbid.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import tee
+from typing import NamedTuple
 
 from trainwright.build.offers import Market
 from trainwright.build.request import Wishes
@@ -58,8 +59,7 @@ class Frame:
     """What of both decides which memory goes with them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(NamedTuple):
     """A processor on a board with each memory that is worth it, the cheapest first."""
 
     frame: Frame
@@ -72,8 +72,7 @@ Pace = tuple[Link | None, str]
 """What decides how fast a site can be at best: its link and its processor's id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """A base whose board has slots for some cards."""
 
     base: Base
@@ -95,8 +94,7 @@ class Sites:
     """The cheapest of each pace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Core:
+class Core(NamedTuple):
     """All but the cards, cooler, case and power supply."""
 
     frame: Frame

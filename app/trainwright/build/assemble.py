@@ -67,12 +67,13 @@ def assembled(outcome: Outcome, speeds: Speeds, market: Market) -> Candidate | N
     build, cards = outcome.build, outcome.cards
     facts = speeds.facts(cards)
     assert facts is not None, "only cards that do the work are built around"
-    machine = chosen_machine(build, speeds.plan)
+    priced = [(kind, market.offer(kind, record), count) for kind, record, count in rows(build)]
+    there = tuple(offer.record.id for _, offer, count in priced if offer.owned >= count)
+    machine = chosen_machine(build, speeds.plan).model_copy(update={"owned": there})
     plan = speeds.plan.model_copy(update={"machine": machine})
     report = best_settings(plan, facts_on(build, plan, facts), speeds)
     if report is None:
         return None
-    priced = [(kind, market.offer(kind, record), count) for kind, record, count in rows(build)]
     return Candidate(
         build=build,
         parts=tuple(_part(kind, offer, count) for kind, offer, count in priced),

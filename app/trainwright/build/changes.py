@@ -67,12 +67,12 @@ class Change:
 class Changes:
     """All changes of a computer, each with its time at a quick look."""
 
-    def __init__(self, now: Build, market: Market, speeds: Speeds) -> None:
+    def __init__(self, now: Build, market: Market, speeds: Speeds, wishes: Wishes) -> None:
         self._now = now
         self._market = market
         self._speeds = speeds
         self._feeds = Feeds(speeds)
-        self._around = Around(market, Wishes())
+        self._around = Around(market, wishes)
         self.fed = self._is_fed()
         """Whether samples come from a data set, so that the parts around the cards count."""
         self.known = now.cpu is not None and bool(now.drives)
@@ -130,6 +130,8 @@ class Changes:
         trains, board = self._speeds.plan.workload.trains, self._now.board
         most = COUNTS[-1] if board is not None else max(UNNAMED_SLOTS, own.count + 1)
         counts = tuple(count for count in COUNTS if count <= most) if trains else (1,)
+        if wished := self._around.wishes.gpus:
+            counts = (wished,)
         for record in self._market.cards():
             for count in counts:
                 alike = record.id == own.record.id

@@ -11,6 +11,7 @@ from trainwright.messages import Message
 
 Rule = Callable[[Facts], Iterator[Check]]
 
+_NO_USE, _NOWHERE = Use(), Placement()
 _NO_POWER = PowerBudget(
     (), Quantity(Message.of("build.power.sustained"), 0.0, Unit.WATTS, Kind.ASSUMED)
 )
@@ -25,6 +26,6 @@ def said(
     rules: Iterable[Rule], build: Build, placement: Placement | None = None
 ) -> Iterator[Check]:
     """Yield what the rules say of the parts, lanes and power left aside."""
-    facts = Facts(build, Use(), placement or Placement(), _NO_POWER)
+    facts = Facts(build, _NO_USE, placement or _NOWHERE, _NO_POWER)
     for rule in rules:
         yield from rule(facts)

@@ -24,6 +24,7 @@ from trainwright.build.assemble import assembled
 from trainwright.build.choosing import Choosing, Least, Outcome
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
+from trainwright.build.run import run_of
 from trainwright.build.speeds import Cards, Speed, Speeds
 from trainwright.catalog import GpuRecord
 from trainwright.machine.build import CircuitName
@@ -73,6 +74,7 @@ class _Search:
     def __init__(self, request: Request, sources: Sources, market: Market | None) -> None:
         wishes = request.wishes
         self.request = request
+        self.run = run_of(request.plan)
         self.limit = request.budget.amount if request.budget else math.inf
         self.market = market or Market.of(request)
         self.speeds = Speeds(request.plan, sources, wishes.system)
@@ -85,7 +87,11 @@ class _Search:
         choices = list(self._choices())
         far, within = self._proven(*self._outcomes(choices))
         ladder = _undominated([*within, *far])
-        builds = self._candidates(_undominated(within), ladder, self.request.top)
+        timely = [one for one in within if self.run.in_time(one.seconds)]
+        builds = self._candidates(_undominated(timely or within), ladder, self.request.top)
+        punctual = [one for one in builds if self.run.ends(one.seconds)]
+        late = self._late(builds, ladder) if builds and not punctual else ()
+        builds = punctual or builds
         builds.sort(key=lambda one: one.seconds or math.inf)
         cheapest = None if builds else self._cheapest(choices, [*within, *far], ladder)
         return Builds(
@@ -94,7 +100,7 @@ class _Search:
             cheapest=cheapest,
             budget=self.request.budget,
             currency=self.market.currency,
-            notes=tuple(self._notes(within)),
+            notes=(*self._notes(within), *late),
             considered=self.choosing.considered,
         )
 
@@ -261,18 +267,30 @@ class _Search:
                 gpu=one.cards.record.id,
                 count=one.cards.count,
                 price=one.cost,
-                seconds=self._whole_run(one.seconds),
+                seconds=self.run.seconds(one.seconds),
                 watts=one.watts,
                 within=one.cost <= self.limit,
                 candidate=candidate,
             )
 
-    def _whole_run(self, step: float) -> float:
-        """Return the seconds of the whole training, by those of a step."""
-        workload = self.request.plan.workload
-        if workload.samples is None or not workload.trains or not workload.effective_batch:
-            return step
-        return step * workload.samples * (workload.epochs or 1) / workload.effective_batch
+    def _late(self, builds: list[Candidate], ladder: list[Outcome]) -> Iterator[Message]:
+        """Yield what there is to say of a deadline that no computer within the budget keeps."""
+        deadline = self.run.deadline
+        if self.run.steps is None:
+            yield Message.of("planner.note.deadline-unknown", deadline=deadline)
+            return
+        seconds = min(one.seconds or math.inf for one in builds)
+        yield Message.of("planner.note.late", deadline=deadline, seconds=seconds)
+        timely = [one for one in ladder if self.run.in_time(one.seconds)]
+        if timely:
+            yield self._in_time(min(timely, key=lambda one: one.cost))
+
+    def _in_time(self, one: Outcome) -> Message:
+        price = Message.of(f"planner.amount.{self.market.currency.lower()}", amount=one.cost)
+        cards = one.cards
+        return Message.of(
+            "planner.note.in-time", gpu=cards.record.name, count=cards.count, price=price
+        )
 
     def _notes(self, within: list[Outcome]) -> Iterator[Message]:
         yield from self.market.notes

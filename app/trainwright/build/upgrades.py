@@ -130,7 +130,7 @@ class _Upgrading:
         self.speeds = Speeds(request.plan, sources, found.machine.system)
         self.limit = request.budget.amount if request.budget else float("inf")
         self.before = best_settings(request.plan, found, self.speeds)
-        self.changes = Changes(self.now, self.market, self.speeds)
+        self.changes = Changes(self.now, self.market, self.speeds, request.wishes)
         self.mending = Mending(self.now, self.market, self._use, request.wishes.wall_w)
         self.sell = sell
         self.tally = _Tally()

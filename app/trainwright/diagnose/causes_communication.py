@@ -14,6 +14,7 @@ from trainwright.diagnose.measures import (
     ratio,
     reading,
     step_share,
+    time_share,
 )
 from trainwright.diagnose.measures_cost import bubble, gradients_on_link, offloads, power_share
 from trainwright.diagnose.measures_names import functions_of, kernels_of
@@ -61,6 +62,12 @@ def _in_shards(evidence: Evidence) -> bool:
     setup = evidence.setup
     sharded = setup is not None and setup.strategy in ("zero", "fsdp")
     return sharded and ranks(evidence) > 1 and not offloads(evidence)
+
+
+def _in_shards_apart(evidence: Evidence) -> bool:
+    """Whether those devices have no link like NVLink, and nobody timed their batches."""
+    slow = evidence.setup is not None and evidence.setup.link in ("pcie", "network")
+    return slow and _in_shards(evidence) and data_wait(evidence) is None
 
 
 def _spins(evidence: Evidence) -> bool:
@@ -282,6 +289,20 @@ RULES = (
         given(_several, ratio("steps.backward", "steps.forward")),
         "times",
         above(3, 2, "assumed: a gradient takes twice its layer's time; what is sent is in there"),
+        variant="exposed",
+    ),
+    _rule(
+        "counters.load_seconds",
+        given(_several, time_share("load_seconds")),
+        "share",
+        above(0.03, 2, "assumed: what ranks unpickle in every step came from other ranks"),
+        variant="exposed",
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(_in_shards_apart, number("gpus.utilisation")),
+        "share",
+        below(0.6, 2, "assumed: weights in shards cross the slow link in every layer"),
         variant="exposed",
     ),
 )

@@ -382,4 +382,11 @@ RULES = (
         above(5, 3, "NVML: P0 and P2 are for work"),
         variant="power",
     ),
+    _rule(
+        "steps.transfer",
+        given(lambda evidence: bool(numa_mismatch(evidence)), step_share("transfer")),
+        "share",
+        above(0.1, 2, ASSUMED),
+        variant="numa",
+    ),
 )

@@ -9,15 +9,18 @@ from trainwright.diagnose.measures import (
     given,
     input_keeps_up,
     is_word,
+    least_busy,
     loader_pace,
     loading_without_contention,
     number,
+    on_cpu,
     on_gpu,
     processes,
     ratio,
     reading,
     starved,
     swing,
+    time_share,
     utilisation,
 )
 from trainwright.diagnose.measures_cost import loader_alone, offloads
@@ -78,6 +81,12 @@ def _waits_at_times(evidence: Evidence) -> bool:
     return _waits(evidence) or (data_wait(evidence) or 0) >= 0.05
 
 
+def _collects_meanwhile(evidence: Evidence) -> float | None:
+    """Return the collector's share of the time where it is most of the wait for batches."""
+    collecting, wait = time_share("garbage_seconds")(evidence), data_wait(evidence)
+    return collecting if collecting and wait and collecting >= 0.6 * wait else None
+
+
 def _may_wait(evidence: Evidence) -> bool:
     """Whether the step waits for batches, or a device idles and nobody timed for what."""
     idle = (utilisation(evidence) or 1) < 0.7 or (number("profile.idle")(evidence) or 0) >= 0.3
@@ -114,8 +123,20 @@ def _makes_them_itself(evidence: Evidence) -> bool:
 def _slow_for_its_gpu(evidence: Evidence) -> bool:
     """Whether a GPU idles, or others reach more on the same, and batches were not timed."""
     slow = (number("throughput.expected_times")(evidence) or 1) >= 1.5
-    idles = (utilisation(evidence) or 1) < 0.5 and _late(evidence)
+    idlest = least_busy(evidence)
+    idles = idlest is not None and idlest < 0.5 and _late(evidence)
     return data_wait(evidence) is None and (slow or idles)
+
+
+def _beside_the_passes(evidence: Evidence) -> float | None:
+    """Return what one GPU's step takes beside passes and update, where nobody timed for what."""
+    steps = evidence.steps
+    if steps is None or steps.forward is None or steps.backward is None or on_cpu(evidence):
+        return None
+    if (steps.data_wait, steps.transfer, steps.communication, steps.other) != (None,) * 4:
+        return None
+    passes = steps.forward + steps.backward + (steps.optimizer or 0)
+    return max(0.0, 1 - passes / steps.seconds) if processes(evidence) == 1 else None
 
 
 def _main_cores(evidence: Evidence) -> float | None:
@@ -144,9 +165,9 @@ def _late_batch(evidence: Evidence) -> float | None:
 
 
 def _untimed_batch(evidence: Evidence) -> float | None:
-    """Return the time between two batches of a GPU run of which no step was timed."""
+    """Return the time between two batches for a device of which no step was timed."""
     loading, setup = evidence.loading, evidence.setup
-    if loading is None or not loading.batch_seconds or not on_gpu(evidence):
+    if loading is None or not loading.batch_seconds or on_cpu(evidence):
         return None
     workers = max(1, setup.num_workers or 0) if setup is not None else 1
     return loading.batch_seconds / workers if evidence.steps is None else None
@@ -453,5 +474,18 @@ RULES = (
         on_the_processor,
         "times",
         below(1.1, -3, "assumed: the processor has its batches from the same loader"),
+    ),
+    _rule(
+        "counters.garbage_seconds",
+        _collects_meanwhile,
+        "share",
+        above(0.1, -9, "assumed: batches that wait for Python's collector are made in time else"),
+    ),
+    _rule(
+        "steps.rest",
+        _beside_the_passes,
+        "share",
+        above(0.4, 2, "assumed: beside passes and update a step does little but get its batch"),
+        above(0.6, 3, "assumed: beside passes and update a step does little but get its batch"),
     ),
 )

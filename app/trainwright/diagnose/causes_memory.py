@@ -32,7 +32,7 @@ RETRIES = "PyTorch: num_alloc_retries counts calls that had to empty the cache"
 FAIRSEQ = "fairseq: emptying the cache every 64 updates costs below 0.2 %"
 TB = "torch-tb-profiler: peak above 90 % of the memory"
 ASSUMED = "assumed"
-PAGES = "assumed, on Linux: half a microsecond for each page of 4 KiB that is given anew"
+PAGES = "assumed: half a microsecond for each page of 4 KiB that Linux gives anew"
 LINK = "assumed: 25 GB/s over PCIe 4.0 x16, 50 GB/s over PCIe 5.0"
 MID_STEP = "assumed: what is saved between a batch and its update is the step's own state"
 
@@ -285,7 +285,8 @@ RULES = (
         page_faults,
         "share",
         above(0.1, 2, PAGES),
-        above(0.3, 3, PAGES),
+        above(0.15, 3, PAGES),
+        above(0.3, 4, PAGES),
         variant="heap",
     ),
     _rule(
@@ -302,5 +303,14 @@ RULES = (
         above(0.5e9, 2, "assumed: what the driver lends of the computer's memory is over the link"),
         above(2e9, 3, "assumed: what the driver lends of the computer's memory is over the link"),
         variant="full",
+    ),
+    _rule(
+        "host.system_share",
+        given(
+            lambda evidence: (page_faults(evidence) or 0) >= 0.05, number("host.main_system_share")
+        ),
+        "share",
+        above(0.3, 1, "assumed: what the system does for a run that computes is little else"),
+        variant="heap",
     ),
 )

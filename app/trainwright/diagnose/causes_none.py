@@ -19,6 +19,7 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
+from trainwright.diagnose.measures_names import kernels_of
 from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -27,6 +28,7 @@ from trainwright.diagnose.measures_work import (
     least_core_rate,
     operator_seconds,
     products_of_matrix_rate,
+    products_with_cores,
     score_matrices,
     threads_at_work,
 )
@@ -51,7 +53,7 @@ def _tried(experiment: str) -> Rule:
     """Return the rule of a remedy of another cause that changes nothing."""
     name = f"experiments.{experiment}"
     return _rule(
-        name, saved_by(experiment), "share", below(0.03, 1, ASSUMED), above(0.15, -4, ASSUMED)
+        name, saved_by(experiment), "share", below(0.05, 1, ASSUMED), above(0.15, -4, ASSUMED)
     )
 
 
@@ -183,10 +185,15 @@ RULES = (
     ),
     _rule(
         "profile.operator_seconds",
+        given(lambda evidence: (achieved_of_matrix_rate(evidence) or 0) < 0.3, operator_seconds),
+        "seconds",
+        below(30e-6, -4, DISPATCH),
+    ),
+    _rule(
+        "profile.operator_seconds",
         operator_seconds,
         "seconds",
         above(300e-6, 1, DISPATCH),
-        below(30e-6, -4, DISPATCH),
     ),
     _rule(
         "steps.least_core_rate",
@@ -227,9 +234,9 @@ RULES = (
     ),
     _rule(
         "profile.products_rate",
-        given(on_cpu, products_of_matrix_rate),
+        products_with_cores,
         "share",
-        below(0.1, -4, "assumed: a tenth of what a plain matrix product reaches beside the run"),
+        below(0.45, -4, "assumed: half of what a plain matrix product reaches beside the run"),
     ),
     _rule(
         "profile.attention_eager",
@@ -268,5 +275,17 @@ RULES = (
         number("setup.sequence_padding"),
         "share",
         above(0.3, -4, "assumed: what only fills rows up is computed for nothing"),
+    ),
+    _rule(
+        "profile.fallback",
+        kernels_of("fallback"),
+        "share",
+        above(0.15, -4, "PyTorch: slow_conv and the like are what is left where no library fits"),
+    ),
+    _rule(
+        "host.system_share",
+        given(on_cpu, number("host.main_system_share")),
+        "share",
+        above(0.3, -4, "assumed: what the system does for a run that computes is little"),
     ),
 )

@@ -8,6 +8,7 @@ from trainwright.diagnose.measures import (
     given,
     number,
     on_cpu,
+    ranks,
     reading,
     step_share,
     time_share,
@@ -42,6 +43,11 @@ def _reads_elsewhere(evidence: Evidence) -> bool:
     """Whether drives work though the loader keeps up: what is read is no data set."""
     wait = data_wait(evidence)
     return wait is not None and wait < 0.05
+
+
+def _alone(evidence: Evidence) -> bool:
+    """Whether the run is one process: several pickle the objects that they exchange."""
+    return ranks(evidence) == 1
 
 
 def _saves_within(evidence: Evidence) -> bool:
@@ -179,7 +185,7 @@ RULES = (
     ),
     _rule(
         "counters.mid_step",
-        time_share("mid_step_seconds"),
+        given(_alone, time_share("mid_step_seconds")),
         "share",
         above(0.03, 2, MID_STEP),
         above(0.1, 4, MID_STEP),
@@ -202,7 +208,7 @@ RULES = (
     ),
     _rule(
         "counters.load_seconds",
-        time_share("load_seconds"),
+        given(_alone, time_share("load_seconds")),
         "share",
         above(0.03, 2, "assumed: what is loaded in every step is the step's own state"),
         above(0.15, 3, "assumed: what is loaded in every step is the step's own state"),

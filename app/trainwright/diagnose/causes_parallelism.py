@@ -18,7 +18,15 @@ from trainwright.diagnose.measures import (
     step_share,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import launching, memory_share, offloads, step_seconds
+from trainwright.diagnose.measures_cost import (
+    kernel_spacing,
+    launches,
+    launching,
+    loader_alone,
+    memory_share,
+    offloads,
+)
+from trainwright.diagnose.measures_kernels import slow_in_few_bits
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import (
     another_gpu,
@@ -31,6 +39,8 @@ from trainwright.diagnose.measures_work import (
     call_seconds,
     device_of_compute,
     device_of_step,
+    in_operators,
+    one_core,
     operator_seconds,
 )
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of
@@ -42,18 +52,14 @@ HTA_SHORT = "HTA: get_cuda_kernel_launch_stats, kernels shorter than their launc
 KEMPNER = "KempnerPulse: busy above 40 % and SMs active below 25 %"
 DCGM = "DCGM user guide: SM activity below 0.5 is likely ineffective"
 ASSUMED = "assumed"
+FED = "assumed: one device, its batches ready: it waits for launches or is not filled"
+UPDATE = "assumed: an update reads each weight a few times, and its kernels are small"
 DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
 MFU = "ml-engineering: half of the peak is a good result"
 DOUBLING = "assumed: a full device takes twice the time for twice the samples"
 
 
 _rule = rules_of(Cause.PARALLELISM)
-
-
-def _small_batch(evidence: Evidence) -> float | None:
-    """Return the samples a step on each device, where they are few."""
-    setup = evidence.setup
-    return float(setup.batch) if setup is not None and setup.batch is not None else None
 
 
 def _synchronises(evidence: Evidence) -> float | None:
@@ -69,10 +75,6 @@ def _computes(evidence: Evidence) -> bool:
     return (step_share("compute")(evidence) or 0) >= 0.5
 
 
-def _offloads(evidence: Evidence) -> bool:
-    return bool(evidence.setup is not None and evidence.setup.offload)
-
-
 def _seen_busy(evidence: Evidence) -> bool:
     return (utilisation(evidence) or 0) >= 0.4
 
@@ -85,7 +87,7 @@ def _alone_and_busy(evidence: Evidence) -> bool:
 def _fed_alone(evidence: Evidence) -> bool:
     """Whether one GPU is known to have its batches, and keeps what it works on."""
     wait = data_wait(evidence)
-    fed = wait is not None and wait < 0.05
+    fed = wait < 0.05 if wait is not None else (loader_alone(evidence) or 0) >= 2
     return on_gpu(evidence) and fed and processes(evidence) == 1 and not offloads(evidence)
 
 
@@ -93,18 +95,6 @@ def _device_idles(evidence: Evidence) -> bool:
     """Whether a GPU has nothing to do for much of the time."""
     idle = number("profile.idle")(evidence) or 0
     return on_gpu(evidence) and (idle >= 0.3 or (utilisation(evidence) or 1) < 0.5)
-
-
-def _kernel_spacing(evidence: Evidence) -> float | None:
-    """Return the time from one kernel's begin to the next's, mean over the step."""
-    launches, seconds = _launches(evidence), step_seconds(evidence)
-    return seconds / launches if launches and seconds else None
-
-
-def _launches(evidence: Evidence) -> float | None:
-    """Return the kernels of a step, or the calls that launch some where those were counted."""
-    profile = evidence.profile
-    return None if profile is None else profile.kernels_a_step or profile.launches_a_step
 
 
 def _updates_here(evidence: Evidence) -> bool:
@@ -120,21 +110,20 @@ def _only_launches(evidence: Evidence) -> bool:
     return input_keeps_up(evidence) and not makes and not offloads(evidence)
 
 
-def _one_core(evidence: Evidence) -> float | None:
-    """Return the cores of a run that keeps one busy, of several, and its GPU idle meanwhile."""
-    host = evidence.host
-    if host is None or (host.cores or 0) < 4 or host.main_process_cores is not None:
-        return None
-    setup = evidence.setup
-    pictures = setup is not None and setup.model_kind == "convolution"  # which are read by it too
-    alone = not pictures and _device_idles(evidence)
-    return host.run_cores if alone and 0.7 <= (host.run_cores or 0) < 1.3 else None
+def _alone_at_launches(evidence: Evidence) -> bool:
+    """Whether a GPU idles beside a thread that does nothing but launch."""
+    return _only_launches(evidence) and _device_idles(evidence)
+
+
+def _launches_alone(evidence: Evidence) -> bool:
+    """Whether no loader of a GPU run is known to need the processor as well."""
+    return on_gpu(evidence) and (saved_by("more_workers")(evidence) or 0) < 0.1
 
 
 def _no_parts(evidence: Evidence) -> bool:
     """Whether kernels' time is known, but not that of the step's parts."""
     steps = evidence.steps
-    return steps is not None and steps.compute is None and not _offloads(evidence)
+    return steps is not None and steps.compute is None and not offloads(evidence)
 
 
 RULES = (
@@ -214,17 +203,13 @@ RULES = (
         "gpus.utilisation",
         given(_fed_alone, utilisation),
         "share",
-        below(
-            0.5, 2, "assumed: one device, its batches ready: it waits for launches or is not filled"
-        ),
+        below(0.5, 2, FED),
     ),
     _rule(
         "profile.idle",
         given(_fed_alone, reading("profile.idle")),
         "share",
-        above(
-            0.4, 2, "assumed: one device, its batches ready: it waits for launches or is not filled"
-        ),
+        above(0.4, 2, FED),
         variant="host-bound",
     ),
     _rule(
@@ -249,7 +234,7 @@ RULES = (
     ),
     _rule(
         "setup.batch",
-        given(input_keeps_up, _small_batch),
+        given(input_keeps_up, number("setup.batch")),
         "number",
         below(9, 1, ASSUMED),
         variant="small-batch",
@@ -289,7 +274,7 @@ RULES = (
     ),
     _rule(
         "steps.device_seconds",
-        given(lambda evidence: not _offloads(evidence), device_of_compute),
+        given(lambda evidence: not offloads(evidence), device_of_compute),
         "share",
         below(0.5, 2, "torch-tb-profiler: utilisation below 50 %"),
         below(0.3, 3, ASSUMED),
@@ -352,7 +337,7 @@ RULES = (
     ),
     _rule(
         "profile.kernel_spacing",
-        given(on_gpu, _kernel_spacing),
+        given(on_gpu, kernel_spacing),
         "seconds",
         below(100e-6, 1, DISPATCH),
         below(50e-6, 2, DISPATCH),
@@ -361,7 +346,7 @@ RULES = (
     ),
     _rule(
         "profile.kernels_a_step",
-        given(on_gpu, _launches),
+        given(on_gpu, launches),
         "number",
         above(500, 1, "assumed: more launches than a step of a few large layers has"),
         above(3000, 2, "assumed: 20 ms and more of launches at 5 to 10 µs each"),
@@ -372,7 +357,7 @@ RULES = (
         given(on_gpu, functions_of("launch")),
         "share",
         above(0.3, 2, ASSUMED),
-        above(0.6, 3, ASSUMED),
+        above(0.5, 3, ASSUMED),
         variant="host-bound",
     ),
     _rule(
@@ -386,7 +371,7 @@ RULES = (
     ),
     _rule(
         "experiments.faster_cpu",
-        given(on_gpu, saved_by("faster_cpu")),
+        given(_launches_alone, saved_by("faster_cpu")),
         "share",
         above(0.15, 2, "assumed: the processor that launches holds the run back"),
         above(0.3, 3, "assumed: the processor that launches holds the run back"),
@@ -444,12 +429,8 @@ RULES = (
         "steps.optimizer",
         given(_updates_here, step_share("optimizer")),
         "share",
-        above(
-            0.25, 2, "assumed: an update reads each weight a few times, and its kernels are small"
-        ),
-        above(
-            0.5, 3, "assumed: an update reads each weight a few times, and its kernels are small"
-        ),
+        above(0.25, 2, UPDATE),
+        above(0.5, 3, UPDATE),
         variant="host-bound",
     ),
     _rule(
@@ -487,9 +468,33 @@ RULES = (
     ),
     _rule(
         "host.run_cores",
-        given(_only_launches, _one_core),
+        given(_alone_at_launches, one_core),
         "number",
         above(0.7, 2, "assumed: the one thread that launches kernels is never idle"),
         variant="host-bound",
+    ),
+    _rule(
+        "loading.alone",
+        given(_device_idles, loader_alone),
+        "times",
+        above(2, 1, "assumed: a device that idles though its batches could be there"),
+    ),
+    _rule(
+        "profile.in_operators",
+        in_operators,
+        "share",
+        below(0.25, -1, "assumed: what Python does between operators may not be the model's"),
+    ),
+    _rule(
+        "setup.precision",
+        slow_in_few_bits,
+        "word",
+        any_of(-3, "oneDNN: bf16 and fp16 need AVX512-BF16, AVX512-FP16 or AMX to be fast"),
+    ),
+    _rule(
+        "profile.host_named",
+        functions_of("offload", "fetch", "log", "checkpoint", "evaluation", "profiler", "anomaly"),
+        "share",
+        above(0.3, -3, "assumed: what the training thread does is known, and no launching"),
     ),
 )

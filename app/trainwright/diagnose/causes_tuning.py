@@ -1,5 +1,6 @@
 """Signs of a device that works, but not as it could: precision, shapes, layout, kernels."""
 
+from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     cores_of_usable,
     data_wait,
@@ -8,6 +9,8 @@ from trainwright.diagnose.measures import (
     number,
     odd_dims,
     on_gpu,
+    processes,
+    ratio,
     reading,
     starved,
     step_share,
@@ -15,6 +18,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
+from trainwright.diagnose.measures_cost import achieved_by_rate, offloads, power_share
 from trainwright.diagnose.measures_kernels import (
     convolve_apart,
     could_be_faster,
@@ -40,9 +44,13 @@ from trainwright.diagnose.measures_kernels import (
 from trainwright.diagnose.measures_names import functions_of, kernels_of, odd_kernel
 from trainwright.diagnose.measures_trials import another_gpu, beyond_its_peak, saved_by
 from trainwright.diagnose.measures_work import (
+    any_products_rate,
+    computes_alone,
     convolutions,
+    copies_with_cores,
     device_of_step,
     products_of_matrix_rate,
+    products_with_cores,
     score_matrices,
     slow_operators,
 )
@@ -55,11 +63,19 @@ NVIDIA = "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp1
 GUIDE = "PyTorch performance tuning guide"
 MFU = "ml-engineering: half of the peak is a good result"
 ASSUMED = "assumed"
+PRODUCTS = "assumed: healthy runs on a processor reach 0.59 of a plain product's rate and more"
 SLOW = "assumed: long operators that do a tenth of what a plain product does beside the run"
 _SAVED = (below(0.05, -2, ASSUMED), above(0.1, 2, ASSUMED), above(0.2, 4, ASSUMED))
 
 
 _rule = rules_of(Cause.TUNING)
+
+
+def _busy_alone(evidence: Evidence) -> bool:
+    """Whether one GPU is busy, and nothing says that it only looks so."""
+    draws = power_share(evidence)
+    full = (utilisation(evidence) or 0) >= 0.9 and (draws is None or draws >= 0.5)
+    return full and processes(evidence) == 1
 
 
 RULES = (
@@ -111,7 +127,7 @@ RULES = (
     ),
     _rule(
         "profile.products_rate",
-        given(reduced_on_cpu, products_of_matrix_rate),
+        given(reduced_on_cpu, any_products_rate),
         "share",
         below(0.3, 4, "assumed: in few bits, less than a third of a matrix product's rate in fp32"),
         above(1.0, -3, "faster than a matrix product in fp32"),
@@ -410,7 +426,7 @@ RULES = (
         "profile.achieved_of_matrix_rate",
         slow_operators,
         "share",
-        below(0.15, 2, SLOW),
+        below(0.2, 2, SLOW),
         below(0.1, 3, SLOW),
         variant="kernels",
     ),
@@ -419,6 +435,61 @@ RULES = (
         given(lambda evidence: slow_operators(evidence) is not None, cores_of_usable),
         "share",
         above(0.8, 1, "assumed: cores that are busy, so it matters with what"),
+        variant="kernels",
+    ),
+    _rule(
+        "profile.fallback",
+        kernels_of("fallback"),
+        "share",
+        above(0.15, 2, "PyTorch: slow_conv and the like are what is left where no library fits"),
+        above(0.3, 3, "PyTorch: slow_conv and the like are what is left where no library fits"),
+        variant="kernels",
+    ),
+    _rule(
+        "steps.compute",
+        given(lambda evidence: processes(evidence) == 1, computes_alone),
+        "share",
+        above(0.95, 2, "assumed: a step that only computes, and that others compute faster"),
+        variant="kernels",
+    ),
+    _rule(
+        "profile.products_rate",
+        products_with_cores,
+        "share",
+        below(0.45, 2, PRODUCTS),
+        below(0.3, 3, PRODUCTS),
+        variant="kernels",
+    ),
+    _rule(
+        "profile.copies",
+        copies_with_cores,
+        "share",
+        above(0.3, 2, "assumed: tensors that lie otherwise than an operator takes them"),
+        above(0.45, 3, "assumed: tensors that lie otherwise than an operator takes them"),
+        variant="layout",
+    ),
+    _rule(
+        "steps.backward",
+        given(
+            lambda evidence: processes(evidence) == 1 and not offloads(evidence),
+            ratio("steps.backward", "steps.forward"),
+        ),
+        "times",
+        above(4, 2, "assumed: a gradient takes twice its operator's time, with recomputing thrice"),
+        variant="kernels",
+    ),
+    _rule(
+        "throughput.expected",
+        given(_busy_alone, number("throughput.expected_times")),
+        "times",
+        above(2, 2, "assumed: one device that is busy, where others on the same are done sooner"),
+        variant="kernels",
+    ),
+    _rule(
+        "profile.achieved_by_rate",
+        given(_busy_alone, achieved_by_rate),
+        "share",
+        below(0.15, 2, MFU),
         variant="kernels",
     ),
 )

@@ -89,6 +89,7 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
         (Cause.MONITORING, "synchronisation"),
     ),
     (Cause.INPUT, ""): ((Cause.MEMORY, "swapping"),),
+    (Cause.TUNING, "kernels"): ((Cause.MEMORY, "heap"),),
     (Cause.INPUT, "transfer"): (
         *_ELSEWHERE,
         (Cause.SCHEDULING, "link"),
@@ -168,8 +169,9 @@ class Case:
     @property
     def _tried(self) -> bool:
         """Whether an experiment shows what the cause costs, or the run itself failed for it."""
+        least = SYMPTOM if self.cause is Cause.NONE else MEASURED
         return any(
-            signal.weight >= MEASURED and signal.reading.startswith(("experiments.", "failure."))
+            signal.weight >= least and signal.reading.startswith(("experiments.", "failure."))
             for signal in self.speaks_for
         )
 
@@ -189,6 +191,8 @@ class Case:
             return Confidence.LOW
         first, second = (*sorted(strongest.values(), reverse=True), 0, 0)[:2]
         agree = first >= MEASURED and (second >= SYMPTOM or setting >= MEASURED)
+        if self.cause is Cause.NONE and not self._tried:
+            agree = False  # work that need not be done keeps a device as busy as any other
         if agree and self.score >= SURE and not self.against:
             return Confidence.HIGH
         return Confidence.MEDIUM if self.score >= LIKELY else Confidence.LOW
@@ -257,7 +261,7 @@ def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidenc
 
 def _busy(fine: Case) -> bool:
     """Whether the device is known to be at work, or its loader to be ahead."""
-    seen = ("gpus.", "profile.", "loading.alone", "experiments.other", "experiments.compiled")
+    seen = ("gpus.", "profile.", "host.run_cores", "loading.alone", "experiments.other")
     return (fine.holds or fine.suspected) and any(
         signal.reading.startswith(seen) for signal in fine.speaks_for
     )

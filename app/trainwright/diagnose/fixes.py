@@ -136,9 +136,9 @@ def _faster_precision(evidence: Evidence) -> str | None:
 
 
 def _kernels(evidence: Evidence) -> Fix:
-    """The autotuner of cuDNN, or the kernel itself where it is one of the script's."""
-    own = bool(wording(Cause.TUNING, "kernels", evidence))
-    return _say("own-kernel") if own else _say("kernels")
+    """The autotuner of cuDNN, or the kernels themselves where it is not what is missed."""
+    named = {"own": "own-kernel", "slow": "slow-operators"}
+    return _say(named.get(wording(Cause.TUNING, "kernels", evidence), "kernels"))
 
 
 def _on_device(evidence: Evidence) -> Fix:

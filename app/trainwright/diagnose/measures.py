@@ -192,7 +192,8 @@ def swing(evidence: Evidence) -> float | None:
 
 def loader_pace(evidence: Evidence) -> float | None:
     """Return the time to make a batch over a step's: at 1 the workers have no time to spare."""
-    loading, seconds, setup = evidence.loading, step_time(evidence), evidence.setup
+    loading, setup, profile = evidence.loading, evidence.setup, evidence.profile
+    seconds = step_time(evidence) or (profile.step_seconds if profile is not None else None)
     if loading is None or not loading.batch_seconds or not seconds:
         return None
     if evidence.steps is not None and evidence.steps.unit == "epoch":
@@ -298,6 +299,12 @@ def clock_share(evidence: Evidence) -> float | None:
     return over_gpus(evidence, share)
 
 
+def least_busy(evidence: Evidence) -> float | None:
+    """Return the utilisation of the idlest GPU of the run."""
+    found = [gpu.utilisation.mean for gpu in evidence.gpus or () if gpu.utilisation is not None]
+    return min(found, default=None)
+
+
 def imbalance(evidence: Evidence) -> float | None:
     """Return the difference between the busiest and the idlest GPU of the run."""
     found = [gpu.utilisation.mean for gpu in evidence.gpus or () if gpu.utilisation is not None]
@@ -382,7 +389,7 @@ def too_few_threads(evidence: Evidence) -> float | None:
 def cores_of_usable(evidence: Evidence) -> float | None:
     """Return the cores that the run kept busy over the physical ones that it may use."""
     host, cores = evidence.host, physical_cores(evidence)
-    if host is None or host.run_cores is None or not host.usable_cores or not cores:
+    if host is None or host.run_cores is None or not cores:
         return None
     return host.run_cores / cores
 

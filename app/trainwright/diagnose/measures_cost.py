@@ -174,6 +174,18 @@ def launching(evidence: Evidence) -> float | None:
     return min(1.0, spent / seconds)
 
 
+def kernel_spacing(evidence: Evidence) -> float | None:
+    """Return the time from one kernel's begin to the next's, mean over the step."""
+    kernels, seconds = launches(evidence), step_seconds(evidence)
+    return seconds / kernels if kernels and seconds else None
+
+
+def launches(evidence: Evidence) -> float | None:
+    """Return the kernels of a step, or the calls that launch some where those were counted."""
+    profile = evidence.profile
+    return None if profile is None else profile.kernels_a_step or profile.launches_a_step
+
+
 def gradients_on_link(evidence: Evidence) -> float | None:
     """Return the share of the step that a ring all-reduce of fp32 gradients takes on the link."""
     setup, seconds = evidence.setup, step_seconds(evidence)

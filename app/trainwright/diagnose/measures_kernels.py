@@ -4,7 +4,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu
 from trainwright.diagnose.measures_names import kernels_of
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import convolutions, products_of_matrix_rate, score_matrices
+from trainwright.diagnose.measures_work import any_products_rate, convolutions, score_matrices
 
 
 def full_precision(evidence: Evidence) -> str | None:
@@ -83,7 +83,7 @@ def double_on_cpu(evidence: Evidence) -> bool:
 
 def slow_in_few_bits(evidence: Evidence) -> str | None:
     """Return a precision that the processor computes more slowly than fp32."""
-    slow = (products_of_matrix_rate(evidence) or 1) < 0.3
+    slow = (any_products_rate(evidence) or 1) < 0.3
     setup = evidence.setup
     return setup.precision if setup is not None and reduced_on_cpu(evidence) and slow else None
 
@@ -91,7 +91,8 @@ def slow_in_few_bits(evidence: Evidence) -> str | None:
 def untried(evidence: Evidence) -> bool:
     """Return whether no trial of a precision or of kernels says what they cost."""
     tried = ("other_precision", "channels_last", "fused_attention", "kernels")
-    return all((saved_by(each)(evidence) or 0) < 0.2 for each in tried)
+    anew = number("profile.recompilations")(evidence) or 0  # the device waits for what is compiled
+    return anew < 0.02 and all((saved_by(each)(evidence) or 0) < 0.2 for each in tried)
 
 
 def untuned_convolutions(evidence: Evidence) -> bool:

@@ -13,6 +13,7 @@ from trainwright.diagnose.evidence import Evidence, HostFunction, Operator
 Family = Literal[
     "communication", "copy", "attention", "tensor-core", "plain-matrix", "double-matrix", "layout",
     "optimizer", "elementwise", "matrix", "waiting", "launch", "allocation", "scores", "direct",
+    "fallback",
 ]  # fmt: skip
 _KERNELS: tuple[tuple[Family, str], ...] = (
     ("communication", r"nccl|rccl|allreduce|all_reduce|all_gather|allgather|reduce_?scatter"
@@ -25,6 +26,7 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
     ("attention", r"flash|fmha|attention|sdpa"),
     ("layout", r"nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw|transpose|permute|convert|_to_copy"),
     ("double-matrix", r"dgemm|_d884gemm|gemm_f64|_ddd"),
+    ("fallback", r"slow_conv|thnn_conv|naive|reference_|fallback"),
     ("direct", r"grouped_direct|depthwise|im2col|col2im|naive_conv"),
     ("tensor-core", r"tf32|tensorop|hmma|gmma"),
     ("plain-matrix", r"sgemm|scudnn|ffma|simt.*gemm|gemm.*simt|gemm_f32f32|gemmsn|gemmk1"

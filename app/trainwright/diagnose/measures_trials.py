@@ -87,7 +87,9 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
         times = step_times(trial, evidence)
         if times is None:
             continue
-        if trial.changed in _TRIED.get(experiment, ()):
+        if trial.changed == experiment == "accumulation":
+            yield times / (trial.factor or 1.0)  # a sample's
+        elif trial.changed in _TRIED.get(experiment, ()):
             yield times
         elif experiment == "more_workers" and trial.changed in ("workers", "prefetch"):
             yield _with_more(trial.factor, times)

@@ -12,6 +12,7 @@ from trainwright.diagnose.measures import (
     ranks,
     starved,
     step_share,
+    too_few_threads,
 )
 
 DOUBLE_RATE = 0.5
@@ -34,6 +35,15 @@ def cores_a_worker(evidence: Evidence) -> float | None:
     if host is None or host.run_cores is None or workers < 4 or not on_gpu(evidence):
         return None
     return host.run_cores / workers
+
+
+def one_core(evidence: Evidence) -> float | None:
+    """Return the cores of a run that keeps one busy, of several; not of one that reads pictures."""
+    host, setup = evidence.host, evidence.setup
+    if host is None or (host.cores or 0) < 4 or host.main_process_cores is not None:
+        return None
+    pictures = setup is not None and setup.model_kind == "convolution"
+    return host.run_cores if not pictures and 0.7 <= (host.run_cores or 0) < 1.3 else None
 
 
 def cores_of_a_process(evidence: Evidence) -> float | None:
@@ -112,13 +122,38 @@ def products_of_matrix_rate(evidence: Evidence) -> float | None:
     out, and so is all that is no such operator. Small operators are slow in any precision and
     layout: of steps whose operators take 100 µs and more on average.
     """
+    return any_products_rate(evidence) if (operator_seconds(evidence) or 0) >= 100e-6 else None
+
+
+def any_products_rate(evidence: Evidence) -> float | None:
+    """Return ``products_of_matrix_rate``, of small operators too."""
     steps, profile, heavy = evidence.steps, evidence.profile, heavy_operators(evidence)
     if steps is None or profile is None or not profile.flops_a_step or not heavy or heavy < 0.3:
         return None
-    if not profile.matrix_flops_s or (operator_seconds(evidence) or 0) < 100e-6:
+    if not profile.matrix_flops_s:
         return None
     seconds = heavy * steps.seconds * (1 - min(0.9, starved(evidence) or 0))
     return profile.flops_a_step / seconds / profile.matrix_flops_s
+
+
+def has_its_cores(evidence: Evidence) -> bool:
+    """Whether one process on the processor has the cores and the threads that it wants."""
+    threads = too_few_threads(evidence)
+    starves = (starved(evidence) or 0) >= 0.15 or (threads is not None and threads < 0.6)
+    return on_cpu(evidence) and ranks(evidence) == 1 and not starves
+
+
+def products_with_cores(evidence: Evidence) -> float | None:
+    """Return ``products_of_matrix_rate`` of a run that has the cores that it wants."""
+    return products_of_matrix_rate(evidence) if has_its_cores(evidence) else None
+
+
+def copies_with_cores(evidence: Evidence) -> float | None:
+    """Return the share of a step in operators that only copy, of a run that has its cores."""
+    rows = evidence.profile.top if evidence.profile is not None else ()
+    names = ("copy", "contiguous", "clone")
+    copying = sum(row.share for row in rows if any(name in row.name for name in names))
+    return min(1.0, copying) if rows and has_its_cores(evidence) else None
 
 
 def slow_operators(evidence: Evidence) -> float | None:
@@ -129,8 +164,8 @@ def slow_operators(evidence: Evidence) -> float | None:
     """
     seconds, inside = operator_seconds(evidence) or 0, in_operators(evidence) or 0
     shares = (data_wait(evidence), step_share("other")(evidence), step_share("blocked")(evidence))
-    beside = any((share or 0) >= 0.1 for share in shares) or (starved(evidence) or 0) >= 0.15
-    alone = seconds >= 80e-6 and inside >= 0.6 and not beside and ranks(evidence) == 1
+    beside = any((share or 0) >= 0.1 for share in shares) or not has_its_cores(evidence)
+    alone = seconds >= 80e-6 and inside >= 0.6 and not beside
     return achieved_of_matrix_rate(evidence) if alone else None
 
 
@@ -140,6 +175,15 @@ def kernels_a_read(evidence: Evidence) -> float | None:
     if not reads or profile is None or not profile.kernels_a_step:
         return None
     return profile.kernels_a_step / reads
+
+
+def computes_alone(evidence: Evidence) -> float | None:
+    """Return the passes' share of a step that others do faster on the same GPU."""
+    steps, rate = evidence.steps, evidence.throughput
+    slower = rate is not None and (rate.expected_times or 1) >= 1.5
+    if steps is None or not slower or steps.forward is None or steps.backward is None:
+        return None
+    return min(1.0, (steps.forward + steps.backward + (steps.optimizer or 0)) / steps.seconds)
 
 
 def call_seconds(evidence: Evidence) -> float | None:

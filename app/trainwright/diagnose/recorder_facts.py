@@ -92,9 +92,10 @@ def optimizer_facts(optimizer: Any) -> dict[str, Any]:
 
 
 def profiling() -> bool:
-    """Whether a profiler runs now; afterwards nobody tells."""
+    """Whether a profiler, or a trace of the script's lines, runs now; afterwards nobody tells."""
     torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.autograd._profiler_enabled())
+    traced = sys.gettrace() is not None or sys.getprofile() is not None
+    return traced or (torch is not None and bool(torch.autograd._profiler_enabled()))
 
 
 def compiled() -> int:

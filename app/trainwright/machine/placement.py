@@ -127,6 +127,8 @@ def narrowest(build: Build) -> Lanes | None:
 def _seated(wired: Wiring, cards: tuple[GpuRecord, ...], m2: list[DriveRecord]) -> Seating:
     """Return the seating of the first cards and drives; for the others there is no place."""
     found = seated(wired, tuple(map(_card, cards[:MOST])), tuple(map(_drive, m2[:MOST])))
+    if len(cards) <= MOST and len(m2) <= MOST:
+        return found
     no_card, no_drive = (None,) * len(cards[MOST:]), (None,) * len(m2[MOST:])
     return replace(
         found,

@@ -2,8 +2,8 @@
 
     python programs6dev.py run-chunks-inflated --fault --seconds 3 --record run.record.json
 
-The clocks are those of ``programs.py`` and ``programs4.py``; the second half is in
-``programs6dev2.py``.
+The clocks are those of ``programs.py`` and ``programs4.py``; further parts are in
+``programs6dev2.py`` to ``programs6dev4.py``.
 """
 
 import gc
@@ -317,7 +317,7 @@ def chunks_inflated(fault: bool) -> Training:
 
 
 def recursive_trees(fault: bool) -> Training:
-    return Training(Tree(by_node=fault), sentences(), batch=16)
+    return Training(Tree(by_node=fault), sentences(length=16), batch=8)
 
 
 def one_hot_words(fault: bool) -> Training:

@@ -1,4 +1,4 @@
-"""The second half of the development runs of the sixth round, made as the first.
+"""The second part of the development runs of the sixth round, made as the first.
 
 python programs6dev2.py run-workers-anew --fault --seconds 3 --record run.record.json
 

@@ -1,11 +1,10 @@
 """The last part of the development runs of the sixth round, made as the first.
 
-python programs6dev4.py run-lists-collated --fault --seconds 3 --record run.record.json
+python programs6dev4.py run-few-points --fault --seconds 3 --record run.record.json
 
 """
 
 import os
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +13,8 @@ import programs4
 import torch
 from programs import Item, Training, _endlessly, _folder
 from programs4 import Clock, Script
-from programs6dev import Restorer, answering, sharpened
-from programs6dev3 import Letters, Tasks, many_labels, read
+from programs6dev import Restorer, sharpened
+from programs6dev3 import Tasks, many_labels
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -114,42 +113,6 @@ def moved(count: int = 16384) -> TensorDataset:
 # The fourth block
 
 
-def lists_collated(fault: bool) -> Script:
-    """Texts of many lengths are cut, masked and padded in Python, or were so before."""
-
-    def run(seconds: float) -> float:
-        draw, model, clock = random.Random(0), answering(64, 1), Clock(seconds)
-        texts = [draw.choices(range(2, 2000), k=draw.randint(200, 400)) for _ in range(512)]
-        optimizer = torch.optim.AdamW(model.parameters())
-
-        def padded(found: list[list[int]]) -> tuple[Tensor, Tensor]:
-            seen, said = [], []
-            for text in found:
-                masked, taken = [], []
-                for at, word in enumerate(text):
-                    if draw.random() < 0.15:
-                        masked.append(1)
-                        taken.append(word)
-                    elif text.count(word) < 5 and at < 400:
-                        masked.append(word)
-                seen.append((masked + 400 * [0])[:32])
-                said.append((taken + 400 * [0])[:16])
-            return torch.tensor(seen), torch.tensor(said)
-
-        ready = padded(texts[:8]) if not fault else None
-        joined = padded if ready is None else lambda _found: ready
-        loader = DataLoader(texts, 8, True, collate_fn=joined, drop_last=True)
-        for seen, said in _endlessly(loader, False):
-            optimizer.zero_grad()
-            model(input_ids=seen, labels=said).loss.backward()
-            optimizer.step()
-            if clock.over(len(seen)):
-                break
-        return clock.rate
-
-    return Script(run)
-
-
 def few_points(fault: bool) -> Training:
     size = 4 if fault else 512
     return Training(Solver(), moved(), batch=size, loss=nn.functional.mse_loss)
@@ -186,41 +149,6 @@ def crowded_denoiser(fault: bool) -> Training:
         torch.set_num_threads(12)
     sounds = TensorDataset(torch.randn(1024, 1, 4096), torch.randn(1024, 1, 4096))
     return Training(Denoiser(), sounds, 8, loss=nn.functional.l1_loss)
-
-
-def one_size_each(fault: bool) -> Script:
-    """Lines of many lengths, one at a time or padded to the longest of sixteen."""
-
-    def run(seconds: float) -> float:
-        model, clock = Letters(8, 48), Clock(seconds)
-        optimizer = torch.optim.Adam(model.parameters())
-        data = [
-            (torch.rand(1, 32, 40 + 4 * (number % 7)), torch.randint(1, 40, (6,)))
-            for number in range(2048)
-        ]
-
-        def padded(found: list[Item]) -> Item:
-            longest = max(line.shape[2] for line, _ in found)
-            wide = [nn.functional.pad(line, (0, longest - line.shape[2])) for line, _ in found]
-            return torch.stack(wide), torch.stack([text for _, text in found])
-
-        loader = DataLoader(data, 1 if fault else 16, True, collate_fn=padded, drop_last=True)
-        for seen, text in _endlessly(loader, False):
-            optimizer.zero_grad()
-            read(model(seen), text).backward()
-            optimizer.step()
-            if clock.over(len(seen)):
-                break
-        return clock.rate
-
-    return Script(run)
-
-
-def recomputed_tasks(fault: bool) -> Training:
-    """What the blocks make is thrown away and made again, though there is room for it."""
-    return Training(
-        Tasks(768, recomputed=fault), many_labels(), 256, loss=nn.functional.cross_entropy
-    )
 
 
 def usual_habits(fault: bool) -> Script:
@@ -275,14 +203,11 @@ def whole_steps(fault: bool) -> Script:
 
 
 LAST: dict[str, Callable[[bool], Training | Script]] = {
-    "run-lists-collated": lists_collated,
     "run-few-points": few_points,
     "run-field-anomalies": field_anomalies,
     "run-throttled-groups": throttled_groups,
     "run-averages-saved": averages_saved,
     "run-crowded-denoiser": crowded_denoiser,
-    "run-one-size-each": one_size_each,
-    "run-recomputed-tasks": recomputed_tasks,
     "run-usual-habits": usual_habits,
     "run-whole-steps": whole_steps,
 }

@@ -327,3 +327,12 @@ def test_upgrades_are_json_that_any_reader_takes() -> None:
     assert one["total"] == pytest.approx(sum(p["price"] * p["count"] for p in one["parts"]))
     assert one["total_interval"][0] <= one["total"] <= one["total_interval"][1]
     assert one["currency"] == "USD"
+
+
+def test_a_wished_number_of_cards_is_kept() -> None:
+    market = Market(price_book(), "USD", owned(), shelves())
+    wishes = Wishes(gpus=1)
+    found = upgrades(Request(plan(), Money(2500, "USD"), wishes, top=20), market=market)
+    assert found.upgrades
+    assert {one.plan.machine.gpus[0].count for one in found.upgrades} == {1}
+    assert "more-gpus" in {one["kind"] for one in upgrades_as_json(found)["declined"]}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.build import Owned, Request, Wishes, wishing
+from trainwright.build import Owned, Request, Wishes, money, search, wishing
 from trainwright.build.wished import cloud_rate, energy_rates, wishes_of
 from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan import file
@@ -139,3 +139,12 @@ def test_a_cloud_rate_counts_in_the_budgets_currency_by_the_rate_that_is_set(mon
 def test_energy_costs_what_the_plan_says():
     assert energy_rates(plan().limits.rates) == {"usd_per_kwh": 0.31, "household_kwh": 0}
     assert energy_rates(plan("").limits.rates) == {}
+
+
+def test_the_plan_of_a_computer_keeps_what_is_there_already():
+    asked = plan("limits: {wishes: {gpus: 1, owned: [rtx-3090]}}\n")
+    found = search(Request(asked, money("1500USD"), wishes_of(asked), date(2026, 11, 1)))
+    best = found.builds[0]
+    assert best.plan.machine.gpus[0].id == "rtx-3090"
+    assert best.plan.machine.owned == ("rtx-3090",)
+    assert found.builds[-1].total.expected <= 1500

@@ -4,6 +4,7 @@ import json
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -36,16 +37,65 @@ def forward() -> None:
 
 
 def test_functions_have_their_share_and_what_holds_the_whole_loop_has_none() -> None:
-    found = watched(lambda: (write_histogram(), forward()))
+    def work() -> None:
+        write_histogram()
+        forward()
+
+    found = watched(work)
     share = next(share for name, share in found.items() if name.endswith(":write_histogram"))
-    assert share == pytest.approx(1 / 3, abs=0.15)
+    assert 0.1 < share < 0.6  # a third, on a computer that others use as well
     assert not any("watched" in name or "forward" in name for name in found)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no columns")
 def test_a_call_of_what_is_no_python_is_named_as_the_source_has_it() -> None:
-    found = watched(lambda: (time.sleep(0.05), forward()))
-    assert found["time.sleep()"] == pytest.approx(0.45, abs=0.2)
+    def work() -> None:
+        time.sleep(0.05)
+        forward()
+
+    found = watched(work)
+    assert 0.1 < found["time.sleep()"] < 0.8
+
+
+class Tensor:
+    """Something that a function works on."""
+
+
+def test_what_a_function_works_on_dies_with_it_as_it_does_unwatched() -> None:
+    """torch refuses some work on tensors of two owners: a look must never be one."""
+
+    def work() -> weakref.ref[Tensor]:
+        own = Tensor()
+        forward_on(own)
+        return weakref.ref(own)
+
+    def forward_on(_own: Tensor) -> None:
+        until = time.perf_counter() + 0.001
+        while time.perf_counter() < until:
+            pass
+
+    alive = 0
+
+    def step() -> None:
+        nonlocal alive
+        alive += sum(work()() is not None for _ in range(50))
+        forward()
+
+    assert watched(step), "nothing was seen"
+    assert not alive
+
+
+def test_methods_are_named_with_their_class() -> None:
+    class Writer:
+        def write(self) -> None:
+            until = time.perf_counter() + 0.02
+            while time.perf_counter() < until:
+                json.dumps(list(range(1000)))
+
+    def work() -> None:
+        Writer().write()
+        forward()
+
+    assert any(name.endswith("Writer.write") for name in watched(work))
 
 
 def test_a_few_looks_say_nothing() -> None:

@@ -22,25 +22,28 @@ from trainwright.ui.widgets.controls import Combo, Stepper, Switch
 from trainwright.ui.widgets.picker import Option, Popup
 
 FORMS = ("", "mini-itx", "micro-atx", "atx", "e-atx")
-USUAL_W, LEAST_W, STEP_W = 600, 100, 50
-"""Where a limit of watts begins, ends and by how much it moves; assumed."""
+Range = tuple[int, int, int]
+WATTS: Range = (600, 100, 50)
+HOURS: Range = (72, 1, 12)
+"""Where a limit begins, its least, and by how much it moves; assumed."""
 FOUND = 40
 """Parts that a search lists; assumed, more are no help."""
 
 
-class Watts(Stepper):
-    """A limit of power; below the least there is none."""
+class Limit(Stepper):
+    """At most so much; below the least there is no limit."""
 
-    def __init__(self) -> None:
-        super().__init__(0, name=Message.of("pc.wish.power"), unit="W", low=0, high=10_000,
-                         absent=Message.of("pc.wish.power.any"))  # fmt: skip
+    def __init__(self, name: str, unit: str, range: Range) -> None:
+        self._usual, self._least, self._step = range
+        super().__init__(0, name=Message.of(name), unit=unit, low=0, high=10_000,
+                         absent=Message.of(f"{name}.any"))  # fmt: skip
 
     def stepBy(self, steps: int) -> None:
         if self.value() == 0:
-            self.setValue(USUAL_W if steps > 0 else 0)
+            self.setValue(self._usual if steps > 0 else 0)
             return
-        value = self.value() + steps * STEP_W
-        self.setValue(value if value >= LEAST_W else 0)
+        value = self.value() + steps * self._step
+        self.setValue(value if value >= self._least else 0)
 
 
 class WishRow(QWidget):
@@ -62,8 +65,11 @@ class WishRow(QWidget):
         self.gpus = Stepper(0, name=Message.of("pc.wish.gpus"), unit="GPU", low=0, high=8,
                             absent=Message.of("pc.wish.gpus.any"))  # fmt: skip
         self.gpus.chosen.connect(self._choose_gpus)
-        self.power = Watts()
+        self.power = Limit("pc.wish.power", "W", WATTS)
         self.power.chosen.connect(self._choose_power)
+        self.deadline = Limit("pc.wish.deadline", "h", HOURS)
+        self.deadline.setToolTip(tr("pc.wish.deadline.tip"))
+        self.deadline.chosen.connect(self._choose_deadline)
         self.owned = OwnedParts(session)
         self._lay_out()
 
@@ -83,7 +89,7 @@ class WishRow(QWidget):
         for line in (choices, switches):
             line.setSpacing(tokens.L)
             column.addLayout(line)
-        for choice in (self.form, self.gpus, self.power, self.circuit):
+        for choice in (self.form, self.gpus, self.power, self.deadline, self.circuit):
             choice.setMinimumWidth(150)
             choices.addWidget(choice)
         choices.addStretch(1)
@@ -103,7 +109,8 @@ class WishRow(QWidget):
         self.form.show_value(wishes.form or "")
         self.circuit.show_value(wishes.circuit or "")
         self.gpus.show_value(wishes.gpus or 0)
-        self.power.show_value(round(plan.limits.power_w or 0))
+        self.power.show_value(_whole(plan.limits.power_w))
+        self.deadline.show_value(_whole(plan.limits.deadline_h))
         self.owned.show_parts(wishes.owned)
 
     def _turn(self, on: bool) -> None:
@@ -123,6 +130,10 @@ class WishRow(QWidget):
     def _choose_power(self, watts: int) -> None:
         shown = f"{watts} W" if watts else tr("pc.wish.power.any")
         self._set("power", "power_w", watts, shown, merge=True)
+
+    def _choose_deadline(self, hours: int) -> None:
+        shown = f"{hours} h" if hours else tr("pc.wish.deadline.any")
+        self._set("deadline", "deadline_h", hours, shown, merge=True)
 
     def _set(self, name: str, key: str, value: Any, shown: Any, *, merge: bool = False) -> None:
         label = Message.of("ui.edit.set", name=Message.of(f"pc.wish.{name}"), value=shown)
@@ -232,6 +243,11 @@ def search_parts(text: str) -> list[Option]:
     words = text.casefold().split()
     found = [option for known, option in _shelves() if all(word in known for word in words)]
     return [Option(one.key, one.title, tr(f"pc.one.{one.note}.title")) for one in found[:FOUND]]
+
+
+def _whole(limit: float | None) -> int:
+    """Return a limit in whole units; 0 where there is none."""
+    return max(1, round(limit)) if limit is not None else 0
 
 
 def _form_name(form: str) -> str:
