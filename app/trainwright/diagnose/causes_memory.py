@@ -22,6 +22,7 @@ from trainwright.diagnose.measures_cost import (
     memory_share,
     page_faults,
     step_seconds,
+    system_for_pages,
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
@@ -33,6 +34,7 @@ FAIRSEQ = "fairseq: emptying the cache every 64 updates costs below 0.2 %"
 TB = "torch-tb-profiler: peak above 90 % of the memory"
 ASSUMED = "assumed"
 PAGES = "assumed: half a microsecond for each page of 4 KiB that Linux gives anew"
+PAGES_ALONE = "assumed: what the system does for a run that computes and reads nothing is pages"
 LINK = "assumed: 25 GB/s over PCIe 4.0 x16, 50 GB/s over PCIe 5.0"
 MID_STEP = "assumed: what is saved between a batch and its update is the step's own state"
 
@@ -311,6 +313,14 @@ RULES = (
         ),
         "share",
         above(0.3, 1, "assumed: what the system does for a run that computes is little else"),
+        variant="heap",
+    ),
+    _rule(
+        "host.system_share",
+        system_for_pages,
+        "share",
+        above(0.3, 2, PAGES_ALONE),
+        above(0.45, 3, PAGES_ALONE),
         variant="heap",
     ),
 )

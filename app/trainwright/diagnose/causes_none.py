@@ -20,7 +20,12 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
 from trainwright.diagnose.measures_names import kernels_of
-from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, saved_by
+from trainwright.diagnose.measures_trials import (
+    another_gpu,
+    doubled_batch,
+    doubled_past_filling,
+    saved_by,
+)
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
     heavy_operators,
@@ -29,6 +34,7 @@ from trainwright.diagnose.measures_work import (
     operator_seconds,
     products_of_matrix_rate,
     products_with_cores,
+    queued,
     score_matrices,
     threads_at_work,
 )
@@ -113,6 +119,18 @@ RULES = (
         "times",
         above(1.8, 2, ASSUMED),
         below(1.4, -4, ASSUMED),
+    ),
+    _rule(
+        "experiments.doubled_batch",
+        doubled_past_filling,
+        "times",
+        above(1.8, 3, "assumed: smaller batches fill it less, and larger ones no more"),
+    ),
+    _rule(
+        "steps.queued",
+        given(lambda evidence: (doubled_past_filling(evidence) or 0) >= 1.8, queued),
+        "share",
+        below(0.8, 1, "assumed: the host is done early, and the device works on"),
     ),
     _rule(
         "profile.idle",

@@ -120,6 +120,12 @@ def _launches_alone(evidence: Evidence) -> bool:
     return on_gpu(evidence) and (saved_by("more_workers")(evidence) or 0) < 0.1
 
 
+def _by_precision(evidence: Evidence) -> float | None:
+    """Return by what share another precision changes a step's time, faster or slower."""
+    saved = saved_by("other_precision")(evidence)
+    return None if saved is None else abs(saved)
+
+
 def _no_parts(evidence: Evidence) -> bool:
     """Whether kernels' time is known, but not that of the step's parts."""
     steps = evidence.steps
@@ -341,6 +347,7 @@ RULES = (
         "seconds",
         below(100e-6, 1, DISPATCH),
         below(50e-6, 2, DISPATCH),
+        below(12e-6, 3, "assumed: launches as fast as a host makes them, 5 to 10 µs each"),
         above(1e-3, -2, ASSUMED),
         variant="host-bound",
     ),
@@ -424,6 +431,13 @@ RULES = (
         "share",
         below(0.1, 1, MFU),
         above(0.4, -3, MFU),
+    ),
+    _rule(
+        "experiments.other_precision",
+        given(lambda evidence: _fed_alone(evidence) and _device_idles(evidence), _by_precision),
+        "share",
+        below(0.05, 1, "assumed: fewer bits do not hurry a GPU that waits for launches"),
+        variant="host-bound",
     ),
     _rule(
         "steps.optimizer",

@@ -41,7 +41,13 @@ from trainwright.diagnose.measures_kernels import (
     untried,
     untuned_convolutions,
 )
-from trainwright.diagnose.measures_names import functions_of, kernels_of, odd_kernel
+from trainwright.diagnose.measures_names import (
+    fallback_attention,
+    functions_of,
+    kernels_of,
+    odd_kernel,
+    older_kernels,
+)
 from trainwright.diagnose.measures_trials import another_gpu, beyond_its_peak, saved_by
 from trainwright.diagnose.measures_work import (
     any_products_rate,
@@ -355,6 +361,21 @@ RULES = (
         given(lambda evidence: (odd_kernel(evidence) or 0) >= 0.25, device_of_step),
         "share",
         above(0.7, 1, "assumed: the device is busy, so it matters with what"),
+        variant="kernels",
+    ),
+    _rule(
+        "profile.fallback_attention",
+        fallback_attention,
+        "share",
+        above(0.25, 2, "PyTorch: flash kernels take no dense mask; what takes one is slower"),
+        above(0.4, 3, "PyTorch: flash kernels take no dense mask; what takes one is slower"),
+        variant="attention",
+    ),
+    _rule(
+        "profile.older_kernels",
+        older_kernels,
+        "share",
+        above(0.4, 2, "CUDA: matrix units from compute capability 9.0 on have their own kernels"),
         variant="kernels",
     ),
     _rule("experiments.shapes", saved_by("shapes"), "share", *_SAVED, variant="shapes"),

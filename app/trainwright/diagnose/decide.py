@@ -261,7 +261,10 @@ def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidenc
 
 def _busy(fine: Case) -> bool:
     """Whether the device is known to be at work, or its loader to be ahead."""
-    seen = ("gpus.", "profile.", "host.run_cores", "loading.alone", "experiments.other")
+    seen = (
+        *("gpus.", "profile.", "host.run_cores", "loading.alone"),
+        *("experiments.other", "experiments.doubled_batch"),
+    )
     return (fine.holds or fine.suspected) and any(
         signal.reading.startswith(seen) for signal in fine.speaks_for
     )

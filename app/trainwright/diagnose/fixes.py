@@ -135,6 +135,12 @@ def _faster_precision(evidence: Evidence) -> str | None:
     return min(tried)[1] if tried else None
 
 
+def _attention(evidence: Evidence) -> Fix | None:
+    if wording(Cause.TUNING, "attention", evidence) == "fallback":
+        return _say("flash-mask")
+    return _say("attention", {"settings.attention": "sdpa"})
+
+
 def _kernels(evidence: Evidence) -> Fix:
     """The autotuner of cuDNN, or the kernels themselves where it is not what is missed."""
     named = {"own": "own-kernel", "slow": "slow-operators"}
@@ -195,7 +201,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.TUNING, "precision"): (_lower_precision,),
     (Cause.TUNING, "shapes"): (_saying("shapes"),),
     (Cause.TUNING, "layout"): (_saying("channels-last", channels_last=True),),
-    (Cause.TUNING, "attention"): (_saying("attention", attention="sdpa"),),
+    (Cause.TUNING, "attention"): (_attention,),
     (Cause.TUNING, "compile"): (_compile,),
     (Cause.TUNING, "kernels"): (_kernels,),
     (Cause.TUNING, "padding"): (lambda _: _say("packing", {"workload.inputs.batching": "packed"}),),

@@ -18,6 +18,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
 )
 from trainwright.diagnose.measures_cost import offloading, page_faults, update_elsewhere
+from trainwright.diagnose.measures_names import fallback_attention
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -134,7 +135,11 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         _slow_products,
     ),
     (Cause.TUNING, "layout"): (saved_by("channels_last"), number("profile.layout")),
-    (Cause.TUNING, "attention"): (saved_by("fused_attention"), number("profile.attention_eager")),
+    (Cause.TUNING, "attention"): (
+        saved_by("fused_attention"),
+        number("profile.attention_eager"),
+        fallback_attention,
+    ),
     (Cause.TUNING, "compile"): (saved_by("compiled"), number("profile.elementwise")),
     (Cause.TUNING, "kernels"): (saved_by("kernels"),),
     (Cause.TUNING, "shapes"): (saved_by("shapes"),),

@@ -237,6 +237,24 @@ def page_faults(evidence: Evidence) -> float | None:
     return min(1.0, host.main_minor_faults_s * PAGE_S)
 
 
+QUIET_BYTES_S = 1e6
+"""Read and written by the training process: less is no work for the system; assumed."""
+
+
+def system_for_pages(evidence: Evidence) -> float | None:
+    """Return what the system takes of a processor run's time on cores, if it only gives pages.
+
+    Of runs that take many, read and write next to nothing and do not switch between ranks.
+    """
+    host = evidence.host
+    if host is None or ranks(evidence) > 1 or (page_faults(evidence) or 0) < 0.1:
+        return None
+    if host.main_read_bytes_s is None or host.main_written_bytes_s is None:
+        return None
+    moved = host.main_read_bytes_s + host.main_written_bytes_s
+    return host.main_system_share if moved < QUIET_BYTES_S else None
+
+
 def main_read_a_step(evidence: Evidence) -> float | None:
     """Return what the training process reads a step over its parameters, four bytes each.
 

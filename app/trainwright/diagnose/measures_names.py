@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from trainwright.diagnose.evidence import Evidence, HostFunction, Operator
+from trainwright.diagnose.measures import lowest_capability, on_gpu
 
 Family = Literal[
     "communication", "copy", "attention", "tensor-core", "plain-matrix", "double-matrix", "layout",
@@ -122,11 +123,40 @@ def functions_of(*families: HostFamily) -> Callable[[Evidence], float | None]:
 def odd_kernel(evidence: Evidence) -> float | None:
     """Return the share of the largest kernel that is no library's, nor a copy or a collective.
 
-    Of kernels on a GPU alone: torch's operators on the processor are names of another kind.
+    Torch's operators on the processor are names of another kind; those of a GPU's time count where
+    none is a matrix product, attention or element-wise.
     """
     rows = evidence.profile.top if evidence.profile is not None else ()
-    own = [row for row in rows if _own(row)]
+    own = [row for row in rows if _own(row) or (on_gpu(evidence) and family(row.name) is None)]
     return max((row.share for row in own), default=None)
+
+
+_UNFUSED = r"mem(ory)?[-_ ]?eff|efficient[-_ ]?attention|fmha_cutlass|cutlass[fb]\w*_f\w+_aligned"
+"""Attention of torch for masks, widths and types that FlashAttention does not take."""
+
+
+def fallback_attention(evidence: Evidence) -> float | None:
+    """Return the share of kernels that attention takes where the flash kernels do not fit.
+
+    With a dense mask they compute what is masked as well, and read the mask for it.
+    """
+    rows = evidence.profile.top if evidence.profile is not None else ()
+    named = (row.share for row in rows if re.search(_UNFUSED, row.name.lower()))
+    return _sum(named) if rows else None
+
+
+_OLDER = r"volta|turing|ampere|sm_?[78]\d|(884|1688|16816)(gemm|fprop|dgrad|wgrad|cudnn)"
+"""Kernels of compute capability 7.0 to 8.9, by what cuBLAS, cuDNN and CUTLASS call them."""
+NEWER = 9.0
+"""From here on matrix units have instructions of their own (CUDA: wgmma, tcgen05)."""
+
+
+def older_kernels(evidence: Evidence) -> float | None:
+    """Return the share of kernels that are written for matrix units before those of the GPU."""
+    rows = evidence.profile.top if evidence.profile is not None else ()
+    if not rows or (lowest_capability(evidence) or 0) < NEWER:
+        return None
+    return _sum(row.share for row in rows if re.search(_OLDER, row.name.lower()))
 
 
 def _own(row: Operator | HostFunction) -> bool:

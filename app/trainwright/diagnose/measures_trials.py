@@ -189,3 +189,29 @@ def doubled_batch(evidence: Evidence) -> float | None:
         and (times := step_times(trial, evidence)) is not None
     ]
     return max(0.0, min(found)) if found else None
+
+
+def doubled_past_filling(evidence: Evidence) -> float | None:
+    """Return ``doubled_batch`` where smaller batches were tried, and gave fewer samples a second.
+
+    A device gives more with the batch until it is full; a loader gives as much with any.
+    """
+    smaller = [
+        times / trial.factor
+        for trial in evidence.trials
+        if trial.changed == "batch" and trial.factor is not None and trial.factor < 1
+        if (times := step_times(trial, evidence)) is not None
+    ]
+    larger = _larger_tried(evidence)
+    return doubled_batch(evidence) if larger and max(smaller, default=0) >= LOST else None
+
+
+def _larger_tried(evidence: Evidence) -> bool:
+    timed = evidence.experiments is not None and evidence.experiments.doubled_batch is not None
+    return timed or any(
+        each.changed == "batch" and (each.factor or 0) > 1 for each in evidence.trials
+    )
+
+
+LOST = 1.15
+"""How much more of a sample's time a smaller batch takes, to say that it fills less; assumed."""

@@ -74,6 +74,18 @@ def device_of_compute(evidence: Evidence) -> float | None:
     return min(1.0, steps.device_seconds / steps.compute)
 
 
+def queued(evidence: Evidence) -> float | None:
+    """Return the share of a GPU's step in which its work was queued: the device is behind it.
+
+    Of steps that nobody synchronised and that wait for no batch; what is queued at once may still
+    be small, so that it says something only of a device that is known to be filled.
+    """
+    steps = evidence.steps
+    if steps is None or steps.synchronised is not False or not steps.compute or on_cpu(evidence):
+        return None
+    return min(1.0, steps.compute / steps.seconds) if (steps.data_wait or 0) == 0 else None
+
+
 def device_of_step(evidence: Evidence) -> float | None:
     """Return the kernels' time over a step's."""
     steps = evidence.steps

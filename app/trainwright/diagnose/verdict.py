@@ -152,6 +152,8 @@ SHARED = {
     "profile.plain_matrix": "kernel-table",
     "profile.double_matrix": "kernel-table",
     "profile.odd_kernel": "kernel-table",
+    "profile.fallback_attention": "kernel-table",
+    "profile.older_kernels": "kernel-table",
     "profile.host_allocation": "host-table",
     "profile.host_communication": "host-table",
     "profile.host_garbage": "host-table",

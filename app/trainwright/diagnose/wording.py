@@ -6,7 +6,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import number, on_cpu, on_gpu
 from trainwright.diagnose.measures_cost import main_read_a_step, swapped_files
 from trainwright.diagnose.measures_kernels import untuned_convolutions
-from trainwright.diagnose.measures_names import odd_kernel
+from trainwright.diagnose.measures_names import fallback_attention, odd_kernel
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import workers_starve_computing
 from trainwright.diagnose.verdict import Cause
@@ -49,6 +49,10 @@ def _by_a_kernel(evidence: Evidence) -> bool:
     return on_gpu(evidence) and (odd_kernel(evidence) or 0) >= 0.25  # the limit of causes_tuning
 
 
+def _by_fallback(evidence: Evidence) -> bool:
+    return (fallback_attention(evidence) or 0) >= 0.25  # the limit of causes_tuning
+
+
 def _by_slow_operators(evidence: Evidence) -> bool:
     """Whether it is not cuDNN's autotuner that is missed."""
     tried = (saved_by("kernels")(evidence) or 0) >= 0.1  # the limit of causes_tuning
@@ -67,6 +71,7 @@ WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], 
         ("tried", _tried),
     ),
     (Cause.TUNING, "layout"): (("on-cpu", on_cpu),),
+    (Cause.TUNING, "attention"): (("fallback", _by_fallback),),
     (Cause.TUNING, "kernels"): (("own", _by_a_kernel), ("slow", _by_slow_operators)),
     (Cause.MEMORY, "offload"): (("on-drive", _on_drive),),
     (Cause.COMMUNICATION, ""): (("on-cpu", on_cpu),),
