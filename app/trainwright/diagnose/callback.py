@@ -41,6 +41,7 @@ from .recorder_facts import (
     torch_facts,
 )
 from .recorder_hooks import SLOT, SLOTS, hook
+from .recorder_passes import Passes
 from .recorder_sample import Sample, matrix_rate
 from .recorder_stack import StackSample
 
@@ -50,6 +51,9 @@ WARM_UP = 5
 """Batches at the start that are not timed: caches fill, kernels are chosen; assumed."""
 ALL_STEPS = 0.8
 """Share of the steps from which a profiler was not on for a few of them only; assumed."""
+IN_MODULES = 0.3
+"""Share of the looks into a block without gradients that see a module at work, from which it
+evaluates a model; the rest draws, scores or exchanges. Assumed."""
 WRITE_EVERY_S = 5.0
 """Seconds between two writes of the record while the run goes on; assumed."""
 
@@ -102,7 +106,8 @@ class Recorder:
         self._profiled = 0
         self._own_seconds = 0.0
         self._sample = Sample() if sample else None
-        self._stack = StackSample(self._thread) if sample else None
+        self._passes = Passes()
+        self._stack = StackSample(self._thread, self._evaluates) if sample else None
         self._profile: dict[str, Any] = {}
 
     # What a script calls
@@ -186,6 +191,7 @@ class Recorder:
 
     def _asked(self, timed: "BatchClock") -> None:
         now = time.perf_counter()
+        self._passes.asked()
         if self._current is not None and self._current is not timed:
             self.make_way()
             self._over(self._current, now)  # validation takes over, say
@@ -199,6 +205,7 @@ class Recorder:
     def _over(self, timed: "BatchClock", now: float) -> None:
         asked, given, optimized = timed.asked_at, timed.given_at, timed.optimized_at
         timed.given_at = timed.optimized_at = None
+        self._passes.over(timed)
         if asked is None or given is None:
             return
         self._micro_batches += timed.trains
@@ -266,6 +273,31 @@ class Recorder:
         return current is not None and current.given_at is not None and not current.optimized_at
 
     @guarded
+    def ungraded(self, block: object) -> None:
+        """Note that a block without gradients begins; optimizers have some of their own."""
+        if not self._optimizing and self.mine():
+            self._passes.began(block, self._current)
+
+    @guarded
+    def graded(self, block: object) -> None:
+        """Note that a block without gradients ends."""
+        if self.mine():
+            self._passes.ended(block, self._current)
+
+    def _evaluates(self) -> bool:
+        return self._passes.beside(self._current)
+
+    @guarded
+    def recomputes(self, block: object) -> None:
+        """Note that backward computes activations again; on a GPU it has a thread of its own."""
+        self._passes.again(block)
+
+    @guarded
+    def recomputed(self, block: object | None = None) -> None:
+        """Note that those activations are there."""
+        self._passes.again_over(block)
+
+    @guarded
     def learnt(self, **facts: Any) -> None:
         """Note facts of the set-up."""
         self._setup |= facts
@@ -305,6 +337,7 @@ class Recorder:
         self._written = time.perf_counter()
         self._own_seconds = self._optimizer_seconds = self._mid_step_seconds = 0.0
         self._times = Times()
+        self._passes.reset()
         self._counts = dict.fromkeys(COUNTED, 0)
         self._seconds = dict.fromkeys(COUNTED, 0.0)
         self._parts = dict.fromkeys(PARTS, 0.0)
@@ -396,7 +429,13 @@ class Recorder:
             "loads": counts["load"],
             "load_seconds": seconds["load"],
             "mid_step_seconds": self._mid_step_seconds,
+            "recomputations": self._passes.again_count,
+            "recomputation_seconds": self._passes.again_seconds,
         }
+        seen = self._stack.passes() if self._stack is not None else None
+        if seen is not None and seen >= IN_MODULES:
+            found["evaluations"] = self._passes.count
+            found["evaluation_seconds"] = self._passes.seconds
         before, after = self._base.get("memory"), now.get("memory")
         if before and after:
             rise = {key: after.get(key, 0) - before.get(key, 0) for key in after}

@@ -150,8 +150,14 @@ class Counters(Frozen):
     what is saved or read there is no checkpoint, but the step's own state."""
     log_seconds: Amount | None = None
     """Spent writing logs, all together."""
+    evaluations: Whole | None = None
+    """Blocks without gradients beside the steps, in which models computed."""
     evaluation_seconds: Amount | None = None
-    """Spent in evaluation, all together."""
+    """Spent in evaluation, all together; on a GPU, by the host's clock."""
+    recomputations: Whole | None = None
+    """Parts of the model that backward computed again (activation checkpointing)."""
+    recomputation_seconds: Amount | None = None
+    """Spent in them, all together; on a GPU, by the host's clock."""
 
 
 class Setup(Frozen):

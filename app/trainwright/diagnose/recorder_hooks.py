@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import surroundings
 from .recorder_clock import BatchClock
 from .recorder_facts import loader_facts
+from .recorder_passes import hook_passes
 
 if TYPE_CHECKING:
     from .callback import Recorder
@@ -82,7 +83,7 @@ def _hook_torch(recorder: "Recorder") -> None:
         _wrap(recorder, getattr(torch.cuda, name, None), "synchronize", "synchronise")
     _wrap(recorder, torch, "save", "checkpoint")
     _wrap(recorder, torch, "load", "load")
-    _wrap(recorder, torch.autograd, "backward", "backward")
+    hook_passes(recorder, torch, _put)
     for name in ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__"):
         _wrap_read(recorder, torch, name)
     profiler = importlib.import_module("torch.autograd.profiler")

@@ -18,7 +18,7 @@ import re
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ GOLDEN = 0.618034
 """Steps of the golden ratio spread the looks evenly over whatever repeats itself."""
 LEAST_LOOKS = 20
 """Below which shares say nothing; assumed."""
+LEAST_BESIDE = 5
+"""Looks into evaluation below which it is not told from other work; assumed."""
 LEAST_SHARE = 0.03
 WHOLE = 0.98
 """Share above which a function holds the whole loop, and tells nothing."""
@@ -45,8 +47,10 @@ Call = tuple[str, str, int]
 class StackSample:
     """Looks at one thread's stack, from ``start`` to ``stop``."""
 
-    def __init__(self, thread: int) -> None:
-        self._of = thread
+    def __init__(self, thread: int, evaluates: Callable[[], bool] = lambda: False) -> None:
+        self._of, self._evaluates = thread, evaluates
+        self._beside = self._in_modules = 0
+        """Looks into what may be evaluation, and those of them that saw a module at work."""
         self._over = threading.Event()
         self._watching: threading.Thread | None = None
         self._seen: Counter[Call] = Counter()
@@ -56,6 +60,7 @@ class StackSample:
     def start(self) -> None:
         """Look from now on; what was seen before is forgotten."""
         self._seen, self._looks = Counter(), 0
+        self._beside = self._in_modules = 0
         if self._watching is None and hasattr(os, "set_blocking"):  # on Windows from 3.12 on
             self._watching = threading.Thread(target=self._watch, daemon=True)
             self._watching.start()
@@ -71,10 +76,15 @@ class StackSample:
         with _pipe() as (source, sink):
             while not self._over.wait(EVERY_S * (0.5 + part)):
                 part = (part + GOLDEN) % 1.0
+                beside = self._evaluates()
                 faulthandler.dump_traceback(sink)
                 with contextlib.suppress(BlockingIOError):
                     text = os.read(source, MOST_BYTES).decode(errors="replace")
-                    self._note(stack_in(text, self._of))
+                    stack = stack_in(text, self._of)
+                    self._note(stack)
+                    if beside and stack:
+                        self._beside += 1
+                        self._in_modules += any(map(_is_pass, stack))
 
     def _note(self, stack: list[Call]) -> None:
         if not stack:
@@ -83,6 +93,13 @@ class StackSample:
         self._lines |= {(file, function): line for file, function, line in stack}
         whole = {(file, function, 0) for file, function, _ in stack}
         self._seen.update(whole | {stack[0]})
+
+    def passes(self) -> float | None:
+        """Return the share of looks into what may be evaluation that saw a module at work.
+
+        None where there were too few.
+        """
+        return self._in_modules / self._beside if self._beside >= LEAST_BESIDE else None
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the functions by their share of the looks, as a record's ``host_top``."""
@@ -137,6 +154,10 @@ def stack_in(text: str, thread: int) -> list[Call]:
             own = text[head.end() : after.start() if after else len(text)]
             return [(file, name, int(line)) for file, line, name in _FRAME.findall(own)]
     return []
+
+
+def _is_pass(call: Call) -> bool:
+    return call[1] == "_call_impl" and call[0].endswith(os.path.join("nn", "modules", "module.py"))
 
 
 _PASSES = ("forward", "__call__", "_call_impl", "_wrapped_call_impl", "wrapper", "inner")
