@@ -33,6 +33,7 @@ import programs6dev
 import programs6dev2
 import programs6dev3
 import programs6dev4
+import programs7
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -59,6 +60,7 @@ QUOTAS = {
     "run-third-core": 0.33,
     "run-tight-quota": 0.7,
     "run-depth-quota": 0.4,
+    "run-tiles-quota": 0.55,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -85,6 +87,18 @@ while True:
     loss.backward()
     optimizer.step()
 """
+FOLD = """
+import torch
+from torch.nn import Linear, SELU
+model = torch.nn.Sequential(Linear(40, 512), SELU(), Linear(512, 512), SELU(), Linear(512, 1))
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+while True:
+    risk = model(torch.randn(256, 40))[:, 0]
+    loss = (risk.logcumsumexp(0) - risk).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 SIMULATE = "import numpy as n; s = n.zeros(4)\nwhile True: s = 0.9 * s + n.random.randn(4)"
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
@@ -95,6 +109,7 @@ OTHERS = {
     "run-busy-simulators": 3 * [SIMULATE],
     "run-yielding-restorer": [MULTIPLY],
     "run-sweep-of-forecasts": 3 * [FORECAST],
+    "run-folds-at-once": 4 * [FOLD],
 }
 """Programs that compute beside the run."""
 
@@ -102,7 +117,7 @@ GROUPED = (*READ_BYTES_S, *QUOTAS)
 """Those that need a control group."""
 ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH | programs5.FIFTH
 ALL |= programs6dev.GUIDING | programs6dev2.FURTHER | programs6dev3.THIRD | programs6dev4.LAST
-ALL |= programs6.SIXTH
+ALL |= programs6.SIXTH | programs7.SEVENTH
 TOGETHER = (
     *RANKS,
     "run-embedding-gradients",
@@ -118,6 +133,8 @@ TOGETHER = (
     "run-tensor-by-tensor",
     "run-paired-ranks",
     "run-shared-statistics",
+    "run-moving-gradients",
+    "run-split-layers",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
@@ -147,6 +164,7 @@ UNTIMED = (
     "run-seen-policy",
     "run-seen-restoring",
     "run-seen-distilling",
+    "run-seen-weather",
 )
 """Those that are seen from outside only."""
 
@@ -231,6 +249,7 @@ def _program(name: str) -> list[str]:
     file = "programs6dev3.py" if name in programs6dev3.THIRD else file
     file = "programs6dev4.py" if name in programs6dev4.LAST else file
     file = "programs6.py" if name in programs6.SIXTH else file
+    file = "programs7.py" if name in programs7.SEVENTH else file
     return [sys.executable, str(HERE / file), name]
 
 
