@@ -75,6 +75,12 @@ def _computes(evidence: Evidence) -> bool:
     return (step_share("compute")(evidence) or 0) >= 0.5
 
 
+def _only_computes(evidence: Evidence) -> bool:
+    """Whether there is nothing in the step of one device beside its passes and update."""
+    alone = processes(evidence) == 1 and not offloads(evidence)
+    return alone and (step_share("compute")(evidence) or 0) >= 0.9
+
+
 def _seen_busy(evidence: Evidence) -> bool:
     return (utilisation(evidence) or 0) >= 0.4
 
@@ -200,6 +206,12 @@ RULES = (
         above(0.85, -2, "assumed"),
     ),
     _rule(
+        "gpus.memory_utilisation",
+        given(_alone_and_busy, reading("gpus.memory_utilisation")),
+        "share",
+        below(0.05, 1, "assumed, on NVML: kernels that read next to nothing"),
+    ),
+    _rule(
         "gpus.utilisation",
         given(input_keeps_up, utilisation),
         "share",
@@ -285,6 +297,13 @@ RULES = (
         below(0.5, 2, "torch-tb-profiler: utilisation below 50 %"),
         below(0.3, 3, ASSUMED),
         above(0.9, -2, ASSUMED),
+        variant="host-bound",
+    ),
+    _rule(
+        "steps.device_seconds",
+        given(_only_computes, device_of_compute),
+        "share",
+        below(0.5, 3, "assumed: the passes are all of the step, and the device rests in them"),
         variant="host-bound",
     ),
     _rule(

@@ -507,6 +507,13 @@ RULES = (
         variant="kernels",
     ),
     _rule(
+        "profile.achieved_of_peak",
+        given(_busy_alone, reading("profile.achieved_of_peak")),
+        "share",
+        below(0.15, 2, MFU),
+        variant="kernels",
+    ),
+    _rule(
         "profile.achieved_by_rate",
         given(_busy_alone, achieved_by_rate),
         "share",

@@ -88,7 +88,12 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
         (Cause.MEMORY, "empty-cache"),
         (Cause.MONITORING, "synchronisation"),
     ),
-    (Cause.INPUT, ""): ((Cause.MEMORY, "swapping"),),
+    (Cause.INPUT, ""): (
+        (Cause.MEMORY, "swapping"),
+        (Cause.SCHEDULING, "quota"),
+        (Cause.SCHEDULING, "affinity"),
+    ),
+    (Cause.INPUT, "fetch"): ((Cause.MEMORY, "swapping"),),
     (Cause.TUNING, "kernels"): ((Cause.MEMORY, "heap"),),
     (Cause.INPUT, "transfer"): (
         *_ELSEWHERE,
@@ -116,6 +121,7 @@ _DOUBTED: dict[tuple[Cause, str], _AnyOf] = _EXPLAINED | {
         (Cause.PARALLELISM, "host-bound"),
     ),
     (Cause.INPUT, ""): (*_SHORT_OF_CORES, (Cause.MEMORY, "swapping")),
+    (Cause.INPUT, "fetch"): (*_SHORT_OF_CORES, (Cause.MEMORY, "swapping")),
     (Cause.COMMUNICATION, ""): _SHORT_OF_CORES,
 }
 """Those, and causes that may be the root or not: of them it is told how fast batches would be."""
