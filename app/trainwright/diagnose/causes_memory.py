@@ -25,7 +25,7 @@ from trainwright.diagnose.measures_cost import (
     system_for_pages,
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_trials import saved_by, saved_by_smaller
 from trainwright.diagnose.rules import above, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -297,6 +297,14 @@ RULES = (
         "share",
         above(0.1, 2, "assumed: what is given back between the steps is taken anew in them"),
         variant="heap",
+    ),
+    _rule(
+        "experiments.smaller_batch",
+        saved_by_smaller,
+        "share",
+        above(0.25, 3, "assumed: smaller batches fill a GPU less, and leave it room"),
+        above(0.5, 4, "assumed: smaller batches fill a GPU less, and leave it room"),
+        variant="full",
     ),
     _rule(
         "gpus.memory_shared",

@@ -26,6 +26,7 @@ from trainwright.diagnose.measures_trials import (
     doubled_batch,
     doubled_past_filling,
     saved_by,
+    saved_by_smaller,
 )
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -131,6 +132,12 @@ RULES = (
         doubled_past_filling,
         "times",
         above(1.8, 3, "assumed: smaller batches fill it less, and larger ones no more"),
+    ),
+    _rule(
+        "experiments.smaller_batch",
+        saved_by_smaller,
+        "share",
+        above(0.25, -4, "assumed: a batch that fits takes no more than its part of the time"),
     ),
     _rule(
         "steps.queued",
