@@ -21,6 +21,7 @@ from trainwright.diagnose import (
     causes_offload,
     causes_parallelism,
     causes_transfer,
+    causes_trials,
     causes_tuning,
 )
 from trainwright.diagnose.evidence import Evidence
@@ -41,9 +42,9 @@ from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
 
 RULES: dict[Cause, tuple[Rule, ...]] = {
-    Cause.PARALLELISM: causes_parallelism.RULES,
+    Cause.PARALLELISM: (*causes_parallelism.RULES, *causes_trials.PARALLELISM),
     Cause.INPUT: (*causes_input.RULES, *causes_transfer.RULES),
-    Cause.TUNING: causes_tuning.RULES,
+    Cause.TUNING: (*causes_tuning.RULES, *causes_trials.TUNING),
     Cause.MEMORY: (*causes_memory.RULES, *causes_offload.RULES),
     Cause.COMMUNICATION: causes_communication.RULES,
     Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
