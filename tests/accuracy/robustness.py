@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from situationrows import FOURTH, SECOND, THIRD, Situation, kept
+from situationrows import FIFTH, FOURTH, SECOND, SIXTH, THIRD, Situation, kept
 
 from trainwright.diagnose import decide
 from trainwright.diagnose.evidence import Evidence
@@ -23,13 +23,15 @@ Rules = dict[Cause, tuple[Rule, ...]]
 NOISE = 0.25
 """Standard deviation of the logarithm of a reading's factor."""
 DRAWS = 10
+LATER = (SECOND, THIRD, FIFTH, SIXTH)
+"""Batches that were held out whole."""
 EXACT = ("usable_cores", "quota_cores", "cores", "memory_total_bytes", "power_limit_w")
 """Figures that nobody measures."""
 
 
 def seen() -> list[Situation]:
     """Return every situation that was not dropped."""
-    later = [*kept(held_out=True, batch=SECOND), *kept(held_out=True, batch=THIRD)]
+    later = [row for batch in LATER for row in kept(held_out=True, batch=batch)]
     guiding = [*kept(held_out=False), *kept(held_out=False, batch=FOURTH)]
     return [*guiding, *kept(held_out=True), *later]
 

@@ -65,15 +65,25 @@ class Search:
     """One search; keeps the profiles, times and reports that it has worked out."""
 
     def __init__(
-        self, plan: Plan, facts: Facts, sources: Sources, *, disobedient: bool = True
+        self,
+        plan: Plan,
+        facts: Facts,
+        sources: Sources,
+        *,
+        disobedient: bool = True,
+        like: Clock | None = None,
     ) -> None:
-        """Time all candidates; ``disobedient``: those that disregard one fixed key, too."""
+        """Time all candidates; ``disobedient``: those that disregard one fixed key, too.
+
+        ``like`` is a clock of the same GPU, that has timed operators already.
+        """
         self.plan = plan
         self.facts = facts
         self.held = space.fixed(plan.settings, facts.settings)
         self.missing: dict[tuple[object, ...], Candidate] = {}
         """Structures without a profile at hand, with an example of each."""
         self.sources = sources
+        self._like = like
         self._workload = plan.workload.model_copy(update={"inputs": facts.inputs})
         self._profiles: dict[tuple[object, ...], Profile | None] = {}
         self._clocks: dict[int, Clock] = {}
@@ -244,7 +254,7 @@ class Search:
         count = self.gpus(candidate)
         if count not in self._clocks:
             machine = self.facts.machine
-            self._clocks[count] = Clock(
+            clock = Clock(
                 Situation(
                     machine.gpu,
                     count,
@@ -256,6 +266,9 @@ class Search:
                     machine.processor,
                 )
             )
+            if self._like is not None:
+                clock.share(self._like)
+            self._like = self._clocks[count] = clock
         return self._clocks[count]
 
 

@@ -69,7 +69,9 @@ def assembled(outcome: Outcome, speeds: Speeds, market: Market) -> Candidate | N
     assert facts is not None, "only cards that do the work are built around"
     priced = [(kind, market.offer(kind, record), count) for kind, record, count in rows(build)]
     there = tuple(offer.record.id for _, offer, count in priced if offer.owned >= count)
-    machine = chosen_machine(build, speeds.plan).model_copy(update={"owned": there})
+    machine = chosen_machine(build, speeds.plan)
+    if there:
+        machine = machine.model_copy(update={"owned": there})
     plan = speeds.plan.model_copy(update={"machine": machine})
     report = best_settings(plan, facts_on(build, plan, facts), speeds)
     if report is None:

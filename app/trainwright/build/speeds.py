@@ -86,6 +86,8 @@ class Speeds:
         self._profiles: dict[tuple[object, ...], Profile | None] = {}
         self._too_small: dict[tuple[object, ...], float] = {}
         self._quick: dict[tuple[str, int], Speed | None] = {}
+        self._clocks: dict[str, Clock] = {}
+        """The last one of each card."""
         self._linked: dict[tuple[object, ...], float] = {}
         self._facts: dict[tuple[str, int], Facts | None] = {}
 
@@ -129,10 +131,13 @@ class Speeds:
         if room <= self._too_small.get(alike, 0.0):
             return None
         for plan in (_usual(self.plan, facts.settings), self.plan):
-            search = Search(plan, facts, self.sources, disobedient=False)
+            like = self._clocks.get(cards.record.id)
+            search = Search(plan, facts, self.sources, disobedient=False, like=like)
             for timed in search.obedient:
                 if search.may_fit(timed.candidate):
-                    return _speed(search, timed)
+                    speed = _speed(search, timed)
+                    self._clocks[cards.record.id] = speed.clock
+                    return speed
         self._too_small[alike] = room
         return None
 

@@ -51,9 +51,6 @@ WARM_UP = 5
 """Batches at the start that are not timed: caches fill, kernels are chosen; assumed."""
 ALL_STEPS = 0.8
 """Share of the steps from which a profiler was not on for a few of them only; assumed."""
-IN_MODULES = 0.3
-"""Share of the looks into a block without gradients that see a module at work, from which it
-evaluates a model; the rest draws, scores or exchanges. Assumed."""
 WRITE_EVERY_S = 5.0
 """Seconds between two writes of the record while the run goes on; assumed."""
 
@@ -429,13 +426,8 @@ class Recorder:
             "loads": counts["load"],
             "load_seconds": seconds["load"],
             "mid_step_seconds": self._mid_step_seconds,
-            "recomputations": self._passes.again_count,
-            "recomputation_seconds": self._passes.again_seconds,
         }
-        seen = self._stack.passes() if self._stack is not None else None
-        if seen is not None and seen >= IN_MODULES:
-            found["evaluations"] = self._passes.count
-            found["evaluation_seconds"] = self._passes.seconds
+        found |= self._passes.counted(self._stack.passes() if self._stack is not None else None)
         before, after = self._base.get("memory"), now.get("memory")
         if before and after:
             rise = {key: after.get(key, 0) - before.get(key, 0) for key in after}

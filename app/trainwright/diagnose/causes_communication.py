@@ -57,6 +57,13 @@ def _networked(evidence: Evidence) -> bool:
     return _nodes(evidence) > 1 or (setup is not None and setup.link == "network")
 
 
+def _gpus_rest(evidence: Evidence) -> bool:
+    """Whether the GPUs of one computer are known to idle for much of the time."""
+    utilisation = number("gpus.utilisation")(evidence)
+    idle = utilisation is not None and utilisation < 0.6
+    return idle and on_gpu(evidence) and _nodes(evidence) == 1
+
+
 def _in_shards(evidence: Evidence) -> bool:
     """Whether several devices hold a part of the weights each, and none offloads its own."""
     setup = evidence.setup
@@ -144,6 +151,13 @@ RULES = (
         below(0.05, -3, ASSUMED),
         above(0.1, 2, ASSUMED),
         above(0.25, 3, ASSUMED),
+        variant="exposed",
+    ),
+    _rule(
+        "host.utilisation",
+        given(_gpus_rest, number("host.utilisation")),
+        "share",
+        above(0.95, -2, "assumed: GPUs that wait for each other look busy; these wait for cores"),
         variant="exposed",
     ),
     _rule(

@@ -106,6 +106,14 @@ def _cores_of_others(evidence: Evidence) -> float | None:
     return min(1.0, sum(known) / host.cores) if known else None
 
 
+def _bound_workers(evidence: Evidence) -> bool:
+    """Whether the computer has cores for all workers of a GPU run, but the run may use few."""
+    host, wanted, share = evidence.host, workers_of_cores(evidence), affinity(evidence)
+    if host is None or not host.cores or wanted is None or share is None:
+        return False
+    return on_gpu(evidence) and share < 0.3 and wanted * share <= 1
+
+
 def _used_up(evidence: Evidence) -> float | None:
     """Return the cores that the run kept busy over its quota."""
     host = evidence.host
@@ -391,6 +399,13 @@ RULES = (
         given(lambda evidence: (cores_a_worker(evidence) or 1) < 0.3, saved_by("more_workers")),
         "share",
         below(0.05, 1, "assumed: workers beyond the cores that they may use add nothing"),
+        variant="affinity",
+    ),
+    _rule(
+        "setup.num_workers",
+        given(_bound_workers, workers_of_cores),
+        "times",
+        above(2, 2, "assumed: as many workers as the computer has cores for, bound to a few"),
         variant="affinity",
     ),
     _rule("experiments.quota", saved_by("quota"), "share", *_TRIED, variant="quota"),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
+    cores_of_usable,
     data_wait,
     failed_for,
     given,
@@ -207,7 +208,7 @@ RULES = (
         loader_pace,
         "times",
         above(0.8, 2, "assumed: batches are made no faster than they are used"),
-        above(1.1, 3, "assumed: batches are made no faster than they are used"),
+        above(0.9, 3, "assumed: batches are made no faster than they are used"),
         below(0.5, -1, "assumed: batches are made twice as fast as they are used"),
     ),
     _rule(
@@ -291,6 +292,13 @@ RULES = (
     _rule(
         "host.utilisation",
         given(_cores_are_its_own, number("host.utilisation")),
+        "share",
+        above(0.95, 2, "assumed: all that a run on GPUs needs all cores for is its batches"),
+        variant="preprocessing",
+    ),
+    _rule(
+        "host.run_cores",
+        given(_cores_are_its_own, cores_of_usable),
         "share",
         above(0.95, 2, "assumed: all that a run on GPUs needs all cores for is its batches"),
         variant="preprocessing",

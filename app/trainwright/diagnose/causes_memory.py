@@ -8,6 +8,7 @@ from trainwright.diagnose.measures import (
     given,
     gpu_ratio,
     number,
+    on_cpu,
     on_gpu,
     processes,
     ratio,
@@ -23,9 +24,10 @@ from trainwright.diagnose.measures_cost import (
     page_faults,
     step_seconds,
     system_for_pages,
+    unused_memory,
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_trials import saved_by, saved_by_smaller
 from trainwright.diagnose.rules import above, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -36,6 +38,8 @@ ASSUMED = "assumed"
 PAGES = "assumed: half a microsecond for each page of 4 KiB that Linux gives anew"
 PAGES_ALONE = "assumed: what the system does for a run that computes and reads nothing is pages"
 LINK = "assumed: 25 GB/s over PCIe 4.0 x16, 50 GB/s over PCIe 5.0"
+AGAIN = "assumed: Chen et al. 2016, keeping fewer activations costs one more forward pass"
+SPARE = "assumed: activations that a step keeps would fit into what is left"
 MID_STEP = "assumed: what is saved between a batch and its update is the step's own state"
 
 
@@ -51,6 +55,16 @@ def _caches(evidence: Evidence) -> float | None:
 def _long_step(evidence: Evidence) -> float | None:
     """Return the seconds of a step on one GPU that passes on what it computes to no other."""
     return step_seconds(evidence) if processes(evidence) == 1 else None
+
+
+def _again(evidence: Evidence) -> float | None:
+    """Return the share of the step in which activations are computed again.
+
+    None where memory is known to be so full that it may need that.
+    """
+    unused = unused_memory(evidence)
+    needed = unused is not None and unused < 0.5
+    return None if needed else time_share("recomputation_seconds")(evidence)
 
 
 def _killed(evidence: Evidence) -> float | None:
@@ -140,6 +154,30 @@ RULES = (
         above(0.15, 3, ASSUMED),
         above(0.3, 4, ASSUMED),
         variant="garbage",
+    ),
+    _rule(
+        "counters.recomputation_seconds",
+        _again,
+        "share",
+        above(0.08, 2, AGAIN),
+        above(0.15, 3, AGAIN),
+        variant="recomputation",
+    ),
+    _rule(
+        "host.memory_available",
+        given(lambda evidence: on_cpu(evidence) and (_again(evidence) or 0) >= 0.08, unused_memory),
+        "share",
+        above(0.5, 2, SPARE),
+        above(0.75, 3, SPARE),
+        variant="recomputation",
+    ),
+    _rule(
+        "gpus.memory_used",
+        given(lambda evidence: on_gpu(evidence) and (_again(evidence) or 0) >= 0.08, memory_share),
+        "share",
+        below(0.5, 2, SPARE),
+        below(0.25, 3, SPARE),
+        variant="recomputation",
     ),
     _rule(
         "counters.reserved_unused",
@@ -297,6 +335,14 @@ RULES = (
         "share",
         above(0.1, 2, "assumed: what is given back between the steps is taken anew in them"),
         variant="heap",
+    ),
+    _rule(
+        "experiments.smaller_batch",
+        saved_by_smaller,
+        "share",
+        above(0.25, 3, "assumed: smaller batches fill a GPU less, and leave it room"),
+        above(0.5, 4, "assumed: smaller batches fill a GPU less, and leave it room"),
+        variant="full",
     ),
     _rule(
         "gpus.memory_shared",

@@ -5,6 +5,7 @@ from trainwright.diagnose.measures import (
     cores_of_usable,
     data_wait,
     each_step,
+    evaluation_share,
     failed_for,
     given,
     input_keeps_up,
@@ -367,7 +368,7 @@ RULES = (
     ),
     _rule(
         "counters.evaluation_seconds",
-        time_share("evaluation_seconds"),
+        evaluation_share,
         "share",
         above(0.1, 2, ASSUMED),
         above(0.2, 3, ASSUMED),

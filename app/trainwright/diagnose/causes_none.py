@@ -19,12 +19,14 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
+from trainwright.diagnose.measures_kernels import multiprocessors_busy
 from trainwright.diagnose.measures_names import kernels_of
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_batch,
     doubled_past_filling,
     saved_by,
+    saved_by_smaller,
 )
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -53,6 +55,11 @@ def _long_operators(evidence: Evidence) -> bool:
 def _no_slow_products(evidence: Evidence) -> bool:
     rate = products_of_matrix_rate(evidence)
     return _long_operators(evidence) and (rate is None or rate >= 0.15)
+
+
+def _memory_is_free(evidence: Evidence) -> bool:
+    """Whether multiprocessors are busy, and not known to wait for the GPU's memory."""
+    return multiprocessors_busy(evidence) and (number("gpus.dram_active")(evidence) or 0) < 0.6
 
 
 def _tried(experiment: str) -> Rule:
@@ -127,6 +134,12 @@ RULES = (
         above(1.8, 3, "assumed: smaller batches fill it less, and larger ones no more"),
     ),
     _rule(
+        "experiments.smaller_batch",
+        saved_by_smaller,
+        "share",
+        above(0.25, -4, "assumed: a batch that fits takes no more than its part of the time"),
+    ),
+    _rule(
         "steps.queued",
         given(lambda evidence: (doubled_past_filling(evidence) or 0) >= 1.8, queued),
         "share",
@@ -178,6 +191,12 @@ RULES = (
         reading("gpus.tensor_active"),
         "share",
         above(0.4, 3, "DCGM user guide: tensor cores at work"),
+    ),
+    _rule(
+        "gpus.tensor_active",
+        given(_memory_is_free, reading("gpus.tensor_active")),
+        "share",
+        below(0.15, -4, "KempnerPulse: tensor pipe below 15 % with SMs active above 40 %"),
     ),
     _rule(
         "throughput.expected",

@@ -28,12 +28,6 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_kernels import slow_in_few_bits
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import (
-    another_gpu,
-    doubled_batch,
-    on_the_processor,
-    saved_by,
-)
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
     call_seconds,
@@ -56,7 +50,6 @@ FED = "assumed: one device, its batches ready: it waits for launches or is not f
 UPDATE = "assumed: an update reads each weight a few times, and its kernels are small"
 DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
 MFU = "ml-engineering: half of the peak is a good result"
-DOUBLING = "assumed: a full device takes twice the time for twice the samples"
 
 
 _rule = rules_of(Cause.PARALLELISM)
@@ -75,6 +68,12 @@ def _computes(evidence: Evidence) -> bool:
     return (step_share("compute")(evidence) or 0) >= 0.5
 
 
+def _only_computes(evidence: Evidence) -> bool:
+    """Whether there is nothing in the step of one device beside its passes and update."""
+    alone = processes(evidence) == 1 and not offloads(evidence)
+    return alone and (step_share("compute")(evidence) or 0) >= 0.9
+
+
 def _seen_busy(evidence: Evidence) -> bool:
     return (utilisation(evidence) or 0) >= 0.4
 
@@ -84,14 +83,14 @@ def _alone_and_busy(evidence: Evidence) -> bool:
     return _seen_busy(evidence) and processes(evidence) == 1
 
 
-def _fed_alone(evidence: Evidence) -> bool:
+def fed_alone(evidence: Evidence) -> bool:
     """Whether one GPU is known to have its batches, and keeps what it works on."""
     wait = data_wait(evidence)
     fed = wait < 0.05 if wait is not None else (loader_alone(evidence) or 0) >= 2
     return on_gpu(evidence) and fed and processes(evidence) == 1 and not offloads(evidence)
 
 
-def _device_idles(evidence: Evidence) -> bool:
+def device_idles(evidence: Evidence) -> bool:
     """Whether a GPU has nothing to do for much of the time."""
     idle = number("profile.idle")(evidence) or 0
     return on_gpu(evidence) and (idle >= 0.3 or (utilisation(evidence) or 1) < 0.5)
@@ -112,18 +111,7 @@ def _only_launches(evidence: Evidence) -> bool:
 
 def _alone_at_launches(evidence: Evidence) -> bool:
     """Whether a GPU idles beside a thread that does nothing but launch."""
-    return _only_launches(evidence) and _device_idles(evidence)
-
-
-def _launches_alone(evidence: Evidence) -> bool:
-    """Whether no loader of a GPU run is known to need the processor as well."""
-    return on_gpu(evidence) and (saved_by("more_workers")(evidence) or 0) < 0.1
-
-
-def _by_precision(evidence: Evidence) -> float | None:
-    """Return by what share another precision changes a step's time, faster or slower."""
-    saved = saved_by("other_precision")(evidence)
-    return None if saved is None else abs(saved)
+    return _only_launches(evidence) and device_idles(evidence)
 
 
 def _no_parts(evidence: Evidence) -> bool:
@@ -133,15 +121,6 @@ def _no_parts(evidence: Evidence) -> bool:
 
 
 RULES = (
-    _rule(
-        "experiments.doubled_batch",
-        doubled_batch,
-        "times",
-        below(1.2, 4, DOUBLING),
-        below(1.5, 2, DOUBLING),
-        above(1.8, -3, DOUBLING),
-        variant="small-batch",
-    ),
     _rule(
         "profile.host_wait",
         reading("profile.host_wait"),
@@ -200,6 +179,12 @@ RULES = (
         above(0.85, -2, "assumed"),
     ),
     _rule(
+        "gpus.memory_utilisation",
+        given(_alone_and_busy, reading("gpus.memory_utilisation")),
+        "share",
+        below(0.05, 1, "assumed, on NVML: kernels that read next to nothing"),
+    ),
+    _rule(
         "gpus.utilisation",
         given(input_keeps_up, utilisation),
         "share",
@@ -207,13 +192,13 @@ RULES = (
     ),
     _rule(
         "gpus.utilisation",
-        given(_fed_alone, utilisation),
+        given(fed_alone, utilisation),
         "share",
         below(0.5, 2, FED),
     ),
     _rule(
         "profile.idle",
-        given(_fed_alone, reading("profile.idle")),
+        given(fed_alone, reading("profile.idle")),
         "share",
         above(0.4, 2, FED),
         variant="host-bound",
@@ -285,6 +270,13 @@ RULES = (
         below(0.5, 2, "torch-tb-profiler: utilisation below 50 %"),
         below(0.3, 3, ASSUMED),
         above(0.9, -2, ASSUMED),
+        variant="host-bound",
+    ),
+    _rule(
+        "steps.device_seconds",
+        given(_only_computes, device_of_compute),
+        "share",
+        below(0.5, 3, "assumed: the passes are all of the step, and the device rests in them"),
         variant="host-bound",
     ),
     _rule(
@@ -368,24 +360,6 @@ RULES = (
         variant="host-bound",
     ),
     _rule(
-        "experiments.graphs",
-        saved_by("graphs"),
-        "share",
-        below(0.03, -3, "NVIDIA: a captured graph is one launch"),
-        above(0.1, 3, "NVIDIA: a captured graph is one launch"),
-        above(0.25, 4, "NVIDIA: a captured graph is one launch"),
-        variant="host-bound",
-    ),
-    _rule(
-        "experiments.faster_cpu",
-        given(_launches_alone, saved_by("faster_cpu")),
-        "share",
-        above(0.15, 2, "assumed: the processor that launches holds the run back"),
-        above(0.3, 3, "assumed: the processor that launches holds the run back"),
-        below(0.03, -2, ASSUMED),
-        variant="host-bound",
-    ),
-    _rule(
         "steps.device_seconds",
         given(_no_parts, device_of_step),
         "share",
@@ -411,33 +385,11 @@ RULES = (
         variant="host-bound",
     ),
     _rule(
-        "experiments.another_gpu",
-        another_gpu,
-        "share",
-        below(0.1, 2, "assumed: what another GPU does not change is no GPU's"),
-        above(0.3, -2, "assumed: what another GPU changes is the GPU's"),
-        variant="host-bound",
-    ),
-    _rule(
-        "experiments.compiled",
-        given(_device_idles, saved_by("compiled")),
-        "share",
-        above(0.15, 3, "PyTorch: compiling fuses small kernels and drops Python's part of each"),
-        variant="host-bound",
-    ),
-    _rule(
         "profile.achieved_of_peak",
         number("profile.achieved_of_peak"),
         "share",
         below(0.1, 1, MFU),
         above(0.4, -3, MFU),
-    ),
-    _rule(
-        "experiments.other_precision",
-        given(lambda evidence: _fed_alone(evidence) and _device_idles(evidence), _by_precision),
-        "share",
-        below(0.05, 1, "assumed: fewer bits do not hurry a GPU that waits for launches"),
-        variant="host-bound",
     ),
     _rule(
         "steps.optimizer",
@@ -456,13 +408,6 @@ RULES = (
         variant="host-bound",
     ),
     _rule(
-        "experiments.faster_cpu",
-        given(on_cpu, saved_by("faster_cpu")),
-        "share",
-        below(0.03, 1, "assumed: a step that other cores do not change is not spread over cores"),
-        variant="small-batch",
-    ),
-    _rule(
         "setup.parameters",
         given(
             lambda evidence: on_gpu(evidence) and input_keeps_up(evidence),
@@ -473,14 +418,6 @@ RULES = (
         variant="small-batch",
     ),
     _rule(
-        "experiments.processor",
-        on_the_processor,
-        "times",
-        below(1.1, 3, "assumed: work that fills a GPU takes a processor many times as long"),
-        below(0.6, 4, "assumed: work that fills a GPU takes a processor many times as long"),
-        above(4, -2, ASSUMED),
-    ),
-    _rule(
         "host.run_cores",
         given(_alone_at_launches, one_core),
         "number",
@@ -489,7 +426,7 @@ RULES = (
     ),
     _rule(
         "loading.alone",
-        given(_device_idles, loader_alone),
+        given(device_idles, loader_alone),
         "times",
         above(2, 1, "assumed: a device that idles though its batches could be there"),
     ),

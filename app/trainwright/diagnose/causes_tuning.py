@@ -48,7 +48,6 @@ from trainwright.diagnose.measures_names import (
     odd_kernel,
     older_kernels,
 )
-from trainwright.diagnose.measures_trials import another_gpu, beyond_its_peak, saved_by
 from trainwright.diagnose.measures_work import (
     any_products_rate,
     computes_alone,
@@ -71,7 +70,6 @@ MFU = "ml-engineering: half of the peak is a good result"
 ASSUMED = "assumed"
 PRODUCTS = "assumed: healthy runs on a processor reach 0.59 of a plain product's rate and more"
 SLOW = "assumed: long operators that do a tenth of what a plain product does beside the run"
-_SAVED = (below(0.05, -2, ASSUMED), above(0.1, 2, ASSUMED), above(0.2, 4, ASSUMED))
 
 
 _rule = rules_of(Cause.TUNING)
@@ -153,13 +151,6 @@ RULES = (
         above(7.0, 1, "NVIDIA: tensor cores from compute capability 7.0 on"),
     ),
     _rule(
-        "experiments.other_precision",
-        saved_by("other_precision"),
-        "share",
-        *_SAVED,
-        variant="precision",
-    ),
-    _rule(
         "setup.dims",
         given(half_precision, odd_dims),
         "share",
@@ -238,9 +229,6 @@ RULES = (
         variant="layout",
     ),
     _rule(
-        "experiments.channels_last", saved_by("channels_last"), "share", *_SAVED, variant="layout"
-    ),
-    _rule(
         "setup.attention",
         is_word("setup.attention", "eager"),
         "word",
@@ -253,13 +241,6 @@ RULES = (
         "share",
         above(0.1, 2, ASSUMED),
         above(0.2, 3, ASSUMED),
-        variant="attention",
-    ),
-    _rule(
-        "experiments.fused_attention",
-        saved_by("fused_attention"),
-        "share",
-        *_SAVED,
         variant="attention",
     ),
     _rule(
@@ -280,7 +261,6 @@ RULES = (
         no(1, f"{GUIDE}: fuse pointwise operations"),
         variant="compile",
     ),
-    _rule("experiments.compiled", saved_by("compiled"), "share", *_SAVED, variant="compile"),
     _rule(
         "setup.sequence_padding",
         reading("setup.sequence_padding"),
@@ -378,9 +358,6 @@ RULES = (
         above(0.4, 2, "CUDA: matrix units from compute capability 9.0 on have their own kernels"),
         variant="kernels",
     ),
-    _rule("experiments.shapes", saved_by("shapes"), "share", *_SAVED, variant="shapes"),
-    _rule("experiments.padding", saved_by("padding"), "share", *_SAVED, variant="padding"),
-    _rule("experiments.kernels", saved_by("kernels"), "share", *_SAVED, variant="kernels"),
     _rule(
         "profile.recompilations",
         reading("profile.recompilations"),
@@ -424,24 +401,10 @@ RULES = (
         variant="compile",
     ),
     _rule(
-        "experiments.another_gpu",
-        another_gpu,
-        "share",
-        below(0.1, -3, "assumed: what another GPU does not change is no GPU's"),
-    ),
-    _rule(
         "throughput.expected",
         number("throughput.expected_times"),
         "times",
         above(1.5, 1, "assumed: others reach more on the same hardware"),
-    ),
-    _rule(
-        "experiments.beyond_peak",
-        beyond_its_peak,
-        "times",
-        above(2, 3, "assumed: what only this model of GPU computes slowly is its kernels"),
-        above(4, 4, "assumed: what only this model of GPU computes slowly is its kernels"),
-        variant="kernels",
     ),
     _rule(
         "profile.achieved_of_matrix_rate",
@@ -504,6 +467,13 @@ RULES = (
         given(_busy_alone, number("throughput.expected_times")),
         "times",
         above(2, 2, "assumed: one device that is busy, where others on the same are done sooner"),
+        variant="kernels",
+    ),
+    _rule(
+        "profile.achieved_of_peak",
+        given(_busy_alone, reading("profile.achieved_of_peak")),
+        "share",
+        below(0.15, 2, MFU),
         variant="kernels",
     ),
     _rule(

@@ -21,6 +21,7 @@ from trainwright.diagnose import (
     causes_offload,
     causes_parallelism,
     causes_transfer,
+    causes_trials,
     causes_tuning,
 )
 from trainwright.diagnose.evidence import Evidence
@@ -41,9 +42,9 @@ from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
 
 RULES: dict[Cause, tuple[Rule, ...]] = {
-    Cause.PARALLELISM: causes_parallelism.RULES,
+    Cause.PARALLELISM: (*causes_parallelism.RULES, *causes_trials.PARALLELISM),
     Cause.INPUT: (*causes_input.RULES, *causes_transfer.RULES),
-    Cause.TUNING: causes_tuning.RULES,
+    Cause.TUNING: (*causes_tuning.RULES, *causes_trials.TUNING),
     Cause.MEMORY: (*causes_memory.RULES, *causes_offload.RULES),
     Cause.COMMUNICATION: causes_communication.RULES,
     Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
@@ -88,7 +89,12 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
         (Cause.MEMORY, "empty-cache"),
         (Cause.MONITORING, "synchronisation"),
     ),
-    (Cause.INPUT, ""): ((Cause.MEMORY, "swapping"),),
+    (Cause.INPUT, ""): (
+        (Cause.MEMORY, "swapping"),
+        (Cause.SCHEDULING, "quota"),
+        (Cause.SCHEDULING, "affinity"),
+    ),
+    (Cause.INPUT, "fetch"): ((Cause.MEMORY, "swapping"),),
     (Cause.TUNING, "kernels"): ((Cause.MEMORY, "heap"),),
     (Cause.INPUT, "transfer"): (
         *_ELSEWHERE,
@@ -116,6 +122,7 @@ _DOUBTED: dict[tuple[Cause, str], _AnyOf] = _EXPLAINED | {
         (Cause.PARALLELISM, "host-bound"),
     ),
     (Cause.INPUT, ""): (*_SHORT_OF_CORES, (Cause.MEMORY, "swapping")),
+    (Cause.INPUT, "fetch"): (*_SHORT_OF_CORES, (Cause.MEMORY, "swapping")),
     (Cause.COMMUNICATION, ""): _SHORT_OF_CORES,
 }
 """Those, and causes that may be the root or not: of them it is told how fast batches would be."""

@@ -215,6 +215,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
         _checkpointing,
     ),
     (Cause.MEMORY, "garbage"): (_saying("garbage"),),
+    (Cause.MEMORY, "recomputation"): (_saying("no-checkpointing", checkpointing="none"),),
     (Cause.MEMORY, "heap"): (_saying("heap"),),
     (Cause.MEMORY, "swapping"): (_workers_of_quota, _saying("swapping")),
     (Cause.COMMUNICATION, ""): (_fewer_updates, _saying("overlap")),

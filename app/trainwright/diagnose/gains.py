@@ -152,6 +152,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         time_share("empty_cache_seconds"),
     ),
     (Cause.MEMORY, "heap"): (page_faults,),
+    (Cause.MEMORY, "recomputation"): (time_share("recomputation_seconds"),),
     (Cause.MEMORY, "garbage"): (saved_by("without_garbage"), time_share("garbage_seconds")),
     (Cause.MEMORY, "offload"): (
         saved_by("without_offloading"),

@@ -211,6 +211,14 @@ def outside_steps(evidence: Evidence) -> float | None:
     return max(0.0, 1 - steps.steps * steps.seconds / evidence.watched_seconds)
 
 
+def evaluation_share(evidence: Evidence) -> float | None:
+    """Return evaluation's share of the time watched; where only steps were timed, of theirs."""
+    counters, outside = evidence.counters, outside_steps(evidence)
+    if outside is None or counters is None or counters.evaluation_seconds is None:
+        return time_share("evaluation_seconds")(evidence)
+    return min(1.0, counters.evaluation_seconds / (evidence.watched_seconds or 1.0))
+
+
 def ranks(evidence: Evidence) -> int:
     """Return the processes of the run, which look like other programs to each other."""
     return (evidence.setup.world_size if evidence.setup is not None else None) or 1

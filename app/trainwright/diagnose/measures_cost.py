@@ -7,8 +7,10 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings
 from trainwright.diagnose.measures import (
     lowest_capability,
+    on_cpu,
     over_gpus,
     ranks,
+    ratio,
     step_share,
     step_time,
 )
@@ -101,6 +103,14 @@ def memory_share(evidence: Evidence) -> float | None:
         return min(1.0, used / total) if used is not None and total else None
 
     return over_gpus(evidence, share)
+
+
+def unused_memory(evidence: Evidence) -> float | None:
+    """Return the share of the memory that nobody uses: the GPU's, or else the computer's."""
+    if on_cpu(evidence):
+        return ratio("host.memory_available_bytes", "host.memory_total_bytes")(evidence)
+    used = memory_share(evidence)
+    return None if used is None else 1 - used
 
 
 def power_share(evidence: Evidence) -> float | None:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from .callback import Recorder
 
 
+IN_MODULES = 0.3
+"""Share of the looks into a block without gradients that see a module at work, from which it
+evaluates a model; the rest draws, scores or exchanges. Assumed."""
+
+
 class Passes:
     """Sums of blocks without gradients beside the steps, and of what backward computes again."""
 
@@ -84,6 +89,16 @@ class Passes:
             self._again = 0
             self.again_count += 1
             self.again_seconds += time.perf_counter() - self._again_since
+
+    def counted(self, in_modules: float | None) -> dict[str, Any]:
+        """Return the record's counters; ``in_modules``: share of looks that see a module."""
+        found: dict[str, Any] = {
+            "recomputations": self.again_count,
+            "recomputation_seconds": self.again_seconds,
+        }
+        if in_modules is not None and in_modules >= IN_MODULES:
+            found |= {"evaluations": self.count, "evaluation_seconds": self.seconds}
+        return found
 
 
 def hook_passes(recorder: "Recorder", torch: Any, put: Any) -> None:

@@ -21,7 +21,7 @@ class Cause(StrEnum):
     ``attention``, ``compile``, ``kernels``, ``padding``, ``architecture``."""
     MEMORY = "memory"
     """Memory is managed badly. Variants: ``empty-cache``, ``fragmentation``, ``full``,
-    ``offload``, ``garbage``, ``swapping``."""
+    ``offload``, ``garbage``, ``swapping``, ``heap``, ``recomputation``."""
     COMMUNICATION = "communication"
     """Devices wait for each other. Variants: ``data-parallel``, ``backend``, ``exposed``,
     ``straggler``."""

@@ -50,7 +50,7 @@ def _basis(batch: Ints, sequence: Ints) -> Floats:
     return np.stack([np.ones_like(b), b, s, b * s, s * s, b * s * s])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=640)
 def ceiling(layout: Layout) -> Ceiling:
     """Return the moments of a layout that can be its peak."""
     per_row = _polynomials(layout)

@@ -48,6 +48,13 @@ class Device:
         return replace(device, workspace=int(workspace.value), workspace_source=workspace.source)
 
 
+def alike(device: Device) -> Device:
+    """Return the device by which all are known whose workspaces are as large."""
+    if device.vendor == "NVIDIA":
+        return replace(device, major=9 if device.major >= 9 else 8)
+    return replace(device, major=0)
+
+
 def cublas_workspace(device: Device) -> int:
     """Return bytes of one cuBLAS workspace; there is one for each host thread that multiplies.
 

@@ -22,7 +22,7 @@ __all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
 _BACKWARD = PHASES.index("backward")
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=640)
 def training_layout(
     profile: Profile,
     device: Device,

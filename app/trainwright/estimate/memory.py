@@ -78,7 +78,7 @@ def layout_for(
     Raises:
         KeyError: the profile knows neither the optimizer nor one to derive it from.
     """
-    device = Device.of(gpu.record, gpu.workspace)
+    device = cuda.alike(Device.of(gpu.record, gpu.workspace))  # so that layouts are made once
     if kept is None:
         kept = memory_calibration().compile_kept if settings.compile else 1.0
     if infer:

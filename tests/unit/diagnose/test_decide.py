@@ -558,3 +558,40 @@ def test_any_evidence_gets_an_answer_that_can_be_said(parts: dict[str, Any]) -> 
         if verdict.confidence is Confidence.HIGH:
             assert len({signal.instrument for signal in verdict.signals}) >= 2
             assert not verdict.against
+
+
+def trial(**parts: Any) -> dict[str, Any]:
+    return {"changed": "batch", **parts}
+
+
+def test_a_device_that_larger_batches_do_not_hurry_is_full() -> None:
+    table = [trial(factor=0.125, rate_times=0.6), trial(factor=2, rate_times=1.02)]
+    found = diagnosed(setup={"device": "cuda"}, throughput={"samples_s": 100}, trials=table)
+    assert found.first.cause is Cause.NONE
+    loader = [trial(factor=0.125, rate_times=1.0), trial(factor=2, rate_times=1.0)]
+    found = diagnosed(setup={"device": "cuda"}, throughput={"samples_s": 100}, trials=loader)
+    assert found.first.cause is Cause.UNKNOWN  # a loader gives as much with any batch
+
+
+def test_a_batch_whose_half_takes_a_tenth_of_the_time_has_no_room() -> None:
+    half = [trial(factor=0.5, step_times=0.1)]
+    busy = [{"utilisation": {"mean": 1.0}}]
+    found = diagnosed(gpus=busy, setup={"device": "cuda"}, steps=steps(), trials=half)
+    assert found.first.cause is Cause.MEMORY
+
+
+def test_attention_that_no_flash_kernel_fits_is_told_what_to_do_about_its_mask() -> None:
+    top = [{"name": "fmha_cutlassB_bf16_aligned_128x128_k65536_sm80", "share": 0.5}]
+    found = diagnosed(setup={"device": "cuda"}, steps=steps(), profile={"top": top}).first
+    assert (found.cause, found.variant) == (Cause.TUNING, "attention")
+    assert any("mask" in text for fix in found.fixes for text in said(fix.says))
+
+
+def test_workers_that_a_mask_holds_on_one_core_are_no_slow_loader() -> None:
+    found = diagnosed(
+        gpus=[{"utilisation": {"mean": 0.3}}],
+        host={"cores": 8, "usable_cores": 1},
+        steps=steps(data_wait=0.6),
+        setup={"device": "cuda", "num_workers": 8},
+    )
+    assert (found.first.cause, found.first.variant) == (Cause.SCHEDULING, "affinity")

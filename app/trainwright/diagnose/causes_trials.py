@@ -1,0 +1,139 @@
+"""What a run of another kind says: of its parallel work, and of its kernels."""
+
+from trainwright.diagnose.causes_parallelism import device_idles, fed_alone
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import given, on_cpu, on_gpu
+from trainwright.diagnose.measures_trials import (
+    another_gpu,
+    beyond_its_peak,
+    doubled_batch,
+    on_the_processor,
+    saved_by,
+)
+from trainwright.diagnose.rules import above, below, rules_of
+from trainwright.diagnose.verdict import Cause
+
+ASSUMED = "assumed"
+DOUBLING = "assumed: a full device takes twice the time for twice the samples"
+_SAVED = (below(0.05, -2, ASSUMED), above(0.1, 2, ASSUMED), above(0.2, 4, ASSUMED))
+
+
+_parallelism = rules_of(Cause.PARALLELISM)
+_tuning = rules_of(Cause.TUNING)
+
+
+def _launches_alone(evidence: Evidence) -> bool:
+    """Whether no loader of a GPU run is known to need the processor as well."""
+    return on_gpu(evidence) and (saved_by("more_workers")(evidence) or 0) < 0.1
+
+
+def _by_precision(evidence: Evidence) -> float | None:
+    """Return by what share another precision changes a step's time, faster or slower."""
+    saved = saved_by("other_precision")(evidence)
+    return None if saved is None else abs(saved)
+
+
+PARALLELISM = (
+    _parallelism(
+        "experiments.doubled_batch",
+        doubled_batch,
+        "times",
+        below(1.2, 4, DOUBLING),
+        below(1.5, 2, DOUBLING),
+        above(1.8, -3, DOUBLING),
+        variant="small-batch",
+    ),
+    _parallelism(
+        "experiments.graphs",
+        saved_by("graphs"),
+        "share",
+        below(0.03, -3, "NVIDIA: a captured graph is one launch"),
+        above(0.1, 3, "NVIDIA: a captured graph is one launch"),
+        above(0.25, 4, "NVIDIA: a captured graph is one launch"),
+        variant="host-bound",
+    ),
+    _parallelism(
+        "experiments.faster_cpu",
+        given(_launches_alone, saved_by("faster_cpu")),
+        "share",
+        above(0.15, 2, "assumed: the processor that launches holds the run back"),
+        above(0.3, 3, "assumed: the processor that launches holds the run back"),
+        below(0.03, -2, ASSUMED),
+        variant="host-bound",
+    ),
+    _parallelism(
+        "experiments.another_gpu",
+        another_gpu,
+        "share",
+        below(0.1, 2, "assumed: what another GPU does not change is no GPU's"),
+        above(0.3, -2, "assumed: what another GPU changes is the GPU's"),
+        variant="host-bound",
+    ),
+    _parallelism(
+        "experiments.compiled",
+        given(device_idles, saved_by("compiled")),
+        "share",
+        above(0.15, 3, "PyTorch: compiling fuses small kernels and drops Python's part of each"),
+        variant="host-bound",
+    ),
+    _parallelism(
+        "experiments.other_precision",
+        given(lambda evidence: fed_alone(evidence) and device_idles(evidence), _by_precision),
+        "share",
+        below(0.05, 1, "assumed: fewer bits do not hurry a GPU that waits for launches"),
+        variant="host-bound",
+    ),
+    _parallelism(
+        "experiments.faster_cpu",
+        given(on_cpu, saved_by("faster_cpu")),
+        "share",
+        below(0.03, 1, "assumed: a step that other cores do not change is not spread over cores"),
+        variant="small-batch",
+    ),
+    _parallelism(
+        "experiments.processor",
+        on_the_processor,
+        "times",
+        below(1.1, 3, "assumed: work that fills a GPU takes a processor many times as long"),
+        below(0.6, 4, "assumed: work that fills a GPU takes a processor many times as long"),
+        above(4, -2, ASSUMED),
+    ),
+)
+
+TUNING = (
+    _tuning(
+        "experiments.other_precision",
+        saved_by("other_precision"),
+        "share",
+        *_SAVED,
+        variant="precision",
+    ),
+    _tuning(
+        "experiments.channels_last", saved_by("channels_last"), "share", *_SAVED, variant="layout"
+    ),
+    _tuning(
+        "experiments.fused_attention",
+        saved_by("fused_attention"),
+        "share",
+        *_SAVED,
+        variant="attention",
+    ),
+    _tuning("experiments.compiled", saved_by("compiled"), "share", *_SAVED, variant="compile"),
+    _tuning("experiments.shapes", saved_by("shapes"), "share", *_SAVED, variant="shapes"),
+    _tuning("experiments.padding", saved_by("padding"), "share", *_SAVED, variant="padding"),
+    _tuning("experiments.kernels", saved_by("kernels"), "share", *_SAVED, variant="kernels"),
+    _tuning(
+        "experiments.another_gpu",
+        another_gpu,
+        "share",
+        below(0.1, -3, "assumed: what another GPU does not change is no GPU's"),
+    ),
+    _tuning(
+        "experiments.beyond_peak",
+        beyond_its_peak,
+        "times",
+        above(2, 3, "assumed: what only this model of GPU computes slowly is its kernels"),
+        above(4, 4, "assumed: what only this model of GPU computes slowly is its kernels"),
+        variant="kernels",
+    ),
+)
