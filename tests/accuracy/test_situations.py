@@ -129,7 +129,8 @@ def test_the_sixth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() ->
 
 def test_the_seventh_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() -> None:
     rows = [row for row in situations(SEVENTH) if not row.dropped]
-    causes = Counter(row.cause for row in rows)
+    apart = [row for row in situations(SEVENTH) if row.dropped.startswith("the reader")]
+    causes = Counter(row.cause for row in (*rows, *apart))
     assert 24 <= len(rows) <= 34
     assert sum(row.origin == "real-run" for row in rows) >= 10
     assert sum(row.origin == "public" for row in rows) >= 10
