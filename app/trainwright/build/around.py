@@ -15,13 +15,12 @@ from trainwright.build.ruling import Rule, errs, said
 from trainwright.build.shelves import Shelves
 from trainwright.build.sizing import Needs
 from trainwright.build.speeds import Cards, Link
-from trainwright.build.stores import Drives, Memory, Stores, plugged, takes
+from trainwright.build.stores import Drives, Memory, Stores, takes
 from trainwright.catalog import (
     BoardRecord,
     CaseRecord,
     CoolerRecord,
     CpuRecord,
-    DriveRecord,
     GpuRecord,
     PsuRecord,
 )
@@ -290,21 +289,19 @@ class Around:
         return self._houses[key]
 
     def seated(
-        self, case: CaseRecord, frame: Frame, cards: Cards, drives: tuple[DriveRecord, ...] = ()
+        self, case: CaseRecord, frame: Frame, cards: Cards, drives: Drives | None = None
     ) -> Seats | None:
         """Return where cards and drives go in the case; None where a rule forbids it.
 
         Where drives are in the way of the cards, those have the first choice: what is forbidden
         without drives is so with any.
         """
-        bays = case.bays_35 if any(form(drive) == "3.5" for drive in drives) else None
-        key = (
-            *(frame.wired, case.slots, bays, cards.count),
-            *(self._asks(cards.record), tuple(map(plugged, drives))),
-        )
+        records, ways = (drives.records, drives.ways) if drives is not None else ((), ())
+        bays = case.bays_35 if any(form(drive) == "3.5" for drive in records) else None
+        key = (frame.wired, case.slots, bays, cards.count, self._asks(cards.record), ways)
         if key not in self._seats:
             gpus = (BuildGpu(cards.record, cards.count),)
-            build = Build(gpus=gpus, cpu=frame.cpu, board=frame.board, case=case, drives=drives)
+            build = Build(gpus=gpus, cpu=frame.cpu, board=frame.board, case=case, drives=records)
             placement = place(build)
             forbidden = errs(_SEATS, build, placement)
             self._seats[key] = None if forbidden else Seats(slowest_link(placement))
@@ -330,7 +327,7 @@ class Around:
 
     def _housed(self, frame: Frame, cards: Cards, drives: Drives) -> Iterator[Housing]:
         for case in self._roomy(frame, cards):
-            seats = self.seated(case, frame, cards, drives.records)
+            seats = self.seated(case, frame, cards, drives)
             if seats is not None:
                 yield Housing(case, self.shelves.cost("case", case), seats.link)
 

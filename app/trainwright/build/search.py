@@ -199,10 +199,15 @@ class _Search:
                 yield from self._several(choice, others)
 
     def _choice(self, record: GpuRecord, count: int, number: int) -> _Choice | None:
-        cards, cost = Cards(record, count), self.market.offer("gpu", record).cost(count)
-        if cost is None and self.request.budget is not None:
+        cost = self._cost(record, count)
+        if cost is None:
             return None
-        return self._timed(_Choice(cards, cost or 0.0, _ANY, None, (number, count)))
+        return self._timed(_Choice(Cards(record, count), cost, _ANY, None, (number, count)))
+
+    def _cost(self, record: GpuRecord, count: int) -> float | None:
+        """Return what so many cards cost; None where nobody knows, and money plays a part."""
+        cost = self.market.offer("gpu", record).cost(count)
+        return 0.0 if cost is None and self.request.budget is None else cost
 
     def _several(self, one: _Choice, counts: Iterable[int]) -> Iterator[_Choice]:
         """Yield more of the same cards, not timed, bounded by a single one.
@@ -212,15 +217,15 @@ class _Search:
         """
         record, (number, _) = one.cards.record, one.place
         for count in counts:
-            cost = self.market.offer("gpu", record).cost(count)
-            if cost is None and self.request.budget is not None:
+            cost = self._cost(record, count)
+            if cost is None:
                 continue
             least = Least(
-                one.least.cost + (cost or 0.0) - one.cost,
+                one.least.cost + cost - one.cost,
                 one.least.seconds / count,
                 self.choosing.least_watts(one.least, one.cards, count),
             )
-            yield _Choice(Cards(record, count), cost or 0.0, least, None, (number, count))
+            yield _Choice(Cards(record, count), cost, least, None, (number, count))
 
     def _timed(self, choice: _Choice) -> _Choice | None:
         """Return the choice with its time; None where the work does not run on the cards."""

@@ -196,14 +196,8 @@ def doubled_past_filling(evidence: Evidence) -> float | None:
 
     A device gives more with the batch until it is full; a loader gives as much with any.
     """
-    smaller = [
-        times / trial.factor
-        for trial in evidence.trials
-        if trial.changed == "batch" and trial.factor is not None and trial.factor < 1
-        if (times := step_times(trial, evidence)) is not None
-    ]
-    larger = _larger_tried(evidence)
-    return doubled_batch(evidence) if larger and max(smaller, default=0) >= LOST else None
+    larger, lost = _larger_tried(evidence), max(_smaller_batches(evidence), default=0)
+    return doubled_batch(evidence) if larger and lost >= LOST else None
 
 
 def saved_by_smaller(evidence: Evidence) -> float | None:
@@ -211,13 +205,18 @@ def saved_by_smaller(evidence: Evidence) -> float | None:
 
     Smaller batches fill a device less: what makes their samples faster is room in memory.
     """
-    found = [
-        1 - times / trial.factor
+    found = _smaller_batches(evidence)
+    return 1 - min(found) if found and on_gpu(evidence) else None
+
+
+def _smaller_batches(evidence: Evidence) -> list[float]:
+    """Return what a sample takes in each smaller batch that was tried, over what it takes now."""
+    return [
+        times / trial.factor
         for trial in evidence.trials
         if trial.changed == "batch" and trial.factor is not None and trial.factor < 1
         if (times := step_times(trial, evidence)) is not None
     ]
-    return max(found) if found and on_gpu(evidence) else None
 
 
 def _larger_tried(evidence: Evidence) -> bool:
