@@ -2,16 +2,15 @@
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 
-from trainwright import __version__
+from trainwright import __version__, saving
 from trainwright.catalog.part_kinds import PartKind
 from trainwright.messages import Message
 
@@ -120,14 +119,6 @@ def _cache_file(kind: PartKind, sources: str) -> Path:
 
 def _keep(path: Path, text: str) -> None:
     """Write a cache file whole or not at all; a disk that refuses costs only speed."""
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-    except OSError:
-        return
+        saving.replace(path, text.encode())

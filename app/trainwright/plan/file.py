@@ -4,15 +4,14 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from trainwright import __version__
+from trainwright import __version__, saving
 from trainwright.messages import UserError
 from trainwright.plan import overrides, problems
 from trainwright.plan.schema import SCHEMA, Plan
@@ -251,50 +250,8 @@ def write_text(text: str, path: Path) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    target = Path(os.path.realpath(path))  # through a link, so that the link stays
-    temporary: str | None = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".saving")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        _keep_mode(target, temporary)
-        os.replace(temporary, target)
-        temporary = None
-        _sync_folder(target.parent)
-    except (OSError, UnicodeError, ValueError) as error:
+        saving.replace(path, text.encode())
+    except (OSError, ValueError) as error:  # includes what UTF-8 cannot say
         reason = _reason(error) if isinstance(error, OSError) else str(error)
         raise UserError.of("plan.cannot-write", where=str(path), reason=reason) from None
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
-
-
-def _keep_mode(target: Path, temporary: str) -> None:
-    """Give the new file the old one's permissions, or those of any new file.
-
-    Windows has no such bits: access there follows the folder.
-    """
-    if sys.platform == "win32":
-        return
-    try:
-        mode = target.stat().st_mode & 0o777
-    except FileNotFoundError:
-        umask = os.umask(0)
-        os.umask(umask)
-        mode = 0o666 & ~umask
-    os.chmod(temporary, mode)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming itself durable, where folders can be opened (not on Windows)."""
-    if sys.platform == "win32":
-        return
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

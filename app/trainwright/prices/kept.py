@@ -6,9 +6,7 @@ once written stays.
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any, TypeVar
 import platformdirs
 from pydantic import TypeAdapter
 
+from trainwright import saving
 from trainwright.messages import Message, UserError
 from trainwright.prices.observation import Observation
 
@@ -172,17 +171,7 @@ def write(goal: Path, content: bytes) -> None:
     """
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{goal.name}-", dir=goal.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, goal)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+        saving.replace(goal, content)
     except OSError as error:
         raise UserError.of("prices.unwritable", file=str(goal), reason=said(error)) from error
 

@@ -5,9 +5,7 @@ Corrections of estimates lie in a file of their own and are read and written by 
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any, TypeVar
 import platformdirs
 from pydantic import ConfigDict, TypeAdapter, with_config
 
+from trainwright import saving
 from trainwright.explain import Unit
 from trainwright.messages import Message, UserError
 
@@ -165,17 +164,7 @@ def write(goal: Path, form: TypeAdapter[tuple[T, ...]], records: tuple[T, ...]) 
     text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{goal.name}-", dir=goal.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, goal)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+        saving.replace(goal, text.encode())
     except OSError as error:
         raise UserError.of("kept.unwritable", file=str(goal), reason=_said(error)) from error
 

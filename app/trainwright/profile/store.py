@@ -14,6 +14,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
+from trainwright import saving
 from trainwright.data import resources
 from trainwright.messages import UserError
 from trainwright.profile import codec, depth, interpreter, repeat
@@ -173,9 +174,7 @@ def _keep(path: Path, profile: Profile) -> None:
     """Write the profile beside the others; a cache that cannot be written is no error."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(codec.encode(profile))
-        os.replace(file.name, path)
+        saving.replace(path, codec.encode(profile))
 
 
 @dataclass(frozen=True, slots=True)
