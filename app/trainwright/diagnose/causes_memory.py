@@ -57,14 +57,20 @@ def _long_step(evidence: Evidence) -> float | None:
     return step_seconds(evidence) if processes(evidence) == 1 else None
 
 
-def _again(evidence: Evidence) -> float | None:
-    """Return the share of the step in which activations are computed again.
-
-    None where memory is known to be so full that it may need that.
-    """
+def _may_keep(evidence: Evidence) -> bool:
+    """Whether memory is not known to be so full that it must be computed again."""
     unused = unused_memory(evidence)
-    needed = unused is not None and unused < 0.5
-    return None if needed else time_share("recomputation_seconds")(evidence)
+    return unused is None or unused >= 0.5
+
+
+_again = given(_may_keep, time_share("recomputation_seconds"))
+
+
+def _computes_again(evidence: Evidence) -> bool:
+    """Whether a share of the step that matters goes into activations that could be kept."""
+    counted, seen = time_share("recomputation_seconds"), functions_of("recomputation")
+    found = (counted(evidence) or 0, seen(evidence) or 0)
+    return _may_keep(evidence) and max(found) >= 0.08
 
 
 def _killed(evidence: Evidence) -> float | None:
@@ -164,8 +170,16 @@ RULES = (
         variant="recomputation",
     ),
     _rule(
+        "profile.host_recomputation",
+        given(_may_keep, functions_of("recomputation")),
+        "share",
+        above(0.08, 2, AGAIN),
+        above(0.15, 3, AGAIN),
+        variant="recomputation",
+    ),
+    _rule(
         "host.memory_available",
-        given(lambda evidence: on_cpu(evidence) and (_again(evidence) or 0) >= 0.08, unused_memory),
+        given(lambda evidence: on_cpu(evidence) and _computes_again(evidence), unused_memory),
         "share",
         above(0.5, 2, SPARE),
         above(0.75, 3, SPARE),
@@ -173,7 +187,7 @@ RULES = (
     ),
     _rule(
         "gpus.memory_used",
-        given(lambda evidence: on_gpu(evidence) and (_again(evidence) or 0) >= 0.08, memory_share),
+        given(lambda evidence: on_gpu(evidence) and _computes_again(evidence), memory_share),
         "share",
         below(0.5, 2, SPARE),
         below(0.25, 3, SPARE),

@@ -26,7 +26,7 @@ from trainwright.diagnose import (
 )
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.fixes import fixes
-from trainwright.diagnose.gains import gain
+from trainwright.diagnose.gains import gain, measured_gain
 from trainwright.diagnose.rules import Rule, signals
 from trainwright.diagnose.symptoms import symptoms
 from trainwright.diagnose.unseen import unseen
@@ -66,6 +66,8 @@ UNKNOWN_GAIN = 0.3
 """What an unmeasured gain counts as; assumed."""
 WORTH = 0.05
 """Gain below which a busy device is not disturbed; assumed."""
+A_COST = 0.15
+"""Share of the time that a cause takes which goes before how a run computes; assumed."""
 CONTRARY = 4
 """Weight against "nothing is wrong" that no number of signs for it outweighs; assumed."""
 _ONE_VARIANT = (Cause.INPUT, Cause.PARALLELISM, Cause.COMMUNICATION)
@@ -137,6 +139,8 @@ class Case:
     speaks_for: tuple[Signal, ...]
     against: tuple[Signal, ...]
     gain: float | None
+    measured: float | None
+    """The gain, where it was measured what the cause takes."""
 
     @property
     def score(self) -> int:
@@ -185,7 +189,8 @@ class Case:
     @property
     def strength(self) -> float:
         """What cases are ranked by: how sure, and how much there is to gain."""
-        return self.score + GAIN_WEIGHT * (UNKNOWN_GAIN if self.gain is None else self.gain)
+        worth = UNKNOWN_GAIN if self.measured is None else self.measured
+        return self.score + GAIN_WEIGHT * worth
 
     @property
     def confidence(self) -> Confidence:
@@ -263,6 +268,7 @@ def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidenc
         tuple(signal for signal in ranked if signal.weight > 0),
         tuple(signal for signal in ranked if signal.weight < 0),
         gain(cause, variant, evidence),
+        measured_gain(cause, variant, evidence),
     )
 
 
@@ -314,7 +320,8 @@ def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple
         for case in holding[1:]
         if case.score >= LIKELY and _among(_EXPLAINED, case, holding[0])
     ]
-    first = roots[0] if roots else holding[0]
+    costs = [case for case in holding[1:] if _costs(case)] if _a_state(holding[0]) else []
+    first = (*costs, *roots, holding[0])[0]
     others = [case for case in holding if case is not first]
     verdict = _verdict(first, evidence)
     rivals = [case.strength for case in others if case.cause is not first.cause]
@@ -323,6 +330,20 @@ def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple
     if close or doubted:
         verdict = replace(verdict, confidence=_less(verdict.confidence))
     return (verdict, *(_verdict(case, evidence) for case in others))
+
+
+def _a_state(case: Case) -> bool:
+    """Whether a case says how a run computes, and no time that it loses by that is known."""
+    return case.cause in (Cause.PARALLELISM, Cause.TUNING) and case.measured is None
+
+
+def _costs(case: Case) -> bool:
+    """Whether a case takes a share of the time, measured, that a step has not by how it computes.
+
+    Small operators and slow kernels are all over the step; who waits, saves or evaluates for a
+    sixth of the time is slowed by that, and computes as others do.
+    """
+    return case.measured is not None and case.measured >= A_COST
 
 
 def _among(table: dict[tuple[Cause, str], _AnyOf], root: Case, symptom: Case) -> bool:

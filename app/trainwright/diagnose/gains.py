@@ -1,6 +1,6 @@
 """Upper bounds of what a fix can take away of a step, by Amdahl's law on measured shares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
@@ -18,7 +18,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
 )
 from trainwright.diagnose.measures_cost import offloading, page_faults, update_elsewhere
-from trainwright.diagnose.measures_names import fallback_attention
+from trainwright.diagnose.measures_names import fallback_attention, functions_of
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -38,11 +38,26 @@ def gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:
 
     Measured by an experiment where there is one; else the whole share that the cause takes.
     """
-    for bound in _BOUNDS.get((cause, variant), _BOUNDS.get((cause, ""), ())):
-        found = bound(evidence)
-        if found is not None and found > LEAST:
-            return min(0.99, found)
-    return None
+    return _first(_bounds(cause, variant), evidence)
+
+
+def measured_gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:
+    """Return ``gain`` where the cause's own time was measured.
+
+    How far a device is from what it could do at best bounds a gain, and no fix is known to come
+    near: a cause is not put before others for it.
+    """
+    found = (each for each in _bounds(cause, variant) if each is not _below_matrix_rate)
+    return _first(found, evidence)
+
+
+def _bounds(cause: Cause, variant: str) -> tuple[Bound, ...]:
+    return _BOUNDS.get((cause, variant), _BOUNDS.get((cause, ""), ()))
+
+
+def _first(bounds: Iterable[Bound], evidence: Evidence) -> float | None:
+    found = (bound(evidence) for bound in bounds)
+    return next((min(0.99, each) for each in found if each is not None and each > LEAST), None)
 
 
 def _half_of_doubled(evidence: Evidence) -> float | None:
@@ -152,7 +167,10 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         time_share("empty_cache_seconds"),
     ),
     (Cause.MEMORY, "heap"): (page_faults,),
-    (Cause.MEMORY, "recomputation"): (time_share("recomputation_seconds"),),
+    (Cause.MEMORY, "recomputation"): (
+        time_share("recomputation_seconds"),
+        functions_of("recomputation"),
+    ),
     (Cause.MEMORY, "garbage"): (saved_by("without_garbage"), time_share("garbage_seconds")),
     (Cause.MEMORY, "offload"): (
         saved_by("without_offloading"),

@@ -57,9 +57,16 @@ def step_share(part: str) -> Callable[[Evidence], float | None]:
     def share(evidence: Evidence) -> float | None:
         steps = evidence.steps
         value = getattr(steps, part) if steps is not None else None
-        return None if steps is None or value is None else min(1.0, value / steps.seconds)
+        whole = step_and_after(evidence)
+        return None if not whole or value is None else min(1.0, value / whole)
 
     return share
+
+
+def step_and_after(evidence: Evidence) -> float | None:
+    """Return the time of a step with its part of what lies outside the timed ones."""
+    seconds, outside = step_time(evidence), outside_steps(evidence)
+    return None if seconds is None else seconds / max(0.01, 1 - (outside or 0))
 
 
 def uneven(evidence: Evidence) -> float | None:
@@ -94,10 +101,10 @@ def each_step(counter: str) -> Callable[[Evidence], float | None]:
 
 
 def time_share(counter: str) -> Callable[[Evidence], float | None]:
-    """Return the measure of the share of the steps' time that counted calls took."""
+    """Return the measure of the share of the time that counted calls took."""
 
     def share(evidence: Evidence) -> float | None:
-        seconds, whole = each_step(counter)(evidence), step_time(evidence)
+        seconds, whole = each_step(counter)(evidence), step_and_after(evidence)
         return None if seconds is None or not whole else min(1.0, seconds / whole)
 
     return share
@@ -209,14 +216,6 @@ def outside_steps(evidence: Evidence) -> float | None:
     if steps is None or not evidence.watched_seconds or not timed_alone:
         return None
     return max(0.0, 1 - steps.steps * steps.seconds / evidence.watched_seconds)
-
-
-def evaluation_share(evidence: Evidence) -> float | None:
-    """Return evaluation's share of the time watched; where only steps were timed, of theirs."""
-    counters, outside = evidence.counters, outside_steps(evidence)
-    if outside is None or counters is None or counters.evaluation_seconds is None:
-        return time_share("evaluation_seconds")(evidence)
-    return min(1.0, counters.evaluation_seconds / (evidence.watched_seconds or 1.0))
 
 
 def ranks(evidence: Evidence) -> int:

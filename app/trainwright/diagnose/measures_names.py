@@ -45,10 +45,12 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
 HostFamily = Literal[
     "loader", "fetch", "preprocess", "waiting", "launch", "allocation", "garbage", "copy",
     "communication", "optimizer", "log", "checkpoint", "evaluation", "compile", "offload",
-    "profiler", "anomaly",
+    "profiler", "anomaly", "recomputation",
 ]  # fmt: skip
 _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
     ("offload", r"offload|onload|memmap"),
+    ("recomputation", r"recompute_fn|checkpointfunction\.backward|_checkpoint_hook"
+                      r"|dynamo_disabled"),
     ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule"),
     ("anomaly", r"anomaly|format_stack|extract_stack"),
     ("profiler", r"profiler|kineto|export_chrome_trace|trace_handler|cprofile"),

@@ -157,6 +157,7 @@ SHARED = {
     "profile.host_allocation": "host-table",
     "profile.host_communication": "host-table",
     "profile.host_garbage": "host-table",
+    "profile.host_recomputation": "host-table",
     "profile.host_launch": "host-table",
     "profile.host_loader": "host-table",
     "profile.host_log": "host-table",
