@@ -212,14 +212,6 @@ RULES = (
         above(0.3, 3, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
     ),
     _rule(
-        "experiments.communication",
-        given(_several, saved_by("communication")),
-        "share",
-        above(0.05, 3, ASSUMED),
-        above(0.2, 4, ASSUMED),
-        variant="exposed",
-    ),
-    _rule(
         "host.network",
         given(
             lambda evidence: _nodes(evidence) > 1,
@@ -282,13 +274,6 @@ RULES = (
         given(lambda evidence: _nodes(evidence) > 1, number("setup.nodes")),
         "number",
         above(2, 1, "assumed: networks are slower than links within a computer"),
-        variant="exposed",
-    ),
-    _rule(
-        "experiments.communication",
-        given(_several, saved_by("link")),
-        "share",
-        below(0.02, -2, "assumed: another backend or bucket takes the same way, another link not"),
         variant="exposed",
     ),
     _rule(

@@ -225,15 +225,6 @@ RULES = (
         variant="other-programs-cpu",
     ),
     _rule(
-        "experiments.alone",
-        given(lambda evidence: (foreign_share(evidence) or 0) >= 0.25, saved_by("alone")),
-        "share",
-        below(0.05, -3, ASSUMED),
-        above(0.1, 3, ASSUMED),
-        above(0.3, 4, ASSUMED),
-        variant="other-programs-cpu",
-    ),
-    _rule(
         "setup.torch_threads",
         given(_computes, too_few_threads),
         "share",
@@ -275,15 +266,6 @@ RULES = (
         "share",
         below(0.6, 1, "assumed: computing that leaves cores idle"),
         above(0.8, -1, ASSUMED),
-        variant="threads",
-    ),
-    _rule(
-        "experiments.all_threads",
-        saved_by("all_threads"),
-        "share",
-        below(0.05, -3, ASSUMED),
-        above(0.1, 3, ASSUMED),
-        above(0.3, 4, ASSUMED),
         variant="threads",
     ),
     _rule(
@@ -408,6 +390,4 @@ RULES = (
         above(2, 2, "assumed: as many workers as the computer has cores for, bound to a few"),
         variant="affinity",
     ),
-    _rule("experiments.quota", saved_by("quota"), "share", *_TRIED, variant="quota"),
-    _rule("experiments.affinity", saved_by("affinity"), "share", *_TRIED, variant="affinity"),
 )

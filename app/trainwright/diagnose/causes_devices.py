@@ -3,20 +3,17 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     clock_share,
-    foreign_share,
     given,
     gpu_ratio,
     link_share,
     numa_mismatch,
     number,
-    on_gpu,
     processes,
     reading,
     slice_used,
     step_share,
     throttled,
 )
-from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -221,18 +218,6 @@ RULES = (
         variant="other-programs-gpu",
     ),
     _rule(
-        "experiments.alone",
-        given(
-            lambda evidence: on_gpu(evidence) and (foreign_share(evidence) or 0) < 0.25,
-            saved_by("alone"),
-        ),
-        "share",
-        below(0.05, -3, ASSUMED),
-        above(0.1, 3, ASSUMED),
-        above(0.3, 4, ASSUMED),
-        variant="other-programs-gpu",
-    ),
-    _rule(
         "gpus.slice_used",
         slice_used,
         "share",
@@ -345,16 +330,6 @@ RULES = (
         above(0.3, 4, ASSUMED),
         variant="other-programs-gpu",
     ),
-    _rule(
-        "experiments.communication",
-        given(_one_device, saved_by("communication")),
-        "share",
-        *_TRIED,
-        variant="link",
-    ),
-    _rule("experiments.power_limit", saved_by("power_limit"), "share", *_TRIED, variant="power"),
-    _rule("experiments.cooling", saved_by("cooling"), "share", *_TRIED, variant="heat"),
-    _rule("experiments.slice", saved_by("slice"), "share", *_TRIED, variant="mig"),
     _rule(
         "gpus.clock",
         given(lambda evidence: throttled("power-cap", "thermal")(evidence) is None, clock_share),

@@ -329,14 +329,6 @@ RULES = (
     ),
     _rule(
         "experiments.cached_data",
-        saved_by("cached_data"),
-        "share",
-        above(0.15, 3, DS),
-        below(0.03, -2, DS),
-        variant="fetch",
-    ),
-    _rule(
-        "experiments.cached_data",
         given(_waits, saved_by("cached_data")),
         "share",
         below(0.05, 1, DS),
@@ -435,15 +427,6 @@ RULES = (
         another_gpu,
         "share",
         below(0.1, 1, "assumed: what another GPU does not change is no GPU's"),
-    ),
-    _rule(
-        "experiments.augmentation",
-        saved_by("augmentation"),
-        "share",
-        below(0.03, -2, ASSUMED),
-        above(0.05, 2, ASSUMED),
-        above(0.15, 4, ASSUMED),
-        variant="preprocessing",
     ),
     _rule(
         "experiments.faster_cpu",

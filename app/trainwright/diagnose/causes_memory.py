@@ -27,7 +27,7 @@ from trainwright.diagnose.measures_cost import (
     unused_memory,
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import saved_by, saved_by_smaller
+from trainwright.diagnose.measures_trials import saved_by_smaller
 from trainwright.diagnose.rules import above, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -133,15 +133,6 @@ RULES = (
         time_share("empty_cache_seconds"),
         "share",
         above(0.05, 3, ASSUMED),
-        variant="empty-cache",
-    ),
-    _rule(
-        "experiments.without_empty_cache",
-        saved_by("without_empty_cache"),
-        "share",
-        below(0.02, -3, ASSUMED),
-        above(0.05, 3, ASSUMED),
-        above(0.2, 4, ASSUMED),
         variant="empty-cache",
     ),
     _rule(
@@ -285,22 +276,6 @@ RULES = (
         "share",
         below(0.05, 2, ASSUMED),
         variant="swapping",
-    ),
-    _rule(
-        "experiments.without_garbage",
-        saved_by("without_garbage"),
-        "share",
-        above(0.05, 3, ASSUMED),
-        above(0.2, 4, ASSUMED),
-        variant="garbage",
-    ),
-    _rule(
-        "experiments.allocator",
-        saved_by("allocator"),
-        "share",
-        above(0.05, 3, ASSUMED),
-        above(0.2, 4, ASSUMED),
-        variant="fragmentation",
     ),
     _rule(
         "profile.host_allocation",

@@ -19,7 +19,6 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import offloads, swapped_files, written_a_step
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import (
     forward_of_backward,
     in_operators,
@@ -179,15 +178,6 @@ RULES = (
         variant="synchronisation",
     ),
     _rule(
-        "experiments.without_synchronisation",
-        saved_by("without_synchronisation"),
-        "share",
-        below(0.02, -3, ASSUMED),
-        above(0.05, 3, ASSUMED),
-        above(0.15, 4, ASSUMED),
-        variant="synchronisation",
-    ),
-    _rule(
         "setup.anomaly_detection",
         reading("setup.anomaly_detection"),
         "yes-no",
@@ -332,31 +322,6 @@ RULES = (
         ),
         "number",
         above(0.9, 1, ASSUMED),
-    ),
-    _rule(
-        "experiments.without_logging",
-        saved_by("without_logging"),
-        "share",
-        below(0.02, -3, ASSUMED),
-        above(0.05, 3, ASSUMED),
-        above(0.2, 4, ASSUMED),
-        variant="logging",
-    ),
-    _rule(
-        "experiments.without_profiler",
-        saved_by("without_profiler"),
-        "share",
-        above(0.05, 3, ASSUMED),
-        above(0.2, 4, ASSUMED),
-        variant="profiler",
-    ),
-    _rule(
-        "experiments.without_anomaly_detection",
-        saved_by("without_anomaly_detection"),
-        "share",
-        above(0.05, 3, ASSUMED),
-        above(0.2, 4, ASSUMED),
-        variant="anomaly-detection",
     ),
     _rule(
         "counters.log_seconds",

@@ -1,5 +1,6 @@
 """Signs that nothing is wrong: the device is busy, and used well."""
 
+from trainwright.diagnose.causes_remedies import REMEDIES
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     affinity,
@@ -64,11 +65,17 @@ def _memory_is_free(evidence: Evidence) -> bool:
 
 
 def _tried(experiment: str) -> Rule:
-    """Return the rule of a remedy of another cause that changes nothing."""
-    name = f"experiments.{experiment}"
-    return _rule(
-        name, saved_by(experiment), "share", below(0.05, 1, ASSUMED), above(0.15, -4, ASSUMED)
-    )
+    """Return the rule of a remedy of another cause, which changes nothing where nothing is wrong.
+
+    Many that change nothing are each a sign that the device itself is what takes the time.
+    """
+    name, denied = f"experiments.{experiment}", above(0.15, -4, ASSUMED)
+    fine = (below(0.05, 1, ASSUMED),) if experiment in _TELLING else ()
+    return _rule(name, saved_by(experiment), "share", denied, *fine)
+
+
+_TELLING = ("more_workers", "other_precision", "compiled", "without_synchronisation")
+"""Remedies of what is common: that one of a rare thing changes nothing tells nothing."""
 
 
 def _between(counter: str) -> Rule:
@@ -83,7 +90,7 @@ def _between(counter: str) -> Rule:
 
 RULES = (
     *map(_between, ("evaluation_seconds", "garbage_seconds", "checkpoint_seconds")),
-    *map(_tried, ("more_workers", "other_precision", "compiled", "without_synchronisation")),
+    *map(_tried, dict.fromkeys(("more_workers", *(each.experiment for each in REMEDIES)))),
     _rule(
         "experiments.another_gpu",
         another_gpu,

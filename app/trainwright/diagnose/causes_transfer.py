@@ -3,7 +3,6 @@
 from trainwright.diagnose.measures import given, number, on_gpu, reading, step_share
 from trainwright.diagnose.measures_cost import offloads
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.rules import above, no, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -57,13 +56,6 @@ RULES = (
         given(lambda evidence: on_gpu(evidence) and not offloads(evidence), functions_of("copy")),
         "share",
         above(0.2, 2, ASSUMED),
-        variant="transfer",
-    ),
-    _rule(
-        "experiments.pinned_memory",
-        given(lambda evidence: not offloads(evidence), saved_by("pinned_memory")),
-        "share",
-        above(0.1, 3, ASSUMED),
         variant="transfer",
     ),
 )

@@ -2,11 +2,14 @@
 
 from trainwright.diagnose.causes_parallelism import device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import given, on_cpu, on_gpu
+from trainwright.diagnose.measures import given, on_cpu, on_gpu, processes
+from trainwright.diagnose.measures_cost import offloads
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     beyond_its_peak,
     doubled_batch,
+    doubled_model,
+    filled_by_batch,
     on_the_processor,
     saved_by,
 )
@@ -15,16 +18,25 @@ from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
 DOUBLING = "assumed: a full device takes twice the time for twice the samples"
-_SAVED = (below(0.05, -2, ASSUMED), above(0.1, 2, ASSUMED), above(0.2, 4, ASSUMED))
 
 
+_LARGER = (
+    below(1.2, 2, "assumed: a device takes twice the time for twice the model, where it is filled"),
+    above(1.7, -1, ASSUMED),
+)
 _parallelism = rules_of(Cause.PARALLELISM)
+_input = rules_of(Cause.INPUT)
 _tuning = rules_of(Cause.TUNING)
 
 
 def _launches_alone(evidence: Evidence) -> bool:
     """Whether no loader of a GPU run is known to need the processor as well."""
     return on_gpu(evidence) and (saved_by("more_workers")(evidence) or 0) < 0.1
+
+
+def _updates_alone(evidence: Evidence) -> bool:
+    """Whether one GPU updates what it has, and sends it nowhere."""
+    return on_gpu(evidence) and processes(evidence) == 1 and not offloads(evidence)
 
 
 def _by_precision(evidence: Evidence) -> float | None:
@@ -44,12 +56,19 @@ PARALLELISM = (
         variant="small-batch",
     ),
     _parallelism(
-        "experiments.graphs",
-        saved_by("graphs"),
+        "experiments.filled_by_batch",
+        filled_by_batch,
+        "times",
+        above(1.5, 2, "assumed: a larger batch fills what this one does not"),
+        variant="small-batch",
+    ),
+    _parallelism("experiments.larger_model", doubled_model, "times", *_LARGER),
+    _parallelism(
+        "experiments.accumulation",
+        given(_updates_alone, saved_by("accumulation")),
         "share",
-        below(0.03, -3, "NVIDIA: a captured graph is one launch"),
-        above(0.1, 3, "NVIDIA: a captured graph is one launch"),
-        above(0.25, 4, "NVIDIA: a captured graph is one launch"),
+        above(0.1, 2, "assumed: fewer updates a sample, and little else, save time"),
+        above(0.3, 3, "assumed: fewer updates a sample, and little else, save time"),
         variant="host-bound",
     ),
     _parallelism(
@@ -100,28 +119,9 @@ PARALLELISM = (
     ),
 )
 
+INPUT = (_input("experiments.larger_model", doubled_model, "times", *_LARGER),)
+
 TUNING = (
-    _tuning(
-        "experiments.other_precision",
-        saved_by("other_precision"),
-        "share",
-        *_SAVED,
-        variant="precision",
-    ),
-    _tuning(
-        "experiments.channels_last", saved_by("channels_last"), "share", *_SAVED, variant="layout"
-    ),
-    _tuning(
-        "experiments.fused_attention",
-        saved_by("fused_attention"),
-        "share",
-        *_SAVED,
-        variant="attention",
-    ),
-    _tuning("experiments.compiled", saved_by("compiled"), "share", *_SAVED, variant="compile"),
-    _tuning("experiments.shapes", saved_by("shapes"), "share", *_SAVED, variant="shapes"),
-    _tuning("experiments.padding", saved_by("padding"), "share", *_SAVED, variant="padding"),
-    _tuning("experiments.kernels", saved_by("kernels"), "share", *_SAVED, variant="kernels"),
     _tuning(
         "experiments.another_gpu",
         another_gpu,

@@ -24,6 +24,7 @@ from trainwright.diagnose import (
     causes_trials,
     causes_tuning,
 )
+from trainwright.diagnose.causes_remedies import remedies_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.fixes import fixes
 from trainwright.diagnose.gains import gain, measured_gain
@@ -41,15 +42,16 @@ from trainwright.diagnose.verdict import (
 from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
 
-RULES: dict[Cause, tuple[Rule, ...]] = {
+_SIGNS: dict[Cause, tuple[Rule, ...]] = {
     Cause.PARALLELISM: (*causes_parallelism.RULES, *causes_trials.PARALLELISM),
-    Cause.INPUT: (*causes_input.RULES, *causes_transfer.RULES),
+    Cause.INPUT: (*causes_input.RULES, *causes_transfer.RULES, *causes_trials.INPUT),
     Cause.TUNING: (*causes_tuning.RULES, *causes_trials.TUNING),
     Cause.MEMORY: (*causes_memory.RULES, *causes_offload.RULES),
     Cause.COMMUNICATION: causes_communication.RULES,
     Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
     Cause.MONITORING: causes_monitoring.RULES,
 }
+RULES = {cause: (*signs, *remedies_of(cause)) for cause, signs in _SIGNS.items()}
 ENOUGH = 3
 """Least score of a verdict: a measured cost, or a symptom with a circumstance; assumed."""
 SURE, LIKELY = 5, 4

@@ -168,6 +168,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     ),
     (Cause.MEMORY, "heap"): (page_faults,),
     (Cause.MEMORY, "recomputation"): (
+        saved_by("without_checkpointing"),
         time_share("recomputation_seconds"),
         functions_of("recomputation"),
     ),

@@ -30,18 +30,25 @@ _TRIED: dict[str, tuple[Changed, ...]] = {
     "without_empty_cache": ("empty-cache",),
     "without_garbage": ("garbage-collection",),
     "without_offloading": ("offloading",),
+    "without_checkpointing": ("checkpointing",),
     "allocator": ("allocator",),
     "without_synchronisation": ("synchronisation",),
     "without_logging": ("logging", "checkpoints", "evaluation"),
     "without_profiler": ("profiler",),
     "without_anomaly_detection": ("anomaly-detection",),
-    "communication": ("link", "backend", "bucket"),
+    "communication": ("backend", "bucket"),
     "link": ("link",),
     "accumulation": ("accumulation",),
     "pinned_memory": ("pinned-memory",),
     "faster_cpu": ("cpu",),
 }
 """Name of an experiment -> what trials of it change."""
+_BURDENS: tuple[Changed, ...] = (
+    *("augmentation", "other-programs", "padding", "offloading", "empty-cache"),
+    *("garbage-collection", "synchronisation", "logging", "checkpoints", "evaluation"),
+    *("profiler", "anomaly-detection"),
+)
+"""What takes the more time the more there is of it, and none where there is none."""
 _SAME_WORK: tuple[Changed, ...] = (
     *("workers", "prefetch", "pinned-memory", "synthetic-data", "cached-data", "augmentation"),
     *("drive", "threads", "affinity", "quota", "other-programs", "devices", "nodes", "link"),
@@ -65,7 +72,7 @@ def step_times(trial: Trial, evidence: Evidence) -> float | None:
             return None
         return before / trial.utilisation
     grows = trial.changed in ("batch", "accumulation", "sequence-length")
-    return (trial.factor or 1.0 if grows else 1.0) / trial.rate_times
+    return (_factor(trial, evidence) or 1.0 if grows else 1.0) / trial.rate_times
 
 
 def saved_by(experiment: str) -> Callable[[Evidence], float | None]:
@@ -84,28 +91,64 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
     if timed is not None and evidence.steps is not None:
         yield timed / evidence.steps.seconds
     for trial in evidence.trials:
-        times = step_times(trial, evidence)
-        if times is None:
+        times, factor = step_times(trial, evidence), _factor(trial, evidence)
+        if times is None or factor == 1:
             continue
         if trial.changed == experiment == "accumulation":
-            yield times / (trial.factor or 1.0)  # a sample's
+            yield times / (factor or 1.0)  # a sample's
         elif trial.changed in _TRIED.get(experiment, ()):
+            yield _at_best(trial.changed, factor, times)
+        elif experiment == "without_workers" and (trial.changed, factor) == ("workers", 0):
             yield times
         elif experiment == "more_workers" and trial.changed in ("workers", "prefetch"):
-            yield _with_more(trial.factor, times)
+            yield _with_more(factor, times)
         elif experiment == "single_device" and trial.changed in ("devices", "nodes"):
-            factor = _factor(trial, evidence)
             yield 1 / _with_more(factor, times * _steps_of_an_epoch(trial, factor, evidence))
 
 
+def _at_best(changed: Changed, factor: float | None, times: float) -> float:
+    """Return the step's time over now with none of a burden, or with more of what it lives on.
+
+    A tenth of the logs, or ten times as many, tell what all of them cost. What another processor
+    changes hangs on it, faster or slower.
+    """
+    if changed in _BURDENS and factor is not None:
+        return max(0.0, 1 - (times - 1) / (factor - 1))
+    if changed == "cpu":
+        return min(times, 1 / times)
+    return _with_more(factor, times) if changed in ("drive", "link") else times
+
+
+_AMOUNT = re.compile(r"\b(?:\d+|one|single|alone|none)\b")
+_WORDS = {"one": 1.0, "single": 1.0, "alone": 1.0, "none": 0.0}
+
+
 def _factor(trial: Trial, evidence: Evidence) -> float | None:
-    """Return how many times as many devices or computers a trial has, also where it is in words."""
-    words = re.findall(r"\b(?:\d+|one|single|alone)\b", trial.to.lower())
-    if trial.factor is not None or not words:
+    """Return how many times as much of it a trial has, also where that is said in words."""
+    said = _AMOUNT.search(trial.to.lower())
+    if trial.factor is not None or said is None or trial.changed not in _NOW:
         return trial.factor
-    number = int(words[0]) if words[0].isdigit() else 1
-    nodes = evidence.setup.nodes if evidence.setup is not None else None
-    return number / ((nodes or 1) if trial.changed == "nodes" else processes(evidence))
+    word = said.group()
+    amount = _WORDS[word] if word in _WORDS else float(word)
+    now = _NOW[trial.changed](evidence)
+    if not amount:
+        return 0.0
+    return amount / now if now else None
+
+
+def _set(key: str) -> Callable[[Evidence], float | None]:
+    return lambda evidence: getattr(evidence.setup, key, None)
+
+
+_NOW: dict[Changed, Callable[[Evidence], float | None]] = {
+    "devices": processes,
+    "nodes": lambda evidence: _set("nodes")(evidence) or 1,
+    "batch": _set("batch"),
+    "accumulation": _set("accumulation"),
+    "sequence-length": _set("sequence_length"),
+    "workers": _set("num_workers"),
+}
+"""How much the run as it is has of what is counted."""
 
 
 def another_gpu(evidence: Evidence) -> float | None:
@@ -155,7 +198,7 @@ def fewer_workers(evidence: Evidence) -> float | None:
     found = [
         1 - times
         for trial in evidence.trials
-        if trial.changed == "workers" and trial.factor is not None and trial.factor < 1
+        if trial.changed == "workers" and 0 < (_factor(trial, evidence) or 0) < 1
         if (times := step_times(trial, evidence)) is not None
     ]
     return max(found) if found else None
@@ -180,15 +223,34 @@ def doubled_batch(evidence: Evidence) -> float | None:
     timed = evidence.experiments.doubled_batch if evidence.experiments is not None else None
     if timed is not None and evidence.steps is not None:
         return timed / evidence.steps.seconds
+    return _doubled(evidence, "batch", "sequence-length")
+
+
+def doubled_model(evidence: Evidence) -> float | None:
+    """Return how much longer a step of a model of twice the size takes."""
+    return _doubled(evidence, "model-size")
+
+
+def _doubled(evidence: Evidence, *changed: Changed) -> float | None:
     found = [
-        1 + (times - 1) / (trial.factor - 1)
+        1 + (times - 1) / (factor - 1)
         for trial in evidence.trials
-        if trial.changed in ("batch", "sequence-length", "model-size")
-        and trial.factor is not None
-        and trial.factor != 1
-        and (times := step_times(trial, evidence)) is not None
+        if trial.changed in changed and (factor := _factor(trial, evidence)) is not None
+        if factor != 1 and (times := step_times(trial, evidence)) is not None
     ]
     return max(0.0, min(found)) if found else None
+
+
+def filled_by_batch(evidence: Evidence) -> float | None:
+    """Return how much busier a larger batch keeps the GPU, of trials that read nothing else."""
+    before = utilisation(evidence)
+    found = [
+        trial.utilisation / before
+        for trial in evidence.trials
+        if trial.changed == "batch" and (_factor(trial, evidence) or 0) > 1
+        if before and trial.utilisation and step_times(trial, evidence) is None
+    ]
+    return max(found, default=None)
 
 
 def doubled_past_filling(evidence: Evidence) -> float | None:
@@ -212,9 +274,9 @@ def saved_by_smaller(evidence: Evidence) -> float | None:
 def _smaller_batches(evidence: Evidence) -> list[float]:
     """Return what a sample takes in each smaller batch that was tried, over what it takes now."""
     return [
-        times / trial.factor
+        times / factor
         for trial in evidence.trials
-        if trial.changed == "batch" and trial.factor is not None and trial.factor < 1
+        if trial.changed == "batch" and 0 < (factor := _factor(trial, evidence) or 0.0) < 1
         if (times := step_times(trial, evidence)) is not None
     ]
 
@@ -222,7 +284,7 @@ def _smaller_batches(evidence: Evidence) -> list[float]:
 def _larger_tried(evidence: Evidence) -> bool:
     timed = evidence.experiments is not None and evidence.experiments.doubled_batch is not None
     return timed or any(
-        each.changed == "batch" and (each.factor or 0) > 1 for each in evidence.trials
+        each.changed == "batch" and (_factor(each, evidence) or 0) > 1 for each in evidence.trials
     )
 
 

@@ -1,0 +1,117 @@
+"""What was tried, and helped or not: one table from what is changed to the cause it tells.
+
+A change that takes much of a step's time away names what took it; one that changes nothing rules
+it out. Trials that say more than that (of batches, devices, workers, another GPU) are elsewhere.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import foreign_share, given, on_cpu, on_gpu, processes
+from trainwright.diagnose.measures_cost import offloads
+from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.rules import Rule, above, below, rules_of
+from trainwright.diagnose.verdict import Cause
+
+HELPS = "assumed: what a change takes away of a step, the thing that was changed had cost"
+CHANGES_NOTHING = "assumed: a change that takes nothing away is of a thing that costs nothing"
+_HELPS = (above(0.05, 2, HELPS), above(0.1, 3, HELPS), above(0.2, 4, HELPS))
+_DENIES = below(0.03, -3, CHANGES_NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change, and the cause that it tells where it helps."""
+
+    experiment: str
+    """As ``saved_by`` calls it."""
+    cause: Cause
+    variant: str
+    where: Callable[[Evidence], bool] = lambda _: True
+    """Runs in which it tells this cause."""
+    denies: bool = True
+    """Whether the cause is ruled out where the change does nothing: not by a change that is one of
+    many ways."""
+
+
+def _keeps_all(evidence: Evidence) -> bool:
+    return not offloads(evidence)
+
+
+def _several(evidence: Evidence) -> bool:
+    setup = evidence.setup
+    return processes(evidence) > 1 or (setup is not None and (setup.nodes or 1) > 1)
+
+
+def _one_device(evidence: Evidence) -> bool:
+    return not _several(evidence)
+
+
+def _may_be_several(evidence: Evidence) -> bool:
+    """Whether a run is not known to be on one device alone."""
+    setup = evidence.setup
+    return setup is None or (setup.world_size != 1 and setup.strategy != "single")
+
+
+def _for_cores(evidence: Evidence) -> bool:
+    """Whether other programs can only be, or are known to be, on the run's cores."""
+    return on_cpu(evidence) or (foreign_share(evidence) or 0) >= 0.25
+
+
+def _for_a_gpu(evidence: Evidence) -> bool:
+    return on_gpu(evidence) and not _for_cores(evidence)
+
+
+REMEDIES = (
+    Remedy("cached_data", Cause.INPUT, "fetch"),
+    Remedy("augmentation", Cause.INPUT, "preprocessing"),
+    Remedy("pinned_memory", Cause.INPUT, "transfer", _keeps_all),
+    Remedy("without_workers", Cause.INPUT, ""),
+    Remedy("graphs", Cause.PARALLELISM, "host-bound"),
+    Remedy("other_precision", Cause.TUNING, "precision"),
+    Remedy("channels_last", Cause.TUNING, "layout"),
+    Remedy("fused_attention", Cause.TUNING, "attention"),
+    Remedy("compiled", Cause.TUNING, "compile"),
+    Remedy("shapes", Cause.TUNING, "shapes"),
+    Remedy("padding", Cause.TUNING, "padding"),
+    Remedy("kernels", Cause.TUNING, "kernels"),
+    Remedy("without_empty_cache", Cause.MEMORY, "empty-cache"),
+    Remedy("without_garbage", Cause.MEMORY, "garbage"),
+    Remedy("allocator", Cause.MEMORY, "fragmentation", denies=False),
+    Remedy("without_offloading", Cause.MEMORY, "offload"),
+    Remedy("pinned_memory", Cause.MEMORY, "offload", offloads, denies=False),
+    Remedy("without_checkpointing", Cause.MEMORY, "recomputation"),
+    Remedy("communication", Cause.COMMUNICATION, "exposed", _may_be_several, denies=False),
+    Remedy("link", Cause.COMMUNICATION, "exposed", _several),
+    Remedy("link", Cause.SCHEDULING, "link", _one_device),
+    Remedy("alone", Cause.SCHEDULING, "other-programs-cpu", _for_cores),
+    Remedy("alone", Cause.SCHEDULING, "other-programs-gpu", _for_a_gpu),
+    Remedy("all_threads", Cause.SCHEDULING, "threads"),
+    Remedy("quota", Cause.SCHEDULING, "quota"),
+    Remedy("affinity", Cause.SCHEDULING, "affinity"),
+    Remedy("power_limit", Cause.SCHEDULING, "power"),
+    Remedy("cooling", Cause.SCHEDULING, "heat"),
+    Remedy("slice", Cause.SCHEDULING, "mig"),
+    Remedy("without_synchronisation", Cause.MONITORING, "synchronisation"),
+    Remedy("without_logging", Cause.MONITORING, "logging"),
+    Remedy("without_profiler", Cause.MONITORING, "profiler"),
+    Remedy("without_anomaly_detection", Cause.MONITORING, "anomaly-detection"),
+)
+
+
+def remedies_of(cause: Cause) -> tuple[Rule, ...]:
+    """Return the rules of the changes that tell a cause."""
+    rule = rules_of(cause)
+    return tuple(
+        rule(
+            f"experiments.{each.experiment}",
+            given(each.where, saved_by(each.experiment)),
+            "share",
+            *_HELPS,
+            *((_DENIES,) if each.denies else ()),
+            variant=each.variant,
+        )
+        for each in REMEDIES
+        if each.cause is cause
+    )
