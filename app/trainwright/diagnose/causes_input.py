@@ -32,7 +32,7 @@ from trainwright.diagnose.measures_work import (
     workers_cores,
     workers_starve_computing,
 )
-from trainwright.diagnose.rules import above, any_of, below, no, rules_of, yes
+from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 TB = "torch-tb-profiler: DataLoader above 5 % of the step"
@@ -88,10 +88,14 @@ def _collects_meanwhile(evidence: Evidence) -> float | None:
     return collecting if collecting and wait and collecting >= 0.6 * wait else None
 
 
+def _idle(evidence: Evidence) -> bool:
+    idle = number("profile.idle")
+    return less_than(0.7, utilisation)(evidence) or at_least(0.3, idle)(evidence)
+
+
 def _may_wait(evidence: Evidence) -> bool:
     """Whether the step waits for batches, or a device idles and nobody timed for what."""
-    idle = (utilisation(evidence) or 1) < 0.7 or (number("profile.idle")(evidence) or 0) >= 0.3
-    return _waits(evidence) or (idle and data_wait(evidence) is None)
+    return _waits(evidence) or (_idle(evidence) and data_wait(evidence) is None)
 
 
 def _never_busy(evidence: Evidence) -> bool:
@@ -213,7 +217,7 @@ RULES = (
     ),
     _rule(
         "gpus.swing",
-        given(lambda evidence: (utilisation(evidence) or 1) < 0.6, swing),
+        given(less_than(0.6, utilisation), swing),
         "share",
         above(0.6, 2, "assumed: a GPU that is fully busy and fully idle by turns is fed by turns"),
     ),

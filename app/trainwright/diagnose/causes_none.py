@@ -1,5 +1,7 @@
 """Signs that nothing is wrong: the device is busy, and used well."""
 
+import itertools
+
 from trainwright.diagnose.causes_remedies import REMEDIES
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
@@ -42,10 +44,11 @@ from trainwright.diagnose.measures_work import (
     score_matrices,
     threads_at_work,
 )
-from trainwright.diagnose.rules import Rule, above, any_of, below, rules_of
+from trainwright.diagnose.rules import Rule, above, any_of, at_least, below, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
+BUSY = "assumed: a remedy that does nothing for a device that is busy"
 DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
 _rule = rules_of(Cause.NONE)
 
@@ -64,19 +67,26 @@ def _memory_is_free(evidence: Evidence) -> bool:
     return multiprocessors_busy(evidence) and (number("gpus.dram_active")(evidence) or 0) < 0.6
 
 
-def _tried(experiment: str) -> Rule:
-    """Return the rule of a remedy of another cause, which changes nothing where nothing is wrong.
+_busy = at_least(0.85, utilisation)
 
-    Many that change nothing are each a sign that the device itself is what takes the time.
+
+def _tried(experiment: str) -> tuple[Rule, ...]:
+    """Return the rules of a remedy of another cause, which changes nothing where nothing is wrong.
+
+    Many that change nothing are each a sign that the device itself is what takes the time, and
+    more so beside a device that is busy.
     """
-    name, denied = f"experiments.{experiment}", above(0.15, -4, ASSUMED)
-    fine = (below(0.05, 1, ASSUMED),) if experiment in _TELLING else ()
-    return _rule(name, saved_by(experiment), "share", denied, *fine)
+    name, saved = f"experiments.{experiment}", saved_by(experiment)
+    nothing = below(0.05, 1, "assumed: a remedy that does nothing, of what is common")
+    rules = (
+        _rule(name, saved, "share", above(0.15, -4, ASSUMED)),
+        _rule(name, given(_busy, saved), "share", below(0.03, 2, BUSY)),
+    )
+    return (*rules, _rule(name, saved, "share", nothing)) if experiment in _COMMON else rules
 
 
-_TELLING = ("more_workers", "other_precision", "compiled", "without_synchronisation")
-"""Remedies of what is common: that one of a rare thing changes nothing tells nothing."""
-
+_COMMON = ("more_workers", "other_precision", "compiled", "without_synchronisation")
+"""Remedies of what is common: that one of a rare thing changes nothing tells little."""
 
 def _between(counter: str) -> Rule:
     """Return the rule of what runs between the steps, or stops them."""
@@ -88,9 +98,10 @@ def _between(counter: str) -> Rule:
     )
 
 
+_REMEDIES = dict.fromkeys(("more_workers", *(each.experiment for each in REMEDIES)))
 RULES = (
     *map(_between, ("evaluation_seconds", "garbage_seconds", "checkpoint_seconds")),
-    *map(_tried, dict.fromkeys(("more_workers", *(each.experiment for each in REMEDIES)))),
+    *itertools.chain.from_iterable(map(_tried, _REMEDIES)),
     _rule(
         "experiments.another_gpu",
         another_gpu,
@@ -102,6 +113,7 @@ RULES = (
         "gpus.utilisation",
         given(on_gpu, utilisation),
         "share",
+        above(0.85, 1, ASSUMED),
         above(0.9, 2, "MLPerf Storage: accelerator utilisation of 90 %"),
         below(0.7, -4, ASSUMED),
     ),

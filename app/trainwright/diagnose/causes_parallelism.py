@@ -37,7 +37,7 @@ from trainwright.diagnose.measures_work import (
     one_core,
     operator_seconds,
 )
-from trainwright.diagnose.rules import above, any_of, below, no, rules_of
+from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of
 from trainwright.diagnose.verdict import Cause
 
 TB = "torch-tb-profiler: utilisation below 50 %: raise the batch"
@@ -92,8 +92,8 @@ def fed_alone(evidence: Evidence) -> bool:
 
 def device_idles(evidence: Evidence) -> bool:
     """Whether a GPU has nothing to do for much of the time."""
-    idle = number("profile.idle")(evidence) or 0
-    return on_gpu(evidence) and (idle >= 0.3 or (utilisation(evidence) or 1) < 0.5)
+    idles = at_least(0.3, number("profile.idle"))(evidence)
+    return on_gpu(evidence) and (idles or less_than(0.5, utilisation)(evidence))
 
 
 def _updates_here(evidence: Evidence) -> bool:

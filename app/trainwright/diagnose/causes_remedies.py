@@ -17,7 +17,9 @@ from trainwright.diagnose.verdict import Cause
 HELPS = "assumed: what a change takes away of a step, the thing that was changed had cost"
 CHANGES_NOTHING = "assumed: a change that takes nothing away is of a thing that costs nothing"
 _HELPS = (above(0.05, 2, HELPS), above(0.1, 3, HELPS), above(0.2, 4, HELPS))
-_DENIES = below(0.03, -3, CHANGES_NOTHING)
+WHOLLY, PARTLY, NOT_AT_ALL = -6, -3, 0
+"""How far a change that does nothing denies its cause: wholly where it takes all of it away, which
+outweighs any two signs that it is there; not at all where it is one of many ways; assumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,8 @@ class Remedy:
     variant: str
     where: Callable[[Evidence], bool] = lambda _: True
     """Runs in which it tells this cause."""
-    denies: bool = True
-    """Whether the cause is ruled out where the change does nothing: not by a change that is one of
-    many ways."""
+    denies: int = PARTLY
+    """The weight against the cause where the change does nothing."""
 
 
 def _keeps_all(evidence: Evidence) -> bool:
@@ -65,7 +66,7 @@ def _for_a_gpu(evidence: Evidence) -> bool:
 
 REMEDIES = (
     Remedy("cached_data", Cause.INPUT, "fetch"),
-    Remedy("augmentation", Cause.INPUT, "preprocessing"),
+    Remedy("augmentation", Cause.INPUT, "preprocessing", denies=WHOLLY),
     Remedy("pinned_memory", Cause.INPUT, "transfer", _keeps_all),
     Remedy("without_workers", Cause.INPUT, ""),
     Remedy("graphs", Cause.PARALLELISM, "host-bound"),
@@ -74,29 +75,29 @@ REMEDIES = (
     Remedy("fused_attention", Cause.TUNING, "attention"),
     Remedy("compiled", Cause.TUNING, "compile"),
     Remedy("shapes", Cause.TUNING, "shapes"),
-    Remedy("padding", Cause.TUNING, "padding"),
+    Remedy("padding", Cause.TUNING, "padding", denies=WHOLLY),
     Remedy("kernels", Cause.TUNING, "kernels"),
-    Remedy("without_empty_cache", Cause.MEMORY, "empty-cache"),
+    Remedy("without_empty_cache", Cause.MEMORY, "empty-cache", denies=WHOLLY),
     Remedy("without_garbage", Cause.MEMORY, "garbage"),
-    Remedy("allocator", Cause.MEMORY, "fragmentation", denies=False),
-    Remedy("without_offloading", Cause.MEMORY, "offload"),
-    Remedy("pinned_memory", Cause.MEMORY, "offload", offloads, denies=False),
+    Remedy("allocator", Cause.MEMORY, "fragmentation", denies=NOT_AT_ALL),
+    Remedy("without_offloading", Cause.MEMORY, "offload", denies=WHOLLY),
+    Remedy("pinned_memory", Cause.MEMORY, "offload", offloads, denies=NOT_AT_ALL),
     Remedy("without_checkpointing", Cause.MEMORY, "recomputation"),
-    Remedy("communication", Cause.COMMUNICATION, "exposed", _may_be_several, denies=False),
+    Remedy("communication", Cause.COMMUNICATION, "exposed", _may_be_several, denies=NOT_AT_ALL),
     Remedy("link", Cause.COMMUNICATION, "exposed", _several),
     Remedy("link", Cause.SCHEDULING, "link", _one_device),
-    Remedy("alone", Cause.SCHEDULING, "other-programs-cpu", _for_cores),
-    Remedy("alone", Cause.SCHEDULING, "other-programs-gpu", _for_a_gpu),
+    Remedy("alone", Cause.SCHEDULING, "other-programs-cpu", _for_cores, denies=WHOLLY),
+    Remedy("alone", Cause.SCHEDULING, "other-programs-gpu", _for_a_gpu, denies=WHOLLY),
     Remedy("all_threads", Cause.SCHEDULING, "threads"),
     Remedy("quota", Cause.SCHEDULING, "quota"),
     Remedy("affinity", Cause.SCHEDULING, "affinity"),
     Remedy("power_limit", Cause.SCHEDULING, "power"),
     Remedy("cooling", Cause.SCHEDULING, "heat"),
     Remedy("slice", Cause.SCHEDULING, "mig"),
-    Remedy("without_synchronisation", Cause.MONITORING, "synchronisation"),
-    Remedy("without_logging", Cause.MONITORING, "logging"),
-    Remedy("without_profiler", Cause.MONITORING, "profiler"),
-    Remedy("without_anomaly_detection", Cause.MONITORING, "anomaly-detection"),
+    Remedy("without_synchronisation", Cause.MONITORING, "synchronisation", denies=WHOLLY),
+    Remedy("without_logging", Cause.MONITORING, "logging", denies=WHOLLY),
+    Remedy("without_profiler", Cause.MONITORING, "profiler", denies=WHOLLY),
+    Remedy("without_anomaly_detection", Cause.MONITORING, "anomaly-detection", denies=WHOLLY),
 )
 
 
@@ -109,7 +110,7 @@ def remedies_of(cause: Cause) -> tuple[Rule, ...]:
             given(each.where, saved_by(each.experiment)),
             "share",
             *_HELPS,
-            *((_DENIES,) if each.denies else ()),
+            *((below(0.03, each.denies, CHANGES_NOTHING),) if each.denies else ()),
             variant=each.variant,
         )
         for each in REMEDIES

@@ -3,7 +3,7 @@
 from trainwright.diagnose.measures import given, number, on_gpu, reading, step_share
 from trainwright.diagnose.measures_cost import offloads
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.rules import above, no, rules_of
+from trainwright.diagnose.rules import above, less_than, no, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
@@ -36,7 +36,7 @@ RULES = (
     _rule(
         "gpus.received_bytes_s",
         given(
-            lambda evidence: (number("gpus.sm_active")(evidence) or 1) < 0.3,
+            less_than(0.3, number("gpus.sm_active")),
             reading("gpus.received_bytes_s"),
         ),
         "bytes",

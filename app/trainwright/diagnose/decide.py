@@ -301,10 +301,7 @@ def _used_well(fine: Case) -> bool:
 
 _HOW_WELL = (
     "profile.",
-    "experiments.doubled_batch",
-    "experiments.another_gpu",
-    "experiments.more_workers",
-    "experiments.synthetic_batch",
+    "experiments.",
     "throughput.expected",
     "gpus.sm_active",
     "gpus.tensor_active",

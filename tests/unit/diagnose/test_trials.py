@@ -90,7 +90,8 @@ def test_what_a_change_tells_it_tells_in_times_of_a_step_as_well(changed: Change
     cause, setup, factor = TELLS[changed]
     grows = changed in ("batch", "accumulation", "sequence-length")
     rate = tried(setup, changed=changed, factor=factor, rate_times=3.0)
-    times = tried(setup, changed=changed, factor=factor, step_times=(factor or 1) / 3 if grows else 1 / 3)
+    taken = (factor or 1) / 3 if grows else 1 / 3
+    times = tried(setup, changed=changed, factor=factor, step_times=taken)
     read = [[s.weight for s in signals(RULES[cause], each)] for each in (rate, times)]
     assert read[0] == read[1]
     assert max(read[0]) >= 2
