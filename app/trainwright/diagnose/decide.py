@@ -15,6 +15,7 @@ from trainwright.diagnose import (
     causes_cores,
     causes_devices,
     causes_input,
+    causes_joint,
     causes_memory,
     causes_monitoring,
     causes_none,
@@ -44,9 +45,14 @@ from trainwright.messages import Message
 
 _SIGNS: dict[Cause, tuple[Rule, ...]] = {
     Cause.PARALLELISM: (*causes_parallelism.RULES, *causes_trials.PARALLELISM),
-    Cause.INPUT: (*causes_input.RULES, *causes_transfer.RULES, *causes_trials.INPUT),
+    Cause.INPUT: (
+        *causes_input.RULES,
+        *causes_transfer.RULES,
+        *causes_trials.INPUT,
+        *causes_joint.INPUT,
+    ),
     Cause.TUNING: (*causes_tuning.RULES, *causes_trials.TUNING),
-    Cause.MEMORY: (*causes_memory.RULES, *causes_offload.RULES),
+    Cause.MEMORY: (*causes_memory.RULES, *causes_offload.RULES, *causes_joint.MEMORY),
     Cause.COMMUNICATION: causes_communication.RULES,
     Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
     Cause.MONITORING: causes_monitoring.RULES,

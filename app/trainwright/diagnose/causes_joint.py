@@ -1,0 +1,132 @@
+"""What the device and its host say together: each alone is no sign, or a weak one.
+
+A GPU that idles waits for its host. What the host's cores do meanwhile says for what: all of them
+busy, or more than launching takes, make batches; none busy, they wait themselves.
+"""
+
+from trainwright.diagnose.causes_parallelism import device_idles
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import (
+    data_wait,
+    foreign_share,
+    given,
+    number,
+    on_gpu,
+    over_gpus,
+    processes,
+    ranks_here,
+    starved,
+)
+from trainwright.diagnose.measures_cost import link_rate, offloads
+from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_work import workers_of_cores
+from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
+from trainwright.diagnose.verdict import Cause
+
+_input = rules_of(Cause.INPUT)
+_memory = rules_of(Cause.MEMORY)
+
+BATCHES = "assumed: one thread launches; what keeps more cores busy beside an idle GPU is batches"
+NOBODY = "assumed: where neither the GPU nor a core works, both wait for a drive or a network"
+FULL = "assumed: workers that had batches to spare would rest"
+LINK = "assumed: what crosses the link all the time is what the GPU waits for"
+
+
+def _busy_cores(evidence: Evidence) -> float | None:
+    """Return the cores that each training process keeps busy; all that are, where it is alone."""
+    host = evidence.host
+    if host is None:
+        return None
+    busy = host.run_cores
+    if busy is None and host.utilisation is not None and host.cores:
+        busy = host.utilisation.mean * host.cores
+    return None if busy is None else busy / ranks_here(evidence)
+
+
+def _waits_untold(evidence: Evidence) -> bool:
+    """Whether a GPU of one computer idles or is slow, untimed for what, and has cores to itself."""
+    host, setup = evidence.host, evidence.setup
+    others = host is not None and (host.foreign_top or host.other_programs)
+    crowded = (foreign_share(evidence) or 0) >= 0.25 or (starved(evidence) or 0) >= 0.15
+    one_computer = setup is None or (setup.nodes or 1) == 1
+    untold = data_wait(evidence) is None and number("profile.data_loader")(evidence) is None
+    alone = one_computer and not others and not crowded and not offloads(evidence)
+    slow = on_gpu(evidence) and at_least(1.5, number("throughput.expected_times"))(evidence)
+    return (device_idles(evidence) or slow) and untold and alone
+
+
+def _workers_fill_cores(evidence: Evidence) -> bool:
+    """Whether a GPU run has workers for half of the cores and more, and fed steps are not known."""
+    fed = less_than(0.05, data_wait)(evidence)
+    return on_gpu(evidence) and not fed and at_least(0.5, workers_of_cores)(evidence)
+
+
+def _untold_workers(evidence: Evidence) -> bool:
+    """Whether a GPU run's wait for its workers was not timed, nor tried to be shortened by more."""
+    tried = less_than(0.05, saved_by("more_workers"))(evidence)
+    return on_gpu(evidence) and data_wait(evidence) is None and not tried
+
+
+def _link_used(evidence: Evidence) -> float | None:
+    """Return what crosses the link to the host over what it carries, in the busier direction."""
+    rates = (
+        over_gpus(evidence, lambda gpu: gpu.received_bytes_s),
+        over_gpus(evidence, lambda gpu: gpu.sent_bytes_s),
+    )
+    known = [rate for rate in rates if rate is not None]
+    return min(1.0, max(known) / link_rate(evidence)) if known else None
+
+
+def _one_keeps_all(evidence: Evidence) -> bool:
+    return processes(evidence) == 1 and not offloads(evidence)
+
+
+INPUT = (
+    _input(
+        "host.busy_cores",
+        given(_waits_untold, _busy_cores),
+        "number",
+        above(2, 2, BATCHES),
+        variant="preprocessing",
+    ),
+    _input(
+        "host.busy_cores",
+        given(_waits_untold, _busy_cores),
+        "number",
+        below(0.5, 2, NOBODY),
+        variant="fetch",
+    ),
+    _input(
+        "host.utilisation",
+        given(_workers_fill_cores, number("host.utilisation")),
+        "share",
+        above(0.95, 3, FULL),
+        variant="preprocessing",
+    ),
+    _input(
+        "loading.workers_cpu",
+        given(_untold_workers, number("loading.workers_cpu")),
+        "share",
+        above(0.9, 3, FULL),
+        variant="preprocessing",
+    ),
+    _input(
+        "gpus.link_used",
+        given(_one_keeps_all, _link_used),
+        "share",
+        above(0.3, 2, LINK),
+        above(0.6, 3, LINK),
+        variant="transfer",
+    ),
+)
+
+MEMORY = (
+    _memory(
+        "gpus.link_used",
+        given(offloads, _link_used),
+        "share",
+        above(0.3, 2, LINK),
+        above(0.6, 3, LINK),
+        variant="offload",
+    ),
+)
