@@ -265,6 +265,7 @@ RULES = (
         given(_computes, cores_of_usable),
         "share",
         below(0.6, 1, "assumed: computing that leaves cores idle"),
+        below(0.3, 2, "assumed: computing that leaves most of many cores idle"),
         above(0.8, -1, ASSUMED),
         variant="threads",
     ),

@@ -448,4 +448,12 @@ RULES = (
         "share",
         above(0.3, -3, "assumed: what the training thread does is known, and no launching"),
     ),
+    _rule(
+        "profile.kernel_wait",
+        given(on_gpu, reading("profile.kernel_wait")),
+        "share",
+        above(0.15, 2, "HTA: kernel wait, the gaps between kernels that are queued"),
+        above(0.3, 3, "HTA: kernel wait, the gaps between kernels that are queued"),
+        variant="host-bound",
+    ),
 )

@@ -6,6 +6,7 @@ from trainwright.diagnose.measures import given, on_cpu, on_gpu, processes
 from trainwright.diagnose.measures_cost import offloads
 from trainwright.diagnose.measures_trials import (
     another_gpu,
+    attention_by_length,
     beyond_its_peak,
     doubled_batch,
     doubled_model,
@@ -122,6 +123,14 @@ PARALLELISM = (
 INPUT = (_input("experiments.larger_model", doubled_model, "times", *_LARGER),)
 
 TUNING = (
+    _tuning(
+        "experiments.attention_by_length",
+        attention_by_length,
+        "share",
+        above(0.25, 2, "assumed: attention takes little of a step up to lengths of the width"),
+        above(0.5, 3, "assumed: attention takes little of a step up to lengths of the width"),
+        variant="attention",
+    ),
     _tuning(
         "experiments.another_gpu",
         another_gpu,

@@ -241,6 +241,23 @@ def _doubled(evidence: Evidence, *changed: Changed) -> float | None:
     return max(0.0, min(found)) if found else None
 
 
+def attention_by_length(evidence: Evidence) -> float | None:
+    """Return the share of a transformer's step that grows with the square of the length.
+
+    A token's own work is the same in any sequence; attention's grows with the tokens beside it.
+    """
+    setup = evidence.setup
+    if setup is None or setup.model_kind != "transformer":
+        return None
+    found = [
+        (times / factor - 1) / (factor - 1)
+        for trial in evidence.trials
+        if trial.changed == "sequence-length" and (factor := _factor(trial, evidence)) is not None
+        if factor not in (0, 1) and (times := step_times(trial, evidence)) is not None
+    ]
+    return min(1.0, max(found)) if found else None
+
+
 def filled_by_batch(evidence: Evidence) -> float | None:
     """Return how much busier a larger batch keeps the GPU, of trials that read nothing else."""
     before = utilisation(evidence)

@@ -192,10 +192,17 @@ def kernels_a_read(evidence: Evidence) -> float | None:
 
 
 def computes_alone(evidence: Evidence) -> float | None:
-    """Return the passes' share of a step that others do faster on the same GPU."""
+    """Return the passes' share of a step that others do faster on the same GPU.
+
+    All of what was timed, where that is a part of a step: nobody waits for batches or logs in it.
+    """
     steps, rate = evidence.steps, evidence.throughput
-    slower = rate is not None and (rate.expected_times or 1) >= 1.5
-    if steps is None or not slower or steps.forward is None or steps.backward is None:
+    slower = rate is not None and (rate.expected_times or 1) >= 1.25
+    if steps is None or not slower:
+        return None
+    if steps.unit == "part" and steps.data_wait is None and steps.transfer is None:
+        return 1.0
+    if steps.forward is None or steps.backward is None:
         return None
     return min(1.0, (steps.forward + steps.backward + (steps.optimizer or 0)) / steps.seconds)
 

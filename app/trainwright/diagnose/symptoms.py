@@ -5,7 +5,7 @@ says which; beside a cause's own sign it says that the cause costs something.
 """
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import data_wait, number, on_gpu, utilisation
+from trainwright.diagnose.measures import data_wait, number, on_cpu, on_gpu, utilisation
 from trainwright.diagnose.measures_cost import power_share
 from trainwright.diagnose.measures_work import device_of_step
 from trainwright.diagnose.rules import Rule, above, below, rules_of, signals
@@ -14,6 +14,7 @@ from trainwright.diagnose.verdict import Cause, Signal
 _FILLS = ("power", "heat", "battery", "mig", "mps", "other-programs-gpu")
 """Kinds of scheduling under which the device looks busy."""
 _TB = "torch-tb-profiler: utilisation below 50 %, raised: the device waits for something"
+_DCGM = "DCGM user guide: SM activity of 0.8 is needed, and below 0.5 is likely ineffective"
 _SLOWER = "assumed: others reach more on the same hardware"
 
 
@@ -28,6 +29,8 @@ def _idle(cause: Cause) -> tuple[Rule, ...]:
             "share",
             above(0.3, 1, "assumed, after HTA's idle time"),
         ),
+        rule("gpus.idle_share", number("gpus.idle_share"), "share", above(0.4, 1, _TB)),
+        rule("gpus.sm_active", number("gpus.sm_active"), "share", below(0.5, 1, _DCGM)),
         rule("gpus.power", _power, "share", below(0.4, 1, "assumed: the device rests")),
         rule(
             "steps.device_seconds",
@@ -45,6 +48,7 @@ def _busy(cause: Cause) -> tuple[Rule, ...]:
     return (
         rule("gpus.utilisation", utilisation, "share", above(0.8, 1, "assumed: it has work")),
         rule("profile.idle", number("profile.idle"), "share", below(0.1, 1, "assumed")),
+        rule("gpus.sm_active", number("gpus.sm_active"), "share", above(0.8, 1, _DCGM)),
         rule("steps.device_seconds", device_of_step, "share", above(0.8, 1, "assumed")),
         rule("steps.data_wait", data_wait, "share", below(0.05, 1, "assumed: it has its batches")),
         rule("throughput.expected", _expected, "times", above(1.5, 1, _SLOWER)),
@@ -57,14 +61,20 @@ def _power(evidence: Evidence) -> float | None:
 
 
 _expected = number("throughput.expected_times")
+_ANYWHERE = {
+    cause: (rules_of(cause)("throughput.expected", _expected, "times", above(1.5, 1, _SLOWER)),)
+    for cause in Cause
+}
 _IDLE = {cause: _idle(cause) for cause in Cause}
 _BUSY = {cause: _busy(cause) for cause in Cause}
 
 
 def symptoms(cause: Cause, variant: str, evidence: Evidence) -> tuple[Signal, ...]:
     """Return what goes with the cause in a run on a GPU, beside its own signs."""
-    if not on_gpu(evidence) or variant == "nothing-measured":
+    if variant == "nothing-measured":
         return ()
+    if not on_gpu(evidence):
+        return signals(_ANYWHERE[cause], evidence) if on_cpu(evidence) else ()
     fills = cause is Cause.TUNING or (cause is Cause.SCHEDULING and variant in _FILLS)
     spins = cause is Cause.COMMUNICATION  # NCCL's kernels wait on the device: it looks busy
     rules = (_BUSY[cause] if fills or spins else ()) + (() if fills else _IDLE[cause])
