@@ -25,9 +25,10 @@ from trainwright.diagnose.measures_work import (
     cores_of_a_process,
     others_on,
     oversubscription,
+    passes_timed,
     workers_of_cores,
 )
-from trainwright.diagnose.rules import above, below, rules_of
+from trainwright.diagnose.rules import above, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
@@ -67,6 +68,22 @@ def _starved_for(variant: str) -> Measure:
 def _computes(evidence: Evidence) -> bool:
     """Whether a run on the processor spends its steps computing."""
     return on_cpu(evidence) and (data_wait(evidence) or 0) < 0.3
+
+
+def _computes_alone(evidence: Evidence) -> bool:
+    return _computes(evidence) and _alone(evidence)
+
+
+def _too_few_threads(evidence: Evidence) -> bool:
+    return on_cpu(evidence) and less_than(0.6, too_few_threads)(evidence)
+
+
+def _throttled_time(evidence: Evidence) -> float | None:
+    """Return the seconds of throttling over those watched."""
+    host, watched = evidence.host, evidence.watched_seconds
+    if host is None or host.throttled_seconds is None or not watched:
+        return None
+    return min(1.0, host.throttled_seconds / watched)
 
 
 def _spin(evidence: Evidence) -> bool:
@@ -262,7 +279,7 @@ RULES = (
     ),
     _rule(
         "host.run_cores",
-        given(_computes, cores_of_usable),
+        given(_computes_alone, cores_of_usable),
         "share",
         below(0.6, 1, "assumed: computing that leaves cores idle"),
         below(0.3, 2, "assumed: computing that leaves most of many cores idle"),
@@ -390,5 +407,20 @@ RULES = (
         "times",
         above(2, 2, "assumed: as many workers as the computer has cores for, bound to a few"),
         variant="affinity",
+    ),
+    _rule(
+        "host.throttled_seconds",
+        _throttled_time,
+        "share",
+        above(0.1, 2, CGROUP),
+        above(0.3, 3, CGROUP),
+        variant="quota",
+    ),
+    _rule(
+        "steps.compute",
+        given(_too_few_threads, passes_timed),
+        "share",
+        above(0.9, 1, "assumed: what is timed only computes, and could on more cores"),
+        variant="threads",
     ),
 )

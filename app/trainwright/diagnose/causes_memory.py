@@ -28,7 +28,7 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by_smaller
-from trainwright.diagnose.rules import above, below, no, rules_of, yes
+from trainwright.diagnose.rules import above, any_of, below, less_than, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 RETRIES = "PyTorch: num_alloc_retries counts calls that had to empty the cache"
@@ -71,6 +71,14 @@ def _computes_again(evidence: Evidence) -> bool:
     counted, seen = time_share("recomputation_seconds"), functions_of("recomputation")
     found = (counted(evidence) or 0, seen(evidence) or 0)
     return _may_keep(evidence) and max(found) >= 0.08
+
+
+def _recomputes(evidence: Evidence) -> str | None:
+    """Return the setting of a GPU run that computes activations again beside free memory."""
+    setup = evidence.setup
+    if setup is None or setup.checkpointing in (None, "none") or not on_gpu(evidence):
+        return None
+    return setup.checkpointing if less_than(0.6, memory_share)(evidence) else None
 
 
 def _killed(evidence: Evidence) -> float | None:
@@ -357,5 +365,13 @@ RULES = (
         above(0.3, 2, PAGES_ALONE),
         above(0.45, 3, PAGES_ALONE),
         variant="heap",
+    ),
+    _rule("setup.checkpointing", _recomputes, "word", any_of(1, AGAIN), variant="recomputation"),
+    _rule(
+        "gpus.memory_used",
+        given(lambda evidence: _recomputes(evidence) is not None, memory_share),
+        "share",
+        below(0.6, 2, SPARE),
+        variant="recomputation",
     ),
 )

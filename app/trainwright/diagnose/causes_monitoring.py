@@ -12,6 +12,7 @@ from trainwright.diagnose.measures import (
     on_cpu,
     on_gpu,
     outside_steps,
+    ranks,
     reading,
     step_share,
     time_share,
@@ -78,6 +79,11 @@ def _unmeasured(evidence: Evidence) -> float | None:
     more = evidence.trials or (evidence.loading, evidence.throughput) != (None, None)
     seen = bool(evidence.gpus) and all(part is None for part in parts) and not more
     return 1.0 if seen else None
+
+
+def _writes_alone(evidence: Evidence) -> bool:
+    """Whether a process without ranks beside it writes, and does not read it again."""
+    return ranks(evidence) == 1 and not offloads(evidence) and swapped_files(evidence) is None
 
 
 def _not_full(evidence: Evidence) -> bool:
@@ -352,6 +358,14 @@ RULES = (
         given(lambda evidence: swapped_files(evidence) is None, written_a_step),
         "times",
         above(0.5, 2, "assumed: a checkpoint is written in every second step"),
+        variant="logging",
+    ),
+    _rule(
+        "host.main_written",
+        given(_writes_alone, number("host.main_written_bytes_s")),
+        "bytes",
+        above(20e6, 2, "assumed: what a training writes all the time is logs or checkpoints"),
+        above(100e6, 3, "assumed: what a training writes all the time is logs or checkpoints"),
         variant="logging",
     ),
     _rule(

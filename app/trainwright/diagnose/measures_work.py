@@ -192,13 +192,19 @@ def kernels_a_read(evidence: Evidence) -> float | None:
 
 
 def computes_alone(evidence: Evidence) -> float | None:
-    """Return the passes' share of a step that others do faster on the same GPU.
-
-    All of what was timed, where that is a part of a step: nobody waits for batches or logs in it.
-    """
-    steps, rate = evidence.steps, evidence.throughput
+    """Return ``passes_timed`` of a step that others do faster on the same GPU."""
+    rate = evidence.throughput
     slower = rate is not None and (rate.expected_times or 1) >= 1.25
-    if steps is None or not slower:
+    return passes_timed(evidence) if slower else None
+
+
+def passes_timed(evidence: Evidence) -> float | None:
+    """Return the share of passes and update in what was timed.
+
+    All of it, where that is a part of a step: nobody waits for batches or logs in it.
+    """
+    steps = evidence.steps
+    if steps is None:
         return None
     if steps.unit == "part" and steps.data_wait is None and steps.transfer is None:
         return 1.0
