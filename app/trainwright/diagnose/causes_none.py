@@ -88,6 +88,7 @@ def _tried(experiment: str) -> tuple[Rule, ...]:
 _COMMON = ("more_workers", "other_precision", "compiled", "without_synchronisation")
 """Remedies of what is common: that one of a rare thing changes nothing tells little."""
 
+
 def _between(counter: str) -> Rule:
     """Return the rule of what runs between the steps, or stops them."""
     return _rule(
