@@ -56,6 +56,11 @@ def _saves_within(evidence: Evidence) -> bool:
     return saving is not None and after is not None and saving > 2 * after + 0.02
 
 
+def _puts_aside(evidence: Evidence) -> bool:
+    """Whether functions of a run on the processor are seen to put state aside."""
+    return on_cpu(evidence) and (functions_of("offload")(evidence) or 0) >= 0.1
+
+
 RULES = (
     _rule(
         "profile.host_offload",
@@ -63,6 +68,13 @@ RULES = (
         "share",
         above(0.1, 2, "assumed: functions that put state aside and fetch it back"),
         above(0.3, 3, "assumed: functions that put state aside and fetch it back"),
+        variant="offload",
+    ),
+    _rule(
+        "steps.other",
+        given(_puts_aside, step_share("other")),
+        "share",
+        above(0.1, 2, "assumed: what lies after the update puts state aside"),
         variant="offload",
     ),
     _rule("setup.offload", reading("setup.offload"), "yes-no", yes(1, ASSUMED), variant="offload"),

@@ -76,6 +76,8 @@ WORTH = 0.05
 """Gain below which a busy device is not disturbed; assumed."""
 A_COST = 0.15
 """Share of the time that a cause takes which goes before how a run computes; assumed."""
+LARGER = 1.2
+"""How many times as much of the time a cause takes that goes before a surer one; assumed."""
 CONTRARY = 4
 """Weight against "nothing is wrong" that no number of signs for it outweighs; assumed."""
 _ONE_VARIANT = (Cause.INPUT, Cause.PARALLELISM, Cause.COMMUNICATION)
@@ -122,6 +124,12 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
 }
 """Cause -> what shows the same symptoms, and is nearer to their root: a device waits for its host
 or for a read also because something else keeps those."""
+_PARTS: _AnyOf = (
+    *((Cause.INPUT, each) for each in ("", "fetch", "preprocessing")),
+    (Cause.MONITORING, "logging"),
+    *((Cause.MEMORY, each) for each in ("garbage", "recomputation")),
+)
+"""Causes of which it was timed what they take of the training thread's time."""
 _DOUBTED: dict[tuple[Cause, str], _AnyOf] = _EXPLAINED | {
     (Cause.PARALLELISM, ""): (
         *_EXPLAINED[Cause.PARALLELISM, ""],
@@ -320,13 +328,9 @@ _HOW_WELL = (
 
 def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
     """Return the verdicts: the strongest case first, or the one that explains it as well."""
-    roots = [
-        case
-        for case in holding[1:]
-        if case.score >= LIKELY and _among(_EXPLAINED, case, holding[0])
-    ]
-    costs = [case for case in holding[1:] if _costs(case)] if _a_state(holding[0]) else []
-    first = (*costs, *roots, holding[0])[0]
+    leading = _largest(holding)
+    roots = [case for case in holding if case.score >= LIKELY and _among(_EXPLAINED, case, leading)]
+    first = (*roots, leading)[0]
     others = [case for case in holding if case is not first]
     verdict = _verdict(first, evidence)
     rivals = [case.strength for case in others if case.cause is not first.cause]
@@ -335,6 +339,28 @@ def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple
     if close or doubted:
         verdict = replace(verdict, confidence=_less(verdict.confidence))
     return (verdict, *(_verdict(case, evidence) for case in others))
+
+
+def _largest(holding: list[Case]) -> Case:
+    """Return the strongest case, or the one that takes more of the time, where both were measured.
+
+    Parts of a step exclude each other, so that the largest is what slows it most.
+    """
+    first = holding[0]
+    if _a_state(first):
+        return next((case for case in holding[1:] if _costs(case)), first)
+    larger = [case for case in holding[1:] if _a_part(first) and _a_part(case)]
+    larger = [case for case in larger if (case.measured or 0) >= LARGER * (first.measured or 0)]
+    return max((case for case in larger if _costs(case)), key=_measured, default=first)
+
+
+def _measured(case: Case) -> float:
+    return case.measured or 0.0
+
+
+def _a_part(case: Case) -> bool:
+    """Whether what a case takes is a part of the time that no other case has as well."""
+    return case.measured is not None and (case.cause, case.variant) in _PARTS
 
 
 def _a_state(case: Case) -> bool:
@@ -348,7 +374,7 @@ def _costs(case: Case) -> bool:
     Small operators and slow kernels are all over the step; who waits, saves or evaluates for a
     sixth of the time is slowed by that, and computes as others do.
     """
-    return case.measured is not None and case.measured >= A_COST
+    return case.holds and case.measured is not None and case.measured >= A_COST
 
 
 def _among(table: dict[tuple[Cause, str], _AnyOf], root: Case, symptom: Case) -> bool:

@@ -48,7 +48,7 @@ HostFamily = Literal[
     "profiler", "anomaly", "recomputation",
 ]  # fmt: skip
 _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
-    ("offload", r"offload|onload|memmap"),
+    ("offload", r"offload|onload|memmap|\.base\.flush|mmap\.flush"),
     ("recomputation", r"recompute_fn|checkpointfunction\.backward|_checkpoint_hook"
                       r"|dynamo_disabled"),
     ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule"),

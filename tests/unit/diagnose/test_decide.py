@@ -499,6 +499,50 @@ def test_saw_teeth_alone_do_not_blame_the_network_that_the_data_lie_on() -> None
     assert first.cause is not Cause.INPUT
 
 
+def on_processor(*, counters: dict[str, float], **parts: float) -> dict[str, Any]:
+    """Return a run whose operators are small, of 50 steps of a second, on a roomy computer."""
+    return {
+        "made_by": "callback",
+        "watched_seconds": 50.0,
+        "setup": {"device": "cpu", "strategy": "single", "num_workers": 0, "batch": 8},
+        "steps": steps(**({"data_wait": 0.01, "other": 0.0, "compute": 0.99} | parts)),
+        "counters": {"steps": 50, **counters},
+        "host": {"memory_total_bytes": 64e9, "memory_available_bytes": 60e9},
+        "loading": {"cpu_share": 1.0},
+        "profile": {"kernels_a_step": 90_000, "flops_a_step": 1e9, "matrix_flops_s": 1e11},
+    }
+
+
+def test_what_a_cause_takes_goes_before_how_a_run_computes() -> None:
+    small = diagnosed(**on_processor(counters={}))
+    assert small.first.cause is Cause.PARALLELISM
+    again = diagnosed(**on_processor(counters={"recomputation_seconds": 12.0}))
+    assert (again.first.cause, again.first.variant) == (Cause.MEMORY, "recomputation")
+    seldom = diagnosed(**on_processor(counters={"recomputation_seconds": 5.0}))
+    assert seldom.first.cause is Cause.PARALLELISM
+
+
+@pytest.mark.parametrize(
+    ("wait", "after", "cause"),
+    [(0.25, 0.4, Cause.MONITORING), (0.4, 0.25, Cause.INPUT), (0.3, 0.31, Cause.INPUT)],
+)
+def test_of_two_parts_of_a_step_the_larger_one_is_named(
+    wait: float, after: float, cause: Cause
+) -> None:
+    parts = {"data_wait": wait, "other": after, "compute": 1 - wait - after}
+    first = diagnosed(**on_processor(counters={"item_reads": 500}, **parts)).first
+    assert first.cause is cause
+
+
+def test_a_wait_within_steps_that_are_few_of_the_time_is_a_small_one() -> None:
+    waits = {"data_wait": 0.2, "compute": 0.8}
+    assert diagnosed(**on_processor(counters={}, **waits)).first.cause is Cause.INPUT
+    seldom = on_processor(counters={}, **waits) | {"watched_seconds": 250.0}
+    first = diagnosed(**seldom).first
+    assert first.cause is Cause.MONITORING
+    assert first.gain == pytest.approx(0.8)
+
+
 SHARES = st.floats(0, 1)
 ANY = st.fixed_dictionaries(
     {},
