@@ -18,14 +18,18 @@ Family = Literal[
 ]  # fmt: skip
 _KERNELS: tuple[tuple[Family, str], ...] = (
     ("communication", r"nccl|rccl|allreduce|all_reduce|all_gather|allgather|reduce_?scatter"
-                      r"|all_?to_?all|gloo:|c10d::|horovod|cross_device_reduce|sendrecv"),
+                      r"|all_?to_?all|gloo:|c10d::|horovod|cross_device_reduce|sendrecv|all2all|hvd\."
+                      r"|all-(reduce|gather|to-all)|reduce-scatter|collective[-_]?permute|mpi_"
+                      r"|deep_ep|internode|intranode|nvshmem|p2p_|kvstore"),
     ("launch", r"(cuda|cu|hip)(graph)?(ext)?(module)?launch(kernel)?|launch overhead"),
     ("waiting", r"(cuda|hip)(stream|device|event)synchronize|local_scalar_dense|aten::item"
-                r"|nonzero|masked_select|_unique"),
+                r"|nonzero|masked_select|\b_?unique"),
     ("allocation", r"^(cuda|hip)(malloc|free)|(cuda|hip)hostalloc|empty_?cache|cumem(map|create)"),
-    ("copy", r"memcpy.*(htod|dtoh|host|pageable|pinned)|(htod|dtoh).*memcpy|(cuda|hip)memcpy"),
-    ("attention", r"flash|fmha|attention|sdpa"),
-    ("layout", r"nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw|transpose|permute|convert|_to_copy"),
+    ("copy", r"memcpy.*(htod|dtoh|host|pageable|pinned)|(htod|dtoh).*memcpy|(cuda|hip)memcpy"
+             r"|copy(host|device)to(host|device)"),
+    ("attention", r"flash|fmha|attention|attn|sdpa"),
+    ("layout", r"nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw|transpose|permute|convert|_to_copy"
+               r"|catarray|aten::(cat|contiguous|clone)\b"),
     ("double-matrix", r"dgemm|_d884gemm|gemm_f64|_ddd"),
     ("fallback", r"slow_conv|thnn_conv|naive|reference_|fallback"),
     ("direct", r"grouped_direct|depthwise|im2col|col2im|naive_conv"),
@@ -33,8 +37,10 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
     ("plain-matrix", r"sgemm|scudnn|ffma|simt.*gemm|gemm.*simt|gemm_f32f32|gemmsn|gemmk1"
                      r"|implicit_convolve_sgemm|winograd"),
     ("tensor-core", r"s\d*(16816|1688|884|8816|16832)|hmma|wgmma|gmma|tensorop|h884|h1688"
-                    r"|(bf16|fp16|f16|half).*gemm|gemm.*(bf16|fp16|f16)|cutlass.*tensor"),
-    ("matrix", r"gemm|gemv|matmul|::mm\b|::bmm|addmm|linear|conv|cudnn|mkldnn|lstm|rnn|gru"),
+                    r"|(bf16|fp16|f16|half).*gemm|gemm.*(bf16|fp16|f16|fp8)|cutlass.*tensor|nvjet"
+                    r"|sm\d+_xmma"),
+    ("matrix", r"gemm|gemv|cijk_|grouped_mm|matmul|::mm\b|::bmm|addmm|linear|conv|cudnn|mkldnn|lstm"
+               r"|rnn|gru"),
     ("optimizer", r"adam|sgd|lamb|multi_tensor|optimizer|foreach"),
     ("scores", r"softmax|masked_fill|masked_softmax"),
     ("elementwise", r"elementwise|vectorized|unrolled|pointwise|triton_poi|relu|gelu|silu|dropout"
@@ -51,39 +57,52 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
     ("offload", r"offload|onload|memmap|\.base\.flush|mmap\.flush"),
     ("recomputation", r"recompute_fn|checkpointfunction\.backward|_checkpoint_hook"
                       r"|dynamo_disabled"),
-    ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule"),
-    ("anomaly", r"anomaly|format_stack|extract_stack"),
-    ("profiler", r"profiler|kineto|export_chrome_trace|trace_handler|cprofile"),
+    ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule|collect_generations|deduce_unreachable"),
+    ("anomaly", r"anomaly|format_stack|extract_stack|check_nan"),
+    ("profiler", r"profiler|kineto|export_chrome_trace|trace_handler|on_trace_ready"
+                 r"|cprofile|tracemalloc|nvtx"),
     ("launch", r"cachedautotuner|jitfunction|triton\S*[.:]run|(pre|post)_(forward|backward)"
                r"|forward_(pre_)?hook|nn_module_hook"),
     ("communication", r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier"
                       r"|broadcast|gloo|c10d|horovod|parallel_apply|data_parallel|coalesced"
-                      r"|(send|recv)_(forward|backward)|isend|irecv|\breducer\b"),
+                      r"|(send|recv)_(forward|backward)|isend|irecv|\breducer\b|_sync_buffers|\bmpi_"
+                      r"|kvstore|scatter_gather|\bgrpc"),
+    ("fetch", r"h5py|lmdb|zarr|nibabel|dicom|netcdf|xarray|gfile|tfrecord|sequencefile"),
     ("loader", r"dataloader|_next_data|_try_get_data|worker_loop|queue.*get|_poll\b|prefetch"
-               r"|__getitem__|get_batch|next_batch|dataset|recv_bytes|next\(.*(loader|iter)"),
+               r"|__getitem__|get_batch|next_batch|dataset|recv_bytes|next\(.*(loader|iter)"
+               r"|_utils/fetch|iterator.*get_?next|_wait_for_data|(batch|random)sampler|iter_batches"
+               r"|data_time|data_generator|'acquire' of '_thread|select\.poll|_start_processes"
+               r"|fork_exec|_shutdown_workers"),
     ("preprocess", r"decode|augment|transform(s|\.py|\b)|imread|tokeniz|\bpil\b|pillow|cv2"
                    r"|librosa|collate|resize|crop|\bstft|spectrogram|resample|jpeg|decompress"
                    r"|zlib|gzip|inflate|pad_sequence|albument|normalize_image|mixup|ffmpeg|\bav\b"
-                   r"|kornia|torchio|monai"),
+                   r"|kornia|torchio|monai|ndimage|zoom\b|rotat|elastic|warp_?affine|map_coordinates|blur"
+                   r"|imgaug|moviepy|to_?tensor\b|fromarray|mosaic|neighbou?r_?sampl|rdkit|molfrom"
+                   r"|voxeli|\bbpe\b|encode_batch|pandas|\biloc\b|batchgenerators"),
     ("fetch", r"h5py|lmdb|zarr|sqlite|parquet|read_csv|np\.load|numpy.*load|open_?file|\bfopen"
               r"|\bread(_?(bytes|file|exact|into|all|image))?\b|\bs3\b|boto|fsspec|urlopen|requests"
-              r"|socket|fromfile|\brecv\b|tarfile|webdataset|soundfile|torchaudio"),
+              r"|socket|fromfile|\brecv\b|tarfile|webdataset|soundfile|torchaudio|\bio\.open\b"
+              r"|s3fs|gcsfs|urllib|listdir|\bglob\b|pread|\bmmap|decord"),
     ("allocation", r"^(cuda|hip)(malloc|free)|(cuda|hip)hostalloc|empty_?cache|cumem(map|create)"
                    r"|cachingallocator|malloc_trim"),
     ("checkpoint", r"torch\.save|save_(checkpoint|model|pretrained|state)|state_dict|pickle"
                    r"|serializ|modelcheckpoint|save_file|fsync"),
     ("waiting", r"synchroni[sz]e|local_scalar_dense|\bitem\b|\btolist\b|\.cpu\b|nonzero"
-                r"|masked_select|\bto_?numpy\b|\.numpy\b|__bool__|__float__"),
+                r"|masked_select|\bto_?numpy\b|\.numpy\b|__bool__|__float__|'(cpu|numpy)' of"
+                r"|block_until_ready|device_get|asnumpy|wait_to_read|found_inf|unscale_"),
     ("launch", r"launch_?kernel|graphlaunch|aten::|_call_impl|dispatch|autograd|_engine_run"),
     ("copy", r"memcpy|\.to\b|_to_copy|pin_memory|copy_"),
     ("log", r"tensorboard|wandb|mlflow|comet|neptune|logg|log_dict|add_(scalar|image|figure)"
             r"|histogram|print\b|tqdm|\bwrite|json|matplotlib|savefig|\bplt\b|imsave|imwrite"
-            r"|flush|\blog\b"),
-    ("evaluation", r"evaluat|validat|metric|val_step|\beval|sklearn|\bbleu|\brouge|generate\b"),
-    ("compile", r"dynamo|inductor|guard|recompil"),
+            r"|flush|\blog\b|visdom|imshow|make_grid|save_image|imageio|video_?writer"
+            r"|event_file|log_metric"),
+    ("evaluation", r"evaluat|validat|metric|(val|test)_(step|loop|epoch)|\beval(?!_frame)|sklearn"
+                   r"|\bbleu|\brouge|generate\b|cocoeval|pycocotools|roc_auc|\bpredict"),
+    ("compile", r"dynamo(?!/eval_frame)|inductor|guard|recompil|xla_?compil|backend_compile|cudnn_?find"
+                r"|autotun"),
     ("offload", r"wake_?up|(?<!time\.)\bsleep\b|swap_?(in|out)|to_host|to_device|cpu_?adam"
-                r"|paged|async_io|\baio_?"),
-    ("optimizer", r"adam|optimizer|\bstep\b"),
+                r"|paged|async_io|\baio_?|aligndeviceshook|fetch_sub_module|nvme_|async_swap"),
+    ("optimizer", r"adam|optimizer|\bstep\b|\bmuon|newton_?schulz|shampoo|zero_grad|clip_grad"),
 )  # fmt: skip
 """The first that matches holds."""
 
@@ -128,7 +147,8 @@ def odd_kernel(evidence: Evidence) -> float | None:
     Torch's operators on the processor are names of another kind; those of a GPU's time count where
     none is a matrix product, attention or element-wise.
     """
-    rows = evidence.profile.top if evidence.profile is not None else ()
+    top = evidence.profile.top if evidence.profile is not None else ()
+    rows = [row for row in top if not re.search(_MOVES, row.name.lower())]
     own = [row for row in rows if _own(row) or (on_gpu(evidence) and family(row.name) is None)]
     return max((row.share for row in own), default=None)
 
@@ -161,13 +181,13 @@ def older_kernels(evidence: Evidence) -> float | None:
     return _sum(row.share for row in rows if re.search(_OLDER, row.name.lower()))
 
 
+_MOVES = r"^\W*(cuda )?mem(cpy|set)\b"
+"""Rows that are no kernels."""
+
+
 def _own(row: Operator | HostFunction) -> bool:
-    return family(row.name) in (
-        None,
-        "elementwise",
-        "direct",
-        "scores",
-    ) and not row.name.startswith("aten::")
+    known = family(row.name) not in (None, "elementwise", "direct", "scores")
+    return not known and not row.name.startswith("aten::")
 
 
 def _sum(shares: Iterable[float]) -> float:

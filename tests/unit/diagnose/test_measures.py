@@ -89,6 +89,10 @@ def test_one_device_alone_tells_what_the_others_cost(factor: float) -> None:
         ("void at::native::vectorized_elementwise_kernel<4, FillFunctor>", "elementwise"),
         ("triton_poi_fused_gelu_3", "elementwise"),
         ("selective_scan_fwd_kernel", None),
+        ("nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NNT", "tensor-core"),
+        ("Cijk_Ailk_Bljk_BBS_BH_MT128x128x32_MI16x16x16x1", "matrix"),
+        ("collective-permute-start", "communication"),
+        ("all-reduce.1", "communication"),
     ],
 )
 def test_kernels_are_told_by_their_names(name: str, family: str | None) -> None:
@@ -108,6 +112,12 @@ def test_kernels_are_told_by_their_names(name: str, family: str | None) -> None:
         ("wake_up (engine.py)", "offload"),
         ("add_histogram (torch/utils/tensorboard/writer.py)", "log"),
         ("forward (model.py)", None),
+        ("h5py/_hl/dataset.py:__getitem__", "fetch"),
+        ("{method 'acquire' of '_thread.lock' objects}", "loader"),
+        ("{method 'cpu' of 'torch._C._TensorBase' objects}", "waiting"),
+        ("scipy/ndimage/_interpolation.py:zoom", "preprocess"),
+        ("test_step (trainer.py)", "evaluation"),
+        ("torch/_dynamo/eval_frame.py:_fn", None),
     ],
 )
 def test_functions_of_the_host_are_told_by_their_names(name: str, family: str | None) -> None:
