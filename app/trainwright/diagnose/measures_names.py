@@ -98,8 +98,8 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
             r"|event_file|log_metric"),
     ("evaluation", r"evaluat|validat|metric|(val|test)_(step|loop|epoch)|\beval(?!_frame)|sklearn"
                    r"|\bbleu|\brouge|generate\b|cocoeval|pycocotools|roc_auc|\bpredict"),
-    ("compile", r"dynamo(?!/eval_frame)|inductor|guard|recompil|xla_?compil|backend_compile|cudnn_?find"
-                r"|autotun"),
+    ("compile", r"dynamo(?!/eval_frame)|inductor|guard|recompil|xla_?compil|backend_compile"
+                r"|cudnn_?find|autotun"),
     ("offload", r"wake_?up|(?<!time\.)\bsleep\b|swap_?(in|out)|to_host|to_device|cpu_?adam"
                 r"|paged|async_io|\baio_?|aligndeviceshook|fetch_sub_module|nvme_|async_swap"),
     ("optimizer", r"adam|optimizer|\bstep\b|\bmuon|newton_?schulz|shampoo|zero_grad|clip_grad"),
