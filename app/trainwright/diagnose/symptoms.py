@@ -7,6 +7,7 @@ says which; beside a cause's own sign it says that the cause costs something.
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import data_wait, number, on_cpu, on_gpu, utilisation
 from trainwright.diagnose.measures_cost import power_share
+from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import device_of_step
 from trainwright.diagnose.rules import Rule, above, below, rules_of, signals
 from trainwright.diagnose.verdict import Cause, Signal
@@ -42,6 +43,15 @@ def _idle(cause: Cause) -> tuple[Rule, ...]:
     )
 
 
+def _fed(cause: Cause) -> tuple[Rule, ...]:
+    """Return the rules of a device whose batches are there: it waits, or not, for something else."""
+    rule, tried = rules_of(cause), saved_by("synthetic_batch")
+    return (
+        rule("steps.data_wait", data_wait, "share", below(0.05, 1, "assumed: it has its batches")),
+        rule("experiments.synthetic_batch", tried, "share", below(0.05, 1, "DS-Analyzer")),
+    )
+
+
 def _busy(cause: Cause) -> tuple[Rule, ...]:
     """Return the rules of a device that is fed and does not get on."""
     rule = rules_of(cause)
@@ -50,7 +60,6 @@ def _busy(cause: Cause) -> tuple[Rule, ...]:
         rule("profile.idle", number("profile.idle"), "share", below(0.1, 1, "assumed")),
         rule("gpus.sm_active", number("gpus.sm_active"), "share", above(0.8, 1, _DCGM)),
         rule("steps.device_seconds", device_of_step, "share", above(0.8, 1, "assumed")),
-        rule("steps.data_wait", data_wait, "share", below(0.05, 1, "assumed: it has its batches")),
         rule("throughput.expected", _expected, "times", above(1.5, 1, _SLOWER)),
     )
 
@@ -60,13 +69,18 @@ def _power(evidence: Evidence) -> float | None:
     return power_share(evidence) if utilisation(evidence) is None else None
 
 
+def _fed_else(cause: Cause) -> tuple[Rule, ...]:
+    """Return what a device that is fed says of one that idles: no more of a slow loader."""
+    return _fed(cause) if cause in (Cause.PARALLELISM, Cause.MEMORY, Cause.MONITORING) else ()
+
+
 _expected = number("throughput.expected_times")
 _ANYWHERE = {
     cause: (rules_of(cause)("throughput.expected", _expected, "times", above(1.5, 1, _SLOWER)),)
     for cause in Cause
 }
-_IDLE = {cause: _idle(cause) for cause in Cause}
-_BUSY = {cause: _busy(cause) for cause in Cause}
+_IDLE = {cause: _idle(cause) + _fed_else(cause) for cause in Cause}
+_BUSY = {cause: _busy(cause) + _fed(cause) for cause in Cause}
 
 
 def symptoms(cause: Cause, variant: str, evidence: Evidence) -> tuple[Signal, ...]:
