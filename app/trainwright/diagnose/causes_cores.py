@@ -78,6 +78,21 @@ def _too_few_threads(evidence: Evidence) -> bool:
     return on_cpu(evidence) and less_than(0.6, too_few_threads)(evidence)
 
 
+def _computes_uncounted(evidence: Evidence) -> bool:
+    """Whether a run on the processor computes alone, and only all cores' use is known."""
+    counted = evidence.host is not None and evidence.host.run_cores is not None
+    return _computes_alone(evidence) and not counted
+
+
+def _workers_of_quota(evidence: Evidence) -> float | None:
+    """Return the loader's workers over the cores of a quota that is half of them or less."""
+    host, setup = evidence.host, evidence.setup
+    if host is None or setup is None or not setup.num_workers or not host.quota_cores:
+        return None
+    small = host.cores is not None and host.quota_cores <= host.cores / 2
+    return setup.num_workers / host.quota_cores if small else None
+
+
 def _throttled_time(evidence: Evidence) -> float | None:
     """Return the seconds of throttling over those watched."""
     host, watched = evidence.host, evidence.watched_seconds
@@ -422,5 +437,20 @@ RULES = (
         "share",
         above(0.9, 1, "assumed: what is timed only computes, and could on more cores"),
         variant="threads",
+    ),
+    _rule(
+        "host.utilisation",
+        given(_computes_uncounted, number("host.utilisation")),
+        "share",
+        below(0.3, 2, "assumed: computing that leaves most of many cores idle"),
+        below(0.6, 1, "assumed: computing that leaves cores idle"),
+        variant="threads",
+    ),
+    _rule(
+        "setup.num_workers",
+        _workers_of_quota,
+        "times",
+        above(2, 1, "assumed: workers for the computer's cores, and a quota of a part of them"),
+        variant="quota",
     ),
 )

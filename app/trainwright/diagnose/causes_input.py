@@ -108,7 +108,9 @@ def _never_busy(evidence: Evidence) -> bool:
 def _late(evidence: Evidence) -> bool:
     """Whether batches, drives or networks were looked at, and not the GPU's ups and downs alone."""
     parts = (evidence.steps, evidence.host, evidence.profile, evidence.throughput)
-    return any(part is not None for part in parts) or bool(evidence.trials) or _waits(evidence)
+    waits = number("loading.drive_wait_share")(evidence) or 0
+    seen = any(part is not None for part in parts) or bool(evidence.trials)
+    return seen or _waits(evidence) or waits >= 0.3
 
 
 def _cores_are_its_own(evidence: Evidence) -> bool:

@@ -4,7 +4,7 @@ A GPU that idles waits for its host. What the host's cores do meanwhile says for
 busy, or more than launching takes, make batches; none busy, they wait themselves.
 """
 
-from trainwright.diagnose.causes_parallelism import device_idles
+from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     data_wait,
@@ -56,9 +56,9 @@ def _waits_untold(evidence: Evidence) -> bool:
 
 
 def _workers_fill_cores(evidence: Evidence) -> bool:
-    """Whether a GPU run has workers for half of the cores and more, and fed steps are not known."""
-    fed = less_than(0.05, data_wait)(evidence)
-    return on_gpu(evidence) and not fed and at_least(0.5, workers_of_cores)(evidence)
+    """Whether a GPU run has workers for half of the cores or all, and fed steps are not known."""
+    fed, workers = less_than(0.05, data_wait)(evidence), workers_of_cores(evidence)
+    return on_gpu(evidence) and not fed and workers is not None and 0.5 <= workers <= 1.5
 
 
 def _untold_workers(evidence: Evidence) -> bool:
@@ -75,6 +75,13 @@ def _link_used(evidence: Evidence) -> float | None:
     )
     known = [rate for rate in rates if rate is not None]
     return min(1.0, max(known) / link_rate(evidence)) if known else None
+
+
+def _waits_for_a_drive(evidence: Evidence) -> bool:
+    """Whether a reading says that a drive or a network is waited for."""
+    readings = ("host.pressure_io", "host.io_wait", "host.drive_busy", "loading.drive_wait_share")
+    known = (value for each in readings if (value := number(each)(evidence)) is not None)
+    return any(value >= 0.3 for value in known)
 
 
 def _one_keeps_all(evidence: Evidence) -> bool:
@@ -117,6 +124,20 @@ INPUT = (
         above(0.3, 2, LINK),
         above(0.6, 3, LINK),
         variant="transfer",
+    ),
+    _input(
+        "host.utilisation",
+        given(_waits_for_a_drive, number("host.utilisation")),
+        "share",
+        below(0.2, 1, "assumed: cores that rest while a drive or a network is waited for"),
+        variant="fetch",
+    ),
+    _input(
+        "experiments.faster_cpu",
+        given(cores_make_batches, saved_by("faster_cpu")),
+        "share",
+        above(0.15, 3, "assumed: a faster processor makes the batches sooner that fill its cores"),
+        variant="preprocessing",
     ),
 )
 

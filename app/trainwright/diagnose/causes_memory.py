@@ -3,6 +3,7 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     MIB,
+    data_wait,
     each_step,
     failed_for_memory,
     given,
@@ -28,7 +29,7 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by_smaller
-from trainwright.diagnose.rules import above, any_of, below, less_than, no, rules_of, yes
+from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 RETRIES = "PyTorch: num_alloc_retries counts calls that had to empty the cache"
@@ -71,6 +72,11 @@ def _computes_again(evidence: Evidence) -> bool:
     counted, seen = time_share("recomputation_seconds"), functions_of("recomputation")
     found = (counted(evidence) or 0, seen(evidence) or 0)
     return _may_keep(evidence) and max(found) >= 0.08
+
+
+def _swaps(evidence: Evidence) -> bool:
+    pressed = at_least(0.2, number("host.pressure_memory"))(evidence)
+    return pressed or at_least(1000, number("host.major_faults_s"))(evidence)
 
 
 def _recomputes(evidence: Evidence) -> str | None:
@@ -373,5 +379,12 @@ RULES = (
         "share",
         below(0.6, 2, SPARE),
         variant="recomputation",
+    ),
+    _rule(
+        "steps.data_wait",
+        given(_swaps, data_wait),
+        "share",
+        above(0.15, 1, "assumed: what makes batches is read back from swap as well"),
+        variant="swapping",
     ),
 )

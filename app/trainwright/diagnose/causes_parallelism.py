@@ -96,6 +96,12 @@ def device_idles(evidence: Evidence) -> bool:
     return on_gpu(evidence) and (idles or less_than(0.5, utilisation)(evidence))
 
 
+def cores_make_batches(evidence: Evidence) -> bool:
+    """Whether the cores of a GPU run are full, or its loader's workers are: not by launching."""
+    full = at_least(0.85, number("host.utilisation"))(evidence)
+    return on_gpu(evidence) and (full or at_least(0.6, number("loading.cpu_share"))(evidence))
+
+
 def _updates_here(evidence: Evidence) -> bool:
     """Whether the GPU that computes has all weights, which no other must send it."""
     setup = evidence.setup

@@ -1,6 +1,6 @@
 """What a run of another kind says: of its parallel work, and of its kernels."""
 
-from trainwright.diagnose.causes_parallelism import device_idles, fed_alone
+from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import given, on_cpu, on_gpu, processes
 from trainwright.diagnose.measures_cost import offloads
@@ -32,7 +32,8 @@ _tuning = rules_of(Cause.TUNING)
 
 def _launches_alone(evidence: Evidence) -> bool:
     """Whether no loader of a GPU run is known to need the processor as well."""
-    return on_gpu(evidence) and (saved_by("more_workers")(evidence) or 0) < 0.1
+    more = saved_by("more_workers")(evidence) or 0
+    return on_gpu(evidence) and more < 0.1 and not cores_make_batches(evidence)
 
 
 def _updates_alone(evidence: Evidence) -> bool:

@@ -25,7 +25,8 @@ def workers_of_cores(evidence: Evidence) -> float | None:
     cores = (host.usable_cores or host.cores) if host is not None else None
     if setup is None or setup.num_workers is None or not cores:
         return None
-    return setup.num_workers * ranks(evidence) / cores
+    loaders = 1 if setup.strategy == "dp" else ranks(evidence)  # DataParallel is one process
+    return setup.num_workers * loaders / cores
 
 
 def cores_a_worker(evidence: Evidence) -> float | None:
@@ -208,6 +209,8 @@ def passes_timed(evidence: Evidence) -> float | None:
         return None
     if steps.unit == "part" and steps.data_wait is None and steps.transfer is None:
         return 1.0
+    if steps.compute is not None:
+        return min(1.0, steps.compute / steps.seconds)
     if steps.forward is None or steps.backward is None:
         return None
     return min(1.0, (steps.forward + steps.backward + (steps.optimizer or 0)) / steps.seconds)

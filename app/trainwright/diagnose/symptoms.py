@@ -44,7 +44,7 @@ def _idle(cause: Cause) -> tuple[Rule, ...]:
 
 
 def _fed(cause: Cause) -> tuple[Rule, ...]:
-    """Return the rules of a device whose batches are there: it waits, or not, for something else."""
+    """Return the rules of a device whose batches are there: it waits for something else."""
     rule, tried = rules_of(cause), saved_by("synthetic_batch")
     return (
         rule("steps.data_wait", data_wait, "share", below(0.05, 1, "assumed: it has its batches")),
