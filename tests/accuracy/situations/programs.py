@@ -44,7 +44,7 @@ class Training:
     """What one program trains, and what it does beside the step."""
 
     model: nn.Module
-    data: Dataset[Item]
+    data: Dataset[Item] = field(default_factory=TensorDataset)
     batch: int = 32
     workers: int = 0
     prepare: Callable[[Tensor], Tensor] = field(default=lambda x: x)
@@ -55,6 +55,8 @@ class Training:
     again: bool = False
     """Whether the first batch is used again and again, without the loader."""
     optimizer: torch.optim.Optimizer | None = None
+    loader: DataLoader[Any] | None = None
+    """Gives the batches, in place of one that is made of ``data``."""
 
 
 # Models and data
@@ -443,7 +445,7 @@ def train(training: Training, seconds: float) -> float:
     """Return the samples a second after the warm-up."""
     model = training.model
     optimizer = training.optimizer or torch.optim.SGD(model.parameters(), lr=1e-3)
-    loader = DataLoader(
+    loader = training.loader or DataLoader(
         training.data,
         batch_size=training.batch,
         shuffle=True,
