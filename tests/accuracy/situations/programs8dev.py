@@ -97,7 +97,7 @@ def recomputed_bytes(fault: bool) -> Training:
 
 
 def collected_machines(fault: bool) -> Training:
-    kept = [{"at": number, "said": [number % 7]} for number in range(60_000)]
+    kept = [{"at": number, "said": [number % 7]} for number in range(5_000)]
 
     def after(step: int, loss: Tensor) -> None:
         kept[step % len(kept)] = {"at": step, "said": [float(loss.detach())]}
@@ -105,8 +105,8 @@ def collected_machines(fault: bool) -> Training:
             gc.collect()
 
     rows = torch.randn(4096, 64)
-    model = programs.layers(384, inputs=64, classes=64)
-    return Training(model, TensorDataset(rows, rows), batch=128, loss=squared, after=after)
+    model = programs.layers(1024, inputs=64, classes=64)
+    return Training(model, TensorDataset(rows, rows), batch=256, loss=squared, after=after)
 
 
 def bank_anew(fault: bool) -> Training:

@@ -139,7 +139,7 @@ def queries(*, sorted_by_length: bool, batch: int = 16, count: int = 512) -> Dat
         return texts, torch.tensor([time for _, time in rows])
 
     rows = [(text, len(text) % 4) for text in words]
-    return DataLoader(rows, batch_sampler=batches, collate_fn=padded)  # type: ignore[arg-type]
+    return DataLoader(rows, batch_sampler=batches, collate_fn=padded)
 
 
 # What is beside a step
