@@ -15,7 +15,7 @@ from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError, render
 from trainwright.mig import parted
-from trainwright.mig.board import share
+from trainwright.mig.board import Share, share
 from trainwright.mig.commands import Commands, commands, kubernetes, visible
 from trainwright.mig.layout import Instance, Layout, Verdict, check, free, layouts, maximal
 from trainwright.mig.packing import Goal
@@ -229,10 +229,9 @@ def _show_instances(
     for board, instance, job in instances:
         profile = choice.table.profile(instance.profile)
         part = share(choice.gpu, choice.table, instance.profile)
-        wave = "~" if part.inferred else ""
-        memory = f"{wave}{part.memory_bytes / GIB:.4g} GiB"
+        memory = f"{part.memory_wave}{part.memory_bytes / GIB:.4g} GiB"
         start = unknown if instance.start is None else str(instance.start)
-        sm = f"{wave}{part.processors}" if part.processors is not None else unknown
+        sm = _processors(part) or unknown
         rows.append(
             (str(board), profile.name, start, str(profile.size or "-"), memory, sm, job or "-")
         )
@@ -275,7 +274,7 @@ def _list(choice: Choice) -> Answer:
 
     def show(screen: "Screen") -> None:
         screen.say("cli.mig.profiles", "bold", gpu=table.name)
-        _show_profiles(screen, table)
+        _show_profiles(screen, choice)
         _show_notes(screen, choice.notes())
         if full:
             screen.say("cli.mig.counts", layouts=len(every), maximal=len(full))
@@ -304,7 +303,10 @@ def _summary(layout: Layout) -> str:
     return " + ".join(f"{names.count(name)} x {name}" for name in ordered)
 
 
-def _show_profiles(screen: "Screen", table: MigTable) -> None:
+def _show_profiles(screen: "Screen", choice: Choice) -> None:
+    """Print what each profile offers, as the board in the window does: a wave before inferred."""
+    table = choice.table
+    parts = {each.name: share(choice.gpu, table, each.name) for each in table.profiles}
     unknown = Message.of("cli.mig.unknown")
     headings = ("profile", "id", "memory", "processors", "size", "starts", "most")
     screen.table(
@@ -312,8 +314,9 @@ def _show_profiles(screen: "Screen", table: MigTable) -> None:
             (
                 profile.name,
                 unknown if profile.id is None else str(profile.id),
-                f"{profile.memory_gib:g} GiB" if profile.memory_gib else unknown,
-                str(profile.sm) if profile.sm else unknown,
+                f"{parts[profile.name].memory_wave}"
+                f"{parts[profile.name].memory_bytes / GIB:.4g} GiB",
+                _processors(parts[profile.name]) or unknown,
                 str(profile.size) if profile.size else unknown,
                 ", ".join(map(str, profile.starts)) or unknown,
                 str(profile.count),
@@ -323,6 +326,11 @@ def _show_profiles(screen: "Screen", table: MigTable) -> None:
         headings=[Message.of(f"cli.mig.{name}") for name in headings],
         numbers=(1, 2, 3, 4, 6),
     )
+
+
+def _processors(part: Share) -> str:
+    count = part.processors
+    return "" if count is None else f"{part.processors_wave}{count}"
 
 
 # --jobs

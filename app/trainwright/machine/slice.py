@@ -81,6 +81,10 @@ def _memory(gpu: GpuRecord, table: MigTable, profile: Profile, notes: list[Messa
     if profile.memory_gib:
         return Fact(value=profile.memory_gib * GIB, source=table.source, confidence="medium")
     notes.append(Message.of("mig.memory-inferred", profile=profile.name))
+    alike = (one.memory_gib for one in table.profiles if one.size == profile.size)
+    known = next((gib for gib in alike if gib), None) if table.units else None
+    if known is not None:  # as many units of memory, whatever slices compute
+        return Fact(value=known * GIB, source=table.source, confidence="low")
     total = gpu.nvml_total_bytes or gpu.memory_bytes
     return _share(total, _LEFT * _units(table, profile))
 

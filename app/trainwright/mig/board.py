@@ -223,8 +223,19 @@ class Share:
 
     memory_bytes: float
     processors: int | None
-    inferred: bool
-    """Whether some of it is a share of the card's, not published."""
+    memory_inferred: bool
+    """Whether it is a share of the card's, not published."""
+    processors_inferred: bool
+
+    @property
+    def memory_wave(self) -> str:
+        """``~`` before memory that is inferred."""
+        return "~" if self.memory_inferred else ""
+
+    @property
+    def processors_wave(self) -> str:
+        """``~`` before processors that are inferred."""
+        return "~" if self.processors_inferred else ""
 
 
 def share(gpu: GpuRecord, table: MigTable, profile: str) -> Share:
@@ -233,7 +244,13 @@ def share(gpu: GpuRecord, table: MigTable, profile: str) -> Share:
     part = slice_of(gpu, table, kind)
     fact = part.record.sm_count
     memory = kind.memory_gib * GIB if kind.memory_gib else part.record.memory_bytes.value
-    return Share(memory, round(fact.value) if fact else None, bool(part.notes))
+    inferred = {note.id for note in part.notes}
+    return Share(
+        memory,
+        round(fact.value) if fact else None,
+        "mig.memory-inferred" in inferred,
+        "mig.processors-inferred" in inferred,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +269,7 @@ def idle(gpu: GpuRecord, sketch: Sketch) -> Idle | None:
     total = round(gpu.sm_count.value)
     shares = [share(gpu, sketch.table, each.profile) for each in sketch.layout]
     used = sum(each.processors or 0 for each in shares)
-    return Idle(max(0, total - used), total, any(each.inferred for each in shares))
+    return Idle(max(0, total - used), total, any(each.processors_inferred for each in shares))
 
 
 # The layout of a live GPU

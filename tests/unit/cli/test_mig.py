@@ -211,3 +211,12 @@ def test_what_this_computer_cannot_answer_is_refused_in_one_line(
     assert (done.code, done.out) == (2, "")
     (line,) = done.err.strip().splitlines()
     assert told in line
+
+
+def test_the_list_says_of_every_profile_what_the_board_says_and_what_is_inferred(inside):
+    """4g.40gb holds as many units as 3g.40gb, 39.25 GiB; its 56 SMs are published."""
+    told = inside("mig", "a100-80gb", "--list").out
+    rows = {line.split()[0]: line.split() for line in told.splitlines() if ".40gb" in line}
+    assert rows["3g.40gb"][2:5] == ["39.25", "GiB", "42"]
+    assert rows["4g.40gb"][2:5] == ["~39.25", "GiB", "56"]
+    assert "unknown" not in told

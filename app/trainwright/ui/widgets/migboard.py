@@ -143,9 +143,9 @@ class Strip(Painted):
         assert self._sketch is not None
         assert self._gpu is not None
         found = board.share(self._gpu, self._sketch.table, profile)
-        wave = "~" if found.inferred else ""
-        sms = () if found.processors is None else (f"{wave}{found.processors} SMs",)
-        return (f"{wave}{gib(found.memory_bytes)}", *sms)
+        count = found.processors
+        sms = () if count is None else (f"{found.processors_wave}{count} SMs",)
+        return (f"{found.memory_wave}{gib(found.memory_bytes)}", *sms)
 
     def in_view(self) -> tuple[str, ...]:
         """Return what is always said: the largest still placeable, and idle processors."""

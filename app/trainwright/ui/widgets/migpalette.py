@@ -25,9 +25,10 @@ class ProfileRow(Piece):
         super().__init__()
         self._strip, self._sketch, self.profile = strip, sketch, profile
         found = board.share(gpu, sketch.table, profile)
-        wave = "~" if found.inferred else ""
+        wave = found.memory_wave
         self._memory = f"{wave}{found.memory_bytes / (1 << 30):.4g}"
-        self._sms = f"{wave}{found.processors}" if found.processors is not None else "?"
+        sms = found.processors
+        self._sms = f"{found.processors_wave}{sms}" if sms is not None else "?"
         self._spoken_memory = f"{wave}{gib(found.memory_bytes, language())}"
         self.setFixedHeight(ROW)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
