@@ -35,7 +35,7 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
             choices=(),
             pareto=(),
             nothing_fits=relax.relaxations(search),
-            notes=(*relax.hints(search), *_not_considered(search)),
+            notes=(*relax.hints(search), *_not_considered(search, obeying=False)),
             considered=len(search.obedient),
             short_by_bytes=relax.shortage(search),
         )
@@ -71,10 +71,14 @@ def _by_memory(search: Search, chosen: list[tuple[Timed, Report]], refused: Mess
 
 
 def _chosen(search: Search, top: int) -> list[tuple[Timed, Report]]:
-    """Return the best that fit, of those that take the same time only the least surprising."""
+    """Return the best that fit, of those that take the same time only the least surprising.
+
+    What trains differently is left out where something fits that does not.
+    """
     chosen: list[tuple[Timed, Report]] = []
     for timed in search.obedient:
-        if len(chosen) == top:
+        recipe = chosen[0][0].candidate.recipe if chosen else timed.candidate.recipe
+        if len(chosen) == top or timed.candidate.recipe > recipe:
             break
         again = any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one, _ in chosen)
         if not again:
@@ -97,11 +101,13 @@ def _fp8(search: Search, best: Timed) -> Iterator[Message]:
         yield Message.of(f"advise.fp8.{ending}", gpu=gpu, factor=factor)
 
 
-def _not_considered(search: Search) -> tuple[Message, ...]:
-    """Return which values had no profile at hand."""
+def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, ...]:
+    """Return which values had no profile at hand; ``obeying``: of those that the plan allows."""
     base = search.facts.settings
     found = set()
-    for candidate in search.missing.values():
+    for candidate in search.uncompared:
+        if obeying and candidate.freed:
+            continue  # the plan rules it out anyway
         traced = ("precision", "attention", "channels_last")
         other = [key for key in traced if getattr(candidate, key) != getattr(base, key)]
         if candidate.checkpointing == "selective":

@@ -121,6 +121,14 @@ class Search:
                 self.missing[key] = candidate
         return self._profiles[key]
 
+    @property
+    def uncompared(self) -> Iterator[Candidate]:
+        """Yield an example of each structure that was not compared at any batch."""
+        for candidate in self.missing.values():
+            alone = candidate.micro_batch == 1  # which is a structure of its own
+            if self._profiles.get(_structure(candidate, alone=not alone)) is None:
+                yield candidate
+
     def gpus(self, candidate: Candidate) -> int:
         """Return how many GPUs the candidate uses."""
         return self.facts.machine.gpu_count if candidate.strategy == "ddp" else 1
@@ -289,12 +297,13 @@ def _least(peak: int) -> float:
     return (peak - _SLACK) * (1 + constants.z95 * constants.relative_sigma["whole"])
 
 
-def _structure(candidate: Candidate) -> tuple[object, ...]:
-    """Return what decides which profile answers."""
+def _structure(candidate: Candidate, *, alone: bool | None = None) -> tuple[object, ...]:
+    """Return what decides which profile answers; ``alone``: for samples one by one, or not."""
     traced = "selective" if candidate.checkpointing == "selective" else "derived"
+    single = candidate.micro_batch == 1 if alone is None else alone
     return (
         *(candidate.precision, candidate.attention, candidate.channels_last, traced),
-        *(candidate.micro_batch == 1, traced_as(candidate.optimizer)),
+        *(single, traced_as(candidate.optimizer)),
     )
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from trainwright.advise import advise
 from trainwright.advise.choose import STORED
+from trainwright.data import resources
+from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, evaluate, resolve, time_of
 from trainwright.plan.schema import Plan
 
@@ -125,3 +127,19 @@ def test_the_ranked_choices_are_the_best_of_all_settings():
     choices = advise(plan, facts, top=5).choices
     found = [choice.estimate.time.step_seconds.value for choice in choices]
     assert found == pytest.approx(distinct[:5], rel=SAME)
+
+
+@pytest.mark.parametrize("name", ["llama-8b-lora", "resnet50-rtx3060"])
+def test_advice_does_not_contradict_itself(name: str) -> None:
+    """Another optimizer is no choice where the plan's fits; what was compared is not denied."""
+    plan = file.read(resources("examples", f"{name}.plan.yaml"))
+    facts = resolve(plan)
+    assert isinstance(facts, Facts)
+    found = advise(plan, facts)
+    reasons = [reason for choice in found.choices for reason in choice.reasons]
+    assert {r.value for r in reasons if r.setting == "optimizer"} <= {"adamw"}
+    compared = {str(v) for r in reasons for v in r.because.values.values()} | {"bf16-mixed"}
+    denied = [v for n in found.notes if n.id == "advise.not-considered" for v in n.values["values"]]
+    assert not [v for v in denied if v.removeprefix("precision: ") in compared]
+    if plan.settings.precision is not None:
+        assert not [value for value in denied if value.startswith("precision")]
