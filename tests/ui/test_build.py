@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
 
 from trainwright.build import Owned
 from trainwright.messages import UserError
-from trainwright.ui import asking
+from trainwright.ui import asking, paint
 from trainwright.ui.buying import STEPS, nearest_step, request
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say
@@ -303,6 +303,17 @@ def exported(card, section):
         if here and not entry.isSeparator():
             found[entry.text()] = entry
     return found
+
+
+def test_the_charts_time_axis_names_its_unit(opened, qtbot):
+    """Made-up runs of many hours; the axis says days, or hours, and what is timed."""
+    screen = answered(qtbot, opened())
+    hours = max(point.seconds for point in screen.builds.front) / 3600
+    paint.runs = []
+    screen.scatter.repaint()
+    runs, paint.runs = paint.runs, None
+    written = {run.text for run in runs}
+    assert ("whole run, in days" if hours >= 72 else "whole run, in hours") in written
 
 
 def test_a_build_is_saved_as_a_list_and_copied_from_its_menu(opened, qtbot, tmp_path, monkeypatch):

@@ -51,3 +51,15 @@ def test_an_engine_is_chosen_and_explained(window: Any, qtbot: Any) -> None:
 def test_training_has_no_card(opened: Any) -> None:
     window = opened()
     assert not window.screen_named("plan").serving.isVisibleTo(window)
+
+
+def test_advice_on_serving_speaks_of_requests_not_of_steps(window: Any, qtbot: Any) -> None:
+    window.go("advise")
+    qtbot.waitUntil(lambda: window.session.advice is not None, timeout=60_000)
+    screen = window.screen_named("advise")
+    told = " ".join(label.text() for label in screen.findChildren(QLabel))
+    assert "requests/s" in told
+    assert "a round of requests" in told
+    assert "samples/s" not in told
+    assert "micro-batch" not in told
+    assert not screen.scatter.isVisible(), "one point against nothing"

@@ -60,6 +60,8 @@ class Candidate:
     bottleneck: Message
     """What limits, in one sentence."""
     next_step: Step | None = None
+    doubt: Message | None = None
+    """That another of the answer is as fast as this one within what is known, and surer."""
 
     @property
     def rate(self) -> Quantity | None:
@@ -68,11 +70,15 @@ class Candidate:
         return time.tokens_per_second if self.report.serving else time.samples_per_second
 
     @property
-    def seconds(self) -> float | None:
-        """Time to train; of one step where nobody says how many there are."""
+    def time(self) -> Quantity | None:
+        """Seconds to train; of one step where nobody says how many there are."""
         time = self.report.time
-        found = time.run_seconds or time.step_seconds
-        return found.value if found is not None else None
+        return time.run_seconds or time.step_seconds
+
+    @property
+    def seconds(self) -> float | None:
+        """The value of ``time``."""
+        return self.time.value if self.time is not None else None
 
     @property
     def unknown(self) -> tuple[Check, ...]:

@@ -65,6 +65,7 @@ def candidate_as_json(one: Candidate, language: Language = "en") -> dict[str, An
             if step
             else None
         ),
+        "doubt": render(one.doubt, language) if one.doubt is not None else None,
         "run": run_as_json(cost_of(one)),
     }
 

@@ -22,6 +22,7 @@ from trainwright.build.answer import Builds, Candidate, Point, Step
 from trainwright.build.around import Around
 from trainwright.build.assemble import assembled
 from trainwright.build.choosing import Choosing, Least, Outcome
+from trainwright.build.doubt import doubted
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.run import run_of
@@ -92,7 +93,7 @@ class _Search:
         punctual = [one for one in builds if self.run.ends(one.seconds)]
         late = self._late(builds, ladder) if builds and not punctual else ()
         builds = punctual or builds
-        builds.sort(key=lambda one: one.seconds or math.inf)
+        builds = doubted(sorted(builds, key=lambda one: one.seconds or math.inf))
         cheapest = None if builds else self._cheapest(choices, [*within, *far], ladder)
         return Builds(
             builds=tuple(builds),

@@ -63,7 +63,8 @@ def show_choices(screen: "Screen", plan: Plan, advice: Advice) -> None:
     heading = "cli.advise.best" if timed else "cli.advise.by-memory"
     screen.say(heading, "bold", name=plan.name, considered=advice.considered)
     varying = _varying(plan, advice.choices)
-    headings = ("cli.advise.step", "cli.advise.rate", "cli.advise.p95")
+    step = "step" if plan.workload.trains else "round"
+    headings = (f"cli.advise.{step}", "cli.advise.rate", "cli.advise.p95")
     screen.table(
         [
             (

@@ -16,6 +16,7 @@ from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
+from trainwright.explain import Quantity
 from trainwright.machine.build import Check, CircuitName
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
@@ -134,9 +135,11 @@ _HEADINGS = (
 def _row(screen: "Screen", rank: int, one: Candidate) -> tuple[Any, ...]:
     gpu = one.build.gpus[0]
     time = one.report.time.run_seconds or one.rate or Message.of("time.not-predicted")
+    span = f"\n{screen.interval(time)}" if isinstance(time, Quantity) else ""
     watts, unknown = number(one.wall_watts), str(len(one.unknown))
-    price = amount_of(one.total)
-    return str(rank), f"{gpu.count} × {gpu.record.name}", time, price, watts, unknown
+    price = screen.text(amount_of(one.total)).replace(" (", "\n(", 1)
+    cards = f"{gpu.count} × {gpu.record.name}"
+    return str(rank), cards, screen.text(time) + span, price, watts, unknown
 
 
 def amount_of(total: Total) -> Message:
@@ -179,6 +182,8 @@ def show_candidate(
     )
     screen.line(Message.of("cli.build.total", total=amount_of(one.total)), "bold")
     screen.line(one.bottleneck)
+    if one.doubt is not None:
+        screen.line(one.doubt)
     if one.next_step is not None:
         step = one.next_step
         more = Message.of(f"planner.amount.{currency}", amount=round(step.more))

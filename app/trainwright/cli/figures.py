@@ -2,7 +2,7 @@
 
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Language, Message, render
-from trainwright.messages.units import FORMATS, MIB
+from trainwright.messages.units import FORMATS, MIB, durations
 
 _MARKED = {
     Kind.ESTIMATED: "~{}",
@@ -54,8 +54,9 @@ def interval(quantity: Quantity, language: Language) -> str:
     """Return ``low – high`` of the interval, or nothing where there is none."""
     if quantity.interval is None:
         return ""
-    low, high = (
-        plain(bound, quantity.unit, language)
-        for bound in (quantity.interval.low, quantity.interval.high)
-    )
+    bounds = quantity.interval.low, quantity.interval.high
+    if quantity.unit is Unit.SECONDS:
+        low, high = durations(*bounds, language)
+    else:
+        low, high = (plain(bound, quantity.unit, language) for bound in bounds)
     return f"{low} – {high}"

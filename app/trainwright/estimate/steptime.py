@@ -304,16 +304,22 @@ def _rates_of(
 ) -> TimeEstimate:
     """Return the estimate with what follows from the step: rates and the whole run."""
     workload = clock.situation.workload
-    what, tokens_name = ("samples-a-step", "tokens-per-second")
+    what, rate, tokens_name = ("samples-a-step", "samples-per-second", "tokens-per-second")
+    unit, formula = Unit.SAMPLES_PER_SECOND, "samples / step"
     if not workload.trains:
-        what, tokens_name = ("requests-a-round", "generated-per-second")
+        what, rate, tokens_name = (
+            "requests-a-round",
+            "requests-per-second",
+            "generated-per-second",
+        )
+        unit, formula = Unit.REQUESTS_PER_SECOND, "requests / round"
     count = Quantity(Message.of(f"time.{what}"), samples, Unit.COUNT, Kind.YOURS, role="samples")
     per_second = Quantity(
-        Message.of("time.samples-per-second"),
+        Message.of(f"time.{rate}"),
         samples / step.value,
-        Unit.SAMPLES_PER_SECOND,
+        unit,
         Kind.ESTIMATED,
-        formula="samples / step",
+        formula=formula,
         parts=(count, step),
         note=estimate.reason,
     )
@@ -324,7 +330,7 @@ def _rates_of(
             name=Message.of(f"time.{tokens_name}"),
             value=per_second.value * length,
             unit=Unit.TOKENS_PER_SECOND,
-            formula=f"{length:,} · samples / step",
+            formula=f"{length:,} · {formula}",
         )
     epoch = _passes("time.epoch", 1, workload, per_second) if workload.trains else None
     run = _passes("time.run", workload.epochs or 1, workload, per_second)

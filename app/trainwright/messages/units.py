@@ -52,6 +52,8 @@ _DURATION = {
     "en": (" d", " h", " min", " s", " ms"),
     "ko": ("일", "시간", "분", "초", "ms"),
 }
+_DAYS = 2 * 86400
+"""Seconds from which a time is told in days."""
 
 
 def duration(value: float, language: str = "en") -> str:
@@ -70,10 +72,22 @@ def duration(value: float, language: str = "en") -> str:
             if whole % 60
             else f"{whole // 60}{minute}"
         )
-    if value < 2 * 86400:
+    if value < _DAYS:
         whole = round(value / 60)
         return f"{whole // 60}{hour} {whole % 60}{minute}"
-    whole = round(value / 3600)
+    return _days(value, day, hour)
+
+
+def durations(low: float, high: float, language: str = "en") -> tuple[str, str]:
+    """Return the ends of an interval of seconds; both in days where both are a day or more."""
+    day, hour, *_ = _DURATION["ko" if language == "ko" else "en"]
+    if low >= _DAYS / 2 and high >= _DAYS:
+        return _days(low, day, hour), _days(high, day, hour)
+    return duration(low, language), duration(high, language)
+
+
+def _days(seconds: float, day: str, hour: str) -> str:
+    whole = round(seconds / 3600)
     return f"{whole // 24}{day} {whole % 24}{hour}"
 
 

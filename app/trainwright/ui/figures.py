@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from trainwright.explain import Kind, Quantity, Unit
-from trainwright.messages.units import GIB, MIB, count, duration, number, percent
+from trainwright.messages.units import GIB, MIB, count, duration, durations, number, percent
 from trainwright.ui.i18n import language, say, tr
 
 
@@ -96,6 +96,8 @@ def signed(value: float) -> str:
 
 def span(low: float, high: float, unit: Unit) -> str:
     """Return an interval; the unit stands once where both ends share it."""
+    if unit is Unit.SECONDS:
+        return " – ".join(durations(low, high, language()))
     first, last = bare(low, unit), bare(high, unit)
     if first.unit and first.unit == last.unit:
         return f"{first.value} – {last}"

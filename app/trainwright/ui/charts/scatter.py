@@ -17,6 +17,8 @@ from trainwright.ui.widgets.base import Painted
 _LEFT, _BOTTOM, _TOP, _RIGHT = 44, 36, 10, 16
 _KEY = 26
 """Height of the line that says what the areas mean."""
+_NAME = 18
+"""Height of the line that names the time axis."""
 LEAST, MOST = 3.0, 10.0
 """Radii of sized points; the area grows with what it stands for."""
 
@@ -46,6 +48,8 @@ class Axes:
 
     title: str = "ui.chart.choices"
     across: str = "ui.chart.choices.x"
+    up: str = ""
+    """Where the time axis has a name of its own; else the heading names it."""
     cut: str = "ui.chart.choices.cut"
     limit: Callable[[float], str] = lambda value: tr("ui.chart.limit", value=f"{value:.1f}")
     row: Callable[[Point], str] = lambda point: f"{point.memory_gib:.2f} GiB, {point.seconds:.3g} s"
@@ -100,7 +104,7 @@ class Scatter(Painted):
 
     @property
     def _top(self) -> int:
-        return _TOP + (_KEY if self._axes.sized else 0)
+        return _TOP + (_KEY if self._axes.sized else 0) + (_NAME if self._axes.up else 0)
 
     def _radius(self, size: float, plain: float) -> float:
         """Return the radius of a point; ``plain`` where all are alike."""
@@ -160,6 +164,9 @@ class Scatter(Painted):
             d.rule(_LEFT, round(y(value)), w - _RIGHT, round(y(value)))
             d.write(0, y(value) - 8, _LEFT - 8, 16, tick_text(value),
                     px=tokens.MICRO, colour="text3", align="right")  # fmt: skip
+        if self._axes.up:
+            d.write(0, top - _NAME - 4, w, 16, tr(self._axes.up),
+                    px=tokens.MICRO, colour="text3")  # fmt: skip
         for value in ticks(0, x.high, 6):
             d.write(x(value) - 30, h - _BOTTOM + 3, 60, 16, tick_text(value),
                     px=tokens.MICRO, colour="text3", align="centre")  # fmt: skip

@@ -55,7 +55,8 @@ class AdviseScreen(Scroll):
         column = QVBoxLayout()
         column.setSpacing(tokens.M)
         card = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S))
-        card.column.addWidget(Heading(Message.of("ui.chart.choices"), tr("ui.chart.choices.note")))
+        self._chart_title = Heading(Message.of("ui.chart.choices"))
+        card.column.addWidget(self._chart_title)
         self.scatter = Scatter()
         self.scatter.setFixedHeight(320)
         offer_copies(self.scatter, self.scatter.rows)
@@ -152,21 +153,33 @@ class AdviseScreen(Scroll):
         step = report.time.step_seconds if report is not None else None
         if report is None or step is None or not advice.pareto:
             return
+        served = report.serving is not None
+        self._chart_title.annotate(tr(f"ui.chart.choices.{'round' if served else 'note'}"))
         points = [
-            Point(p.allocated_bytes / GIB, p.step_seconds, brief(p.settings), p.fits, best=True)
+            Point(
+                p.allocated_bytes / GIB,
+                p.step_seconds,
+                brief(p.settings, served=served),
+                p.fits,
+                best=True,
+            )
             for p in advice.pareto
         ]
         yours = Point(
             report.memory.allocated_peak.value / GIB, step.value,
             tr("ui.chart.yours"), report.fits, yours=True,
         )  # fmt: skip
+        different = {(f"{p.memory_gib:.2f}", f"{p.seconds:.3g}") for p in (*points, yours)}
+        self._chart.setVisible(len(different) > 1)  # a single point trades nothing
         outside = report.memory.device_used.value - report.memory.reserved_peak.value
         limit = (report.memory.device_total.value - outside) / GIB
         self.scatter.show_points([*points, yours], limit)
 
 
-def brief(settings: Any) -> str:
+def brief(settings: Any, *, served: bool = False) -> str:
     """Return settings in a few words, for a point of the chart."""
+    if served:  # which has no batch of its own, and recomputes nothing
+        return tr("ui.advise.title.served", precision=settings.precision, engine=settings.engine)
     return tr(
         "ui.advise.title",
         precision=settings.precision,
@@ -186,7 +199,7 @@ class ChoiceCard(Surface):
         self._choice = choice
         head = QHBoxLayout()
         head.setSpacing(tokens.M)
-        title = brief(choice.settings)
+        title = brief(choice.settings, served=choice.estimate.serving is not None)
         head.addWidget(Rank(rank, STATE[choice.estimate.verdict]))
         names = QVBoxLayout()
         names.setSpacing(1)
@@ -216,7 +229,8 @@ class ChoiceCard(Surface):
         step, speed = report.time.step_seconds, report.time.samples_per_second
         if step is None or speed is None:
             return tr("ui.advise.figures.untimed", **memory)
-        return tr("ui.advise.figures", speed=str(figure(speed)), step=str(figure(step)), **memory)
+        id = "ui.advise.figures" if report.serving is None else "ui.advise.figures.served"
+        return tr(id, speed=str(figure(speed)), step=str(figure(step)), **memory)
 
     def _reasons(self, all_of_them: bool) -> QGridLayout:
         grid = QGridLayout()

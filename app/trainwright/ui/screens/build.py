@@ -1,6 +1,7 @@
 """Which PC to buy: the best builds for the plan's work and some money, and what trades for what."""
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -78,9 +79,8 @@ class BuildScreen(Scroll):
         column = QVBoxLayout()
         column.setSpacing(tokens.M)
         self._chart = Surface(padding=(tokens.L, tokens.M, tokens.L, tokens.S))
-        self._chart.column.addWidget(Heading(Message.of("pc.build.chart"),
-                                             Message.of("pc.build.chart.note")))  # fmt: skip
-        self.scatter = Scatter(_axes("USD"))
+        self._chart.column.addWidget(Heading(Message.of("pc.build.chart")))
+        self.scatter = Scatter(_axes("USD", "h", whole=True))
         self.scatter.setFixedHeight(300)
         self.scatter.picked.connect(self._show_picked)
         offer_copies(self.scatter, self.scatter.rows)
@@ -226,11 +226,12 @@ class BuildScreen(Scroll):
     def _show_chart(self, builds: "Builds") -> None:
         budget, currency = self.question.money
         scale = 1e4 if currency == "KRW" else 1.0
+        unit = _time_unit([one.seconds for one in builds.front])
         best = builds.builds[0] if builds.builds else None
         points = [
             Point(
                 memory_gib=one.price / scale,
-                seconds=one.seconds / 3600,
+                seconds=one.seconds / UNITS[unit],
                 name=_point_name(one.gpu, one.count),
                 fits=one.within,
                 best=all(
@@ -245,7 +246,7 @@ class BuildScreen(Scroll):
         ]
         self._chart.setVisible(bool(points))
         if points:
-            self.scatter.relabel(_axes(currency))
+            self.scatter.relabel(_axes(currency, unit, whole=_whole_run(builds)))
             self.scatter.show_points(points, budget / scale)
 
     def _show_picked(self, index: int) -> None:
@@ -341,19 +342,36 @@ def _point_name(gpu: str, count: int) -> str:
     return tr("ui.machine.gpus", count=count, name=name) if count > 1 else name
 
 
-def _axes(currency: Currency) -> Axes:
+UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+"""Units of the time axis, in seconds."""
+
+
+def _time_unit(seconds: Sequence[float]) -> str:
+    """Return the largest unit of which the longest time holds a few."""
+    longest = max(seconds, default=0.0)
+    return [unit for unit, size in UNITS.items() if longest >= 3 * size or unit == "s"][-1]
+
+
+def _whole_run(builds: "Builds") -> bool:
+    """Return whether times are of the whole run: of one step, or a round of requests, else."""
+    shown = builds.builds or ((builds.cheapest,) if builds.cheapest is not None else ())
+    return any(one.report.time.run_seconds is not None for one in shown)
+
+
+def _axes(currency: Currency, unit: str, *, whole: bool) -> Axes:
     """Return the words of the chart: won are counted in tens of thousands."""
     scale = 1e4 if currency == "KRW" else 1.0
 
     def row(point: Point) -> str:
         price = amount(point.memory_gib * scale, currency)
-        time = duration(point.seconds * 3600, language())
+        time = duration(point.seconds * UNITS[unit], language())
         return f"{price} · ~{time} · {tr('pc.build.watts', watts=round(point.size))}"
 
     return Axes(
         title="pc.build.chart",
         across=f"pc.build.chart.x.{currency.lower()}",
-        cut="pc.build.chart.cut",
+        cut=f"pc.build.chart.cut.{unit}",
+        up=f"pc.build.chart.{'run' if whole else 'step'}.{unit}",
         limit=lambda value: tr("pc.build.chart.budget", value=value),
         row=row,
         yours="pc.build.chart.best",

@@ -6,10 +6,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout
 
 from trainwright.catalog.part_kinds import PartKind
+from trainwright.explain import Quantity
 from trainwright.messages import Message
 from trainwright.messages.units import duration, number
 from trainwright.ui import tokens
-from trainwright.ui.figures import figure
+from trainwright.ui.figures import figure, span
 from trainwright.ui.i18n import language, say, tr
 from trainwright.ui.inspection import STATES
 from trainwright.ui.money import amount, lead, missing_note
@@ -39,9 +40,15 @@ def time_of(candidate: "Candidate") -> str:
     """Return how long the work takes, or how fast it goes where nobody says how much it is."""
     run = candidate.report.time.run_seconds
     if run is not None:
-        return tr("pc.build.run", time=duration(run.value, language()))
+        return tr("pc.build.run", time=duration(run.value, language()), span=_range(run))
     rate = candidate.rate
-    return str(figure(rate)) if rate is not None else tr("pc.unknown")
+    return f"{figure(rate)}{_range(rate)}" if rate is not None else tr("pc.unknown")
+
+
+def _range(quantity: Quantity) -> str:
+    """Return the interval in brackets, where there is one."""
+    between = quantity.interval
+    return f" ({span(between.low, between.high, quantity.unit)})" if between else ""
 
 
 def parts_of(candidate: "Candidate", kind: PartKind) -> str:
@@ -82,6 +89,8 @@ class BuildCard(Surface):
         self.column.addWidget(Hairline())
         self.column.addLayout(self._parts())
         self.column.addWidget(Label(candidate.bottleneck, px=tokens.LABEL, wrap=True))
+        if candidate.doubt is not None:
+            self.column.addWidget(Label(candidate.doubt, px=tokens.LABEL, wrap=True))
         if candidate.next_step is not None:
             self.column.addWidget(Label(self._step(candidate.next_step), px=tokens.LABEL,
                                         colour="text2", wrap=True))  # fmt: skip

@@ -1,6 +1,6 @@
 """The key figures in a strip of one row or two; each is a door to its derivation."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from PySide6.QtCore import QSize, Signal
@@ -204,12 +204,8 @@ def _served(report: Report) -> list[Shown]:
     step, rate = time.step_seconds, time.samples_per_second
     if step is None or rate is None:
         return [_nothing(title, Message.of("ui.figure.unpredicted")) for title in _SERVING]
-    requests = replace(
-        _of("ui.figure.requests", rate, "time.samples", _span_of_requests(rate)),
-        figure=Figure(figure(rate).value, tr("ui.unit.requests-per-second")),
-    )
     return [
-        requests,
+        _of("ui.figure.requests", rate, "time.samples", _span(rate)),
         _of(
             "ui.figure.tokens", time.tokens_per_second, "time.tokens", _span(time.tokens_per_second)
         )
@@ -218,10 +214,6 @@ def _served(report: Report) -> list[Shown]:
         _of("ui.figure.batch", step, "time.step", _span(step)),
         _bottleneck(report),
     ]
-
-
-def _span_of_requests(rate: Quantity) -> str:
-    return _span(rate).replace(tr("ui.unit.samples-per-second"), tr("ui.unit.requests-per-second"))
 
 
 def _bottleneck(report: Report) -> Shown:

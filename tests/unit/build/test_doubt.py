@@ -1,0 +1,50 @@
+"""A lead that is smaller than what times are known by is told, with the surer choice."""
+
+from dataclasses import replace
+
+import pytest
+
+from trainwright.build import Candidate, Request, money, search
+from trainwright.build.doubt import doubted
+from trainwright.data import resources
+from trainwright.explain import Interval
+from trainwright.messages import render
+from trainwright.plan import file
+
+
+@pytest.fixture(scope="module")
+def pair() -> list[Candidate]:
+    plan = file.read(resources("examples", "gpt2-rtx4070.plan.yaml"))
+    return list(search(Request(plan, money("3000000KRW"))).builds[:2])
+
+
+def timed(one: Candidate, hours: float, factor: float) -> Candidate:
+    """Return the computer with a time that is known by a factor either way."""
+    found, seconds = one.report.time.run_seconds, hours * 3600
+    assert found is not None
+    between = Interval(seconds / factor, seconds * factor)
+    run = replace(found, value=seconds, interval=between)
+    report = replace(one.report, time=replace(one.report.time, run_seconds=run))
+    return replace(one, report=report, doubt=None)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        ((100.0, 2.0), (104.0, 1.2), True),  # nobody knows which is faster; the second is surer
+        ((100.0, 1.2), (104.0, 2.0), False),  # the first is the surer one itself
+        ((100.0, 1.2), (104.0, 1.2), False),  # both are known alike: the faster guess leads
+        ((100.0, 1.4), (180.0, 1.1), False),  # the second is slower whatever the errors
+    ],
+)
+def test_the_surer_computer_is_named_where_the_lead_is_within_what_is_known(
+    pair: list[Candidate], first: tuple[float, float], second: tuple[float, float], told: bool
+) -> None:
+    leader, other = doubted([timed(pair[0], *first), timed(pair[1], *second)])
+    assert (leader.doubt is not None, other.doubt) == (told, None)
+    if leader.doubt is not None:
+        said = render(leader.doubt, "en")
+        names = [f"{one.build.gpu_count} × {one.build.gpus[0].record.name}" for one in pair]
+        assert f"The surer choice is {names[1]}" in said
+        assert "5 d 5 h in 95 of 100 cases" in said, "104 h times 1.2"
+        assert f"{names[0]} up to 8 d 8 h" in said, "100 h times 2"
