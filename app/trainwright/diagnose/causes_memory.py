@@ -29,6 +29,7 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by_smaller
+from trainwright.diagnose.measures_work import achieved_of_matrix_rate, writes_much
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -386,5 +387,12 @@ RULES = (
         "share",
         above(0.15, 1, "assumed: what makes batches is read back from swap as well"),
         variant="swapping",
+    ),
+    _rule(
+        "profile.achieved_of_matrix_rate",
+        given(lambda evidence: on_cpu(evidence) and writes_much(evidence), achieved_of_matrix_rate),
+        "share",
+        above(0, -2, "assumed: large tensors that are written, not multiplied, need pages anew"),
+        variant="heap",
     ),
 )

@@ -2,12 +2,14 @@
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
+    accumulates,
     cores_of_usable,
     data_wait,
     given,
     is_word,
     number,
     odd_dims,
+    on_cpu,
     on_gpu,
     processes,
     ratio,
@@ -58,6 +60,7 @@ from trainwright.diagnose.measures_work import (
     products_with_cores,
     score_matrices,
     slow_operators,
+    written_not_computed,
 )
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
@@ -69,6 +72,7 @@ GUIDE = "PyTorch performance tuning guide"
 MFU = "ml-engineering: half of the peak is a good result"
 ASSUMED = "assumed"
 PRODUCTS = "assumed: healthy runs on a processor reach 0.59 of a plain product's rate and more"
+WRITTEN = "assumed: operators that fill and copy compute nothing"
 SLOW = "assumed: long operators that do a tenth of what a plain product does beside the run"
 
 
@@ -82,7 +86,21 @@ def _busy_alone(evidence: Evidence) -> bool:
     return full and processes(evidence) == 1
 
 
+def _passes_alone(evidence: Evidence) -> bool:
+    """Whether one process computes both passes of each batch on one device, and all were timed."""
+    shared = processes(evidence) > 1 or offloads(evidence)
+    return not shared and not (accumulates(evidence) and on_cpu(evidence))
+
+
 RULES = (
+    _rule(
+        "profile.written",
+        written_not_computed,
+        "share",
+        above(0.35, 2, WRITTEN),
+        above(0.5, 3, WRITTEN),
+        variant="kernels",
+    ),
     _rule(
         "profile.tensor_core",
         tensor_cores_of_eligible,
@@ -455,7 +473,7 @@ RULES = (
     _rule(
         "steps.backward",
         given(
-            lambda evidence: processes(evidence) == 1 and not offloads(evidence),
+            _passes_alone,
             ratio("steps.backward", "steps.forward"),
         ),
         "times",

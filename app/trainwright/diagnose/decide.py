@@ -374,7 +374,8 @@ def _costs(case: Case) -> bool:
     Small operators and slow kernels are all over the step; who waits, saves or evaluates for a
     sixth of the time is slowed by that, and computes as others do.
     """
-    return case.holds and case.measured is not None and case.measured >= A_COST
+    within = (case.cause, case.variant) == (Cause.MEMORY, "heap")  # pages are taken by operators
+    return case.holds and not within and _measured(case) >= A_COST
 
 
 def _among(table: dict[tuple[Cause, str], _AnyOf], root: Case, symptom: Case) -> bool:

@@ -213,9 +213,17 @@ def outside_steps(evidence: Evidence) -> float | None:
     """Return the share of the time watched that lies between the timed steps: evaluation, say."""
     steps = evidence.steps
     timed_alone = evidence.made_by in ("callback", "diagnose")  # others watched for longer
-    if steps is None or not evidence.watched_seconds or not timed_alone:
+    if steps is None or not evidence.watched_seconds or not timed_alone or accumulates(evidence):
         return None
     return max(0.0, 1 - steps.steps * steps.seconds / evidence.watched_seconds)
+
+
+def accumulates(evidence: Evidence) -> bool:
+    """Whether an update follows several batches.
+
+    Records from before 2026-11-22, 16:00 UTC, leave those before an epoch's first update untimed.
+    """
+    return evidence.setup is not None and (evidence.setup.accumulation or 1) > 1
 
 
 def ranks(evidence: Evidence) -> int:

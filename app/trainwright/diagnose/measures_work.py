@@ -171,6 +171,28 @@ def copies_with_cores(evidence: Evidence) -> float | None:
     return min(1.0, copying) if rows and has_its_cores(evidence) else None
 
 
+_WRITING = ("fill_", "zero_", "copy_", "_to_copy", "cat", "scatter_", "index_put_")
+
+
+def written(evidence: Evidence) -> float | None:
+    """Return the share of a step in operators that fill, copy or put numbers somewhere."""
+    rows = evidence.profile.top if evidence.profile is not None else ()
+    found = (row.share for row in rows if row.name.removeprefix("aten::") in _WRITING)
+    return min(1.0, sum(found)) if rows and on_cpu(evidence) else None
+
+
+def written_not_computed(evidence: Evidence) -> float | None:
+    """Return ``written`` of long operators that have their cores."""
+    long = (operator_seconds(evidence) or 0) >= 100e-6
+    return written(evidence) if long and has_its_cores(evidence) else None
+
+
+def writes_much(evidence: Evidence) -> bool:
+    """Whether a step on the processor writes large tensors rather than multiplies."""
+    rate = achieved_of_matrix_rate(evidence)
+    return (written_not_computed(evidence) or 0) >= 0.35 or (rate is not None and rate < 0.08)
+
+
 def slow_operators(evidence: Evidence) -> float | None:
     """Return ``achieved_of_matrix_rate`` of a step that long operators take, and nothing else.
 
