@@ -12,6 +12,7 @@ from trainwright.diagnose.measures import (
     ranks,
     starved,
     step_share,
+    threads_of_cores,
     too_few_threads,
 )
 
@@ -153,8 +154,8 @@ def any_products_rate(evidence: Evidence) -> float | None:
 
 def has_its_cores(evidence: Evidence) -> bool:
     """Whether one process on the processor has the cores and the threads that it wants."""
-    threads = too_few_threads(evidence)
-    starves = (starved(evidence) or 0) >= 0.15 or (threads is not None and threads < 0.6)
+    few, many = too_few_threads(evidence), threads_of_cores(evidence) or 0
+    starves = (starved(evidence) or 0) >= 0.15 or (few is not None and few < 0.6) or many >= 1.6
     return on_cpu(evidence) and ranks(evidence) == 1 and not starves
 
 
@@ -184,7 +185,8 @@ def written(evidence: Evidence) -> float | None:
 def written_not_computed(evidence: Evidence) -> float | None:
     """Return ``written`` of long operators that have their cores."""
     long = (operator_seconds(evidence) or 0) >= 100e-6
-    return written(evidence) if long and has_its_cores(evidence) else None
+    alone = has_its_cores(evidence) and (foreign_share(evidence) or 0) < 0.25
+    return written(evidence) if long and alone else None
 
 
 def writes_much(evidence: Evidence) -> bool:

@@ -144,6 +144,7 @@ SHARED = {
     "profile.achieved_of_peak": "efficiency",
     "profile.achieved_by_rate": "efficiency",
     "profile.products_rate": "arithmetic",
+    "profile.written": "arithmetic",
     "host.read_a_step": "drive-waits",
     "host.read_bytes_s": "drive-waits",
     "host.pressure_io": "drive-waits",
