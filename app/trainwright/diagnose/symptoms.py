@@ -5,7 +5,7 @@ says which; beside a cause's own sign it says that the cause costs something.
 """
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import data_wait, number, on_cpu, on_gpu, utilisation
+from trainwright.diagnose.measures import data_wait, number, on_cpu, on_gpu, uneven, utilisation
 from trainwright.diagnose.measures_cost import power_share
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import device_of_step
@@ -39,6 +39,7 @@ def _idle(cause: Cause) -> tuple[Rule, ...]:
             "share",
             below(0.6, 1, "assumed: most of the rest is the host's"),
         ),
+        rule("steps.uneven", uneven, "times", above(1.8, 1, "assumed: some steps wait for it")),
         rule("throughput.expected", _expected, "times", above(1.5, 1, _SLOWER)),
     )
 

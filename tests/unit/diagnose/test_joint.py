@@ -1,0 +1,103 @@
+"""What the device and its host say together, where neither says it alone."""
+
+from typing import Any
+
+import pytest
+
+from trainwright.diagnose.decide import judge
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.verdict import Cause, Confidence, Verdict
+
+ONE = {"device": "cuda", "world_size": 1}
+
+
+def first(**parts: Any) -> Verdict:
+    whole = {"trainwright_record": 1, "setup": ONE, **parts}
+    return judge(Evidence.model_validate(whole)).first
+
+
+def gpu(**read: Any) -> list[dict[str, Any]]:
+    return [{"utilisation": {"mean": 0.2}, **read}]
+
+
+STEP = {"steps": 50, "seconds": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("cores", "cause", "variant"),
+    [
+        (6.0, Cause.INPUT, "preprocessing"),  # one thread launches: the others make batches
+        (0.2, Cause.INPUT, "fetch"),  # nobody works: all wait for a drive or a network
+        (1.5, Cause.UNKNOWN, ""),  # launching, or a loader: either takes one
+    ],
+)
+def test_a_gpu_that_idles_waits_for_what_its_cores_do(
+    cores: float, cause: Cause, variant: str
+) -> None:
+    verdict = first(gpus=gpu(), host={"cores": 16, "run_cores": cores}, steps=STEP)
+    assert (verdict.cause, verdict.variant) == (cause, variant)
+    assert verdict.confidence is not Confidence.HIGH
+
+
+def test_busy_cores_say_nothing_beside_a_gpu_that_works_or_a_wait_that_was_timed() -> None:
+    host = {"cores": 16, "run_cores": 6.0}
+    busy = first(gpus=[{"utilisation": {"mean": 0.97}}], host=host, steps=STEP)
+    fed = first(gpus=gpu(), host=host, steps=STEP | {"data_wait": 0.005})
+    assert Cause.INPUT not in (busy.cause, fed.cause)
+
+
+def test_workers_that_fill_all_cores_are_a_suspicion_without_a_reading_of_the_gpu() -> None:
+    host = {"cores": 32, "utilisation": {"mean": 1.0}}
+    verdict = first(host=host, setup=ONE | {"num_workers": 32})
+    assert (verdict.cause, verdict.suspected) == (Cause.INPUT, True)
+
+
+def test_a_utilisation_of_nothing_is_a_reading() -> None:
+    swings = {"mean": 0.0, "low": 0.0, "high": 0.9}
+    verdict = first(gpus=[{"utilisation": swings}], loading={"drive_wait_share": 0.5}, steps=STEP)
+    assert (verdict.cause, verdict.variant) == (Cause.INPUT, "fetch")
+
+
+def test_launches_beside_batches_that_are_there_are_too_little_parallel_work() -> None:
+    profile = {"launch_median_seconds": 35e-6}
+    assert first(profile=profile, steps=STEP).cause is Cause.UNKNOWN
+    assert first(profile=profile, steps=STEP | {"data_wait": 0.002}).cause is Cause.PARALLELISM
+
+
+def test_what_crosses_the_link_is_batches_or_what_is_kept_elsewhere() -> None:
+    gpus = gpu(received_bytes_s=20e9)
+    batches = first(gpus=gpus, steps=STEP)
+    kept = first(gpus=gpus, steps=STEP, setup=ONE | {"offload": True})
+    assert (batches.cause, batches.variant) == (Cause.INPUT, "transfer")
+    assert (kept.cause, kept.variant) == (Cause.MEMORY, "offload")
+
+
+def test_computing_again_beside_free_memory_is_not_needed() -> None:
+    gpus = [{"memory_used_bytes": 20e9, "memory_total_bytes": 80e9}]
+    free = first(gpus=gpus, setup=ONE | {"checkpointing": "full"})
+    full = first(
+        gpus=[gpus[0] | {"memory_used_bytes": 70e9}], setup=ONE | {"checkpointing": "full"}
+    )
+    assert (free.cause, free.variant) == (Cause.MEMORY, "recomputation")
+    assert full.cause is Cause.UNKNOWN
+
+
+def test_a_device_that_no_remedy_hurries_is_called_fine_and_not_synchronised() -> None:
+    reads = {"steps": 10, "item_reads": 2000}
+    trial = {"changed": "synchronisation", "rate_times": 1.002}
+    verdict = first(gpus=[{"utilisation": {"mean": 0.9}}], counters=reads, trials=[trial])
+    assert verdict.cause is Cause.NONE
+
+
+def test_a_faster_processor_hurries_batches_where_cores_are_full_and_launches_where_not() -> None:
+    trial = {"changed": "cpu", "step_times": 0.6}
+    full = first(host={"cores": 16, "utilisation": {"mean": 0.97}}, trials=[trial], steps=STEP)
+    free = first(host={"cores": 16, "utilisation": {"mean": 0.1}}, trials=[trial], steps=STEP)
+    assert (full.cause, free.cause) == (Cause.INPUT, Cause.PARALLELISM)
+
+
+def test_a_transformer_whose_step_grows_faster_than_its_length_is_in_attention() -> None:
+    setup = ONE | {"model_kind": "transformer"}
+    trial = {"changed": "sequence-length", "factor": 2, "step_times": 3.2}
+    verdict = first(setup=setup, trials=[trial], steps=STEP)
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "attention")
