@@ -7,7 +7,7 @@ from trainwright.diagnose.measures import number, on_cpu, on_gpu
 from trainwright.diagnose.measures_cost import main_read_a_step, swapped_files
 from trainwright.diagnose.measures_kernels import untuned_convolutions
 from trainwright.diagnose.measures_names import fallback_attention, odd_kernel
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_trials import attention_by_length, saved_by
 from trainwright.diagnose.measures_work import workers_starve_computing
 from trainwright.diagnose.verdict import Cause
 
@@ -50,7 +50,10 @@ def _by_a_kernel(evidence: Evidence) -> bool:
 
 
 def _by_fallback(evidence: Evidence) -> bool:
-    return (fallback_attention(evidence) or 0) >= 0.25  # the limit of causes_tuning
+    """Whether attention is fused, and slow nevertheless."""
+    fused = evidence.setup is not None and evidence.setup.attention == "sdpa"
+    grows = (attention_by_length(evidence) or 0) >= 0.25  # the limit of causes_trials
+    return (fallback_attention(evidence) or 0) >= 0.25 or (fused and grows)
 
 
 def _by_slow_operators(evidence: Evidence) -> bool:
