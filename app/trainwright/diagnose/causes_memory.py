@@ -19,10 +19,12 @@ from trainwright.diagnose.measures import (
     step_share,
     time_share,
     uneven,
+    utilisation,
 )
 from trainwright.diagnose.measures_cost import (
     memory_share,
     page_faults,
+    power_share,
     step_seconds,
     system_for_pages,
     unused_memory,
@@ -73,6 +75,11 @@ def _computes_again(evidence: Evidence) -> bool:
     counted, seen = time_share("recomputation_seconds"), functions_of("recomputation")
     found = (counted(evidence) or 0, seen(evidence) or 0)
     return _may_keep(evidence) and max(found) >= 0.08
+
+
+def _busy_and_full(evidence: Evidence) -> bool:
+    busy = at_least(0.9, utilisation)(evidence) and at_least(0.97, memory_share)(evidence)
+    return busy and processes(evidence) == 1
 
 
 def _swaps(evidence: Evidence) -> bool:
@@ -394,5 +401,12 @@ RULES = (
         "share",
         above(0, -2, "assumed: large tensors that are written, not multiplied, need pages anew"),
         variant="heap",
+    ),
+    _rule(
+        "gpus.power",
+        given(_busy_and_full, power_share),
+        "share",
+        below(0.45, 2, "assumed: a full GPU that is busy and draws little waits for other memory"),
+        variant="full",
     ),
 )

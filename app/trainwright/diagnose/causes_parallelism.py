@@ -83,6 +83,18 @@ def _alone_and_busy(evidence: Evidence) -> bool:
     return _seen_busy(evidence) and processes(evidence) == 1
 
 
+def _alone_with_room(evidence: Evidence) -> bool:
+    """Whether it has memory left besides: one that has none waits for the computer's."""
+    return _alone_and_busy(evidence) and not at_least(0.97, memory_share)(evidence)
+
+
+def _long_step(evidence: Evidence) -> float | None:
+    """Return the seconds of an optimizer's step on one GPU that keeps all it works on."""
+    steps = evidence.steps
+    alone = on_gpu(evidence) and processes(evidence) == 1 and not offloads(evidence)
+    return steps.seconds if steps is not None and steps.unit == "step" and alone else None
+
+
 def fed_alone(evidence: Evidence) -> bool:
     """Whether one GPU is known to have its batches, and keeps what it works on."""
     wait = data_wait(evidence)
@@ -179,7 +191,7 @@ RULES = (
     ),
     _rule(
         "gpus.power",
-        given(_alone_and_busy, gpu_ratio("power_w", "power_limit_w")),
+        given(_alone_with_room, gpu_ratio("power_w", "power_limit_w")),
         "share",
         below(0.5, 2, "assumed: a GPU that says it is busy at half of its power is not filled"),
         above(0.85, -2, "assumed"),
@@ -461,5 +473,11 @@ RULES = (
         above(0.15, 2, "HTA: kernel wait, the gaps between kernels that are queued"),
         above(0.3, 3, "HTA: kernel wait, the gaps between kernels that are queued"),
         variant="host-bound",
+    ),
+    _rule(
+        "steps.seconds",
+        _long_step,
+        "seconds",
+        above(100, -3, "assumed: ten million launches at 10 µs each, which no step has"),
     ),
 )

@@ -20,6 +20,8 @@ LINK_BYTES_S = 25e9
 """Of pinned memory over PCIe 4.0 x16, each way; nvbandwidth shows 24 to 26 GB/s."""
 LINK_BYTES_S_5 = 50e9
 """Over PCIe 5.0 x16, which GPUs of compute capability 9.0 and above have."""
+PCIE_BYTES_S = 10e9
+"""Between two GPUs over PCIe 3.0 x16 and the host; nccl-tests show 8 to 12 GB/s."""
 HOST_UPDATE_S = 0.5e-9
 """Of Adam on the processor, a parameter: DeepSpeed reports 0.25 to 0.6 s for 1e9 of them."""
 MOVED_BYTES = 4.0
@@ -199,13 +201,16 @@ def launches(evidence: Evidence) -> float | None:
 def gradients_on_link(evidence: Evidence) -> float | None:
     """Return the share of the step that a ring all-reduce of fp32 gradients takes on the link."""
     setup, seconds = evidence.setup, step_seconds(evidence)
-    if setup is None or not setup.parameters or not setup.link_bytes_s or not seconds:
+    rate = setup.link_bytes_s if setup is not None else None
+    if setup is not None and rate is None and setup.link == "pcie" and (setup.nodes or 1) == 1:
+        rate = PCIE_BYTES_S
+    if setup is None or not setup.parameters or not rate or not seconds:
         return None
     devices = ranks(evidence)
     if devices < 2 or setup.strategy not in (None, "ddp", "dp", "other"):
         return None
     sent = 2 * (devices - 1) / devices * GRADIENT_BYTES * setup.parameters
-    return min(1.0, sent / setup.link_bytes_s / (setup.accumulation or 1) / seconds)
+    return min(1.0, sent / rate / (setup.accumulation or 1) / seconds)
 
 
 def bubble(evidence: Evidence) -> float | None:
