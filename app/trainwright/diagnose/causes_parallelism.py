@@ -478,6 +478,6 @@ RULES = (
         "steps.seconds",
         _long_step,
         "seconds",
-        above(100, -3, "assumed: ten million launches at 10 µs each, which no step has"),
+        above(100, -1, "assumed: ten million launches at 10 µs each, which no step has"),
     ),
 )

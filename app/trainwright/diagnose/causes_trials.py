@@ -23,7 +23,7 @@ DOUBLING = "assumed: a full device takes twice the time for twice the samples"
 
 _LARGER = (
     below(1.2, 2, "assumed: a device takes twice the time for twice the model, where it is filled"),
-    above(1.7, -1, ASSUMED),
+    above(1.85, -1, ASSUMED),
 )
 _parallelism = rules_of(Cause.PARALLELISM)
 _input = rules_of(Cause.INPUT)
