@@ -139,9 +139,14 @@ _DOUBTED: dict[tuple[Cause, str], _AnyOf] = _EXPLAINED | {
         *_EXPLAINED[Cause.MONITORING, "synchronisation"],
         (Cause.PARALLELISM, "host-bound"),
     ),
-    (Cause.INPUT, ""): (*_SHORT_OF_CORES, (Cause.MEMORY, "swapping")),
+    (Cause.INPUT, ""): (*_SHORT_OF_CORES, (Cause.MEMORY, "swapping"), (Cause.MEMORY, "garbage")),
     (Cause.INPUT, "fetch"): (*_SHORT_OF_CORES, (Cause.MEMORY, "swapping")),
     (Cause.COMMUNICATION, ""): _SHORT_OF_CORES,
+    (Cause.TUNING, "kernels"): (*_EXPLAINED[Cause.TUNING, "kernels"], *_SHORT_OF_CORES),
+    (Cause.MONITORING, "logging"): (
+        *_EXPLAINED[Cause.MONITORING, "logging"],
+        (Cause.MEMORY, "heap"),
+    ),
 }
 """Those, and causes that may be the root or not: of them it is told how fast batches would be."""
 
