@@ -470,7 +470,7 @@ RULES = (
         "experiments.processor",
         on_the_processor,
         "times",
-        below(1.1, -3, "assumed: the processor has its batches from the same loader"),
+        below(0.9, -3, "assumed: the processor has its batches from the same loader"),
     ),
     _rule(
         "counters.garbage_seconds",

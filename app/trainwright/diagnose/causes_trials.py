@@ -2,7 +2,7 @@
 
 from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import given, on_cpu, on_gpu, processes
+from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu, processes
 from trainwright.diagnose.measures_cost import offloads
 from trainwright.diagnose.measures_trials import (
     another_gpu,
@@ -14,7 +14,7 @@ from trainwright.diagnose.measures_trials import (
     on_the_processor,
     saved_by,
 )
-from trainwright.diagnose.rules import above, below, rules_of
+from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
@@ -39,6 +39,12 @@ def _launches_alone(evidence: Evidence) -> bool:
 def _updates_alone(evidence: Evidence) -> bool:
     """Whether one GPU updates what it has, and sends it nowhere."""
     return on_gpu(evidence) and processes(evidence) == 1 and not offloads(evidence)
+
+
+def _as_fast_on_either(evidence: Evidence) -> bool:
+    """Whether a step takes as long without the GPU, and its batches are not known to be there."""
+    fed = less_than(0.05, data_wait)(evidence)
+    return not fed and at_least(0.9, on_the_processor)(evidence)
 
 
 def _by_precision(evidence: Evidence) -> float | None:
@@ -121,7 +127,15 @@ PARALLELISM = (
     ),
 )
 
-INPUT = (_input("experiments.larger_model", doubled_model, "times", *_LARGER),)
+INPUT = (
+    _input("experiments.larger_model", doubled_model, "times", *_LARGER),
+    _input(
+        "experiments.processor",
+        given(_as_fast_on_either, on_the_processor),
+        "times",
+        below(1.1, 2, "assumed: what is as fast on a GPU and without waits for neither"),
+    ),
+)
 
 TUNING = (
     _tuning(
