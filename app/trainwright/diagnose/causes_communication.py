@@ -18,7 +18,7 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import bubble, gradients_on_link, offloads, power_share
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -302,6 +302,13 @@ RULES = (
         given(_in_shards_apart, number("gpus.utilisation")),
         "share",
         below(0.6, 2, "assumed: weights in shards cross the slow link in every layer"),
+        variant="exposed",
+    ),
+    _rule(
+        "experiments.doubled_batch",
+        given(_several, doubled_batch),
+        "times",
+        below(1.3, 2, "assumed: what a step sends does not grow with its samples"),
         variant="exposed",
     ),
 )

@@ -443,6 +443,34 @@ GRID: dict[str, Kind] = {
         ],
         [gpu(utilisation=0.6), profile(idle=0.4), steps(), steps(other=0.1)],
     ),
+    "memory/recomputation": Kind(
+        "memory",
+        ONE,
+        [
+            trial("checkpointing", step=0.7, to="none"),
+            counters(recomputation_seconds=12.0),
+            setup(checkpointing="full"),
+            host_rows(("torch/utils/checkpoint.py:recompute_fn", 0.3)),
+        ],
+        [
+            gpu(utilisation=0.98, memory_used_bytes=16e9, memory_total_bytes=80e9),
+            gpu(memory_used_bytes=16e9, memory_total_bytes=80e9),
+        ],
+    ),
+    "memory/spill": Kind(
+        "memory",
+        ONE,
+        [
+            gpu(memory_shared_bytes=6e9),
+            trial("batch", 0.5, step=0.1),
+            counters(out_of_memory=3),
+        ],
+        [
+            gpu(memory_used_bytes=15.9e9, memory_total_bytes=16e9),
+            gpu(utilisation=0.99, power_w=90, power_limit_w=320),
+            steps(p95_seconds=1.4),
+        ],
+    ),
     "memory/swapping": Kind(
         "memory",
         ONE,
