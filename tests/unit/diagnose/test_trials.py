@@ -113,7 +113,7 @@ def test_a_change_that_does_nothing_rules_its_cause_out(changed: Changed) -> Non
     cause, setup, factor = TELLS[changed]
     idle = tried(setup, changed=changed, factor=factor, rate_times=1.0)
     assert min(signal.weight for signal in signals(RULES[cause], idle)) <= -2
-    assert judge(idle).first.cause is Cause.UNKNOWN
+    assert judge(idle).first.cause in (Cause.UNKNOWN, Cause.NONE)
 
 
 @pytest.mark.parametrize(
