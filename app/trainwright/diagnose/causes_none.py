@@ -157,7 +157,6 @@ RULES = (
         doubled_batch,
         "times",
         above(1.8, 2, ASSUMED),
-        above(1.93, 3, ASSUMED),
         below(1.4, -4, ASSUMED),
     ),
     _rule(
