@@ -49,6 +49,8 @@ RECORD = 1
 """Version of the record file."""
 WARM_UP = 5
 """Batches at the start that are not timed: caches fill, kernels are chosen; assumed."""
+MOST_KEPT = 256
+"""Batches before a loader's first update that count as the update's; assumed."""
 ALL_STEPS = 0.8
 """Share of the steps from which a profiler was not on for a few of them only; assumed."""
 WRITE_EVERY_S = 5.0
@@ -205,11 +207,23 @@ class Recorder:
         self._passes.over(timed)
         if asked is None or given is None:
             return
-        self._micro_batches += timed.trains
+        batch = now - asked, given - asked, now - (optimized or now), timed.idle
         if timed.trains:
             self._last = now
-            self._times.add(now - asked, given - asked, now - (optimized or now), timed.idle)
+            self._micro_batches += 1 + len(timed.kept)
+            self._take(timed.kept)
+            self._times.add(*batch)
             self._stepped(now)
+        elif len(timed.kept) < MOST_KEPT:  # an update may follow: gradients are summed up
+            timed.kept.append(batch)
+
+    def _take(self, kept: list[tuple[float, float, float, float]]) -> None:
+        """Count the batches before a loader's first update, which is theirs too."""
+        if self._batches >= WARM_UP:
+            self._batches += len(kept)
+            for each in kept:
+                self._times.add(*each)
+        kept.clear()
 
     @guarded
     def given(self, timed: "BatchClock", facts: dict[str, Any] | None = None) -> None:

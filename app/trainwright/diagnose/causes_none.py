@@ -305,7 +305,7 @@ RULES = (
         "profile.products_rate",
         products_with_cores,
         "share",
-        below(0.45, -4, "assumed: half of what a plain matrix product reaches beside the run"),
+        below(0.42, -4, "assumed: half of what a plain matrix product reaches beside the run"),
     ),
     _rule(
         "profile.attention_eager",

@@ -458,7 +458,7 @@ RULES = (
         "profile.products_rate",
         products_with_cores,
         "share",
-        below(0.45, 2, PRODUCTS),
+        below(0.42, 2, PRODUCTS),
         below(0.3, 3, PRODUCTS),
         variant="kernels",
     ),

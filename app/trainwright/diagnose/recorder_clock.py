@@ -21,6 +21,8 @@ class BatchClock:
         """Until the optimizer's end: neither at work nor waiting for a core."""
         self.trains = False
         """Whether an optimizer stepped while its batches were in work: validation has none."""
+        self.kept: list[tuple[float, float, float, float]] = []
+        """Batches that are over, until it is known whether the loader's train."""
         self.passes = 0
         self.pass_seconds = 0.0
         """Blocks without gradients since the batch came: the step's own where an update follows."""

@@ -204,6 +204,30 @@ def test_any_iterable_is_timed(tmp_path: Path) -> None:
     assert recorder.broken == ""
 
 
+class Parameters:
+    """What the recorder asks an optimizer for."""
+
+    param_groups = ({"params": ()},)
+
+
+def test_batches_before_an_epochs_first_update_are_the_updates_too(tmp_path: Path) -> None:
+    recorder = callback.Recorder(tmp_path / "run.record.json", sample=False)
+    for _ in range(5):
+        for batch in recorder.batches(range(8)):
+            time.sleep(0.002)
+            if batch % 4 == 3:
+                recorder.optimizing()
+                recorder.optimized(Parameters())
+        list(recorder.batches(range(3)))  # validation, which no update follows
+    found = recorder.document()
+    assert recorder.broken == ""
+    assert found is not None
+    assert found["setup"]["accumulation"] == 4
+    assert found["steps"]["steps"] == found["counters"]["steps"] >= 32
+    outside = 1 - found["steps"]["steps"] * found["steps"]["seconds"] / found["watched_seconds"]
+    assert outside < 0.1
+
+
 def test_a_fault_of_the_recorder_never_reaches_the_run(tmp_path: Path) -> None:
     recorder = recorded(tmp_path)
     recorder._over = None  # type: ignore[assignment, method-assign]
