@@ -138,12 +138,14 @@ def _slow_for_its_gpu(evidence: Evidence) -> bool:
 def _beside_the_passes(evidence: Evidence) -> float | None:
     """Return what one GPU's step takes beside passes and update, where nobody timed for what."""
     steps = evidence.steps
-    if steps is None or steps.forward is None or steps.backward is None or on_cpu(evidence):
+    if steps is None or on_cpu(evidence) or processes(evidence) > 1 or steps.unit == "part":
         return None
     if (steps.data_wait, steps.transfer, steps.communication, steps.other) != (None,) * 4:
         return None
-    passes = steps.forward + steps.backward + (steps.optimizer or 0)
-    return max(0.0, 1 - passes / steps.seconds) if processes(evidence) == 1 else None
+    passes = steps.compute
+    if passes is None and steps.forward is not None and steps.backward is not None:
+        passes = steps.forward + steps.backward + (steps.optimizer or 0)
+    return None if passes is None else max(0.0, 1 - passes / steps.seconds)
 
 
 def _main_cores(evidence: Evidence) -> float | None:

@@ -405,13 +405,19 @@ def _verdict(case: Case, evidence: Evidence) -> Verdict:
         case.cause,
         case.variant,
         case.confidence,
-        case.speaks_for,
-        case.against,
+        _once(case.speaks_for),
+        _once(case.against),
         case.gain,
         fixes(case.cause, case.variant, evidence),
         wording(case.cause, case.variant, evidence),
         suspected=not case.holds,
     )
+
+
+def _once(ranked: tuple[Signal, ...]) -> tuple[Signal, ...]:
+    """Return the signals less those of a reading that a stronger one has named already."""
+    named = {(signal.reading, signal.value): signal for signal in reversed(ranked)}
+    return tuple(signal for signal in ranked if named[signal.reading, signal.value] is signal)
 
 
 def _ruled_out(cause: Cause, found: tuple[Signal, ...]) -> RuledOut:
