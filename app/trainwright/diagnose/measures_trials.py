@@ -119,8 +119,12 @@ def _at_best(changed: Changed, factor: float | None, times: float) -> float:
     return _with_more(factor, times) if changed in ("drive", "link") else times
 
 
-_AMOUNT = re.compile(r"\b(?:\d+|one|single|alone|none)\b")
-_WORDS = {"one": 1.0, "single": 1.0, "alone": 1.0, "none": 0.0}
+_TIMES = {"half": 0.5, "twice": 2.0, "double": 2.0, "doubled": 2.0, "halved": 0.5}
+_COUNTS = {
+    **{"none": 0.0, "one": 1.0, "single": 1.0, "alone": 1.0, "two": 2.0, "three": 3.0},
+    **{"four": 4.0, "six": 6.0, "eight": 8.0, "sixteen": 16.0},
+}
+_AMOUNT = re.compile(rf"\b(?:\d+|{'|'.join((*_TIMES, *_COUNTS))})\b")
 
 
 def _factor(trial: Trial, evidence: Evidence) -> float | None:
@@ -128,8 +132,9 @@ def _factor(trial: Trial, evidence: Evidence) -> float | None:
     said = _AMOUNT.search(trial.to.lower())
     if trial.factor is not None or said is None or trial.changed not in _NOW:
         return trial.factor
-    word = said.group()
-    amount = _WORDS[word] if word in _WORDS else float(word)
+    if (word := said.group()) in _TIMES:
+        return _TIMES[word]
+    amount = _COUNTS[word] if word in _COUNTS else float(word)
     now = _NOW[trial.changed](evidence)
     if not amount:
         return 0.0
