@@ -13,6 +13,7 @@ from trainwright.diagnose.measures_trials import (
     filled_by_batch,
     on_the_processor,
     saved_by,
+    saved_by_larger,
 )
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -68,6 +69,14 @@ PARALLELISM = (
         filled_by_batch,
         "times",
         above(1.5, 2, "assumed: a larger batch fills what this one does not"),
+        variant="small-batch",
+    ),
+    _parallelism(
+        "experiments.larger_batch",
+        saved_by_larger,
+        "share",
+        above(0.2, 3, DOUBLING),
+        above(0.4, 4, DOUBLING),
         variant="small-batch",
     ),
     _parallelism("experiments.larger_model", doubled_model, "times", *_LARGER),

@@ -263,6 +263,17 @@ def attention_by_length(evidence: Evidence) -> float | None:
     return min(1.0, max(found)) if found else None
 
 
+def saved_by_larger(evidence: Evidence) -> float | None:
+    """Return the share of a sample's time that a larger batch takes away, of no stated size."""
+    found = [
+        1 - 1 / trial.rate_times
+        for trial in evidence.trials
+        if trial.changed == "batch" and trial.rate_times and _factor(trial, evidence) is None
+        if not re.search(r"small|less|fewer", trial.to.lower())
+    ]
+    return max(found, default=None)
+
+
 def filled_by_batch(evidence: Evidence) -> float | None:
     """Return how much busier a larger batch keeps the GPU, of trials that read nothing else."""
     before = utilisation(evidence)
