@@ -150,7 +150,7 @@ TOGETHER = (
     "run-split-layers",
     "run-broadcast-bank",
     "run-waiting-rank",
-    "run-served-weights",
+    "run-norms-in-turn",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (

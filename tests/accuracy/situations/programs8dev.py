@@ -38,6 +38,10 @@ def listed_folder(fault: bool) -> Training:
     return Training(made.Hearts(), data, batch=16, workers=1)
 
 
+def filtered_beats(fault: bool) -> Training:
+    return Training(made.Hearts(), given.Filtered(times=40 if fault else 0), batch=16)
+
+
 # Too little at once
 
 
@@ -140,22 +144,22 @@ def waiting_rank(fault: bool) -> Training:
     return Training(model, given.Faraway(0.005), batch=8)
 
 
-def served_weights(fault: bool) -> Training:
-    """One rank keeps the weights: it is sent gradients, and sends what they make of them."""
+def norms_in_turn(fault: bool) -> Training:
+    """The length of all gradients, as the sum of what each tensor's is on each rank."""
     torch.set_num_threads(1)  # a core for each rank
-    model = made.Features(256, 2048)
+    model: nn.Module = made.Paths(64, 4)
+    if fault:
+        model = nn.parallel.DistributedDataParallel(model)
 
     def before(model: nn.Module) -> None:
-        for each in model.parameters() if fault else ():
-            dist.reduce(each.grad, 0)
+        squares = [each.grad.square().sum() for each in model.parameters()]
+        for each in squares if fault else ():
+            dist.all_reduce(each)
+        length = torch.stack(squares).sum().sqrt()
+        for each in model.parameters():
+            each.grad.mul_((1 / length).clamp(max=1))
 
-    def after(_step: int, _loss: Tensor) -> None:
-        for each in model.parameters() if fault else ():
-            dist.broadcast(each.data, 0)
-
-    said = torch.randn(4096, 256)
-    data = TensorDataset(said, said)
-    return Training(model, data, 64, loss=squared, before_update=before, after=after)
+    return Training(model, given.paths(), 4, loss=squared, before_update=before)
 
 
 # Scheduling: quota, other programs and the core are put in by the generator
@@ -276,6 +280,7 @@ def steady_paths(fault: bool) -> Training:
 ALIKE: dict[str, Callable[[bool], Training]] = {
     "run-collated-lists": collated_lists,
     "run-listed-folder": listed_folder,
+    "run-filtered-beats": filtered_beats,
     "run-bag-by-bag": bag_by_bag,
     "run-update-in-python": update_in_python,
     "run-two-colours": two_colours,
@@ -289,7 +294,7 @@ ALIKE: dict[str, Callable[[bool], Training]] = {
     "run-bank-anew": bank_anew,
     "run-broadcast-bank": broadcast_bank,
     "run-waiting-rank": waiting_rank,
-    "run-served-weights": served_weights,
+    "run-norms-in-turn": norms_in_turn,
     "run-crowded-jets": crowded_jets,
     "run-filtered-quota": filtered_quota,
     "run-plates-beside": plates_beside,
