@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from trainwright.explain import Quantity
 
 NAMES: tuple[Name, ...] = get_args(Name)
+OPTIONS = ("folder", "size", "seconds", "writes", "method", "force")
+"""Those that say how to measure."""
 MIB = 1 << 20
 
 
@@ -35,6 +37,7 @@ def bench_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 "--seconds",
                 type=click.FloatRange(min=0, min_open=True),
                 default=SECONDS,
+                metavar="S",
                 help="cli.option.bench-seconds",
             ),
             option("--writes", is_flag=True, help="cli.option.bench-writes"),
@@ -49,6 +52,18 @@ def bench_options(function: Callable[..., Any]) -> Callable[..., Any]:
     ):
         function = declared(function)
     return function
+
+
+def without_bench(context: click.Context) -> None:
+    """Refuse the options that say how to measure where nothing is to be measured.
+
+    Raises:
+        UserError: names the options.
+    """
+    given = click.core.ParameterSource.COMMANDLINE
+    names = [name for name in OPTIONS if context.get_parameter_source(name) is given]
+    if names:
+        raise UserError.of("bench.without", options=[f"--{name}" for name in names])
 
 
 def chosen(
@@ -68,8 +83,10 @@ def chosen(
     """
     words = [word.strip() for word in bench.split(",") if word.strip()]
     unknown = [word for word in words if word not in NAMES]
-    if unknown or not words:
-        raise UserError.of("bench.no-such", name=unknown or [bench], known=list(NAMES))
+    if not words:
+        raise UserError.of("bench.none-named", known=list(NAMES))
+    if unknown:
+        raise UserError.of("bench.no-such", name=unknown, known=list(NAMES))
     if "disk" in words and folder is None:
         raise UserError.of("bench.which-folder")
     return tuple(name for name in NAMES if name in words), Choices(

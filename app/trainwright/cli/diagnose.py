@@ -9,11 +9,13 @@ from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
-from trainwright.messages import UserError, render
+from trainwright.messages import Message, UserError, render
 
 if TYPE_CHECKING:
     from trainwright.advise import Choice
     from trainwright.diagnose.evidence import Evidence
+    from trainwright.diagnose.running import Outcome
+    from trainwright.workload.settings import FullSettings
 
 SECONDS = 10.0
 """Watched where nobody says for how long; assumed: tens of samples."""
@@ -75,8 +77,7 @@ def _run(
 
     outcome = running.run(words, seconds=seconds, quiet=terminal.json)
     _keep(outcome.evidence, path)
-    ended_well = outcome.exit_code == 0 or outcome.stopped
-    return _answer(outcome.evidence, exit_code=outcome.exit_code, ended_well=ended_well)
+    return _answer(outcome.evidence, outcome)
 
 
 def _keep(evidence: "Evidence", path: str | None) -> None:
@@ -86,9 +87,7 @@ def _keep(evidence: "Evidence", path: str | None) -> None:
         write(evidence, Path(path))
 
 
-def _answer(
-    evidence: "Evidence", *, exit_code: int | None = None, ended_well: bool = True
-) -> Answer:
+def _answer(evidence: "Evidence", outcome: "Outcome | None" = None) -> Answer:
     from trainwright.cli import diagnosisview
     from trainwright.diagnose.decide import judge
     from trainwright.diagnose.report import as_json
@@ -96,14 +95,26 @@ def _answer(
 
     diagnosis = judge(evidence)
     document = as_json(diagnosis, evidence)
-    if exit_code is not None:
-        document["command"] = {"exit": exit_code}
+    ended_well = outcome is None or outcome.exit_code == 0 or outcome.stopped
+    if outcome is not None:
+        document["command"] = {"exit": outcome.exit_code}
     known = diagnosis.first.cause is not Cause.UNKNOWN
     return Answer(
         document,
-        lambda screen: diagnosisview.show(screen, diagnosis, evidence, exit_code),
+        lambda screen: diagnosisview.show(screen, diagnosis, evidence, _ending(outcome)),
         Exit.DONE if known and ended_well else Exit.NO,
     )
+
+
+def _ending(outcome: "Outcome | None") -> Message | None:
+    """Return how the command ended."""
+    if outcome is None:
+        return None
+    if outcome.stopped:
+        return Message.of("diagnose.command-stopped")
+    if outcome.exit_code < 0:
+        return Message.of("diagnose.command-signal", signal=-outcome.exit_code)
+    return Message.of("diagnose.command-ended", code=outcome.exit_code)
 
 
 def _explained(terminal: Terminal, source: str, plan: str | None) -> Answer:
@@ -115,11 +126,13 @@ def _explained(terminal: Terminal, source: str, plan: str | None) -> Answer:
     explanation = outofmemory.explain(text)
     document = explanation_as_json(explanation)
     choices: tuple[Choice, ...] = ()
+    present: FullSettings | None = None
     if plan is not None:
         from trainwright.advise import advise
 
         chosen = planning.load(planning.PlanSource(plan, (), False))
-        choices = advise(chosen, planning.facts(chosen, terminal), top=3).choices
+        facts = planning.facts(chosen, terminal)
+        present, choices = facts.settings, advise(chosen, facts, top=3).choices
         document["plans_that_fit"] = [
             {
                 "settings": each.settings.model_dump(mode="json"),
@@ -129,6 +142,6 @@ def _explained(terminal: Terminal, source: str, plan: str | None) -> Answer:
         ]
     return Answer(
         document,
-        lambda screen: diagnosisview.show_explanation(screen, explanation, choices),
+        lambda screen: diagnosisview.show_explanation(screen, explanation, choices, present),
         Exit.DONE if explanation.kind != "none" else Exit.NO,
     )

@@ -1,14 +1,16 @@
 """Diagnoses and explained errors, printed for people."""
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from trainwright.advise import Choice
 from trainwright.cli.screen import Cell, Screen
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation
-from trainwright.diagnose.verdict import Cause, Diagnosis, Fix, Signal, Verdict
+from trainwright.diagnose.verdict import Cause, Diagnosis, Fix, RuledOut, Signal, Verdict
 from trainwright.messages import Message
+from trainwright.workload.settings import FullSettings
 
 _HEADINGS = tuple(
     Message.of(f"diagnose.heading.{name}") for name in ("seen", "value", "limit", "from", "source")
@@ -17,11 +19,11 @@ _STYLES = {Cause.NONE: "bold green", Cause.UNKNOWN: "bold yellow"}
 
 
 def show(
-    screen: Screen, diagnosis: Diagnosis, evidence: Evidence, exit_code: int | None = None
+    screen: Screen, diagnosis: Diagnosis, evidence: Evidence, ending: Message | None = None
 ) -> None:
     """Print the verdict, what it stands on, what to do, and what it is not."""
-    if exit_code is not None:
-        screen.say("diagnose.command-ended", "dim", code=exit_code)
+    if ending is not None:
+        screen.line(ending, "dim")
     first = diagnosis.first
     screen.line(_title(first), _STYLES.get(first.cause, "bold"))
     screen.line(first.says)
@@ -30,14 +32,10 @@ def show(
     _signals(screen, first.against, "diagnose.against")
     _fixes(screen, first.fixes)
     _others(screen, diagnosis)
-    if diagnosis.ruled_out:
-        screen.line()
-        screen.say("diagnose.ruled-out", "bold")
-        screen.bullets(
-            Message.of("diagnose.pair", name=Message.of(f"diagnose.cause.{each.cause}"),
-                       value=each.because)
-            for each in diagnosis.ruled_out
-        )  # fmt: skip
+    denied = [each for each in diagnosis.ruled_out if each.signals and each.signals[0].weight < 0]
+    _causes(screen, denied, "diagnose.ruled-out")
+    undenied = [each for each in diagnosis.ruled_out if each not in denied]
+    _causes(screen, undenied, "diagnose.undenied")
     if diagnosis.unseen:
         screen.line()
         screen.say("diagnose.unseen", "bold")
@@ -48,6 +46,18 @@ def show(
             else Message.of("diagnose.pair", name=each.what, value=each.because)
             for each in diagnosis.unseen
         )  # fmt: skip
+
+
+def _causes(screen: Screen, causes: Sequence[RuledOut], heading: str) -> None:
+    if not causes:
+        return
+    screen.line()
+    screen.say(heading, "bold")
+    screen.bullets(
+        Message.of("diagnose.pair", name=Message.of(f"diagnose.cause.{each.cause}"),
+                   value=each.because)
+        for each in causes
+    )  # fmt: skip
 
 
 def _title(verdict: Verdict) -> Message:
@@ -106,7 +116,10 @@ def _others(screen: Screen, diagnosis: Diagnosis) -> None:
 
 
 def show_explanation(
-    screen: Screen, explanation: Explanation, choices: Sequence[Choice] = ()
+    screen: Screen,
+    explanation: Explanation,
+    choices: Sequence[Choice] = (),
+    present: FullSettings | None = None,
 ) -> None:
     """Print what an out-of-memory error means, and what would help."""
     screen.line(explanation.says, "bold" if explanation.fixes else "")
@@ -118,10 +131,22 @@ def show_explanation(
     if choices:
         screen.line()
         screen.say("diagnose.plans-that-fit", "bold")
-        for choice in choices:
-            screen.bullets([", ".join(
-                f"{reason.setting} = {screen.value(reason.value)}" for reason in choice.reasons
-            )])  # fmt: skip
+        screen.bullets(_choice(choice, present) for choice in choices)
+
+
+def _choice(choice: Choice, present: FullSettings | None) -> Message:
+    """Return what a choice changes of the plan's settings, and the memory that it then takes."""
+    memory = choice.estimate.memory
+    figures = {"used": memory.device_used.value, "total": memory.device_total.value}
+    changed = {
+        reason.setting: reason.value
+        for reason in choice.reasons
+        if present is None or attrgetter(reason.setting)(present) != reason.value
+    }
+    if not changed:
+        return Message.of("diagnose.plan-as-it-is", **figures)
+    changes = " ".join(f"--set settings.{key}={_plain(value)}" for key, value in changed.items())
+    return Message.of("diagnose.plan-changed", changes=changes, **figures)
 
 
 def account_rows(explanation: Explanation) -> list[tuple[Message, Message]]:

@@ -35,6 +35,10 @@ PACKAGES = (
 )
 
 
+HANGUL = ("Pretendard", "Noto Sans KR", "Noto Sans CJK KR", "NanumGothic")
+"""Korean families that the window asks for, in its order."""
+
+
 @click.command(cls=Command, help="cli.doctor.summary")
 @options.common
 def command() -> Answer:
@@ -105,9 +109,9 @@ def installed(package: str) -> str | None:
 
 def cache_folder() -> Path:
     """Return where traced profiles are kept."""
-    import platformdirs
+    from trainwright.profile import store
 
-    return Path(platformdirs.user_cache_dir("trainwright", appauthor=False))
+    return store.cache_folder()
 
 
 def _data() -> Finding:
@@ -183,7 +187,8 @@ def _hangul() -> Finding:
     )
     if not run.stdout.strip():
         return Finding("hangul", False, Message.of("cli.doctor.hangul-absent"))
-    family = run.stdout.splitlines()[0].split(",")[0]
+    found = {line.split(",")[0] for line in run.stdout.splitlines()}
+    family = next((each for each in HANGUL if each in found), min(found))
     return Finding("hangul", True, Message.of("cli.doctor.hangul-found", family=family))
 
 

@@ -49,7 +49,7 @@ def command(terminal: Terminal, seconds: float | None, hz: float, path: str | No
         raise UserError.of("monitor.bad-seconds", value=seconds)
     monitor = Monitor()
     if path is not None:
-        monitor.log_to(Path(path))
+        _log(monitor, Path(path))
     heard: queue.SimpleQueue[Heard] = queue.SimpleQueue()
     view = _view(terminal)
     sampler = Sampler(Reader, lambda sample: heard.put(monitor.hear(sample)), hz)
@@ -65,6 +65,16 @@ def command(terminal: Terminal, seconds: float | None, hz: float, path: str | No
         monitor.log_to(None)
     view.finish(monitor, time.monotonic() - start)
     return Exit.DONE
+
+
+def _log(monitor: "Monitor", path: Path) -> None:
+    """Log from the first sample on; a file that cannot be written is refused before it."""
+    from trainwright.probe.monitor.log import CsvLog
+
+    log = CsvLog(path)
+    log.open()
+    log.close()
+    monitor.log_to(path)
 
 
 def _tell(view: View, heard: "Heard") -> None:

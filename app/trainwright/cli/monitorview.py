@@ -46,6 +46,7 @@ class Lines:
     def __init__(self, screen: "Screen") -> None:
         self._screen = screen
         self._said: Message | None = None
+        self._named: dict[int, str] = {}
         self._count = 0
 
     def show(self, heard: "Heard") -> None:
@@ -57,6 +58,7 @@ class Lines:
             screen.line(why)
         self._said = why
         gpus = () if isinstance(sample.gpus, Missing) else sample.gpus
+        self._name(gpus)
         groups = [list(_host_parts(sample.host)), *(list(_gpu_parts(gpu)) for gpu in gpus)]
         parts = (", ".join(screen.text(part) for part in group) for group in groups)
         screen.whole_line(f"{_clock(sample)}  " + " | ".join(parts))
@@ -65,6 +67,13 @@ class Lines:
                 f"{_clock(sample)}  {'!' if event.bad else ' '} " + screen.text(event.message)
             )
         screen.flush()
+
+    def _name(self, gpus: Sequence[GpuSample]) -> None:
+        """Say once which GPU has which number."""
+        for gpu in gpus:
+            if isinstance(gpu.name, str) and self._named.get(gpu.index) != gpu.name:
+                self._named[gpu.index] = gpu.name
+                self._screen.line(f"GPU {gpu.index}: {gpu.name}")
 
     def finish(self, monitor: "Monitor", seconds: float) -> None:
         """Print least, mean and most of what was read."""
@@ -130,6 +139,7 @@ def summarise(screen: "Screen", monitor: "Monitor", seconds: float, count: int) 
     if latest is None:
         return
     span = next((each for each in SPANS_S if each >= seconds), SPANS_S[-1])
+    slices = _profiles(latest)
     headings = [Message.of(f"monitor.table.{each}") for each in
                 ("device", "reading", "now", "least", "mean", "most")]  # fmt: skip
     rows: list[Sequence[Cell]] = []
@@ -138,10 +148,21 @@ def summarise(screen: "Screen", monitor: "Monitor", seconds: float, count: int) 
         if found is not None:
             numbers = (found.now, found.low, found.mean, found.high)
             name, kind = device_name(series.device), reading_name(series.key)
+            if profile := slices.get(series.device):
+                name = f"{screen.text(name)} ({profile})"
             rows.append((name, kind, *(figure(series, number) for number in numbers)))
     screen.line()
     title = Message.of("monitor.summary", time=seconds, count=count)
     screen.table(rows, headings, title=title, numbers=range(2, 6))
+
+
+def _profiles(sample: Sample) -> dict[str, str]:
+    """Return the MIG profiles of the sample's slices by device: gpu0.slice2 is a 1g.10gb."""
+    return {
+        name: device.name.rpartition("MIG ")[2]
+        for name, device in devices(sample)
+        if isinstance(device, SliceSample) and isinstance(device.name, str)
+    }
 
 
 def _clock(sample: Sample) -> str:

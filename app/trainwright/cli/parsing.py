@@ -122,7 +122,11 @@ def _bad_value(parameter: click.Parameter, detail: str) -> Message:
         case click.Choice(choices=choices):
             return Message.of("cli.bad-choice", name=name, choices=list(choices))
         case click.IntRange(min=least) | click.FloatRange(min=least) if least is not None:
-            return Message.of("cli.bad-number", name=name, least=least)
+            most = parameter.type.max
+            if most is not None:
+                return Message.of("cli.bad-number-between", name=name, least=least, most=most)
+            above = "-above" if parameter.type.min_open else ""
+            return Message.of(f"cli.bad-number{above}", name=name, least=least)
     return Message.of("cli.bad-value", name=name, detail=detail)
 
 

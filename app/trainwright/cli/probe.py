@@ -50,6 +50,7 @@ def command(
     """Read everything; change nothing but, where asked to, the person's own catalog."""
     if bench is not None:
         return benching.answer(terminal, *benching.chosen(bench, **asked))
+    benching.without_bench(click.get_current_context())
     chosen = None if no_torch else interpreter.chosen()
     snapshot = take(identifiers=identifiers, interpreter=chosen, patience_s=wait)
     offered = drafts(snapshot)

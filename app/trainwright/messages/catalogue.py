@@ -6,7 +6,7 @@ from string import Formatter
 from typing import Any, Literal, get_args
 
 from trainwright.data import resources
-from trainwright.messages import units
+from trainwright.messages import particles, units
 from trainwright.messages.message import Message
 
 Language = Literal["en", "ko"]
@@ -51,4 +51,5 @@ def render(message: Message, language: Language) -> str:
     if text == message.id:
         details = ", ".join(f"{key}={value}" for key, value in message.values.items())
         return f"{message.id} ({details})" if details else message.id
-    return _Formatter(language).vformat(text, (), message.values)
+    said = _Formatter(language).vformat(text, (), message.values)
+    return particles.settled(said) if language == "ko" else said

@@ -48,6 +48,15 @@ def count(value: float, _language: str = "en") -> str:
     return number(value)
 
 
+def si(value: float, _language: str = "en") -> str:
+    """Return a number with a decimal prefix, for a unit to follow: 19.5 G, 294 M."""
+    for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            scaled = value / size
+            return f"{number(scaled) if scaled >= 1000 else f'{scaled:#.3g}'.rstrip('.')} {prefix}"
+    return f"{number(value)} "
+
+
 _DURATION = {
     "en": (" d", " h", " min", " s", " ms"),
     "ko": ("일", "시간", "분", "초", "ms"),
@@ -97,5 +106,6 @@ FORMATS: dict[str, Callable[[Any, str], str]] = {
     "percent": percent,
     "signed": signed,
     "count": count,
+    "si": si,
     "duration": duration,
 }

@@ -27,6 +27,8 @@ STARTING_S = 30.0
 """Seconds that a child may take to its first line; assumed, Python and the binding take 0.2."""
 SYSTEM = -1
 """Index that stands for the driver itself."""
+IDENTIFIERS = frozenset({"uuid", "serial"})
+"""Readings by which one device is told from every other in the world."""
 AGAIN = 16
 """Most children in one reading; assumed, more GPUs than hang at once in one computer."""
 
@@ -40,6 +42,8 @@ class Told:
     faults: dict[int, Message] = field(default_factory=dict)
     """Of GPUs whose reading ended before its end; ``SYSTEM``: the driver did not start."""
     done: bool = False
+    unasked: frozenset[str] = frozenset()
+    """Readings that nobody asked for."""
 
     def take(self, line: dict[str, Any]) -> None:
         """Note one line; what is none of the program's is passed over."""
@@ -64,7 +68,8 @@ def ask(*, identifiers: bool = False, patience_s: float = PATIENCE_S, anew: bool
         patience_s: seconds that one call may take.
         anew: whether GPUs are asked again that stopped a child before.
     """
-    told = Told(faults={} if anew else dict(_stuck))
+    unasked = frozenset() if identifiers else IDENTIFIERS
+    told = Told(faults={} if anew else dict(_stuck), unasked=unasked)
     _converse_on(told, identifiers, patience_s)
     _stuck.clear()
     _stuck.update(told.faults)
@@ -156,6 +161,8 @@ def _read(stream: IO[bytes], lines: "queue.Queue[dict[str, Any] | None]") -> Non
 
 def absent(told: Told, where: tuple[int, str]) -> Missing:
     """Return why a reading is not there."""
+    if where[1] in told.unasked:
+        return Missing(Message.of("probe.not-read"))
     fault = told.faults.get(where[0])
     error = told.errors.get(where)
     if error is not None:

@@ -91,9 +91,10 @@ def _say(id: str, /, **values: object) -> Message | Missing:
 def _gpus(snapshot: Snapshot) -> Iterator[Card]:
     nvidia, amds, apple = snapshot.nvidia, snapshot.amd, snapshot.apple
     if isinstance(nvidia, Nvidia):
-        yield from (_nvidia(gpu) for gpu in nvidia.gpus)
+        several = len(nvidia.gpus) > 1
+        yield from (_nvidia(gpu, numbered=several) for gpu in nvidia.gpus)
     if not isinstance(amds, Missing):
-        yield from (_amd(gpu) for gpu in amds)
+        yield from (_amd(gpu, numbered=len(amds) > 1) for gpu in amds)
     if isinstance(apple, AppleGpu):
         yield _apple(apple)
     makers = {"nvidia": nvidia, "amd": amds, "apple": apple}
@@ -127,16 +128,21 @@ def _between(path: Between) -> Row:
     return Row(label, Message.of("probe.value.between", level=level, peer=reach))
 
 
-def _nvidia(gpu: GpuReading) -> Card:
-    title: Message | str = Message.of("probe.card.gpu", index=gpu.index)
+def _title(index: int, name: str | Missing, numbered: bool) -> Message | str:
+    """Return what a GPU is called; by number too beside others, which may have its name."""
+    if isinstance(name, Missing):
+        return Message.of("probe.card.gpu", index=index)
+    return Message.of("probe.card.gpu-named", index=index, name=name) if numbered else name
+
+
+def _nvidia(gpu: GpuReading, *, numbered: bool) -> Card:
+    title = _title(gpu.index, gpu.name, numbered)
     reason = gpu.name if isinstance(gpu.name, Missing) else None
-    if isinstance(gpu.name, str):
-        title = gpu.name
     if reason is not None and gpu.memory == reason:  # nothing of it can be read
         return Card("gpu", title, (), reason)
     mig = gpu.mig
     rows = (
-        _row("memory", _memory(gpu.memory)),
+        _row("memory", _memory(gpu.memory, gpu.name)),
         _row("catalog", _catalogued(gpu.name, gpu.memory)),
         _row("capability", gpu.compute_capability if isinstance(gpu.compute_capability, Missing)
              else ".".join(map(str, gpu.compute_capability))),
@@ -157,11 +163,24 @@ def _nvidia(gpu: GpuReading) -> Card:
     return Card("gpu", title, rows, reason, named=isinstance(gpu.name, str))
 
 
-def _memory(memory: Memory | Missing) -> Message | Missing:
+def _memory(memory: Memory | Missing, name: str | Missing) -> Message | Missing:
     if isinstance(memory, Missing):
-        return memory
+        return _unified(name) or memory
     values = {"total": memory.total, "used": memory.used, "reserved": memory.reserved}
     return Message.of("probe.value.vram" if memory.reserved else "probe.value.vram-used", **values)
+
+
+def _unified(name: str | Missing) -> Message | None:
+    """Return the memory of a GPU that shares the processor's, of which its driver tells none."""
+    if isinstance(name, Missing):
+        return None
+    try:
+        record = gpu_record(name, Missing(Message.of("probe.not-supported")))
+    except UserError:
+        return None
+    if not record.unified_memory:
+        return None
+    return Message.of("probe.value.unified-of", value=record.memory_bytes.value)
 
 
 def _catalogued(name: str | Missing, memory: Memory | Missing) -> Value:
@@ -174,8 +193,8 @@ def _catalogued(name: str | Missing, memory: Memory | Missing) -> Value:
 
 
 def _link_rows(link: Link) -> tuple[Row, Row]:
-    now = _say("probe.value.link", generation=link.generation, width=link.width)
-    most = _say("probe.value.link", generation=link.most_generation, width=link.most_width)
+    now = _say("probe.value.link", generation=link.generation, count=link.width)
+    most = _say("probe.value.link", generation=link.most_generation, count=link.most_width)
     return _row("link", now), _row("most-link", most)
 
 
@@ -265,13 +284,11 @@ def _process_rows(found: tuple[GpuProcess, ...] | Missing) -> Iterator[Row]:
         yield Row(label, _say("probe.value.held", value=process.memory_bytes))
 
 
-def _amd(gpu: AmdGpu) -> Card:
-    title = (
-        Message.of("probe.card.gpu", index=gpu.index) if isinstance(gpu.name, Missing) else gpu.name
-    )
+def _amd(gpu: AmdGpu, *, numbered: bool) -> Card:
+    title = _title(gpu.index, gpu.name, numbered)
     rows = (
         *(() if isinstance(gpu.name, str) else (_row("name", gpu.name),)),
-        _row("memory", _memory(gpu.memory)),
+        _row("memory", _memory(gpu.memory, gpu.name)),
         _row("catalog", _catalogued(gpu.name, gpu.memory)),
         _row("shared", gpu.shared_bytes, "probe.value.bytes"),
         _row("busy", gpu.busy, "probe.value.share"),
@@ -364,7 +381,7 @@ def _drive(drive: DriveReading) -> Card:
     rows = (
         *(() if named else (_row("model", drive.model),)),
         _row("kind", kind),
-        _row("size", _terabytes(drive.size_bytes)),
+        _row("size", _decimal(drive.size_bytes)),
         *(_link_rows(drive.link) if drive.link is not None else ()),
         *map(_mounted, drive.mounted),
         *(() if drive.mounted else (_row("mounted", Message.of("probe.value.not-mounted")),)),
@@ -374,10 +391,12 @@ def _drive(drive: DriveReading) -> Card:
     return Card("drive", title, rows, named=True)
 
 
-def _terabytes(size: int | Missing) -> Message | Missing:
+def _decimal(size: int | Missing) -> Message | Missing:
     """Return a size as makers print it, in decimal units."""
     if isinstance(size, Missing):
         return size
+    if size < 1e12:
+        return Message.of("probe.value.gigabytes", value=round(size / 1e9))
     return Message.of("probe.value.terabytes", value=size / 1e12)
 
 

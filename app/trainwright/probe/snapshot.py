@@ -165,9 +165,21 @@ def _nvidia(reading: GpuReading, around: Host) -> Gpu:
     if isinstance(reading.name, Missing):
         raise UserError.of("probe.unreadable-gpu", index=reading.index, reason=reading.name.reason)
     if isinstance(reading.mig, Mig) and reading.mig.on:
-        raise UserError.of("probe.divided", index=reading.index, gpu=reading.name)
+        raise _divided(reading.name, reading.index, reading.memory, reading.mig)
     made = _made(reading, around, "NVML: nvmlDeviceGetMemoryInfo_v2")
     return replace(made, bridged=isinstance(reading.nvlink, NvLink) and reading.nvlink.active > 0)
+
+
+def _divided(name: str, index: int, memory: Memory | Missing, mig: Mig) -> UserError:
+    """Return the refusal of a divided GPU, with how to name one of its instances."""
+    known = (
+        each.name.rpartition("MIG ")[2] for each in mig.instances if isinstance(each.name, str)
+    )
+    try:
+        id = gpu_record(name, memory).id
+    except UserError:
+        id = "..."
+    return UserError.of("probe.divided", index=index, gpu=name, id=id, mig=next(known, "..."))
 
 
 def _amd(reading: AmdGpu, around: Host) -> Gpu:

@@ -110,14 +110,19 @@ def digest(definition: bytes) -> str:
     return hashlib.sha256(definition).hexdigest()[:16]
 
 
+def cache_folder() -> Path:
+    """Return where what was traced is kept; the variable ``TRAINWRIGHT_CACHE`` names another."""
+    folder = os.environ.get("TRAINWRIGHT_CACHE") or user_cache_path("trainwright", "Trainwright")
+    return Path(folder)
+
+
 def cache_path(spec: TraceSpec) -> Path:
     """Return where a profile is kept that the chosen interpreter traced.
 
     Raises:
         UserError: that interpreter cannot trace.
     """
-    folder = os.environ.get("TRAINWRIGHT_CACHE") or user_cache_path("trainwright", "Trainwright")
-    return Path(folder) / "profiles" / f"{spec.key(interpreter.current().versions)}.profile"
+    return cache_folder() / "profiles" / f"{spec.key(interpreter.current().versions)}.profile"
 
 
 def shipped_path(spec: TraceSpec) -> Path | None:

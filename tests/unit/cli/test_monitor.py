@@ -242,3 +242,20 @@ def test_a_terminal_gets_a_table_that_stays_in_place(nvml_stub):
     assert "GPU 0, slice 2" in text
     assert "Ctrl-C ends." in text
     assert "\x1b[2K" in text  # lines are painted over, not added
+
+
+def test_lines_say_once_which_gpu_has_which_number(nvml_stub):
+    lines = monitor(nvml_stub, "two", "--seconds", "0.5", "--hz", "10").stdout.splitlines()
+    assert lines.count("GPU 0: NVIDIA GeForce RTX 4090") == 1
+    assert lines.count("GPU 1: NVIDIA GeForce RTX 3060") == 1
+
+
+def test_a_slice_is_summed_up_with_its_profile(nvml_stub):
+    told = monitor(nvml_stub, "mig", "--seconds", "0.5", "--hz", "10").stdout
+    assert "GPU 0, slice 2 (1g.10gb)" in told
+
+
+def test_a_log_that_cannot_be_written_is_refused_before_the_first_reading(nvml_stub, tmp_path):
+    run = monitor(nvml_stub, "plain", "--csv", str(tmp_path / "absent" / "log.csv"))
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.count("\n") == 1

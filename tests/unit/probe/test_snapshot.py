@@ -145,8 +145,8 @@ def test_a_lost_gpu_is_left_out_and_said_so() -> None:
     found = resolved(Snapshot(HOST, Nvidia("580", (good, GpuReading(1, *[lost] * 4)))))
     assert found.machine.gpu_count == 1
     assert [render(note, "en") for note in found.notes] == [
-        "machine.local: GPU 1 does not answer (the GPU has fallen off the bus; restart the "
-        "computer); name it under machine.gpus instead."
+        "GPU 1 cannot be planned for (the GPU has fallen off the bus; restart the computer); "
+        "choose it from the catalog instead (machine.gpus in place of machine.local)."
     ]
 
 

@@ -1,7 +1,7 @@
 """Live readings as people read them; names and units are messages, digits are the same in both."""
 
 from trainwright.messages import Message
-from trainwright.messages.units import gib
+from trainwright.messages.units import gib, number
 from trainwright.probe.monitor.readings import Series, Unit, reading
 from trainwright.probe.reading import Missing
 
@@ -47,7 +47,7 @@ def formed(value: float, unit: Unit) -> str:
         case "watts":
             return f"{value:.0f} W"
         case "megahertz":
-            return f"{value:.0f} MHz"
+            return f"{number(round(value))} MHz"
 
 
 SCALE: dict[Unit, tuple[float, str]] = {
@@ -68,10 +68,10 @@ def pair(value: float | Missing, whole: float | Missing, unit: Unit = "bytes") -
     if isinstance(whole, Missing):
         return formed(value, unit)
     first, last = formed(value, unit), formed(whole, unit)
-    number, _, name = first.rpartition(" ")
+    digits, _, name = first.rpartition(" ")
     if last.endswith("GiB") and name == "MiB":
-        number = f"{value / (1 << 30):.2f}"
-    return f"{number} / {last}"
+        return f"{first} / {last}"
+    return f"{digits} / {last}"
 
 
 def rate(value: float) -> str:

@@ -54,33 +54,47 @@ class CsvLog:
             for each in readings_of(name)
         }
         try:
-            if self._file < 0:
+            if not self._columns:
                 self._columns = tuple(readings)
-                self._open(_header(readings.items()))
+                self._begin(_header(readings.items()))
             self._append(self._row(sample, readings, events))
         except OSError as error:
             self.close()
             raise _explained(self.path, error) from None
         self.lines += 1
 
+    def open(self) -> None:
+        """Open the file, so that one that cannot be written is refused before the first sample.
+
+        Raises:
+            UserError: it cannot be opened, or is no file; says why.
+        """
+        if self._file >= 0:
+            return
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            self._file = os.open(self.path, flags, 0o644)
+        except OSError as error:
+            raise _explained(self.path, error) from None
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            self.close()
+            raise UserError.of("monitor.csv.no-file", path=str(self.path))
+
     def close(self) -> None:
         """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+        self._columns = ()
 
-    def _open(self, header: str) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-        self._file = os.open(self.path, flags, 0o644)
-        about = os.fstat(self._file)
-        if not stat.S_ISREG(about.st_mode):
-            self.close()
-            raise UserError.of("monitor.csv.no-file", path=str(self.path))
-        if about.st_size == 0:
+    def _begin(self, header: str) -> None:
+        self.open()
+        size = os.fstat(self._file).st_size
+        if size == 0:
             self._append(header)
         else:
-            self._continue(header, about.st_size)
+            self._continue(header, size)
 
     def _continue(self, header: str, size: int) -> None:
         """Go on in a file of the same columns, after its last whole line."""

@@ -207,8 +207,12 @@ class DiagnoseScreen(Scroll):
             others = OthersCard(diagnosis, can_apply=self._had_plan)
             others.applied.connect(self._apply)
             self._results.addWidget(others)
-        if diagnosis.ruled_out:
-            self._results.addWidget(RuledOutCard(diagnosis.ruled_out))
+        ruled_out = diagnosis.ruled_out
+        denied = [each for each in ruled_out if each.signals and each.signals[0].weight < 0]
+        undenied = [each for each in ruled_out if each not in denied]
+        for causes, heading in ((denied, "ruled-out"), (undenied, "undenied")):
+            if causes:
+                self._results.addWidget(RuledOutCard(causes, Message.of(f"diagnose.{heading}")))
         if diagnosis.unseen:
             self._results.addWidget(UnseenCard(diagnosis.unseen))
         self._results.addStretch(1)

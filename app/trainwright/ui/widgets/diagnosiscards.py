@@ -166,11 +166,11 @@ class OthersCard(Surface):
 
 
 class RuledOutCard(Surface):
-    """The causes that it is not, each with why."""
+    """Causes that it is not, or that too little speaks for, each with why."""
 
-    def __init__(self, ruled_out: Sequence[RuledOut]) -> None:
+    def __init__(self, ruled_out: Sequence[RuledOut], heading: Message) -> None:
         super().__init__(padding=(tokens.L, tokens.M, tokens.L, tokens.L))
-        self.column.addWidget(Heading(Message.of("diagnose.ruled-out")))
+        self.column.addWidget(Heading(heading))
         rows = [(Message.of(f"diagnose.cause.{each.cause}"), each.because) for each in ruled_out]
         self.column.addLayout(_pairs(rows))
 
