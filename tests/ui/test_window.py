@@ -685,3 +685,12 @@ def test_a_what_if_keeps_an_edit_made_after_it_was_found(opened, qtbot):
     session.apply_whatif(found.index("second-gpu"))
     assert session.plan.machine.gpus[0].count == 2
     assert session.plan.workload.samples == 1234
+
+
+def test_a_low_window_keeps_every_place(opened: Any) -> None:
+    window = opened()
+    window.resize(1024, 640)
+    QApplication.processEvents()
+    assert (window.width(), window.height()) == (1024, 640)
+    places = [each for each in window.rail._places if each.visibleRegion().isEmpty()]
+    assert places == []

@@ -1,7 +1,6 @@
 """Diagnoses and explained errors, printed for people."""
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from typing import Any
 
 from trainwright.advise import Choice
@@ -141,7 +140,8 @@ def _choice(choice: Choice, present: FullSettings | None) -> Message:
     changed = {
         reason.setting: reason.value
         for reason in choice.reasons
-        if present is None or attrgetter(reason.setting)(present) != reason.value
+        if present is None
+        or getattr(present, reason.setting.removeprefix("loader.")) != reason.value
     }
     if not changed:
         return Message.of("diagnose.plan-as-it-is", **figures)

@@ -148,3 +148,27 @@ def test_no_computer_makes_it_sure_of_what_it_cannot_see(nvml_stub, scenario):
     verdict = live(nvml_stub, scenario)["verdict"]
     busy = verdict["variant"] == "other-programs-cpu"  # the computer that the tests run on
     assert verdict["confidence"] != "high" or busy
+
+
+def test_what_nothing_was_seen_of_is_not_called_innocent(inside, tmp_path, slow_loader):
+    path = tmp_path / "empty.json"
+    path.write_text('{"trainwright_record": 1}', encoding="utf-8")
+    told = inside("diagnose", "--record", path).out
+    assert "Not the cause" not in told
+    assert "No sign, or too little of one" in told
+    assert "Could not be seen" in told  # the verdict points there
+    denied = inside("diagnose", "--record", slow_loader).out.partition("Not the cause")[2]
+    assert "waiting for the next batch, of the step: 65 %" in denied.partition("No sign")[0]
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "says"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", (), "ended by signal 9"),
+        ("import time; time.sleep(60)", ("--seconds", "0.5"), "The command was ended here"),
+    ],
+)
+def test_a_command_that_was_ended_is_told_how(inside, script, options, says):
+    told = inside("diagnose", *options, "--", sys.executable, "-c", script).out
+    assert says in told
+    assert "code -" not in told

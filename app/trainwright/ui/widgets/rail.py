@@ -10,9 +10,9 @@ from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import STATE_ICON, Drawing
 
-_TOP, _EDGE, _GAP = 58, 8, 3
+_TOP, _EDGE, _GAP = 58, 8, 2
 """Above the first place, below the last one, between two."""
-_LOWEST, _SLIM, _HIGHEST = 40, 48, 56
+_LOWEST, _SLIM, _HIGHEST = 38, 48, 56
 """Heights of a place; up to the middle one its icon is small."""
 _DOT = {"fits": "#3FC594", "tight": "#EFB040", "no": "#F27B4E", "na": "#8796A1"}
 
@@ -50,6 +50,7 @@ class Place(QAbstractButton):
             d.write(0, top + size + 2, w, 16, self._word, px=tokens.MICRO,
                     weight=600 if on else 500, colour=ink, align="centre")  # fmt: skip
             if self._state:
+                top = max(top, 4.0)  # the dot stands above the icon
                 d.box(w / 2 + 6.5, top - 3.5, 13, 13, "railSel" if on else "rail", radius=6.5)
                 d.icon(STATE_ICON[self._state], w / 2 + 7, top - 3, 12, _DOT[self._state])
             if self.hasFocus():
