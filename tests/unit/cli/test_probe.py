@@ -1,7 +1,6 @@
 """``trainwright probe`` as a person reads it."""
 
 import pytest
-from nvmlstub import NvmlStub
 
 from trainwright.cli.figures import plain
 from trainwright.explain import Unit
@@ -9,8 +8,8 @@ from trainwright.messages import LANGUAGES
 
 
 @pytest.fixture
-def probed(nvml_stub: NvmlStub, monkeypatch: pytest.MonkeyPatch, inside):
-    def show(scenario: str, *options: str) -> str:
+def probed(nvml_stub, monkeypatch, inside):
+    def show(scenario, *options):
         for name, value in nvml_stub.variables(scenario).items():
             monkeypatch.setenv(name, value)
         outcome = inside("probe", "--no-torch", "--wait", "1", *options)
@@ -20,36 +19,36 @@ def probed(nvml_stub: NvmlStub, monkeypatch: pytest.MonkeyPatch, inside):
     return show
 
 
-def test_equal_gpus_are_told_apart_by_the_number_that_the_rest_names(probed) -> None:
+def test_equal_gpus_are_told_apart_by_the_number_that_the_rest_names(probed):
     told = probed("nvlink")
     assert "GPU 0: NVIDIA A100-SXM4-80GB" in told
     assert "GPU 1: NVIDIA A100-SXM4-80GB" in told
     assert "GPU 0 to 1" in told
 
 
-def test_identifiers_stay_out_of_a_gpu_that_hangs_too(probed) -> None:
+def test_identifiers_stay_out_of_a_gpu_that_hangs_too(probed):
     hung = probed("hang")
     assert "did not answer" in hung
     assert "UUID" not in hung
     assert "UUID" in probed("hang", "--identifiers")
 
 
-def test_memory_that_is_the_processors_too_is_no_riddle(probed) -> None:
+def test_memory_that_is_the_processors_too_is_no_riddle(probed):
     told = probed("unified")
     assert "128.0 GiB by its data sheet, shared with the processor" in told
     assert "1 lane " in told
 
 
-def test_a_divided_gpu_says_how_to_plan_for_an_instance(probed) -> None:
+def test_a_divided_gpu_says_how_to_plan_for_an_instance(probed):
     assert "[{id: h100-80gb-sxm, mig: 3g.40gb}]" in " ".join(probed("mig").split())
 
 
-def test_a_gpu_whose_name_cannot_be_read_is_not_said_to_be_silent(probed) -> None:
+def test_a_gpu_whose_name_cannot_be_read_is_not_said_to_be_silent(probed):
     told = " ".join(probed("garbage").split())
     assert "GPU 0 cannot be planned for (the driver's answer is no readable text)" in told
 
 
-def test_how_to_measure_is_refused_where_nothing_is_to_be_measured(inside) -> None:
+def test_how_to_measure_is_refused_where_nothing_is_to_be_measured(inside):
     said = inside("probe", "--folder", "/tmp", "--writes").complaint
     assert said.startswith("--folder, --writes: only with --bench")
 
@@ -63,12 +62,12 @@ def test_how_to_measure_is_refused_where_nothing_is_to_be_measured(inside) -> No
         (("--wait", "0"), "--wait takes a number from 0.1 to 600."),
     ],
 )
-def test_a_bad_option_says_which_values_there_are(inside, options, says) -> None:
+def test_a_bad_option_says_which_values_there_are(inside, options, says):
     assert says in inside("probe", *options).complaint
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_rates_have_the_prefixes_of_data_sheets(language) -> None:
+def test_rates_have_the_prefixes_of_data_sheets(language):
     # BIPM, SI brochure, table 7: giga is G, mega M; a "B" or "억" before FLOP/s is neither.
     assert plain(19.5e9, Unit.FLOP_PER_SECOND, language) == "19.5 GFLOP/s"
     assert plain(294e6, Unit.FLOP_PER_SECOND, language) == "294 MFLOP/s"
