@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from typing import Any
 
 import fakes
 import pytest

@@ -170,4 +170,6 @@ def _show(screen: "Screen", outcomes: dict[Name, Outcome | Message]) -> None:
             numbers=(1, 2),
         )
         screen.bullets(outcome.notes)
-    screen.say("bench.kept")
+    found = [one for each in outcomes.values() if not isinstance(each, Message)
+             for one in each.measurements]  # fmt: skip
+    screen.say("bench.kept" if any(map(measured.counts, found)) else "bench.kept-aside")

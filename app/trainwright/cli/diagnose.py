@@ -51,6 +51,8 @@ def command(
     if command:
         return _run(terminal, command, seconds, record)
     if record is not None and pid is None:
+        if seconds is not None:
+            raise UserError.of("diagnose.seconds-with-record")
         from trainwright.diagnose.record import read
 
         return _answer(read(record))

@@ -4,6 +4,7 @@ import json
 import queue
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -78,10 +79,11 @@ def _log(monitor: "Monitor", path: Path) -> None:
 
 
 def _tell(view: View, heard: "Heard") -> None:
-    view.show(heard)
-    for event in heard.events:
-        if event.kind == "log-ended":
-            raise UserError(event.message)
+    """Show a sample; a log that ended is said once, as the error that ends the command."""
+    ended = [event for event in heard.events if event.kind == "log-ended"]
+    view.show(replace(heard, events=tuple(event for event in heard.events if event not in ended)))
+    if ended:
+        raise UserError(ended[0].message)
 
 
 def _view(terminal: Terminal) -> View:

@@ -77,6 +77,11 @@ def flags(one: Measurement) -> tuple[Message, ...]:
     return tuple(Message.of(f"bench.mark.{flag}") for flag in one.flags)
 
 
+def counts(one: Measurement) -> bool:
+    """Return whether plans use it: memory's speed is no drive's, and a processor's no GPU's."""
+    return not (NO_DRIVE | {"cpu"}) & set(one.flags)
+
+
 def on(machine: Machine, kept: Kept) -> Machine:
     """Return the machine with what was measured on it."""
     gpus = tuple(replace(gpu, measured=_gpu(gpu, kept)) for gpu in machine.gpus)
@@ -125,7 +130,7 @@ def _product(one: Measurement) -> Product | None:
     return Product(dtype, (sides[0], sides[1], sides[2]), quantity(one))
 
 
-NO_DRIVE = {"cached", "tmpfs"}
+NO_DRIVE = frozenset({"cached", "tmpfs"})
 """Flags of figures that say nothing of a drive."""
 
 

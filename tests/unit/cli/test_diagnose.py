@@ -97,6 +97,7 @@ def test_an_error_with_a_plan_names_settings_that_fit(inside, tmp_path, plan_fil
         (["--seconds", "-1"], "seconds"),
         (["--pid", "1", "--traceback", "x"], "exclude"),
         (["--plan", "x"], "--traceback"),
+        (["--record", "x", "--seconds", "3"], "needs no time"),
         (["--", "no-such-command-here"], "no such command"),
     ],
 )

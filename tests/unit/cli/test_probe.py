@@ -5,6 +5,9 @@ import pytest
 from trainwright.cli.figures import plain
 from trainwright.explain import Unit
 from trainwright.messages import LANGUAGES
+from trainwright.probe import benchmarks
+from trainwright.probe.benchmark import Outcome
+from trainwright.probe.kept import Measurement
 
 
 @pytest.fixture
@@ -64,6 +67,18 @@ def test_how_to_measure_is_refused_where_nothing_is_to_be_measured(inside):
 )
 def test_a_bad_option_says_which_values_there_are(inside, options, says):
     assert says in inside("probe", *options).complaint
+
+
+@pytest.mark.parametrize(("flags", "said"), [((), "plans for it use"), (("tmpfs",), "do not use")])
+def test_memory_that_passes_for_a_drive_is_said_not_to_be_used(
+    inside, monkeypatch, tmp_path, flags, said
+):
+    read = Measurement(
+        "drive.read.seq1m-q8t1", 2e9, Unit.BYTES_PER_SECOND, "tmpfs",
+        "2026-03-01T10:20:30+00:00", flags=flags,
+    )  # fmt: skip
+    monkeypatch.setattr(benchmarks, "run", lambda *_: Outcome((read,)))
+    assert said in inside("probe", "--bench", "disk", "--folder", tmp_path).out
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
