@@ -163,3 +163,17 @@ def test_serving_plan_has_nothing_to_run(opened, qtbot):
     screen = window.screen_named("verify")
     assert not screen.start.isEnabled()
     shown(qtbot, screen, "has no training step")
+
+
+@pytest.mark.parametrize(("accumulation", "said"), [(2, "each of 2 micro-batches"), (8, "2 of 8")])
+def test_others_are_only_spoken_of_where_there_are_others(
+    opened, qtbot, settings, accumulation, said
+):
+    window = opened(
+        core=core_with(
+            lambda *asked: done(settings.model_copy(update={"accumulation": accumulation}))
+        )
+    )
+    screen = window.screen_named("verify")
+    screen.start.click()
+    shown(qtbot, screen, said)

@@ -20,7 +20,7 @@ from trainwright.messages.units import signed
 from trainwright.plan import file, verifying
 from trainwright.plan.evaluate import look_again
 from trainwright.plan.trial import SECONDS, STEPS, Limits, look, prepared
-from trainwright.plan.verified import Outcome, Row, as_json, loader_notes, verdict
+from trainwright.plan.verified import Outcome, Row, as_json, counted, loader_notes, verdict
 from trainwright.plan.verified import keep as keep_correction
 
 if TYPE_CHECKING:
@@ -176,15 +176,9 @@ def _cells(screen: "Screen", row: Row) -> tuple[str | Message | Quantity, ...]:
 
 
 def _show_counts(screen: "Screen", outcome: Outcome) -> None:
-    measured, trial = outcome.measured, outcome.trial
+    measured = outcome.measured
     assert measured is not None
-    screen.say(
-        "verify.counts",
-        steps=measured.steps,
-        run=trial.micro_batches,
-        all=trial.settings.accumulation,
-        batch=trial.settings.micro_batch,
-    )
+    screen.line(counted(outcome, measured))
     for message in loader_notes(measured):
         screen.line(message)
 

@@ -16,7 +16,7 @@ from trainwright.messages import Message, UserError
 from trainwright.messages.units import percent, signed
 from trainwright.plan import verifying
 from trainwright.plan.trial import SECONDS, STEPS, Limits, Wanted
-from trainwright.plan.verified import Outcome, Row, loader_notes, verdict
+from trainwright.plan.verified import Outcome, Row, counted, loader_notes, verdict
 from trainwright.ui import tokens
 from trainwright.ui.figures import figure, span
 from trainwright.ui.i18n import say, tr
@@ -253,14 +253,7 @@ class VerifyScreen(QWidget):
     def _about_run(self, outcome: Outcome) -> Surface:
         card, measured = Surface(gap=tokens.S), outcome.measured
         assert measured is not None
-        settings = outcome.trial.settings
-        counts = Message.of(
-            "verify.counts",
-            steps=measured.steps,
-            run=outcome.trial.micro_batches,
-            all=settings.accumulation,
-            batch=settings.micro_batch,
-        )
+        counts = counted(outcome, measured)
         card.column.addWidget(Label(counts, px=tokens.LABEL, colour="text2", wrap=True))
         for message in loader_notes(measured):
             card.column.addWidget(Label(message, px=tokens.LABEL, colour="text2", wrap=True))
