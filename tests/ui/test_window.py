@@ -12,13 +12,14 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QMenu
 from shiboken6 import isValid
-from walk import settled
+from walk import settled, spin
 
-from trainwright.messages import Message, render
+from trainwright.messages import LANGUAGES, Message, render
 from trainwright.plan.file import read
 from trainwright.plan.report import Verdict
 from trainwright.ui import i18n, tokens
 from trainwright.ui.actions import ACTIONS
+from trainwright.ui.preferences import Preferences
 from trainwright.ui.widgets.verdict import LegendKey
 
 
@@ -688,10 +689,15 @@ def test_a_what_if_keeps_an_edit_made_after_it_was_found(opened, qtbot):
     assert session.plan.workload.samples == 1234
 
 
-def test_a_low_window_keeps_every_place(opened: Any) -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_small_window_keeps_its_size_and_every_place(
+    opened: Any, preferences: Preferences, language: str
+) -> None:
+    preferences.language = language
     window = opened()
     window.resize(1024, 640)
-    QApplication.processEvents()
-    assert (window.width(), window.height()) == (1024, 640)
-    places = [each for each in window.rail._places if each.visibleRegion().isEmpty()]
-    assert places == []
+    for screen in ("computer", "monitor", "verify", "diagnose"):
+        window.go(screen)
+        spin(50)
+        assert (screen, window.width(), window.height()) == (screen, 1024, 640)
+    assert not any(place.visibleRegion().isEmpty() for place in window.rail._places)

@@ -124,7 +124,7 @@ class MonitorScreen(QWidget):
         self.stop_log.clicked.connect(self._stop_log)
         self.picture.clicked.connect(self._ask_picture)
         return row(self.span, self.pace, None, self.pause, self.resume, self.log, self.stop_log,
-                   self.picture)  # fmt: skip
+                   self.picture, gap=tokens.XS)  # fmt: skip
 
     def _chart(self, device: str, reading: Combo, chart: Timeline) -> Surface:
         card = Surface(gap=tokens.S)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QFrame, QVBoxLayout, QWidget
 
@@ -28,7 +28,19 @@ class Place(QAbstractButton):
         self._state = ""
         self.setCheckable(True)
         self.setAccessibleName(self._word)
-        self.setFixedSize(tokens.RAIL_WIDTH - 16, _LOWEST)
+        self._height = _LOWEST
+        self.setFixedWidth(tokens.RAIL_WIDTH - 16)
+        self.setMinimumHeight(_LOWEST)
+
+    def sizeHint(self) -> QSize:
+        """Return the height that it has in the rail; in a low window it may have less."""
+        return QSize(self.width(), self._height)
+
+    def take_height(self, height: int) -> None:
+        """Ask for a height, which holds no window open that a person makes lower."""
+        if height != self._height:
+            self._height = height
+            self.updateGeometry()
 
     def show_state(self, state: str, spoken: str) -> None:
         """Show the dot of a verdict; an empty state takes it away."""
@@ -94,7 +106,7 @@ class Rail(QFrame):
         gaps = (len(self._places) + len(self._rules)) * (_GAP + 1)
         each = (self.height() - _TOP - _EDGE - gaps) // len(self._places)
         for place in self._places:
-            place.setFixedHeight(max(_LOWEST, min(_HIGHEST, each)))
+            place.take_height(max(_LOWEST, min(_HIGHEST, each)))
 
     def _choose(self) -> None:
         place = self.sender()
