@@ -357,7 +357,7 @@ RULES = (
         "seconds",
         below(100e-6, 1, DISPATCH),
         below(50e-6, 2, DISPATCH),
-        below(12e-6, 3, "assumed: launches as fast as a host makes them, 5 to 10 µs each"),
+        below(30e-6, 3, "assumed: launches as fast as PyTorch makes them, 10 to 30 µs with Python"),
         above(1e-3, -2, ASSUMED),
         variant="host-bound",
     ),
