@@ -4,7 +4,7 @@ A GPU that idles waits for its host. What the host's cores do meanwhile says for
 busy, or more than launching takes, make batches; none busy, they wait themselves.
 """
 
-from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles
+from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, device_rests
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     data_wait,
@@ -18,7 +18,7 @@ from trainwright.diagnose.measures import (
     starved,
 )
 from trainwright.diagnose.measures_cost import link_rate, offloads
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import workers_of_cores
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -138,6 +138,12 @@ INPUT = (
         "share",
         above(0.15, 3, "assumed: a faster processor makes the batches sooner that fill its cores"),
         variant="preprocessing",
+    ),
+    _input(
+        "experiments.doubled_batch",
+        given(device_rests, doubled_batch),
+        "times",
+        above(1.8, 3, "assumed: a GPU that idles takes more samples a step for less, a loader not"),
     ),
 )
 

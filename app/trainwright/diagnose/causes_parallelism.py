@@ -108,6 +108,12 @@ def device_idles(evidence: Evidence) -> bool:
     return on_gpu(evidence) and (idles or less_than(0.5, utilisation)(evidence))
 
 
+def device_rests(evidence: Evidence) -> bool:
+    """Whether a GPU idles at times, and is not known to have its batches."""
+    rests = device_idles(evidence) or less_than(0.7, utilisation)(evidence)
+    return on_gpu(evidence) and rests and not less_than(0.05, data_wait)(evidence)
+
+
 def cores_make_batches(evidence: Evidence) -> bool:
     """Whether the cores of a GPU run are full, or its loader's workers are: not by launching."""
     full = at_least(0.85, number("host.utilisation"))(evidence)

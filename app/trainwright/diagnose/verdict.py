@@ -115,6 +115,7 @@ class Signal:
 SHARED = {
     "setup": "setup",
     "setup.link_bytes_s": "link-rate",
+    "setup.gradients_on_link": "link-rate",
     "setup.sequence_padding": "padding",
     "steps.data_wait": "waits",
     "loading.cpu_share": "workers",

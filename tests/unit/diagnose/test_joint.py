@@ -101,3 +101,10 @@ def test_a_transformer_whose_step_grows_faster_than_its_length_is_in_attention()
     trial = {"changed": "sequence-length", "factor": 2, "step_times": 3.2}
     verdict = first(setup=setup, trials=[trial], steps=STEP)
     assert (verdict.cause, verdict.variant) == (Cause.TUNING, "attention")
+
+
+def test_samples_that_no_batch_hurries_come_from_the_loader_where_the_gpu_idles() -> None:
+    trial = {"changed": "batch", "factor": 2, "rate_times": 1.0}
+    idle = first(gpus=gpu(), trials=[trial])
+    busy = first(gpus=[{"utilisation": {"mean": 0.97}}], trials=[trial])
+    assert (idle.cause, busy.cause) == (Cause.INPUT, Cause.NONE)
