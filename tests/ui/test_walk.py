@@ -10,7 +10,8 @@ import walk
 
 
 @pytest.mark.parametrize(
-    ("scale", "size"), [("1", "1440x900"), ("1.5", "1280x800"), ("2", "1440x900")]
+    ("scale", "size"),
+    [("1", "1440x900"), ("1", "1024x640"), ("1.5", "1280x800"), ("2", "1440x900")],
 )
 def test_no_screen_cuts_overlaps_or_hides_anything_from_screen_readers(scale, size, tmp_path):
     environment = {
@@ -32,6 +33,17 @@ def test_no_screen_cuts_overlaps_or_hides_anything_from_screen_readers(scale, si
     said = child.stdout.splitlines()
     assert said[0] == f"scale {scale}"
     assert [line for line in said[1:] if line] == []
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_a_window_of_a_small_screen_stays_as_small(opened, qtbot, preferences, language):
+    preferences.language = language
+    window = opened()
+    window.resize(1024, 640)
+    for screen in (each for each in walk.SCREENS if each != "monitor"):
+        window.go(screen)
+        walk.settle(window)
+        assert (window.width(), window.height()) == (1024, 640), screen
 
 
 def test_the_walk_sees_a_cut_label_and_a_nameless_control(opened, qtbot):

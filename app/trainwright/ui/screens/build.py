@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from trainwright.machine.choice import MachineChoice
 from trainwright.messages import Message
@@ -27,6 +27,7 @@ from trainwright.ui.widgets.buildcards import BuildCard, SideBySide, UpgradeCard
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.copying import offer_copies
 from trainwright.ui.widgets.notice import Strip
+from trainwright.ui.widgets.sides import Sides
 
 if TYPE_CHECKING:
     from trainwright.build import Builds, Candidate
@@ -65,13 +66,9 @@ class BuildScreen(Scroll):
         self.strip = RunStrip()
         self.strip.answered.connect(self._cancel)
         column.addWidget(self.strip)
-        sides = QHBoxLayout()
-        sides.setSpacing(tokens.M)
         self._list = QVBoxLayout()
         self._list.setSpacing(tokens.M)
-        sides.addLayout(self._list, 3)
-        sides.addLayout(self._right_side(), 2)
-        column.addLayout(sides)
+        column.addWidget(Sides(self._list, self._right_side(), (3, 2)))
         column.addStretch(1)
         session.edited.connect(self.refresh)
 

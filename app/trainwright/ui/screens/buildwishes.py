@@ -90,7 +90,7 @@ class WishRow(QWidget):
             line.setSpacing(tokens.L)
             column.addLayout(line)
         for choice in (self.form, self.gpus, self.power, self.deadline, self.circuit):
-            choice.setMinimumWidth(150)
+            choice.setMinimumWidth(148)
             choices.addWidget(choice)
         choices.addStretch(1)
         for switch in (self.used, self.quiet, self.expired):

@@ -31,6 +31,7 @@ from trainwright.ui.widgets.checklist import CheckList
 from trainwright.ui.widgets.copying import offer_copies
 from trainwright.ui.widgets.notice import Strip
 from trainwright.ui.widgets.partrows import RowWidget
+from trainwright.ui.widgets.sides import Sides
 from trainwright.ui.widgets.slider import Slider
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -60,13 +61,8 @@ class MachineScreen(Scroll):
         self._verdict = VerdictLine()
         self._verdict.hide()
         column.addWidget(self._verdict)
-        self._body_of_parts = QWidget()
+        self._body_of_parts = Sides(self._left_side(), self._right_side())
         self._body_of_parts.hide()
-        sides = QHBoxLayout(self._body_of_parts)
-        sides.setContentsMargins(0, 0, 0, 0)
-        sides.setSpacing(tokens.M)
-        sides.addLayout(self._left_side(), 1)
-        sides.addLayout(self._right_side(), 1)
         column.addWidget(self._body_of_parts)
         column.addStretch(1)
         session.edited.connect(self.refresh)

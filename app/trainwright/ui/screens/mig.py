@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QEvent, QPoint, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import QEvent, QPoint, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.catalog import GpuRecord
@@ -38,7 +38,7 @@ from trainwright.ui.screens.migdesk import (
 from trainwright.ui.screens.migjobs import JobsCard
 from trainwright.ui.session import Session
 from trainwright.ui.tasks import Latest
-from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
+from trainwright.ui.widgets.base import SCROLL_BAR, Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo, Stepper
 from trainwright.ui.widgets.migboard import Strip
@@ -98,8 +98,31 @@ class MigScreen(QWidget):
         column.addStretch(1)
         left.addWidget(Scroll(self._below), 1)
         sides.addLayout(left, 5)
-        sides.addWidget(self._right(), 2)
+        self._column, self._left = column, left
+        self._aside = self._right()
+        sides.addWidget(self._aside, 2)
         self._connect()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the least size: in a narrow window the right side's cards go below the others."""
+        least = super().minimumSizeHint()
+        return QSize(self._left.minimumSize().width() + 2 * tokens.L, least.height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Move the cards to where the width has room for them."""
+        super().resizeEvent(event)
+        self._fold()
+
+    def _fold(self) -> None:
+        cards = self.commands, self.ways
+        aside = max(card.minimumSizeHint().width() for card in cards) + SCROLL_BAR
+        narrow = self.width() < self.minimumSizeHint().width() + tokens.M + aside
+        if narrow == self._aside.isHidden():
+            return
+        self._aside.setHidden(narrow)
+        column = self._column if narrow else self._right_column
+        for card in cards:
+            column.insertWidget(column.count() - 1, card)  # above the stretch
 
     def _head(self) -> QHBoxLayout:
         line = QHBoxLayout()
@@ -143,6 +166,7 @@ class MigScreen(QWidget):
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, tokens.L)
         column.setSpacing(tokens.M)
+        self._right_column = column
         self.commands, self.ways = CommandsCard(), WaysCard()
         for card in (self.commands, self.ways):
             column.addWidget(card)
@@ -482,6 +506,8 @@ class MigScreen(QWidget):
     # Undo by the usual keys belongs to the board while it is in use
 
     def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._fold()  # least widths changed
         if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
             return super().event(event)
         if undoes(event) or redoes(event):
