@@ -278,3 +278,17 @@ def test_sixteen_kinds_of_computers_on_the_screen(nvml_stub: Any, tmp_path: Path
         assert expected in "\n".join([*found["cards"], found["nothing"]]), scenario
         assert "CPU" in found["host"]
         assert found["problems"] == [], scenario
+
+
+def test_tab_goes_through_an_alert_in_the_order_that_is_seen(opened: Any, qtbot: Any) -> None:
+    form = entered(opened(), qtbot).alerts
+    for reading in ("gpu.temperature_c", "host.memory_used"):  # the bound is made anew
+        form.reading.setCurrentIndex(form.reading.findData(reading))
+        form._fit_unit()
+        wanted, each = [form.threshold, form.seconds, form.add], form.reading
+        reached = []
+        while len(reached) < len(wanted):
+            each = each.nextInFocusChain()
+            if each in wanted:
+                reached.append(each)
+        assert reached == wanted

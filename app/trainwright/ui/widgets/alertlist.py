@@ -3,7 +3,7 @@
 from typing import Literal
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QVBoxLayout, QWidget
 
 from trainwright.messages import Message
 from trainwright.messages.units import duration, number
@@ -73,6 +73,8 @@ class AlertList(QWidget):
             min(90, high), name=name, unit=SCALE[each.unit][1], low=0, high=high
         )
         self._bound.addWidget(self.threshold)
+        # Made last, it would else be the last that Tab reaches.
+        QWidget.setTabOrder(self.beyond.findChildren(QAbstractButton)[-1], self.threshold)
 
     def _add(self) -> None:
         device, each = self._kinds[self.reading.currentData()]
