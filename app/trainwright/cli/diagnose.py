@@ -1,5 +1,8 @@
 """``trainwright diagnose``: why a run is slow, or why its memory ran out."""
 
+import errno
+import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,13 +65,14 @@ def command(
 def _live(terminal: Terminal, pid: int | None, seconds: float, path: str | None) -> Answer:
     from trainwright.diagnose import watching
 
+    _check_place(path)
     run = pid if pid is not None else watching.likely_run()
     watching.check_process(run)
     if not terminal.json:
         said = "diagnose.watching-run" if run is not None else "diagnose.watching-all"
         click.echo(terminal.say(said, pid=run or 0, seconds=seconds), err=True)
     evidence = watching.watched(run, seconds)
-    _keep(evidence, path)
+    _keep(terminal, evidence, path)
     return _answer(evidence)
 
 
@@ -77,16 +81,36 @@ def _run(
 ) -> Answer:
     from trainwright.diagnose import running
 
+    _check_place(path)
     outcome = running.run(words, seconds=seconds, quiet=terminal.json)
-    _keep(outcome.evidence, path)
+    _keep(terminal, outcome.evidence, path)
     return _answer(outcome.evidence, outcome)
 
 
-def _keep(evidence: "Evidence", path: str | None) -> None:
-    if path is not None:
-        from trainwright.diagnose.record import write
+def _check_place(path: str | None) -> None:
+    """Refuse a record's place before the run, not after the hours that it takes."""
+    if path is None:
+        return
+    try:
+        if Path(path).is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tempfile.TemporaryFile(dir=Path(path).parent):
+            pass
+    except (OSError, ValueError) as error:
+        detail = getattr(error, "strerror", None) or str(error)
+        raise UserError.of("cli.cannot-write", path=path, detail=detail) from None
 
+
+def _keep(terminal: Terminal, evidence: "Evidence", path: str | None) -> None:
+    """Write the record; where its drive has filled up since, the verdict still follows."""
+    if path is None:
+        return
+    from trainwright.diagnose.record import write
+
+    try:
         write(evidence, Path(path))
+    except UserError as error:
+        terminal.complain(error.message)
 
 
 def _answer(evidence: "Evidence", outcome: "Outcome | None" = None) -> Answer:

@@ -173,3 +173,23 @@ def test_a_command_that_was_ended_is_told_how(inside, script, options, says):
     told = inside("diagnose", *options, "--", sys.executable, "-c", script).out
     assert says in told
     assert "code -" not in told
+
+
+def test_a_record_that_cannot_be_written_is_refused_before_the_run(inside, tmp_path):
+    begun = tmp_path / "begun"
+    script = f"open({str(begun)!r}, 'w').close()"
+    record = tmp_path / "absent" / "run.record.json"
+    outcome = inside("diagnose", "--record", record, "--", sys.executable, "-c", script)
+    assert "cannot be written" in outcome.complaint
+    assert not begun.exists()
+
+
+def test_a_record_that_fails_at_the_end_costs_no_verdict(inside, tmp_path):
+    folder = tmp_path / "records"
+    folder.mkdir()
+    script = f"import shutil; shutil.rmtree({str(folder)!r})"
+    outcome = inside(
+        "diagnose", "--record", folder / "run.json", "--", sys.executable, "-c", script
+    )
+    assert str(folder) in outcome.err
+    assert "The command ended with code 0." in outcome.out
