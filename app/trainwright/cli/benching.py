@@ -128,7 +128,7 @@ def _run(terminal: Terminal, name: Name, choices: Choices) -> Outcome:
     cost = benchmarks.cost(name, choices)
     hindered = benchmarks.hindrance(name, choices)
     if hindered is not None:
-        raise UserError(hindered)
+        raise UserError.of("bench.or-force", why=hindered)
     takes = benchmarks.said(name, cost, choices)
     terminal.complain(Message.of("bench.takes", name=Message.of(f"bench.name.{name}"), takes=takes))
     title = terminal.say(f"bench.name.{name}")

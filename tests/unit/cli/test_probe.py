@@ -4,7 +4,7 @@ import pytest
 
 from trainwright.cli.figures import plain
 from trainwright.explain import Unit
-from trainwright.messages import LANGUAGES
+from trainwright.messages import LANGUAGES, Message, render
 from trainwright.probe import benchmarks
 from trainwright.probe.benchmark import Outcome
 from trainwright.probe.kept import Measurement
@@ -87,3 +87,11 @@ def test_rates_have_the_prefixes_of_data_sheets(language):
     assert plain(19.5e9, Unit.FLOP_PER_SECOND, language) == "19.5 GFLOP/s"
     assert plain(294e6, Unit.FLOP_PER_SECOND, language) == "294 MFLOP/s"
     assert plain(7.1e9, Unit.BYTES_PER_SECOND, language) == "7.10 GB/s"
+
+
+def test_only_the_command_line_speaks_of_its_option(inside, monkeypatch):
+    battery = Message.of("bench.on-battery")
+    monkeypatch.setattr(benchmarks, "hindrance", lambda *_: battery)
+    for language in LANGUAGES:
+        assert "--force" in inside("probe", "--bench", "cpu", "--lang", language).complaint
+        assert "--force" not in render(battery, language)  # the window shows this
