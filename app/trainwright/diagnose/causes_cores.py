@@ -61,6 +61,12 @@ def _too_many_of_its_own(evidence: Evidence) -> bool:
     return wanted > (1.5 if (foreign_share(evidence) or 0) < 0.25 else 3)
 
 
+def _crowds_itself(evidence: Evidence) -> bool:
+    """Whether a run on the processor has more threads than cores, and no quota beside."""
+    limited = (number("host.throttled_periods")(evidence) or 0) >= 0.05
+    return on_cpu(evidence) and not limited and (threads_of_cores(evidence) or 0) >= 1.6
+
+
 def _starved_for(variant: str) -> Measure:
     return given(lambda evidence: _alone(evidence) and _starved_by(evidence) == variant, starved)
 
@@ -181,6 +187,13 @@ RULES = (
         variant="other-programs-cpu",
     ),
     _rule("host.starved_share", _starved_for("threads"), "share", *_STARVED, variant="threads"),
+    _rule(
+        "host.starved_share",
+        given(_crowds_itself, number("host.starved_share")),
+        "share",
+        above(0.3, 2, "assumed: threads beyond the cores wait for each other's at every operator"),
+        variant="threads",
+    ),
     _rule("host.starved_share", _starved_for("workers"), "share", *_STARVED, variant="workers"),
     _rule(
         "setup.num_workers",

@@ -16,6 +16,7 @@ from trainwright.diagnose.measures import (
     number,
     on_cpu,
     on_gpu,
+    outside_steps,
     processes,
     ratio,
     reading,
@@ -39,6 +40,7 @@ TB = "torch-tb-profiler: DataLoader above 5 % of the step"
 DS = "DS-Analyzer (arXiv 2007.06775): the step without loading, compared"
 LIGHTNING = "Lightning: warns of 2 workers or fewer where there are more cores"
 ASSUMED = "assumed"
+ANEW = "assumed: workers that start anew for every epoch, of few batches each"
 FAR = f"{TB}; how far above, assumed"
 
 _WAITS = (
@@ -394,6 +396,19 @@ RULES = (
         "word",
         any_of(2, "assumed: slower than what GPUs read, and this one is not kept busy"),
         variant="fetch",
+    ),
+    _rule(
+        "profile.host_workers",
+        functions_of("workers"),
+        "share",
+        above(0.05, 2, ANEW),
+        above(0.15, 3, ANEW),
+    ),
+    _rule(
+        "steps.outside",
+        given(lambda evidence: (functions_of("workers")(evidence) or 0) >= 0.05, outside_steps),
+        "share",
+        above(0.08, 2, ANEW),
     ),
     _rule(
         "profile.host_loader",

@@ -331,6 +331,7 @@ RULES = (
         "share",
         below(0.1, 1, ASSUMED),
         above(0.3, -3, ASSUMED),
+        above(0.5, -4, "assumed: who waits for cores half of the time is slowed by that"),
     ),
     _rule(
         "loading.alone",

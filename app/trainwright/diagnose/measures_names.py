@@ -51,7 +51,7 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
 HostFamily = Literal[
     "loader", "fetch", "preprocess", "waiting", "launch", "allocation", "garbage", "copy",
     "communication", "optimizer", "log", "checkpoint", "evaluation", "compile", "offload",
-    "profiler", "anomaly", "recomputation",
+    "profiler", "anomaly", "recomputation", "workers",
 ]  # fmt: skip
 _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
     ("offload", r"offload|onload|memmap|\.base\.flush|mmap\.flush"),
@@ -68,6 +68,8 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                       r"|(send|recv)_(forward|backward)|isend|irecv|\breducer\b|_sync_buffers|\bmpi_"
                       r"|kvstore|scatter_gather|\bgrpc"),
     ("fetch", r"h5py|lmdb|zarr|nibabel|dicom|netcdf|xarray|gfile|tfrecord|sequencefile"),
+    ("workers", r"popen_(fork|spawn)|_shutdown_workers|multiprocessingdataloaderiter\.__init__"
+                r"|dataloader\._get_iterator"),
     ("loader", r"dataloader|_next_data|_try_get_data|worker_loop|queue.*get|_poll\b|prefetch"
                r"|__getitem__|get_batch|next_batch|dataset|recv_bytes|next\(.*(loader|iter)"
                r"|_utils/fetch|iterator.*get_?next|_wait_for_data|(batch|random)sampler|iter_batches"

@@ -170,6 +170,7 @@ SHARED = {
     "profile.host_log": "host-table",
     "profile.host_offload": "host-table",
     "profile.host_waiting": "host-table",
+    "profile.host_workers": "host-table",
     "profile.host_compile": "host-table",
     "profile.host_copy": "host-table",
     "profile.host_optimizer": "host-table",
