@@ -21,6 +21,7 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_trials import fewer_workers, saved_by
 from trainwright.diagnose.measures_work import (
+    blocked_by_its_own,
     cores_a_worker,
     cores_of_a_process,
     others_on,
@@ -33,6 +34,7 @@ from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
 THREADS = "PyTorch: as many threads as cores by default"
+LOCKED = "assumed: cores that work while the training thread rests do its other threads' work"
 CGROUP = "assumed, on the cgroup's nr_throttled"
 _BESIDE_OTHERS = "assumed: what others take, ranks of one computer do not get either"
 
@@ -192,6 +194,21 @@ RULES = (
         given(_crowds_itself, number("host.starved_share")),
         "share",
         above(0.3, 2, "assumed: threads beyond the cores wait for each other's at every operator"),
+        variant="threads",
+    ),
+    _rule(
+        "steps.blocked",
+        blocked_by_its_own,
+        "share",
+        above(0.15, 2, LOCKED),
+        above(0.25, 3, LOCKED),
+        variant="threads",
+    ),
+    _rule(
+        "host.run_cores",
+        given(lambda evidence: (blocked_by_its_own(evidence) or 0) >= 0.15, cores_of_usable),
+        "share",
+        above(0.6, 2, LOCKED),
         variant="threads",
     ),
     _rule("host.starved_share", _starved_for("workers"), "share", *_STARVED, variant="workers"),

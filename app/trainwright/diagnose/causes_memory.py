@@ -102,6 +102,11 @@ def _killed(evidence: Evidence) -> float | None:
     return float(any(word in f"{failure.kind} {failure.text}" for word in ("signal 9", "SIGKILL")))
 
 
+def _writes_pages(evidence: Evidence) -> bool:
+    """Whether pages are taken anew for large tensors that are written, not multiplied."""
+    return (page_faults(evidence) or 0) >= 0.1 and writes_much(evidence)
+
+
 RULES = (
     _rule(
         "counters.alloc_retries",
@@ -397,7 +402,7 @@ RULES = (
     ),
     _rule(
         "profile.achieved_of_matrix_rate",
-        given(lambda evidence: on_cpu(evidence) and writes_much(evidence), achieved_of_matrix_rate),
+        given(_writes_pages, achieved_of_matrix_rate),
         "share",
         above(0, -2, "assumed: large tensors that are written, not multiplied, need pages anew"),
         variant="heap",

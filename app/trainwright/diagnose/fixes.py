@@ -6,7 +6,10 @@ from typing import Any, get_args
 from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.measures import lowest_capability
 from trainwright.diagnose.measures_trials import step_times
-from trainwright.diagnose.measures_work import workers_starve_computing
+from trainwright.diagnose.measures_work import (
+    waits_for_the_interpreter,
+    workers_starve_computing,
+)
 from trainwright.diagnose.verdict import Cause, Fix
 from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
@@ -175,6 +178,8 @@ def _fewer_updates(evidence: Evidence) -> Fix | None:
 
 def _threads(evidence: Evidence) -> Fix | None:
     host = evidence.host
+    if waits_for_the_interpreter(evidence):
+        return _say("threads-own")
     cores = int(host.usable_cores) if host is not None and host.usable_cores else None
     return _say("threads-of", count=max(1, cores)) if cores else _say("threads")
 

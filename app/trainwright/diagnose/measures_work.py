@@ -3,6 +3,7 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     Measure,
+    cores_of_usable,
     data_wait,
     each_step,
     foreign_share,
@@ -15,6 +16,7 @@ from trainwright.diagnose.measures import (
     threads_of_cores,
     too_few_threads,
 )
+from trainwright.diagnose.measures_cost import QUIET_BYTES_S
 
 DOUBLE_RATE = 0.5
 """Of fp64 over fp32 in a processor's vector units: a register holds half as many numbers."""
@@ -117,17 +119,23 @@ def operator_seconds(evidence: Evidence) -> float | None:
 def achieved_of_matrix_rate(evidence: Evidence) -> float | None:
     """Return a step's arithmetic a second over that of a plain matrix product beside it.
 
-    Of a run in fp64, over what such a product would reach in fp64.
+    Of a run in fp64, over what such a product would reach in fp64; None where much is not counted.
     """
     steps, profile = evidence.steps, evidence.profile
     if steps is None or not steps.compute or profile is None or profile.flops_a_step is None:
         return None
-    if not profile.matrix_flops_s or not on_cpu(evidence):
+    if not profile.matrix_flops_s or not on_cpu(evidence) or _uncounted(evidence) >= 0.1:
         return None
     double = evidence.setup is not None and evidence.setup.precision == "fp64"
     rate = profile.matrix_flops_s * (DOUBLE_RATE if double else 1.0)
     uncounted = steps.seconds * uncounted_convolutions(evidence)
     return profile.flops_a_step / max(0.1 * steps.compute, steps.compute - uncounted) / rate
+
+
+def _uncounted(evidence: Evidence) -> float:
+    """Return the share of the step in Fourier transforms, whose arithmetic is not counted."""
+    rows = evidence.profile.top if evidence.profile is not None else ()
+    return sum(row.share for row in rows if "_fft" in row.name)
 
 
 def products_of_matrix_rate(evidence: Evidence) -> float | None:
@@ -296,6 +304,26 @@ def workers_cores(evidence: Evidence) -> float | None:
     if (workers_of_cores(evidence) or 0) > 1 or (foreign_share(evidence) or 0) >= 0.25:
         return None
     return min(1.0, loading.workers_cpu * setup.num_workers / host.usable_cores)
+
+
+def blocked_by_its_own(evidence: Evidence) -> float | None:
+    """Return the share of the step in which one process works on while its training thread rests.
+
+    Neither a drive nor another rank keeps that thread: it waits for threads beside it, or for the
+    interpreter's lock, which one of them holds.
+    """
+    host = evidence.host
+    if host is None or not on_cpu(evidence) or ranks(evidence) > 1:
+        return None
+    moved = (host.main_read_bytes_s or 0.0) + (host.main_written_bytes_s or 0.0)
+    works = (cores_of_usable(evidence) or 0) >= 0.6
+    return step_share("blocked")(evidence) if works and moved < QUIET_BYTES_S else None
+
+
+def waits_for_the_interpreter(evidence: Evidence) -> bool:
+    """Whether a training thread rests that has as many threads as cores to compute with."""
+    crowd = (threads_of_cores(evidence) or 0) >= 1.6
+    return not crowd and (blocked_by_its_own(evidence) or 0) >= 0.15
 
 
 def workers_starve_computing(evidence: Evidence) -> bool:

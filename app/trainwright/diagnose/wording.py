@@ -8,7 +8,7 @@ from trainwright.diagnose.measures_cost import main_read_a_step, swapped_files
 from trainwright.diagnose.measures_kernels import untuned_convolutions
 from trainwright.diagnose.measures_names import fallback_attention, odd_kernel
 from trainwright.diagnose.measures_trials import attention_by_length, saved_by
-from trainwright.diagnose.measures_work import workers_starve_computing
+from trainwright.diagnose.measures_work import waits_for_the_interpreter, workers_starve_computing
 from trainwright.diagnose.verdict import Cause
 
 
@@ -77,6 +77,7 @@ WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], 
     (Cause.TUNING, "attention"): (("fallback", _by_fallback),),
     (Cause.TUNING, "kernels"): (("own", _by_a_kernel), ("slow", _by_slow_operators)),
     (Cause.MEMORY, "offload"): (("on-drive", _on_drive),),
+    (Cause.SCHEDULING, "threads"): (("own", waits_for_the_interpreter),),
     (Cause.COMMUNICATION, ""): (("on-cpu", on_cpu),),
     (Cause.MONITORING, "synchronisation"): (("on-cpu", on_cpu),),
     (Cause.NONE, ""): (("on-cpu", on_cpu),),

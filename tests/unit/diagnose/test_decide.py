@@ -543,6 +543,55 @@ def test_a_wait_within_steps_that_are_few_of_the_time_is_a_small_one() -> None:
     assert first.gain == pytest.approx(0.8)
 
 
+def test_a_thread_that_rests_while_its_own_program_works_is_kept_by_other_threads() -> None:
+    parts = on_processor(counters={}, compute=0.99, blocked=0.35)
+    parts["setup"] |= {"torch_threads": 2}
+    parts["host"] |= {"cores": 2, "usable_cores": 2, "run_cores": 1.7}
+    first = diagnosed(**parts).first
+    assert (first.cause, first.variant, first.wording) == (Cause.SCHEDULING, "threads", "own")
+    assert all("num_threads" not in render(fix.says, "en") for fix in first.fixes)
+    drive = parts | {"host": parts["host"] | {"main_read_bytes_s": 5e7}}
+    assert diagnosed(**drive).first.cause is not Cause.SCHEDULING
+    idle = parts | {"host": parts["host"] | {"run_cores": 0.7}}
+    assert diagnosed(**idle).first.cause is not Cause.SCHEDULING
+
+
+def test_workers_that_start_anew_for_every_epoch_are_the_input() -> None:
+    rows = [{"name": "data/dataloader.py:_MultiProcessingDataLoaderIter.__init__", "share": 0.12}]
+    first = diagnosed(
+        made_by="callback",
+        watched_seconds=60.0,
+        setup={"device": "cpu", "strategy": "single", "num_workers": 2},
+        steps=steps(data_wait=0.08, compute=0.9, other=0.0),
+        profile={"host_top": rows},
+    ).first
+    assert first.cause is Cause.INPUT
+
+
+def test_large_tensors_that_are_written_and_not_multiplied_are_slow_kernels() -> None:
+    taken = {"main_minor_faults_s": 300_000, "main_system_share": 0.4}
+    quiet = {"main_read_bytes_s": 0.0, "main_written_bytes_s": 0.0}
+    host = taken | quiet | {"cores": 2, "usable_cores": 2, "run_cores": 1.9, "starved_share": 0.03}
+    written = {
+        "setup": {"device": "cpu", "strategy": "single", "precision": "fp32", "torch_threads": 2},
+        "steps": steps(seconds=0.03, data_wait=0.0002, compute=0.0297, other=0.0001, blocked=0.0),
+        "host": host,
+        "profile": {
+            "kernels_a_step": 50,
+            "flops_a_step": 1.7e7,
+            "matrix_flops_s": 1.8e11,
+            "top": [{"name": "aten::mul", "share": 0.6}, {"name": "aten::sum", "share": 0.2}],
+        },
+    }
+    assert diagnosed(**written).first.cause is Cause.TUNING
+    products = {"flops_a_step": 1e9, "top": [{"name": "aten::mm", "share": 0.7}]}
+    fresh = written | {"profile": written["profile"] | products}
+    assert (diagnosed(**fresh).first.cause, diagnosed(**fresh).first.variant) == (
+        Cause.MEMORY,
+        "heap",
+    )
+
+
 SHARES = st.floats(0, 1)
 ANY = st.fixed_dictionaries(
     {},
