@@ -36,6 +36,9 @@ COUNTS = (1, 2, 3, 4)
 """Cards worth weighing in one case; assumed: beyond four, servers begin."""
 BEYOND = 2.0
 """Budgets up to which the trade of money against time is shown; assumed."""
+LOOKED = 5
+"""Computers that are worked out in full at least: their times are others than at the first look, so
+that the fewest asked for are the first of the same list; assumed."""
 STEP = 0.05
 """Least gain that is worth naming as the next step of money; assumed."""
 _HOUSE: dict[Currency, CircuitName] = {"USD": "us-120v-15a", "KRW": "kr-220v-16a"}
@@ -89,14 +92,15 @@ class _Search:
         far, within = self._proven(*self._outcomes(choices))
         ladder = _undominated([*within, *far])
         timely = [one for one in within if self.run.in_time(one.seconds)]
-        builds = self._candidates(_undominated(timely or within), ladder, self.request.top)
+        most = max(self.request.top, LOOKED)
+        builds = self._candidates(_undominated(timely or within), ladder, most)
         punctual = [one for one in builds if self.run.ends(one.seconds)]
         late = self._late(builds, ladder) if builds and not punctual else ()
         builds = punctual or builds
         builds = doubted(sorted(builds, key=lambda one: one.seconds or math.inf))
         cheapest = None if builds else self._cheapest(choices, [*within, *far], ladder)
         return Builds(
-            builds=tuple(builds),
+            builds=tuple(builds[: self.request.top]),
             front=tuple(self._points(ladder, builds)),
             cheapest=cheapest,
             budget=self.request.budget,

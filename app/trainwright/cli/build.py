@@ -209,7 +209,11 @@ def show_checks(screen: "Screen", checks: Iterable[Check]) -> None:
         screen.line()
         screen.say("cli.build.checks", "bold")
         screen.bullets(
-            Message.of(f"cli.build.check.{check.verdict}", rule=check.rule, because=check.message)
+            Message.of(
+                f"cli.build.check.{check.verdict}",
+                rule=check.title,
+                because=check.message,
+            )
             for check in said
         )
 

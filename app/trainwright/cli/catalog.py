@@ -93,6 +93,10 @@ def _refuse_gpu_options(kind: PartKind, **given: object) -> None:
 
 def _gpus_answer(records: Sequence[GpuRecord], left_out: int) -> Answer:
     def show(screen: "Screen") -> None:
+        if not records:
+            screen.say("cli.catalog.none", kinds=", ".join(NAMES))
+            _say_left_out(screen, left_out)
+            return
         headings = ("id", "name", "memory", "bandwidth", "power", "launch")
         screen.table(
             [_row(record) for record in records],
@@ -124,6 +128,10 @@ def _parts_answer(kind: PartKind, found: Found, asked: list[str], sort: str) -> 
     rows = [(part, dict(values(part))) for part in found.parts]
 
     def show(screen: "Screen") -> None:
+        if not rows:
+            screen.say("cli.catalog.none", kinds=", ".join(NAMES))
+            _say_left_out(screen, found.unknown)
+            return
         numbers = [
             number
             for number, name in enumerate(columns, start=1)

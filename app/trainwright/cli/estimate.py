@@ -139,7 +139,9 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
             + [
                 (Message.of("cli.estimate.bottleneck"), _bottleneck(report), ""),
             ],
-            title=Message.of("cli.estimate.time"),
+            title=Message.of(
+                f"cli.estimate.time{'-unfit' if report.verdict is Verdict.NO else ''}"
+            ),
         )
     if facts.machine.gpu_count > 1 and time.scaling:
         _show_scaling(screen, time.scaling)

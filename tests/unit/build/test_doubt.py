@@ -48,3 +48,9 @@ def test_the_surer_computer_is_named_where_the_lead_is_within_what_is_known(
         assert f"The surer choice is {names[1]}" in said
         assert "5 d 5 h in 95 of 100 cases" in said, "104 h times 1.2"
         assert f"{names[0]} up to 8 d 8 h" in said, "100 h times 2"
+
+
+def test_the_first_is_the_same_however_many_are_asked_for(pair: list[Candidate]) -> None:
+    plan = file.read(resources("examples", "gpt2-rtx4070.plan.yaml"))
+    alone = search(Request(plan, money("3000000KRW"), top=1)).builds
+    assert [one.build for one in alone] == [pair[0].build]

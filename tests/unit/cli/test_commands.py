@@ -316,3 +316,21 @@ def test_operators_and_what_ifs_are_printed(trainwright, small, language):
         language
     ]:
         assert said in outcome.out
+
+
+def test_what_does_not_fit_has_a_time_only_if_there_were_memory(inside, small):
+    assert "Time, if there were memory enough" in inside("estimate", small, *HUGE).out
+    assert "if there were" not in inside("estimate", small).out
+
+
+def test_a_search_without_a_find_says_so_and_names_the_kinds(inside):
+    for words in (("no-such-card",), ("cpu", "no-such-processor")):
+        shown = inside("catalog", "list", *words)
+        assert shown.code == 0
+        assert "Nothing in the catalog matches" in shown.out
+        assert "storage" in shown.out
+
+
+def test_help_names_the_targets(inside):
+    shown = " ".join(inside("export", "--help").out.split())
+    assert "plain (PyTorch alone), transformers, accelerate or deepspeed" in shown
