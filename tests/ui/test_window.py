@@ -17,7 +17,7 @@ from walk import settled, spin
 from trainwright.messages import LANGUAGES, Message, render
 from trainwright.plan.file import read
 from trainwright.plan.report import Verdict
-from trainwright.ui import i18n, tokens
+from trainwright.ui import i18n, places, tokens
 from trainwright.ui.actions import ACTIONS
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.widgets.verdict import LegendKey
@@ -52,6 +52,10 @@ def test_torch_and_charts_are_not_loaded_before_the_first_paint():
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )
     assert child.stdout.splitlines() == ["[]", "[]"], child.stderr
+
+
+def test_every_place_is_in_the_menu_and_reached_by_a_key():
+    assert {f"go-{place}" for place in places.ALL} <= {action.id for action in ACTIONS}
 
 
 def test_every_action_has_a_name_a_tooltip_and_keys_of_its_own(opened):

@@ -59,6 +59,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("go-mig", "go", "columns", "Ctrl+Shift+G"),
     Action("go-computer", "go", "desktop-tower", "Alt+4"),
     Action("go-monitor", "go", "activity", "Alt+5"),
+    Action("go-verify", "go", "flask", "Alt+0"),
     Action("go-diagnose", "go", "first-aid", "Alt+7"),
     Action("go-settings", "go", "gear-six", "Ctrl+,"),
     Action("pick-model", "go", "cube", "Ctrl+L"),
