@@ -167,7 +167,7 @@ def identities_reduced(fault: bool) -> Training:
     model: nn.Module = more.Faces()
     if fault:
         model = nn.parallel.DistributedDataParallel(model)
-    return Training(model, more.faces(), batch=8)
+    return Training(model, more.faces(), batch=4)
 
 
 def served_weights(fault: bool) -> Training:
@@ -256,11 +256,11 @@ def validated_every_third(fault: bool) -> Training:
         if step % (3 if fault else 500) == 0:
             model.eval()
             with torch.no_grad():
-                losses = [more.both_ends(model(both), ends) for both, ends in held]
+                losses = [nn.functional.cross_entropy(model(both), ends) for both, ends in held]
             assert torch.stack(losses).mean() > 0
             model.train()
 
-    return Training(model, more.passages(), batch=16, loss=more.both_ends, after=after)
+    return Training(model, more.passages(), batch=16, after=after)
 
 
 # Nothing
@@ -274,6 +274,11 @@ def steady_masks(fault: bool) -> Training:
 def steady_codebook(fault: bool) -> Training:
     """Nothing is wrong: without the loader it is no faster."""
     return Training(more.Codebook(), more.album(side=48), 16, loss=as_it_is, again=not fault)
+
+
+def steady_splines(fault: bool) -> Training:
+    """Nothing is wrong: without the loader it is no faster."""
+    return Training(more.Splines(), more.buildings(), 256, loss=squared, again=not fault)
 
 
 def colours(_fault: bool) -> Training:
@@ -307,6 +312,7 @@ EIGHTH: dict[str, Callable[[bool], Training | Script]] = {
     "run-validated-every-third": validated_every_third,
     "run-steady-masks": steady_masks,
     "run-steady-codebook": steady_codebook,
+    "run-steady-splines": steady_splines,
     "run-seen-colours": colours,
 }
 

@@ -111,19 +111,18 @@ def typed(count: int = 8192, length: int = 10, words: int = 6000) -> TensorDatas
 
 
 class Faces(nn.Module):
-    """Who is seen, by the angle between a face and every identity."""
+    """Who is seen, by a score for every identity."""
 
-    def __init__(self, identities: int = 12_000, channels: int = 24, size: int = 256) -> None:
+    def __init__(self, identities: int = 12_000, channels: int = 16, size: int = 512) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         for into, out in itertools.pairwise([3, channels, 2 * channels, 2 * channels]):
             layers += [nn.Conv2d(into, out, 3, 2, 1), nn.PReLU(out)]
         self.layers = nn.Sequential(*layers, nn.Flatten(), nn.Linear(98 * channels, size))
-        self.identities = nn.Parameter(torch.randn(identities, size))
+        self.identities = nn.Linear(size, identities, bias=False)
 
     def forward(self, face: Tensor) -> Tensor:
-        seen = functional.normalize(self.layers(face), dim=1)
-        return 30 * seen @ functional.normalize(self.identities, dim=1).T
+        return self.identities(functional.normalize(self.layers(face), dim=1) * 30)
 
 
 def faces(count: int = 1024, identities: int = 12_000) -> TensorDataset:
@@ -380,11 +379,6 @@ class Answers(nn.Module):
         return self.ends(self.again(seen)[0])
 
 
-def both_ends(scores: Tensor, ends: Tensor) -> Tensor:
-    """Return the cross-entropy of where answers begin and end."""
-    return functional.cross_entropy(scores, ends)
-
-
 def passages(count: int = 2048, length: int = 40, words: int = 4000) -> TensorDataset:
     """Return a question with a passage behind it each, and where the answer is."""
     return TensorDataset(
@@ -455,6 +449,33 @@ class Codebook(nn.Module):
 def album(count: int = 1024, side: int = 64) -> TensorDataset:
     """Return pictures with nothing to tell of them."""
     return TensorDataset(torch.rand(count, 3, side, side), torch.zeros(count))
+
+
+class Splines(nn.Module):
+    """How much a building will need, by layers of sums of learnt polynomials."""
+
+    def __init__(self, width: int = 128, degree: int = 6) -> None:
+        super().__init__()
+        sizes = [24, width, width, 4]
+        self.weights = nn.ParameterList(
+            torch.randn(degree + 1, into, out) / (into * degree) ** 0.5
+            for into, out in itertools.pairwise(sizes)
+        )
+
+    def forward(self, hours: Tensor) -> Tensor:
+        x = hours
+        for weight in self.weights:
+            x = x.tanh()
+            powers = [torch.ones_like(x), x]
+            while len(powers) < len(weight):
+                powers.append(2 * x * powers[-1] - powers[-2])
+            x = torch.einsum("dbi,dio->bo", torch.stack(powers), weight)
+        return x
+
+
+def buildings(count: int = 65_536) -> TensorDataset:
+    """Return what is known of an hour in a building, and what it needs then."""
+    return TensorDataset(torch.randn(count, 24), torch.randn(count, 4))
 
 
 def painter(channels: int = 32, colours: int = 64) -> nn.Module:
