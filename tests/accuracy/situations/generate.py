@@ -113,7 +113,7 @@ OTHERS = {
     "run-yielding-restorer": [MULTIPLY],
     "run-sweep-of-forecasts": 3 * [FORECAST],
     "run-folds-at-once": 4 * [FOLD],
-    "run-beside-backups": 3 * [BACK_UP],
+    "run-beside-backups": 2 * [BACK_UP],
 }
 """Programs that compute beside the run."""
 

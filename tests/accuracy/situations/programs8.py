@@ -216,7 +216,7 @@ def crowded_brains(fault: bool) -> Training:
 
 
 def harmful_bytes(_fault: bool) -> Training:
-    return Training(more.Bytes(), more.programs_read(), batch=8)
+    return Training(more.Bytes(), more.programs_read(), batch=4)
 
 
 # Monitoring
@@ -278,7 +278,7 @@ def steady_codebook(fault: bool) -> Training:
 
 def steady_splines(fault: bool) -> Training:
     """Nothing is wrong: without the loader it is no faster."""
-    return Training(more.Splines(), more.buildings(), 256, loss=squared, again=not fault)
+    return Training(more.Splines(), more.buildings(), 64, loss=squared, again=not fault)
 
 
 def colours(_fault: bool) -> Training:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from programs import Item
-from scipy import ndimage
+from scipy import ndimage  # type: ignore[import-untyped]
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
@@ -415,7 +415,7 @@ class Unfolded(nn.Conv2d):
     """A convolution as a product with all windows of the picture."""
 
     def forward(self, x: Tensor) -> Tensor:
-        windows = functional.unfold(x, self.kernel_size, padding=1)  # type: ignore[arg-type]
+        windows = functional.unfold(x, self.kernel_size, padding=1)
         assert self.bias is not None
         out = self.weight.flatten(1) @ windows + self.bias[:, None]
         return out.unflatten(2, x.shape[2:])

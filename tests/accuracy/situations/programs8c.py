@@ -454,7 +454,7 @@ def album(count: int = 1024, side: int = 64) -> TensorDataset:
 class Splines(nn.Module):
     """How much a building will need, by layers of sums of learnt polynomials."""
 
-    def __init__(self, width: int = 128, degree: int = 6) -> None:
+    def __init__(self, width: int = 384, degree: int = 6) -> None:
         super().__init__()
         sizes = [24, width, width, 4]
         self.weights = nn.ParameterList(
