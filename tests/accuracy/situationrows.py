@@ -8,6 +8,7 @@ python tests/accuracy/situationrows.py --fourth    # the fourth round, which gui
 python tests/accuracy/situationrows.py --fifth     # the fifth batch, held out whole
 python tests/accuracy/situationrows.py --sixth     # the sixth batch, held out whole
 python tests/accuracy/situationrows.py --seventh   # the seventh batch, held out whole
+python tests/accuracy/situationrows.py --eighth    # the eighth batch, held out whole
 """
 
 import csv
@@ -69,7 +70,7 @@ class Judged:
 
 FIRST, SECOND, THIRD = "index.csv", "index2.csv", "index3.csv"
 FOURTH, FIFTH, SIXTH = "index4.csv", "index5.csv", "index6.csv"
-SEVENTH = "index7.csv"
+SEVENTH, EIGHTH = "index7.csv", "index8.csv"
 """The batches of situations; all of them are held out whole but the first, which is in part, and
 the fourth, which is not."""
 
@@ -131,10 +132,11 @@ if __name__ == "__main__":
         "--fifth": (FIFTH, True),
         "--sixth": (SIXTH, True),
         "--seventh": (SEVENTH, True),
+        "--eighth": (EIGHTH, True),
     }
     batch, held_out = next(
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)
     )
     print(table(judged(kept(held_out=held_out, batch=batch))))
-    if batch in (SIXTH, SEVENTH) and (apart := set_apart(batch)):
+    if batch in (SIXTH, SEVENTH, EIGHTH) and (apart := set_apart(batch)):
         print("\nset apart, as their records do not carry their causes:\n" + table(judged(apart)))

@@ -34,6 +34,7 @@ import programs6dev2
 import programs6dev3
 import programs6dev4
 import programs7
+import programs8
 import programs8dev
 from programs import CORES, RANKS, SITUATIONS
 
@@ -63,6 +64,7 @@ QUOTAS = {
     "run-depth-quota": 0.4,
     "run-tiles-quota": 0.55,
     "run-filtered-quota": 0.75,
+    "run-motion-quota": 0.45,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -111,6 +113,7 @@ while True:
     loss.backward()
     optimizer.step()
 """
+BACK_UP = "import lzma, os; x = os.urandom(1 << 20)\nwhile True: lzma.compress(x)"
 SIMULATE = "import numpy as n; s = n.zeros(4)\nwhile True: s = 0.9 * s + n.random.randn(4)"
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
@@ -123,6 +126,7 @@ OTHERS = {
     "run-sweep-of-forecasts": 3 * [FORECAST],
     "run-folds-at-once": 4 * [FOLD],
     "run-plates-beside": 3 * [SWEEP],
+    "run-beside-backups": 2 * [BACK_UP],
 }
 """Programs that compute beside the run."""
 
@@ -131,6 +135,7 @@ GROUPED = (*READ_BYTES_S, *QUOTAS)
 ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH | programs5.FIFTH
 ALL |= programs6dev.GUIDING | programs6dev2.FURTHER | programs6dev3.THIRD | programs6dev4.LAST
 ALL |= programs6.SIXTH | programs7.SEVENTH | programs8dev.ALIKE
+ALL |= programs6.SIXTH | programs7.SEVENTH | programs8.EIGHTH
 TOGETHER = (
     *RANKS,
     "run-embedding-gradients",
@@ -151,6 +156,9 @@ TOGETHER = (
     "run-broadcast-bank",
     "run-waiting-rank",
     "run-norms-in-turn",
+    "run-identities-reduced",
+    "run-served-weights",
+    "run-uneven-captions",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
@@ -160,6 +168,7 @@ ONE_CORE = (
     "run-pinned-clicks",
     "run-residues-one-core",
     "run-paths-one-core",
+    "run-stereo-one-core",
 )
 """Those that may use a single core when the fault is in."""
 VARIABLES = {
@@ -182,6 +191,7 @@ UNTIMED = (
     "run-seen-restoring",
     "run-seen-distilling",
     "run-seen-weather",
+    "run-seen-colours",
 )
 """Those that are seen from outside only."""
 
@@ -268,6 +278,7 @@ def _program(name: str) -> list[str]:
     file = "programs6.py" if name in programs6.SIXTH else file
     file = "programs7.py" if name in programs7.SEVENTH else file
     file = "programs8dev.py" if name in programs8dev.ALIKE else file
+    file = "programs8.py" if name in programs8.EIGHTH else file
     return [sys.executable, str(HERE / file), name]
 
 
