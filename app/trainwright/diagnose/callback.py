@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from . import surroundings
-from .recorder_clock import BatchClock, Times
+from .recorder_clock import BatchClock, Times, idle, on_core
 from .recorder_facts import (
     batch_facts,
     compiled,
@@ -228,7 +228,7 @@ class Recorder:
     @guarded
     def given(self, timed: "BatchClock", facts: dict[str, Any] | None = None) -> None:
         """Note that a batch is there."""
-        timed.given_at, timed.core_at, timed.idle = time.perf_counter(), _on_core(), 0.0
+        timed.given_at, timed.core_at, timed.idle = time.perf_counter(), on_core(), 0.0
         if facts is not None:
             timed.facts = facts
 
@@ -260,7 +260,7 @@ class Recorder:
             return
         now = self._current.optimized_at = time.perf_counter()
         self._optimizer_seconds += now - self._optimizing_since
-        self._current.idle = _idle(self._current, now)
+        self._current.idle = idle(self._current, now)
         self._current.trains = True
         self._optimizer_steps += 1
         self._profiled += profiling()
@@ -471,21 +471,6 @@ def _adapter(recorder: Recorder, base: Any, begin: str, end: str) -> Any:
         end: lambda self, *_, **__: recorder.stop(),
     }
     return type("TrainwrightCallback", (base,), calls)()
-
-
-def _on_core() -> tuple[float, float]:
-    """Return this thread's seconds on a core, and those that it waited for one."""
-    return time.thread_time(), surroundings.own_delay()
-
-
-def _idle(timed: BatchClock, now: float) -> float:
-    """Return for how long the thread has neither worked nor been ready to since the batch came."""
-    if timed.given_at is None or timed.core_at is None:
-        return 0.0
-    worked, starved = (
-        later - earlier for earlier, later in zip(timed.core_at, _on_core(), strict=True)
-    )
-    return max(0.0, now - timed.given_at - worked - starved)
 
 
 def _observed() -> dict[str, Any]:

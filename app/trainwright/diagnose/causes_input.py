@@ -137,19 +137,6 @@ def _slow_for_its_gpu(evidence: Evidence) -> bool:
     return data_wait(evidence) is None and (slow or idles)
 
 
-def _beside_the_passes(evidence: Evidence) -> float | None:
-    """Return what one GPU's step takes beside passes and update, where nobody timed for what."""
-    steps = evidence.steps
-    if steps is None or on_cpu(evidence) or processes(evidence) > 1 or steps.unit == "part":
-        return None
-    if (steps.data_wait, steps.transfer, steps.communication, steps.other) != (None,) * 4:
-        return None
-    passes = steps.compute
-    if passes is None and steps.forward is not None and steps.backward is not None:
-        passes = steps.forward + steps.backward + (steps.optimizer or 0)
-    return None if passes is None else max(0.0, 1 - passes / steps.seconds)
-
-
 def _main_cores(evidence: Evidence) -> float | None:
     """Return the cores of a training process that has no workers."""
     return number("host.main_process_cores")(evidence) or number("host.run_cores")(evidence)
@@ -494,12 +481,5 @@ RULES = (
         _collects_meanwhile,
         "share",
         above(0.1, -9, "assumed: batches that wait for Python's collector are made in time else"),
-    ),
-    _rule(
-        "steps.rest",
-        _beside_the_passes,
-        "share",
-        above(0.4, 2, "assumed: beside passes and update a step does little but get its batch"),
-        above(0.6, 3, "assumed: beside passes and update a step does little but get its batch"),
     ),
 )

@@ -11,13 +11,16 @@ from trainwright.diagnose.measures import (
     foreign_share,
     given,
     number,
+    on_cpu,
     on_gpu,
     over_gpus,
     processes,
     ranks_here,
+    reading,
     starved,
+    utilisation,
 )
-from trainwright.diagnose.measures_cost import link_rate, offloads
+from trainwright.diagnose.measures_cost import achieved_by_rate, link_rate, offloads, power_share
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import workers_of_cores
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
@@ -25,10 +28,12 @@ from trainwright.diagnose.verdict import Cause
 
 _input = rules_of(Cause.INPUT)
 _memory = rules_of(Cause.MEMORY)
+_tuning = rules_of(Cause.TUNING)
 
 BATCHES = "assumed: one thread launches; what keeps more cores busy beside an idle GPU is batches"
 NOBODY = "assumed: where neither the GPU nor a core works, both wait for a drive or a network"
 FULL = "assumed: workers that had batches to spare would rest"
+MFU = "ml-engineering: half of the peak is a good result"
 LINK = "assumed: what crosses the link all the time is what the GPU waits for"
 
 
@@ -88,6 +93,26 @@ def _one_keeps_all(evidence: Evidence) -> bool:
     return processes(evidence) == 1 and not offloads(evidence)
 
 
+def _busy_alone(evidence: Evidence) -> bool:
+    """Whether one GPU is busy, and nothing says that it only looks so."""
+    draws = power_share(evidence)
+    full = (utilisation(evidence) or 0) >= 0.9 and (draws is None or draws >= 0.5)
+    return full and processes(evidence) == 1
+
+
+def _beside_the_passes(evidence: Evidence) -> float | None:
+    """Return what one GPU's step takes beside passes and update, where nobody timed for what."""
+    steps = evidence.steps
+    if steps is None or on_cpu(evidence) or processes(evidence) > 1 or steps.unit == "part":
+        return None
+    if (steps.data_wait, steps.transfer, steps.communication, steps.other) != (None,) * 4:
+        return None
+    passes = steps.compute
+    if passes is None and steps.forward is not None and steps.backward is not None:
+        passes = steps.forward + steps.backward + (steps.optimizer or 0)
+    return None if passes is None else max(0.0, 1 - passes / steps.seconds)
+
+
 INPUT = (
     _input(
         "host.busy_cores",
@@ -145,6 +170,13 @@ INPUT = (
         "times",
         above(1.8, 3, "assumed: a GPU that idles takes more samples a step for less, a loader not"),
     ),
+    _input(
+        "steps.rest",
+        _beside_the_passes,
+        "share",
+        above(0.4, 2, "assumed: beside passes and update a step does little but get its batch"),
+        above(0.6, 3, "assumed: beside passes and update a step does little but get its batch"),
+    ),
 )
 
 MEMORY = (
@@ -155,5 +187,29 @@ MEMORY = (
         above(0.3, 2, LINK),
         above(0.6, 3, LINK),
         variant="offload",
+    ),
+)
+
+TUNING = (
+    _tuning(
+        "throughput.expected",
+        given(_busy_alone, number("throughput.expected_times")),
+        "times",
+        above(1.3, 2, "assumed: one device that is busy, where others on the same are done sooner"),
+        variant="kernels",
+    ),
+    _tuning(
+        "profile.achieved_of_peak",
+        given(_busy_alone, reading("profile.achieved_of_peak")),
+        "share",
+        below(0.15, 2, MFU),
+        variant="kernels",
+    ),
+    _tuning(
+        "profile.achieved_by_rate",
+        given(_busy_alone, achieved_by_rate),
+        "share",
+        below(0.15, 2, MFU),
+        variant="kernels",
     ),
 )

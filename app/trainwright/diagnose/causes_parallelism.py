@@ -36,6 +36,7 @@ from trainwright.diagnose.measures_work import (
     in_operators,
     one_core,
     operator_seconds,
+    short_operator_seconds,
 )
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -265,11 +266,17 @@ RULES = (
     ),
     _rule(
         "profile.operator_seconds",
+        given(_computes, short_operator_seconds),
+        "seconds",
+        below(20e-6, 3, DISPATCH),
+        variant="host-bound",
+    ),
+    _rule(
+        "profile.operator_seconds",
         given(_computes, operator_seconds),
         "seconds",
         below(100e-6, 1, DISPATCH),
         below(30e-6, 2, DISPATCH),
-        below(20e-6, 3, DISPATCH),
         above(300e-6, -3, DISPATCH),
         variant="host-bound",
     ),

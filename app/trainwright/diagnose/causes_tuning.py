@@ -20,7 +20,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import achieved_by_rate, offloads, power_share
+from trainwright.diagnose.measures_cost import offloads
 from trainwright.diagnose.measures_kernels import (
     convolve_apart,
     could_be_faster,
@@ -77,13 +77,6 @@ SLOW = "assumed: long operators that do a tenth of what a plain product does bes
 
 
 _rule = rules_of(Cause.TUNING)
-
-
-def _busy_alone(evidence: Evidence) -> bool:
-    """Whether one GPU is busy, and nothing says that it only looks so."""
-    draws = power_share(evidence)
-    full = (utilisation(evidence) or 0) >= 0.9 and (draws is None or draws >= 0.5)
-    return full and processes(evidence) == 1
 
 
 def _passes_alone(evidence: Evidence) -> bool:
@@ -478,27 +471,6 @@ RULES = (
         ),
         "times",
         above(4, 2, "assumed: a gradient takes twice its operator's time, with recomputing thrice"),
-        variant="kernels",
-    ),
-    _rule(
-        "throughput.expected",
-        given(_busy_alone, number("throughput.expected_times")),
-        "times",
-        above(1.3, 2, "assumed: one device that is busy, where others on the same are done sooner"),
-        variant="kernels",
-    ),
-    _rule(
-        "profile.achieved_of_peak",
-        given(_busy_alone, reading("profile.achieved_of_peak")),
-        "share",
-        below(0.15, 2, MFU),
-        variant="kernels",
-    ),
-    _rule(
-        "profile.achieved_by_rate",
-        given(_busy_alone, achieved_by_rate),
-        "share",
-        below(0.15, 2, MFU),
         variant="kernels",
     ),
 )

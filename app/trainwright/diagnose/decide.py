@@ -51,7 +51,7 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
         *causes_trials.INPUT,
         *causes_joint.INPUT,
     ),
-    Cause.TUNING: (*causes_tuning.RULES, *causes_trials.TUNING),
+    Cause.TUNING: (*causes_tuning.RULES, *causes_trials.TUNING, *causes_joint.TUNING),
     Cause.MEMORY: (*causes_memory.RULES, *causes_offload.RULES, *causes_joint.MEMORY),
     Cause.COMMUNICATION: causes_communication.RULES,
     Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
@@ -80,6 +80,8 @@ LARGER = 1.2
 """How many times as much of the time a cause takes that goes before a surer one; assumed."""
 CONTRARY = 4
 """Weight against "nothing is wrong" that no number of signs for it outweighs; assumed."""
+_ONE_PROFILE = {"arithmetic": "operators"}
+"""Instruments that one profile of a step feeds: enough for a verdict, but not to be sure of it."""
 _ONE_VARIANT = (Cause.INPUT, Cause.PARALLELISM, Cause.COMMUNICATION)
 """Causes whose variants are answers to one question: one of them holds."""
 _ONE_ROOT = (Cause.PARALLELISM, Cause.COMMUNICATION)
@@ -218,7 +220,8 @@ class Case:
         """How sure the case is by itself."""
         strongest: dict[str, int] = {}
         for signal in self.speaks_for:
-            strongest[signal.instrument] = max(strongest.get(signal.instrument, 0), signal.weight)
+            source = _ONE_PROFILE.get(signal.instrument, signal.instrument)
+            strongest[source] = max(strongest.get(source, 0), signal.weight)
         setting = strongest.pop("setup", 0)
         if self.suspected:
             return Confidence.LOW

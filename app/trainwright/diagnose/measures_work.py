@@ -116,6 +116,18 @@ def operator_seconds(evidence: Evidence) -> float | None:
     return steps.compute / profile.kernels_a_step if on_cpu(evidence) else None
 
 
+SHORT = 0.15
+"""Least share of a step of operators as short as the middle one, for short ones to hold it up;
+assumed."""
+
+
+def short_operator_seconds(evidence: Evidence) -> float | None:
+    """Return that time, where it is not that of a few long operators among many short ones."""
+    taken, profile = operator_seconds(evidence), evidence.profile
+    middle = None if profile is None else profile.kernel_median_seconds
+    return None if taken is None or (middle is not None and middle < SHORT * taken) else taken
+
+
 def achieved_of_matrix_rate(evidence: Evidence) -> float | None:
     """Return a step's arithmetic a second over that of a plain matrix product beside it.
 

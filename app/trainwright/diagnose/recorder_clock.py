@@ -1,8 +1,11 @@
 """How long batches take: the one in work of each loader, and the sums over those that are over."""
 
+import time
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
+
+from . import surroundings
 
 MOST_TIMES = 4096
 """Latest steps that percentiles are taken of; assumed."""
@@ -62,6 +65,21 @@ class Times:
             "other": self.other / self.count,
             **timed,
         }
+
+
+def on_core() -> tuple[float, float]:
+    """Return this thread's seconds on a core, and those that it waited for one."""
+    return time.thread_time(), surroundings.own_delay()
+
+
+def idle(timed: BatchClock, now: float) -> float:
+    """Return for how long the thread has neither worked nor been ready to since the batch came."""
+    if timed.given_at is None or timed.core_at is None:
+        return 0.0
+    worked, starved = (
+        later - earlier for earlier, later in zip(timed.core_at, on_core(), strict=True)
+    )
+    return max(0.0, now - timed.given_at - worked - starved)
 
 
 def _p95(values: Iterable[float]) -> float:

@@ -149,6 +149,8 @@ def settled(setup: dict[str, Any]) -> dict[str, Any]:
             "torch.bfloat16": "bf16",
             "torch.float16": "fp16",
             "torch.float64": "fp64",
+            "torch.complex64": "fp32",
+            "torch.complex128": "fp64",
         }.get(dtype)
     if setup.get("world_size") == 1 or (kind == "cpu" and "world_size" not in setup):
         setup.setdefault("strategy", "single")

@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 
 from trainwright.catalog import CpuRecord
+from trainwright.estimate import timenotes
 from trainwright.estimate.clock import Bottleneck, Clock, Situation, StepTerms
-from trainwright.estimate.compiling import Compiling, compiling, verdict
+from trainwright.estimate.compiling import Compiling, compiling
 from trainwright.estimate.inputs import Pipeline, described, waits
 from trainwright.estimate.loader import Host
 from trainwright.estimate.measured import usable
 from trainwright.estimate.operators import class_parts
-from trainwright.estimate.power import board_share, limit_share
 from trainwright.estimate.roofline import classify
 from trainwright.estimate.scaling import ScalingPoint, exchange_quantity, scaling
 from trainwright.estimate.scaling import notes as scaling_notes
@@ -25,14 +25,13 @@ from trainwright.estimate.serving_time import (
     round_notes,
     serving_time,
 )
-from trainwright.estimate.spread import Factor
 from trainwright.estimate.unrolled import recurrent_share, refusal
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.machine import Gpu
 from trainwright.messages import Message
 from trainwright.profile.profile import Profile
-from trainwright.workload import Dataset, FullSettings, Workload
+from trainwright.workload import FullSettings, Workload
 
 __all__ = ["Bottleneck", "Lane", "Stage", "TimeEstimate", "estimate_time"]
 
@@ -165,8 +164,8 @@ def estimate_time(
             stages=stages,
             reason=reason,
             notes=(
-                *_measured_notes(clock, settings),
-                *_notes(clock, compiled, workload, reason, around),
+                *timenotes.measured(clock, settings),
+                *timenotes.notes(clock, compiled, workload, reason, around),
                 *_recurrent(profile, clock, settings, batch),
                 *scaling_notes(points, profile, clock, settings, batch),
                 *(fed.notes if fed else ()),
@@ -445,62 +444,3 @@ def _seconds(id: str, value: float, formula: str, *parts: Quantity) -> Quantity:
     return Quantity(
         Message.of(id), value, Unit.SECONDS, Kind.ESTIMATED, formula, parts, source=_SOURCE
     )
-
-
-def _length_notes(workload: Workload) -> Iterator[Message]:
-    """Yield what samples shorter than the longest mean for the figures."""
-    inputs = workload.inputs
-    if inputs.padding:
-        yield Message.of("time.note.padding", share=inputs.padding, length=inputs.sequence_length)
-    if inputs.batching == "packed":
-        rows = workload.effective_batch or 1
-        yield Message.of(
-            "time.note.packed",
-            length=inputs.sequence_length,
-            rows=rows,
-            samples=rows * inputs.samples_a_row,
-        )
-
-
-def _measured_notes(clock: Clock, settings: FullSettings) -> Iterator[Message]:
-    """Yield which figures were measured on this computer."""
-    gpu = usable(clock.situation.gpu.measured, settings.precision)
-    host = clock.situation.around.measured
-    parts = []
-    if gpu is not None:
-        parts += [each.rate for each in gpu.products]
-        parts += [each for each in (gpu.copy, gpu.pinned, gpu.pageable) if each is not None]
-    if host is not None:
-        parts += [host.core] if host.core is not None else []
-        parts += [host.drive.sequential] if host.drive is not None else []
-    if parts:
-        dates = sorted({part.source.partition(",")[0] for part in parts})
-        yield Message.of("time.note.measured", parts=[part.name for part in parts], dates=dates)
-
-
-def _notes(
-    clock: Clock,
-    compiled: Compiling | None,
-    workload: Workload,
-    reason: Message | None,
-    around: Factor,
-) -> Iterator[Message]:
-    record = clock.situation.gpu.record
-    if reason is not None:
-        yield reason
-    else:
-        yield Message.of(f"time.note.interval-{around.evidence}", factor=around.value)
-    if workload.trains and not isinstance(workload.dataset, Dataset):
-        yield Message.of("time.note.input-never-limits")
-    if workload.trains:
-        yield from _length_notes(workload)
-    if compiled is not None:
-        yield Message.of("time.note.compile")
-        ending, values = verdict(compiled, workload)
-        yield Message.of(f"time.note.compile-{ending}", **values)
-    limit, tdp = clock.situation.gpu.power_limit_w, record.tdp_w
-    if limit and tdp and limit < tdp.value:
-        share = limit_share(record, limit)
-        yield Message.of("time.note.power", limit=limit, tdp=tdp.value, share=share)
-    if (board := board_share(record)) < 1:
-        yield Message.of("time.note.board-power", gpu=record.name, share=board)

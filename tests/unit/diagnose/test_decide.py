@@ -362,6 +362,29 @@ def test_a_run_on_the_processor_is_told_nothing_of_launches() -> None:
     assert not any("launch" in text or "device" in text for text in says)
 
 
+def test_one_profile_of_a_step_is_no_reason_to_be_sure() -> None:
+    # 5,000 operators in 80 ms are short ones, and do little beside a plain product, say both.
+    whole: dict[str, Any] = {
+        "steps": steps(seconds=0.08, compute=0.0795, data_wait=0.0002),
+        "setup": {"device": "cpu", "batch": 2},
+    }
+    profile = {"kernels_a_step": 5000, "flops_a_step": 1e8, "matrix_flops_s": 1e11}
+    first = diagnosed(profile=profile, **whole).first
+    assert (first.cause, first.confidence) == (Cause.PARALLELISM, Confidence.MEDIUM)
+
+
+def test_few_long_operators_among_many_short_ones_are_no_sign_of_short_ones() -> None:
+    def signs(middle: float) -> list[int]:
+        profile = {"kernels_a_step": 5000, "kernel_median_seconds": middle}
+        parts = {"setup": {"device": "cpu"}, "steps": steps(seconds=0.08, compute=0.0795)}
+        found = diagnosed(profile=profile, **parts)
+        readings = [*found.verdicts, *found.ruled_out]
+        names = (signal for each in readings for signal in each.signals)
+        return [one.weight for one in names if one.reading == "profile.operator_seconds"]
+
+    assert max(signs(8e-6)) > max(signs(1.5e-6))
+
+
 def test_what_is_kept_in_files_is_not_called_memory() -> None:
     diagnosis = diagnosed(
         steps=steps(compute=0.9, data_wait=0.001),

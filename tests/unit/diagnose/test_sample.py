@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from trainwright.diagnose import recorder_facts
 from trainwright.diagnose import recorder_sample as sample
 from trainwright.diagnose.recorder_clock import Times
 
@@ -191,3 +192,14 @@ def test_what_fills_rows_up_is_told_from_what_is_trained_on() -> None:
     assert whole["sequence_padding"] < 0.05
     assert pictures == {}
     assert rest == [{}, {}, {}, {}, {}]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "precision"),
+    [("float64", "fp64"), ("complex128", "fp64"), ("complex64", "fp32"), ("bfloat16", "bf16")],
+)
+def test_the_precision_is_that_of_the_parameters_complex_or_not(
+    parameters: str, precision: str
+) -> None:
+    setup = recorder_facts.settled({"_device": "cpu", "_dtype": f"torch.{parameters}"})
+    assert setup["precision"] == precision

@@ -1,0 +1,71 @@
+"""What is to be known beside a time: its interval, its power, what was measured and what is not."""
+
+from collections.abc import Iterator
+
+from trainwright.estimate.clock import Clock
+from trainwright.estimate.compiling import Compiling, verdict
+from trainwright.estimate.measured import usable
+from trainwright.estimate.power import board_share, limit_share
+from trainwright.estimate.spread import Factor
+from trainwright.messages import Message
+from trainwright.workload import Dataset, FullSettings, Workload
+
+
+def _length_notes(workload: Workload) -> Iterator[Message]:
+    """Yield what samples shorter than the longest mean for the figures."""
+    inputs = workload.inputs
+    if inputs.padding:
+        yield Message.of("time.note.padding", share=inputs.padding, length=inputs.sequence_length)
+    if inputs.batching == "packed":
+        rows = workload.effective_batch or 1
+        yield Message.of(
+            "time.note.packed",
+            length=inputs.sequence_length,
+            rows=rows,
+            samples=rows * inputs.samples_a_row,
+        )
+
+
+def measured(clock: Clock, settings: FullSettings) -> Iterator[Message]:
+    """Yield which figures were measured on this computer."""
+    gpu = usable(clock.situation.gpu.measured, settings.precision)
+    host = clock.situation.around.measured
+    parts = []
+    if gpu is not None:
+        parts += [each.rate for each in gpu.products]
+        parts += [each for each in (gpu.copy, gpu.pinned, gpu.pageable) if each is not None]
+    if host is not None:
+        parts += [host.core] if host.core is not None else []
+        parts += [host.drive.sequential] if host.drive is not None else []
+    if parts:
+        dates = sorted({part.source.partition(",")[0] for part in parts})
+        yield Message.of("time.note.measured", parts=[part.name for part in parts], dates=dates)
+
+
+def notes(
+    clock: Clock,
+    compiled: Compiling | None,
+    workload: Workload,
+    reason: Message | None,
+    around: Factor,
+) -> Iterator[Message]:
+    """Yield what the figures rest on, for people."""
+    record = clock.situation.gpu.record
+    if reason is not None:
+        yield reason
+    else:
+        yield Message.of(f"time.note.interval-{around.evidence}", factor=around.value)
+    if workload.trains and not isinstance(workload.dataset, Dataset):
+        yield Message.of("time.note.input-never-limits")
+    if workload.trains:
+        yield from _length_notes(workload)
+    if compiled is not None:
+        yield Message.of("time.note.compile")
+        ending, values = verdict(compiled, workload)
+        yield Message.of(f"time.note.compile-{ending}", **values)
+    limit, tdp = clock.situation.gpu.power_limit_w, record.tdp_w
+    if limit and tdp and limit < tdp.value:
+        share = limit_share(record, limit)
+        yield Message.of("time.note.power", limit=limit, tdp=tdp.value, share=share)
+    if (board := board_share(record)) < 1:
+        yield Message.of("time.note.board-power", gpu=record.name, share=board)
