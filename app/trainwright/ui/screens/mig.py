@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QEvent, QPoint, QSize, Qt
+from PySide6.QtCore import QEvent, QPoint, QSize
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -13,7 +13,7 @@ from trainwright.catalog import GpuRecord
 from trainwright.messages import Message, UserError
 from trainwright.mig import board, boards
 from trainwright.mig.board import Sketch
-from trainwright.mig.boards import MOST_GPUS, Boards, Place
+from trainwright.mig.boards import Boards, Place
 from trainwright.mig.jobs import Need
 from trainwright.mig.live import Live, live, now
 from trainwright.mig.planning import Planned, plan_jobs
@@ -22,7 +22,6 @@ from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say, tr
-from trainwright.ui.screens.computer import Glyph
 from trainwright.ui.screens.migcommands import CommandsCard, WaysCard
 from trainwright.ui.screens.migdesk import (
     Desk,
@@ -35,12 +34,11 @@ from trainwright.ui.screens.migdesk import (
     record_of,
     with_tables,
 )
+from trainwright.ui.screens.mighead import MigHead, SaysLine
 from trainwright.ui.screens.migjobs import JobsCard
 from trainwright.ui.session import Session
 from trainwright.ui.tasks import Latest
 from trainwright.ui.widgets.base import SCROLL_BAR, Heading, Label, Scroll, Surface, clear
-from trainwright.ui.widgets.buttons import Button
-from trainwright.ui.widgets.controls import Combo, Stepper
 from trainwright.ui.widgets.migboard import Strip
 from trainwright.ui.widgets.migpalette import ProfileRow, RowHeads
 from trainwright.ui.widgets.migstrips import Strips
@@ -70,7 +68,15 @@ class MigScreen(QWidget):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(tokens.L, tokens.M, tokens.L, 0)
         outer.setSpacing(tokens.M)
-        outer.addLayout(self._head())
+        head = MigHead()
+        outer.addWidget(head)
+        self.gpu, self.number = head.gpu, head.number
+        self.undo, self.redo, self.empty, self.current = (
+            head.undo,
+            head.redo,
+            head.empty,
+            head.current,
+        )
         sides = QHBoxLayout()
         sides.setSpacing(tokens.M)
         outer.addLayout(sides, 1)
@@ -78,7 +84,9 @@ class MigScreen(QWidget):
         left.setSpacing(tokens.S)
         self.strips = Strips()
         left.addWidget(self.strips)
-        left.addLayout(self._says_line())
+        self._line = SaysLine()
+        self.says = self._line.says
+        left.addWidget(self._line)
         self._below = QWidget()
         column = QVBoxLayout(self._below)
         column.setContentsMargins(0, 0, 0, tokens.L)
@@ -123,43 +131,6 @@ class MigScreen(QWidget):
         column = self._column if narrow else self._right_column
         for card in cards:
             column.insertWidget(column.count() - 1, card)  # above the stretch
-
-    def _head(self) -> QHBoxLayout:
-        line = QHBoxLayout()
-        line.setSpacing(tokens.S)
-        line.addWidget(Label(Message.of("ui.mig.title"), px=tokens.FIGURE, weight=600))
-        line.addSpacing(tokens.M)
-        self.gpu = Combo((), "", name=Message.of("ui.mig.gpu"))
-        self.gpu.setMaximumWidth(320)
-        line.addWidget(self.gpu)
-        line.addWidget(Label(Message.of("ui.mig.gpus"), px=tokens.LABEL, colour="text2"))
-        self.number = Stepper(1, name=Message.of("ui.mig.gpus"), high=MOST_GPUS)
-        self.number.setFixedWidth(92)
-        line.addWidget(self.number)
-        self.undo = Button("", "ghost", "arrow-u-up-left", name=Message.of("ui.mig.undo"),
-                           tip=Message.of("ui.mig.undo"))  # fmt: skip
-        self.redo = Button("", "ghost", "arrow-u-up-right", name=Message.of("ui.mig.redo"),
-                           tip=Message.of("ui.mig.redo"))  # fmt: skip
-        self.empty = Button(Message.of("ui.mig.clear"), "secondary", "eraser", small=True)
-        self.current = Button(Message.of("ui.mig.current"), "secondary", "download-simple",
-                              small=True)  # fmt: skip
-        self.current.hide()
-        for button in (self.undo, self.redo, self.empty, self.current):
-            line.addWidget(button)
-        line.addStretch(1)
-        return line
-
-    def _says_line(self) -> QHBoxLayout:
-        line = QHBoxLayout()
-        line.setContentsMargins(2, 0, 2, 0)
-        line.setSpacing(tokens.S)
-        self._sign = QVBoxLayout()
-        line.addLayout(self._sign)
-        self.says = Label("", px=tokens.LABEL, wrap=True)
-        self.says.setMinimumHeight(34)
-        self.says.setAlignment(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
-        line.addWidget(self.says, 1)
-        return line
 
     def _right(self) -> QWidget:
         body = QWidget()
@@ -395,17 +366,7 @@ class MigScreen(QWidget):
         self.ways.show_planned(self._desk.planned)
 
     def _say(self, text: Message | None, *, good: bool = False) -> None:
-        """Say why something cannot be, or what happened; None says what can be done."""
-        icon, colour, ink = "info", "text3", "text2"
-        if text is not None:
-            icon, colour = (
-                ("check-circle-fill", "fitsFill") if good else ("x-circle-fill", "noFill")
-            )
-            ink = "text" if good else "no"
-        clear(self._sign)
-        self._sign.addWidget(Glyph(icon, colour, 16), 0, Qt.AlignmentFlag.AlignVCenter)
-        self.says.paint_in(ink)
-        self.says.tell(text or Message.of("ui.mig.how"))
+        self._line.say(text, good=good)
 
     # Jobs
 
