@@ -36,6 +36,7 @@ import programs6dev4
 import programs7
 import programs8
 import programs8dev
+import programs9
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -135,7 +136,7 @@ GROUPED = (*READ_BYTES_S, *QUOTAS)
 ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH | programs5.FIFTH
 ALL |= programs6dev.GUIDING | programs6dev2.FURTHER | programs6dev3.THIRD | programs6dev4.LAST
 ALL |= programs6.SIXTH | programs7.SEVENTH | programs8dev.ALIKE
-ALL |= programs6.SIXTH | programs7.SEVENTH | programs8.EIGHTH
+ALL |= programs6.SIXTH | programs7.SEVENTH | programs8.EIGHTH | programs9.NINTH
 TOGETHER = (
     *RANKS,
     "run-embedding-gradients",
@@ -192,6 +193,7 @@ UNTIMED = (
     "run-seen-distilling",
     "run-seen-weather",
     "run-seen-colours",
+    "run-seen-cracks",
 )
 """Those that are seen from outside only."""
 
@@ -279,6 +281,7 @@ def _program(name: str) -> list[str]:
     file = "programs7.py" if name in programs7.SEVENTH else file
     file = "programs8dev.py" if name in programs8dev.ALIKE else file
     file = "programs8.py" if name in programs8.EIGHTH else file
+    file = "programs9.py" if name in programs9.NINTH else file
     return [sys.executable, str(HERE / file), name]
 
 
