@@ -218,7 +218,7 @@ def moments(count: int = 2048) -> TensorDataset:
 class Floods(nn.Module):
     """How high water stands at each place, hour after hour, from the hour before."""
 
-    def __init__(self, grown: bool, hours: int = 60) -> None:
+    def __init__(self, grown: bool, hours: int = 120) -> None:
         super().__init__()
         self.grown, self.hours = grown, hours
         self.flow = nn.Conv2d(2, 1, 3, padding=1)
@@ -238,7 +238,7 @@ class Floods(nn.Module):
         return torch.cat(kept, 1)
 
 
-def rains(count: int = 64, hours: int = 60, side: int = 64) -> TensorDataset:
+def rains(count: int = 64, hours: int = 120, side: int = 40) -> TensorDataset:
     """Return land with the water on it, and the levels of the hours after."""
     return TensorDataset(torch.rand(count, 2, side, side), torch.rand(count, hours + 1, side, side))
 
