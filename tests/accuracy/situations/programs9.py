@@ -151,7 +151,7 @@ def stages_counted(fault: bool) -> Training:
 
 
 def probed_each_fifth(fault: bool) -> Training:
-    model, (moved, kinds) = more.Wrist(), more.wrists(1024).tensors
+    model, (moved, kinds) = more.Wrist(), more.wrists(2048).tensors
 
     def after(step: int, _loss: Tensor) -> None:
         if step % (5 if fault else 500) == 4:
@@ -173,7 +173,7 @@ def steady_turbines(fault: bool) -> Training:
 
 def steady_leaves(fault: bool) -> Training:
     """Nothing is wrong: without the loader it is no faster."""
-    return Training(more.Leaf(), more.leaves(), 16, again=not fault)
+    return Training(more.Leaf(), more.leaves(), 8, again=not fault)
 
 
 def cracks(_fault: bool) -> Training:

@@ -88,7 +88,7 @@ class Sleep(nn.Module):
         return self.head(self.between(found)[0])
 
 
-def nights(count: int = 1024, parts: int = 20, moments: int = 300) -> TensorDataset:
+def nights(count: int = 1024, parts: int = 20, moments: int = 200) -> TensorDataset:
     """Return random currents of brains asleep, with the stage of each part."""
     return TensorDataset(torch.randn(count, parts, moments), torch.randint(5, (count, parts)))
 
@@ -186,7 +186,7 @@ def vibrations(count: int = 512, moments: int = 2048) -> TensorDataset:
 class Leaf(nn.Module):
     """Which illness a leaf has: large convolutions of each channel, then products of channels."""
 
-    def __init__(self, width: int = 96, depth: int = 3, kinds: int = 12) -> None:
+    def __init__(self, width: int = 64, depth: int = 3, kinds: int = 12) -> None:
         super().__init__()
         self.enter = nn.Conv2d(3, width, 4, stride=4)
         self.apart = nn.ModuleList(
