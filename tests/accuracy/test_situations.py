@@ -14,6 +14,7 @@ from situationrows import (
     FIRST,
     FOLDER,
     FOURTH,
+    NINTH,
     SECOND,
     SEVENTH,
     SIXTH,
@@ -165,6 +166,24 @@ def test_the_eighth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() -
     assert not {row.id for row in rows} & {row.id for row in before}
 
 
+def test_the_ninth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() -> None:
+    rows = [row for row in situations(NINTH) if not row.dropped]
+    causes = Counter(row.cause for row in rows)
+    runs = sum(row.origin == "real-run" for row in rows)
+    assert len(rows) >= 30
+    assert 0.5 <= runs / len(rows) <= 0.67
+    assert len(rows) - runs >= 12
+    assert set(causes) == CAUSES
+    assert min(causes.values()) >= 2
+    assert all(row.held_out for row in rows)
+    assert all(bool(row.also_right) == bool(row.also_because) for row in rows)
+    assert all(_odd(row.source) for row in rows if row.source)
+    earlier = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH)
+    before = [row for batch in earlier for row in situations(batch)]
+    assert not {row.source for row in rows if row.source} & {row.source for row in before}
+    assert not {row.id for row in rows} & {row.id for row in before}
+
+
 def _odd(source: str) -> bool:
     address = source.lower().partition("?")[0]
     return int(hashlib.sha1(address.encode()).hexdigest()[0], 16) % 2 == 1
@@ -175,7 +194,7 @@ def _digest(name: str) -> str:
 
 
 ALL = [*kept(held_out=False), *kept(held_out=True)]
-HELD_OUT = (SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH)
+HELD_OUT = (SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH)
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
 SOURCES = [row for row in (*ALL, *LATER, *GUIDING) if row.origin == "public"]

@@ -36,6 +36,7 @@ import programs6dev4
 import programs7
 import programs8
 import programs8dev
+import programs9
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -65,6 +66,7 @@ QUOTAS = {
     "run-tiles-quota": 0.55,
     "run-filtered-quota": 0.75,
     "run-motion-quota": 0.45,
+    "run-pollen-quota": 0.65,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -115,6 +117,14 @@ while True:
 """
 BACK_UP = "import lzma, os; x = os.urandom(1 << 20)\nwhile True: lzma.compress(x)"
 SIMULATE = "import numpy as n; s = n.zeros(4)\nwhile True: s = 0.9 * s + n.random.randn(4)"
+RENDER = """
+import numpy as n
+across, down = n.meshgrid(n.linspace(-2, 1, 600), n.linspace(-1, 1, 400))
+while True:
+    place = point = across + 1j * down
+    for _ in range(40):
+        place = n.where(abs(place) < 2, place * place + point, place)
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -127,6 +137,7 @@ OTHERS = {
     "run-folds-at-once": 4 * [FOLD],
     "run-plates-beside": 3 * [SWEEP],
     "run-beside-backups": 2 * [BACK_UP],
+    "run-beside-renders": 3 * [RENDER],
 }
 """Programs that compute beside the run."""
 
@@ -135,7 +146,7 @@ GROUPED = (*READ_BYTES_S, *QUOTAS)
 ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH | programs5.FIFTH
 ALL |= programs6dev.GUIDING | programs6dev2.FURTHER | programs6dev3.THIRD | programs6dev4.LAST
 ALL |= programs6.SIXTH | programs7.SEVENTH | programs8dev.ALIKE
-ALL |= programs6.SIXTH | programs7.SEVENTH | programs8.EIGHTH
+ALL |= programs6.SIXTH | programs7.SEVENTH | programs8.EIGHTH | programs9.NINTH
 TOGETHER = (
     *RANKS,
     "run-embedding-gradients",
@@ -159,6 +170,9 @@ TOGETHER = (
     "run-identities-reduced",
     "run-served-weights",
     "run-uneven-captions",
+    "run-small-buckets",
+    "run-gathered-layers",
+    "run-keys-passed-on",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
@@ -177,6 +191,7 @@ VARIABLES = {
     "run-fresh-mappings": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"},
     "run-sixteen-threads": {"OMP_NUM_THREADS": "16"},
     "run-small-mappings": {"MALLOC_MMAP_THRESHOLD_": "65536"},
+    "run-transits-active": {"OMP_NUM_THREADS": "8", "OMP_WAIT_POLICY": "active"},
 }
 """What a launcher has set for the run when the fault is in."""
 NICE = {"run-nice-views": 5, "run-yielding-restorer": 3}
@@ -192,6 +207,7 @@ UNTIMED = (
     "run-seen-distilling",
     "run-seen-weather",
     "run-seen-colours",
+    "run-seen-cracks",
 )
 """Those that are seen from outside only."""
 
@@ -279,6 +295,7 @@ def _program(name: str) -> list[str]:
     file = "programs7.py" if name in programs7.SEVENTH else file
     file = "programs8dev.py" if name in programs8dev.ALIKE else file
     file = "programs8.py" if name in programs8.EIGHTH else file
+    file = "programs9.py" if name in programs9.NINTH else file
     return [sys.executable, str(HERE / file), name]
 
 
