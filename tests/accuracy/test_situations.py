@@ -5,6 +5,7 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -121,12 +122,7 @@ def test_the_sixth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() ->
     assert set(causes) == CAUSES
     assert min(causes.values()) >= 2
     assert causes["none"] >= 3
-    assert all(row.held_out for row in rows)
-    assert all(bool(row.also_right) == bool(row.also_because) for row in rows)
-    assert all(_odd(row.source) for row in rows if row.source)
-    before = [row for batch in (FIRST, SECOND, THIRD, FOURTH, FIFTH) for row in situations(batch)]
-    assert not {row.source for row in rows if row.source} & {row.source for row in before}
-    assert not {row.id for row in rows} & {row.id for row in before}
+    _assert_apart(rows, (FIRST, SECOND, THIRD, FOURTH, FIFTH))
 
 
 def test_the_seventh_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() -> None:
@@ -138,13 +134,7 @@ def test_the_seventh_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() 
     assert sum(row.origin == "public" for row in rows) >= 10
     assert set(causes) == CAUSES
     assert min(causes.values()) >= 2
-    assert all(row.held_out for row in rows)
-    assert all(bool(row.also_right) == bool(row.also_because) for row in rows)
-    assert all(_odd(row.source) for row in rows if row.source)
-    earlier = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH)
-    before = [row for batch in earlier for row in situations(batch)]
-    assert not {row.source for row in rows if row.source} & {row.source for row in before}
-    assert not {row.id for row in rows} & {row.id for row in before}
+    _assert_apart(rows, (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH))
 
 
 def test_the_eighth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() -> None:
@@ -157,13 +147,7 @@ def test_the_eighth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() -
     assert set(causes) == CAUSES
     assert min(causes.values()) >= 2
     assert causes["none"] >= 3
-    assert all(row.held_out for row in rows)
-    assert all(bool(row.also_right) == bool(row.also_because) for row in rows)
-    assert all(_odd(row.source) for row in rows if row.source)
-    earlier = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH)
-    before = [row for batch in earlier for row in situations(batch)]
-    assert not {row.source for row in rows if row.source} & {row.source for row in before}
-    assert not {row.id for row in rows} & {row.id for row in before}
+    _assert_apart(rows, (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH))
 
 
 def test_the_ninth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() -> None:
@@ -175,10 +159,14 @@ def test_the_ninth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() ->
     assert len(rows) - runs >= 12
     assert set(causes) == CAUSES
     assert min(causes.values()) >= 2
+    _assert_apart(rows, (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH))
+
+
+def _assert_apart(rows: list[Situation], earlier: Iterable[str]) -> None:
+    """Assert that a batch is held out whole, and shares no source and no name with earlier ones."""
     assert all(row.held_out for row in rows)
     assert all(bool(row.also_right) == bool(row.also_because) for row in rows)
     assert all(_odd(row.source) for row in rows if row.source)
-    earlier = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH)
     before = [row for batch in earlier for row in situations(batch)]
     assert not {row.source for row in rows if row.source} & {row.source for row in before}
     assert not {row.id for row in rows} & {row.id for row in before}

@@ -4,7 +4,12 @@ A GPU that idles waits for its host. What the host's cores do meanwhile says for
 busy, or more than launching takes, make batches; none busy, they wait themselves.
 """
 
-from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, device_rests
+from trainwright.diagnose.causes_parallelism import (
+    MFU,
+    cores_make_batches,
+    device_idles,
+    device_rests,
+)
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     data_wait,
@@ -20,7 +25,13 @@ from trainwright.diagnose.measures import (
     starved,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import achieved_by_rate, link_rate, offloads, power_share
+from trainwright.diagnose.measures_cost import (
+    achieved_by_rate,
+    keeps_all_alone,
+    link_rate,
+    offloads,
+    power_share,
+)
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import workers_of_cores
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
@@ -33,7 +44,6 @@ _tuning = rules_of(Cause.TUNING)
 BATCHES = "assumed: one thread launches; what keeps more cores busy beside an idle GPU is batches"
 NOBODY = "assumed: where neither the GPU nor a core works, both wait for a drive or a network"
 FULL = "assumed: workers that had batches to spare would rest"
-MFU = "ml-engineering: half of the peak is a good result"
 LINK = "assumed: what crosses the link all the time is what the GPU waits for"
 
 
@@ -89,10 +99,6 @@ def _waits_for_a_drive(evidence: Evidence) -> bool:
     return any(value >= 0.3 for value in known)
 
 
-def _one_keeps_all(evidence: Evidence) -> bool:
-    return processes(evidence) == 1 and not offloads(evidence)
-
-
 def _busy_alone(evidence: Evidence) -> bool:
     """Whether one GPU is busy, and nothing says that it only looks so."""
     draws = power_share(evidence)
@@ -144,7 +150,7 @@ INPUT = (
     ),
     _input(
         "gpus.link_used",
-        given(_one_keeps_all, _link_used),
+        given(keeps_all_alone, _link_used),
         "share",
         above(0.3, 2, LINK),
         above(0.6, 3, LINK),

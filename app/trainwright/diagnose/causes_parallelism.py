@@ -19,6 +19,7 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import (
+    keeps_all_alone,
     kernel_spacing,
     launches,
     launching,
@@ -71,8 +72,7 @@ def _computes(evidence: Evidence) -> bool:
 
 def _only_computes(evidence: Evidence) -> bool:
     """Whether there is nothing in the step of one device beside its passes and update."""
-    alone = processes(evidence) == 1 and not offloads(evidence)
-    return alone and (step_share("compute")(evidence) or 0) >= 0.9
+    return keeps_all_alone(evidence) and (step_share("compute")(evidence) or 0) >= 0.9
 
 
 def _seen_busy(evidence: Evidence) -> bool:
@@ -92,7 +92,7 @@ def _alone_with_room(evidence: Evidence) -> bool:
 def _long_step(evidence: Evidence) -> float | None:
     """Return the seconds of an optimizer's step on one GPU that keeps all it works on."""
     steps = evidence.steps
-    alone = on_gpu(evidence) and processes(evidence) == 1 and not offloads(evidence)
+    alone = on_gpu(evidence) and keeps_all_alone(evidence)
     return steps.seconds if steps is not None and steps.unit == "step" and alone else None
 
 
@@ -100,7 +100,7 @@ def fed_alone(evidence: Evidence) -> bool:
     """Whether one GPU is known to have its batches, and keeps what it works on."""
     wait = data_wait(evidence)
     fed = wait < 0.05 if wait is not None else (loader_alone(evidence) or 0) >= 2
-    return on_gpu(evidence) and fed and processes(evidence) == 1 and not offloads(evidence)
+    return on_gpu(evidence) and fed and keeps_all_alone(evidence)
 
 
 def device_idles(evidence: Evidence) -> bool:

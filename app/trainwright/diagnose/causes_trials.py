@@ -2,8 +2,8 @@
 
 from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu, processes
-from trainwright.diagnose.measures_cost import offloads
+from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu
+from trainwright.diagnose.measures_cost import keeps_all_alone
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     attention_by_length,
@@ -39,7 +39,7 @@ def _launches_alone(evidence: Evidence) -> bool:
 
 def _updates_alone(evidence: Evidence) -> bool:
     """Whether one GPU updates what it has, and sends it nowhere."""
-    return on_gpu(evidence) and processes(evidence) == 1 and not offloads(evidence)
+    return on_gpu(evidence) and keeps_all_alone(evidence)
 
 
 def _as_fast_on_either(evidence: Evidence) -> bool:

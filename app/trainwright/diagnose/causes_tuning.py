@@ -20,7 +20,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import offloads
+from trainwright.diagnose.measures_cost import keeps_all_alone
 from trainwright.diagnose.measures_kernels import (
     convolve_apart,
     could_be_faster,
@@ -81,8 +81,7 @@ _rule = rules_of(Cause.TUNING)
 
 def _passes_alone(evidence: Evidence) -> bool:
     """Whether one process computes both passes of each batch on one device, and all were timed."""
-    shared = processes(evidence) > 1 or offloads(evidence)
-    return not shared and not (accumulates(evidence) and on_cpu(evidence))
+    return keeps_all_alone(evidence) and not (accumulates(evidence) and on_cpu(evidence))
 
 
 RULES = (

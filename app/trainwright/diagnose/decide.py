@@ -358,7 +358,7 @@ def _largest(holding: list[Case]) -> Case:
     if _a_state(first):
         return next((case for case in holding[1:] if _costs(case)), first)
     larger = [case for case in holding[1:] if _a_part(first) and _a_part(case)]
-    larger = [case for case in larger if (case.measured or 0) >= LARGER * (first.measured or 0)]
+    larger = [case for case in larger if _measured(case) >= LARGER * _measured(first)]
     return max((case for case in larger if _costs(case)), key=_measured, default=first)
 
 

@@ -377,3 +377,8 @@ class Evidence(Frozen):
     unavailable: Annotated[dict[Word, Word], Field(max_length=200)] = Field(default_factory=dict)
     """Reading -> why there is none: ``{"gpus.utilisation": "probe.not-supported"}``; the reason is
     the id of one of our messages, or plain text."""
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """The rows of a profiler's table of operators; none where nobody profiled."""
+        return self.profile.top if self.profile is not None else ()

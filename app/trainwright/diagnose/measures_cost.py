@@ -9,6 +9,7 @@ from trainwright.diagnose.measures import (
     lowest_capability,
     on_cpu,
     over_gpus,
+    processes,
     ranks,
     ratio,
     step_share,
@@ -162,6 +163,11 @@ def offloads(evidence: Evidence) -> bool:
     setup, counters = evidence.setup, evidence.counters
     told = setup is not None and (setup.offload or bool(setup.offloaded))
     return bool(told) or bool(counters is not None and counters.offloaded_bytes)
+
+
+def keeps_all_alone(evidence: Evidence) -> bool:
+    """Whether one process computes all of a batch, and keeps all that it works on."""
+    return processes(evidence) == 1 and not offloads(evidence)
 
 
 def step_seconds(evidence: Evidence) -> float | None:

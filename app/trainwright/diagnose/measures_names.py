@@ -123,7 +123,7 @@ def kernels_of(*families: Family) -> Callable[[Evidence], float | None]:
     """Return the measure of the share of a profile's rows that are of these families."""
 
     def share(evidence: Evidence) -> float | None:
-        rows = evidence.profile.top if evidence.profile is not None else ()
+        rows = evidence.operators
         return _sum(row.share for row in rows if family(row.name) in families) if rows else None
 
     return share
@@ -149,7 +149,7 @@ def odd_kernel(evidence: Evidence) -> float | None:
     Torch's operators on the processor are names of another kind; those of a GPU's time count where
     none is a matrix product, attention or element-wise.
     """
-    top = evidence.profile.top if evidence.profile is not None else ()
+    top = evidence.operators
     rows = [row for row in top if not re.search(_MOVES, row.name.lower())]
     own = [row for row in rows if _own(row) or (on_gpu(evidence) and family(row.name) is None)]
     return max((row.share for row in own), default=None)
@@ -164,7 +164,7 @@ def fallback_attention(evidence: Evidence) -> float | None:
 
     With a dense mask they compute what is masked as well, and read the mask for it.
     """
-    rows = evidence.profile.top if evidence.profile is not None else ()
+    rows = evidence.operators
     named = (row.share for row in rows if re.search(_UNFUSED, row.name.lower()))
     return _sum(named) if rows else None
 
@@ -177,7 +177,7 @@ NEWER = 9.0
 
 def older_kernels(evidence: Evidence) -> float | None:
     """Return the share of kernels that are written for matrix units before those of the GPU."""
-    rows = evidence.profile.top if evidence.profile is not None else ()
+    rows = evidence.operators
     if not rows or (lowest_capability(evidence) or 0) < NEWER:
         return None
     return _sum(row.share for row in rows if re.search(_OLDER, row.name.lower()))

@@ -146,7 +146,7 @@ def achieved_of_matrix_rate(evidence: Evidence) -> float | None:
 
 def _uncounted(evidence: Evidence) -> float:
     """Return the share of the step in Fourier transforms, whose arithmetic is not counted."""
-    rows = evidence.profile.top if evidence.profile is not None else ()
+    rows = evidence.operators
     return sum(row.share for row in rows if "_fft" in row.name)
 
 
@@ -186,7 +186,7 @@ def products_with_cores(evidence: Evidence) -> float | None:
 
 def copies_with_cores(evidence: Evidence) -> float | None:
     """Return the share of a step in operators that only copy, of a run that has its cores."""
-    rows = evidence.profile.top if evidence.profile is not None else ()
+    rows = evidence.operators
     names = ("copy", "contiguous", "clone")
     copying = sum(row.share for row in rows if any(name in row.name for name in names))
     return min(1.0, copying) if rows and has_its_cores(evidence) else None
@@ -197,7 +197,7 @@ _WRITING = ("fill_", "zero_", "copy_", "_to_copy", "cat", "scatter_", "index_put
 
 def written(evidence: Evidence) -> float | None:
     """Return the share of a step in operators that fill, copy or put numbers somewhere."""
-    rows = evidence.profile.top if evidence.profile is not None else ()
+    rows = evidence.operators
     found = (row.share for row in rows if row.name.removeprefix("aten::") in _WRITING)
     return min(1.0, sum(found)) if rows and on_cpu(evidence) else None
 
@@ -262,7 +262,7 @@ def passes_timed(evidence: Evidence) -> float | None:
 
 def call_seconds(evidence: Evidence) -> float | None:
     """Return the mean time of a call of the kernels whose calls a profile counts and times."""
-    rows = evidence.profile.top if evidence.profile is not None else ()
+    rows = evidence.operators
     timed = [(row.calls, row.seconds) for row in rows if row.calls and row.seconds]
     calls = sum(each for each, _ in timed)
     return sum(each * seconds for each, seconds in timed) / calls if calls >= 100 else None
@@ -273,7 +273,7 @@ def forward_of_backward(evidence: Evidence) -> float | None:
 
     A gradient takes one to two times as long: above that, passes without gradients run as well.
     """
-    rows = evidence.profile.top if evidence.profile is not None else ()
+    rows = evidence.operators
     times = {row.name.removeprefix("aten::"): row.share for row in rows}
     forward = backward = 0.0
     for name, share in times.items():
@@ -289,7 +289,7 @@ def uncounted_convolutions(evidence: Evidence) -> float:
     It is counted with the gradient's: a teacher's, say, which has none, is not. A convolution takes
     three quarters of its gradient's time at most.
     """
-    rows = evidence.profile.top if evidence.profile is not None else ()
+    rows = evidence.operators
     times = {row.name.removeprefix("aten::"): row.share for row in rows}
     backward = times.get("convolution_backward", 0.0)
     forward = sum(times.get(name, 0.0) for name in _forward_names("convolution_backward"))

@@ -202,10 +202,10 @@ def rows_of(trial: Trial, measured: Measured) -> tuple[Row, ...]:
 def counted(outcome: Outcome, measured: Measured) -> Message:
     """Return how much was run: steps, and how many micro-batches of each."""
     settings, run = outcome.trial.settings, outcome.trial.micro_batches
-    steps, batch, all = measured.steps, settings.micro_batch, settings.accumulation
-    if run == all:
-        return Message.of("verify.counts-all", steps=steps, count=all, batch=batch)
-    return Message.of("verify.counts", steps=steps, run=run, all=all, batch=batch)
+    steps, batch, whole = measured.steps, settings.micro_batch, settings.accumulation
+    if run == whole:
+        return Message.of("verify.counts-all", steps=steps, count=whole, batch=batch)
+    return Message.of("verify.counts", steps=steps, run=run, all=whole, batch=batch)
 
 
 def loader_notes(measured: Measured) -> tuple[Message, ...]:

@@ -143,10 +143,24 @@ OTHERS = {
 
 GROUPED = (*READ_BYTES_S, *QUOTAS)
 """Those that need a control group."""
-ALL = SITUATIONS | programs2.SECOND | programs3.THIRD | programs4.FOURTH | programs5.FIFTH
-ALL |= programs6dev.GUIDING | programs6dev2.FURTHER | programs6dev3.THIRD | programs6dev4.LAST
-ALL |= programs6.SIXTH | programs7.SEVENTH | programs8dev.ALIKE
-ALL |= programs6.SIXTH | programs7.SEVENTH | programs8.EIGHTH | programs9.NINTH
+PROGRAMS = {
+    "programs.py": SITUATIONS,
+    "programs2.py": programs2.SECOND,
+    "programs3.py": programs3.THIRD,
+    "programs4.py": programs4.FOURTH,
+    "programs5.py": programs5.FIFTH,
+    "programs6dev.py": programs6dev.GUIDING,
+    "programs6dev2.py": programs6dev2.FURTHER,
+    "programs6dev3.py": programs6dev3.THIRD,
+    "programs6dev4.py": programs6dev4.LAST,
+    "programs6.py": programs6.SIXTH,
+    "programs7.py": programs7.SEVENTH,
+    "programs8dev.py": programs8dev.ALIKE,
+    "programs8.py": programs8.EIGHTH,
+    "programs9.py": programs9.NINTH,
+}
+"""The files, and the situations of each."""
+ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
 TOGETHER = (
     *RANKS,
     "run-embedding-gradients",
@@ -283,19 +297,7 @@ ROOM = os.environ.get("SITUATIONS_DIR")
 
 def _program(name: str) -> list[str]:
     """Return the command of a situation."""
-    file = "programs2.py" if name in programs2.SECOND else "programs.py"
-    file = "programs3.py" if name in programs3.THIRD else file
-    file = "programs4.py" if name in programs4.FOURTH else file
-    file = "programs5.py" if name in programs5.FIFTH else file
-    file = "programs6dev.py" if name in programs6dev.GUIDING else file
-    file = "programs6dev2.py" if name in programs6dev2.FURTHER else file
-    file = "programs6dev3.py" if name in programs6dev3.THIRD else file
-    file = "programs6dev4.py" if name in programs6dev4.LAST else file
-    file = "programs6.py" if name in programs6.SIXTH else file
-    file = "programs7.py" if name in programs7.SEVENTH else file
-    file = "programs8dev.py" if name in programs8dev.ALIKE else file
-    file = "programs8.py" if name in programs8.EIGHTH else file
-    file = "programs9.py" if name in programs9.NINTH else file
+    file = next(file for file, situations in PROGRAMS.items() if name in situations)
     return [sys.executable, str(HERE / file), name]
 
 

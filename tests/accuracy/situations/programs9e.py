@@ -8,6 +8,7 @@ import numpy as np
 import pandas
 import torch
 from programs import Item
+from programs6b import Bases
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset, Sampler, TensorDataset
@@ -52,29 +53,14 @@ class Meters(Dataset[Item]):
         return day, torch.rand(24)
 
 
-class Stacked(nn.Module):
-    """Blocks that each explain a part of the past and add to the forecast."""
+class Stacked(Bases):
+    """The blocks of the sixth round's forecaster, for days of measurements."""
 
-    def __init__(self, width: int = 256, blocks: int = 4, past: int = 480, ahead: int = 24) -> None:
-        super().__init__()
-        self.past = past
-        self.blocks = nn.ModuleList(
-            nn.Sequential(
-                nn.Linear(past, width),
-                nn.ReLU(),
-                nn.Linear(width, width),
-                nn.ReLU(),
-                nn.Linear(width, past + ahead),
-            )
-            for _ in range(blocks)
-        )
+    def __init__(self) -> None:
+        super().__init__(past=480)
 
     def forward(self, day: Tensor) -> Tensor:
-        left, forecast = day.flatten(1), torch.zeros(())
-        for block in self.blocks:
-            explained, more = block(left).tensor_split([self.past], 1)
-            left, forecast = left - explained, forecast + more
-        return forecast
+        return super().forward(day.flatten(1))
 
 
 # Cameras of events
