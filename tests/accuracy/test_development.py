@@ -14,6 +14,7 @@ import robustness
 sys.path.insert(0, str(Path(__file__).parent / "situations"))
 import readings
 import reports
+import stories
 
 from trainwright.diagnose import decide
 
@@ -41,6 +42,12 @@ def test_a_sign_beside_what_every_slow_run_shows_is_hardly_held_for_another_caus
     found = sum(each, Counter())
     assert found["right"] >= 0.85 * found.total()
     assert found["wrong"] <= 0.02 * found.total()
+    assert not found["confidently wrong"]
+
+
+def test_records_as_threads_have_them_are_read_as_a_person_reads_them() -> None:
+    found = Counter(told for _, told, _, _ in stories.outcomes())
+    assert found["right"] >= 0.95 * found.total()
     assert not found["confidently wrong"]
 
 

@@ -76,6 +76,12 @@ def _slow_link(evidence: Evidence) -> bool:
     return (link_share(evidence) or 1) < 0.6 or (copied is not None and copied < 0.7)
 
 
+def _slow_generation(evidence: Evidence) -> bool:
+    """Whether a link is slow by its generation alone, which a GPU at rest lowers."""
+    narrow = gpu_ratio("link_width", "link_width_max")(evidence)
+    return (link_share(evidence) or 1) < 0.6 and (narrow is None or narrow >= 1)
+
+
 def _over_pcie(evidence: Evidence) -> bool:
     return evidence.setup is not None and evidence.setup.link == "pcie"
 
@@ -294,7 +300,13 @@ RULES = (
         given(lambda evidence: (link_share(evidence) or 1) < 0.6, reading("gpus.utilisation")),
         "share",
         above(0.5, 1, "assumed: under load; at idle every link slows down to save power"),
-        below(0.2, -2, "assumed: at idle every link slows down to save power"),
+        variant="link",
+    ),
+    _rule(
+        "gpus.utilisation",
+        given(_slow_generation, reading("gpus.utilisation")),
+        "share",
+        below(0.2, -2, "assumed: at idle every link slows down to save power, and keeps its lanes"),
         variant="link",
     ),
     _rule(

@@ -22,6 +22,7 @@ from trainwright.diagnose.measures import (
     reading,
     starved,
     swing,
+    threads_of_cores,
     time_share,
     utilisation,
 )
@@ -120,6 +121,7 @@ def _cores_are_its_own(evidence: Evidence) -> bool:
     host = evidence.host
     others = host is not None and (host.foreign_cores or host.other_programs or host.foreign_top)
     crowd = host is not None and (host.load_average or host.run_threads or host.starved_share)
+    crowd = crowd or (threads_of_cores(evidence) or 0) >= 3
     alone = not others and not crowd and not offloads(evidence)
     return on_gpu(evidence) and alone and not _waits(evidence)
 

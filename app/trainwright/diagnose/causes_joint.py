@@ -100,10 +100,11 @@ def _waits_for_a_drive(evidence: Evidence) -> bool:
 
 
 def _busy_alone(evidence: Evidence) -> bool:
-    """Whether one GPU is busy, and nothing says that it only looks so."""
+    """Whether one GPU is busy, and nothing says that it only looks so, or is so for others."""
     draws = power_share(evidence)
     full = (utilisation(evidence) or 0) >= 0.9 and (draws is None or draws >= 0.5)
-    return full and processes(evidence) == 1
+    shared = at_least(1, number("gpus.foreign_processes"))(evidence)
+    return full and processes(evidence) == 1 and not shared
 
 
 def _beside_the_passes(evidence: Evidence) -> float | None:

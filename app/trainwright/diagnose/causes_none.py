@@ -153,6 +153,12 @@ RULES = (
         above(0.15, -4, "DS-Analyzer"),
     ),
     _rule(
+        "experiments.single_device",
+        given(_busy, saved_by("single_device")),
+        "share",
+        below(0.05, 2, "assumed: devices that are busy, and do as much together as each alone"),
+    ),
+    _rule(
         "experiments.doubled_batch",
         doubled_batch,
         "times",

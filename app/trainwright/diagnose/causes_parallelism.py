@@ -29,6 +29,7 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_kernels import slow_in_few_bits
 from trainwright.diagnose.measures_names import functions_of, kernels_of
+from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
     call_seconds,
@@ -98,9 +99,10 @@ def _long_step(evidence: Evidence) -> float | None:
 
 def fed_alone(evidence: Evidence) -> bool:
     """Whether one GPU is known to have its batches, and keeps what it works on."""
-    wait = data_wait(evidence)
-    fed = wait < 0.05 if wait is not None else (loader_alone(evidence) or 0) >= 2
-    return on_gpu(evidence) and fed and keeps_all_alone(evidence)
+    wait, tried = data_wait(evidence), less_than(0.05, saved_by("synthetic_batch"))(evidence)
+    fed = wait < 0.05 if wait is not None else tried or (loader_alone(evidence) or 0) >= 2
+    alone = processes(evidence) == 1 or less_than(0.05, saved_by("single_device"))(evidence)
+    return on_gpu(evidence) and fed and alone and not offloads(evidence)
 
 
 def device_idles(evidence: Evidence) -> bool:

@@ -130,6 +130,7 @@ PARALLELISM = (
         "experiments.processor",
         on_the_processor,
         "times",
+        below(2, 2, "assumed: work that fills a GPU takes a processor many times as long"),
         below(1.1, 3, "assumed: work that fills a GPU takes a processor many times as long"),
         below(0.6, 4, "assumed: work that fills a GPU takes a processor many times as long"),
         above(4, -2, ASSUMED),

@@ -73,6 +73,7 @@ MFU = "ml-engineering: half of the peak is a good result"
 ASSUMED = "assumed"
 PRODUCTS = "assumed: healthy runs on a processor reach 0.59 of a plain product's rate and more"
 WRITTEN = "assumed: operators that fill and copy compute nothing"
+BACKWARD = "assumed: a gradient takes twice its operator's time, with recomputing thrice"
 SLOW = "assumed: long operators that do a tenth of what a plain product does beside the run"
 
 
@@ -469,7 +470,8 @@ RULES = (
             ratio("steps.backward", "steps.forward"),
         ),
         "times",
-        above(4, 2, "assumed: a gradient takes twice its operator's time, with recomputing thrice"),
+        above(4, 2, BACKWARD),
+        above(8, 3, BACKWARD),
         variant="kernels",
     ),
 )

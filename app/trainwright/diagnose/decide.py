@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from trainwright.diagnose import (
+    causes_beside,
     causes_communication,
     causes_cores,
     causes_devices,
@@ -57,7 +58,10 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
     Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
     Cause.MONITORING: causes_monitoring.RULES,
 }
-RULES = {cause: (*signs, *remedies_of(cause)) for cause, signs in _SIGNS.items()}
+RULES = {
+    cause: (*signs, *causes_beside.RULES[cause], *remedies_of(cause))
+    for cause, signs in _SIGNS.items()
+}
 ENOUGH = 3
 """Least score of a verdict: a measured cost, or a symptom with a circumstance; assumed."""
 SURE, LIKELY = 5, 4
@@ -239,7 +243,7 @@ def judge(evidence: Evidence) -> Diagnosis:
     found = {cause: signals(rules, evidence) for cause, rules in RULES.items()}
     cases = [case for cause, each in found.items() for case in _cases(cause, each, evidence)]
     named = (case for case in cases if case.holds or case.suspected)
-    holding = sorted(named, key=lambda case: (not case.agreed, -case.strength))
+    holding = sorted(named, key=lambda case: (_says_little(case), not case.agreed, -case.strength))
     fine = _case(Cause.NONE, "", signals(causes_none.RULES, evidence), evidence)
     if (
         fine.holds
@@ -294,6 +298,11 @@ def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidenc
         gain(cause, variant, evidence),
         measured_gain(cause, variant, evidence),
     )
+
+
+def _says_little(case: Case) -> bool:
+    """Whether a case only says that nothing was measured: any other says more."""
+    return case.variant == "nothing-measured"
 
 
 def _busy(fine: Case) -> bool:

@@ -80,7 +80,8 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                    r"|zlib|gzip|inflate|pad_sequence|albument|normalize_image|mixup|ffmpeg|\bav\b"
                    r"|kornia|torchio|monai|ndimage|zoom\b|rotat|elastic|warp_?affine|map_coordinates|blur"
                    r"|imgaug|moviepy|to_?tensor\b|fromarray|mosaic|neighbou?r_?sampl|rdkit|molfrom"
-                   r"|voxeli|\bbpe\b|encode_batch|pandas|\biloc\b|batchgenerators"),
+                   r"|voxeli|\bbpe\b|encode_batch|pandas|\biloc\b|batchgenerators"
+                   r"|(load|get|read|make|prepare)_\w*(image|img|audio|wav|mel|video|frame|sample|text)"),
     ("fetch", r"h5py|lmdb|zarr|sqlite|parquet|read_csv|np\.load|numpy.*load|open_?file|\bfopen"
               r"|\bread(_?(bytes|file|exact|into|all|image))?\b|\bs3\b|boto|fsspec|urlopen|requests"
               r"|socket|fromfile|\brecv\b|tarfile|webdataset|soundfile|torchaudio|\bio\.open\b"

@@ -1,0 +1,102 @@
+"""What a report states beside a reading decides which of two causes it speaks for."""
+
+from typing import Any
+
+import pytest
+
+from trainwright.diagnose.decide import judge
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.verdict import Cause, Confidence, Verdict
+
+ONE = {"device": "cuda", "world_size": 1}
+EIGHT = {"device": "cuda", "world_size": 8, "nodes": 1, "strategy": "ddp"}
+STEP = {"steps": 50, "seconds": 0.5}
+
+
+def first(**parts: Any) -> Verdict:
+    whole = {"trainwright_record": 1, "setup": ONE, **parts}
+    return judge(Evidence.model_validate(whole)).first
+
+
+def gpu(busy: float, **read: Any) -> list[dict[str, Any]]:
+    return [{"utilisation": {"mean": busy}, **read}]
+
+
+def test_threads_for_all_processors_in_each_of_several_jobs_fight_for_them() -> None:
+    trains = [{"trains": True, "gpu": "other"}] * 3
+    setup = ONE | {"torch_threads": 64}
+    crowd = first(host={"cores": 64, "other_programs": trains}, setup=setup)
+    alone = first(host={"cores": 64}, setup=setup)
+    assert (crowd.cause, crowd.variant) == (Cause.SCHEDULING, "threads")
+    assert crowd.confidence is not Confidence.HIGH
+    assert alone.cause is Cause.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("beside", "cause"),
+    [
+        ({"host": {"cores": 16, "utilisation": {"mean": 0.99}}}, Cause.INPUT),
+        ({"loading": {"samples_s": 820.0}, "throughput": {"samples_s": 100.0}}, Cause.INPUT),
+        ({}, Cause.COMMUNICATION),
+    ],
+)
+def test_devices_that_are_slower_together_share_what_is_full(
+    beside: dict[str, Any], cause: Cause
+) -> None:
+    trials = [{"changed": "devices", "factor": 0.125, "rate_times": 2.0}]
+    assert first(setup=EIGHT, trials=trials, **beside).cause is cause
+
+
+def test_devices_that_are_as_fast_together_are_fine_or_not_filled() -> None:
+    trials = [{"changed": "devices", "factor": 0.125, "rate_times": 1.02}]
+    busy = first(setup=EIGHT, trials=trials, gpus=gpu(0.98))
+    fed = STEP | {"data_wait": 0.001}
+    idle = first(setup=EIGHT, trials=trials, gpus=gpu(0.3), steps=fed)
+    assert (busy.cause, idle.cause) == (Cause.NONE, Cause.PARALLELISM)
+
+
+def test_a_gpu_that_idles_with_batches_that_are_there_is_not_filled() -> None:
+    synthetic = [{"changed": "synthetic-data", "step_times": 0.98}]
+    assert first(gpus=gpu(0.3), trials=synthetic).cause is Cause.PARALLELISM
+
+
+def test_another_gpu_that_is_no_faster_waits_for_pictures_where_few_workers_make_them() -> None:
+    same = [{"changed": "gpu", "to": "V100", "rate_times": 1.02}]
+    pictures = ONE | {"model_kind": "convolution", "num_workers": 2}
+    assert first(gpus=gpu(0.4), trials=same, setup=pictures).cause is Cause.INPUT
+    assert first(gpus=gpu(0.4), trials=same).cause is Cause.PARALLELISM
+
+
+def test_shapes_that_change_are_compiled_for_anew() -> None:
+    steps = STEP | {"p95_seconds": 2.5}
+    changes = {"dynamic_shapes": True, "cudnn_benchmark": True}
+    verdict = first(steps=steps, setup=ONE | changes)
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "compile")
+    assert first(steps=steps, setup=ONE | {"dynamic_shapes": True}).cause is Cause.UNKNOWN
+
+
+def test_a_narrow_link_is_no_less_narrow_for_a_gpu_that_waits_for_it() -> None:
+    narrow = gpu(0.15, link_width=1, link_width_max=16)
+    rests = gpu(0.15, link_generation=1, link_generation_max=4)
+    assert first(gpus=narrow, steps=STEP).cause is Cause.SCHEDULING
+    assert first(gpus=rests, steps=STEP).cause is Cause.UNKNOWN
+
+
+def test_a_gpu_with_another_program_on_it_is_not_held_for_slow_kernels() -> None:
+    slow = {"expected_times": 2.0}
+    assert first(gpus=gpu(1.0, foreign_processes=1), throughput=slow).cause is Cause.SCHEDULING
+    assert first(gpus=gpu(1.0), throughput=slow).cause is Cause.TUNING
+
+
+def test_drives_that_work_where_no_memory_is_left_page() -> None:
+    host = {"io_wait": 0.4, "memory_available_bytes": 1e8, "memory_total_bytes": 32e9}
+    verdict = first(host=host, gpus=gpu(0.1))
+    assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "swapping")
+    assert first(host={"io_wait": 0.4}, gpus=gpu(0.1)).cause is Cause.INPUT
+
+
+def test_a_drive_that_others_read_is_not_the_fault_of_the_loader() -> None:
+    host = {"drive_busy": 1.0, "other_programs": [{"gpu": "none", "read_bytes_s": 1.5e8}]}
+    steps = STEP | {"data_wait": 0.3}
+    assert first(host=host, steps=steps).cause is Cause.SCHEDULING
+    assert first(host={"drive_busy": 1.0}, steps=steps).cause is Cause.INPUT
