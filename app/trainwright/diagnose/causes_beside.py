@@ -2,6 +2,8 @@
 experiments with full cores, other jobs with threads for all processors.
 """
 
+from statistics import median
+
 from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
@@ -9,17 +11,23 @@ from trainwright.diagnose.measures import (
     data_wait,
     each_step,
     given,
+    is_word,
     number,
+    on_cpu,
     on_gpu,
+    processes,
+    ranks_here,
     ratio,
+    reading,
     step_share,
     threads_of_cores,
     uneven,
     utilisation,
 )
 from trainwright.diagnose.measures_cost import loader_alone, offloads
-from trainwright.diagnose.measures_trials import another_gpu, doubled_model, saved_by
-from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
+from trainwright.diagnose.measures_trials import another_gpu, doubled_batch, doubled_model, saved_by
+from trainwright.diagnose.measures_work import device_of_step
+from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
 _communication = rules_of(Cause.COMMUNICATION)
@@ -33,6 +41,7 @@ _tuning = rules_of(Cause.TUNING)
 PICTURES = "assumed: a core decodes some 100 pictures a second, a GPU trains on more"
 CROWD = "PyTorch: as many threads as cores by default, in every job"
 ANEW = "PyTorch: compiling and autotuning are for shapes that stay"
+APART = "assumed: GPUs of several computers that rest wait for their network"
 SHARED = "assumed: devices share the batches that the cores of one computer make"
 SLOWEST = {"hdd": 100e6, "network": 100e6, "ssd": 450e6}
 """Bytes a second that a drive gives at best, or nearly: a disk 100 to 250 MB/s one file after the
@@ -53,6 +62,19 @@ def _makes_pictures(evidence: Evidence) -> bool:
 
 def _few_workers(evidence: Evidence) -> bool:
     return _makes_pictures(evidence) and less_than(3, number("setup.num_workers"))(evidence)
+
+
+def _drive_is_slow(evidence: Evidence) -> bool:
+    """Whether the data's drive is full, or of a slow kind."""
+    slow = is_word("loading.data_on", "hdd", "network", "object-store")(evidence) is not None
+    return slow or at_least(0.7, number("host.drive_busy"))(evidence)
+
+
+def _from_afar(evidence: Evidence) -> bool:
+    """Whether data lie on a slow drive, and the GPU is neither known to be fed nor to be busy."""
+    busy = at_least(0.7, utilisation)(evidence)
+    untimed = data_wait(evidence) is None and not fed_alone(evidence)
+    return on_gpu(evidence) and _drive_is_slow(evidence) and untimed and not busy
 
 
 def _one_computer(evidence: Evidence) -> bool:
@@ -142,6 +164,59 @@ def _shapes_change(evidence: Evidence) -> bool:
     return setup is not None and bool(setup.dynamic_shapes) and anew
 
 
+def _looks_busy(evidence: Evidence) -> bool:
+    return at_least(0.6, utilisation)(evidence) and processes(evidence) == 1
+
+
+def _idle_seconds(evidence: Evidence) -> float | None:
+    """Return the seconds of a step in which a GPU does nothing."""
+    steps, busy = evidence.steps, device_of_step(evidence)
+    idle = number("profile.idle")(evidence) if busy is None else 1 - busy
+    if steps is None or steps.unit != "step" or idle is None or not on_gpu(evidence):
+        return None
+    return idle * steps.seconds
+
+
+def _computers_apart(evidence: Evidence) -> bool:
+    """Whether GPUs of several computers rest, and nobody timed what for."""
+    setup = evidence.setup
+    several = setup is not None and (setup.nodes or 1) > 1
+    timed = data_wait(evidence) is not None or number("profile.communication")(evidence) is not None
+    return several and on_gpu(evidence) and not timed and not offloads(evidence)
+
+
+def _share_cores(evidence: Evidence) -> bool:
+    """Whether several processes of a run on processors are on one computer."""
+    return on_cpu(evidence) and ranks_here(evidence) > 1
+
+
+def _shards_layers(evidence: Evidence) -> bool:
+    """Whether each layer's products are shared out over several computers."""
+    setup = evidence.setup
+    return setup is not None and setup.strategy == "tp" and (setup.nodes or 1) > 1
+
+
+def _least_clock(evidence: Evidence) -> float | None:
+    """Return the clock of the slowest of several GPUs over the others' middle one."""
+    clocks = [gpu.sm_clock_mhz.mean for gpu in evidence.gpus or () if gpu.sm_clock_mhz is not None]
+    return min(clocks) / median(clocks) if len(clocks) > 2 and median(clocks) else None
+
+
+def _one_is_slow(evidence: Evidence) -> bool:
+    return less_than(0.8, _least_clock)(evidence)
+
+
+def _load_of_others(evidence: Evidence) -> float | None:
+    """Return the load less what the run with its workers can be of it, over the cores."""
+    host, setup = evidence.host, evidence.setup
+    if host is None or host.load_average is None or not host.cores or not on_gpu(evidence):
+        return None
+    if setup is None or setup.num_workers is None or threads_of_cores(evidence) is not None:
+        return None
+    own = ranks_here(evidence) * (1 + setup.num_workers)
+    return max(0.0, host.load_average - own) / host.cores
+
+
 def _evaluates(evidence: Evidence) -> float | None:
     """Return the steps between two evaluations, where something says that these take time."""
     setup = evidence.setup
@@ -208,6 +283,27 @@ RULES = {
             above(2, 3, "assumed: steps that find no batch wait for the workers' next ones"),
         ),
         _input(
+            "experiments.more_workers",
+            given(_drive_is_slow, saved_by("more_workers")),
+            "share",
+            below(0.05, 1, "assumed: more workers do not hurry a drive that gives what it can"),
+            variant="fetch",
+        ),
+        _input(
+            "experiments.another_gpu",
+            given(_from_afar, another_gpu),
+            "share",
+            below(0.1, 3, "assumed: slower than what GPUs read, whichever they are"),
+            variant="fetch",
+        ),
+        _input(
+            "experiments.faster_cpu",
+            given(_makes_pictures, saved_by("faster_cpu")),
+            "share",
+            above(0.15, 3, PICTURES),
+            variant="preprocessing",
+        ),
+        _input(
             "host.drive_busy",
             given(_drives_are_shared, number("host.drive_busy")),
             "share",
@@ -229,6 +325,43 @@ RULES = {
             below(1.3, -3, "assumed: alone the loader is hardly faster than the run"),
             variant="exposed",
         ),
+        _communication(
+            "profile.idle",
+            given(_computers_apart, number("profile.idle")),
+            "share",
+            above(0.4, 2, APART),
+            variant="exposed",
+        ),
+        _communication(
+            "steps.device_seconds",
+            given(_computers_apart, device_of_step),
+            "share",
+            below(0.5, 2, APART),
+            variant="exposed",
+        ),
+        _communication(
+            "gpus.utilisation",
+            given(_computers_apart, utilisation),
+            "share",
+            below(0.5, 2, APART),
+            variant="exposed",
+        ),
+        _communication(
+            "experiments.single_device",
+            given(_share_cores, saved_by("single_device")),
+            "share",
+            above(0.1, -2, "assumed: processes of one computer share its cores and its memory"),
+            variant="exposed",
+        ),
+        _communication(
+            "setup.strategy",
+            given(_shards_layers, reading("setup.strategy")),
+            "word",
+            any_of(
+                3, "Megatron-LM: tensor parallel within a computer, it exchanges in every layer"
+            ),
+            variant="exposed",
+        ),
     ),
     Cause.PARALLELISM: (
         _parallelism(
@@ -243,8 +376,42 @@ RULES = {
             "times",
             below(1.2, -2, "assumed: pictures take as long to make for a model of any size"),
         ),
+        _parallelism(
+            "experiments.faster_cpu",
+            given(_makes_pictures, saved_by("faster_cpu")),
+            "share",
+            above(0.15, -2, PICTURES),
+        ),
+        _parallelism(
+            "experiments.another_gpu",
+            given(_from_afar, another_gpu),
+            "share",
+            below(0.1, -2, "assumed: slower than what GPUs read, whichever they are"),
+        ),
+        _parallelism(
+            "gpus.sm_occupancy",
+            given(_looks_busy, number("gpus.sm_occupancy")),
+            "share",
+            below(0.1, 2, "assumed: matrix products hold 6 to 12 of 64 warps, and seldom fewer"),
+        ),
+        _parallelism(
+            "steps.idle_seconds",
+            _idle_seconds,
+            "seconds",
+            above(2, -2, "assumed: at 10 µs for a launch, 200,000 of them, which few steps have"),
+            variant="host-bound",
+        ),
     ),
     Cause.MEMORY: (
+        _memory(
+            "experiments.doubled_batch",
+            given(offloads, doubled_batch),
+            "times",
+            below(
+                1.4, 3, "assumed: what is kept elsewhere is moved once for samples of any number"
+            ),
+            variant="offload",
+        ),
         _memory(
             "host.io_wait",
             given(_nothing_left, number("host.io_wait")),
@@ -277,6 +444,27 @@ RULES = {
         ),
     ),
     Cause.SCHEDULING: (
+        _scheduling(
+            "gpus.clock",
+            _least_clock,
+            "share",
+            below(0.8, 3, "assumed: GPUs that compute the same hold the same clock"),
+            variant="power",
+        ),
+        _scheduling(
+            "steps.slowest_rank",
+            given(_one_is_slow, number("steps.slowest_rank")),
+            "times",
+            above(1.15, 2, "assumed: the others wait for the GPU of the lowest clock"),
+            variant="power",
+        ),
+        _scheduling(
+            "host.load_average",
+            _load_of_others,
+            "times",
+            above(1.5, 3, "assumed: what wants cores beyond the run and its workers is another's"),
+            variant="other-programs-cpu",
+        ),
         _scheduling(
             "setup.torch_threads",
             given(on_gpu, _threads_of_all_jobs),

@@ -134,8 +134,8 @@ def _makes_them_itself(evidence: Evidence) -> bool:
 def _slow_for_its_gpu(evidence: Evidence) -> bool:
     """Whether a GPU idles, or others reach more on the same, and batches were not timed."""
     slow = (number("throughput.expected_times")(evidence) or 1) >= 1.5
-    idlest = least_busy(evidence)
-    idles = idlest is not None and idlest < 0.5 and _late(evidence)
+    idlest, rests = least_busy(evidence), at_least(0.4, number("gpus.idle_share"))(evidence)
+    idles = (rests or (idlest is not None and idlest < 0.5)) and _late(evidence)
     return data_wait(evidence) is None and (slow or idles)
 
 

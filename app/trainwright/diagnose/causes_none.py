@@ -202,6 +202,7 @@ RULES = (
         reading("profile.achieved_of_peak"),
         "share",
         above(0.4, 3, "ml-engineering: half of the peak is a good result"),
+        below(0.15, -4, ASSUMED),
     ),
     _rule(
         "profile.achieved_by_rate",

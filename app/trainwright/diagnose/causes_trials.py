@@ -3,7 +3,7 @@
 from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu
-from trainwright.diagnose.measures_cost import keeps_all_alone
+from trainwright.diagnose.measures_cost import keeps_all_alone, offloads
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     attention_by_length,
@@ -57,7 +57,7 @@ def _by_precision(evidence: Evidence) -> float | None:
 PARALLELISM = (
     _parallelism(
         "experiments.doubled_batch",
-        doubled_batch,
+        given(lambda evidence: not offloads(evidence), doubled_batch),
         "times",
         below(1.2, 4, DOUBLING),
         below(1.5, 2, DOUBLING),

@@ -114,6 +114,10 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
     ),
     (Cause.INPUT, "fetch"): ((Cause.MEMORY, "swapping"),),
     (Cause.TUNING, "kernels"): ((Cause.MEMORY, "heap"),),
+    (Cause.COMMUNICATION, "straggler"): (
+        (Cause.SCHEDULING, "power"),
+        (Cause.SCHEDULING, "heat"),
+    ),
     (Cause.INPUT, "transfer"): (
         *_ELSEWHERE,
         (Cause.SCHEDULING, "link"),

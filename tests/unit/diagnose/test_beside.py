@@ -100,3 +100,45 @@ def test_a_drive_that_others_read_is_not_the_fault_of_the_loader() -> None:
     steps = STEP | {"data_wait": 0.3}
     assert first(host=host, steps=steps).cause is Cause.SCHEDULING
     assert first(host={"drive_busy": 1.0}, steps=steps).cause is Cause.INPUT
+
+
+def test_gpus_of_several_computers_that_rest_wait_for_their_network() -> None:
+    trace = {"idle": 0.9}
+    steps = {"steps": 50, "seconds": 5.7, "device_seconds": 0.6}
+    apart = first(profile=trace, steps=steps, setup=EIGHT | {"nodes": 2, "link": "network"})
+    assert apart.cause is Cause.COMMUNICATION
+    assert first(profile=trace, steps=steps).cause is not Cause.COMMUNICATION
+
+
+def test_processes_of_one_computer_are_not_told_that_they_wait_for_each_other() -> None:
+    """They share its cores, which a run of fewer has to itself."""
+    trials = [{"changed": "devices", "factor": 0.5, "rate_times": 1.9}]
+    cores = {"device": "cpu", "world_size": 8, "nodes": 1}
+    assert first(trials=trials, setup=cores).cause is Cause.UNKNOWN
+
+
+def test_what_waits_elsewhere_is_moved_for_a_batch_of_any_size() -> None:
+    trials = [{"changed": "batch", "factor": 2, "step_times": 1.05}]
+    assert first(trials=trials, setup=ONE | {"offload": True}).cause is Cause.MEMORY
+    assert first(trials=trials).cause is Cause.PARALLELISM
+
+
+def test_the_gpu_of_the_lowest_clock_is_what_the_others_wait_for() -> None:
+    clocks = [{"sm_clock_mhz": {"mean": mhz}} for mhz in (800, 1950, 1950, 1950)]
+    steps = STEP | {"slowest_rank": 1.8}
+    setup = EIGHT | {"world_size": 4}
+    assert first(gpus=clocks, steps=steps, setup=setup).cause is Cause.SCHEDULING
+    assert first(gpus=clocks[1:], steps=steps, setup=setup).cause is Cause.COMMUNICATION
+
+
+def test_a_twentieth_of_the_peak_is_not_called_fine_however_busy_the_gpu_is() -> None:
+    gpus = gpu(0.99, power_w={"mean": 350}, power_limit_w=400)
+    assert first(gpus=gpus, profile={"achieved_of_peak": 0.05}).cause is Cause.TUNING
+    assert first(gpus=gpus, profile={"achieved_of_peak": 0.5}).cause is Cause.NONE
+
+
+def test_a_load_beyond_the_run_and_its_workers_is_of_others() -> None:
+    setup = ONE | {"num_workers": 4}
+    crowded = first(host={"cores": 8, "load_average": 30.0}, setup=setup, steps=STEP)
+    its_own = first(host={"cores": 8, "load_average": 5.0}, setup=setup, steps=STEP)
+    assert (crowded.cause, its_own.cause) == (Cause.SCHEDULING, Cause.UNKNOWN)
