@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from . import surroundings
+from .recorder_batch import batch_facts
 from .recorder_clock import BatchClock, Times, idle, on_core
 from .recorder_facts import (
-    batch_facts,
     compiled,
     loader_facts,
     optimizer_facts,

@@ -25,6 +25,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
 from trainwright.diagnose.measures_kernels import multiprocessors_busy
 from trainwright.diagnose.measures_names import kernels_of
+from trainwright.diagnose.measures_needless import ignored_scores, longest_other
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_batch,
@@ -312,7 +313,7 @@ RULES = (
         "profile.products_rate",
         products_with_cores,
         "share",
-        below(0.42, -4, "assumed: half of what a plain matrix product reaches beside the run"),
+        below(0.3, -4, "assumed: a third of what a plain matrix product reaches beside the run"),
     ),
     _rule(
         "profile.attention_eager",
@@ -352,6 +353,18 @@ RULES = (
         number("setup.sequence_padding"),
         "share",
         above(0.3, -4, "assumed: what only fills rows up is computed for nothing"),
+    ),
+    _rule(
+        "setup.ignored_targets",
+        ignored_scores,
+        "share",
+        above(0.5, -4, "assumed: scores of targets that the loss leaves out are for nothing"),
+    ),
+    _rule(
+        "profile.longest_other",
+        longest_other,
+        "share",
+        above(0.25, -4, "assumed: next to products an operator that multiplies nothing is little"),
     ),
     _rule(
         "profile.fallback",

@@ -105,6 +105,7 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
         *_SHORT_OF_CORES,
         *_DEBUGS,
         (Cause.MEMORY, "empty-cache"),
+        (Cause.MEMORY, "heap"),
         (Cause.MONITORING, "synchronisation"),
     ),
     (Cause.INPUT, ""): (

@@ -218,6 +218,8 @@ class Setup(Frozen):
     deterministic: bool | None = None
     sequence_padding: Share | None = None
     """Share of the tokens that are padding."""
+    ignored_targets: Share | None = None
+    """Share of the targets that the loss leaves out though all of their scores were computed."""
     sequence_length: Positive | None = None
     dynamic_shapes: bool | None = None
     """Whether inputs change their shape from step to step."""
@@ -299,6 +301,8 @@ class Profile(Frozen):
     """cudaMalloc and cudaFree calls a step."""
     synchronise_calls: Amount | None = None
     """cudaStreamSynchronize, cudaDeviceSynchronize and copies that wait, a step."""
+    grown: Share | None = None
+    """Share of the step in concatenations to what one before has given: each copies all of it."""
     flops_a_step: Amount | None = None
     """Of matrix products, convolutions and attention, by their shapes: a lower bound."""
     matrix_flops_s: Annotated[float, Field(gt=0)] | None = None

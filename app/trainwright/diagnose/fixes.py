@@ -150,6 +150,16 @@ def _kernels(evidence: Evidence) -> Fix:
     return _say(named.get(wording(Cause.TUNING, "kernels", evidence), "kernels"))
 
 
+def _padding(evidence: Evidence) -> Fix:
+    if wording(Cause.TUNING, "padding", evidence) == "ignored":
+        return _say("ignored-targets")
+    return _say("packing", {"workload.inputs.batching": "packed"})
+
+
+def _heap(evidence: Evidence) -> Fix:
+    return _say("grown" if wording(Cause.MEMORY, "heap", evidence) else "heap")
+
+
 def _on_device(evidence: Evidence) -> Fix:
     """A run on the processor has no setting for it; what it keeps in files is the script's."""
     if _setup(evidence).device == "cpu":
@@ -209,7 +219,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.TUNING, "attention"): (_attention,),
     (Cause.TUNING, "compile"): (_compile,),
     (Cause.TUNING, "kernels"): (_kernels,),
-    (Cause.TUNING, "padding"): (lambda _: _say("packing", {"workload.inputs.batching": "packed"}),),
+    (Cause.TUNING, "padding"): (_padding,),
     (Cause.TUNING, "architecture"): (_saying("architecture"),),
     (Cause.MEMORY, ""): (_expandable, _smaller_batch),
     (Cause.MEMORY, "empty-cache"): (_saying("empty-cache"), _expandable),
@@ -221,7 +231,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     ),
     (Cause.MEMORY, "garbage"): (_saying("garbage"),),
     (Cause.MEMORY, "recomputation"): (_saying("no-checkpointing", checkpointing="none"),),
-    (Cause.MEMORY, "heap"): (_saying("heap"),),
+    (Cause.MEMORY, "heap"): (_heap,),
     (Cause.MEMORY, "swapping"): (_workers_of_quota, _saying("swapping")),
     (Cause.COMMUNICATION, ""): (_fewer_updates, _saying("overlap")),
     (Cause.COMMUNICATION, "data-parallel"): (_saying("ddp", strategy="ddp"),),

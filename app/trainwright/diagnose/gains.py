@@ -166,7 +166,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         saved_by("without_empty_cache"),
         time_share("empty_cache_seconds"),
     ),
-    (Cause.MEMORY, "heap"): (page_faults,),
+    (Cause.MEMORY, "heap"): (number("profile.grown"), page_faults),
     (Cause.MEMORY, "recomputation"): (
         saved_by("without_checkpointing"),
         time_share("recomputation_seconds"),

@@ -221,11 +221,19 @@ def slow_operators(evidence: Evidence) -> float | None:
     They have their batches and their cores, and there is little beside them: what is slow is the
     way in which they compute.
     """
-    seconds, inside = operator_seconds(evidence) or 0, in_operators(evidence) or 0
+    return achieved_of_matrix_rate(evidence) if only_computes(evidence) else None
+
+
+LONG = 80e-6
+"""Seconds of an operator from which it is its own work that takes them, and no call; assumed."""
+
+
+def only_computes(evidence: Evidence) -> bool:
+    """Whether long operators take a step on the processor, with their cores and little beside."""
     shares = (data_wait(evidence), step_share("other")(evidence), step_share("blocked")(evidence))
     beside = any((share or 0) >= 0.1 for share in shares) or not has_its_cores(evidence)
-    alone = seconds >= 80e-6 and inside >= 0.6 and not beside
-    return achieved_of_matrix_rate(evidence) if alone else None
+    long = (operator_seconds(evidence) or 0) >= LONG
+    return long and (in_operators(evidence) or 0) >= 0.6 and not beside
 
 
 def kernels_a_read(evidence: Evidence) -> float | None:
@@ -368,12 +376,17 @@ def convolutions(evidence: Evidence) -> float | None:
 _HEAVY = ("mm", "conv", "rnn", "lstm", "gru", "attention", "linear")
 
 
+def heavy(name: str) -> bool:
+    """Return whether an operator multiplies matrices, convolves, or is a cell or attention."""
+    return any(kind in name for kind in _HEAVY)
+
+
 def heavy_operators(evidence: Evidence) -> float | None:
     """Return the share of a step on the processor in products, convolutions, cells, attention."""
     profile = evidence.profile
     if profile is None or not profile.top or not on_cpu(evidence):
         return None
-    return min(1.0, sum(o.share for o in profile.top if any(kind in o.name for kind in _HEAVY)))
+    return min(1.0, sum(o.share for o in profile.top if heavy(o.name)))
 
 
 def in_operators(evidence: Evidence) -> float | None:

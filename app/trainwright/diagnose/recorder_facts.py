@@ -30,41 +30,9 @@ def loader_facts(loader: Any) -> dict[str, Any]:
     return found
 
 
-SEQUENCE = 16
-"""Positions from which rows are sequences, and what ends them alike may be padding; assumed."""
-
-
-def batch_facts(batch: Any) -> dict[str, Any]:
-    """Return the share of a batch's positions that only fill rows up to the longest one's length.
-
-    Of whole numbers, the value that most rows end with; of features, positions of zeros alone.
-    """
-    shares = [share for each in _tensors(batch) if (share := _padding(each)) is not None]
-    return {"sequence_padding": max(shares)} if shares else {}
-
-
-def _tensors(batch: Any, depth: int = 0) -> list[Any]:
-    """Return the tensors of a batch, which may be in lists and mappings."""
-    if hasattr(batch, "cumprod") and hasattr(batch, "is_floating_point"):
-        return [batch]
-    inside = batch.values() if hasattr(batch, "values") else batch
-    if depth > 3 or not (hasattr(batch, "values") or isinstance(batch, (list, tuple))):
-        return []
-    return [each for one in list(inside)[:16] for each in _tensors(one, depth + 1)]
-
-
-def _padding(values: Any) -> float | None:
-    whole = not values.is_floating_point() and not values.is_complex()
-    sequences = values.dim() == (2 if whole else 3) and min(values.shape, default=0) > 1
-    if not sequences or values.shape[1] < SEQUENCE or values.device.type != "cpu":
-        return None
-    if whole:
-        last = values[:, -1]
-        filling = values == last.mode().values
-    else:
-        filling = (values == 0).all(-1)
-    trailing = filling.flip(1).int().cumprod(1)
-    return float(trailing.sum()) / int(filling.numel())
+MOST_TARGETS = 0.9
+"""Share of the targets that get scores where none is left out for being ignored: one of a sequence
+has no score where each score is of the next; assumed."""
 
 
 def optimizer_facts(optimizer: Any) -> dict[str, Any]:
@@ -73,7 +41,7 @@ def optimizer_facts(optimizer: Any) -> dict[str, Any]:
     if not parameters:
         return {}
     sizes = {size for each in parameters if each.dim() >= 2 for size in each.shape[:2]}
-    kernels = [each for each in parameters if each.dim() == 4 and max(each.shape[2:]) > 1]
+    kernels = [each for each in parameters if each.dim() in (4, 5) and max(each.shape[2:]) > 1]
     found: dict[str, Any] = {
         "parameters": sum(each.numel() for each in parameters),
         "optimizer": type(optimizer).__name__.lower(),
@@ -86,8 +54,11 @@ def optimizer_facts(optimizer: Any) -> dict[str, Any]:
         found["optimizer_foreach"] = False
     if kernels:
         found["model_kind"] = "convolution"
-        last = sys.modules["torch"].channels_last
-        found["channels_last"] = all(each.is_contiguous(memory_format=last) for each in kernels)
+        torch = sys.modules["torch"]
+        last = {4: torch.channels_last, 5: torch.channels_last_3d}
+        found["channels_last"] = all(
+            each.is_contiguous(memory_format=last[each.dim()]) for each in kernels
+        )
     return found
 
 
@@ -137,6 +108,9 @@ def settled(setup: dict[str, Any]) -> dict[str, Any]:
     """Return the set-up with device and precision told from what the parameters were."""
     setup = dict(setup)
     kind, dtype = setup.pop("_device", None), setup.pop("_dtype", "")
+    targets, scored = setup.pop("_targets", 0), setup.pop("_scored", 0)
+    if scored < MOST_TARGETS * targets:  # what is ignored was left out before it got scores
+        setup.pop("ignored_targets", None)
     if kind == "cuda":
         hip = getattr(getattr(sys.modules.get("torch"), "version", None), "hip", None)
         kind = "rocm" if hip else "cuda"

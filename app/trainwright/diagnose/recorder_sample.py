@@ -23,6 +23,8 @@ SIDE = 512
 REPEATS = 5
 LEAST_POSITIONS = 64
 """Positions from which a softmax over them is one of attention's scores; assumed."""
+LEAST_ROWS = 8
+"""Concatenations in a row from which a tensor is one that grows in a loop; assumed."""
 _COLLECTIVES = ("gloo:", "nccl:", "mpi:", "c10d::")
 _FUSED_ATTENTION = "_attention"
 
@@ -81,7 +83,9 @@ def described(events: Iterable[Any], wall: float) -> dict[str, Any]:
         "attention_eager": min(1.0, _scores(working) / wall),
     }
     found |= _collectives(ranked, [each for each, _ in working], wall)
-    return {**found, "_setup": _attention(operators)}
+    if grown := _grown(working):
+        found["grown"] = min(1.0, grown / wall)
+    return {**found, "_setup": _attention(operators) | _scored_targets(operators)}
 
 
 def _own_seconds(operators: Sequence[Any]) -> list[tuple[Any, float]]:
@@ -212,6 +216,33 @@ def _attention(operators: Sequence[Any]) -> dict[str, Any]:
     if any(each.name().startswith("aten::_scaled_dot_product") for each in operators):
         return {"attention": "sdpa"}
     return {"attention": "eager"} if any(_scored(each) for each in operators) else {}
+
+
+def _scored_targets(operators: Sequence[Any]) -> dict[str, int]:
+    """Return for how many targets the loss of classes takes scores, where the step has one."""
+    losses = [each for each in operators if each.name().startswith("aten::nll_loss")]
+    losses = [each for each in losses if each.name().endswith("forward")]
+    return {"_scored": sum(_size(_shape(each, 1)) for each in losses)} if losses else {}
+
+
+def _grown(working: Sequence[tuple[Any, float]]) -> float:
+    """Return the seconds in concatenations to what another has given, where many are in a row."""
+    joined = [(_joined(each), own) for each, own in working if each.name() == "aten::cat"]
+    longest: dict[int, tuple[int, float]] = {}
+    """Of a size: how many were put together one after the other to get there, and for how long."""
+    for sizes, own in joined:
+        given = (longest.get(size, (0, 0.0)) for size in sizes if size < sum(sizes))
+        before = max(given, default=(0, 0.0))
+        longest[sum(sizes)] = before[0] + 1, before[1] + own
+    rows, seconds = max(longest.values(), default=(0, 0.0))
+    return seconds if rows >= LEAST_ROWS else 0.0
+
+
+def _joined(event: Any) -> list[int]:
+    """Return how many numbers each tensor has that a concatenation takes."""
+    shapes = getattr(event, "structured_input_shapes", event.shapes)()
+    lists = shapes[0] if shapes and shapes[0] and isinstance(shapes[0][0], (list, tuple)) else []
+    return [math.prod(each) for each in lists]
 
 
 def _collectives(ranked: Sequence[Any], working: Sequence[Any], wall: float) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from trainwright.diagnose.measures import number, on_cpu, on_gpu
 from trainwright.diagnose.measures_cost import main_read_a_step, swapped_files
 from trainwright.diagnose.measures_kernels import untuned_convolutions
 from trainwright.diagnose.measures_names import fallback_attention, odd_kernel
+from trainwright.diagnose.measures_needless import ignored_scores
 from trainwright.diagnose.measures_trials import attention_by_length, saved_by
 from trainwright.diagnose.measures_work import waits_for_the_interpreter, workers_starve_computing
 from trainwright.diagnose.verdict import Cause
@@ -62,6 +63,16 @@ def _by_slow_operators(evidence: Evidence) -> bool:
     return on_cpu(evidence) or not (tried or untuned_convolutions(evidence))
 
 
+def _by_ignored(evidence: Evidence) -> bool:
+    """Whether it is scores that the loss leaves out, and hardly the ends of rows."""
+    padding = number("setup.sequence_padding")(evidence) or 0
+    return (ignored_scores(evidence) or 0) >= 0.5 and padding < 0.2  # the limits of causes_tuning
+
+
+def _by_growing(evidence: Evidence) -> bool:
+    return (number("profile.grown")(evidence) or 0) >= 0.05  # the limit of causes_memory
+
+
 WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], ...]] = {
     (Cause.PARALLELISM, ""): (("on-cpu", on_cpu),),
     (Cause.PARALLELISM, "small-batch"): (("on-cpu", on_cpu),),
@@ -76,6 +87,8 @@ WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], 
     (Cause.TUNING, "layout"): (("on-cpu", on_cpu),),
     (Cause.TUNING, "attention"): (("fallback", _by_fallback),),
     (Cause.TUNING, "kernels"): (("own", _by_a_kernel), ("slow", _by_slow_operators)),
+    (Cause.TUNING, "padding"): (("ignored", _by_ignored),),
+    (Cause.MEMORY, "heap"): (("grown", _by_growing),),
     (Cause.MEMORY, "offload"): (("on-drive", _on_drive),),
     (Cause.SCHEDULING, "threads"): (("own", waits_for_the_interpreter),),
     (Cause.COMMUNICATION, ""): (("on-cpu", on_cpu),),

@@ -166,7 +166,7 @@ def test_parts_of_steps_are_means_and_never_less_than_nothing() -> None:
 
 BATCHES = """
 import json, torch
-from trainwright.diagnose.recorder_facts import batch_facts
+from trainwright.diagnose.recorder_batch import batch_facts
 
 words = torch.randint(2, 900, (8, 64))
 words[:, 32:] = 0

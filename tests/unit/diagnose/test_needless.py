@@ -1,0 +1,156 @@
+"""Work that need not be done: what one batch and one step of a run on the processor show of it."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from trainwright.diagnose import recorder_facts
+from trainwright.diagnose.decide import judge
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.verdict import Cause, Confidence, Verdict
+
+CORES = {"cores": 2, "usable_cores": 2.0, "run_cores": 1.98, "starved_share": 0.01}
+SETUP = {"device": "cpu", "strategy": "single", "precision": "fp32", "torch_threads": 2}
+
+
+def first(shares: dict[str, float], kernels: float = 60, **parts: Any) -> Verdict:
+    """Return the verdict on steps of 20 ms that wait for nothing and keep both cores busy."""
+    profile = {
+        "kernels_a_step": kernels,
+        "flops_a_step": 1e9,
+        "matrix_flops_s": 1.8e11,
+        "top": [{"name": f"aten::{name}", "share": share} for name, share in shares.items()],
+        **parts.pop("profile", {}),
+    }
+    times = {"steps": 100, "seconds": 0.02, "data_wait": 0.0002, "compute": 0.0197, "other": 1e-4}
+    return judge(
+        Evidence.model_validate(
+            {
+                "trainwright_record": 1,
+                "steps": times,
+                "host": CORES,
+                "setup": SETUP | parts.pop("setup", {}),
+                "profile": profile,
+                **parts,
+            }
+        )
+    ).first
+
+
+@pytest.mark.parametrize("operator", ["sort", "_unique2", "grid_sampler_2d", "pow", "bernoulli_"])
+def test_one_operator_that_multiplies_nothing_and_takes_a_third_of_the_step_is_slow(
+    operator: str,
+) -> None:
+    verdict = first({operator: 0.34, "mm": 0.31, "addmm": 0.2})
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "kernels")
+    assert verdict.confidence is not Confidence.HIGH
+
+
+def test_the_same_work_spread_over_what_models_are_made_of_is_fine() -> None:
+    spread = {
+        "mm": 0.42,
+        "addmm": 0.2,
+        "gelu_backward": 0.1,
+        "copy_": 0.08,
+        "native_layer_norm": 0.06,
+    }
+    assert first(spread).cause is Cause.NONE
+
+
+def test_products_of_few_rows_are_read_rather_than_computed_and_no_slow_kernels() -> None:
+    """0.4 of a plain product's rate, as a network of depthwise and then dense layers has."""
+    verdict = first({"mm": 0.45, "convolution_backward": 0.25, "gelu": 0.1, "copy_": 0.05})
+    assert verdict.cause is Cause.NONE
+
+
+def test_scores_for_targets_that_the_loss_ignores_are_computed_for_nothing() -> None:
+    shares = {"mm": 0.35, "addmm": 0.2, "_log_softmax": 0.06, "_log_softmax_backward_data": 0.05}
+    assert first(shares).cause is Cause.NONE
+    verdict = first(shares, setup={"ignored_targets": 0.87})
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "padding")
+    assert verdict.says.id.endswith("padding.ignored")
+    few = {"mm": 0.45, "addmm": 0.3, "_log_softmax": 0.01}
+    assert first(few, setup={"ignored_targets": 0.87}).cause is Cause.NONE
+
+
+def test_a_tensor_that_grows_in_a_loop_is_memory_and_no_small_batch() -> None:
+    shares = {"convolution_backward": 0.35, "cat": 0.12, "mkldnn_convolution": 0.1, "fill_": 0.07}
+    grown = {"flops_a_step": 1e7, "kernel_median_seconds": 5e-6}
+    assert first(shares, 500, profile=grown).cause is not Cause.MEMORY
+    verdict = first(shares, 500, profile=grown | {"grown": 0.12})
+    assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "heap")
+    assert verdict.says.id.endswith("heap.grown")
+
+
+@pytest.mark.parametrize(("scored", "kept"), [(512, True), (504, True), (77, False)])
+def test_targets_count_as_ignored_only_if_they_got_scores(scored: int, kept: bool) -> None:
+    """Of 8 rows of 64: all, all but each first one, and those alone that are not ignored."""
+    seen = {"ignored_targets": 0.85, "_targets": 512, "_scored": scored}
+    assert ("ignored_targets" in recorder_facts.settled(seen)) is kept
+
+
+PROGRAM = """
+import json, torch
+from torch import nn
+from trainwright.diagnose import recorder_sample
+from trainwright.diagnose.recorder_batch import batch_facts
+from trainwright.diagnose.recorder_facts import optimizer_facts
+
+words = torch.randint(2, 900, (8, 64))
+words[1:, 40:] = 0
+mask, kinds = (words > 0).long(), torch.zeros_like(words)
+waves = torch.randn(8, 1000)
+pictures = torch.rand(4, 3, 64, 64)
+for row in range(8):
+    waves[row, 1000 - 100 * row :] = 0
+for row in range(4):
+    pictures[row, :, 64 - 16 * row :] = 0
+digits = nn.functional.pad(torch.rand(4, 1, 20, 20), (4, 4, 4, 4))
+rare = (torch.rand(8, 64) < 0.02).long()
+full = torch.randint(2, 900, (8, 64))
+sides = [
+    {"input_ids": words, "attention_mask": mask, "token_type_ids": kinds},
+    {"input_ids": full, "attention_mask": torch.ones_like(full), "token_type_ids": kinds},
+    [words.flip(1), torch.zeros(8)], [full, rare], [waves, torch.zeros(8)],
+    [pictures, torch.zeros(4)], [digits, torch.zeros(4)], [rare * 7, torch.zeros(8)],
+]
+labels = full.where(torch.rand(8, 64) < 0.15, -100)
+layers = [nn.Conv3d(2, 4, 3), nn.Conv3d(2, 4, 3).to(memory_format=torch.channels_last_3d)]
+grown = {}
+for apart in (False, True):
+    look, all_ones = recorder_sample.Sample(), torch.ones(4, 1, 50, 50)
+    look.start()
+    rows = [all_ones]
+    for _ in range(40):
+        rows.append(rows[-1][:, -1:] * 2)
+        all_ones = all_ones if apart else torch.cat([all_ones, rows[-1]], 1)
+    torch.cat(rows, 1)
+    grown[apart] = look.stop().get("grown", 0)
+print(json.dumps({
+    "padding": [batch_facts(each).get("sequence_padding", 0) for each in sides],
+    "ignored": batch_facts({"input_ids": full, "labels": labels}),
+    "true": float((labels == -100).float().mean()),
+    "last": [optimizer_facts(torch.optim.SGD(one.parameters()))["channels_last"] for one in layers],
+    "grown": [grown[False], grown[True]],
+}))
+"""
+
+
+@pytest.mark.slow
+def test_what_batches_hold_for_nothing_is_told_from_what_they_are_made_of() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout)
+    filled, full, left, marked, waves, pictures, digits, sparse = found["padding"]
+    assert filled == left == pytest.approx(7 / 8 * 24 / 64)
+    assert waves == pytest.approx(0.35)
+    assert pictures == pytest.approx((0 + 16 + 32 + 48) / 64 / 4)
+    assert max(full, marked, digits, sparse) < 0.05
+    assert found["ignored"]["ignored_targets"] == pytest.approx(found["true"])
+    assert found["last"] == [False, True]
+    assert found["grown"][0] > 0.3
+    assert found["grown"][1] == 0
