@@ -37,6 +37,10 @@ import programs7
 import programs8
 import programs8dev
 import programs9
+import programs10dev
+import programs10devb
+import programs10devc
+import programs10devd
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -158,6 +162,10 @@ PROGRAMS = {
     "programs8dev.py": programs8dev.ALIKE,
     "programs8.py": programs8.EIGHTH,
     "programs9.py": programs9.NINTH,
+    "programs10dev.py": programs10dev.UNNEEDED,
+    "programs10devb.py": programs10devb.WATCHED,
+    "programs10devc.py": programs10devc.FED,
+    "programs10devd.py": programs10devd.SHARED,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -187,6 +195,8 @@ TOGETHER = (
     "run-small-buckets",
     "run-gathered-layers",
     "run-keys-passed-on",
+    "run-summed-prices",
+    "run-summed-headlines",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
@@ -197,6 +207,7 @@ ONE_CORE = (
     "run-residues-one-core",
     "run-paths-one-core",
     "run-stereo-one-core",
+    "run-loans-one-core",
 )
 """Those that may use a single core when the fault is in."""
 VARIABLES = {
@@ -222,6 +233,8 @@ UNTIMED = (
     "run-seen-weather",
     "run-seen-colours",
     "run-seen-cracks",
+    "run-seen-shelves",
+    "run-seen-mail",
 )
 """Those that are seen from outside only."""
 
