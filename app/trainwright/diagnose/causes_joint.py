@@ -47,6 +47,9 @@ FULL = "assumed: workers that had batches to spare would rest"
 LINK = "assumed: what crosses the link all the time is what the GPU waits for"
 
 
+_expected = number("throughput.expected_times")
+
+
 def _busy_cores(evidence: Evidence) -> float | None:
     """Return the cores that each training process keeps busy; all that are, where it is alone."""
     host = evidence.host
@@ -66,7 +69,8 @@ def _waits_untold(evidence: Evidence) -> bool:
     one_computer = setup is None or (setup.nodes or 1) == 1
     untold = data_wait(evidence) is None and number("profile.data_loader")(evidence) is None
     alone = one_computer and not others and not crowded and not offloads(evidence)
-    slow = on_gpu(evidence) and at_least(1.5, number("throughput.expected_times"))(evidence)
+    busy = at_least(0.5, utilisation)(evidence)
+    slow = on_gpu(evidence) and not busy and at_least(1.5, _expected)(evidence)
     return (device_idles(evidence) or slow) and untold and alone
 
 

@@ -14,6 +14,7 @@ from trainwright.diagnose import (
     causes_beside,
     causes_communication,
     causes_cores,
+    causes_crowded,
     causes_devices,
     causes_input,
     causes_joint,
@@ -58,10 +59,8 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
     Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
     Cause.MONITORING: causes_monitoring.RULES,
 }
-RULES = {
-    cause: (*signs, *causes_beside.RULES[cause], *remedies_of(cause))
-    for cause, signs in _SIGNS.items()
-}
+_BESIDE = causes_beside.RULES | causes_crowded.RULES
+RULES = {cause: (*signs, *_BESIDE[cause], *remedies_of(cause)) for cause, signs in _SIGNS.items()}
 ENOUGH = 3
 """Least score of a verdict: a measured cost, or a symptom with a circumstance; assumed."""
 SURE, LIKELY = 5, 4

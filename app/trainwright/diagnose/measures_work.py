@@ -448,3 +448,15 @@ def run_reads(evidence: Evidence) -> float | None:
     if host is None or host.run_read_bytes_s is not None:
         return None if host is None else host.run_read_bytes_s
     return host.read_bytes_s if (foreign_share(evidence) or 0) < 0.25 else None
+
+
+def others_read(evidence: Evidence) -> float | None:
+    """Return what other programs read a second."""
+    others = evidence.host.other_programs if evidence.host is not None else ()
+    known = [each.read_bytes_s for each in others if each.read_bytes_s is not None]
+    return sum(known) if known else None
+
+
+def drives_are_shared(evidence: Evidence) -> bool:
+    """Return whether other programs read all the time: 50 MB/s and more, assumed."""
+    return (others_read(evidence) or 0) >= 50e6

@@ -142,3 +142,29 @@ def test_a_load_beyond_the_run_and_its_workers_is_of_others() -> None:
     crowded = first(host={"cores": 8, "load_average": 30.0}, setup=setup, steps=STEP)
     its_own = first(host={"cores": 8, "load_average": 5.0}, setup=setup, steps=STEP)
     assert (crowded.cause, its_own.cause) == (Cause.SCHEDULING, Cause.UNKNOWN)
+
+
+def test_what_is_as_fast_without_the_gpu_waits_for_its_batches_where_no_worker_makes_them() -> None:
+    trials = [{"changed": "gpu", "to": "the CPU", "step_times": 1.0}]
+    assert first(trials=trials, setup=ONE | {"num_workers": 0}).cause is Cause.INPUT
+    assert first(trials=trials).cause is Cause.PARALLELISM
+
+
+def test_slow_steps_that_are_slow_for_their_batches_are_the_loader() -> None:
+    uneven = STEP | {"p95_seconds": 6.0}
+    assert first(steps=uneven | {"data_wait_p95": 5.5}).cause is Cause.INPUT
+    assert first(steps=uneven | {"data_wait_p95": 0.5}).cause is Cause.UNKNOWN
+
+
+def test_a_gpu_that_is_more_than_half_busy_is_no_sign_of_what_cores_do() -> None:
+    host = {"cores": 16, "utilisation": {"mean": 0.3}}
+    verdict = first(gpus=gpu(0.6), host=host, throughput={"expected_times": 2.0})
+    assert verdict.cause is Cause.UNKNOWN
+
+
+def test_odd_widths_that_leave_tensor_cores_idle_are_shapes() -> None:
+    traced = {"tensor_core": 0.05, "tensor_core_eligible": 0.6}
+    odd = ONE | {"precision": "fp16-mixed", "dims": [1021, 30522]}
+    even = ONE | {"precision": "fp16-mixed", "dims": [1024, 30528]}
+    assert first(profile=traced, setup=odd).variant == "shapes"
+    assert first(profile=traced, setup=even).variant != "shapes"

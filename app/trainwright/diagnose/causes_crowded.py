@@ -1,0 +1,295 @@
+"""Signs of what keeps a run from its hardware that hold only beside something else.
+
+Other jobs with threads for all processors, drives where no memory is left, changing shapes under a
+compiler.
+"""
+
+from statistics import median
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import (
+    affinity,
+    data_wait,
+    each_step,
+    given,
+    number,
+    odd_dims,
+    on_gpu,
+    ranks_here,
+    ratio,
+    step_share,
+    tensor_cores_of_eligible,
+    threads_of_cores,
+    uneven,
+)
+from trainwright.diagnose.measures_cost import offloads
+from trainwright.diagnose.measures_kernels import half_precision
+from trainwright.diagnose.measures_trials import (
+    doubled_batch,
+    saved_by,
+)
+from trainwright.diagnose.measures_work import (
+    drives_are_shared,
+    others_read,
+)
+from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
+from trainwright.diagnose.verdict import Cause
+
+_memory = rules_of(Cause.MEMORY)
+_monitoring = rules_of(Cause.MONITORING)
+_scheduling = rules_of(Cause.SCHEDULING)
+_tuning = rules_of(Cause.TUNING)
+CROWD = "PyTorch: as many threads as cores by default, in every job"
+ANEW = "PyTorch: compiling and autotuning are for shapes that stay"
+
+
+def _jobs(evidence: Evidence) -> float:
+    """Return how many other trainings are known to be on the computer, on any GPU."""
+    others = evidence.host.other_programs if evidence.host is not None else ()
+    return float(sum(bool(each.trains) for each in others))
+
+
+def _threads_of_all_jobs(evidence: Evidence) -> float | None:
+    """Return torch's threads over the cores, had the other trainings as many as this one."""
+    own = threads_of_cores(evidence)
+    return own * (1 + _jobs(evidence)) if own is not None and _jobs(evidence) else None
+
+
+def _many_threads_beside_jobs(evidence: Evidence) -> bool:
+    return (_threads_of_all_jobs(evidence) or 0) >= 1.6
+
+
+def _crowded_by_threads(evidence: Evidence) -> bool:
+    """Whether a GPU run has several times as many threads as cores."""
+    return on_gpu(evidence) and (threads_of_cores(evidence) or 0) >= 3
+
+
+def _pools_of_threads(evidence: Evidence) -> bool:
+    """Whether a run has many times as many threads as there are cores."""
+    return at_least(8, ratio("host.run_threads", "host.cores"))(evidence)
+
+
+def _saves_power(evidence: Evidence) -> bool:
+    return evidence.host is not None and bool(evidence.host.power_saving)
+
+
+def _bound_to_few(evidence: Evidence) -> bool:
+    return on_gpu(evidence) and less_than(0.15, affinity)(evidence)
+
+
+def _shares_gpu(evidence: Evidence) -> bool:
+    return at_least(1, number("gpus.foreign_processes"))(evidence)
+
+
+def _nothing_left(evidence: Evidence) -> bool:
+    """Whether the computer's memory is known to be used up."""
+    left = ratio("host.memory_available_bytes", "host.memory_total_bytes")
+    return less_than(0.03, left)(evidence)
+
+
+def _collects_each_step(evidence: Evidence) -> bool:
+    return (each_step("garbage_collections")(evidence) or 0) >= 0.5
+
+
+def _odd_widths(evidence: Evidence) -> bool:
+    """Whether most widths of a run in 16 bits are no multiples of 8."""
+    return half_precision(evidence) and at_least(0.5, odd_dims)(evidence)
+
+
+def _shapes_change(evidence: Evidence) -> bool:
+    """Whether what is compiled or searched for once has to be so for every new shape."""
+    setup = evidence.setup
+    anew = setup is not None and bool(setup.compile or setup.cudnn_benchmark)
+    return setup is not None and bool(setup.dynamic_shapes) and anew
+
+
+def _least_clock(evidence: Evidence) -> float | None:
+    """Return the clock of the slowest of several GPUs over the others' middle one."""
+    clocks = [gpu.sm_clock_mhz.mean for gpu in evidence.gpus or () if gpu.sm_clock_mhz is not None]
+    return min(clocks) / median(clocks) if len(clocks) > 2 and median(clocks) else None
+
+
+def _one_is_slow(evidence: Evidence) -> bool:
+    return less_than(0.8, _least_clock)(evidence)
+
+
+def _load_of_others(evidence: Evidence) -> float | None:
+    """Return the load less what the run with its workers can be of it, over the cores."""
+    host, setup = evidence.host, evidence.setup
+    if host is None or host.load_average is None or not host.cores or not on_gpu(evidence):
+        return None
+    if setup is None or setup.num_workers is None or threads_of_cores(evidence) is not None:
+        return None
+    own = ranks_here(evidence) * (1 + setup.num_workers)
+    return max(0.0, host.load_average - own) / host.cores
+
+
+def _evaluates(evidence: Evidence) -> float | None:
+    """Return the steps between two evaluations, where something says that these take time."""
+    setup = evidence.setup
+    return None if setup is None or setup.evaluate_every is None else float(setup.evaluate_every)
+
+
+RULES = {
+    Cause.MEMORY: (
+        _memory(
+            "experiments.doubled_batch",
+            given(offloads, doubled_batch),
+            "times",
+            below(
+                1.4, 3, "assumed: what is kept elsewhere is moved once for samples of any number"
+            ),
+            variant="offload",
+        ),
+        _memory(
+            "host.io_wait",
+            given(_nothing_left, number("host.io_wait")),
+            "share",
+            above(0.1, 2, "assumed: where no memory is left, what drives do is paging"),
+            variant="swapping",
+        ),
+        _memory(
+            "steps.other",
+            given(_collects_each_step, step_share("other")),
+            "share",
+            above(0.1, 1, "assumed: what is collected in every step is part of what lies after it"),
+            variant="garbage",
+        ),
+        _memory(
+            "throughput.expected",
+            given(offloads, number("throughput.expected_times")),
+            "times",
+            above(1.5, 2, "assumed: others who keep all on the device reach more"),
+            variant="offload",
+        ),
+        _memory(
+            "host.main_process",
+            given(offloads, number("host.main_process_cores")),
+            "number",
+            above(3, 2, "assumed: an update on the processor takes what cores there are"),
+            variant="offload",
+        ),
+        _memory(
+            "profile.idle",
+            given(offloads, number("profile.idle")),
+            "share",
+            above(0.5, 2, "assumed: the device waits for what is computed or kept elsewhere"),
+            variant="offload",
+        ),
+    ),
+    Cause.MONITORING: (
+        _monitoring(
+            "setup.intervals",
+            _evaluates,
+            "number",
+            below(21, 1, "assumed: an evaluation takes many steps' time"),
+            variant="logging",
+        ),
+    ),
+    Cause.SCHEDULING: (
+        _scheduling(
+            "gpus.clock",
+            _least_clock,
+            "share",
+            below(0.8, 3, "assumed: GPUs that compute the same hold the same clock"),
+            variant="power",
+        ),
+        _scheduling(
+            "steps.slowest_rank",
+            given(_one_is_slow, number("steps.slowest_rank")),
+            "times",
+            above(1.15, 2, "assumed: the others wait for the GPU of the lowest clock"),
+            variant="power",
+        ),
+        _scheduling(
+            "host.load_average",
+            _load_of_others,
+            "times",
+            above(1.5, 3, "assumed: what wants cores beyond the run and its workers is another's"),
+            variant="other-programs-cpu",
+        ),
+        _scheduling(
+            "setup.torch_threads",
+            given(on_gpu, _threads_of_all_jobs),
+            "times",
+            above(1.6, 1, CROWD),
+            above(3, 2, CROWD),
+            variant="threads",
+        ),
+        _scheduling(
+            "host.other_programs",
+            given(_many_threads_beside_jobs, _jobs),
+            "number",
+            above(1, 2, CROWD),
+            variant="threads",
+        ),
+        _scheduling(
+            "host.utilisation",
+            given(_crowded_by_threads, number("host.utilisation")),
+            "share",
+            above(0.9, 2, "assumed: threads beyond the cores fight for them"),
+            variant="threads",
+        ),
+        _scheduling(
+            "host.utilisation",
+            given(_pools_of_threads, number("host.utilisation")),
+            "share",
+            above(0.9, 1, "assumed: threads beyond the cores fight for them"),
+            variant="threads",
+        ),
+        _scheduling(
+            "experiments.faster_cpu",
+            given(_saves_power, saved_by("faster_cpu")),
+            "share",
+            above(0.15, 2, "assumed: clocks that are held down, and a run that hangs on them"),
+            variant="battery",
+        ),
+        _scheduling(
+            "steps.data_wait",
+            given(_bound_to_few, data_wait),
+            "share",
+            above(0.15, 2, "assumed: batches are made by the few cores that the run may use"),
+            variant="affinity",
+        ),
+        _scheduling(
+            "throughput.expected",
+            given(_shares_gpu, number("throughput.expected_times")),
+            "times",
+            above(1.5, 2, "assumed: trainings take a GPU by turns"),
+            variant="other-programs-gpu",
+        ),
+        _scheduling(
+            "host.read_bytes_s",
+            others_read,
+            "bytes",
+            above(50e6, 2, "assumed: what others read all the time, a drive has not left"),
+            variant="other-programs-cpu",
+        ),
+        _scheduling(
+            "host.drive_busy",
+            given(drives_are_shared, number("host.drive_busy")),
+            "share",
+            above(0.7, 2, "assumed: a drive that others read all the time has little left"),
+            variant="other-programs-cpu",
+        ),
+    ),
+    Cause.TUNING: (
+        _tuning(
+            "profile.tensor_core",
+            given(_odd_widths, tensor_cores_of_eligible),
+            "share",
+            below(
+                0.3, 2, "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp16)"
+            ),
+            variant="shapes",
+        ),
+        _tuning(
+            "steps.uneven",
+            given(_shapes_change, uneven),
+            "times",
+            above(1.8, 2, ANEW),
+            above(4, 3, ANEW),
+            variant="compile",
+        ),
+    ),
+}
