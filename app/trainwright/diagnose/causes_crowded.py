@@ -22,7 +22,7 @@ from trainwright.diagnose.measures import (
     threads_of_cores,
     uneven,
 )
-from trainwright.diagnose.measures_cost import offloads
+from trainwright.diagnose.measures_cost import memory_share, offloads
 from trainwright.diagnose.measures_kernels import half_precision
 from trainwright.diagnose.measures_trials import (
     doubled_batch,
@@ -39,8 +39,13 @@ _memory = rules_of(Cause.MEMORY)
 _monitoring = rules_of(Cause.MONITORING)
 _scheduling = rules_of(Cause.SCHEDULING)
 _tuning = rules_of(Cause.TUNING)
+ROOM = "assumed: in a memory that is full, smaller inputs are faster for the room they leave"
 CROWD = "PyTorch: as many threads as cores by default, in every job"
 ANEW = "PyTorch: compiling and autotuning are for shapes that stay"
+
+
+def _memory_is_full(evidence: Evidence) -> bool:
+    return at_least(0.97, memory_share)(evidence)
 
 
 def _jobs(evidence: Evidence) -> float:
@@ -132,6 +137,13 @@ def _evaluates(evidence: Evidence) -> float | None:
 
 RULES = {
     Cause.MEMORY: (
+        _memory(
+            "experiments.shapes",
+            given(_memory_is_full, saved_by("shapes")),
+            "share",
+            above(0.3, 3, ROOM),
+            variant="full",
+        ),
         _memory(
             "experiments.doubled_batch",
             given(offloads, doubled_batch),
@@ -274,6 +286,13 @@ RULES = {
         ),
     ),
     Cause.TUNING: (
+        _tuning(
+            "experiments.shapes",
+            given(_memory_is_full, saved_by("shapes")),
+            "share",
+            above(0.3, -3, ROOM),
+            variant="shapes",
+        ),
         _tuning(
             "profile.tensor_core",
             given(_odd_widths, tensor_cores_of_eligible),

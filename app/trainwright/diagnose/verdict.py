@@ -127,7 +127,7 @@ SHARED = {
     "gpus.utilisation": "utilisation",
     "gpus.idle_share": "utilisation",
     "gpus.swing": "utilisation",
-    "gpus.steady": "steadiness",
+    "gpus.steady": "utilisation",
     "gpus.throttled": "clocks",
     "gpus.clock": "clocks",
     "profile.host_wait": "trace-gaps",

@@ -168,3 +168,16 @@ def test_odd_widths_that_leave_tensor_cores_idle_are_shapes() -> None:
     even = ONE | {"precision": "fp16-mixed", "dims": [1024, 30528]}
     assert first(profile=traced, setup=odd).variant == "shapes"
     assert first(profile=traced, setup=even).variant != "shapes"
+
+
+def test_smaller_shapes_that_leave_a_full_memory_room_are_the_memory() -> None:
+    trials = [{"changed": "shapes", "to": "one picture", "step_times": 0.3}]
+    full = [{"memory_used_bytes": 16e9, "memory_total_bytes": 16e9}]
+    steps = {"steps": 10, "seconds": 98.0, "p95_seconds": 310.0}
+    assert first(gpus=full, steps=steps, trials=trials).cause is Cause.MEMORY
+    assert first(steps=steps, trials=trials).cause is Cause.TUNING
+
+
+def test_a_mean_between_its_own_ends_is_one_reading_and_no_second_sign() -> None:
+    calm = [{"utilisation": {"mean": 0.45, "low": 0.4, "high": 0.5}}]
+    assert first(gpus=calm).variant == "nothing-measured"
