@@ -367,7 +367,7 @@ RULES = (
         "profile.longest_other",
         longest_other,
         "share",
-        above(0.25, -4, "assumed: next to products an operator that multiplies nothing is little"),
+        above(0.3, -4, "assumed: next to products an operator that multiplies nothing is little"),
     ),
     _rule(
         "profile.fallback",

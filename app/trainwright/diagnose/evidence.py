@@ -301,6 +301,8 @@ class Profile(Frozen):
     """cudaMalloc and cudaFree calls a step."""
     synchronise_calls: Amount | None = None
     """cudaStreamSynchronize, cudaDeviceSynchronize and copies that wait, a step."""
+    grouped_convolutions: Share | None = None
+    """Share of the step in convolutions of many groups, which read more than they multiply."""
     grown: Share | None = None
     """Share of the step in concatenations to what one before has given: each copies all of it."""
     flops_a_step: Amount | None = None

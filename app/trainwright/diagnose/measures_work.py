@@ -179,9 +179,20 @@ def has_its_cores(evidence: Evidence) -> bool:
     return on_cpu(evidence) and ranks(evidence) == 1 and not starves
 
 
+READS = 0.1
+"""Share of a step in grouped convolutions from which its rate says little; assumed."""
+
+
+def reads_more(evidence: Evidence) -> bool:
+    """Whether convolutions of many groups take a part of the step: they multiply little."""
+    profile = evidence.profile
+    return profile is not None and (profile.grouped_convolutions or 0) >= READS
+
+
 def products_with_cores(evidence: Evidence) -> float | None:
     """Return ``products_of_matrix_rate`` of a run that has the cores that it wants."""
-    return products_of_matrix_rate(evidence) if has_its_cores(evidence) else None
+    slow_by_nature = reads_more(evidence) or not has_its_cores(evidence)
+    return None if slow_by_nature else products_of_matrix_rate(evidence)
 
 
 def copies_with_cores(evidence: Evidence) -> float | None:
@@ -221,7 +232,8 @@ def slow_operators(evidence: Evidence) -> float | None:
     They have their batches and their cores, and there is little beside them: what is slow is the
     way in which they compute.
     """
-    return achieved_of_matrix_rate(evidence) if only_computes(evidence) else None
+    plain = only_computes(evidence) and not reads_more(evidence)
+    return achieved_of_matrix_rate(evidence) if plain else None
 
 
 LONG = 80e-6

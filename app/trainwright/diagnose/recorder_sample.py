@@ -23,6 +23,8 @@ SIDE = 512
 REPEATS = 5
 LEAST_POSITIONS = 64
 """Positions from which a softmax over them is one of attention's scores; assumed."""
+LEAST_GROUPS = 8
+"""Groups of channels from which a convolution reads more than it multiplies; assumed."""
 LEAST_ROWS = 8
 """Concatenations in a row from which a tensor is one that grows in a loop; assumed."""
 _COLLECTIVES = ("gloo:", "nccl:", "mpi:", "c10d::")
@@ -83,6 +85,8 @@ def described(events: Iterable[Any], wall: float) -> dict[str, Any]:
         "attention_eager": min(1.0, _scores(working) / wall),
     }
     found |= _collectives(ranked, [each for each, _ in working], wall)
+    if grouped := sum(own for each, own in working if _in_groups(each)):
+        found["grouped_convolutions"] = min(1.0, grouped / wall)
     if grown := _grown(working):
         found["grown"] = min(1.0, grown / wall)
     return {**found, "_setup": _attention(operators) | _scored_targets(operators)}
@@ -216,6 +220,15 @@ def _attention(operators: Sequence[Any]) -> dict[str, Any]:
     if any(each.name().startswith("aten::_scaled_dot_product") for each in operators):
         return {"attention": "sdpa"}
     return {"attention": "eager"} if any(_scored(each) for each in operators) else {}
+
+
+def _in_groups(event: Any) -> bool:
+    """Whether a convolution multiplies each channel with few of the others."""
+    if "convolution" not in event.name():
+        return False
+    at = 1 if event.name().endswith("backward") else 0
+    taken, weight = _shape(event, at), _shape(event, at + 1)
+    return len(taken) == len(weight) > 2 and taken[1] >= LEAST_GROUPS * weight[1]
 
 
 def _scored_targets(operators: Sequence[Any]) -> dict[str, int]:

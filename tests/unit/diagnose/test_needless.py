@@ -40,7 +40,7 @@ def first(shares: dict[str, float], kernels: float = 60, **parts: Any) -> Verdic
     ).first
 
 
-@pytest.mark.parametrize("operator", ["sort", "_unique2", "grid_sampler_2d", "pow", "bernoulli_"])
+@pytest.mark.parametrize("operator", ["sort", "_unique2", "grid_sampler_2d", "pow", "cumsum"])
 def test_one_operator_that_multiplies_nothing_and_takes_a_third_of_the_step_is_slow(
     operator: str,
 ) -> None:
@@ -64,6 +64,18 @@ def test_products_of_few_rows_are_read_rather_than_computed_and_no_slow_kernels(
     """0.4 of a plain product's rate, as a network of depthwise and then dense layers has."""
     verdict = first({"mm": 0.45, "convolution_backward": 0.25, "gelu": 0.1, "copy_": 0.05})
     assert verdict.cause is Cause.NONE
+
+
+def test_dropout_is_the_model_and_no_slow_operator() -> None:
+    assert first({"bernoulli_": 0.34, "mm": 0.31, "addmm": 0.2}).cause is Cause.NONE
+
+
+def test_convolutions_of_each_channel_alone_are_slow_by_nature() -> None:
+    """As in MobileNet: an eighth of a plain product's rate is what such convolutions reach."""
+    shares = {"convolution_backward": 0.35, "mkldnn_convolution": 0.2, "native_batch_norm": 0.18}
+    slow = {"flops_a_step": 4e8}
+    assert first(shares, profile=slow).cause is Cause.TUNING
+    assert first(shares, profile=slow | {"grouped_convolutions": 0.3}).cause is not Cause.TUNING
 
 
 def test_scores_for_targets_that_the_loss_ignores_are_computed_for_nothing() -> None:
@@ -119,6 +131,13 @@ sides = [
 ]
 labels = full.where(torch.rand(8, 64) < 0.15, -100)
 layers = [nn.Conv3d(2, 4, 3), nn.Conv3d(2, 4, 3).to(memory_format=torch.channels_last_3d)]
+look, image = recorder_sample.Sample(), torch.ones(2, 32, 16, 16, requires_grad=True)
+grouped = []
+for groups in (1, 32):
+    layer = nn.Conv2d(32, 32, 3, groups=groups)
+    look.start()
+    layer(image).sum().backward()
+    grouped.append(look.stop().get("grouped_convolutions", 0))
 grown = {}
 for apart in (False, True):
     look, all_ones = recorder_sample.Sample(), torch.ones(4, 1, 50, 50)
@@ -135,6 +154,7 @@ print(json.dumps({
     "true": float((labels == -100).float().mean()),
     "last": [optimizer_facts(torch.optim.SGD(one.parameters()))["channels_last"] for one in layers],
     "grown": [grown[False], grown[True]],
+    "grouped": grouped,
 }))
 """
 
@@ -152,5 +172,7 @@ def test_what_batches_hold_for_nothing_is_told_from_what_they_are_made_of() -> N
     assert max(full, marked, digits, sparse) < 0.05
     assert found["ignored"]["ignored_targets"] == pytest.approx(found["true"])
     assert found["last"] == [False, True]
+    assert found["grouped"][0] == 0
+    assert found["grouped"][1] > 0.05
     assert found["grown"][0] > 0.3
     assert found["grown"][1] == 0
