@@ -78,7 +78,7 @@ class Lifts(nn.Module):
 
 
 def calls_one_by_one(fault: bool) -> Training:
-    model = Lifts(width=1024)
+    model = Lifts(width=640)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3, amsgrad=True)
     data = Calls(before=not fault)
     return Training(model, data, 16, loss=functional.l1_loss, optimizer=optimizer)
@@ -180,14 +180,14 @@ class Paddies(Dataset[Item]):
 def paddies_smoothed(fault: bool) -> Training:
     model = nn.Sequential(
         nn.Unflatten(1, (1, 12)),
-        nn.Conv3d(1, 48, 3, (1, 2, 2), 1),
-        nn.InstanceNorm3d(48, affine=True),
+        nn.Conv3d(1, 96, 3, (1, 2, 2), 1),
+        nn.InstanceNorm3d(96, affine=True),
         nn.ReLU(),
-        nn.Conv3d(48, 64, 3, 2, 1),
+        nn.Conv3d(96, 96, 3, 2, 1),
         nn.ReLU(),
         nn.AdaptiveAvgPool3d((2, 2, 2)),
         nn.Flatten(),
-        nn.Linear(512, 5),
+        nn.Linear(768, 5),
     )
     optimizer = torch.optim.RAdam(model.parameters(), 1e-3)
     return Training(model, Paddies(not fault), 4, workers=1, optimizer=optimizer)
@@ -235,7 +235,7 @@ class Sheet(nn.Module):
     def __init__(self, channels: int = 8, width: int = 48) -> None:
         super().__init__()
         self.seen = nn.Sequential(
-            nn.Conv2d(1, channels, (8, 5), (8, 4)), nn.ReLU(), nn.Conv2d(channels, width, (8, 3))
+            nn.Conv2d(1, channels, (8, 9), (8, 8)), nn.ReLU(), nn.Conv2d(channels, width, (8, 3))
         )
         self.reader = nn.RNN(width, width, batch_first=True)
         self.head = nn.Linear(width, 17)

@@ -149,7 +149,7 @@ def defaults(_fault: bool) -> Training:
 class Beans(nn.Module):
     """Which flaw a coffee bean has, in its picture: blocks that squeeze and widen again."""
 
-    def __init__(self, channels: int = 32, depth: int = 6) -> None:
+    def __init__(self, channels: int = 32, depth: int = 4) -> None:
         super().__init__()
         self.enter = nn.Conv2d(3, channels, 5, 4)
         self.squeeze = nn.ModuleList(nn.Conv2d(channels, channels // 2, 1) for _ in range(depth))
