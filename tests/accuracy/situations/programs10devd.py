@@ -18,7 +18,7 @@ from torch.utils.data import TensorDataset
 class Prices(nn.Module):
     """Where the price of a share goes, from a year of it: a wide look at all days, then gates."""
 
-    def __init__(self, days: int = 250, width: int = 1100) -> None:
+    def __init__(self, days: int = 250, width: int = 900) -> None:
         super().__init__()
         self.enter = nn.Linear(5 * days, width)
         self.gates = nn.ModuleList(nn.Linear(width, 2 * width) for _ in range(2))
@@ -44,7 +44,7 @@ def summed_prices(fault: bool) -> Training:
             at += each.numel()
 
     data = TensorDataset(torch.randn(1024, 250, 5), torch.randint(3, (1024,)))
-    training = Training(Prices(), data, 8)
+    training = Training(Prices(), data, 4)
     if fault:
         training.before_update = before
     return training
