@@ -15,7 +15,7 @@ from programs4 import Clock, Script
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, RandomSampler, TensorDataset
 
 squared = functional.mse_loss
 
@@ -264,15 +264,15 @@ def whales_drawn(fault: bool) -> Script:
     def run(seconds: float) -> float:
         model, clock, path = Whales(), Clock(seconds), _folder() / "heard.png"
         optimizer = torch.optim.RMSprop(model.parameters(), 1e-4)
-        heard, clean = torch.rand(2, 512, 40, 96)
-        for step in itertools.count():
-            chosen = torch.randint(len(heard), (16,))
+        calls = TensorDataset(torch.rand(512, 40, 96), torch.rand(512, 40, 96))
+        sampler = RandomSampler(calls, replacement=True, num_samples=1_000_000)
+        for step, (heard, clean) in enumerate(DataLoader(calls, 16, sampler=sampler)):
             optimizer.zero_grad()
-            left = model(heard[chosen])
-            squared(left, clean[chosen]).backward()
+            left = model(heard)
+            squared(left, clean).backward()
             optimizer.step()
             if fault or step % 500 == 499:
-                both = torch.stack([heard[chosen[:6]], left[:6].detach()], 1).flatten(0, 1)
+                both = torch.stack([heard[:6], left[:6].detach()], 1).flatten(0, 1)
                 grey = (255 * both.flatten(0, 1).clamp(0, 1)).byte().numpy()
                 Image.fromarray(grey).resize((192, 640)).save(path)
             if clock.over(16):
