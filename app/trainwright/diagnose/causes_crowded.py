@@ -6,15 +6,18 @@ compiler.
 
 from statistics import median
 
+from trainwright.diagnose.causes_parallelism import device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     affinity,
     data_wait,
     each_step,
     given,
+    is_word,
     number,
     odd_dims,
     on_gpu,
+    processes,
     ranks_here,
     ratio,
     step_share,
@@ -23,7 +26,7 @@ from trainwright.diagnose.measures import (
     uneven,
 )
 from trainwright.diagnose.measures_cost import memory_share, offloads
-from trainwright.diagnose.measures_kernels import half_precision
+from trainwright.diagnose.measures_kernels import half_precision, is_kind
 from trainwright.diagnose.measures_trials import (
     doubled_batch,
     saved_by,
@@ -32,7 +35,7 @@ from trainwright.diagnose.measures_work import (
     drives_are_shared,
     others_read,
 )
-from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
+from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
 _memory = rules_of(Cause.MEMORY)
@@ -40,8 +43,17 @@ _monitoring = rules_of(Cause.MONITORING)
 _scheduling = rules_of(Cause.SCHEDULING)
 _tuning = rules_of(Cause.TUNING)
 ROOM = "assumed: in a memory that is full, smaller inputs are faster for the room they leave"
+DONE = "assumed: one GPU has its batches, and others are sooner done with kernels as large"
 CROWD = "PyTorch: as many threads as cores by default, in every job"
 ANEW = "PyTorch: compiling and autotuning are for shapes that stay"
+
+
+def _computes_pictures(evidence: Evidence) -> bool:
+    """Whether one GPU convolves pictures that are there, and is not known to idle."""
+    here = is_word("loading.data_on", "memory")(evidence) is not None or fed_alone(evidence)
+    waits = device_idles(evidence) or offloads(evidence) or at_least(0.05, data_wait)(evidence)
+    alone = on_gpu(evidence) and processes(evidence) == 1 and here and not waits
+    return alone and is_kind(evidence, "convolution")
 
 
 def _memory_is_full(evidence: Evidence) -> bool:
@@ -286,6 +298,20 @@ RULES = {
         ),
     ),
     Cause.TUNING: (
+        _tuning(
+            "throughput.expected",
+            given(_computes_pictures, number("throughput.expected_times")),
+            "times",
+            above(1.4, 2, DONE),
+            variant="kernels",
+        ),
+        _tuning(
+            "loading.data_on",
+            given(_computes_pictures, is_word("loading.data_on", "memory")),
+            "word",
+            any_of(1, "assumed: pictures in memory are no loader's"),
+            variant="kernels",
+        ),
         _tuning(
             "experiments.shapes",
             given(_memory_is_full, saved_by("shapes")),

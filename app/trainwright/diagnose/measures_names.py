@@ -39,8 +39,8 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
     ("tensor-core", r"s\d*(16816|1688|884|8816|16832)|hmma|wgmma|gmma|tensorop|h884|h1688"
                     r"|(bf16|fp16|f16|half).*gemm|gemm.*(bf16|fp16|f16|fp8)|cutlass.*tensor|nvjet"
                     r"|sm\d+_xmma"),
-    ("matrix", r"gemm|gemv|cijk_|grouped_mm|matmul|::mm\b|::bmm|addmm|linear|conv|cudnn|mkldnn|lstm"
-               r"|rnn|gru"),
+    ("matrix", r"gemm|gemv|cijk_|grouped_mm|matmul|::mm\b|::bmm|addmm|(?<!bi)(?<!tri)linear|conv"
+               r"|cudnn|mkldnn|lstm|rnn|gru"),
     ("optimizer", r"adam|sgd|lamb|multi_tensor|optimizer|foreach"),
     ("scores", r"softmax|masked_fill|masked_softmax"),
     ("elementwise", r"elementwise|vectorized|unrolled|pointwise|triton_poi|relu|gelu|silu|dropout"

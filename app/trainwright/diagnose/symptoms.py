@@ -5,6 +5,7 @@ says which; beside a cause's own sign it says that the cause costs something.
 """
 
 from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.gains import measured_gain
 from trainwright.diagnose.measures import data_wait, number, on_cpu, on_gpu, uneven, utilisation
 from trainwright.diagnose.measures_cost import power_share
 from trainwright.diagnose.measures_trials import saved_by
@@ -93,4 +94,15 @@ def symptoms(cause: Cause, variant: str, evidence: Evidence) -> tuple[Signal, ..
     fills = cause is Cause.TUNING or (cause is Cause.SCHEDULING and variant in _FILLS)
     spins = cause is Cause.COMMUNICATION  # NCCL's kernels wait on the device: it looks busy
     rules = (_BUSY[cause] if fills or spins else ()) + (() if fills else _IDLE[cause])
-    return signals(rules, evidence)
+    found = signals(rules, evidence)
+    if _explains_little(cause, variant, evidence):
+        found = tuple(each for each in found if each.reading != "throughput.expected")
+    return found
+
+
+def _explains_little(cause: Cause, variant: str, evidence: Evidence) -> bool:
+    """Whether less than half of what others reach more was measured to be the cause's."""
+    faster, share = _expected(evidence), measured_gain(cause, variant, evidence)
+    if faster is None or share is None:
+        return False
+    return 1 / (1 - share) - 1 < (faster - 1) / 2

@@ -148,6 +148,8 @@ SHARED = {
     "profile.products_rate": "arithmetic",
     "profile.written": "arithmetic",
     "profile.longest_other": "arithmetic",
+    "host.other_programs": "other-programs",
+    "host.other_utilisation": "other-programs",
     "host.read_a_step": "drive-waits",
     "host.read_bytes_s": "drive-waits",
     "host.pressure_io": "drive-waits",

@@ -181,3 +181,22 @@ def test_smaller_shapes_that_leave_a_full_memory_room_are_the_memory() -> None:
 def test_a_mean_between_its_own_ends_is_one_reading_and_no_second_sign() -> None:
     calm = [{"utilisation": {"mean": 0.45, "low": 0.4, "high": 0.5}}]
     assert first(gpus=calm).variant == "nothing-measured"
+
+
+def test_pictures_in_memory_that_others_train_on_sooner_are_slow_kernels() -> None:
+    slow, pictures = {"expected_times": 2.2}, ONE | {"model_kind": "convolution"}
+    there = first(throughput=slow, loading={"data_on": "memory"}, setup=pictures)
+    assert (there.cause, there.confidence) == (Cause.TUNING, Confidence.LOW)
+    assert first(throughput=slow, setup=pictures).cause is Cause.UNKNOWN
+
+
+def test_a_cost_that_explains_little_of_what_others_reach_more_is_less_sure() -> None:
+    trials = [{"changed": "devices", "factor": 0.25, "rate_times": 1.3}]
+    little = first(trials=trials, setup=EIGHT, throughput={"expected_times": 2.0})
+    most = first(trials=trials, setup=EIGHT, throughput={"expected_times": 1.5})
+    assert (little.confidence, most.confidence) == (Confidence.LOW, Confidence.MEDIUM)
+
+
+def test_what_is_told_of_another_program_is_one_sign_however_much_is_told() -> None:
+    host = {"other_programs": [{"gpu": "same", "trains": True, "utilisation": 0.5}]}
+    assert first(host=host).confidence is not Confidence.HIGH
