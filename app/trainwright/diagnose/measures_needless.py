@@ -1,24 +1,34 @@
 """Work of a step on the processor that need not be done, as far as its operators show it."""
 
-from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import given, number, on_cpu
-from trainwright.diagnose.measures_work import heavy, only_computes
+from trainwright.diagnose.evidence import Evidence, Operator
+from trainwright.diagnose.measures import number, on_cpu
+from trainwright.diagnose.measures_work import has_its_operators, heavy, long_operators
 
 _APART = ("::cat", "::bernoulli_", "::native_dropout", "::normal_", "::uniform_", "::random_")
 """What asks for memory, which counts there, and what draws numbers, which models are made for."""
 
 
-def _longest_other(evidence: Evidence) -> float | None:
-    rows = evidence.operators
-    other = (row.share for row in rows if not heavy(row.name) and not row.name.endswith(_APART))
-    return max(other, default=0.0) if rows else None
+LONG_CALL = 200e-6
+"""Seconds of one call from which an operator is no small one, whatever is beside it; assumed."""
 
 
-longest_other = given(only_computes, _longest_other)
-"""Return the share of the one operator that takes most of a step and multiplies no matrices.
+def longest_other(evidence: Evidence) -> float | None:
+    """Return the share of the one operator that takes most of a step and multiplies no matrices.
 
-Sorting, indexing, copying or a function of each number: next to products they are little.
-"""
+    Sorting, indexing, copying or a function of each number: next to products they are little.
+    Of steps that only compute, and of long calls.
+    """
+    rows, steps = evidence.operators, evidence.steps
+    if not rows or steps is None or not has_its_operators(evidence):
+        return None
+    long = long_operators(evidence)
+    other = [row for row in rows if not heavy(row.name) and not row.name.endswith(_APART)]
+    called = (row.share for row in other if long or _call_seconds(row, steps.seconds) >= LONG_CALL)
+    return max(called, default=0.0)
+
+
+def _call_seconds(row: Operator, step: float) -> float:
+    return row.share * step / row.calls if row.calls else 0.0
 
 
 def ignored_scores(evidence: Evidence) -> float | None:

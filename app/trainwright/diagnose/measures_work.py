@@ -240,12 +240,21 @@ LONG = 80e-6
 """Seconds of an operator from which it is its own work that takes them, and no call; assumed."""
 
 
-def only_computes(evidence: Evidence) -> bool:
-    """Whether long operators take a step on the processor, with their cores and little beside."""
+def has_its_operators(evidence: Evidence) -> bool:
+    """Whether operators take a step on the processor, with their cores and little beside."""
     shares = (data_wait(evidence), step_share("other")(evidence), step_share("blocked")(evidence))
     beside = any((share or 0) >= 0.1 for share in shares) or not has_its_cores(evidence)
-    long = (operator_seconds(evidence) or 0) >= LONG
-    return long and (in_operators(evidence) or 0) >= 0.6 and not beside
+    return (in_operators(evidence) or 0) >= 0.6 and not beside
+
+
+def long_operators(evidence: Evidence) -> bool:
+    """Whether a step's operators are long ones on average."""
+    return (operator_seconds(evidence) or 0) >= LONG
+
+
+def only_computes(evidence: Evidence) -> bool:
+    """Whether long operators take a step on the processor, and nothing else."""
+    return long_operators(evidence) and has_its_operators(evidence)
 
 
 def kernels_a_read(evidence: Evidence) -> float | None:

@@ -76,14 +76,15 @@ def padding(values: Any) -> float | None:
     whole = _is_whole(values)
     if values.dim() not in ((2,) if whole else (2, 3)) or min(values.shape) < 2:
         return None
-    if values.shape[1] < (SEQUENCE if whole or values.dim() == 3 else SIGNAL):
+    if max(values.shape[1:]) < (SEQUENCE if whole or values.dim() == 3 else SIGNAL):
         return None
     if whole:
         if values.dtype.itemsize < 2 or int(values.max()) - int(values.min()) < 2:
             return None  # a mask, or what else is yes or no, says not which of both fills up
         return max(_fills(values == values[:, at].mode().values, back) for at, back in _ENDS)
-    if values.dim() == 3:
-        return max(_fills((values == 0).all(-1), back) for _, back in _ENDS)
+    if values.dim() == 3:  # positions and what each has, or the other way round
+        empty = ((values == 0).all(at) for at in (2, 1) if values.shape[3 - at] >= SEQUENCE)
+        return max(_fills(each, back) for each in empty for _, back in _ENDS)
     filled = _run(values == 0, True).float().mean(1)  # a signal's end
     return (float(filled.mean()) or None) if float(filled.min()) <= FULL else None
 

@@ -11,6 +11,7 @@ import os
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -76,12 +77,16 @@ def described(events: Iterable[Any], wall: float) -> dict[str, Any]:
     by_name: dict[str, float] = {}
     for each, own in working:
         by_name[each.name()] = by_name.get(each.name(), 0.0) + own
+    calls = Counter(each.name() for each, _ in working)
     top = sorted(by_name, key=lambda name: -by_name[name])[:TOP]
     found: dict[str, Any] = {
         "kernels_a_step": float(len(working)),
         "kernel_median_seconds": statistics.median(own for _, own in working),
         "flops_a_step": sum(map(arithmetic, operators)),
-        "top": [{"name": name, "share": min(1.0, by_name[name] / wall)} for name in top],
+        "top": [
+            {"name": name, "share": min(1.0, by_name[name] / wall), "calls": float(calls[name])}
+            for name in top
+        ],
         "attention_eager": min(1.0, _scores(working) / wall),
     }
     found |= _collectives(ranked, [each for each, _ in working], wall)

@@ -127,6 +127,7 @@ sides = [
     {"input_ids": words, "attention_mask": mask, "token_type_ids": kinds},
     {"input_ids": full, "attention_mask": torch.ones_like(full), "token_type_ids": kinds},
     [words.flip(1), torch.zeros(8)], [full, rare], [waves, torch.zeros(8)],
+    [torch.stack([waves, waves], 1), torch.zeros(8)],
     [pictures, torch.zeros(4)], [digits, torch.zeros(4)], [rare * 7, torch.zeros(8)],
 ]
 labels = full.where(torch.rand(8, 64) < 0.15, -100)
@@ -165,9 +166,10 @@ def test_what_batches_hold_for_nothing_is_told_from_what_they_are_made_of() -> N
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )
     found = json.loads(done.stdout)
-    filled, full, left, marked, waves, pictures, digits, sparse = found["padding"]
+    filled, full, left, marked, waves, channels, pictures, digits, sparse = found["padding"]
     assert filled == left == pytest.approx(7 / 8 * 24 / 64)
     assert waves == pytest.approx(0.35)
+    assert channels == pytest.approx(0.35)
     assert pictures == pytest.approx((0 + 16 + 32 + 48) / 64 / 4)
     assert max(full, marked, digits, sparse) < 0.05
     assert found["ignored"]["ignored_targets"] == pytest.approx(found["true"])
