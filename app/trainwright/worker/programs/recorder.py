@@ -39,6 +39,8 @@ class Segment:
     """Row of each operator call."""
     first: list[int] = field(default_factory=list)
     """Storage of each call's first operand."""
+    viewed: list[bool] = field(default_factory=list)
+    """Whether that operand is a view of what was made, and not that tensor itself."""
     inputs: dict[int, list[int]] = field(default_factory=dict)
 
 
@@ -78,10 +80,10 @@ class Recorder(TorchDispatchMode):
         """Whether an optimizer runs within backward."""
         self._storages: dict[int, tuple[weakref.ref[Any], int, int, int]] = {}
         self._aliases: dict[int, int] = {}
+        self._whole: dict[int, weakref.ref[torch.Tensor]] = {}
+        """The tensor that a storage was made for."""
         self._next = 1
         self._holders = 0
-        self.first_sum_apart = False
-        """Whether a weight's first two gradients make a third tensor: see merge_accumulation."""
         self._quiet = False
         self._ops: dict[Any, costs.Facts] = {}
 
@@ -107,7 +109,7 @@ class Recorder(TorchDispatchMode):
             gc.collect()
         finally:
             gc.enable()
-        merge_accumulation(segment, self._aliases, list(self.rows), self.first_sum_apart)
+        merge_accumulation(segment, self._aliases, list(self.rows))
         segment.events = canonical(segment.events)
         self.segment = Segment()
 
@@ -181,6 +183,7 @@ class Recorder(TorchDispatchMode):
         if size == 0:
             return
         number, self._next = self._next, self._next + 1
+        self._whole[number] = weakref.ref(tensor)
         self._watch(storage, number, FREE, number)
         self.log(ALLOC, number, size, op)
 
@@ -337,7 +340,10 @@ class Recorder(TorchDispatchMode):
         )
         self.segment.ops.append(self.rows.setdefault(row, len(self.rows)))
         first = args[0] if args and isinstance(args[0], torch.Tensor) else None
-        self.segment.first.append(0 if first is None else self._number(first))
+        number = 0 if first is None else self._number(first)
+        self.segment.first.append(number)
+        whole = self._whole.get(number)
+        self.segment.viewed.append(whole is not None and whole() is not first)
 
     def _name_cast(self, source: torch.Tensor, made: Iterable[torch.Tensor]) -> None:
         """Remember that a tensor is a copy of a parameter in another dtype, as autocast makes."""
@@ -368,19 +374,17 @@ def _copied(source: torch.Tensor, kwargs: dict[str, Any]) -> Any:
         source.constant = known  # type: ignore[attr-defined]
 
 
-def merge_accumulation(
-    segment: Segment, aliases: dict[int, int], rows: list[Any], first_apart: bool = False
-) -> None:
+def merge_accumulation(segment: Segment, aliases: dict[int, int], rows: list[Any]) -> None:
     """Undo out-of-place sums of gradients, in place in the segment and the aliases.
 
-    On real tensors autograd adds gradients in place; under a dispatch mode it makes a new
-    tensor. So in backward ``add(a, b) -> c``, where ``a`` dies before the next birth, means
-    that ``c`` is ``a``. But autograd does not write into a view, such as the transposed product
-    that is the gradient of a linear layer's weight: with ``first_apart`` the sum of two such
-    products stays a tensor of its own.
+    On real tensors autograd adds a gradient into the first one that came, in place; under a
+    dispatch mode it makes a new tensor. So in backward ``add(a, b) -> c``, where ``a`` dies before
+    the next birth, means that ``c`` is ``a``. But autograd does not write into a view, such as the
+    transposed product that is the gradient of a linear layer's weight, or one that was given
+    its third dimension back: then ``c`` is a tensor of its own. (``can_accumulate_inplace`` in
+    torch's input_buffer.cpp; what torch's profiler logs agrees.)
     """
     events = segment.events
-    made = {a: rows[segment.ops[op]][0] for code, a, _, op in events if code == ALLOC and op >= 0}
     dropped: set[int] = set()
 
     def root(storage: int) -> int:
@@ -395,7 +399,7 @@ def merge_accumulation(
         if name != "aten.add.Tensor" or phase != "backward":
             continue
         augend = segment.first[op]
-        if first_apart and made.get(augend) == "aten.mm.default":
+        if segment.viewed[op]:
             continue
         for later in range(place + 1, len(events)):
             if events[later][0] == ALLOC:

@@ -64,8 +64,6 @@ class Run:
         self.answers = Answers()
         experts.watch(self.subject.model, self.answers, spec.get("routing", "balanced"))
         self.recorder = Recorder(DEVICE, self.answers)
-        method = spec.get("method", {})
-        self.recorder.first_sum_apart = method.get("cross_entropy") == "chunked"
         self.setup: Segment | None = None
         self.named: dict[int, str] = {}
         self.mark = (1, 0)
