@@ -1,7 +1,7 @@
 """Trace every preset and write ``resources/profiles``: the one command that rebuilds them.
 
 ``python scripts/build_profiles.py [PRESET ...]`` traces what is missing or made by another
-tracer; ``--all`` traces everything anew. Needs the ``vision`` extra. Where the system can
+tracer; ``--all`` traces everything anew, ``--shipped`` adds no file. Needs the ``vision`` extra. Where the system can
 fork, the libraries are imported once for all traces.
 """
 
@@ -132,6 +132,7 @@ def main() -> int:
         "--precision", action="append", choices=PRECISIONS, help="only this one; may be repeated"
     )
     parser.add_argument("--all", action="store_true", help="trace again what is up to date")
+    parser.add_argument("--shipped", action="store_true", help="only what has a file already")
     options = parser.parse_args()
     run = prepared_runner()
     for preset in presets().values():
@@ -140,6 +141,8 @@ def main() -> int:
         for spec in specs(preset, options.precision or PRECISIONS):
             path = store.shipped_path(spec)
             assert path is not None
+            if options.shipped and not path.is_file():
+                continue
             if not options.all and path.is_file() and store.load(spec) is not None:
                 continue
             start = time.monotonic()
