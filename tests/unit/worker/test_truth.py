@@ -231,6 +231,8 @@ CASES = {
     # Embedding and head are one weight: its two gradients and their sum are all there is to see.
     "gpt-few-tokens": (GPT | {"vocab_size": 4000}, {}, (2, 8)),
     "gpt-few-tokens-bf16": (GPT | {"vocab_size": 4000}, {"precision": "bf16"}, (2, 8)),
+    "llama-few-tokens": (LLAMA, {}, (2, 8)),
+    "llama-few-tokens-bf16": (LLAMA, {"precision": "bf16"}, (2, 8)),
     "gpt-lora": (GPT, {"task": "lora"}, TOKENS),
     "llama-grouped": (LLAMA, {}, TOKENS),
     "llama-checkpointed": (LLAMA, {"checkpointing": "full"}, TOKENS),
