@@ -23,10 +23,17 @@ from trainwright.diagnose.measures_cost import loader_alone, offloads
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_model,
+    kept_by_fewer_devices,
     on_the_processor,
     saved_by,
 )
-from trainwright.diagnose.measures_work import device_of_step, drives_are_shared, wait_of_slow_steps
+from trainwright.diagnose.measures_work import (
+    cores_a_bound_worker,
+    cores_a_worker,
+    device_of_step,
+    drives_are_shared,
+    wait_of_slow_steps,
+)
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -35,6 +42,7 @@ _input = rules_of(Cause.INPUT)
 _parallelism = rules_of(Cause.PARALLELISM)
 PICTURES = "assumed: a core decodes some 100 pictures a second, a GPU trains on more"
 APART = "assumed: GPUs of several computers that rest wait for their network"
+WHOLE = "assumed: what gives as much to few devices as to many is one for all: loader, cores, drive"
 SHARED = "assumed: devices share the batches that the cores of one computer make"
 SLOWEST = {"hdd": 100e6, "network": 100e6, "ssd": 450e6}
 """Bytes a second that a drive gives at best, or nearly: a disk 100 to 250 MB/s one file after the
@@ -54,13 +62,35 @@ def _waits_for_pictures(evidence: Evidence) -> bool:
     return device_idles(evidence) and _pictures_untimed(evidence)
 
 
+def _workers_wait(evidence: Evidence) -> bool:
+    """Whether a GPU is not known to be busy or fed, and its run's cores not to be bound to one."""
+    busy = at_least(0.8, utilisation)(evidence) or less_than(0.15, data_wait)(evidence)
+    return not busy and cores_a_bound_worker(evidence) is None and not offloads(evidence)
+
+
+def _as_much_by_fewer(evidence: Evidence) -> bool:
+    """Whether fewer GPUs of one computer, each with all weights, give as much all together.
+
+    Of pictures, whose making is much work.
+    """
+    setup, kept = evidence.setup, kept_by_fewer_devices(evidence)
+    if setup is None or setup.strategy not in (None, "ddp") or setup.model_kind != "convolution":
+        return False
+    alone = on_gpu(evidence) and _one_computer(evidence)
+    return alone and kept is not None and 0.9 <= kept <= 1.15
+
+
 def _few_workers(evidence: Evidence) -> bool:
     return _pictures_untimed(evidence) and less_than(3, number("setup.num_workers"))(evidence)
 
 
 def _makes_them_itself(evidence: Evidence) -> bool:
-    """Whether a GPU run has no workers, and takes as long without the GPU as with it."""
-    itself = less_than(1, number("setup.num_workers"))(evidence)
+    """Whether a GPU run has no workers or convolves, and takes as long without the GPU as with it.
+
+    A processor that convolves is never as fast as a GPU.
+    """
+    convolves = evidence.setup is not None and evidence.setup.model_kind == "convolution"
+    itself = convolves or less_than(1, number("setup.num_workers"))(evidence)
     return itself and data_wait(evidence) is None and at_least(0.9, on_the_processor)(evidence)
 
 
@@ -205,6 +235,19 @@ RULES = {
             above(2, 3, "assumed: steps that find no batch wait for the workers' next ones"),
         ),
         _input(
+            "host.cores_a_worker",
+            given(_workers_wait, cores_a_worker),
+            "share",
+            below(0.3, 2, "assumed: workers that make batches work, and those that wait read"),
+            variant="fetch",
+        ),
+        _input(
+            "experiments.single_device",
+            given(_as_much_by_fewer, saved_by("single_device")),
+            "share",
+            above(0.2, 2, WHOLE),
+        ),
+        _input(
             "experiments.more_workers",
             given(_drive_is_slow, saved_by("more_workers")),
             "share",
@@ -257,6 +300,13 @@ RULES = {
             given(_one_computer, loader_alone),
             "times",
             below(1.3, -3, "assumed: alone the loader is hardly faster than the run"),
+            variant="exposed",
+        ),
+        _communication(
+            "experiments.single_device",
+            given(_as_much_by_fewer, saved_by("single_device")),
+            "share",
+            above(0.2, -2, WHOLE),
             variant="exposed",
         ),
         _communication(

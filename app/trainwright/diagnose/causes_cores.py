@@ -22,7 +22,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_trials import fewer_workers, saved_by
 from trainwright.diagnose.measures_work import (
     blocked_by_its_own,
-    cores_a_worker,
+    cores_a_bound_worker,
     cores_of_a_process,
     others_on,
     oversubscription,
@@ -434,14 +434,18 @@ RULES = (
     ),
     _rule(
         "host.cores_a_worker",
-        given(lambda evidence: (number("gpus.utilisation")(evidence) or 0) < 0.8, cores_a_worker),
+        given(
+            lambda evidence: (number("gpus.utilisation")(evidence) or 0) < 0.8, cores_a_bound_worker
+        ),
         "share",
         below(0.3, 3, "assumed: workers that share a few cores, or wait for one another"),
         variant="affinity",
     ),
     _rule(
         "experiments.more_workers",
-        given(lambda evidence: (cores_a_worker(evidence) or 1) < 0.3, saved_by("more_workers")),
+        given(
+            lambda evidence: (cores_a_bound_worker(evidence) or 1) < 0.3, saved_by("more_workers")
+        ),
         "share",
         below(0.05, 1, "assumed: workers beyond the cores that they may use add nothing"),
         variant="affinity",

@@ -24,9 +24,10 @@ from trainwright.diagnose.measures import (
     tensor_cores_of_eligible,
     threads_of_cores,
     uneven,
+    utilisation,
 )
 from trainwright.diagnose.measures_cost import memory_share, offloads
-from trainwright.diagnose.measures_kernels import half_precision, is_kind
+from trainwright.diagnose.measures_kernels import half_precision, is_kind, untried
 from trainwright.diagnose.measures_trials import (
     doubled_batch,
     saved_by,
@@ -42,6 +43,7 @@ _memory = rules_of(Cause.MEMORY)
 _monitoring = rules_of(Cause.MONITORING)
 _scheduling = rules_of(Cause.SCHEDULING)
 _tuning = rules_of(Cause.TUNING)
+RESTS = "torch-tb-profiler: utilisation below 50 % has another cause"
 ROOM = "assumed: in a memory that is full, smaller inputs are faster for the room they leave"
 DONE = "assumed: one GPU has its batches, and others are sooner done with kernels as large"
 CROWD = "PyTorch: as many threads as cores by default, in every job"
@@ -54,6 +56,10 @@ def _computes_pictures(evidence: Evidence) -> bool:
     waits = device_idles(evidence) or offloads(evidence) or at_least(0.05, data_wait)(evidence)
     alone = on_gpu(evidence) and processes(evidence) == 1 and here and not waits
     return alone and is_kind(evidence, "convolution")
+
+
+def _one_device(evidence: Evidence) -> bool:
+    return on_gpu(evidence) and processes(evidence) == 1
 
 
 def _memory_is_full(evidence: Evidence) -> bool:
@@ -203,6 +209,13 @@ RULES = {
     ),
     Cause.MONITORING: (
         _monitoring(
+            "gpus.utilisation",
+            given(_one_device, utilisation),
+            "share",
+            above(0.85, -1, "assumed: a GPU that is busy loses little by what it is asked for"),
+            variant="synchronisation",
+        ),
+        _monitoring(
             "setup.intervals",
             _evaluates,
             "number",
@@ -298,6 +311,18 @@ RULES = {
         ),
     ),
     Cause.TUNING: (
+        _tuning(
+            "profile.idle",
+            given(untried, number("profile.idle")),
+            "share",
+            above(0.5, -2, RESTS),
+        ),
+        _tuning(
+            "gpus.idle_share",
+            given(untried, number("gpus.idle_share")),
+            "share",
+            above(0.4, -2, RESTS),
+        ),
         _tuning(
             "throughput.expected",
             given(_computes_pictures, number("throughput.expected_times")),

@@ -114,7 +114,7 @@ def _busy_alone(evidence: Evidence) -> bool:
 def _beside_the_passes(evidence: Evidence) -> float | None:
     """Return what one GPU's step takes beside passes and update, where nobody timed for what."""
     steps = evidence.steps
-    if steps is None or on_cpu(evidence) or processes(evidence) > 1 or steps.unit == "part":
+    if steps is None or not keeps_all_alone(evidence) or on_cpu(evidence) or steps.unit == "part":
         return None
     if (steps.data_wait, steps.transfer, steps.communication, steps.other) != (None,) * 4:
         return None

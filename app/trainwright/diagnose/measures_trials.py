@@ -215,6 +215,18 @@ def _steps_of_an_epoch(trial: Trial, factor: float | None, evidence: Evidence) -
     return factor if epoch and trial.step_times is not None and factor else 1.0
 
 
+def kept_by_fewer_devices(evidence: Evidence) -> float | None:
+    """Return what fewer devices give all together over what all of them do, the least of them."""
+    found = [
+        factor / times
+        for trial in evidence.trials
+        if trial.changed == "devices" and 0 < (factor := _factor(trial, evidence) or 0.0) < 1
+        if (times := step_times(trial, evidence)) is not None
+    ]
+    epoch = evidence.steps is not None and evidence.steps.unit == "epoch"
+    return min(found) if found and not epoch else None
+
+
 def _with_more(factor: float | None, times: float) -> float:
     """Return the step's time with more of what changed over the time with less."""
     return 1 / times if factor is not None and factor < 1 else times

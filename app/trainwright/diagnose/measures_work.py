@@ -41,6 +41,17 @@ def cores_a_worker(evidence: Evidence) -> float | None:
     return host.run_cores / workers
 
 
+def cores_a_bound_worker(evidence: Evidence) -> float | None:
+    """Return ``cores_a_worker`` where all workers together keep one core or two busy.
+
+    Of data that lie on no slow drive, for which workers would wait on any cores.
+    """
+    host, loading = evidence.host, evidence.loading
+    slow = loading is not None and loading.data_on in ("hdd", "network", "object-store")
+    few = host is not None and host.run_cores is not None and host.run_cores < 2.2
+    return cores_a_worker(evidence) if few and not slow else None
+
+
 def one_core(evidence: Evidence) -> float | None:
     """Return the cores of a run that keeps one busy, of several; not of one that reads pictures."""
     host, setup = evidence.host, evidence.setup

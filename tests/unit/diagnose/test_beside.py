@@ -200,3 +200,42 @@ def test_a_cost_that_explains_little_of_what_others_reach_more_is_less_sure() ->
 def test_what_is_told_of_another_program_is_one_sign_however_much_is_told() -> None:
     host = {"other_programs": [{"gpu": "same", "trains": True, "utilisation": 0.5}]}
     assert first(host=host).confidence is not Confidence.HIGH
+
+
+def test_pictures_of_which_few_devices_take_as_many_as_all_come_from_what_all_share() -> None:
+    pictures = EIGHT | {"model_kind": "convolution"}
+    whole = [{"changed": "devices", "factor": 0.5, "rate_times": 2.0}]
+    part = [{"changed": "devices", "factor": 0.5, "rate_times": 1.4}]
+    assert first(setup=pictures, trials=whole).cause is Cause.INPUT
+    assert first(setup=pictures, trials=part).cause is Cause.COMMUNICATION
+    assert first(setup=EIGHT | {"strategy": "zero"}, trials=whole).cause is Cause.COMMUNICATION
+
+
+def test_an_idle_gpu_is_not_slow_for_its_precision_by_two_settings() -> None:
+    setup = ONE | {"precision": "fp32"}
+    card = {"name": "NVIDIA B200", "compute_capability": "10.0"}
+    assert first(gpus=[card], profile={"idle": 0.7}, setup=setup).cause is not Cause.TUNING
+    assert first(gpus=[card], profile={"idle": 0.05}, setup=setup).cause is Cause.TUNING
+
+
+def test_reads_beside_a_gpu_that_is_busy_are_never_sure() -> None:
+    counters, profile = {"steps": 10, "item_reads": 1640}, {"synchronise_calls": 164.0}
+    busy = first(gpus=gpu(0.9), counters=counters, profile=profile)
+    idle = first(gpus=gpu(0.4), counters=counters, profile=profile)
+    assert (busy.cause, busy.confidence) == (Cause.MONITORING, Confidence.MEDIUM)
+    assert idle.confidence is Confidence.HIGH
+
+
+def test_workers_on_a_slow_drive_wait_for_it_and_not_for_cores() -> None:
+    host = {"cores": 12, "run_cores": 2.0}
+    setup = ONE | {"num_workers": 10}
+    slow = first(host=host, setup=setup, loading={"data_on": "hdd"}, gpus=gpu(0.3), steps=STEP)
+    near = first(host=host, setup=setup, loading={"data_on": "memory"}, gpus=gpu(0.3), steps=STEP)
+    assert (slow.cause, slow.variant) == (Cause.INPUT, "fetch")
+    assert (near.cause, near.variant) == (Cause.SCHEDULING, "affinity")
+
+
+def test_what_a_step_takes_beside_its_passes_is_no_batch_where_state_is_kept_elsewhere() -> None:
+    steps = {"steps": 2, "seconds": 5.8, "compute": 1.7}
+    assert first(steps=steps).cause is Cause.INPUT
+    assert first(steps=steps, setup=ONE | {"offload": True}).cause is not Cause.INPUT
