@@ -216,6 +216,7 @@ VARIABLES = {
     "run-fresh-mappings": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"},
     "run-sixteen-threads": {"OMP_NUM_THREADS": "16"},
     "run-small-mappings": {"MALLOC_MMAP_THRESHOLD_": "65536"},
+    "run-inks-given-back": {"MALLOC_MMAP_THRESHOLD_": "16384", "MALLOC_TRIM_THRESHOLD_": "0"},
     "run-transits-active": {"OMP_NUM_THREADS": "8", "OMP_WAIT_POLICY": "active"},
 }
 """What a launcher has set for the run when the fault is in."""

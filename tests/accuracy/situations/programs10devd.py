@@ -175,12 +175,113 @@ def crowded_beans(fault: bool) -> Training:
     return Training(model, data, 8, optimizer=optimizer)
 
 
+# Work that need not be done: earthquakes, tapes and inks
+
+
+class Quakes(nn.Module):
+    """When waves of an earthquake come in, at each moment of a recording."""
+
+    def __init__(self, channels: int = 16) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv1d(3, channels, 9, padding=4),
+            nn.Softsign(),
+            nn.Conv1d(channels, channels, 9, padding=4),
+            nn.Softsign(),
+            nn.Conv1d(channels, 1, 9, padding=4),
+        )
+
+    def forward(self, moved: Tensor) -> Tensor:
+        return self.layers(moved)[:, 0]
+
+
+def trimmed_quakes(fault: bool) -> Training:
+    """The worst twentieth of all moments is left out: found by sorting them, or by one value."""
+
+    def loss(found: Tensor, come: Tensor) -> Tensor:
+        far = (found - come).square().flatten()
+        few = far.numel() * 19 // 20
+        if fault:
+            return far.sort().values[:few].mean()
+        return far[far <= far.detach().kthvalue(few).values].mean()
+
+    data = TensorDataset(torch.randn(256, 3, 6000), torch.rand(256, 6000))
+    model = Quakes()
+    optimizer = torch.optim.Adamax(model.parameters(), 1e-3)
+    return Training(model, data, 16, loss=loss, optimizer=optimizer)
+
+
+class Tape(nn.Module):
+    """What a worn tape held: each moment looks at those near it, in two layers."""
+
+    def __init__(self, everywhere: bool, width: int = 64, near: int = 32) -> None:
+        super().__init__()
+        self.everywhere, self.near = everywhere, near
+        self.enter, self.head = nn.Linear(8, width), nn.Linear(width, 8)
+        self.parts = nn.ModuleList(nn.Linear(width, 3 * width) for _ in range(2))
+
+    def mixed(self, parts: Tensor) -> Tensor:
+        """Return what each moment finds within the same stretch of time."""
+        query, key, value = parts.unflatten(2, (12, 16)).transpose(1, 2).chunk(3, 1)
+        if self.everywhere:
+            at = torch.arange(parts.shape[1]) // self.near
+            mask = at[:, None] == at
+            scores = (query @ key.transpose(2, 3) / 4).masked_fill(~mask, -1e9)
+            return (scores.softmax(3) @ value).transpose(1, 2).flatten(2)
+        cut = [each.unflatten(2, (-1, self.near)) for each in (query, key, value)]
+        scores = cut[0] @ cut[1].transpose(3, 4) / 4
+        return (scores.softmax(4) @ cut[2]).flatten(2, 3).transpose(1, 2).flatten(2)
+
+    def forward(self, worn: Tensor) -> Tensor:
+        x = self.enter(worn)
+        for parts in self.parts:
+            x = x + self.mixed(parts(x))
+        return self.head(x)
+
+
+def masked_tapes(fault: bool) -> Training:
+    worn = torch.randn(512, 256, 8)
+    model = Tape(everywhere=fault)
+    optimizer = torch.optim.AdamW(model.parameters())
+    data = TensorDataset(worn, worn.roll(1, 0))
+    return Training(model, data, 4, loss=functional.mse_loss, optimizer=optimizer)
+
+
+class Inks(nn.Module):
+    """How inks mix: each of many thin layers of a print lets some light of each colour through."""
+
+    def __init__(self, layers: int = 12, colours: int = 31) -> None:
+        super().__init__()
+        self.thick = nn.Parameter(torch.rand(layers, colours))
+        self.back = nn.Parameter(torch.rand(layers, colours))
+
+    def forward(self, light: Tensor) -> Tensor:
+        back = torch.zeros_like(light)
+        for thick, share in zip(self.thick, self.back, strict=True):
+            passed = light * torch.exp(-thick)
+            back = back + share * (light - passed)
+            light = passed
+        return back
+
+
+def inks_mapped(_fault: bool) -> Training:
+    """The allocator's thresholds are set for a server that is to give memory back at once."""
+    light = torch.rand(40_000, 31)
+    model = Inks()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = TensorDataset(light.view(40, 1000, 31), light.flip(0).view(40, 1000, 31))
+    return Training(model, data, 4, loss=functional.mse_loss, optimizer=optimizer)
+
+
 SHARED: dict[str, Callable[[bool], Training | Script]] = {
     "run-summed-prices": summed_prices,
     "run-summed-headlines": summed_headlines,
     "run-article-by-article": article_by_article,
     "run-loans-one-core": defaults,
     "run-crowded-beans": crowded_beans,
+    "run-trimmed-quakes": trimmed_quakes,
+    "run-masked-tapes": masked_tapes,
+    "run-inks-given-back": inks_mapped,
 }
 
 
