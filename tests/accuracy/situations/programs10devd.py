@@ -175,40 +175,7 @@ def crowded_beans(fault: bool) -> Training:
     return Training(model, data, 8, optimizer=optimizer)
 
 
-# Work that need not be done: earthquakes, tapes and inks
-
-
-class Quakes(nn.Module):
-    """When waves of an earthquake come in, at each moment of a recording."""
-
-    def __init__(self, channels: int = 16) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv1d(3, channels, 9, padding=4),
-            nn.Softsign(),
-            nn.Conv1d(channels, channels, 9, padding=4),
-            nn.Softsign(),
-            nn.Conv1d(channels, 1, 9, padding=4),
-        )
-
-    def forward(self, moved: Tensor) -> Tensor:
-        return self.layers(moved)[:, 0]
-
-
-def trimmed_quakes(fault: bool) -> Training:
-    """The worst twentieth of all moments is left out: found by sorting them, or by one value."""
-
-    def loss(found: Tensor, come: Tensor) -> Tensor:
-        far = (found - come).square().flatten()
-        few = far.numel() * 19 // 20
-        if fault:
-            return far.sort().values[:few].mean()
-        return far[far <= far.detach().kthvalue(few).values].mean()
-
-    data = TensorDataset(torch.randn(256, 3, 6000), torch.rand(256, 6000))
-    model = Quakes()
-    optimizer = torch.optim.Adamax(model.parameters(), 1e-3)
-    return Training(model, data, 16, loss=loss, optimizer=optimizer)
+# Work that need not be done: tapes and inks
 
 
 class Tape(nn.Module):
@@ -279,7 +246,6 @@ SHARED: dict[str, Callable[[bool], Training | Script]] = {
     "run-article-by-article": article_by_article,
     "run-loans-one-core": defaults,
     "run-crowded-beans": crowded_beans,
-    "run-trimmed-quakes": trimmed_quakes,
     "run-masked-tapes": masked_tapes,
     "run-inks-given-back": inks_mapped,
 }
