@@ -11,15 +11,14 @@ from trainwright.diagnose.measures import (
     given,
     is_word,
     number,
-    on_cpu,
     on_gpu,
     processes,
-    ranks_here,
     reading,
     uneven,
     utilisation,
 )
 from trainwright.diagnose.measures_cost import loader_alone, offloads
+from trainwright.diagnose.measures_crowd import cores_a_bound_worker, drives_are_shared, share_cores
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_model,
@@ -27,13 +26,7 @@ from trainwright.diagnose.measures_trials import (
     on_the_processor,
     saved_by,
 )
-from trainwright.diagnose.measures_work import (
-    cores_a_bound_worker,
-    cores_a_worker,
-    device_of_step,
-    drives_are_shared,
-    wait_of_slow_steps,
-)
+from trainwright.diagnose.measures_work import cores_a_worker, device_of_step, wait_of_slow_steps
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -162,11 +155,6 @@ def _computers_apart(evidence: Evidence) -> bool:
     several = setup is not None and (setup.nodes or 1) > 1
     timed = data_wait(evidence) is not None or number("profile.communication")(evidence) is not None
     return several and on_gpu(evidence) and not timed and not offloads(evidence)
-
-
-def _share_cores(evidence: Evidence) -> bool:
-    """Whether several processes of a run on processors are on one computer."""
-    return on_cpu(evidence) and ranks_here(evidence) > 1
 
 
 def _shards_layers(evidence: Evidence) -> bool:
@@ -332,7 +320,7 @@ RULES = {
         ),
         _communication(
             "experiments.single_device",
-            given(_share_cores, saved_by("single_device")),
+            given(share_cores, saved_by("single_device")),
             "share",
             above(0.1, -2, "assumed: processes of one computer share its cores and its memory"),
             variant="exposed",

@@ -19,10 +19,10 @@ from trainwright.diagnose.measures import (
     threads_of_cores,
     too_few_threads,
 )
+from trainwright.diagnose.measures_crowd import cores_a_bound_worker
 from trainwright.diagnose.measures_trials import fewer_workers, saved_by
 from trainwright.diagnose.measures_work import (
     blocked_by_its_own,
-    cores_a_bound_worker,
     cores_of_a_process,
     others_on,
     oversubscription,
@@ -36,6 +36,7 @@ ASSUMED = "assumed"
 THREADS = "PyTorch: as many threads as cores by default"
 LOCKED = "assumed: cores that work while the training thread rests do its other threads' work"
 CGROUP = "assumed, on the cgroup's nr_throttled"
+SPIN = "assumed: one core launches kernels; more of them spin or fight"
 _BESIDE_OTHERS = "assumed: what others take, ranks of one computer do not get either"
 
 _rule = rules_of(Cause.SCHEDULING)
@@ -312,7 +313,8 @@ RULES = (
         "host.run_cores",
         cores_of_a_process,
         "number",
-        above(4, 2, "assumed: one core launches kernels; more of them spin or fight"),
+        above(4, 2, SPIN),
+        above(16, 3, SPIN),
         variant="threads",
     ),
     _rule(

@@ -27,14 +27,13 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import memory_share, offloads
+from trainwright.diagnose.measures_crowd import drives_are_shared, others_read, share_cores
 from trainwright.diagnose.measures_kernels import half_precision, is_kind, untried
 from trainwright.diagnose.measures_trials import (
+    beyond_their_size,
     doubled_batch,
+    kept_by_fewer_devices,
     saved_by,
-)
-from trainwright.diagnose.measures_work import (
-    drives_are_shared,
-    others_read,
 )
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -44,6 +43,7 @@ _monitoring = rules_of(Cause.MONITORING)
 _scheduling = rules_of(Cause.SCHEDULING)
 _tuning = rules_of(Cause.TUNING)
 RESTS = "torch-tb-profiler: utilisation below 50 % has another cause"
+CLIFF = "assumed: no arithmetic falls faster than with the cube of a size; what does was room"
 ROOM = "assumed: in a memory that is full, smaller inputs are faster for the room they leave"
 DONE = "assumed: one GPU has its batches, and others are sooner done with kernels as large"
 CROWD = "PyTorch: as many threads as cores by default, in every job"
@@ -58,7 +58,7 @@ def _computes_pictures(evidence: Evidence) -> bool:
     return alone and is_kind(evidence, "convolution")
 
 
-def _one_device(evidence: Evidence) -> bool:
+def _on_one_gpu(evidence: Evidence) -> bool:
     return on_gpu(evidence) and processes(evidence) == 1
 
 
@@ -80,6 +80,11 @@ def _threads_of_all_jobs(evidence: Evidence) -> float | None:
 
 def _many_threads_beside_jobs(evidence: Evidence) -> bool:
     return (_threads_of_all_jobs(evidence) or 0) >= 1.6
+
+
+def _fight_for_cores(evidence: Evidence) -> bool:
+    """Whether fewer processes of one computer give more all together than all of them do."""
+    return share_cores(evidence) and at_least(1.5, kept_by_fewer_devices)(evidence)
 
 
 def _crowded_by_threads(evidence: Evidence) -> bool:
@@ -156,6 +161,14 @@ def _evaluates(evidence: Evidence) -> float | None:
 RULES = {
     Cause.MEMORY: (
         _memory(
+            "experiments.smaller_inputs",
+            given(_on_one_gpu, beyond_their_size),
+            "times",
+            above(2, 3, CLIFF),
+            above(4, 4, CLIFF),
+            variant="full",
+        ),
+        _memory(
             "experiments.shapes",
             given(_memory_is_full, saved_by("shapes")),
             "share",
@@ -210,7 +223,7 @@ RULES = {
     Cause.MONITORING: (
         _monitoring(
             "gpus.utilisation",
-            given(_one_device, utilisation),
+            given(_on_one_gpu, utilisation),
             "share",
             above(0.85, -1, "assumed: a GPU that is busy loses little by what it is asked for"),
             variant="synchronisation",
@@ -224,6 +237,20 @@ RULES = {
         ),
     ),
     Cause.SCHEDULING: (
+        _scheduling(
+            "experiments.single_device",
+            given(_fight_for_cores, saved_by("single_device")),
+            "share",
+            above(0.5, 3, "assumed: processes that only share cores lose no more than their part"),
+            variant="threads",
+        ),
+        _scheduling(
+            "host.utilisation",
+            given(_fight_for_cores, number("host.utilisation")),
+            "share",
+            above(0.9, 1, "assumed: threads beyond the cores fight for them"),
+            variant="threads",
+        ),
         _scheduling(
             "gpus.clock",
             _least_clock,
@@ -311,6 +338,12 @@ RULES = {
         ),
     ),
     Cause.TUNING: (
+        _tuning(
+            "experiments.smaller_inputs",
+            given(_on_one_gpu, beyond_their_size),
+            "times",
+            above(2, -3, CLIFF),
+        ),
         _tuning(
             "profile.idle",
             given(untried, number("profile.idle")),

@@ -227,6 +227,17 @@ def kept_by_fewer_devices(evidence: Evidence) -> float | None:
     return min(found) if found and not epoch else None
 
 
+def beyond_their_size(evidence: Evidence) -> float | None:
+    """Return how many times as fast smaller inputs or models are as their size cubed makes them."""
+    found = [
+        factor**3 / times
+        for trial in evidence.trials
+        if trial.changed in ("shapes", "sequence-length", "model-size")
+        if 0.3 <= (factor := trial.factor or 0.0) < 1 and (times := step_times(trial, evidence))
+    ]
+    return max(found, default=None)
+
+
 def _with_more(factor: float | None, times: float) -> float:
     """Return the step's time with more of what changed over the time with less."""
     return 1 / times if factor is not None and factor < 1 else times

@@ -41,17 +41,6 @@ def cores_a_worker(evidence: Evidence) -> float | None:
     return host.run_cores / workers
 
 
-def cores_a_bound_worker(evidence: Evidence) -> float | None:
-    """Return ``cores_a_worker`` where all workers together keep one core or two busy.
-
-    Of data that lie on no slow drive, for which workers would wait on any cores.
-    """
-    host, loading = evidence.host, evidence.loading
-    slow = loading is not None and loading.data_on in ("hdd", "network", "object-store")
-    few = host is not None and host.run_cores is not None and host.run_cores < 2.2
-    return cores_a_worker(evidence) if few and not slow else None
-
-
 def one_core(evidence: Evidence) -> float | None:
     """Return the cores of a run that keeps one busy, of several; not of one that reads pictures."""
     host, setup = evidence.host, evidence.setup
@@ -480,15 +469,3 @@ def run_reads(evidence: Evidence) -> float | None:
     if host is None or host.run_read_bytes_s is not None:
         return None if host is None else host.run_read_bytes_s
     return host.read_bytes_s if (foreign_share(evidence) or 0) < 0.25 else None
-
-
-def others_read(evidence: Evidence) -> float | None:
-    """Return what other programs read a second."""
-    others = evidence.host.other_programs if evidence.host is not None else ()
-    known = [each.read_bytes_s for each in others if each.read_bytes_s is not None]
-    return sum(known) if known else None
-
-
-def drives_are_shared(evidence: Evidence) -> bool:
-    """Return whether other programs read all the time: 50 MB/s and more, assumed."""
-    return (others_read(evidence) or 0) >= 50e6

@@ -239,3 +239,21 @@ def test_what_a_step_takes_beside_its_passes_is_no_batch_where_state_is_kept_els
     steps = {"steps": 2, "seconds": 5.8, "compute": 1.7}
     assert first(steps=steps).cause is Cause.INPUT
     assert first(steps=steps, setup=ONE | {"offload": True}).cause is not Cause.INPUT
+
+
+def test_processes_of_one_computer_that_lose_more_than_their_part_fight_for_its_cores() -> None:
+    cores = {"device": "cpu", "world_size": 4, "nodes": 1}
+    trials = [{"changed": "devices", "factor": 0.25, "step_times": 0.04}]
+    verdict = first(trials=trials, setup=cores, host={"cores": 8, "utilisation": {"mean": 1.0}})
+    assert (verdict.cause, verdict.variant) == (Cause.SCHEDULING, "threads")
+
+
+@pytest.mark.parametrize(
+    ("times", "cause"),
+    [(0.09, Cause.MEMORY), (0.6, Cause.TUNING)],  # four fifths of the size are half of the work
+)
+def test_smaller_inputs_that_are_faster_than_their_size_makes_them_had_no_room(
+    times: float, cause: Cause
+) -> None:
+    trials = [{"changed": "shapes", "factor": 0.8, "to": "1024 pixels", "step_times": times}]
+    assert first(trials=trials, steps=STEP).cause is cause

@@ -1,0 +1,33 @@
+"""Figures of what a run shares a computer with: cores, drives, and processes of its own."""
+
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import on_cpu, ranks_here
+from trainwright.diagnose.measures_work import cores_a_worker
+
+
+def others_read(evidence: Evidence) -> float | None:
+    """Return what other programs read a second."""
+    others = evidence.host.other_programs if evidence.host is not None else ()
+    known = [each.read_bytes_s for each in others if each.read_bytes_s is not None]
+    return sum(known) if known else None
+
+
+def drives_are_shared(evidence: Evidence) -> bool:
+    """Return whether other programs read all the time: 50 MB/s and more, assumed."""
+    return (others_read(evidence) or 0) >= 50e6
+
+
+def share_cores(evidence: Evidence) -> bool:
+    """Return whether several processes of a run on processors are on one computer."""
+    return on_cpu(evidence) and ranks_here(evidence) > 1
+
+
+def cores_a_bound_worker(evidence: Evidence) -> float | None:
+    """Return ``cores_a_worker`` where all workers together keep one core or two busy.
+
+    Of data that lie on no slow drive, for which workers would wait on any cores.
+    """
+    host, loading = evidence.host, evidence.loading
+    slow = loading is not None and loading.data_on in ("hdd", "network", "object-store")
+    few = host is not None and host.run_cores is not None and host.run_cores < 2.2
+    return cores_a_worker(evidence) if few and not slow else None
