@@ -28,6 +28,7 @@ from trainwright.diagnose.measures_work import (
     oversubscription,
     passes_timed,
     workers_of_cores,
+    workers_threads,
 )
 from trainwright.diagnose.rules import above, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -50,7 +51,7 @@ def _starved_by(evidence: Evidence) -> str:
     host = evidence.host
     if host is not None and (host.throttled_periods or 0) >= 0.05:
         return "quota"
-    if _too_many_of_its_own(evidence):
+    if _too_many_of_its_own(evidence) or (workers_threads(evidence) or 0) >= 0.25:
         return "workers" if (workers_of_cores(evidence) or 0) > 2 else "threads"
     return "other-programs-cpu"
 
@@ -213,6 +214,13 @@ RULES = (
         variant="threads",
     ),
     _rule("host.starved_share", _starved_for("workers"), "share", *_STARVED, variant="workers"),
+    _rule(
+        "host.workers_threads",
+        workers_threads,
+        "share",
+        above(0.25, 3, "assumed: a loader's worker computes by one thread, others are in its way"),
+        variant="threads",
+    ),
     _rule(
         "setup.num_workers",
         workers_of_cores,

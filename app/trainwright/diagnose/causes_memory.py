@@ -31,7 +31,7 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by_smaller
-from trainwright.diagnose.measures_work import achieved_of_matrix_rate, writes_much, written
+from trainwright.diagnose.measures_work import achieved_of_matrix_rate, writes_much
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -41,7 +41,6 @@ TB = "torch-tb-profiler: peak above 90 % of the memory"
 ASSUMED = "assumed"
 PAGES = "assumed: half a microsecond for each page of 4 KiB that Linux gives anew"
 PAGES_ALONE = "assumed: what the system does for a run that computes and reads nothing is pages"
-GROWN = "assumed: a tensor that grows by a row at a time is copied as often as it has rows"
 LINK = "assumed: 25 GB/s over PCIe 4.0 x16, 50 GB/s over PCIe 5.0"
 AGAIN = "assumed: Chen et al. 2016, keeping fewer activations costs one more forward pass"
 SPARE = "assumed: activations that a step keeps would fit into what is left"
@@ -351,21 +350,6 @@ RULES = (
         given(lambda evidence: (page_faults(evidence) or 0) >= 0.1, step_share("other")),
         "share",
         above(0.1, 2, "assumed: what is given back between the steps is taken anew in them"),
-        variant="heap",
-    ),
-    _rule(
-        "profile.grown",
-        reading("profile.grown"),
-        "share",
-        above(0.05, 2, GROWN),
-        above(0.1, 3, GROWN),
-        variant="heap",
-    ),
-    _rule(
-        "profile.written",
-        given(at_least(0.05, number("profile.grown")), written),
-        "share",
-        above(0.12, 1, "assumed: what grows by copies fills and copies its gradients too"),
         variant="heap",
     ),
     _rule(

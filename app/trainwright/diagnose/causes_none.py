@@ -2,6 +2,7 @@
 
 import itertools
 
+from trainwright.diagnose import causes_needless
 from trainwright.diagnose.causes_remedies import REMEDIES
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
@@ -25,7 +26,6 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
 from trainwright.diagnose.measures_kernels import multiprocessors_busy
 from trainwright.diagnose.measures_names import kernels_of
-from trainwright.diagnose.measures_needless import ignored_scores, longest_other
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_batch,
@@ -105,6 +105,7 @@ def _between(counter: str) -> Rule:
 
 _REMEDIES = dict.fromkeys(("more_workers", *(each.experiment for each in REMEDIES)))
 RULES = (
+    *causes_needless.NONE,
     *map(_between, ("evaluation_seconds", "garbage_seconds", "checkpoint_seconds")),
     *itertools.chain.from_iterable(map(_tried, _REMEDIES)),
     _rule(
@@ -356,18 +357,6 @@ RULES = (
         number("setup.sequence_padding"),
         "share",
         above(0.3, -4, "assumed: what only fills rows up is computed for nothing"),
-    ),
-    _rule(
-        "setup.ignored_targets",
-        ignored_scores,
-        "share",
-        above(0.5, -4, "assumed: scores of targets that the loss leaves out are for nothing"),
-    ),
-    _rule(
-        "profile.longest_other",
-        longest_other,
-        "share",
-        above(0.3, -4, "assumed: next to products an operator that multiplies nothing is little"),
     ),
     _rule(
         "profile.fallback",

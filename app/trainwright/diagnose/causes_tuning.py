@@ -50,7 +50,6 @@ from trainwright.diagnose.measures_names import (
     odd_kernel,
     older_kernels,
 )
-from trainwright.diagnose.measures_needless import ignored_scores, longest_other
 from trainwright.diagnose.measures_work import (
     any_products_rate,
     computes_alone,
@@ -75,8 +74,6 @@ ASSUMED = "assumed"
 PRODUCTS = "assumed: products of few rows, read rather than computed, reach a third of the rate"
 WRITTEN = "assumed: operators that fill and copy compute nothing"
 BACKWARD = "assumed: a gradient takes twice its operator's time, with recomputing thrice"
-OTHER = "assumed: one operator that multiplies nothing takes a quarter of healthy steps at most"
-IGNORED = "assumed: scores of targets that the loss leaves out are computed for nothing"
 SLOW = "assumed: long operators that do a tenth of what a plain product does beside the run"
 
 
@@ -284,14 +281,6 @@ RULES = (
         variant="padding",
     ),
     _rule(
-        "setup.ignored_targets",
-        ignored_scores,
-        "share",
-        above(0.5, 2, IGNORED),
-        above(0.75, 3, IGNORED),
-        variant="padding",
-    ),
-    _rule(
         "setup.deterministic",
         given(on_gpu, reading("setup.deterministic")),
         "yes-no",
@@ -434,14 +423,6 @@ RULES = (
         "share",
         below(0.2, 2, SLOW),
         below(0.1, 3, SLOW),
-        variant="kernels",
-    ),
-    _rule(
-        "profile.longest_other",
-        longest_other,
-        "share",
-        above(0.3, 2, OTHER),
-        above(0.4, 3, OTHER),
         variant="kernels",
     ),
     _rule(

@@ -20,6 +20,7 @@ from trainwright.diagnose import (
     causes_joint,
     causes_memory,
     causes_monitoring,
+    causes_needless,
     causes_none,
     causes_offload,
     causes_parallelism,
@@ -46,18 +47,32 @@ from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
 
 _SIGNS: dict[Cause, tuple[Rule, ...]] = {
-    Cause.PARALLELISM: (*causes_parallelism.RULES, *causes_trials.PARALLELISM),
+    Cause.PARALLELISM: (
+        *causes_parallelism.RULES,
+        *causes_needless.PARALLELISM,
+        *causes_trials.PARALLELISM,
+    ),
     Cause.INPUT: (
         *causes_input.RULES,
         *causes_transfer.RULES,
         *causes_trials.INPUT,
         *causes_joint.INPUT,
     ),
-    Cause.TUNING: (*causes_tuning.RULES, *causes_trials.TUNING, *causes_joint.TUNING),
-    Cause.MEMORY: (*causes_memory.RULES, *causes_offload.RULES, *causes_joint.MEMORY),
+    Cause.TUNING: (
+        *causes_tuning.RULES,
+        *causes_needless.TUNING,
+        *causes_trials.TUNING,
+        *causes_joint.TUNING,
+    ),
+    Cause.MEMORY: (
+        *causes_memory.RULES,
+        *causes_needless.MEMORY,
+        *causes_offload.RULES,
+        *causes_joint.MEMORY,
+    ),
     Cause.COMMUNICATION: causes_communication.RULES,
     Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
-    Cause.MONITORING: causes_monitoring.RULES,
+    Cause.MONITORING: (*causes_monitoring.RULES, *causes_needless.MONITORING),
 }
 _BESIDE = causes_beside.RULES | causes_crowded.RULES
 RULES = {cause: (*signs, *_BESIDE[cause], *remedies_of(cause)) for cause, signs in _SIGNS.items()}
@@ -111,6 +126,7 @@ _EXPLAINED: dict[tuple[Cause, str], _AnyOf] = {
         (Cause.MEMORY, "swapping"),
         (Cause.SCHEDULING, "quota"),
         (Cause.SCHEDULING, "affinity"),
+        (Cause.SCHEDULING, "threads"),
     ),
     (Cause.INPUT, "fetch"): ((Cause.MEMORY, "swapping"),),
     (Cause.TUNING, "kernels"): ((Cause.MEMORY, "heap"),),

@@ -37,3 +37,27 @@ def ignored_scores(evidence: Evidence) -> float | None:
     loss = sum(row.share for row in rows if "log_softmax" in row.name or "nll_loss" in row.name)
     known = number("setup.ignored_targets")(evidence)
     return known if loss >= 0.05 or not on_cpu(evidence) else None
+
+
+def joined(evidence: Evidence) -> float | None:
+    """Return the share of a step on the processor in which tensors are put together."""
+    rows = evidence.operators
+    if not rows or not on_cpu(evidence):
+        return None
+    return min(1.0, sum(row.share for row in rows if row.name.endswith(("::cat", "::stack"))))
+
+
+def simulated(evidence: Evidence) -> float | None:
+    """Return the share of the operators that only round numbers as fewer bits would."""
+    rows = evidence.operators
+    return min(1.0, sum(row.share for row in rows if "fake_quant" in row.name)) if rows else None
+
+
+def long_calls(evidence: Evidence) -> float | None:
+    """Return the share of a step on the processor in operators whose every call is long."""
+    rows, steps = evidence.operators, evidence.steps
+    counted = [row for row in rows if row.calls]
+    if steps is None or not counted or not on_cpu(evidence):
+        return None
+    long = (row.share for row in counted if _call_seconds(row, steps.seconds) >= LONG_CALL)
+    return min(1.0, sum(long))

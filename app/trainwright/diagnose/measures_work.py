@@ -347,6 +347,22 @@ def workers_cores(evidence: Evidence) -> float | None:
     return min(1.0, loading.workers_cpu * setup.num_workers / host.usable_cores)
 
 
+def workers_threads(evidence: Evidence) -> float | None:
+    """Return the share of the usable cores that the workers' threads take beside their first ones.
+
+    Of no more than two workers for a core: more are too many by themselves.
+    """
+    host, workers = evidence.host, workers_of_cores(evidence)
+    counted, setup = evidence.loading, evidence.setup
+    if host is None or not host.usable_cores or counted is None or counted.workers_cpu is None:
+        return None
+    if host.run_cores is None or host.main_process_cores is None or setup is None or not workers:
+        return None
+    own = counted.workers_cpu * (setup.num_workers or 0)
+    beside = host.run_cores - host.main_process_cores - own
+    return max(0.0, beside) / host.usable_cores if workers <= 2 else None
+
+
 def blocked_by_its_own(evidence: Evidence) -> float | None:
     """Return the share of the step in which one process works on while its training thread rests.
 

@@ -30,8 +30,8 @@ def first(shares: dict[str, float], kernels: float = 60, **parts: Any) -> Verdic
         Evidence.model_validate(
             {
                 "trainwright_record": 1,
-                "steps": times,
-                "host": CORES,
+                "steps": parts.pop("steps", times),
+                "host": parts.pop("host", CORES),
                 "setup": SETUP | parts.pop("setup", {}),
                 "profile": profile,
                 **parts,
@@ -95,6 +95,48 @@ def test_a_tensor_that_grows_in_a_loop_is_memory_and_no_small_batch() -> None:
     verdict = first(shares, 500, profile=grown | {"grown": 0.12})
     assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "heap")
     assert verdict.says.id.endswith("heap.grown")
+
+
+def test_what_is_put_together_for_half_of_the_step_is_memory() -> None:
+    shares = {"cat": 0.5, "copy_": 0.15, "addmm": 0.07, "bmm": 0.04}
+    verdict = first(shares, 700, profile={"flops_a_step": 1e8, "kernel_median_seconds": 1e-5})
+    assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "heap")
+
+
+def test_few_bits_that_are_only_simulated_are_the_precision_and_no_reads_of_values() -> None:
+    shares = {"clamp_min": 0.22, "convolution_backward": 0.13, "max_pool2d": 0.12}
+    counters = {"steps": 100, "item_reads": 3000, "synchronisation_seconds": 0.02}
+    assert first(shares, 300, counters=counters).cause is Cause.MONITORING
+    shares = shares | {"_fake_quantize_per_tensor_affine_cachemask": 0.12}
+    verdict = first(shares, 300, counters=counters)
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "precision")
+
+
+def test_double_precision_is_named_before_the_size_of_what_it_slows() -> None:
+    shares = {"bmm": 0.2, "copy_": 0.13, "mm": 0.1, "gelu_backward": 0.06}
+    small = {"flops_a_step": 9e7, "kernel_median_seconds": 2e-6}
+    assert first(shares, 800, profile=small).cause is Cause.PARALLELISM
+    assert first(shares, 800, profile=small, setup={"precision": "fp64"}).variant == "precision"
+
+
+def test_one_long_call_among_many_short_ones_is_not_held_for_short_ones() -> None:
+    """Adam on a table of which a batch reads few rows: 0.08 of 0.1 s in calls of 2 ms and more."""
+    top = [{"name": "aten::sqrt", "share": 0.43, "calls": 2.0}]
+    top += [{"name": "aten::div", "share": 0.2, "calls": 2.0}]
+    profile = {"flops_a_step": 1e7, "top": top, "kernel_median_seconds": 3e-6}
+    assert first({}, 300, profile=profile).cause is Cause.TUNING
+
+
+@pytest.mark.parametrize(("beside", "cause"), [(0.9, Cause.SCHEDULING), (0.1, Cause.INPUT)])
+def test_threads_of_workers_beside_their_first_ones_are_too_many(
+    beside: float, cause: Cause
+) -> None:
+    host = {"cores": 2, "usable_cores": 2.0, "starved_share": 0.5, "foreign_cores": 0.0}
+    host |= {"run_cores": 1.15 + beside, "main_process_cores": 0.45}
+    waits = {"steps": 80, "seconds": 0.026, "data_wait": 0.014, "compute": 0.0106}
+    loading = {"cpu_share": 0.58, "batch_seconds": 0.07, "workers_cpu": 0.35}
+    setup = {"num_workers": 2}
+    assert first({}, steps=waits, host=host, loading=loading, setup=setup).cause is cause
 
 
 @pytest.mark.parametrize(("scored", "kept"), [(512, True), (504, True), (77, False)])
