@@ -104,11 +104,12 @@ def _waits_for_a_drive(evidence: Evidence) -> bool:
 
 
 def _busy_alone(evidence: Evidence) -> bool:
-    """Whether one GPU is busy, and nothing says that it only looks so, or is so for others."""
+    """Whether a GPU is busy, and nothing says that it only looks so, or is so for others."""
     draws = power_share(evidence)
     full = (utilisation(evidence) or 0) >= 0.9 and (draws is None or draws >= 0.5)
     shared = at_least(1, number("gpus.foreign_processes"))(evidence)
-    return full and processes(evidence) == 1 and not shared
+    apart = processes(evidence) == 1 or less_than(0.05, saved_by("single_device"))(evidence)
+    return full and apart and not shared
 
 
 def _beside_the_passes(evidence: Evidence) -> float | None:

@@ -246,11 +246,11 @@ class Case:
         for signal in self.speaks_for:
             source = _ONE_PROFILE.get(signal.instrument, signal.instrument)
             strongest[source] = max(strongest.get(source, 0), signal.weight)
-        setting = strongest.pop("setup", 0)
+        setting = strongest.pop("setup", 0)  # no measurement, unless it is never free
         if self.suspected:
             return Confidence.LOW
         first, second = (*sorted(strongest.values(), reverse=True), 0, 0)[:2]
-        agree = first >= MEASURED and (second >= SYMPTOM or setting >= MEASURED)
+        agree = first >= MEASURED and (second >= SYMPTOM or setting >= DEBUGGING)
         if self.cause is Cause.NONE and not self._tried:
             agree = False  # work that need not be done keeps a device as busy as any other
         if agree and self.score >= SURE and not self.against:

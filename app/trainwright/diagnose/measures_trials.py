@@ -124,14 +124,21 @@ _COUNTS = {
     **{"none": 0.0, "one": 1.0, "single": 1.0, "alone": 1.0, "two": 2.0, "three": 3.0},
     **{"four": 4.0, "six": 6.0, "eight": 8.0, "sixteen": 16.0},
 }
+_NUMBER = rf"(?:\d+|{'|'.join(_COUNTS)})"
 _AMOUNT = re.compile(rf"\b(?:\d+|{'|'.join((*_TIMES, *_COUNTS))})\b")
+_MULTIPLE = re.compile(rf"\b({_NUMBER}) ?(?:times|x|fold)\b")
+_FROM = re.compile(rf"\bfrom {_NUMBER}\b.*?\bto\b")
+_ELSEWHERE = re.compile(r"\banother \w*(computer|machine|server|station|host)\b|\blaptop\b")
 
 
 def _factor(trial: Trial, evidence: Evidence) -> float | None:
     """Return how many times as much of it a trial has, also where that is said in words."""
-    said = _AMOUNT.search(trial.to.lower())
+    to = _FROM.sub("", trial.to.lower())
+    said, multiple = _AMOUNT.search(to), _MULTIPLE.search(to)
     if trial.factor is not None or said is None or trial.changed not in _NOW:
         return trial.factor
+    if multiple is not None:
+        return _COUNTS.get(multiple[1]) or float(multiple[1])
     if (word := said.group()) in _TIMES:
         return _TIMES[word]
     amount = _COUNTS[word] if word in _COUNTS else float(word)
@@ -157,12 +164,15 @@ _NOW: dict[Changed, Callable[[Evidence], float | None]] = {
 
 
 def another_gpu(evidence: Evidence) -> float | None:
-    """Return by what share another model of GPU changes a step's time, faster or slower."""
+    """Return by what share another model of GPU changes a step's time, faster or slower.
+
+    What another computer changes may be that computer's, and what it does not, neither's.
+    """
     found = [
         abs(1 - times)
         for trial in evidence.trials
         if trial.changed == "gpu" and (times := step_times(trial, evidence)) is not None
-        if not _is_processor(trial)
+        if not _is_processor(trial) and (abs(1 - times) < 0.1 or not _is_elsewhere(trial))
     ]
     return min(found) if found else None
 
@@ -172,6 +182,10 @@ def _is_processor(trial: Trial) -> bool:
     return trial.changed == "gpu" and bool(
         re.search(r"\bcpu\b|processor|\bcores\b|^none\b", trial.to.lower())
     )
+
+
+def _is_elsewhere(trial: Trial) -> bool:
+    return _ELSEWHERE.search(trial.to.lower()) is not None
 
 
 def on_the_processor(evidence: Evidence) -> float | None:
@@ -190,6 +204,8 @@ def beyond_its_peak(evidence: Evidence) -> float | None:
     for trial in evidence.trials:
         times, other = step_times(trial, evidence), trial.to.partition(",")[0].strip()
         if trial.changed != "gpu" or not times or not own or _is_processor(trial):
+            continue
+        if _is_elsewhere(trial):
             continue
         peaks, others = peaks_of(own), peaks_of(other)
         key = next((key for key in ("fp16_fp32", "fp32") if key in peaks and key in others), None)

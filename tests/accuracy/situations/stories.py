@@ -769,6 +769,74 @@ STORIES: tuple[tuple[str, tuple[Part, ...]], ...] = (
     ("unknown", (ONE, host(cores=32, run_cores=5.0), throughput(samples_s=50))),
     ("unknown", (ONE, gpu(temperature_c=70, memory_used_bytes=10e9), steps())),
     ("unknown", (ONE, counters(allocated_bytes=int(8e9)), steps(), TEXT)),
+    # Two causes stated, one of which takes the time
+    ("input", (ONE, steps(data_wait=0.3, communication=0.0), counters(item_reads=500))),
+    ("input", (ONE, steps(data_wait=0.25), setup(precision="fp32"), gpu(compute_capability="8.0"))),
+    ("input", (ONE, steps(data_wait=0.3, optimizer=0.1), setup(checkpointing="full"))),
+    ("input", (EIGHT, steps(data_wait=0.2, communication=0.05))),
+    ("input", (ONE, trial("synthetic-data", step=0.4), trial("precision", step=0.95, to="bf16"))),
+    ("input", (ONE, trial("workers", 4, step=0.5), setup(batch=2), gpu(utilisation=0.3))),
+    ("input", (ONE, trial("augmentation", step=0.4), gpu(utilisation=0.3), setup(
+        optimizer_foreach=False))),
+    ("input", (ONE, loading(cpu_share=0.95), steps(data_wait=0.3), trial("batch", 2, step=2.0))),
+    ("communication", (EIGHT, steps(data_wait=0.03, communication=0.2), setup(num_workers=2))),
+    ("communication", (EIGHT, profile(communication=0.5, idle=0.1), gpu(compute_capability="8.0"),
+                       setup(precision="fp32"))),
+    ("communication", (EIGHT, trial("devices", 0.125, rate=1.8), trial("precision", rate=1.05,
+                                                                      to="bf16"))),
+    ("communication", (TWO_NODES, trial("nodes", 0.5, rate=1.9), trial("workers", 2, rate=1.0))),
+    ("communication", (EIGHT, steps(communication=0.25), counters(item_reads=100))),
+    ("parallelism", (ONE, gpu(utilisation=0.3), steps(data_wait=0.002), counters(item_reads=100),
+                     profile(kernels_a_step=5000))),
+    ("parallelism", (ONE, trial("batch", 4, step=1.1), setup(precision="fp32"), gpu(
+        compute_capability="8.0"))),
+    ("parallelism", (ONE, trial("graphs", rate=2.0), trial("synthetic-data", rate=1.02))),
+    ("parallelism", (ONE, profile(kernel_median_seconds=3e-6, idle=0.6, data_loader=0.05))),
+    ("tuning", (ONE, trial("precision", rate=2.0, to="bf16"), steps(data_wait=0.02))),
+    ("tuning", (ONE, trial("attention", rate=1.9), trial("compile", rate=1.05), gpu(
+        utilisation=0.98))),
+    ("tuning", (ONE, trial("compile", rate=1.6), trial("workers", 2, rate=1.0), gpu(
+        utilisation=0.97))),
+    ("tuning", (EIGHT, trial("devices", 0.125, rate=1.02), profile(achieved_of_peak=0.08),
+                gpu(utilisation=0.99))),
+    ("tuning", (ONE, rows(("volta_sgemm_128x64", 0.6)), trial("synthetic-data", step=1.0), gpu(
+        utilisation=0.99))),
+    ("memory", (ONE, setup(offload=True), trial("offloading", step=0.4), trial("batch", 2,
+                                                                             step=1.1))),
+    ("memory", (ONE, setup(offload=True, offloaded=["optimizer"]), steps(
+        optimizer=0.3, data_wait=0.01, compute=0.48))),
+    ("memory", (ONE, counters(alloc_retries=200), gpu(utilisation=0.5, memory_used_bytes=79e9,
+                                                    memory_total_bytes=80e9))),
+    ("memory", (ONE, trial("checkpointing", step=0.7), gpu(utilisation=0.99))),
+    ("memory", (ONE, trial("empty-cache", step=0.6), counters(item_reads=100))),
+    ("memory", (ONE, counters(garbage_seconds=20.0), steps(data_wait=0.02))),
+    ("scheduling", (ONE, host(throttled_periods=0.8), steps(data_wait=0.25))),
+    ("scheduling", (ONE, trial("other-programs", step=0.5), steps(data_wait=0.2))),
+    ("scheduling", (ONE, gpu(throttled={"thermal": 0.9}, utilisation=0.99), setup(
+        precision="fp32"))),
+    ("scheduling", (ONE, gpu(mig_profile="1g.10gb", utilisation=0.99), setup(batch=2))),
+    ("scheduling", (ONE, trial("threads", 0.1, step=0.4), gpu(utilisation=0.3), steps(
+        data_wait=0.15))),
+    ("scheduling", (ONE, gpu(link_width=1, link_width_max=16), steps(transfer=0.2))),
+    ("scheduling", (EIGHT, gpu(foreign_processes=2, utilisation=1.0), trial(
+        "other-programs", rate=1.8))),
+    ("monitoring", (ONE, counters(evaluation_seconds=25.0), steps(data_wait=0.05))),
+    ("monitoring", (ONE, counters(checkpoint_seconds=25.0), steps(data_wait=0.03), setup(
+        precision="fp32"))),
+    ("monitoring", (ONE, trial("synchronisation", rate=1.7), setup(batch=2))),
+    ("monitoring", (ONE, setup(profiler_on=True), gpu(utilisation=0.4), setup(num_workers=0))),
+    ("monitoring", (ONE, trial("logging", step=0.5), steps(data_wait=0.05))),
+    ("none", (ONE, gpu(throttled={"power-cap": 1.0}, utilisation=0.99, power_w=349,
+                       power_limit_w=350), steps(data_wait=0.002))),
+    ("none", (ONE, profile(achieved_of_peak=0.48), setup(checkpointing="full"))),
+    ("none", (EIGHT, profile(achieved_of_peak=0.44), steps(communication=0.03, data_wait=0.004))),
+    ("none", (ONE, gpu(utilisation=0.98), trial("batch", 2, step=1.96), setup(num_workers=2))),
+    ("none", (ONE, gpu(utilisation=0.99, memory_used_bytes=79e9, memory_total_bytes=80e9),
+              profile(achieved_of_peak=0.45))),
+    ("none", (ONE, trial("synthetic-data", step=0.98), trial("compile", step=0.97), trial(
+        "batch", 2, step=1.94), gpu(utilisation=0.99))),
+    ("unknown", (ONE, trial("batch", 2, step=1.5), gpu(utilisation=0.7))),
+    ("unknown", (ONE, host(cores=16, utilisation={"mean": 0.5}), gpu(utilisation=0.7), steps())),
 )  # fmt: skip
 """What a reader says, and what was stated."""
 

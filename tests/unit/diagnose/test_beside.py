@@ -257,3 +257,19 @@ def test_smaller_inputs_that_are_faster_than_their_size_makes_them_had_no_room(
 ) -> None:
     trials = [{"changed": "shapes", "factor": 0.8, "to": "1024 pixels", "step_times": times}]
     assert first(trials=trials, steps=STEP).cause is cause
+
+
+def test_a_setting_beside_one_trial_is_no_reason_to_be_sure() -> None:
+    """DataParallel with devices that are slower together: their loader may be what they share."""
+    trials = [{"changed": "devices", "factor": 0.25, "step_times": 0.25}]
+    split = {"device": "cuda", "world_size": 4, "nodes": 1, "strategy": "dp"}
+    verdict = first(trials=trials, setup=split)
+    assert (verdict.cause, verdict.confidence) == (Cause.COMMUNICATION, Confidence.MEDIUM)
+
+
+def test_a_card_of_another_computer_tells_nothing_of_the_card() -> None:
+    faster = {"changed": "gpu", "step_times": 0.25}
+    card = [{"name": "NVIDIA Tesla V100", "compute_capability": "7.0"}]
+    here = first(gpus=card, trials=[faster | {"to": "GTX 1080"}])
+    there = first(gpus=card, trials=[faster | {"to": "GTX 1080, in another computer"}])
+    assert (here.cause, there.cause) == (Cause.TUNING, Cause.UNKNOWN)

@@ -135,9 +135,11 @@ def test_less_of_a_burden_or_more_of_it_tell_what_all_of_it_costs(
 def test_how_much_is_tried_is_read_in_words_too() -> None:
     words = tried(ONE, changed="batch", to="32", step_times=1.0)
     assert measures_trials.doubled_batch(words) == pytest.approx(1.0)
-    for said in ("2 workers", "two", "half of them"):
+    for said in ("2 workers", "two", "half of them", "from 4 to 2"):
         halved = tried(ONE, changed="workers", to=said, step_times=2.0)
         assert measures_trials.saved_by("more_workers")(halved) == pytest.approx(0.5)
+    twice = tried(ONE, changed="batch", to="four times as many", step_times=4.0)
+    assert measures_trials.doubled_batch(twice) == pytest.approx(2.0)
 
 
 def test_batches_that_are_made_sooner_without_workers_are_an_input_pipeline() -> None:
