@@ -1,8 +1,9 @@
 """Signs of work that need not be done, in the operators and settings of runs on a processor."""
 
-from trainwright.diagnose.measures import given, number, reading
+from trainwright.diagnose.measures import given, number, reading, step_share
 from trainwright.diagnose.measures_kernels import double_on_cpu, double_precision
 from trainwright.diagnose.measures_needless import (
+    few_samples,
     ignored_scores,
     joined,
     long_calls,
@@ -18,6 +19,7 @@ IGNORED = "assumed: scores of targets that the loss leaves out are computed for 
 GROWN = "assumed: a tensor that grows by a row at a time is copied as often as it has rows"
 JOINED = "assumed: what is put together is copied into memory that is asked for anew"
 SIMULATED = "PyTorch: fake quantisation rounds in fp32, and computes no faster for it"
+UPDATE = "assumed: an update takes as long for a few samples as for many"
 DOUBLE = "assumed: what computes in double precision is slow by that first"
 
 _tuning, _memory = rules_of(Cause.TUNING), rules_of(Cause.MEMORY)
@@ -85,9 +87,16 @@ MEMORY = (
 PARALLELISM = (
     _parallelism(
         "profile.long_calls",
-        long_calls,
+        given(lambda evidence: not few_samples(evidence), long_calls),
         "share",
         above(0.5, -3, "assumed: half of the step in long calls leaves little to short ones"),
+    ),
+    _parallelism(
+        "steps.optimizer",
+        given(few_samples, step_share("optimizer")),
+        "share",
+        above(0.3, 2, UPDATE),
+        variant="small-batch",
     ),
     _parallelism(
         "setup.precision", given(double_on_cpu, double_precision), "word", any_of(-3, DOUBLE)

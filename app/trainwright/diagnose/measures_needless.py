@@ -1,13 +1,17 @@
 """Work of a step on the processor that need not be done, as far as its operators show it."""
 
+import re
+
 from trainwright.diagnose.evidence import Evidence, Operator
 from trainwright.diagnose.measures import number, on_cpu
 from trainwright.diagnose.measures_work import has_its_operators, heavy, long_operators
 
-_APART = ("::cat", "::bernoulli_", "::native_dropout", "::normal_", "::uniform_", "::random_")
-"""What asks for memory, which counts there, and what draws numbers, which models are made for."""
-
-
+_APART = re.compile(
+    r"::(cat|bernoulli_|native_dropout|normal_|uniform_|random_|exponential_)$"
+    r"|linalg_|cholesky|triangular_solve|_fft|ctc_loss|_cdist"
+)
+"""What asks for memory, which counts there; what draws numbers, which models are made for; and what
+computes much that nobody counts."""
 LONG_CALL = 200e-6
 """Seconds of one call from which an operator is no small one, whatever is beside it; assumed."""
 
@@ -22,7 +26,7 @@ def longest_other(evidence: Evidence) -> float | None:
     if not rows or steps is None or not has_its_operators(evidence):
         return None
     long = long_operators(evidence)
-    other = [row for row in rows if not heavy(row.name) and not row.name.endswith(_APART)]
+    other = [row for row in rows if not heavy(row.name) and not _APART.search(row.name)]
     called = (row.share for row in other if long or _call_seconds(row, steps.seconds) >= LONG_CALL)
     return max(called, default=0.0)
 
@@ -61,3 +65,13 @@ def long_calls(evidence: Evidence) -> float | None:
         return None
     long = (row.share for row in counted if _call_seconds(row, steps.seconds) >= LONG_CALL)
     return min(1.0, sum(long))
+
+
+FEW = 8
+"""Samples up to which a batch may be what leaves a processor unfilled; assumed."""
+
+
+def few_samples(evidence: Evidence) -> bool:
+    """Whether a run on the processor takes few samples at once."""
+    setup = evidence.setup
+    return on_cpu(evidence) and setup is not None and (setup.batch or FEW + 1) <= FEW

@@ -227,13 +227,15 @@ def writes_much(evidence: Evidence) -> bool:
 
 
 def slow_operators(evidence: Evidence) -> float | None:
-    """Return ``achieved_of_matrix_rate`` of a step that long operators take, and nothing else.
+    """Return ``achieved_of_matrix_rate`` of the passes, where long operators take all of a step.
 
     They have their batches and their cores, and there is little beside them: what is slow is the
     way in which they compute.
     """
-    plain = only_computes(evidence) and not reads_more(evidence)
-    return achieved_of_matrix_rate(evidence) if plain else None
+    rate, update = achieved_of_matrix_rate(evidence), step_share("optimizer")(evidence) or 0
+    if rate is None or not only_computes(evidence) or reads_more(evidence):
+        return None
+    return rate / max(0.1, 1 - update)  # which multiplies nothing
 
 
 LONG = 80e-6

@@ -66,8 +66,23 @@ def test_products_of_few_rows_are_read_rather_than_computed_and_no_slow_kernels(
     assert verdict.cause is Cause.NONE
 
 
-def test_dropout_is_the_model_and_no_slow_operator() -> None:
-    assert first({"bernoulli_": 0.34, "mm": 0.31, "addmm": 0.2}).cause is Cause.NONE
+@pytest.mark.parametrize("operator", ["bernoulli_", "linalg_cholesky_ex", "_ctc_loss_backward"])
+def test_dropout_and_solvers_are_the_model_and_no_slow_operators(operator: str) -> None:
+    assert first({operator: 0.34, "mm": 0.31, "addmm": 0.2}).cause is Cause.NONE
+
+
+def test_a_few_samples_whose_update_takes_the_step_are_a_small_batch() -> None:
+    top = {"sqrt": 0.19, "div": 0.12, "mm": 0.21, "mkldnn_rnn_layer": 0.2}
+    times = {
+        "steps": 48,
+        "seconds": 0.02,
+        "data_wait": 0.0002,
+        "compute": 0.0198,
+        "optimizer": 0.01,
+    }
+    flops = {"flops_a_step": 5e8}
+    verdict = first(top, 185, profile=flops, steps=times, setup={"batch": 1})
+    assert (verdict.cause, verdict.variant) == (Cause.PARALLELISM, "small-batch")
 
 
 def test_convolutions_of_each_channel_alone_are_slow_by_nature() -> None:
