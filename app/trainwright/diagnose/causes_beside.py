@@ -150,11 +150,12 @@ def _idle_seconds(evidence: Evidence) -> float | None:
 
 
 def _computers_apart(evidence: Evidence) -> bool:
-    """Whether GPUs of several computers rest, and nobody timed what for."""
+    """Whether GPUs of several computers rest, and nobody timed or tried what for."""
     setup = evidence.setup
     several = setup is not None and (setup.nodes or 1) > 1
     timed = data_wait(evidence) is not None or number("profile.communication")(evidence) is not None
-    return several and on_gpu(evidence) and not timed and not offloads(evidence)
+    known = timed or saved_by("single_device")(evidence) is not None
+    return several and on_gpu(evidence) and not known and not offloads(evidence)
 
 
 def _shards_layers(evidence: Evidence) -> bool:
@@ -187,7 +188,7 @@ RULES = {
             "experiments.other_precision",
             given(_few_workers, saved_by("other_precision")),
             "share",
-            below(0.05, 2, PICTURES),
+            below(0.05, 1, PICTURES),
         ),
         _input(
             "experiments.other_precision",

@@ -180,7 +180,7 @@ RULES = {
             given(offloads, doubled_batch),
             "times",
             below(
-                1.4, 3, "assumed: what is kept elsewhere is moved once for samples of any number"
+                1.4, 2, "assumed: what is kept elsewhere is moved once for samples of any number"
             ),
             variant="offload",
         ),

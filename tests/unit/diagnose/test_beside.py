@@ -273,3 +273,19 @@ def test_a_card_of_another_computer_tells_nothing_of_the_card() -> None:
     here = first(gpus=card, trials=[faster | {"to": "GTX 1080"}])
     there = first(gpus=card, trials=[faster | {"to": "GTX 1080, in another computer"}])
     assert (here.cause, there.cause) == (Cause.TUNING, Cause.UNKNOWN)
+
+
+def test_trials_that_all_say_that_it_is_not_the_gpu_are_one_sign() -> None:
+    trials = [
+        {"changed": "gpu", "to": "A100", "rate_times": 1.0},
+        {"changed": "model-size", "factor": 0.5, "step_times": 1.0},
+        {"changed": "precision", "to": "fp16", "step_times": 0.99},
+    ]
+    pictures = ONE | {"model_kind": "convolution", "num_workers": 2}
+    verdict = first(gpus=gpu(0.4), trials=trials, setup=pictures)
+    assert (verdict.cause, verdict.confidence) == (Cause.INPUT, Confidence.MEDIUM)
+
+
+def test_a_loader_timed_twice_by_its_own_timer_is_not_sure() -> None:
+    steps = {"steps": 100, "seconds": 0.5, "data_wait": 0.3, "data_wait_p95": 3.0}
+    assert first(steps=steps | {"p95_seconds": 3.2}).confidence is not Confidence.HIGH
