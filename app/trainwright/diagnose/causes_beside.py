@@ -127,7 +127,8 @@ def _by_drive(evidence: Evidence) -> float | None:
     best = SLOWEST.get(loading.data_on or "") if loading is not None else None
     if host is None or best is None or host.drive_max_bytes_s or offloads(evidence):
         return None
-    read = host.read_bytes_s or host.run_read_bytes_s or host.network_bytes_s
+    by_network = loading is not None and loading.data_on == "network"
+    read = host.read_bytes_s or host.run_read_bytes_s or (by_network and host.network_bytes_s)
     return read / best if read else None
 
 

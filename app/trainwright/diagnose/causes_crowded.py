@@ -132,8 +132,13 @@ def _shapes_change(evidence: Evidence) -> bool:
 
 
 def _least_clock(evidence: Evidence) -> float | None:
-    """Return the clock of the slowest of several GPUs over the others' middle one."""
-    clocks = [gpu.sm_clock_mhz.mean for gpu in evidence.gpus or () if gpu.sm_clock_mhz is not None]
+    """Return the clock of the slowest of several GPUs over their middle one, of those at work."""
+    working = (
+        gpu
+        for gpu in evidence.gpus or ()
+        if gpu.utilisation is None or gpu.utilisation.mean >= 0.5  # one at rest lowers its clock
+    )
+    clocks = [gpu.sm_clock_mhz.mean for gpu in working if gpu.sm_clock_mhz is not None]
     return min(clocks) / median(clocks) if len(clocks) > 2 and median(clocks) else None
 
 
@@ -153,7 +158,7 @@ def _load_of_others(evidence: Evidence) -> float | None:
 
 
 def _evaluates(evidence: Evidence) -> float | None:
-    """Return the steps between two evaluations, where something says that these take time."""
+    """Return the steps between two evaluations."""
     setup = evidence.setup
     return None if setup is None or setup.evaluate_every is None else float(setup.evaluate_every)
 

@@ -837,6 +837,49 @@ STORIES: tuple[tuple[str, tuple[Part, ...]], ...] = (
         "batch", 2, step=1.94), gpu(utilisation=0.99))),
     ("unknown", (ONE, trial("batch", 2, step=1.5), gpu(utilisation=0.7))),
     ("unknown", (ONE, host(cores=16, utilisation={"mean": 0.5}), gpu(utilisation=0.7), steps())),
+    # The last sheaf: what a maintainer asks for and is given
+    ("none", (ONE, TEXT, setup(parameters=7_000_000_000, precision="bf16", sequence_length=2048),
+              throughput(tokens_s=3900), gpu(name="NVIDIA A100", compute_capability="8.0"))),
+    ("none", (EIGHT, TEXT, setup(parameters=1_300_000_000, precision="bf16"), throughput(
+        tokens_s=14000), gpu(name="NVIDIA A100", compute_capability="8.0", utilisation=0.99))),
+    ("tuning", (ONE, TEXT, setup(parameters=1_300_000_000, precision="fp32"), throughput(
+        tokens_s=900), gpu(name="NVIDIA A100", compute_capability="8.0", utilisation=1.0))),
+    ("input", (ONE, PICTURES, throughput(samples_s=60, expected_times=5), setup(num_workers=1),
+               gpu(utilisation=0.25))),
+    ("input", (ONE, PICTURES, throughput(samples_s=200), loading(samples_s=210), host(cores=4))),
+    ("input", (ONE, TEXT, loading(batch_seconds=0.4), steps(seconds=0.45), setup(num_workers=0))),
+    ("input", (EIGHT, PICTURES, gpu(utilisation={"mean": 0.5, "low": 0.0, "high": 1.0}), setup(
+        num_workers=2), host(cores=16))),
+    ("input", (ONE, gpu(idle_share=0.5, utilisation={"mean": 0.4, "low": 0.0, "high": 0.99}),
+               loading(data_on="network"), steps())),
+    ("communication", (TWO_NODES, throughput(tokens_s=300, expected_times=4), setup(
+        strategy="fsdp", link="network"), gpu(utilisation=0.99, power_w=120, power_limit_w=400))),
+    ("communication", (EIGHT, setup(link="pcie", parameters=7_000_000_000, strategy="fsdp"),
+                       gpu(utilisation=1.0, power_w=110, power_limit_w=350))),
+    ("communication", (EIGHT, trial("devices", 0.25, rate=1.6), gpu(utilisation=0.95), setup(
+        link="pcie"))),
+    ("parallelism", (ONE, setup(model_kind="mlp", parameters=50000, batch=64), gpu(
+        utilisation=0.15), steps(seconds=0.004, data_wait=0.0001))),
+    ("parallelism", (ONE, setup(model_kind="recurrent", batch=8), trial("batch", 8, rate=6.0))),
+    ("parallelism", (ONE, setup(model_kind="mlp"), trial("gpu", step=0.3, to="the CPU"))),
+    ("parallelism", (ONE, profile(kernels_a_step=8000, kernel_median_seconds=4e-6), steps(
+        seconds=0.15))),
+    ("memory", (ONE, TEXT, setup(parameters=7_000_000_000, offload=True, offloaded=["optimizer"],
+                                 strategy="zero"), steps(seconds=12.0), gpu(utilisation=0.2))),
+    ("memory", (ONE, gpu(name="RTX 3060", memory_shared_bytes=5e9), steps(seconds=15.0))),
+    ("memory", (ONE, counters(alloc_retries=30), setup(dynamic_shapes=True), steps(
+        p95_seconds=1.6))),
+    ("scheduling", (ONE, PICTURES, host(cores=40, usable_cores=1.0), setup(num_workers=4), gpu(
+        utilisation=0.1), steps())),
+    ("scheduling", (ONE, gpu(utilisation=0.98, power_w=55, power_limit_w=60, sm_clock_mhz=800,
+                             sm_clock_max_mhz=2100), steps())),
+    ("scheduling", (ONE, gpu(temperature_c=88, throttled={"thermal": 0.6}, utilisation=0.97),
+                    throughput(expected_times=1.5))),
+    ("monitoring", (ONE, counters(item_reads=300), profile(idle=0.5), host_rows(
+        ("aten::item", 0.4)))),
+    ("monitoring", (ONE, steps(other=0.3), counters(checkpoints=100))),
+    ("monitoring", (ONE, epoch(1000, data_wait=20), {"counters": {
+        "steps": 1, "evaluation_seconds": 600.0}})),
 )  # fmt: skip
 """What a reader says, and what was stated."""
 
