@@ -50,6 +50,7 @@ from trainwright.diagnose.measures_names import (
     odd_kernel,
     older_kernels,
 )
+from trainwright.diagnose.measures_needless import pools_planes
 from trainwright.diagnose.measures_work import (
     any_products_rate,
     computes_alone,
@@ -185,7 +186,10 @@ RULES = (
     ),
     _rule(
         "profile.products_rate",
-        given(convolve_apart, products_of_matrix_rate),
+        given(
+            lambda evidence: convolve_apart(evidence) and not pools_planes(evidence),
+            products_of_matrix_rate,
+        ),
         "share",
         below(0.15, 2, "assumed: convolutions at a sixth of a plain matrix product's rate"),
         above(0.25, -3, "assumed: convolutions that compute fast lose little by their layout"),

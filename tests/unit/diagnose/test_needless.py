@@ -93,6 +93,19 @@ def test_convolutions_of_each_channel_alone_are_slow_by_nature() -> None:
     assert first(shares, profile=slow | {"grouped_convolutions": 0.3}).cause is not Cause.TUNING
 
 
+def test_planes_that_are_pooled_lie_better_with_their_channels_last() -> None:
+    """Measured on two cores: 1.35 times as fast with 0.18 in max pooling, 0.99 times without."""
+    planes = {"model_kind": "convolution", "channels_last": False}
+    rest = {"convolution_backward": 0.45, "mkldnn_convolution": 0.22, "native_batch_norm": 0.05}
+    fast = {"flops_a_step": 1.4e9}
+    assert first(rest | {"relu": 0.1}, profile=fast, setup=planes).cause is Cause.NONE
+    pooled = rest | {"max_pool2d_with_indices": 0.18}
+    verdict = first(pooled, profile=fast, setup=planes)
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "layout")
+    assert verdict.confidence is not Confidence.HIGH
+    assert first(pooled, profile=fast, setup=planes | {"channels_last": True}).cause is Cause.NONE
+
+
 def test_scores_for_targets_that_the_loss_ignores_are_computed_for_nothing() -> None:
     shares = {"mm": 0.35, "addmm": 0.2, "_log_softmax": 0.06, "_log_softmax_backward_data": 0.05}
     assert first(shares).cause is Cause.NONE
