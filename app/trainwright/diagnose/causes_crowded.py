@@ -278,7 +278,7 @@ RULES = {
             variant="other-programs-cpu",
         ),
         _scheduling(
-            "setup.torch_threads",
+            "setup.threads_of_jobs",
             given(on_gpu, _threads_of_all_jobs),
             "times",
             above(1.6, 1, CROWD),
