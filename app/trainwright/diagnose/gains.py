@@ -9,6 +9,7 @@ from trainwright.diagnose.measures import (
     cores_of_usable,
     data_wait,
     exposed_communication,
+    given,
     number,
     on_cpu,
     outside_steps,
@@ -26,11 +27,17 @@ from trainwright.diagnose.measures_work import (
     products_of_matrix_rate,
     workers_cores,
 )
+from trainwright.diagnose.rules import at_least
 from trainwright.diagnose.verdict import Cause
 
 Bound = Callable[[Evidence], float | None]
 LEAST = 0.01
 """Share of a step below which a measure found nothing, and the next one is asked; assumed."""
+
+
+def _grows_nothing(evidence: Evidence) -> bool:
+    """Whether no tensor grows in a loop: what that costs lies in its gradients' copies too."""
+    return not at_least(0.05, number("profile.grown"))(evidence)
 
 
 def gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:
@@ -166,7 +173,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         saved_by("without_empty_cache"),
         time_share("empty_cache_seconds"),
     ),
-    (Cause.MEMORY, "heap"): (number("profile.grown"), page_faults),
+    (Cause.MEMORY, "heap"): (given(_grows_nothing, page_faults),),
     (Cause.MEMORY, "recomputation"): (
         saved_by("without_checkpointing"),
         time_share("recomputation_seconds"),

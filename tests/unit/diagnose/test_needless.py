@@ -123,6 +123,7 @@ def test_a_tensor_that_grows_in_a_loop_is_memory_and_no_small_batch() -> None:
     verdict = first(shares, 500, profile=grown | {"grown": 0.12})
     assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "heap")
     assert verdict.says.id.endswith("heap.grown")
+    assert verdict.gain is None  # the copies of its gradients go away too: nobody says how many
 
 
 def test_what_is_put_together_for_half_of_the_step_is_memory() -> None:
