@@ -9,7 +9,6 @@ from trainwright.diagnose.measures import (
     cores_of_usable,
     data_wait,
     exposed_communication,
-    given,
     number,
     on_cpu,
     outside_steps,
@@ -35,9 +34,10 @@ LEAST = 0.01
 """Share of a step below which a measure found nothing, and the next one is asked; assumed."""
 
 
-def _grows_nothing(evidence: Evidence) -> bool:
-    """Whether no tensor grows in a loop: what that costs lies in its gradients' copies too."""
-    return not at_least(0.05, number("profile.grown"))(evidence)
+def _pages_anew(evidence: Evidence) -> float | None:
+    """Return what pages take; nothing of a tensor that grows, whose gradients are copied too."""
+    grows = at_least(0.05, number("profile.grown"))(evidence)
+    return None if grows else page_faults(evidence)
 
 
 def gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:
@@ -173,7 +173,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         saved_by("without_empty_cache"),
         time_share("empty_cache_seconds"),
     ),
-    (Cause.MEMORY, "heap"): (given(_grows_nothing, page_faults),),
+    (Cause.MEMORY, "heap"): (_pages_anew,),
     (Cause.MEMORY, "recomputation"): (
         saved_by("without_checkpointing"),
         time_share("recomputation_seconds"),
