@@ -1,0 +1,82 @@
+"""What the tenth round's real runs are of: kinds, subjects and costs that a seed draws.
+
+    python drawn.py              # the runs that are held out, a line each
+    python drawn.py --guiding    # those that guide the rules
+
+Whoever writes a run writes the fault and the model; he does not choose what they are of.
+A kind is drawn as often as the rounds before had it among their real runs.
+"""
+
+import csv
+import random
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BEFORE = ["index.csv", *(f"index{n}.csv" for n in (2, 3, 5, 6, 7, 8, 9))]
+# The commit that main stood at when the draw was written: nobody chose it.
+SEED = "552b921"
+HELD, GUIDING = 44, 26
+# What removing the fault should be worth, times as fast: sizes are set for it (assumed: 1.2 is
+# the least that a proof takes, and above 5 few runs are in doubt).
+COSTS = (1.5, 2.0, 3.0, 5.0)
+NO_COST = {"none", "unknown"}
+SUBJECTS = (
+    "birdsong", "knitting patterns", "chess openings", "forest fires", "clouds", "mushrooms",
+    "written formulas", "licence plates", "subtitles", "recipes", "contracts", "train delays",
+    "unwanted mail", "gene expression", "diffraction patterns", "canopy heights", "news headlines",
+    "river gauges", "wine ratings", "share prices", "taxi rides", "house prices", "fabric defects",
+    "weld seams", "circuit layouts", "solar flares", "coins", "fish catches", "bee hives",
+    "tree rings", "football passes", "running gaits", "eye movements", "lip reading", "typing",
+    "sheet music", "drum loops", "guitar chords", "engine noise", "whale calls", "bicycle counts",
+    "parking spaces", "airport queues", "power lines", "heat pumps", "milk yields", "egg shells",
+    "coffee beans", "tea leaves", "rice paddies", "vineyards", "glaciers", "dunes", "avalanches",
+    "lightning", "hail", "aurora", "asteroids", "pulsars", "neutrino hits", "muon tracks",
+    "plasma shots", "alloys", "glass cracks", "paint colours", "perfume notes", "drug doses",
+    "blood smears", "retinas", "teeth", "knee scans", "skin moles", "cough sounds", "allergies",
+    "library loans", "museum labels", "old maps", "stamps", "crosswords", "sudoku grids",
+    "bridge hands", "dice games", "map routes", "crane loads", "lift calls", "door locks",
+    "spare parts", "parcel sizes", "shelf photos", "shopping baskets", "coupon use", "tax forms",
+    "loan defaults", "insurance claims", "court rulings", "speeches", "poems", "proverbs",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One run to write: its cause and kind, what it is about, and what the fault should cost."""
+
+    cause: str
+    sub_cause: str
+    subject: str
+    cost: float | None
+
+
+def draw() -> tuple[tuple[Drawn, ...], tuple[Drawn, ...]]:
+    """Return the runs that are held out and those that guide the rules."""
+    chance = random.Random(SEED)
+    kinds = [(row["cause"], row["sub_cause"]) for row in _runs_before()]
+    subjects = chance.sample(SUBJECTS, HELD + GUIDING)
+    held = sorted(chance.sample(kinds, HELD))
+    guiding = sorted(chance.sample(kinds, GUIDING))
+    runs = [
+        Drawn(cause, sub, subject, None if cause in NO_COST else chance.choice(COSTS))
+        for (cause, sub), subject in zip(held + guiding, subjects, strict=True)
+    ]
+    return tuple(runs[:HELD]), tuple(runs[HELD:])
+
+
+def _runs_before() -> list[dict[str, str]]:
+    """Return the real runs of the rounds before that were kept."""
+    rows: list[dict[str, str]] = []
+    for name in BEFORE:
+        with (HERE / name).open(newline="", encoding="utf-8") as file:
+            rows += csv.DictReader(file)
+    return [row for row in rows if row["origin"] == "real-run" and not row["dropped"]]
+
+
+if __name__ == "__main__":
+    held, guiding = draw()
+    for number, run in enumerate(guiding if "--guiding" in sys.argv[1:] else held, 1):
+        cost = f"{run.cost} times" if run.cost else "-"
+        print(f"{number:3} {run.cause:14} {run.sub_cause:20} {run.subject:20} {cost}")
