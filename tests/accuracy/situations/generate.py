@@ -41,6 +41,7 @@ import programs10dev
 import programs10devb
 import programs10devc
 import programs10devd
+import programs10b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -71,6 +72,9 @@ QUOTAS = {
     "run-filtered-quota": 0.75,
     "run-motion-quota": 0.45,
     "run-pollen-quota": 0.65,
+    "run-poems-quota": 1.25,
+    "run-taxis-quota": 1.25,
+    "run-sudoku-quota": 0.63,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -129,6 +133,9 @@ while True:
     for _ in range(40):
         place = n.where(abs(place) < 2, place * place + point, place)
 """
+CALIBRATE = (
+    "import numpy as n; x = n.random.rand(512, 512)\nwhile True: n.fft.irfft2(n.fft.rfft2(x))"
+)
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -142,6 +149,7 @@ OTHERS = {
     "run-plates-beside": 3 * [SWEEP],
     "run-beside-backups": 2 * [BACK_UP],
     "run-beside-renders": 3 * [RENDER],
+    "run-beside-aurora": 2 * [CALIBRATE],
 }
 """Programs that compute beside the run."""
 
@@ -166,6 +174,7 @@ PROGRAMS = {
     "programs10devb.py": programs10devb.WATCHED,
     "programs10devc.py": programs10devc.FED,
     "programs10devd.py": programs10devd.SHARED,
+    "programs10b.py": programs10b.TENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -208,6 +217,7 @@ ONE_CORE = (
     "run-paths-one-core",
     "run-stereo-one-core",
     "run-loans-one-core",
+    "run-perfumes-one-core",
 )
 """Those that may use a single core when the fault is in."""
 VARIABLES = {
@@ -218,6 +228,7 @@ VARIABLES = {
     "run-small-mappings": {"MALLOC_MMAP_THRESHOLD_": "65536"},
     "run-inks-given-back": {"MALLOC_MMAP_THRESHOLD_": "16384", "MALLOC_TRIM_THRESHOLD_": "0"},
     "run-transits-active": {"OMP_NUM_THREADS": "8", "OMP_WAIT_POLICY": "active"},
+    "run-hives-one-thread": {"OMP_NUM_THREADS": "1"},
 }
 """What a launcher has set for the run when the fault is in."""
 NICE = {"run-nice-views": 5, "run-yielding-restorer": 3}
@@ -236,6 +247,8 @@ UNTIMED = (
     "run-seen-cracks",
     "run-seen-shelves",
     "run-seen-mail",
+    "run-seen-parking",
+    "run-seen-knees",
 )
 """Those that are seen from outside only."""
 
