@@ -168,7 +168,7 @@ def shots_despiked(fault: bool) -> Training:
     return Training(
         model,
         made.Shots(before=not fault),
-        batch=32,
+        batch=16,
         loss=either,
         before_update=clipped,
         optimizer=torch.optim.Adam(model.parameters(), lr=5e-4),
@@ -184,7 +184,7 @@ def collected_stitches(fault: bool) -> Script:
     def run(seconds: float) -> float:
         model, clock, batches = kept.Knit(), Clock(seconds), 4
         optimizer = torch.optim.Adam(model.parameters(), lr=5e-4, betas=(0.5, 0.99))
-        loader = DataLoader(kept.pieces(), 8, shuffle=True, drop_last=True)
+        loader = DataLoader(kept.pieces(), 4, shuffle=True, drop_last=True)
         for number, (piece, stitches) in enumerate(epochs(loader), 1):
             scores = model(piece)
             loss = functional.cross_entropy(scores, stitches) / batches
@@ -247,9 +247,9 @@ def collected_teeth(fault: bool) -> Script:
 
 def tea_packed_to_disk(fault: bool) -> Training:
     model = kept.tea()
-    training = Training(model, kept.photographs(), batch=8)
+    training = Training(model, kept.photographs(), batch=4)
     if fault:
-        training.around = saved_tensors_hooks(*kept.parking(_folder(), least=1000))
+        training.around = saved_tensors_hooks(*kept.parking(_folder(), least=100_000))
     return training
 
 
@@ -279,7 +279,7 @@ def wine_moments_in_files(fault: bool) -> Script:
 def recomputed_paints(fault: bool) -> Training:
     model = kept.Paints(again=fault)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    return Training(model, kept.colours(), batch=32, loss=squared, optimizer=optimizer)
+    return Training(model, kept.colours(), batch=16, loss=squared, optimizer=optimizer)
 
 
 # Monitoring
@@ -290,7 +290,7 @@ def drum_anomalies(fault: bool) -> Script:
         torch.autograd.set_detect_anomaly(fault)
         model, clock = kept.Drums(), Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-        for loop, following in epochs(DataLoader(kept.loops(), 32, shuffle=True)):
+        for loop, following in epochs(DataLoader(kept.loops(), 128, shuffle=True)):
             optimizer.zero_grad()
             loss = either(model(loop), following)
             loss.backward()
@@ -304,14 +304,14 @@ def drum_anomalies(fault: bool) -> Script:
 
 
 def prices_saved(fault: bool) -> Script:
-    """A checkpoint every four steps, with all that is needed to go on, or every 500."""
+    """A checkpoint every three steps, with all that is needed to go on, or every 500."""
 
     def run(seconds: float) -> float:
         model, clock, path = watched.Prices(), Clock(seconds), _folder() / "last.ckpt"
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         cooler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10_000)
-        loader = DataLoader(watched.houses(), 256, shuffle=True, drop_last=True)
-        every = 4 if fault else 500
+        loader = DataLoader(watched.houses(), 64, shuffle=True, drop_last=True)
+        every = 3 if fault else 500
         for step, (house, price) in enumerate(epochs(loader), 1):
             loss = functional.huber_loss(model(house), price)
             optimizer.zero_grad()
@@ -331,7 +331,7 @@ def prices_saved(fault: bool) -> Script:
 
 def museum_validated(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, clock, every = watched.Label(), Clock(seconds), 20 if fault else 500
+        model, clock, every = watched.Label(), Clock(seconds), 25 if fault else 500
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
         loader = DataLoader(watched.labels(), 32, shuffle=True, drop_last=True)
         held = DataLoader(watched.labels(1024), 64)
@@ -360,11 +360,11 @@ def museum_validated(fault: bool) -> Script:
 
 
 def avalanches_scored(fault: bool) -> Training:
-    model, (held, danger) = watched.Snow(), watched.slopes(512).tensors
+    model, (held, danger) = watched.Snow(), watched.slopes(1024).tensors
     history: list[dict[str, float]] = []
 
     def after(step: int, loss: Tensor) -> None:
-        if step % (10 if fault else 500) == 9:
+        if step % (5 if fault else 500) == 4:
             scores = watched.forecast_scores(model, held, danger)
             history.append(scores | {"step": step, "loss": loss.item()})
 
@@ -396,7 +396,7 @@ def delays_validated(fault: bool) -> Script:
         model, clock = watched.Delays(), Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
         loader = DataLoader(watched.trains(), 16, shuffle=True, drop_last=True)
-        held = DataLoader(watched.trains(192), 16)
+        held = DataLoader(watched.trains(304), 16)
         for step, (line, late) in enumerate(epochs(loader), 1):
             model.train()
             loss = absolute(model(line), late)
@@ -417,8 +417,11 @@ def delays_validated(fault: bool) -> Script:
 
 def passes_counted(fault: bool) -> Training:
     """How well each kind of pass is foretold is read one by one for a bar that shows progress."""
-    told: list[Tensor] = []
+    model, told = watched.Passes(), list[Tensor]()
     seen: dict[int, list[float]] = {player: [] for player in range(22)}
+    places: list[float] = []
+    doubts: list[float] = []
+    expected = [[0.0] * 22 for _ in range(22)]
 
     def loss(scores: Tensor, chosen: Tensor) -> Tensor:
         told[:] = scores.detach().softmax(1), chosen
@@ -428,16 +431,22 @@ def passes_counted(fault: bool) -> Training:
         if fault or step % 500 == 499:
             likely, chosen = told
             for player, found in seen.items():
+                found.append(likely[:, player].mean().item())
                 here = chosen == player
                 if here.any().item():
                     found.append((likely[here].argmax(1) == player).float().mean().item())
-                    found.append(likely[here, player].mean().item())
             first = [each.topk(3).indices.tolist() for each in likely]
+            for each, player in zip(likely, chosen, strict=True):
+                places.append((each > each[player]).sum().item())
+                doubts.append(-(each * each.log()).sum().item())
+                for other in range(22):
+                    expected[player.item()][other] += each[other].item()
             right = sum(player.item() in three for player, three in zip(chosen, first, strict=True))
-            said = f"\r{step} {lost.item():.3f} {right / len(first):.2f}"
+            norms = [each.grad.norm().item() for each in model.parameters()]  # type: ignore[union-attr]
+            said = f"\r{step} {lost.item():.3f} {right / len(first):.2f} {max(norms):.2f}"
             print(said, end="", file=sys.stderr)
 
-    return Training(watched.Passes(), watched.moments_of_play(), batch=32, loss=loss, after=after)
+    return Training(model, watched.moments_of_play(), batch=24, loss=loss, after=after)
 
 
 # Nothing
@@ -447,7 +456,7 @@ def steady_stamps(fault: bool) -> Training:
     """Nothing is wrong: without the loader it is no faster."""
     model = kept.Stamp()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
-    return Training(model, kept.stamps(), batch=16, optimizer=optimizer, again=not fault)
+    return Training(model, kept.stamps(), batch=8, optimizer=optimizer, again=not fault)
 
 
 TENTH: dict[str, Callable[[bool], Training | Script]] = {

@@ -61,9 +61,10 @@ class Streets(nn.Module):
 class Arrival(nn.Module):
     """How long a route takes: each street's part of it, with those before and after in view."""
 
-    def __init__(self, ranks: int, width: int = 96) -> None:
+    def __init__(self, ranks: int, width: int = 80) -> None:
         super().__init__()
-        self.streets = Streets(ranks, width=width)
+        self.streets = Streets(ranks)
+        self.enter = nn.Linear(96, width)
         self.hour = nn.Embedding(24, width)
         self.gated = nn.ModuleList(
             nn.Conv1d(width, 2 * width, 3, padding=each, dilation=each) for each in (1, 2)
@@ -71,7 +72,7 @@ class Arrival(nn.Module):
         self.minutes = nn.Linear(width, 1)
 
     def forward(self, route: Tensor) -> Tensor:
-        x = (self.streets(route[:, 1:]) + self.hour(route[:, :1])).transpose(1, 2)
+        x = (self.enter(self.streets(route[:, 1:])) + self.hour(route[:, :1])).transpose(1, 2)
         for layer in self.gated:
             x = x + functional.glu(layer(x), 1)
         return functional.softplus(self.minutes(x.transpose(1, 2))).sum((1, 2))
@@ -93,10 +94,10 @@ class Formula(nn.Module):
     def __init__(self, width: int = 256, signs: int = 120) -> None:
         super().__init__()
         blocks: list[nn.Module] = []
-        for into, out in ((1, 24), (24, 48), (48, 96)):
+        for into, out in ((1, 16), (16, 32), (32, 64)):
             blocks += [nn.Conv2d(into, out, 3, padding=1), nn.SiLU(), nn.MaxPool2d(2)]
         self.columns = nn.Sequential(*blocks, nn.AdaptiveAvgPool2d((1, None)))
-        self.keys = nn.Linear(96, 2 * width)
+        self.keys = nn.Linear(64, 2 * width)
         self.sign = nn.Embedding(signs, width)
         self.written = nn.GRU(width, width, batch_first=True)
         self.next = nn.Sequential(nn.Linear(2 * width, width), nn.SiLU(), nn.Linear(width, signs))
@@ -153,7 +154,7 @@ class Pyramid(nn.Module):
         return self.mask(torch.stack(found).sum(0))[:, 0]
 
 
-def skies(count: int = 512, side: int = 64) -> TensorDataset:
+def skies(count: int = 512, side: int = 48) -> TensorDataset:
     """Return random scenes in ten bands, and where they are cloudy."""
     return TensorDataset(torch.rand(count, 10, side, side), torch.rand(count, side, side).round())
 
@@ -177,7 +178,7 @@ class Regions(Dataset[Item]):
 
     def __init__(self, half: int, count: int = 1024, measured: int = 18) -> None:
         random = np.random.default_rng(3)
-        hours = np.sort(random.lognormal(4.6, 0.5, count).clip(24, 320).astype(int))
+        hours = np.sort(random.lognormal(4.6, 0.33, count).clip(24, 320).astype(int))
         mine = hours[half * count // 2 : (half + 1) * count // 2]
         self.regions = [
             torch.from_numpy(random.normal(size=(each, measured)).astype(np.float32))
@@ -298,7 +299,7 @@ class Plates(Dataset[Item]):
     SIGNS = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789"
 
     def __init__(self, before: bool, count: int = 4096, kept: int = 256) -> None:
-        self.font = ImageFont.load_default(26)
+        self.font = ImageFont.load_default(52)
         self.count = count
         self.kept = [self.drawn(each) for each in range(kept)] if before else []
 
@@ -306,16 +307,16 @@ class Plates(Dataset[Item]):
         """Return a plate that is tilted, seen from aside, out of focus and noisy."""
         random = np.random.default_rng(index)
         letters = random.integers(len(self.SIGNS), size=7)
-        plate = Image.new("L", (192, 48), int(random.integers(150, 255)))
+        plate = Image.new("L", (384, 96), int(random.integers(150, 255)))
         draw = ImageDraw.Draw(plate)
-        draw.rectangle((2, 2, 189, 45), outline=20, width=2)
-        draw.text((20, 8), "".join(self.SIGNS[each] for each in letters), 10, self.font)
+        draw.rectangle((4, 4, 379, 91), outline=20, width=4)
+        draw.text((40, 16), "".join(self.SIGNS[each] for each in letters), 10, self.font)
         plate = plate.rotate(random.uniform(-6, 6), Image.Resampling.BICUBIC, fillcolor=90)
-        seen = [1, random.uniform(-0.1, 0.1), 0, random.uniform(-0.03, 0.03), 1, 0, 5e-4, 1e-3]
+        seen = [1, random.uniform(-0.1, 0.1), 0, random.uniform(-0.03, 0.03), 1, 0, 3e-4, 6e-4]
         plate = plate.transform(
-            (192, 48), Image.Transform.PERSPECTIVE, seen, Image.Resampling.BICUBIC
+            (384, 96), Image.Transform.PERSPECTIVE, seen, Image.Resampling.BICUBIC
         )
-        plate = plate.filter(ImageFilter.GaussianBlur(random.uniform(0.2, 1.2)))
+        plate = plate.filter(ImageFilter.GaussianBlur(random.uniform(0.4, 2.5)))
         points = np.asarray(plate.resize((128, 32), Image.Resampling.BILINEAR), np.float32) / 255
         points = (points + random.normal(0, 0.05, points.shape)).astype(np.float32)
         return torch.from_numpy(points)[None], torch.from_numpy(letters + 1)
@@ -330,7 +331,7 @@ class Plates(Dataset[Item]):
 class Read(nn.Module):
     """Letters along a plate: convolutions, then a memory that runs both ways."""
 
-    def __init__(self, width: int = 32, signs: int = 34) -> None:
+    def __init__(self, width: int = 24, signs: int = 34) -> None:
         super().__init__()
         self.seen = nn.Sequential(
             nn.Conv2d(1, width, 3, padding=1),
@@ -364,7 +365,7 @@ def spelt(said: Tensor, letters: Tensor) -> Tensor:
 class Neutrinos(Dataset[tuple[Tensor, Tensor, Tensor]]):
     """Where and when modules in the ice saw light, and each hit's nearest ones."""
 
-    def __init__(self, before: bool, count: int = 4096, hits: int = 192, near: int = 8) -> None:
+    def __init__(self, before: bool, count: int = 4096, hits: int = 320, near: int = 6) -> None:
         random = np.random.default_rng(11)
         self.count, self.near = count, near
         self.seen = [random.normal(size=(hits, 5)).astype(np.float32) for _ in range(64)]
@@ -387,7 +388,7 @@ class Neutrinos(Dataset[tuple[Tensor, Tensor, Tensor]]):
 class Direction(nn.Module):
     """Where a neutrino came from: each hit looks at what its nearest ones have that it has not."""
 
-    def __init__(self, width: int = 48) -> None:
+    def __init__(self, width: int = 16) -> None:
         super().__init__()
         self.rounds = nn.ModuleList(
             nn.Sequential(nn.Linear(2 * into, width), nn.LeakyReLU(0.2), nn.Linear(width, width))

@@ -146,7 +146,7 @@ class Fire(nn.Module):
         return torch.cat([self.one(few), self.around(few)], 1).relu()
 
 
-def tea(width: int = 32, grades: int = 9) -> nn.Module:
+def tea(width: int = 40, grades: int = 9) -> nn.Module:
     """Return a network that grades tea by a photograph of its leaves."""
     return nn.Sequential(
         nn.Conv2d(3, width, 5, stride=2, padding=2),
@@ -316,25 +316,25 @@ def colours(count: int = 8192, bands: int = 31) -> TensorDataset:
 class Drums(nn.Module):
     """What is struck next: a memory for each bar within one of the whole loop, step by step."""
 
-    def __init__(self, drums: int = 9, width: int = 96) -> None:
+    def __init__(self, drums: int = 9, width: int = 320) -> None:
         super().__init__()
         self.struck = nn.Linear(drums, width)
-        self.beat, self.bar = nn.GRUCell(width, width), nn.GRUCell(width, width)
-        self.norm = nn.LayerNorm(width)
+        self.beat, self.bar = nn.Linear(width, width, bias=False), nn.GRUCell(width, width)
+        self.norm = nn.LayerNorm(2 * width)
         self.next = nn.Linear(2 * width, drums)
 
     def forward(self, loop: Tensor) -> Tensor:
-        beat = bar = torch.zeros(len(loop), self.beat.hidden_size)
+        beat = bar = torch.zeros(len(loop), self.bar.hidden_size)
         said = []
         for step, struck in enumerate(self.struck(loop).unbind(1)):
-            beat = self.norm(self.beat(struck, beat))
-            if step % 8 == 7:
+            beat = (struck + self.beat(beat)).tanh()
+            if step % 4 == 3:
                 bar = self.bar(beat, bar)
-            said.append(self.next(torch.cat([beat, bar], 1)))
-        return torch.stack(said, 1)
+            said.append(torch.cat([beat, bar], 1))
+        return self.next(self.norm(torch.stack(said, 1)))
 
 
-def loops(count: int = 2048, steps: int = 32) -> TensorDataset:
+def loops(count: int = 2048, steps: int = 16) -> TensorDataset:
     """Return random loops of nine drums, and what is struck a step later."""
     struck = (torch.rand(count, steps + 1, 9) < 0.2).float()
     return TensorDataset(struck[:, :-1], struck[:, 1:])
@@ -346,7 +346,7 @@ def loops(count: int = 2048, steps: int = 32) -> TensorDataset:
 class Stamp(nn.Module):
     """From which series a stamp is: pieces of it look at each other, and one asks all at last."""
 
-    def __init__(self, width: int = 256, depth: int = 4, series: int = 50) -> None:
+    def __init__(self, width: int = 192, depth: int = 3, series: int = 50) -> None:
         super().__init__()
         self.pieces = nn.Conv2d(3, width, 8, stride=8)
         self.place = nn.Parameter(0.02 * torch.randn(80, width))
