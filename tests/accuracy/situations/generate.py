@@ -41,6 +41,7 @@ import programs10dev
 import programs10devb
 import programs10devc
 import programs10devd
+import programs10
 import programs10b
 from programs import CORES, RANKS, SITUATIONS
 
@@ -149,7 +150,7 @@ OTHERS = {
     "run-plates-beside": 3 * [SWEEP],
     "run-beside-backups": 2 * [BACK_UP],
     "run-beside-renders": 3 * [RENDER],
-    "run-beside-aurora": 2 * [CALIBRATE],
+    "run-beside-aurora": [CALIBRATE],
 }
 """Programs that compute beside the run."""
 
@@ -174,6 +175,7 @@ PROGRAMS = {
     "programs10devb.py": programs10devb.WATCHED,
     "programs10devc.py": programs10devc.FED,
     "programs10devd.py": programs10devd.SHARED,
+    "programs10.py": programs10.TENTH,
     "programs10b.py": programs10b.TENTH_B,
 }
 """The files, and the situations of each."""
@@ -206,6 +208,10 @@ TOGETHER = (
     "run-keys-passed-on",
     "run-summed-prices",
     "run-summed-headlines",
+    "run-streets-in-shards",
+    "run-formula-gradients",
+    "run-clouds-reduced-early",
+    "run-flares-split-in-order",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (

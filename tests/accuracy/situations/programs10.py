@@ -130,7 +130,7 @@ def flares_split_in_order(fault: bool) -> Training:
 def strikes_from_a_store(fault: bool) -> Training:
     model = made.Strike()
     optimizer = torch.optim.NAdam(model.parameters(), lr=1e-3)
-    return Training(model, made.Strikes(_folder(), far=fault), batch=16, optimizer=optimizer)
+    return Training(model, made.Strikes(_folder(), far=fault), batch=8, optimizer=optimizer)
 
 
 def plates_drawn_anew(fault: bool) -> Training:
@@ -142,10 +142,11 @@ def plates_drawn_anew(fault: bool) -> Training:
 
 def hits_joined(fault: bool) -> Script:
     def run(seconds: float) -> float:
+        torch.set_num_threads(1)  # and a core for the worker
         model, clock = made.Direction(), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
         loader = DataLoader(
-            made.Neutrinos(before=not fault), 16, shuffle=True, num_workers=1, drop_last=True
+            made.Neutrinos(before=not fault), 8, shuffle=True, num_workers=1, drop_last=True
         )
         for hits, near, direction in epochs(loader):
             loss = 1 - functional.cosine_similarity(model(hits, near), direction).mean()

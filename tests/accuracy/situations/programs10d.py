@@ -244,7 +244,7 @@ os._exit(0)
 class Strikes(Dataset[Item]):
     """What antennas heard of strikes of lightning, a file for each, beside the run or far away."""
 
-    def __init__(self, folder: Path, far: bool, count: int = 400, away: float = 0.0015) -> None:
+    def __init__(self, folder: Path, far: bool, count: int = 400, away: float = 0.001) -> None:
         random = np.random.default_rng(5)
         self.count, self.folder, self.address = count, folder, ""
         for number in range(count):
@@ -274,7 +274,7 @@ class Strikes(Dataset[Item]):
 class Strike(nn.Module):
     """Which kind of strike it is: filters of several lengths side by side, twice."""
 
-    def __init__(self, width: int = 24, kinds: int = 5) -> None:
+    def __init__(self, width: int = 28, kinds: int = 5) -> None:
         super().__init__()
         self.first = nn.ModuleList(
             nn.Conv1d(4, width, size, stride=2, padding=size // 2) for size in (5, 11, 23)
@@ -365,7 +365,7 @@ def spelt(said: Tensor, letters: Tensor) -> Tensor:
 class Neutrinos(Dataset[tuple[Tensor, Tensor, Tensor]]):
     """Where and when modules in the ice saw light, and each hit's nearest ones."""
 
-    def __init__(self, before: bool, count: int = 4096, hits: int = 320, near: int = 6) -> None:
+    def __init__(self, before: bool, count: int = 4096, hits: int = 640, near: int = 4) -> None:
         random = np.random.default_rng(11)
         self.count, self.near = count, near
         self.seen = [random.normal(size=(hits, 5)).astype(np.float32) for _ in range(64)]
@@ -392,7 +392,7 @@ class Direction(nn.Module):
         super().__init__()
         self.rounds = nn.ModuleList(
             nn.Sequential(nn.Linear(2 * into, width), nn.LeakyReLU(0.2), nn.Linear(width, width))
-            for into in (5, width, width)
+            for into in (5, width)
         )
         self.head = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, 3))
 

@@ -316,7 +316,7 @@ def colours(count: int = 8192, bands: int = 31) -> TensorDataset:
 class Drums(nn.Module):
     """What is struck next: a memory for each bar within one of the whole loop, step by step."""
 
-    def __init__(self, drums: int = 9, width: int = 320) -> None:
+    def __init__(self, drums: int = 9, width: int = 256) -> None:
         super().__init__()
         self.struck = nn.Linear(drums, width)
         self.beat, self.bar = nn.Linear(width, width, bias=False), nn.GRUCell(width, width)
