@@ -165,7 +165,7 @@ def perfumes(_fault: bool) -> Training:
     torch.set_num_threads(os.cpu_count() or 1)
     model = first.Scent()
     optimizer = torch.optim.NAdam(model.parameters(), 1e-3)
-    return Training(model, first.scents(), 32, workers=1, loss=either, optimizer=optimizer)
+    return Training(model, first.scents(), 32, workers=2, loss=either, optimizer=optimizer)
 
 
 def aurora(_fault: bool) -> Script:
@@ -229,13 +229,13 @@ def sudoku(_fault: bool) -> Script:
 def hives(_fault: bool) -> Training:
     model = second.Hive()
     return Training(
-        model, second.hums(), batch=8, optimizer=torch.optim.Adam(model.parameters(), 1e-3)
+        model, second.hums(), batch=12, optimizer=torch.optim.Adam(model.parameters(), 1e-3)
     )
 
 
 def milk(fault: bool) -> Training:
     if fault:
-        torch.set_num_threads(16)  # as on the computer that the script was written on
+        torch.set_num_threads(32)  # as on the computer that the script was written on
     model = second.Lactation()
     return Training(
         model,

@@ -358,7 +358,7 @@ def circuits(count: int = 1024, cells: int = 96, wires: int = 24, most: int = 6)
 class Scent(nn.Module):
     """Which notes a molecule has, by sums over what its atoms are bound to."""
 
-    def __init__(self, width: int = 160, depth: int = 4, notes: int = 60) -> None:
+    def __init__(self, width: int = 224, depth: int = 4, notes: int = 60) -> None:
         super().__init__()
         self.atoms = nn.Embedding(12, width)
         self.own = nn.Parameter(torch.zeros(depth))

@@ -138,34 +138,41 @@ def after_each_round(scores: Tensor, digits: Tensor) -> Tensor:
 
 
 class Hive(nn.Module):
-    """Whether a hive has its queen, from its hum: bands whose ends are learnt, then memory."""
+    """Whether a hive has its queen, from its hum: bands whose ends are learnt, then their course."""
 
-    def __init__(self, bands: int = 32, width: int = 251) -> None:
+    def __init__(self, bands: int = 48, width: int = 251) -> None:
         super().__init__()
         ends = torch.linspace(0.01, 0.4, bands + 1)
         self.low, self.wide = nn.Parameter(ends[:-1].clone()), nn.Parameter(ends.diff())
         self.register_buffer("times", torch.arange(width) - width // 2 + 0.0)
         self.register_buffer("window", torch.hamming_window(width, periodic=False))
         self.norm = nn.BatchNorm1d(bands)
-        self.memory = nn.GRU(bands, 64, batch_first=True)
-        self.head = nn.Linear(64, 2)
+        self.course = nn.Sequential(
+            nn.Conv1d(bands, 96, 5, padding=2),
+            nn.ReLU(),
+            nn.Conv1d(96, 96, 5, padding=2),
+            nn.ReLU(),
+            nn.Conv1d(96, 96, 5, padding=4, dilation=2),
+            nn.ReLU(),
+        )
+        self.head = nn.Linear(96, 2)
 
     def filters(self) -> Tensor:
-        """Return a filter for each band, (bands, 1, width)."""
+        """Return a filter for each band, (bands, width)."""
         low = self.low.abs()
         high = low + self.wide.abs()
         ends = torch.stack([low, high])[..., None]
         waves = 2 * ends * torch.sinc(2 * ends * self.times)
-        return ((waves[1] - waves[0]) * self.window)[:, None]
+        return (waves[1] - waves[0]) * self.window
 
     def forward(self, hum: Tensor) -> Tensor:
-        heard = functional.conv1d(hum[:, None], self.filters(), stride=4)
-        loud = functional.avg_pool1d(heard.abs(), 24, 12)
-        heard, _ = self.memory(self.norm((1 + 10 * loud).log()).transpose(1, 2))
-        return self.head(heard.mean(1))
+        moments = hum.unfold(1, len(self.times), 12)
+        heard = (moments @ self.filters().T).mT
+        loud = functional.avg_pool1d(heard.abs(), 3, 2)
+        return self.head(self.course(self.norm((1 + 10 * loud).log())).mean(2))
 
 
-def hums(count: int = 512, samples: int = 4096) -> TensorDataset:
+def hums(count: int = 512, samples: int = 6000) -> TensorDataset:
     """Return random sounds of hives, with and without queens."""
     return TensorDataset(torch.randn(count, samples), torch.randint(2, (count,)))
 
