@@ -73,9 +73,9 @@ QUOTAS = {
     "run-filtered-quota": 0.75,
     "run-motion-quota": 0.45,
     "run-pollen-quota": 0.65,
-    "run-poems-quota": 1.5,
+    "run-poems-quota": 1.4,
     "run-taxis-quota": 1.35,
-    "run-sudoku-quota": 0.75,
+    "run-sudoku-quota": 0.8,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"

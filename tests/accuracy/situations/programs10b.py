@@ -261,7 +261,7 @@ def summed_queues(fault: bool) -> Training:
     return Training(
         model,
         second.queues(),
-        batch=8,
+        batch=6,
         loss=nn.functional.huber_loss,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )

@@ -138,7 +138,7 @@ def after_each_round(scores: Tensor, digits: Tensor) -> Tensor:
 
 
 class Hive(nn.Module):
-    """Whether a hive has its queen, from its hum: bands whose ends are learnt, then their course."""
+    """Whether a hive has its queen, from its hum: its course in bands whose ends are learnt."""
 
     def __init__(self, bands: int = 48, width: int = 251) -> None:
         super().__init__()
@@ -238,14 +238,14 @@ class Cough(nn.Module):
         self.register_buffer("waves", waves[:, None])
         self.register_buffer("bands", torch.rand(bands, size // 2 + 1) / size)
         self.seen = nn.Sequential(
-            nn.Conv2d(1, 12, (5, 3), (2, 2), (2, 1)),
-            nn.BatchNorm2d(12),
+            nn.Conv2d(1, 8, (5, 3), (2, 2), (2, 1)),
+            nn.BatchNorm2d(8),
             nn.Hardswish(),
-            nn.Conv2d(12, 24, 3, 2, 1),
-            nn.BatchNorm2d(24),
+            nn.Conv2d(8, 16, 3, 2, 1),
+            nn.BatchNorm2d(16),
             nn.Hardswish(),
         )
-        self.head = nn.Linear(24 * bands // 4, 5)
+        self.head = nn.Linear(16 * bands // 4, 5)
 
     def strength(self, sound: Tensor) -> Tensor:
         """Return how strong each tone is at each time, (sounds, tones, times)."""
@@ -274,7 +274,7 @@ def coughs(count: int = 512, samples: int = 22050) -> TensorDataset:
 class Queue(nn.Module):
     """How long queues become: who comes and who is served, summed over the minutes of a day."""
 
-    def __init__(self, written: bool, minutes: int = 480, width: int = 64, lanes: int = 8) -> None:
+    def __init__(self, written: bool, minutes: int = 720, width: int = 64, lanes: int = 8) -> None:
         super().__init__()
         self.written = written
         self.register_buffer("before", torch.ones(minutes, minutes).tril())
@@ -297,7 +297,7 @@ class Queue(nn.Module):
         return self.lanes(self.minutes(torch.cat([queue.log1p(), seen], 2)))
 
 
-def queues(count: int = 512, minutes: int = 480) -> TensorDataset:
+def queues(count: int = 512, minutes: int = 720) -> TensorDataset:
     """Return random days of an airport, with how long its queues were."""
     return TensorDataset(torch.randn(count, minutes, 10), torch.rand(count, minutes, 8))
 
