@@ -137,7 +137,7 @@ def plates_drawn_anew(fault: bool) -> Training:
     model = made.Read()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     data = made.Plates(before=not fault)
-    return Training(model, data, batch=16, loss=made.spelt, optimizer=optimizer)
+    return Training(model, data, batch=8, loss=made.spelt, optimizer=optimizer)
 
 
 def hits_joined(fault: bool) -> Script:

@@ -331,7 +331,7 @@ class Plates(Dataset[Item]):
 class Read(nn.Module):
     """Letters along a plate: convolutions, then a memory that runs both ways."""
 
-    def __init__(self, width: int = 24, signs: int = 34) -> None:
+    def __init__(self, width: int = 32, signs: int = 34) -> None:
         super().__init__()
         self.seen = nn.Sequential(
             nn.Conv2d(1, width, 3, padding=1),
@@ -365,7 +365,7 @@ def spelt(said: Tensor, letters: Tensor) -> Tensor:
 class Neutrinos(Dataset[tuple[Tensor, Tensor, Tensor]]):
     """Where and when modules in the ice saw light, and each hit's nearest ones."""
 
-    def __init__(self, before: bool, count: int = 4096, hits: int = 640, near: int = 4) -> None:
+    def __init__(self, before: bool, count: int = 4096, hits: int = 460, near: int = 6) -> None:
         random = np.random.default_rng(11)
         self.count, self.near = count, near
         self.seen = [random.normal(size=(hits, 5)).astype(np.float32) for _ in range(64)]

@@ -200,7 +200,7 @@ def trains(count: int = 4096, stops: int = 30) -> TensorDataset:
 class Passes(nn.Module):
     """To whom a ball is passed: what each of the players sees of the others, twice."""
 
-    def __init__(self, width: int = 32) -> None:
+    def __init__(self, width: int = 24) -> None:
         super().__init__()
         self.enter = nn.Linear(6, width)
         self.pair = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(2))
