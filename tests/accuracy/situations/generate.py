@@ -37,12 +37,12 @@ import programs7
 import programs8
 import programs8dev
 import programs9
+import programs10
+import programs10b
 import programs10dev
 import programs10devb
 import programs10devc
 import programs10devd
-import programs10
-import programs10b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
