@@ -74,7 +74,7 @@ QUOTAS = {
     "run-motion-quota": 0.45,
     "run-pollen-quota": 0.65,
     "run-poems-quota": 1.4,
-    "run-taxis-quota": 1.35,
+    "run-taxis-quota": 1.5,
     "run-sudoku-quota": 0.8,
 }
 """Cores of the quota: its period is 100 ms."""

@@ -269,10 +269,10 @@ def summed_queues(fault: bool) -> Training:
 
 def turned_proverbs(fault: bool) -> Training:
     """The vectors of words lie in the file as columns; they are turned when they are read."""
-    columns = torch.from_numpy(np.random.standard_normal((200, 16384))).float()
+    columns = torch.from_numpy(np.random.standard_normal((240, 16384))).float()
     vectors = columns.T if fault else columns.T.contiguous()
     model = second.Proverbs(vectors)
-    return Training(model, second.sayings(), batch=64, loss=second.its_own)
+    return Training(model, second.sayings(), batch=32, loss=second.its_own)
 
 
 def half_locks(fault: bool) -> Training:
