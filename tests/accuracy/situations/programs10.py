@@ -53,7 +53,7 @@ def streets_in_shards(fault: bool) -> Script:
             if fault:
                 for each in shared:
                     dist.all_reduce(each.grad)
-                    each.grad.div_(2)  # type: ignore[union-attr]
+                    each.grad.div_(2)
             optimizer.step()
             if _over(clock.over(len(route))):
                 break
@@ -68,7 +68,7 @@ def formula_gradients(fault: bool) -> Script:
         model, clock = made.Formula(), Clock(seconds)
         optimizer = torch.optim.AdamW(made.decayed(model), lr=3e-4, weight_decay=0.01)
         warmer = torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, total_iters=1000)
-        for picture, signs in epochs(DataLoader(made.formulas(), 8, shuffle=True)):
+        for picture, signs in epochs(DataLoader(made.formulas(), 4, shuffle=True)):
             scores = model(picture, signs[:, :-1])
             loss = functional.cross_entropy(
                 scores.flatten(0, 1), signs[:, 1:].flatten(), label_smoothing=0.1
@@ -443,7 +443,7 @@ def passes_counted(fault: bool) -> Training:
                 for other in range(22):
                     expected[player.item()][other] += each[other].item()
             right = sum(player.item() in three for player, three in zip(chosen, first, strict=True))
-            norms = [each.grad.norm().item() for each in model.parameters()]  # type: ignore[union-attr]
+            norms = [each.grad.norm().item() for each in model.parameters()]
             said = f"\r{step} {lost.item():.3f} {right / len(first):.2f} {max(norms):.2f}"
             print(said, end="", file=sys.stderr)
 

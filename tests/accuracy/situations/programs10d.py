@@ -91,7 +91,7 @@ def routes(count: int = 4096, length: int = 64) -> TensorDataset:
 class Formula(nn.Module):
     """Writes down what a picture of a formula says: columns are looked at, sign after sign."""
 
-    def __init__(self, width: int = 256, signs: int = 120) -> None:
+    def __init__(self, width: int = 320, signs: int = 120) -> None:
         super().__init__()
         blocks: list[nn.Module] = []
         for into, out in ((1, 16), (16, 32), (32, 64)):
