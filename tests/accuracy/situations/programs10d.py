@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from programs import Item
-from scipy.signal import medfilt
-from scipy.spatial.distance import cdist
+from scipy.signal import medfilt  # type: ignore[import-untyped]
+from scipy.spatial.distance import cdist  # type: ignore[import-untyped]
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset, TensorDataset
