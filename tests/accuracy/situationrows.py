@@ -10,6 +10,7 @@ python tests/accuracy/situationrows.py --sixth     # the sixth batch, held out w
 python tests/accuracy/situationrows.py --seventh   # the seventh batch, held out whole
 python tests/accuracy/situationrows.py --eighth    # the eighth batch, held out whole
 python tests/accuracy/situationrows.py --ninth     # the ninth batch, held out whole
+python tests/accuracy/situationrows.py --tenth     # the tenth batch, held out whole
 """
 
 import csv
@@ -71,7 +72,7 @@ class Judged:
 
 FIRST, SECOND, THIRD = "index.csv", "index2.csv", "index3.csv"
 FOURTH, FIFTH, SIXTH = "index4.csv", "index5.csv", "index6.csv"
-SEVENTH, EIGHTH, NINTH = "index7.csv", "index8.csv", "index9.csv"
+SEVENTH, EIGHTH, NINTH, TENTH = (f"index{number}.csv" for number in (7, 8, 9, 10))
 """The batches of situations; all of them are held out whole but the first, which is in part, and
 the fourth, which is not."""
 
@@ -135,10 +136,11 @@ if __name__ == "__main__":
         "--seventh": (SEVENTH, True),
         "--eighth": (EIGHTH, True),
         "--ninth": (NINTH, True),
+        "--tenth": (TENTH, True),
     }
     batch, held_out = next(
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)
     )
     print(table(judged(kept(held_out=held_out, batch=batch))))
-    if batch in (SIXTH, SEVENTH, EIGHTH, NINTH) and (apart := set_apart(batch)):
+    if batch in (SIXTH, SEVENTH, EIGHTH, NINTH, TENTH) and (apart := set_apart(batch)):
         print("\nset apart, as their records do not carry their causes:\n" + table(judged(apart)))
