@@ -1,7 +1,8 @@
-"""What the tenth round's real runs are of: kinds, subjects and costs that a seed draws.
+"""What the real runs of the tenth round and later are of: kinds, subjects, costs that a seed draws.
 
-    python drawn.py              # the runs that are held out, a line each
+    python drawn.py              # the tenth round's runs that are held out, a line each
     python drawn.py --guiding    # those that guide the rules
+    python drawn.py --eleventh   # the eleventh round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -18,6 +19,7 @@ BEFORE = ["index.csv", *(f"index{n}.csv" for n in (2, 3, 5, 6, 7, 8, 9))]
 # The commit that main stood at when the draw was written: nobody chose it.
 SEED = "552b921"
 HELD, GUIDING = 44, 26
+ELEVENTH_SEED, ELEVENTH = "793bfa4", 30
 # What removing the fault should be worth, times as fast: sizes are set for it (assumed: 1.2 is
 # the least that a proof takes, and above 5 few runs are in doubt).
 COSTS = (1.5, 2.0, 3.0, 5.0)
@@ -39,6 +41,13 @@ SUBJECTS = (
     "bridge hands", "dice games", "map routes", "crane loads", "lift calls", "door locks",
     "spare parts", "parcel sizes", "shelf photos", "shopping baskets", "coupon use", "tax forms",
     "loan defaults", "insurance claims", "court rulings", "speeches", "poems", "proverbs",
+)  # fmt: skip
+
+
+MORE_SUBJECTS = (
+    "bus stops", "ski lifts", "bakery orders", "laundry loads", "seed lots", "hop cones",
+    "cheese rinds", "marble slabs", "tile patterns", "lace", "carpets", "violins", "bells",
+    "kites", "sails", "anchors", "lighthouses", "locks of canals", "wells", "springs",
 )  # fmt: skip
 
 
@@ -66,6 +75,20 @@ def draw() -> tuple[tuple[Drawn, ...], tuple[Drawn, ...]]:
     return tuple(runs[:HELD]), tuple(runs[HELD:])
 
 
+def draw_eleventh() -> tuple[Drawn, ...]:
+    """Return the runs of the eleventh round: kinds as before, and subjects that are left."""
+    chance = random.Random(ELEVENTH_SEED)
+    used = {run.subject for runs in draw() for run in runs}
+    left = [each for each in (*SUBJECTS, *MORE_SUBJECTS) if each not in used]
+    kinds = sorted(
+        chance.sample([(row["cause"], row["sub_cause"]) for row in _runs_before()], ELEVENTH)
+    )
+    return tuple(
+        Drawn(cause, sub, subject, None if cause in NO_COST else chance.choice(COSTS))
+        for (cause, sub), subject in zip(kinds, chance.sample(left, ELEVENTH), strict=True)
+    )
+
+
 def _runs_before() -> list[dict[str, str]]:
     """Return the real runs of the rounds before that were kept."""
     rows: list[dict[str, str]] = []
@@ -77,6 +100,7 @@ def _runs_before() -> list[dict[str, str]]:
 
 if __name__ == "__main__":
     held, guiding = draw()
-    for number, run in enumerate(guiding if "--guiding" in sys.argv[1:] else held, 1):
+    asked = guiding if "--guiding" in sys.argv[1:] else held
+    for number, run in enumerate(draw_eleventh() if "--eleventh" in sys.argv[1:] else asked, 1):
         cost = f"{run.cost} times" if run.cost else "-"
         print(f"{number:3} {run.cause:14} {run.sub_cause:20} {run.subject:20} {cost}")
