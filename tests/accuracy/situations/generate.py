@@ -43,6 +43,7 @@ import programs10dev
 import programs10devb
 import programs10devc
 import programs10devd
+import programs11
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -59,6 +60,7 @@ READ_BYTES_S = {
     "run-throttled-files": 32 << 20,
     "run-drive-windows": 12 << 20,
     "run-throttled-groups": 12 << 20,
+    "run-cones-from-afar": 12 << 20,
 }
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {
@@ -177,6 +179,7 @@ PROGRAMS = {
     "programs10devd.py": programs10devd.SHARED,
     "programs10.py": programs10.TENTH,
     "programs10b.py": programs10b.TENTH_B,
+    "programs11.py": programs11.ELEVENTH,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}

@@ -1,0 +1,262 @@
+"""Models and data of the eleventh round's bakeries, dunes, alloys, hail and retinas."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import TensorDataset
+
+# Bakeries
+
+
+class Orders(nn.Module):
+    """How many loaves a bakery sells in the week to come: by days, then by kinds of bread."""
+
+    def __init__(self, days: int = 56, breads: int = 24, width: int = 384) -> None:
+        super().__init__()
+        self.bakery = nn.Embedding(2000, breads)
+        self.days = nn.ModuleList(
+            nn.Sequential(nn.Linear(days, width), nn.SELU(), nn.Linear(width, days))
+            for _ in range(3)
+        )
+        self.breads = nn.ModuleList(
+            nn.Sequential(nn.Linear(breads, width), nn.SELU(), nn.Linear(width, breads))
+            for _ in range(3)
+        )
+        self.week = nn.Sequential(
+            nn.Linear(days * breads, width), nn.SELU(), nn.Linear(width, 7 * breads)
+        )
+
+    def forward(self, sold: Tensor) -> Tensor:
+        bakery, x = sold[:, 0, 0].long(), sold[:, 1:]
+        x = x + self.bakery(bakery)[:, None]
+        for days, breads in zip(self.days, self.breads, strict=True):
+            x = x + days(x.transpose(1, 2)).transpose(1, 2)
+            x = x + breads(x)
+        return self.week(x.flatten(1)).unflatten(1, (7, -1))
+
+
+def bakeries(count: int = 4096) -> TensorDataset:
+    """Return which bakery it is and what it sold in eight weeks, and what in the next."""
+    sold = torch.rand(count, 57, 24)
+    sold[:, 0, 0] = torch.randint(2000, (count,)).float()
+    return TensorDataset(sold, torch.rand(count, 7, 24))
+
+
+class SwappedAdamW(torch.optim.Optimizer):
+    """AdamW whose moments are in a file for each weight, read and written at every update."""
+
+    def __init__(self, weights: Iterator[Tensor], folder: Path, lr: float) -> None:
+        super().__init__(weights, {"lr": lr})
+        self.folder, self.updates = folder, 0
+        for number, weight in enumerate(self.param_groups[0]["params"]):
+            for name in ("mean", "square"):
+                np.zeros(weight.numel(), np.float32).tofile(folder / f"{number}.{name}")
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Update every weight, with its moments in memory only for so long."""
+        self.updates += 1
+        lr, rate, faster = self.param_groups[0]["lr"], 0.9, 0.999
+        for number, weight in enumerate(self.param_groups[0]["params"]):
+            paths = [self.folder / f"{number}.{name}" for name in ("mean", "square")]
+            mean, square = (torch.from_numpy(np.fromfile(path, np.float32)) for path in paths)
+            gradient = weight.grad.flatten()
+            mean.lerp_(gradient, 1 - rate)
+            square.mul_(faster).addcmul_(gradient, gradient, value=1 - faster)
+            spread = (square / (1 - faster**self.updates)).sqrt_().add_(1e-8)
+            weight.mul_(1 - 0.01 * lr)
+            weight.view(-1).addcdiv_(mean, spread, value=-lr / (1 - rate**self.updates))
+            for path, moment in zip(paths, (mean, square), strict=True):
+                moment.numpy().tofile(path)
+
+
+# Dunes
+
+
+class Crests(nn.Module):
+    """Where the crests of dunes are, by the heights around: wide and narrow looks, added up."""
+
+    def __init__(self, width: int = 16, depth: int = 3) -> None:
+        super().__init__()
+        self.enter = nn.Conv2d(2, width, 3, padding=1)
+        self.looks = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(width, width, 5, padding=2 * apart, dilation=apart, groups=width),
+                nn.InstanceNorm2d(width, affine=True),
+                nn.Conv2d(width, width, 1),
+                nn.SiLU(),
+            )
+            for apart in range(1, depth + 1)
+        )
+        self.crest = nn.Conv2d(width, 1, 1)
+
+    def forward(self, heights: Tensor) -> Tensor:
+        x = self.enter(heights)
+        for look in self.looks:
+            x = x + look(x)
+        return self.crest(x)
+
+
+def deserts(count: int = 512, side: int = 96) -> TensorDataset:
+    """Return heights and slopes of squares of desert, and where the crests are."""
+    return TensorDataset(
+        torch.randn(count, 2, side, side), torch.rand(count, 1, side, side).round()
+    )
+
+
+def spilling(folder: Path) -> tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]:
+    """Return what writes an activation to a file and what reads it again."""
+    numbers = iter(range(10**9))
+
+    def spill(tensor: Tensor) -> Any:
+        if isinstance(tensor, nn.Parameter) or tensor.numel() < 4096:
+            return tensor
+        path = folder / f"act-{next(numbers)}.npy"
+        np.save(path, tensor.numpy())
+        return path
+
+    def fill(spilt: Any) -> Tensor:
+        if isinstance(spilt, Tensor):
+            return spilt
+        tensor = torch.from_numpy(np.load(spilt))
+        spilt.unlink()
+        return tensor
+
+    return spill, fill
+
+
+# Alloys
+
+
+class Angles(nn.Module):
+    """What an atom hears of its neighbours: how far they are, and how the others lie about them."""
+
+    def __init__(self, width: int, reach: float, powers: int = 5) -> None:
+        super().__init__()
+        self.reach, self.powers = reach, powers
+        self.weigh = nn.Sequential(nn.Linear(powers + 8, width), nn.SiLU(), nn.Linear(width, width))
+        self.after = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width))
+
+    def forward(self, x: Tensor, places: Tensor) -> Tensor:
+        weights = self.weigh(self.described(places))
+        return x + self.after((weights * x[:, None]).mean(2))
+
+    @torch.no_grad()
+    def described(self, places: Tensor) -> Tensor:
+        """Return numbers of each pair of atoms, which do not change when the alloy is turned."""
+        apart = places[:, :, None] - places[:, None]
+        far = apart.norm(dim=3) + 1e-3
+        felt = 0.5 * (torch.pi * far / self.reach).cos() + 0.5
+        felt = felt * (far < self.reach)
+        cosine = torch.einsum("bijx,bikx->bijk", apart / far[..., None], apart / far[..., None])
+        turned = [
+            ((0.5 + 0.5 * cosine) ** 2**each * felt[:, :, None]).sum(3)
+            for each in range(self.powers)
+        ]
+        shells = (-4 * (far[..., None] - torch.linspace(0, self.reach, 8)).square()).exp()
+        return torch.cat([torch.stack(turned, 3), shells * felt[..., None]], 3)
+
+
+class Alloy(nn.Module):
+    """The energy of an alloy by its atoms; each layer may be recomputed, and all of them too."""
+
+    def __init__(self, again: bool, width: int = 32, depth: int = 3) -> None:
+        super().__init__()
+        self.again, self.metal = again, nn.Embedding(12, width)
+        self.layers = nn.ModuleList(Angles(width, 3.0 + each) for each in range(depth))
+        self.energy = nn.Linear(width, 1)
+
+    def forward(self, atoms: Tensor) -> Tensor:
+        x, places = self.metal(atoms[..., 0].long()), atoms[..., 1:]
+        if self.again:
+            x = checkpoint(self.heard, x, places, use_reentrant=False)
+        else:
+            x = self.heard(x, places)
+        return self.energy(x)[..., 0].sum(1)
+
+    def heard(self, x: Tensor, places: Tensor) -> Tensor:
+        """Return what each atom has heard after all layers."""
+        for layer in self.layers:
+            x = (
+                checkpoint(layer, x, places, use_reentrant=False)
+                if self.again
+                else layer(x, places)
+            )
+        return x
+
+
+def alloys(count: int = 1024, atoms: int = 28) -> TensorDataset:
+    """Return metals and places of atoms, and the energies."""
+    metals = torch.randint(12, (count, atoms, 1)).float()
+    return TensorDataset(
+        torch.cat([metals, 8 * torch.rand(count, atoms, 3)], 2), torch.randn(count)
+    )
+
+
+# Hail
+
+
+class Hail(nn.Module):
+    """How large hailstones will be, by what a radar sees at each height above the ground."""
+
+    def __init__(self, heights: int = 18, width: int = 512) -> None:
+        super().__init__()
+        self.columns = nn.Sequential(
+            nn.Conv2d(heights, 48, 1), nn.LeakyReLU(0.1), nn.Conv2d(48, 48, 3, 2, 1)
+        )
+        self.storm = nn.Sequential(
+            nn.Flatten(),
+            nn.Linear(48 * 64, width),
+            nn.LeakyReLU(0.1),
+            nn.Dropout(0.1),
+            nn.Linear(width, width),
+            nn.LeakyReLU(0.1),
+        )
+        self.size, self.spread = nn.Linear(width, 1), nn.Linear(width, 1)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        storm = self.storm(functional.leaky_relu(self.columns(seen), 0.1))
+        return torch.cat([self.size(storm), self.spread(storm)], 1)
+
+
+def storms(count: int = 2048) -> TensorDataset:
+    """Return what a radar saw at 18 heights, 16 by 16 places, and how large the stones were."""
+    return TensorDataset(torch.rand(count, 18, 16, 16), 5 * torch.rand(count))
+
+
+# Retinas
+
+
+class Retina(nn.Module):
+    """How far a disease of the retina is: two eyes through the same layers, then compared."""
+
+    def __init__(self, width: int = 24, grades: int = 5) -> None:
+        super().__init__()
+        sizes = (3, width, 2 * width, 4 * width, 8 * width)
+        self.eye = nn.Sequential(
+            *(
+                nn.Sequential(nn.Conv2d(into, out, 3, 2, 1), nn.BatchNorm2d(out), nn.ELU())
+                for into, out in itertools.pairwise(sizes)
+            ),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+        )
+        self.compare = nn.Sequential(
+            nn.Linear(64 * width, 512), nn.ELU(), nn.Dropout(0.3), nn.Linear(512, 2 * grades)
+        )
+
+    def forward(self, eyes: Tensor) -> Tensor:
+        left, right = (self.eye(each) for each in eyes.unbind(1))
+        return self.compare(torch.cat([left, right], 1)).unflatten(1, (-1, 2))
+
+
+def patients(count: int = 512, side: int = 64) -> TensorDataset:
+    """Return pictures of both eyes, and the grades of both."""
+    return TensorDataset(torch.rand(count, 2, 3, side, side), torch.randint(5, (count, 2)))
