@@ -44,6 +44,7 @@ import programs10devb
 import programs10devc
 import programs10devd
 import programs11
+import programs11c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -78,6 +79,7 @@ QUOTAS = {
     "run-poems-quota": 1.4,
     "run-taxis-quota": 1.5,
     "run-sudoku-quota": 0.8,
+    "run-crosswords-quota": 0.9,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -139,6 +141,26 @@ while True:
 CALIBRATE = (
     "import numpy as n; x = n.random.rand(512, 512)\nwhile True: n.fft.irfft2(n.fft.rfft2(x))"
 )
+FLY = """
+import numpy as n
+places, speeds = n.random.randn(2, 40, 3)
+while True:
+    for _ in range(4):
+        apart = n.diff(places, axis=0)
+        length = n.linalg.norm(apart, axis=1, keepdims=True)
+        pull = n.clip(length - 0.1, 0, 9) * apart / length
+        speeds[:-1] += 1e-3 * pull
+        speeds[1:] -= 1e-3 * pull
+        places += 1e-3 * speeds
+"""
+SHRINK = """
+import io, os
+from PIL import Image
+picture = Image.frombytes("RGB", (2048, 1536), os.urandom(2048 * 1536 * 3))
+while True:
+    small = picture.rotate(90, expand=True).resize((600, 800), Image.Resampling.LANCZOS)
+    small.save(io.BytesIO(), "WEBP", quality=80)
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -153,6 +175,8 @@ OTHERS = {
     "run-beside-backups": 2 * [BACK_UP],
     "run-beside-renders": 3 * [RENDER],
     "run-beside-aurora": [CALIBRATE],
+    "run-kites-beside-flights": 2 * [FLY],
+    "run-moles-beside-thumbnails": [SHRINK],
 }
 """Programs that compute beside the run."""
 
@@ -180,6 +204,7 @@ PROGRAMS = {
     "programs10.py": programs10.TENTH,
     "programs10b.py": programs10b.TENTH_B,
     "programs11.py": programs11.ELEVENTH,
+    "programs11c.py": programs11c.ELEVENTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -258,6 +283,9 @@ UNTIMED = (
     "run-seen-mail",
     "run-seen-parking",
     "run-seen-knees",
+    "run-seen-parcels",
+    "run-seen-lighthouses",
+    "run-seen-engines",
 )
 """Those that are seen from outside only."""
 
