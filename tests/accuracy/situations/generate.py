@@ -44,6 +44,7 @@ import programs10devb
 import programs10devc
 import programs10devd
 import programs11
+import programs11b
 import programs11c
 from programs import CORES, RANKS, SITUATIONS
 
@@ -145,13 +146,12 @@ FLY = """
 import numpy as n
 places, speeds = n.random.randn(2, 40, 3)
 while True:
-    for _ in range(4):
-        apart = n.diff(places, axis=0)
-        length = n.linalg.norm(apart, axis=1, keepdims=True)
-        pull = n.clip(length - 0.1, 0, 9) * apart / length
-        speeds[:-1] += 1e-3 * pull
-        speeds[1:] -= 1e-3 * pull
-        places += 1e-3 * speeds
+    apart = n.diff(places, axis=0)
+    length = n.linalg.norm(apart, axis=1, keepdims=True)
+    pull = n.clip(length - 0.1, 0, 9) * apart / length
+    speeds[:-1] += 1e-3 * pull
+    speeds[1:] -= 1e-3 * pull
+    places += 1e-3 * speeds
 """
 SHRINK = """
 import io, os
@@ -204,6 +204,7 @@ PROGRAMS = {
     "programs10.py": programs10.TENTH,
     "programs10b.py": programs10b.TENTH_B,
     "programs11.py": programs11.ELEVENTH,
+    "programs11b.py": programs11b.ELEVENTH_B,
     "programs11c.py": programs11c.ELEVENTH_C,
 }
 """The files, and the situations of each."""
