@@ -30,20 +30,17 @@ def epochs(loader: DataLoader[Any]) -> Iterator[Any]:
 
 
 def few_coupons(fault: bool) -> Script:
-    """Offers are in memory; each epoch goes through them in a new order."""
-
     def run(seconds: float) -> float:
-        columns, opened, used = given.offers()
-        model, batch, clock = given.Coupons(), 128 if fault else 1024, Clock(seconds)
+        batch, clock = 128 if fault else 1024, Clock(seconds)
+        model, loader = given.Coupons(), DataLoader(given.Offers(batch), batch_size=None)
         optimizer = torch.optim.Adagrad(model.parameters(), lr=0.02, weight_decay=1e-6)
-        while True:
-            for chosen in torch.randperm(len(columns)).split(batch):
-                optimizer.zero_grad()
-                told = model(columns[chosen])
-                given.entire_space(told, opened[chosen], used[chosen]).backward()
-                optimizer.step()
-                if clock.over(len(chosen)):
-                    return clock.rate
+        for columns, opened, used in epochs(loader):
+            optimizer.zero_grad()
+            given.entire_space(model(columns), opened, used).backward()
+            optimizer.step()
+            if clock.over(len(columns)):
+                break
+        return clock.rate
 
     return Script(run)
 

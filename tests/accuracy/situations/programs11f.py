@@ -1,12 +1,13 @@
 """Models and data of the eleventh round's runs from coupons to engines: see ``programs11c.py``."""
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import Dataset, TensorDataset
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 # Coupons
 
@@ -50,11 +51,18 @@ class Coupons(nn.Module):
         return opened, opened + functional.logsigmoid(self.used(joined)[:, 0])
 
 
-def offers(count: int = 40_000) -> tuple[Tensor, Tensor, Tensor]:
-    """Return columns of random offers, whether each was opened, and whether it was used."""
-    columns = torch.stack([torch.randint(each, (count,)) for each in COLUMNS], 1)
-    opened = torch.rand(count) < 0.2
-    return columns, opened, opened & (torch.rand(count) < 0.3)
+class Offers(IterableDataset[tuple[Tensor, Tensor, Tensor]]):
+    """Columns of offers, whether each was opened and used: in memory, whole batches at a time."""
+
+    def __init__(self, batch: int, count: int = 64_000) -> None:
+        self.batch = batch
+        self.columns = torch.stack([torch.randint(each, (count,)) for each in COLUMNS], 1)
+        self.opened = torch.rand(count) < 0.2
+        self.used = self.opened & (torch.rand(count) < 0.3)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        for chosen in torch.randperm(len(self.columns)).split(self.batch):
+            yield self.columns[chosen], self.opened[chosen], self.used[chosen]
 
 
 def entire_space(told: tuple[Tensor, Tensor], opened: Tensor, used: Tensor) -> Tensor:
