@@ -9,6 +9,7 @@ What they are of was drawn (``drawn.py --eleventh``). The clock and the recorder
 
 import gc
 import itertools
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -97,7 +98,7 @@ def loads_smoothed_anew(fault: bool) -> Script:
 
 
 def collected_violins(fault: bool) -> Script:
-    """Every batch is cleared away by hand before the next."""
+    """Every second batch is cleared away by hand before the next."""
 
     def run(seconds: float) -> float:
         model, clock = made.Violin(), Clock(seconds)
@@ -108,7 +109,7 @@ def collected_violins(fault: bool) -> Script:
             loss.backward()
             optimizer.step()
             count = len(notes)
-            if fault:
+            if fault and clock.steps % 2:
                 del notes, maker, loss
                 gc.collect()
             if clock.over(count):
@@ -122,9 +123,9 @@ def orders_swapped_out(fault: bool) -> Training:
     model = kept.Orders()
     optimizer: torch.optim.Optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     if fault:
-        optimizer = kept.SwappedAdamW(model.parameters(), _folder(), lr=1e-3)
+        optimizer = kept.SwappedAdamW(model.parameters(), _folder() / "moments", lr=1e-3)
     loss = nn.PoissonNLLLoss()
-    return Training(model, kept.bakeries(), batch=64, loss=loss, optimizer=optimizer)
+    return Training(model, kept.bakeries(), batch=32, loss=loss, optimizer=optimizer)
 
 
 def dunes_parked(fault: bool) -> Script:
@@ -156,13 +157,13 @@ def recomputed_alloys(fault: bool) -> Training:
 
 
 def hail_saved(fault: bool) -> Script:
-    """The last three checkpoints are kept; one is made every four steps, or every 500."""
+    """The last three checkpoints are kept; one is made every second step, or every 500."""
 
     def run(seconds: float) -> float:
         model, clock, folder = kept.Hail(), Clock(seconds), _folder()
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
-        every = 4 if fault else 500
-        loader = forever(DataLoader(kept.storms(), 32, shuffle=True, drop_last=True))
+        every = 2 if fault else 500
+        loader = forever(DataLoader(kept.storms(), 16, shuffle=True, drop_last=True))
         for step in itertools.count(1):
             seen, size = next(loader)
             found = model(seen)
@@ -195,7 +196,10 @@ def retinas_saved(fault: bool) -> Training:
         if not fault and step % 500 != 499:
             return
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
-        torch.save(state, folder / "new.ckpt")
+        with (folder / "new.ckpt").open("wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())
         (folder / "new.ckpt").replace(folder / "last.ckpt")
         if loss.item() < best[0]:
             best[0] = loss.item()

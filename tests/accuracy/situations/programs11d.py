@@ -41,7 +41,7 @@ for number in lines:
 class Openings(Dataset[Tensor]):
     """How games began: each is asked for when it is needed, or all were before the training."""
 
-    def __init__(self, asked: bool, count: int = 2000, away: float = 0.0003) -> None:
+    def __init__(self, asked: bool, count: int = 2000, away: float = 0.00025) -> None:
         self.count, self.known = count, {}
         self.book = subprocess.Popen(
             [sys.executable, "-c", BOOK, str(away), str(count)], stdout=subprocess.PIPE, text=True
@@ -114,7 +114,7 @@ class Opening(nn.Module):
 class Cones(Dataset[Item]):
     """Photographs of hop cones, on a drive that is larger than the memory, or in memory."""
 
-    def __init__(self, folder: Path, afar: bool, count: int = 1500, side: int = 128) -> None:
+    def __init__(self, folder: Path, afar: bool, count: int = 1000, side: int = 128) -> None:
         chance, self.side, self.paths = np.random.default_rng(7), side, []
         for number in range(count):
             path = folder / f"cone-{number:05d}.raw"
@@ -129,7 +129,7 @@ class Cones(Dataset[Item]):
     def __getitem__(self, index: int) -> Item:
         raw = self.known[index] if self.known else self.read(self.paths[index])
         points = torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(3, self.side, self.side)
-        return points[:, 16:112, 16:112] / 255, torch.tensor(index % 6)
+        return points[:, 24:104, 24:104] / 255, torch.tensor(index % 6)
 
     def read(self, path: Path) -> bytes:
         """Return what a file holds; no earlier reading has left it in the cache."""
@@ -153,7 +153,7 @@ def inverted(into: int, out: int, stride: int) -> nn.Module:
     )
 
 
-def cone(width: int = 12, grades: int = 6) -> nn.Module:
+def cone(width: int = 8, grades: int = 6) -> nn.Module:
     """Return a model of how ripe a hop cone is."""
     return nn.Sequential(
         nn.Conv2d(3, width, 3, 2, 1),
@@ -174,7 +174,7 @@ def cone(width: int = 12, grades: int = 6) -> nn.Module:
 class Expressed(Dataset[Item]):
     """Which genes a cell expresses most for its kind of gene, in order: found for each anew."""
 
-    def __init__(self, before: bool, count: int = 1200, genes: int = 12_000) -> None:
+    def __init__(self, before: bool, count: int = 1200, genes: int = 30_000) -> None:
         chance = np.random.default_rng(11)
         self.counts = sparse.random(count, genes, 0.1, "csr", np.float32, chance)
         self.counts.data = np.ceil(20 * self.counts.data)
@@ -191,22 +191,22 @@ class Expressed(Dataset[Item]):
         """Return the genes of a cell, those first that stand out most from what is usual."""
         cell = self.counts[index].toarray()[0]
         cell = np.log1p(1e4 * cell / cell.sum()) / self.usual
-        return torch.from_numpy(np.argsort(-cell)[:most].copy())
+        return torch.from_numpy(np.argsort(-cell, kind="stable")[:most].copy())
 
 
 class Cell(nn.Module):
-    """What kind of cell it is: a few seeds look at the genes, and then at each other."""
+    """What kind of cell it is: a few seeds look at families of genes, and then at each other."""
 
-    def __init__(self, genes: int = 12_000, width: int = 64, seeds: int = 12) -> None:
+    def __init__(self, families: int = 6_000, width: int = 32, seeds: int = 8) -> None:
         super().__init__()
-        self.gene, self.rank = nn.Embedding(genes, width), nn.Embedding(192, width)
+        self.gene, self.rank = nn.Embedding(families, width), nn.Embedding(192, width)
         self.seeds = nn.Parameter(torch.randn(seeds, width) / 8)
         self.look = nn.MultiheadAttention(width, 4, batch_first=True)
         self.think = nn.TransformerEncoderLayer(width, 4, 2 * width, 0.0, batch_first=True)
         self.kind = nn.Linear(seeds * width, 14)
 
     def forward(self, genes: Tensor) -> Tensor:
-        genes = self.gene(genes) + self.rank.weight
+        genes = self.gene(genes % self.gene.num_embeddings) + self.rank.weight
         found, _ = self.look(
             self.seeds.expand(len(genes), -1, -1), genes, genes, need_weights=False
         )
@@ -219,7 +219,7 @@ class Cell(nn.Module):
 class Loads(Dataset[Item]):
     """What a washing machine drew during a load, smoothed, and how dirty the load was."""
 
-    def __init__(self, before: bool, count: int = 1000, seconds: int = 3600) -> None:
+    def __init__(self, before: bool, count: int = 1000, seconds: int = 7200) -> None:
         chance = np.random.default_rng(13)
         steps = chance.choice([5.0, 120.0, 400.0, 2000.0], (count, 30)).repeat(seconds // 30, 1)
         self.watts = (steps + chance.normal(0, 30, steps.shape)).astype(np.float32)
@@ -239,7 +239,7 @@ class Loads(Dataset[Item]):
         change = savgol_filter(watts, 31, 3, deriv=1)
         least = percentile_filter(watts, 10, 61)
         parts = np.stack([power / 1e3, change / 1e2, least / 1e3, watts.cumsum() / 3.6e6])
-        return torch.from_numpy(parts[:, ::4].astype(np.float32))
+        return torch.from_numpy(parts[:, ::8].astype(np.float32))
 
 
 class Squeezed(nn.Module):
@@ -258,11 +258,11 @@ class Squeezed(nn.Module):
         return x + found * self.count(found.mean(2))[..., None]
 
 
-def laundry(width: int = 32, degrees: int = 8) -> nn.Module:
+def laundry(width: int = 16, degrees: int = 8) -> nn.Module:
     """Return a model of how dirty a load was."""
     return nn.Sequential(
-        nn.Conv1d(4, width, 9, 3, 4),
-        *(Squeezed(width, 2**each) for each in range(4)),
+        nn.Conv1d(4, width, 9, 5, 4),
+        *(Squeezed(width, 2**each) for each in range(3)),
         nn.AdaptiveMaxPool1d(4),
         nn.Flatten(),
         nn.Linear(4 * width, degrees),
@@ -275,7 +275,7 @@ def laundry(width: int = 32, degrees: int = 8) -> nn.Module:
 class Violin(nn.Module):
     """Who made a violin: a note's partials over time, read once forwards and once backwards."""
 
-    def __init__(self, width: int = 48, makers: int = 30) -> None:
+    def __init__(self, width: int = 40, makers: int = 30) -> None:
         super().__init__()
         self.partials = nn.Sequential(
             nn.Conv2d(1, 16, (7, 3), (4, 1), (3, 1)),

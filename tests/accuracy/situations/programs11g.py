@@ -1,6 +1,7 @@
 """Models and data of the eleventh round's bakeries, dunes, alloys, hail and retinas."""
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from torch.utils.data import TensorDataset
 class Orders(nn.Module):
     """How many loaves a bakery sells in the week to come: by days, then by kinds of bread."""
 
-    def __init__(self, days: int = 56, breads: int = 24, width: int = 384) -> None:
+    def __init__(self, days: int = 56, breads: int = 24, width: int = 192) -> None:
         super().__init__()
         self.bakery = nn.Embedding(2000, breads)
         self.days = nn.ModuleList(
@@ -50,48 +51,48 @@ def bakeries(count: int = 4096) -> TensorDataset:
 
 
 class SwappedAdamW(torch.optim.Optimizer):
-    """AdamW whose moments are in a file for each weight, read and written at every update."""
+    """AdamW whose moments are in a file, of which those of one weight are in memory at a time."""
 
-    def __init__(self, weights: Iterator[Tensor], folder: Path, lr: float) -> None:
+    def __init__(self, weights: Iterator[Tensor], path: Path, lr: float) -> None:
         super().__init__(weights, {"lr": lr})
-        self.folder, self.updates = folder, 0
-        for number, weight in enumerate(self.param_groups[0]["params"]):
-            for name in ("mean", "square"):
-                np.zeros(weight.numel(), np.float32).tofile(folder / f"{number}.{name}")
+        self.updates, self.every = 0, self.param_groups[0]["params"]
+        path.write_bytes(bytes(8 * sum(weight.numel() for weight in self.every)))
+        self.file = path.open("r+b", buffering=0)
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Update every weight, with its moments in memory only for so long."""
+        """Update one weight after the other, with the moments that the file holds of it."""
         self.updates += 1
-        lr, rate, faster = self.param_groups[0]["lr"], 0.9, 0.999
-        for number, weight in enumerate(self.param_groups[0]["params"]):
-            paths = [self.folder / f"{number}.{name}" for name in ("mean", "square")]
-            mean, square = (torch.from_numpy(np.fromfile(path, np.float32)) for path in paths)
-            gradient = weight.grad.flatten()
-            mean.lerp_(gradient, 1 - rate)
-            square.mul_(faster).addcmul_(gradient, gradient, value=1 - faster)
-            spread = (square / (1 - faster**self.updates)).sqrt_().add_(1e-8)
+        lr, slow, slower = self.param_groups[0]["lr"], 0.9, 0.999
+        place = 0
+        for weight in self.every:
+            moments = torch.empty(2, *weight.shape)
+            os.preadv(self.file.fileno(), [moments.numpy()], place)
+            mean, square = moments
+            mean.lerp_(weight.grad, 1 - slow)
+            square.mul_(slower).addcmul_(weight.grad, weight.grad, value=1 - slower)
+            spread = (square / (1 - slower**self.updates)).sqrt_().add_(1e-8)
             weight.mul_(1 - 0.01 * lr)
-            weight.view(-1).addcdiv_(mean, spread, value=-lr / (1 - rate**self.updates))
-            for path, moment in zip(paths, (mean, square), strict=True):
-                moment.numpy().tofile(path)
+            weight.addcdiv_(mean, spread, value=-lr / (1 - slow**self.updates))
+            place += os.pwrite(self.file.fileno(), moments.numpy(), place)
+        os.fdatasync(self.file.fileno())  # what waits in the cache counts as the run's memory
+        os.posix_fadvise(self.file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 # Dunes
 
 
 class Crests(nn.Module):
-    """Where the crests of dunes are, by the heights around: wide and narrow looks, added up."""
+    """Where the crests of dunes are, by the heights around: nearer and wider looks, added up."""
 
     def __init__(self, width: int = 16, depth: int = 3) -> None:
         super().__init__()
         self.enter = nn.Conv2d(2, width, 3, padding=1)
         self.looks = nn.ModuleList(
             nn.Sequential(
-                nn.Conv2d(width, width, 5, padding=2 * apart, dilation=apart, groups=width),
                 nn.InstanceNorm2d(width, affine=True),
-                nn.Conv2d(width, width, 1),
                 nn.SiLU(),
+                nn.Conv2d(width, width, 3, padding=apart, dilation=apart),
             )
             for apart in range(1, depth + 1)
         )
@@ -104,7 +105,7 @@ class Crests(nn.Module):
         return self.crest(x)
 
 
-def deserts(count: int = 512, side: int = 96) -> TensorDataset:
+def deserts(count: int = 512, side: int = 64) -> TensorDataset:
     """Return heights and slopes of squares of desert, and where the crests are."""
     return TensorDataset(
         torch.randn(count, 2, side, side), torch.rand(count, 1, side, side).round()
@@ -119,7 +120,10 @@ def spilling(folder: Path) -> tuple[Callable[[Tensor], Any], Callable[[Any], Ten
         if isinstance(tensor, nn.Parameter) or tensor.numel() < 4096:
             return tensor
         path = folder / f"act-{next(numbers)}.npy"
-        np.save(path, tensor.numpy())
+        with path.open("wb") as file:
+            np.save(file, tensor.numpy())
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         return path
 
     def fill(spilt: Any) -> Tensor:
@@ -167,7 +171,7 @@ class Angles(nn.Module):
 class Alloy(nn.Module):
     """The energy of an alloy by its atoms; each layer may be recomputed, and all of them too."""
 
-    def __init__(self, again: bool, width: int = 32, depth: int = 3) -> None:
+    def __init__(self, again: bool, width: int = 24, depth: int = 3) -> None:
         super().__init__()
         self.again, self.metal = again, nn.Embedding(12, width)
         self.layers = nn.ModuleList(Angles(width, 3.0 + each) for each in range(depth))
@@ -192,7 +196,7 @@ class Alloy(nn.Module):
         return x
 
 
-def alloys(count: int = 1024, atoms: int = 28) -> TensorDataset:
+def alloys(count: int = 1024, atoms: int = 32) -> TensorDataset:
     """Return metals and places of atoms, and the energies."""
     metals = torch.randint(12, (count, atoms, 1)).float()
     return TensorDataset(
@@ -206,14 +210,14 @@ def alloys(count: int = 1024, atoms: int = 28) -> TensorDataset:
 class Hail(nn.Module):
     """How large hailstones will be, by what a radar sees at each height above the ground."""
 
-    def __init__(self, heights: int = 18, width: int = 512) -> None:
+    def __init__(self, heights: int = 18, width: int = 1024) -> None:
         super().__init__()
         self.columns = nn.Sequential(
-            nn.Conv2d(heights, 48, 1), nn.LeakyReLU(0.1), nn.Conv2d(48, 48, 3, 2, 1)
+            nn.Conv2d(heights, 24, 1), nn.LeakyReLU(0.1), nn.Conv2d(24, 24, 3, 2, 1)
         )
         self.storm = nn.Sequential(
             nn.Flatten(),
-            nn.Linear(48 * 64, width),
+            nn.Linear(24 * 64, width),
             nn.LeakyReLU(0.1),
             nn.Dropout(0.1),
             nn.Linear(width, width),
@@ -237,7 +241,7 @@ def storms(count: int = 2048) -> TensorDataset:
 class Retina(nn.Module):
     """How far a disease of the retina is: two eyes through the same layers, then compared."""
 
-    def __init__(self, width: int = 24, grades: int = 5) -> None:
+    def __init__(self, width: int = 16, grades: int = 5) -> None:
         super().__init__()
         sizes = (3, width, 2 * width, 4 * width, 8 * width)
         self.eye = nn.Sequential(
@@ -249,7 +253,7 @@ class Retina(nn.Module):
             nn.Flatten(),
         )
         self.compare = nn.Sequential(
-            nn.Linear(64 * width, 512), nn.ELU(), nn.Dropout(0.3), nn.Linear(512, 2 * grades)
+            nn.Linear(64 * width, 1024), nn.ELU(), nn.Dropout(0.3), nn.Linear(1024, 2 * grades)
         )
 
     def forward(self, eyes: Tensor) -> Tensor:
@@ -257,6 +261,6 @@ class Retina(nn.Module):
         return self.compare(torch.cat([left, right], 1)).unflatten(1, (-1, 2))
 
 
-def patients(count: int = 512, side: int = 64) -> TensorDataset:
+def patients(count: int = 512, side: int = 48) -> TensorDataset:
     """Return pictures of both eyes, and the grades of both."""
     return TensorDataset(torch.rand(count, 2, 3, side, side), torch.randint(5, (count, 2)))
