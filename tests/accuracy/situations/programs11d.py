@@ -41,7 +41,7 @@ for number in lines:
 class Openings(Dataset[Tensor]):
     """How games began: each is asked for when it is needed, or all were before the training."""
 
-    def __init__(self, asked: bool, count: int = 2000, away: float = 0.00025) -> None:
+    def __init__(self, asked: bool, count: int = 1000, away: float = 0.00025) -> None:
         self.count, self.known = count, {}
         self.book = subprocess.Popen(
             [sys.executable, "-c", BOOK, str(away), str(count)], stdout=subprocess.PIPE, text=True
@@ -114,7 +114,7 @@ class Opening(nn.Module):
 class Cones(Dataset[Item]):
     """Photographs of hop cones, on a drive that is larger than the memory, or in memory."""
 
-    def __init__(self, folder: Path, afar: bool, count: int = 1000, side: int = 128) -> None:
+    def __init__(self, folder: Path, afar: bool, count: int = 800, side: int = 128) -> None:
         chance, self.side, self.paths = np.random.default_rng(7), side, []
         for number in range(count):
             path = folder / f"cone-{number:05d}.raw"
@@ -174,7 +174,7 @@ def cone(width: int = 8, grades: int = 6) -> nn.Module:
 class Expressed(Dataset[Item]):
     """Which genes a cell expresses most for its kind of gene, in order: found for each anew."""
 
-    def __init__(self, before: bool, count: int = 1200, genes: int = 30_000) -> None:
+    def __init__(self, before: bool, count: int = 600, genes: int = 30_000) -> None:
         chance = np.random.default_rng(11)
         self.counts = sparse.random(count, genes, 0.1, "csr", np.float32, chance)
         self.counts.data = np.ceil(20 * self.counts.data)
@@ -219,7 +219,7 @@ class Cell(nn.Module):
 class Loads(Dataset[Item]):
     """What a washing machine drew during a load, smoothed, and how dirty the load was."""
 
-    def __init__(self, before: bool, count: int = 1000, seconds: int = 7200) -> None:
+    def __init__(self, before: bool, count: int = 480, seconds: int = 7200) -> None:
         chance = np.random.default_rng(13)
         steps = chance.choice([5.0, 120.0, 400.0, 2000.0], (count, 30)).repeat(seconds // 30, 1)
         self.watts = (steps + chance.normal(0, 30, steps.shape)).astype(np.float32)
@@ -298,7 +298,7 @@ class Violin(nn.Module):
 class Notes(Dataset[Item]):
     """Notes that were played, with what is known of each."""
 
-    def __init__(self, count: int = 3000) -> None:
+    def __init__(self, count: int = 2400) -> None:
         self.sounds = torch.randn(200, 1, 96, 48)
         self.known = [
             {
