@@ -133,7 +133,7 @@ def dunes_parked(fault: bool) -> Script:
         model, clock = kept.Crests(), Clock(seconds)
         optimizer = torch.optim.NAdam(model.parameters(), lr=1e-3)
         hooks = saved_tensors_hooks(*kept.spilling(_folder())) if fault else nullcontext()
-        for heights, crests in forever(DataLoader(kept.deserts(), 4, shuffle=True)):
+        for heights, crests in forever(DataLoader(kept.deserts(), 6, shuffle=True)):
             with hooks:
                 loss = functional.binary_cross_entropy_with_logits(model(heights), crests)
             loss.backward()

@@ -85,7 +85,7 @@ class SwappedAdamW(torch.optim.Optimizer):
 class Crests(nn.Module):
     """Where the crests of dunes are, by the heights around: nearer and wider looks, added up."""
 
-    def __init__(self, width: int = 16, depth: int = 3) -> None:
+    def __init__(self, width: int = 16, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Conv2d(2, width, 3, padding=1)
         self.looks = nn.ModuleList(
