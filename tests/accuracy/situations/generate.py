@@ -62,7 +62,7 @@ READ_BYTES_S = {
     "run-throttled-files": 32 << 20,
     "run-drive-windows": 12 << 20,
     "run-throttled-groups": 12 << 20,
-    "run-cones-from-afar": 12 << 20,
+    "run-cones-from-afar": 10 << 20,
 }
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {

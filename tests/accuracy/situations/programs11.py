@@ -98,18 +98,18 @@ def loads_smoothed_anew(fault: bool) -> Script:
 
 
 def collected_violins(fault: bool) -> Script:
-    """Every second batch is cleared away by hand before the next."""
+    """Every fourth batch is cleared away by hand before the next."""
 
     def run(seconds: float) -> float:
         model, clock = made.Violin(), Clock(seconds)
         optimizer = torch.optim.Adamax(model.parameters(), lr=2e-3)
-        for notes, maker in forever(DataLoader(made.Notes(), 16, shuffle=True, drop_last=True)):
+        for notes, maker in forever(DataLoader(made.Notes(), 8, shuffle=True, drop_last=True)):
             optimizer.zero_grad()
             loss = functional.cross_entropy(model(notes), maker)
             loss.backward()
             optimizer.step()
             count = len(notes)
-            if fault and clock.steps % 2:
+            if fault and clock.steps % 4 == 3:
                 del notes, maker, loss
                 gc.collect()
             if clock.over(count):
@@ -125,7 +125,7 @@ def orders_swapped_out(fault: bool) -> Training:
     if fault:
         optimizer = kept.SwappedAdamW(model.parameters(), _folder() / "moments", lr=1e-3)
     loss = nn.PoissonNLLLoss()
-    return Training(model, kept.bakeries(), batch=32, loss=loss, optimizer=optimizer)
+    return Training(model, kept.bakeries(), batch=16, loss=loss, optimizer=optimizer)
 
 
 def dunes_parked(fault: bool) -> Script:
@@ -133,7 +133,7 @@ def dunes_parked(fault: bool) -> Script:
         model, clock = kept.Crests(), Clock(seconds)
         optimizer = torch.optim.NAdam(model.parameters(), lr=1e-3)
         hooks = saved_tensors_hooks(*kept.spilling(_folder())) if fault else nullcontext()
-        for heights, crests in forever(DataLoader(kept.deserts(), 6, shuffle=True)):
+        for heights, crests in forever(DataLoader(kept.deserts(), 4, shuffle=True)):
             with hooks:
                 loss = functional.binary_cross_entropy_with_logits(model(heights), crests)
             loss.backward()
@@ -150,19 +150,19 @@ def recomputed_alloys(fault: bool) -> Training:
     model = kept.Alloy(again=fault)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, amsgrad=True)
     loss = functional.l1_loss
-    return Training(model, kept.alloys(), batch=8, loss=loss, optimizer=optimizer)
+    return Training(model, kept.alloys(), batch=6, loss=loss, optimizer=optimizer)
 
 
 # Monitoring
 
 
 def hail_saved(fault: bool) -> Script:
-    """The last three checkpoints are kept; one is made every second step, or every 500."""
+    """The last three checkpoints are kept; one is made after each step, or after 500."""
 
     def run(seconds: float) -> float:
         model, clock, folder = kept.Hail(), Clock(seconds), _folder()
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
-        every = 2 if fault else 500
+        every = 1 if fault else 500
         loader = forever(DataLoader(kept.storms(), 16, shuffle=True, drop_last=True))
         for step in itertools.count(1):
             seen, size = next(loader)
@@ -190,7 +190,7 @@ def hail_saved(fault: bool) -> Script:
 def retinas_saved(fault: bool) -> Training:
     """The newest checkpoint replaces the last one after each step, and the best is copied."""
     model, folder, best = kept.Retina(), _folder(), [float("inf")]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
     def after(step: int, loss: Tensor) -> None:
         if not fault and step % 500 != 499:

@@ -41,7 +41,7 @@ for number in lines:
 class Openings(Dataset[Tensor]):
     """How games began: each is asked for when it is needed, or all were before the training."""
 
-    def __init__(self, asked: bool, count: int = 1000, away: float = 0.00025) -> None:
+    def __init__(self, asked: bool, count: int = 1000, away: float = 0.0004) -> None:
         self.count, self.known = count, {}
         self.book = subprocess.Popen(
             [sys.executable, "-c", BOOK, str(away), str(count)], stdout=subprocess.PIPE, text=True
@@ -129,7 +129,7 @@ class Cones(Dataset[Item]):
     def __getitem__(self, index: int) -> Item:
         raw = self.known[index] if self.known else self.read(self.paths[index])
         points = torch.frombuffer(bytearray(raw), dtype=torch.uint8).view(3, self.side, self.side)
-        return points[:, 24:104, 24:104] / 255, torch.tensor(index % 6)
+        return points[:, 32:96, 32:96] / 255, torch.tensor(index % 6)
 
     def read(self, path: Path) -> bytes:
         """Return what a file holds; no earlier reading has left it in the cache."""
@@ -160,7 +160,6 @@ def cone(width: int = 8, grades: int = 6) -> nn.Module:
         nn.Hardswish(),
         inverted(width, 2 * width, 2),
         inverted(2 * width, 4 * width, 2),
-        inverted(4 * width, 4 * width, 2),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
         nn.Dropout(0.2),
@@ -174,7 +173,7 @@ def cone(width: int = 8, grades: int = 6) -> nn.Module:
 class Expressed(Dataset[Item]):
     """Which genes a cell expresses most for its kind of gene, in order: found for each anew."""
 
-    def __init__(self, before: bool, count: int = 600, genes: int = 30_000) -> None:
+    def __init__(self, before: bool, count: int = 600, genes: int = 25_000) -> None:
         chance = np.random.default_rng(11)
         self.counts = sparse.random(count, genes, 0.1, "csr", np.float32, chance)
         self.counts.data = np.ceil(20 * self.counts.data)
@@ -219,7 +218,7 @@ class Cell(nn.Module):
 class Loads(Dataset[Item]):
     """What a washing machine drew during a load, smoothed, and how dirty the load was."""
 
-    def __init__(self, before: bool, count: int = 480, seconds: int = 7200) -> None:
+    def __init__(self, before: bool, count: int = 480, seconds: int = 9600) -> None:
         chance = np.random.default_rng(13)
         steps = chance.choice([5.0, 120.0, 400.0, 2000.0], (count, 30)).repeat(seconds // 30, 1)
         self.watts = (steps + chance.normal(0, 30, steps.shape)).astype(np.float32)
@@ -239,7 +238,7 @@ class Loads(Dataset[Item]):
         change = savgol_filter(watts, 31, 3, deriv=1)
         least = percentile_filter(watts, 10, 61)
         parts = np.stack([power / 1e3, change / 1e2, least / 1e3, watts.cumsum() / 3.6e6])
-        return torch.from_numpy(parts[:, ::8].astype(np.float32))
+        return torch.from_numpy(parts[:, ::12].astype(np.float32))
 
 
 class Squeezed(nn.Module):
@@ -262,7 +261,7 @@ def laundry(width: int = 16, degrees: int = 8) -> nn.Module:
     """Return a model of how dirty a load was."""
     return nn.Sequential(
         nn.Conv1d(4, width, 9, 5, 4),
-        *(Squeezed(width, 2**each) for each in range(3)),
+        *(Squeezed(width, 2**each) for each in range(2)),
         nn.AdaptiveMaxPool1d(4),
         nn.Flatten(),
         nn.Linear(4 * width, degrees),
@@ -299,7 +298,7 @@ class Notes(Dataset[Item]):
     """Notes that were played, with what is known of each."""
 
     def __init__(self, count: int = 2400) -> None:
-        self.sounds = torch.randn(200, 1, 96, 48)
+        self.sounds = torch.randn(200, 1, 96, 32)
         self.known = [
             {
                 "file": f"{number:06d}.wav",

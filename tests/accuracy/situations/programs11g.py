@@ -17,19 +17,13 @@ from torch.utils.data import TensorDataset
 
 
 class Orders(nn.Module):
-    """How many loaves a bakery sells in the week to come: by days, then by kinds of bread."""
+    """How many loaves a bakery sells in the week to come: by days, by kinds of bread, by both."""
 
-    def __init__(self, days: int = 56, breads: int = 24, width: int = 192) -> None:
+    def __init__(self, days: int = 56, breads: int = 24, width: int = 640) -> None:
         super().__init__()
         self.bakery = nn.Embedding(2000, breads)
-        self.days = nn.ModuleList(
-            nn.Sequential(nn.Linear(days, width), nn.SELU(), nn.Linear(width, days))
-            for _ in range(3)
-        )
-        self.breads = nn.ModuleList(
-            nn.Sequential(nn.Linear(breads, width), nn.SELU(), nn.Linear(width, breads))
-            for _ in range(3)
-        )
+        self.days = nn.Sequential(nn.Linear(days, 96), nn.SELU(), nn.Linear(96, days))
+        self.breads = nn.Sequential(nn.Linear(breads, 96), nn.SELU(), nn.Linear(96, breads))
         self.week = nn.Sequential(
             nn.Linear(days * breads, width), nn.SELU(), nn.Linear(width, 7 * breads)
         )
@@ -37,9 +31,8 @@ class Orders(nn.Module):
     def forward(self, sold: Tensor) -> Tensor:
         bakery, x = sold[:, 0, 0].long(), sold[:, 1:]
         x = x + self.bakery(bakery)[:, None]
-        for days, breads in zip(self.days, self.breads, strict=True):
-            x = x + days(x.transpose(1, 2)).transpose(1, 2)
-            x = x + breads(x)
+        x = x + self.days(x.transpose(1, 2)).transpose(1, 2)
+        x = x + self.breads(x)
         return self.week(x.flatten(1)).unflatten(1, (7, -1))
 
 
@@ -90,9 +83,9 @@ class Crests(nn.Module):
         self.enter = nn.Conv2d(2, width, 3, padding=1)
         self.looks = nn.ModuleList(
             nn.Sequential(
-                nn.InstanceNorm2d(width, affine=True),
+                nn.GroupNorm(4, width),
                 nn.SiLU(),
-                nn.Conv2d(width, width, 3, padding=apart, dilation=apart),
+                nn.Conv2d(width, width, 2 * apart + 1, padding=apart),
             )
             for apart in range(1, depth + 1)
         )
@@ -105,7 +98,7 @@ class Crests(nn.Module):
         return self.crest(x)
 
 
-def deserts(count: int = 512, side: int = 64) -> TensorDataset:
+def deserts(count: int = 512, side: int = 48) -> TensorDataset:
     """Return heights and slopes of squares of desert, and where the crests are."""
     return TensorDataset(
         torch.randn(count, 2, side, side), torch.rand(count, 1, side, side).round()
@@ -246,7 +239,7 @@ class Retina(nn.Module):
         sizes = (3, width, 2 * width, 4 * width, 8 * width)
         self.eye = nn.Sequential(
             *(
-                nn.Sequential(nn.Conv2d(into, out, 3, 2, 1), nn.BatchNorm2d(out), nn.ELU())
+                nn.Sequential(nn.Conv2d(into, out, 3, 2, 1), nn.BatchNorm2d(out), nn.ReLU())
                 for into, out in itertools.pairwise(sizes)
             ),
             nn.AdaptiveAvgPool2d(2),
@@ -257,10 +250,10 @@ class Retina(nn.Module):
         )
 
     def forward(self, eyes: Tensor) -> Tensor:
-        left, right = (self.eye(each) for each in eyes.unbind(1))
-        return self.compare(torch.cat([left, right], 1)).unflatten(1, (-1, 2))
+        both = self.eye(eyes.flatten(0, 1)).view(len(eyes), -1)
+        return self.compare(both).unflatten(1, (-1, 2))
 
 
-def patients(count: int = 512, side: int = 48) -> TensorDataset:
+def patients(count: int = 512, side: int = 32) -> TensorDataset:
     """Return pictures of both eyes, and the grades of both."""
     return TensorDataset(torch.rand(count, 2, 3, side, side), torch.randint(5, (count, 2)))
