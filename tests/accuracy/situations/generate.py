@@ -175,8 +175,8 @@ OTHERS = {
     "run-beside-backups": 2 * [BACK_UP],
     "run-beside-renders": 3 * [RENDER],
     "run-beside-aurora": [CALIBRATE],
-    "run-kites-beside-flights": 2 * [FLY],
-    "run-moles-beside-thumbnails": [SHRINK],
+    "run-kites-beside-flights": 3 * [FLY],
+    "run-moles-beside-thumbnails": 2 * [SHRINK],
 }
 """Programs that compute beside the run."""
 

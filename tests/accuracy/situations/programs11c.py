@@ -50,7 +50,7 @@ def few_coupons(fault: bool) -> Script:
 
 def kites(_fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Pilot(), 8, Clock(seconds)
+        model, batch, clock = given.Pilot(), 6, Clock(seconds)
         loader = DataLoader(given.flights(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.Adamax(model.parameters(), lr=2e-3)
         for flown, steered in epochs(loader):
@@ -112,7 +112,7 @@ def crosswords(_fault: bool) -> Script:
 
 def crowded_fabrics(fault: bool) -> Training:
     if fault:
-        torch.set_num_threads(16)  # the cores of the workstation beside the loom
+        torch.set_num_threads(4)  # the cores of the workstation beside the loom
     model = given.Weave()
     seen: list[Tensor] = []
 

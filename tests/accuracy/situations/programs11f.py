@@ -81,12 +81,16 @@ class Pilot(nn.Module):
 
     def __init__(self, inputs: int = 14, width: int = 128, ways: int = 5) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(inputs)
-        self.memory = nn.LSTM(inputs, width, num_layers=2, batch_first=True)
+        self.enter = nn.Linear(inputs, width)
+        self.back = nn.ModuleList(nn.Conv1d(width, width, 3, dilation=2**each) for each in range(4))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in self.back)
         self.ways = nn.Linear(width, ways * 5)
 
     def forward(self, flown: Tensor) -> torch.distributions.MixtureSameFamily:
-        heard, _ = self.memory(self.norm(flown))
+        heard = self.enter(flown)
+        for back, norm in zip(self.back, self.norms, strict=True):
+            before = functional.pad(norm(heard).mT, (2 * back.dilation[0], 0))
+            heard = heard + functional.gelu(back(before)).mT
         chance, middle, spread = self.ways(heard).unflatten(2, (-1, 5)).split([1, 2, 2], 3)
         each = torch.distributions.Normal(middle, functional.softplus(spread) + 1e-3)
         return torch.distributions.MixtureSameFamily(
@@ -271,7 +275,7 @@ def unlike(one: Tensor, other: Tensor, window: int = 11) -> Tensor:
 class Sail(nn.Module):
     """The pressure on a sail's panels: each feels the others by how near they are, twice."""
 
-    def __init__(self, width: int = 24, wide: int = 128, told: int = 9) -> None:
+    def __init__(self, width: int = 24, wide: int = 160, told: int = 9) -> None:
         super().__init__()
         self.enter = nn.Linear(3 + told, width)
         self.near = nn.Parameter(torch.linspace(-2, 3, width).repeat(2, 1))
