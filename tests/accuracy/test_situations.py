@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from situationrows import (
     EIGHTH,
+    ELEVENTH,
     FIFTH,
     FIRST,
     FOLDER,
@@ -160,6 +161,17 @@ def test_the_ninth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() ->
     assert set(causes) == CAUSES
     assert min(causes.values()) >= 2
     _assert_apart(rows, (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH))
+
+
+def test_the_eleventh_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
+    rows = [row for row in situations(ELEVENTH) if not row.dropped]
+    runs = [row for row in situations(ELEVENTH) if row.origin == "real-run"]
+    assert len(rows) >= 40
+    assert sum(row.origin == "public" for row in rows) >= 14
+    drawn_kinds = [(run.cause, run.sub_cause) for run in drawn.draw_eleventh()]
+    assert [(row.cause, row.sub_cause) for row in runs] == drawn_kinds
+    earlier = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH)
+    _assert_apart(rows, earlier)
 
 
 def _assert_apart(rows: list[Situation], earlier: Iterable[str]) -> None:
