@@ -26,6 +26,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
 from trainwright.diagnose.measures_kernels import multiprocessors_busy
 from trainwright.diagnose.measures_names import kernels_of
+from trainwright.diagnose.measures_needless import products_with_cores
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_batch,
@@ -40,7 +41,6 @@ from trainwright.diagnose.measures_work import (
     least_core_rate,
     operator_seconds,
     products_of_matrix_rate,
-    products_with_cores,
     queued,
     score_matrices,
     threads_at_work,
