@@ -50,8 +50,8 @@ from trainwright.diagnose.measures_names import (
     older_kernels,
 )
 from trainwright.diagnose.measures_needless import (
+    layout_may_cost,
     layout_shows,
-    layout_unmeasured,
     products_with_cores,
     slow_beside_products,
 )
@@ -182,7 +182,7 @@ RULES = (
     ),
     _rule(
         "setup.channels_last",
-        given(layout_unmeasured, reading("setup.channels_last")),
+        given(layout_may_cost, reading("setup.channels_last")),
         "yes-no",
         no(2, CHANNELS),
         variant="layout",

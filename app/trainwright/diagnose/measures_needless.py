@@ -140,14 +140,21 @@ def slow_beside_products(evidence: Evidence) -> float | None:
     return None if fast or slow_by_nature(evidence) else slow_operators(evidence)
 
 
-def layout_unmeasured(evidence: Evidence) -> bool:
-    """Whether planes lie apart on a processor, and no operators say what that costs."""
-    return planes_apart_on_cpu(evidence) and not evidence.operators
-
-
 def layout_shows(evidence: Evidence) -> bool:
     """Whether convolutions' rate tells what their layout costs: pooling takes little beside them.
 
     A low rate only of long operators, as short ones are slow in any; a high one of all.
     """
     return convolve_apart(evidence) and not pools_planes(evidence)
+
+
+SLOW_CONVOLUTIONS = 0.15
+"""Of a plain product's rate, below which convolutions are slow for their layout; assumed."""
+
+
+def layout_may_cost(evidence: Evidence) -> bool:
+    """Whether planes lie apart on a processor, and its operators show a cost, or are unknown."""
+    rate = products_of_matrix_rate(evidence) if layout_shows(evidence) else None
+    slow = rate is not None and rate < SLOW_CONVOLUTIONS
+    shown = slow or pools_planes(evidence) or not evidence.operators
+    return planes_apart_on_cpu(evidence) and shown
