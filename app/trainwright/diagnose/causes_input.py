@@ -404,7 +404,7 @@ RULES = (
         _makes_batches,
         "share",
         above(0.2, 2, ASSUMED),
-        above(0.4, 3, ASSUMED),
+        above(0.3, 3, ASSUMED),
     ),
     _rule(
         "profile.host_loader",

@@ -30,6 +30,7 @@ from trainwright.diagnose.measures_needless import products_with_cores
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_batch,
+    doubled_model,
     doubled_past_filling,
     saved_by,
     saved_by_smaller,
@@ -169,6 +170,12 @@ RULES = (
         "times",
         above(1.8, 2, ASSUMED),
         below(1.4, -4, ASSUMED),
+    ),
+    _rule(
+        "experiments.larger_model",
+        given(at_least(0.9, utilisation), doubled_model),
+        "times",
+        above(1.8, 2, ASSUMED),
     ),
     _rule(
         "experiments.doubled_batch",

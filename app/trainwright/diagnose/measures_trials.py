@@ -128,6 +128,7 @@ _NUMBER = rf"(?:\d+|{'|'.join(_COUNTS)})"
 _AMOUNT = re.compile(rf"\b(?:\d+|{'|'.join((*_TIMES, *_COUNTS))})\b")
 _MULTIPLE = re.compile(rf"\b({_NUMBER}) ?(?:times|x|fold)\b")
 _FROM = re.compile(rf"\bfrom {_NUMBER}\b.*?\bto\b")
+_NORMAL = re.compile(r"(?<!not )(?<!ab)\b(normal|as (expected|usual)|full speed|no slow)")
 _ELSEWHERE = re.compile(r"\banother \w*(computer|machine|server|station|host)\b|\blaptop\b")
 
 
@@ -214,6 +215,13 @@ def beyond_its_peak(evidence: Evidence) -> float | None:
     return max(found, default=None)
 
 
+def on_another_processor(evidence: Evidence) -> float | None:
+    """Return the share of a step that another processor takes away, of those that are faster."""
+    tried = (each for each in evidence.trials if each.changed == "cpu")
+    found = [times for each in tried if (times := step_times(each, evidence)) is not None]
+    return 1 - min(found) if found and min(found) < 1 else None
+
+
 def fewer_workers(evidence: Evidence) -> float | None:
     """Return the share of a step that fewer of the loader's workers take away."""
     found = [
@@ -223,6 +231,17 @@ def fewer_workers(evidence: Evidence) -> float | None:
         if (times := step_times(trial, evidence)) is not None
     ]
     return max(found) if found else None
+
+
+def normal_with_fewer(evidence: Evidence) -> str | None:
+    """Return what is said of fewer devices that are as fast as they should be, without a figure."""
+    said = (
+        trial.to
+        for trial in evidence.trials
+        if trial.changed in ("devices", "nodes") and 0 < (_factor(trial, evidence) or 0.0) < 1
+        if step_times(trial, evidence) is None and _NORMAL.search(trial.to.lower())
+    )
+    return next(said, None)
 
 
 def _steps_of_an_epoch(trial: Trial, factor: float | None, evidence: Evidence) -> float:
@@ -271,8 +290,16 @@ def doubled_batch(evidence: Evidence) -> float | None:
 
 
 def doubled_model(evidence: Evidence) -> float | None:
-    """Return how much longer a step of a model of twice the size takes."""
-    return _doubled(evidence, "model-size")
+    """Return how much longer a step of a model of twice the size takes.
+
+    Other models, of sizes that nobody states, tell it where all of them take as long as this one.
+    """
+    known = _doubled(evidence, "model-size")
+    if known is not None:
+        return known
+    others = (each for each in evidence.trials if each.changed == "model-size" and not each.factor)
+    told = [times for each in others if (times := step_times(each, evidence)) is not None]
+    return 1.0 if told and all(abs(1 - times) <= AS_LONG for times in told) else None
 
 
 def _doubled(evidence: Evidence, *changed: Changed) -> float | None:
@@ -360,5 +387,7 @@ def _larger_tried(evidence: Evidence) -> bool:
     )
 
 
+AS_LONG = 0.05
+"""By how much times differ that people call the same; assumed."""
 LOST = 1.15
 """How much more of a sample's time a smaller batch takes, to say that it fills less; assumed."""
