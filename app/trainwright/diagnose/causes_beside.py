@@ -56,6 +56,13 @@ def _pictures_untimed(evidence: Evidence) -> bool:
     return on_gpu(evidence) and pictures and _one_computer(evidence) and not known
 
 
+def _many_pictures(evidence: Evidence) -> bool:
+    """Whether an epoch of pictures takes minutes, so that hardly all of them are in memory."""
+    steps = evidence.steps
+    long = steps is not None and steps.unit == "epoch" and steps.seconds >= 600
+    return long and _pictures_untimed(evidence)
+
+
 def _waits_for_pictures(evidence: Evidence) -> bool:
     """Whether that GPU idles, so that it may be its pictures that it waits for."""
     return device_idles(evidence) and _pictures_untimed(evidence)
@@ -212,6 +219,12 @@ RULES = {
             given(_pictures_of_a_timed_run, utilisation),
             "share",
             below(0.05, 3, PICTURES),
+        ),
+        _input(
+            "setup.num_workers",
+            given(_many_pictures, number("setup.num_workers")),
+            "number",
+            below(1, 4, PICTURES),
         ),
         _input(
             "experiments.another_gpu",

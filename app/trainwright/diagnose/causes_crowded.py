@@ -24,6 +24,7 @@ from trainwright.diagnose.measures import (
     step_share,
     tensor_cores_of_eligible,
     threads_of_cores,
+    too_few_threads,
     uneven,
     utilisation,
 )
@@ -49,6 +50,7 @@ CLIFF = "assumed: no arithmetic falls faster than with the cube of a size; what 
 ROOM = "assumed: in a memory that is full, smaller inputs are faster for the room they leave"
 DONE = "assumed: one GPU has its batches, and others are sooner done with kernels as large"
 CROWD = "PyTorch: as many threads as cores by default, in every job"
+THREADS = "PyTorch: as many threads as cores by default"
 ANEW = "PyTorch: compiling and autotuning are for shapes that stay"
 
 
@@ -172,6 +174,16 @@ def _waits_in_the_system(evidence: Evidence) -> float | None:
     waits = steps is not None and at_least(0.15, data_wait)(evidence)
     several = host.run_cores / ranks_here(evidence) >= 1.5
     return host.main_system_share if several and not (elsewhere or waits) else None
+
+
+def _alone_on_cpu(evidence: Evidence) -> bool:
+    return on_cpu(evidence) and not share_cores(evidence)
+
+
+def _spreads_over_cores(evidence: Evidence) -> bool:
+    """Whether a run on the processor computes what any number of cores can share."""
+    heavy = is_kind(evidence, "convolution") or is_kind(evidence, "transformer")
+    return _alone_on_cpu(evidence) and heavy and not at_least(0.15, data_wait)(evidence)
 
 
 def _limited(evidence: Evidence) -> bool:
@@ -312,6 +324,23 @@ RULES = {
             "share",
             above(0.75, 3, "assumed: no core is four times as fast as another of its time"),
             variant="quota",
+        ),
+        *(
+            _scheduling(
+                "host.load_average",
+                given(where, ratio("host.load_average", "host.cores")),
+                "times",
+                above(4, 3, "assumed: twice as many threads want a core as there are"),
+                variant=variant,
+            )
+            for where, variant in ((share_cores, "threads"), (_alone_on_cpu, "other-programs-cpu"))
+        ),
+        _scheduling(
+            "setup.torch_threads",
+            given(_spreads_over_cores, too_few_threads),
+            "share",
+            below(0.1, 4, THREADS),
+            variant="threads",
         ),
         _scheduling(
             "setup.threads_of_jobs",

@@ -128,6 +128,7 @@ _NUMBER = rf"(?:\d+|{'|'.join(_COUNTS)})"
 _AMOUNT = re.compile(rf"\b(?:\d+|{'|'.join((*_TIMES, *_COUNTS))})\b")
 _MULTIPLE = re.compile(rf"\b({_NUMBER}) ?(?:times|x|fold)\b")
 _FROM = re.compile(rf"\bfrom {_NUMBER}\b.*?\bto\b")
+_SMALLER = r"small|less|fewer"
 _NORMAL = re.compile(r"(?<!not )(?<!ab)\b(normal|as (expected|usual)|full speed|no slow)")
 _ELSEWHERE = re.compile(r"\banother \w*(computer|machine|server|station|host)\b|\blaptop\b")
 
@@ -335,7 +336,7 @@ def saved_by_larger(evidence: Evidence) -> float | None:
         1 - 1 / trial.rate_times
         for trial in evidence.trials
         if trial.changed == "batch" and trial.rate_times and _factor(trial, evidence) is None
-        if not re.search(r"small|less|fewer", trial.to.lower())
+        if not re.search(_SMALLER, trial.to.lower())
     ]
     return max(found, default=None)
 
@@ -371,12 +372,22 @@ def saved_by_smaller(evidence: Evidence) -> float | None:
 
 
 def _smaller_batches(evidence: Evidence) -> list[float]:
-    """Return what a sample takes in each smaller batch that was tried, over what it takes now."""
-    return [
+    """Return what a sample takes in each smaller batch that was tried, over what it takes now.
+
+    How much smaller need not be known where samples a second were counted.
+    """
+    tried = [trial for trial in evidence.trials if trial.changed == "batch"]
+    sized = [
         times / factor
-        for trial in evidence.trials
-        if trial.changed == "batch" and 0 < (factor := _factor(trial, evidence) or 0.0) < 1
+        for trial in tried
+        if 0 < (factor := _factor(trial, evidence) or 0.0) < 1
         if (times := step_times(trial, evidence)) is not None
+    ]
+    return sized + [
+        1 / trial.rate_times
+        for trial in tried
+        if trial.rate_times and _factor(trial, evidence) is None
+        if re.search(_SMALLER, trial.to.lower())
     ]
 
 
