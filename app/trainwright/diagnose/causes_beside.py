@@ -43,6 +43,7 @@ PICTURES = "assumed: a core decodes some 100 pictures a second, a GPU trains on 
 APART = "assumed: GPUs of several computers that rest wait for their network"
 WHOLE = "assumed: what gives as much to few devices as to many is one for all: loader, cores, drive"
 SHARED = "assumed: devices share the batches that the cores of one computer make"
+LATE = "assumed: steps that find no batch wait for the workers' next ones"
 SLOWEST = {"hdd": 100e6, "network": 100e6, "ssd": 450e6}
 """Bytes a second that a drive gives at best, or nearly: a disk 100 to 250 MB/s one file after the
 other, a network of 1 Gb/s 118, an SSD on SATA 550; by their data sheets."""
@@ -275,7 +276,21 @@ RULES = {
             "steps.uneven",
             given(_late_by_turns, uneven),
             "times",
-            above(2, 3, "assumed: steps that find no batch wait for the workers' next ones"),
+            above(2, 3, LATE),
+        ),
+        _input(
+            "throughput.expected",
+            given(_late_by_turns, number("throughput.expected_times")),
+            "times",
+            above(1.5, 2, LATE),
+        ),
+        _input(
+            "loading.queue_empty",
+            given(
+                at_least(1.5, number("throughput.expected_times")), number("loading.queue_empty")
+            ),
+            "share",
+            above(0.04, 1, LATE),
         ),
         _input(
             "host.cores_a_worker",

@@ -175,8 +175,29 @@ def another_gpu(evidence: Evidence) -> float | None:
         for trial in evidence.trials
         if trial.changed == "gpu" and (times := step_times(trial, evidence)) is not None
         if not _is_processor(trial) and (abs(1 - times) < 0.1 or not _is_elsewhere(trial))
+        if not _as_able(trial, evidence)
     ]
     return min(found) if found else None
+
+
+def _peaks(trial: Trial, evidence: Evidence) -> float | None:
+    """Return the arithmetic of the run's GPU over that of the trial's, by the catalog.
+
+    In 16 bits, or in fp32 where one of them has none.
+    """
+    own = next((gpu.name for gpu in evidence.gpus or () if gpu.name), None)
+    other = trial.to.partition(",")[0].partition(" on another")[0].strip()
+    if not own:
+        return None
+    peaks, others = peaks_of(own), peaks_of(other)
+    key = next((key for key in ("fp16_fp32", "fp32") if key in peaks and key in others), None)
+    return peaks[key] / others[key] if key is not None else None
+
+
+def _as_able(trial: Trial, evidence: Evidence) -> bool:
+    """Return whether the other GPU computes as fast as this one, so that its time tells nothing."""
+    ratio = _peaks(trial, evidence)
+    return ratio is not None and 1 / ABLE < ratio < ABLE
 
 
 def _is_processor(trial: Trial) -> bool:
@@ -201,18 +222,12 @@ def beyond_its_peak(evidence: Evidence) -> float | None:
 
     By the catalog's peaks in 16 bits, or in fp32 where one of them has none.
     """
-    own = next((gpu.name for gpu in evidence.gpus or () if gpu.name), None)
-    found = []
-    for trial in evidence.trials:
-        times, other = step_times(trial, evidence), trial.to.partition(",")[0].strip()
-        if trial.changed != "gpu" or not times or not own or _is_processor(trial):
-            continue
-        if _is_elsewhere(trial):
-            continue
-        peaks, others = peaks_of(own), peaks_of(other)
-        key = next((key for key in ("fp16_fp32", "fp32") if key in peaks and key in others), None)
-        if key is not None:
-            found.append(peaks[key] / others[key] / times)
+    found = [
+        ratio / times
+        for trial in evidence.trials
+        if trial.changed == "gpu" and not _is_processor(trial) and not _is_elsewhere(trial)
+        if (times := step_times(trial, evidence)) and (ratio := _peaks(trial, evidence)) is not None
+    ]
     return max(found, default=None)
 
 
@@ -398,6 +413,8 @@ def _larger_tried(evidence: Evidence) -> bool:
     )
 
 
+ABLE = 1.25
+"""Peaks of two GPUs that differ by less are nearly the same; assumed."""
 AS_LONG = 0.05
 """By how much times differ that people call the same; assumed."""
 LOST = 1.15
