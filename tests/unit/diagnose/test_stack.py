@@ -12,7 +12,6 @@ import pytest
 from trainwright.diagnose import surroundings
 from trainwright.diagnose.recorder_stack import StackSample
 
-
 ENOUGH = 50
 """Looks at the stack; a computer that others use as well gives a thread few in a second."""
 
@@ -103,7 +102,7 @@ def test_methods_are_named_with_their_class() -> None:
 
 
 def test_a_few_looks_say_nothing() -> None:
-    assert watched(lambda: time.sleep(0.01), seconds=0.1) == {}
+    assert watched(lambda: time.sleep(0.01), patience_s=0.1) == {}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
