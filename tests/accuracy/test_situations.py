@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "situations"))
+import drawn
 from situationrows import (
     EIGHTH,
     ELEVENTH,
@@ -20,6 +23,7 @@ from situationrows import (
     SECOND,
     SEVENTH,
     SIXTH,
+    TENTH,
     THIRD,
     Situation,
     judged,
@@ -163,6 +167,22 @@ def test_the_ninth_batch_is_as_large_as_its_rule_says_and_is_held_out_whole() ->
     _assert_apart(rows, (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH))
 
 
+def test_the_tenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
+    rows = [row for row in situations(TENTH) if not row.dropped]
+    causes = Counter(row.cause for row in rows)
+    runs = [row for row in situations(TENTH) if row.origin == "real-run"]
+    assert len(rows) >= 60
+    assert sum(row.origin == "public" for row in rows) >= 24
+    assert set(causes) == CAUSES
+    assert causes["none"] >= 3
+    assert min(causes.values()) >= 2
+    held, _ = drawn.draw()
+    assert [(row.cause, row.sub_cause) for row in runs] == [
+        (run.cause, run.sub_cause) for run in held
+    ]
+    _assert_apart(rows, (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH))
+
+
 def test_the_eleventh_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
     rows = [row for row in situations(ELEVENTH) if not row.dropped]
     runs = [row for row in situations(ELEVENTH) if row.origin == "real-run"]
@@ -194,7 +214,7 @@ def _digest(name: str) -> str:
 
 
 ALL = [*kept(held_out=False), *kept(held_out=True)]
-HELD_OUT = (SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH)
+HELD_OUT = (SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH)
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
 SOURCES = [row for row in (*ALL, *LATER, *GUIDING) if row.origin == "public"]
@@ -279,4 +299,12 @@ def test_verdicts_on_the_fifth_batch_are_no_worse_than_when_it_was_scored() -> N
     rows = judged(kept(held_out=True, batch=FIFTH))
     print("\n" + table(rows))
     assert sum(row.right for row in rows) >= 28
+    assert not [row.situation.id for row in rows if row.confidently_wrong]
+
+
+def test_verdicts_on_the_tenth_batch_are_no_worse_than_when_it_was_scored() -> None:
+    """The share of right ones misses its target of 90 %; none was confidently wrong: the README."""
+    rows = judged(kept(held_out=True, batch=TENTH))
+    print("\n" + table(rows))
+    assert sum(row.right for row in rows) >= 66
     assert not [row.situation.id for row in rows if row.confidently_wrong]

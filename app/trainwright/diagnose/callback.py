@@ -8,9 +8,10 @@ It needs the standard library only, times what it sees, and never stops a run: a
 ends the recording. Where Trainwright is not installed, a folder beside the script with this file,
 ``recorder_*.py`` and ``surroundings.py`` does as well, hence the imports from beside itself.
 
-Loops that do without torch's DataLoader say ``for batch in
-recorder.batches(source):``. ``recorder.for_transformers()`` and ``recorder.for_lightning()`` give a
-callback for those trainers' lists.
+Loops that do without torch's DataLoader say ``for batch in recorder.batches(source):``; else their
+steps last from one update to the next, and what they wait for is not known.
+``recorder.for_transformers()`` and ``recorder.for_lightning()`` give a callback for those
+trainers' lists.
 """
 
 import atexit
@@ -22,7 +23,6 @@ import json
 import mmap
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -31,15 +31,16 @@ from typing import Any
 
 from . import surroundings
 from .recorder_batch import batch_facts
-from .recorder_clock import BatchClock, Times, idle, on_core
+from .recorder_clock import BatchClock, Times, UpdateClock, idle, on_core
 from .recorder_facts import (
-    compiled,
     loader_facts,
+    observed,
     optimizer_facts,
     profiling,
     settled,
     torch_facts,
 )
+from .recorder_file import replaced
 from .recorder_hooks import SLOT, SLOTS, hook
 from .recorder_passes import Passes
 from .recorder_sample import Sample, matrix_rate
@@ -92,6 +93,7 @@ class Recorder:
         self._thread = threading.get_ident()
         self._times = Times()
         self._current: BatchClock | None = None
+        self._updates: UpdateClock | None = UpdateClock()
         self._counts = dict.fromkeys(COUNTED, 0)
         self._seconds = dict.fromkeys(COUNTED, 0.0)
         self._parts = dict.fromkeys(PARTS, 0.0)
@@ -191,6 +193,11 @@ class Recorder:
     def _asked(self, timed: "BatchClock") -> None:
         now = time.perf_counter()
         self._passes.asked()
+        if self._updates is not None:
+            self._updates = None
+            if self._batches:  # another loop's, which nobody saw ask for them
+                self._batches = self._micro_batches = self._optimizer_steps = 0
+                self._begin()
         if self._current is not None and self._current is not timed:
             self.make_way()
             self._over(self._current, now)  # validation takes over, say
@@ -256,18 +263,33 @@ class Recorder:
     def optimized(self, optimizer: Any) -> None:
         """Note that an optimizer's step has ended."""
         self._optimizing = False
-        if self._current is None:
+        now = time.perf_counter()
+        if self._current is not None:
+            self._current.optimized_at = now
+            self._current.idle = idle(self._current, now)
+            self._current.trains = True
+            self._setup |= self._current.facts
+        elif self._updates is None:
             return
-        now = self._current.optimized_at = time.perf_counter()
         self._optimizer_seconds += now - self._optimizing_since
-        self._current.idle = idle(self._current, now)
-        self._current.trains = True
         self._optimizer_steps += 1
         self._profiled += profiling()
         if self._optimizer_steps == 1:
             self._setup = optimizer_facts(optimizer) | self._setup
-        if self._current.facts:
-            self._setup |= self._current.facts
+        if self._updates is not None:
+            self._updated(self._updates, optimizer, now)
+
+    def _updated(self, updates: UpdateClock, optimizer: Any, now: float) -> None:
+        """Take the step that ends with an update, in a loop whose batches nobody sees."""
+        seconds = updates.step(optimizer, now)
+        if seconds is None:
+            return
+        self._last = now
+        self._micro_batches += 1
+        self._times.add(seconds, 0.0, 0.0)
+        self._stepped(now)
+        if self._batches == WARM_UP - 1 and self._sample is not None:
+            self._sample.start()
 
     @guarded
     def counted(self, what: str, seconds: float) -> None:
@@ -344,7 +366,7 @@ class Recorder:
 
     def _begin(self) -> None:
         """Count and time from here on."""
-        self._base, self._begun = _observed(), self._batches
+        self._base, self._begun = observed(), self._batches
         self._written = time.perf_counter()
         self._own_seconds = self._optimizer_seconds = self._mid_step_seconds = 0.0
         self._times = Times()
@@ -367,7 +389,7 @@ class Recorder:
     def _write(self) -> None:
         document = self.document()
         if document is not None:
-            _replace(self.path, json.dumps(document, indent=1) + "\n")
+            replaced(self.path, json.dumps(document, indent=1) + "\n")
 
     def document(self) -> dict[str, Any] | None:
         """Return the record as plain data; None where there is nothing to say."""
@@ -376,13 +398,13 @@ class Recorder:
         document: dict[str, Any] = {"trainwright_record": RECORD, "made_by": "callback"}
         setup = settled(torch_facts() | self._setup)
         if self._times.count:
-            now = _observed()
+            now = observed()
             if self._optimizer_steps:
                 setup["profiler_on"] = self._profiled > ALL_STEPS * self._optimizer_steps
                 setup["accumulation"] = max(1, round(self._micro_batches / self._optimizer_steps))
-            document["steps"] = self._times.summary(self._parts)
+            document["steps"] = self._times.summary(self._parts, batches=self._updates is None)
             if setup.get("device") == "cpu":  # elsewhere these are the times to queue the work
-                document["steps"] |= self._of_compute(document["steps"]["compute"])
+                document["steps"] |= self._of_compute(document["steps"].get("compute"))
             document["loading"] = self._loading(setup.get("num_workers", 0))
             document["counters"] = self._counters(now, setup.get("device", "cpu") != "cpu")
             document["host"] = surroundings.host_between(self._base["around"], now["around"])
@@ -400,14 +422,16 @@ class Recorder:
         rows = self._stack.rows() if self._stack is not None else []
         return {"host_top": rows} if rows else {}
 
-    def _of_compute(self, compute: float) -> dict[str, float]:
+    def _of_compute(self, compute: float | None) -> dict[str, float]:
         """Return the parts of computing, a batch."""
         count = self._times.count
         found = {"optimizer": self._optimizer_seconds / count}
         if self._counts["backward"]:
             found["backward"] = self._seconds["backward"] / count
-            found["forward"] = compute - found["backward"] - found["optimizer"]
-        found["blocked"] = min(compute, self._times.blocked / count)
+        if compute is not None:
+            found["blocked"] = min(compute, self._times.blocked / count)
+            if self._counts["backward"]:
+                found["forward"] = compute - found["backward"] - found["optimizer"]
         return {name: max(0.0, spent) for name, spent in found.items()}
 
     def _loading(self, workers: int) -> dict[str, Any]:
@@ -439,8 +463,9 @@ class Recorder:
             "checkpoint_seconds": seconds["checkpoint"],
             "loads": counts["load"],
             "load_seconds": seconds["load"],
-            "mid_step_seconds": self._mid_step_seconds,
         }
+        if self._updates is None:  # else nobody knows when a batch's own work begins
+            found["mid_step_seconds"] = self._mid_step_seconds
         found |= self._passes.counted(self._stack.passes() if self._stack is not None else None)
         before, after = self._base.get("memory"), now.get("memory")
         if before and after:
@@ -471,25 +496,3 @@ def _adapter(recorder: Recorder, base: Any, begin: str, end: str) -> Any:
         end: lambda self, *_, **__: recorder.stop(),
     }
     return type("TrainwrightCallback", (base,), calls)()
-
-
-def _observed() -> dict[str, Any]:
-    """Return counters of this moment."""
-    torch = sys.modules.get("torch")
-    found: dict[str, Any] = {"time": time.perf_counter(), "compiled": compiled()}
-    if torch is not None and torch.cuda.is_initialized():
-        found["memory"] = torch.cuda.memory_stats()
-    found["around"] = surroundings.observed()
-    return found
-
-
-def _replace(path: Path, text: str) -> None:
-    """Put the text in the file's place in one step."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".record")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

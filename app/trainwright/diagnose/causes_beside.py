@@ -14,10 +14,11 @@ from trainwright.diagnose.measures import (
     on_gpu,
     processes,
     reading,
+    step_time,
     uneven,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import loader_alone, offloads
+from trainwright.diagnose.measures_cost import keeps_all_alone, loader_alone, offloads
 from trainwright.diagnose.measures_crowd import cores_a_bound_worker, drives_are_shared, share_cores
 from trainwright.diagnose.measures_trials import (
     another_gpu,
@@ -26,7 +27,12 @@ from trainwright.diagnose.measures_trials import (
     on_the_processor,
     saved_by,
 )
-from trainwright.diagnose.measures_work import cores_a_worker, device_of_step, wait_of_slow_steps
+from trainwright.diagnose.measures_work import (
+    cores_a_worker,
+    device_of_step,
+    passes_timed,
+    wait_of_slow_steps,
+)
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -37,6 +43,7 @@ PICTURES = "assumed: a core decodes some 100 pictures a second, a GPU trains on 
 APART = "assumed: GPUs of several computers that rest wait for their network"
 WHOLE = "assumed: what gives as much to few devices as to many is one for all: loader, cores, drive"
 SHARED = "assumed: devices share the batches that the cores of one computer make"
+LATE = "assumed: steps that find no batch wait for the workers' next ones"
 SLOWEST = {"hdd": 100e6, "network": 100e6, "ssd": 450e6}
 """Bytes a second that a drive gives at best, or nearly: a disk 100 to 250 MB/s one file after the
 other, a network of 1 Gb/s 118, an SSD on SATA 550; by their data sheets."""
@@ -48,6 +55,13 @@ def _pictures_untimed(evidence: Evidence) -> bool:
     busy = at_least(0.7, utilisation)(evidence)
     known = busy or data_wait(evidence) is not None or fed_alone(evidence) or offloads(evidence)
     return on_gpu(evidence) and pictures and _one_computer(evidence) and not known
+
+
+def _many_pictures(evidence: Evidence) -> bool:
+    """Whether an epoch of pictures takes minutes, so that hardly all of them are in memory."""
+    steps = evidence.steps
+    long = steps is not None and steps.unit == "epoch" and steps.seconds >= 600
+    return long and _pictures_untimed(evidence)
 
 
 def _waits_for_pictures(evidence: Evidence) -> bool:
@@ -159,6 +173,34 @@ def _computers_apart(evidence: Evidence) -> bool:
     return several and on_gpu(evidence) and not known and not offloads(evidence)
 
 
+def _on_one_gpu(evidence: Evidence) -> bool:
+    """Whether one GPU has and keeps all that it works on."""
+    return on_gpu(evidence) and keeps_all_alone(evidence)
+
+
+def _short_without_pictures(evidence: Evidence) -> bool:
+    """Whether one GPU's step may be launches, and no pictures: 2 s are 200,000 at 10 µs each."""
+    short = not at_least(2, step_time)(evidence)
+    return _on_one_gpu(evidence) and short and not _pictures_untimed(evidence)
+
+
+def _pictures_of_a_timed_run(evidence: Evidence) -> bool:
+    timed = evidence.steps is not None or evidence.throughput is not None
+    return timed and _pictures_untimed(evidence)
+
+
+def _passes_at_rest(evidence: Evidence) -> float | None:
+    """Return the share of passes in what was timed where one GPU idles, or any would do.
+
+    A loader is in none of them.
+    """
+    steps, unchanged = evidence.steps, less_than(0.1, another_gpu)(evidence)
+    if steps is None or (steps.compute, steps.forward, steps.backward) == (None,) * 3:
+        return None
+    rests = less_than(0.3, utilisation)(evidence) or unchanged
+    return passes_timed(evidence) if rests and _on_one_gpu(evidence) else None
+
+
 def _shards_layers(evidence: Evidence) -> bool:
     """Whether each layer's products are shared out over several computers."""
     setup = evidence.setup
@@ -172,6 +214,18 @@ RULES = {
             given(_waits_for_pictures, number("setup.num_workers")),
             "number",
             below(3, 2, PICTURES),
+        ),
+        _input(
+            "gpus.utilisation",
+            given(_pictures_of_a_timed_run, utilisation),
+            "share",
+            below(0.05, 3, PICTURES),
+        ),
+        _input(
+            "setup.num_workers",
+            given(_many_pictures, number("setup.num_workers")),
+            "number",
+            below(1, 4, PICTURES),
         ),
         _input(
             "experiments.another_gpu",
@@ -222,7 +276,21 @@ RULES = {
             "steps.uneven",
             given(_late_by_turns, uneven),
             "times",
-            above(2, 3, "assumed: steps that find no batch wait for the workers' next ones"),
+            above(2, 3, LATE),
+        ),
+        _input(
+            "throughput.expected",
+            given(_late_by_turns, number("throughput.expected_times")),
+            "times",
+            above(1.5, 2, LATE),
+        ),
+        _input(
+            "loading.queue_empty",
+            given(
+                at_least(1.5, number("throughput.expected_times")), number("loading.queue_empty")
+            ),
+            "share",
+            above(0.04, 1, LATE),
         ),
         _input(
             "host.cores_a_worker",
@@ -367,6 +435,23 @@ RULES = {
             given(_looks_busy, number("gpus.sm_occupancy")),
             "share",
             below(0.1, 2, "assumed: matrix products hold 6 to 12 of 64 warps, and seldom fewer"),
+        ),
+        _parallelism(
+            "experiments.larger_model",
+            given(_short_without_pictures, doubled_model),
+            "times",
+            below(
+                1.2,
+                3,
+                "assumed: a device takes twice the time for twice the model, where it is filled",
+            ),
+        ),
+        _parallelism(
+            "steps.compute",
+            _passes_at_rest,
+            "share",
+            above(0.9, 2, "assumed: the passes are all of the step, and the device rests in them"),
+            variant="host-bound",
         ),
         _parallelism(
             "steps.idle_seconds",

@@ -18,7 +18,7 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import bubble, gradients_on_link, offloads, power_share
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import doubled_batch, saved_by
+from trainwright.diagnose.measures_trials import doubled_batch, normal_with_fewer, saved_by
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -151,6 +151,13 @@ RULES = (
         below(0.05, -3, ASSUMED),
         above(0.1, 2, ASSUMED),
         above(0.25, 3, ASSUMED),
+        variant="exposed",
+    ),
+    _rule(
+        "experiments.fewer_devices",
+        given(_several, normal_with_fewer),
+        "word",
+        any_of(3, "assumed: several devices exchange something every step"),
         variant="exposed",
     ),
     _rule(

@@ -43,7 +43,6 @@ _BESIDE_OTHERS = "assumed: what others take, ranks of one computer do not get ei
 _rule = rules_of(Cause.SCHEDULING)
 
 _STARVED = (above(0.15, 1, ASSUMED), above(0.3, 3, ASSUMED), above(0.5, 4, ASSUMED))
-_TRIED = (below(0.02, -2, ASSUMED), above(0.05, 3, ASSUMED), above(0.2, 4, ASSUMED))
 
 
 def _starved_by(evidence: Evidence) -> str:
@@ -308,6 +307,7 @@ RULES = (
         "share",
         above(1.6, 2, THREADS),
         above(3, 3, THREADS),
+        above(8, 4, THREADS),
         variant="threads",
     ),
     _rule(

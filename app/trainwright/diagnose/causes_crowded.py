@@ -16,6 +16,7 @@ from trainwright.diagnose.measures import (
     is_word,
     number,
     odd_dims,
+    on_cpu,
     on_gpu,
     processes,
     ranks_here,
@@ -23,16 +24,18 @@ from trainwright.diagnose.measures import (
     step_share,
     tensor_cores_of_eligible,
     threads_of_cores,
+    too_few_threads,
     uneven,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import memory_share, offloads
+from trainwright.diagnose.measures_cost import QUIET_BYTES_S, memory_share, offloads, page_faults
 from trainwright.diagnose.measures_crowd import drives_are_shared, others_read, share_cores
 from trainwright.diagnose.measures_kernels import half_precision, is_kind, untried
 from trainwright.diagnose.measures_trials import (
     beyond_their_size,
     doubled_batch,
     kept_by_fewer_devices,
+    on_another_processor,
     saved_by,
 )
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, rules_of
@@ -47,6 +50,7 @@ CLIFF = "assumed: no arithmetic falls faster than with the cube of a size; what 
 ROOM = "assumed: in a memory that is full, smaller inputs are faster for the room they leave"
 DONE = "assumed: one GPU has its batches, and others are sooner done with kernels as large"
 CROWD = "PyTorch: as many threads as cores by default, in every job"
+THREADS = "PyTorch: as many threads as cores by default"
 ANEW = "PyTorch: compiling and autotuning are for shapes that stay"
 
 
@@ -155,6 +159,36 @@ def _load_of_others(evidence: Evidence) -> float | None:
         return None
     own = ranks_here(evidence) * (1 + setup.num_workers)
     return max(0.0, host.load_average - own) / host.cores
+
+
+def _waits_in_the_system(evidence: Evidence) -> float | None:
+    """Return the system's share of the cores' time, of a processor run of several threads.
+
+    Where neither pages nor files are known to be what the system works for.
+    """
+    host, steps = evidence.host, evidence.steps
+    if host is None or host.run_cores is None or not on_cpu(evidence):
+        return None
+    moved = (host.main_read_bytes_s or 0) + (host.main_written_bytes_s or 0)
+    elsewhere = moved >= QUIET_BYTES_S or (page_faults(evidence) or 0) >= 0.05
+    waits = steps is not None and at_least(0.15, data_wait)(evidence)
+    several = host.run_cores / ranks_here(evidence) >= 1.5
+    return host.main_system_share if several and not (elsewhere or waits) else None
+
+
+def _alone_on_cpu(evidence: Evidence) -> bool:
+    return on_cpu(evidence) and not share_cores(evidence)
+
+
+def _spreads_over_cores(evidence: Evidence) -> bool:
+    """Whether a run on the processor computes what any number of cores can share."""
+    heavy = is_kind(evidence, "convolution") or is_kind(evidence, "transformer")
+    return _alone_on_cpu(evidence) and heavy and not at_least(0.15, data_wait)(evidence)
+
+
+def _limited(evidence: Evidence) -> bool:
+    """Whether a run on the processor has a quota."""
+    return on_cpu(evidence) and number("host.quota_cores")(evidence) is not None
 
 
 def _evaluates(evidence: Evidence) -> float | None:
@@ -276,6 +310,37 @@ RULES = {
             "times",
             above(1.5, 3, "assumed: what wants cores beyond the run and its workers is another's"),
             variant="other-programs-cpu",
+        ),
+        _scheduling(
+            "host.system_share",
+            _waits_in_the_system,
+            "share",
+            above(0.5, 3, "assumed: threads beyond the cores fight for them"),
+            variant="threads",
+        ),
+        _scheduling(
+            "experiments.faster_cpu",
+            given(_limited, on_another_processor),
+            "share",
+            above(0.75, 3, "assumed: no core is four times as fast as another of its time"),
+            variant="quota",
+        ),
+        *(
+            _scheduling(
+                "host.load_average",
+                given(where, ratio("host.load_average", "host.cores")),
+                "times",
+                above(4, 3, "assumed: twice as many threads want a core as there are"),
+                variant=variant,
+            )
+            for where, variant in ((share_cores, "threads"), (_alone_on_cpu, "other-programs-cpu"))
+        ),
+        _scheduling(
+            "setup.torch_threads",
+            given(_spreads_over_cores, too_few_threads),
+            "share",
+            below(0.1, 4, THREADS),
+            variant="threads",
         ),
         _scheduling(
             "setup.threads_of_jobs",

@@ -112,7 +112,8 @@ def _late(evidence: Evidence) -> bool:
     """Whether batches, drives or networks were looked at, and not the GPU's ups and downs alone."""
     parts = (evidence.steps, evidence.host, evidence.profile, evidence.throughput)
     waits = number("loading.drive_wait_share")(evidence) or 0
-    seen = any(part is not None for part in parts) or bool(evidence.trials)
+    rests = at_least(0.7, number("gpus.idle_share"))(evidence)
+    seen = rests or any(part is not None for part in parts) or bool(evidence.trials)
     return seen or _waits(evidence) or waits >= 0.3
 
 
@@ -404,7 +405,7 @@ RULES = (
         _makes_batches,
         "share",
         above(0.2, 2, ASSUMED),
-        above(0.4, 3, ASSUMED),
+        above(0.3, 3, ASSUMED),
     ),
     _rule(
         "profile.host_loader",

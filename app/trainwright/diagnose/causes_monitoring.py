@@ -26,7 +26,7 @@ from trainwright.diagnose.measures_work import (
     kernels_a_read,
     read_a_step,
 )
-from trainwright.diagnose.rules import above, below, rules_of, yes
+from trainwright.diagnose.rules import above, at_least, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 GUIDE = "PyTorch performance tuning guide: avoid unnecessary synchronisation"
@@ -354,6 +354,13 @@ RULES = (
         variant="logging",
     ),
     _rule(
+        "setup.intervals",
+        given(at_least(0.3, time_share("synchronisation_seconds")), _least_interval),
+        "number",
+        below(2, 1, "assumed: values that are read in every step to be written down"),
+        variant="synchronisation",
+    ),
+    _rule(
         "host.written_a_step",
         given(lambda evidence: swapped_files(evidence) is None, written_a_step),
         "times",
@@ -419,7 +426,9 @@ RULES = (
     ),
     _rule(
         "profile.host_waiting",
-        given(lambda evidence: on_gpu(evidence) and _not_full(evidence), functions_of("waiting")),
+        given(
+            lambda evidence: not on_cpu(evidence) and _not_full(evidence), functions_of("waiting")
+        ),
         "share",
         above(0.1, 2, ASSUMED),
         above(0.2, 3, ASSUMED),

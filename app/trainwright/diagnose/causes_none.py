@@ -26,9 +26,11 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
 from trainwright.diagnose.measures_kernels import multiprocessors_busy
 from trainwright.diagnose.measures_names import kernels_of
+from trainwright.diagnose.measures_needless import products_with_cores
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_batch,
+    doubled_model,
     doubled_past_filling,
     saved_by,
     saved_by_smaller,
@@ -40,7 +42,6 @@ from trainwright.diagnose.measures_work import (
     least_core_rate,
     operator_seconds,
     products_of_matrix_rate,
-    products_with_cores,
     queued,
     score_matrices,
     threads_at_work,
@@ -169,6 +170,12 @@ RULES = (
         "times",
         above(1.8, 2, ASSUMED),
         below(1.4, -4, ASSUMED),
+    ),
+    _rule(
+        "experiments.larger_model",
+        given(at_least(0.9, utilisation), doubled_model),
+        "times",
+        above(1.8, 2, ASSUMED),
     ),
     _rule(
         "experiments.doubled_batch",

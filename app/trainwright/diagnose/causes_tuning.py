@@ -22,7 +22,6 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import keeps_all_alone
 from trainwright.diagnose.measures_kernels import (
-    convolve_apart,
     could_be_faster,
     double_on_cpu,
     double_precision,
@@ -50,7 +49,12 @@ from trainwright.diagnose.measures_names import (
     odd_kernel,
     older_kernels,
 )
-from trainwright.diagnose.measures_needless import pools_planes
+from trainwright.diagnose.measures_needless import (
+    layout_may_cost,
+    layout_shows,
+    products_with_cores,
+    slow_beside_products,
+)
 from trainwright.diagnose.measures_work import (
     any_products_rate,
     computes_alone,
@@ -58,7 +62,6 @@ from trainwright.diagnose.measures_work import (
     copies_with_cores,
     device_of_step,
     products_of_matrix_rate,
-    products_with_cores,
     score_matrices,
     slow_operators,
     written_not_computed,
@@ -76,7 +79,7 @@ PRODUCTS = "assumed: products of few rows, read rather than computed, reach a th
 WRITTEN = "assumed: operators that fill and copy compute nothing"
 BACKWARD = "assumed: a gradient takes twice its operator's time, with recomputing thrice"
 SLOW = "assumed: long operators that do a tenth of what a plain product does beside the run"
-
+CHANNELS = f"{GUIDE}; PyTorch's figures for processors: 1.0 to 1.8 times"
 
 _rule = rules_of(Cause.TUNING)
 
@@ -179,19 +182,29 @@ RULES = (
     ),
     _rule(
         "setup.channels_last",
+        given(layout_may_cost, reading("setup.channels_last")),
+        "yes-no",
+        no(2, CHANNELS),
+        variant="layout",
+    ),
+    _rule(
+        "setup.channels_last",
         given(planes_apart_on_cpu, reading("setup.channels_last")),
         "yes-no",
-        no(2, f"{GUIDE}; PyTorch's figures for processors: 1.0 to 1.8 times"),
+        no(1, CHANNELS),
         variant="layout",
     ),
     _rule(
         "profile.products_rate",
-        given(
-            lambda evidence: convolve_apart(evidence) and not pools_planes(evidence),
-            products_of_matrix_rate,
-        ),
+        given(layout_shows, products_of_matrix_rate),
         "share",
         below(0.15, 2, "assumed: convolutions at a sixth of a plain matrix product's rate"),
+        variant="layout",
+    ),
+    _rule(
+        "profile.products_rate",
+        given(layout_shows, any_products_rate),
+        "share",
         above(0.25, -3, "assumed: convolutions that compute fast lose little by their layout"),
         variant="layout",
     ),
@@ -423,7 +436,7 @@ RULES = (
     ),
     _rule(
         "profile.achieved_of_matrix_rate",
-        slow_operators,
+        slow_beside_products,
         "share",
         below(0.2, 2, SLOW),
         below(0.1, 3, SLOW),

@@ -376,7 +376,7 @@ def threads_of_cores(evidence: Evidence) -> float | None:
     setup, host = evidence.setup, evidence.host
     if setup is None or setup.torch_threads is None or host is None:
         return None
-    usable = host.usable_cores or host.cores
+    usable = host.usable_cores or host.quota_cores or host.cores
     return setup.torch_threads * processes(evidence) / usable if usable else None
 
 

@@ -4,15 +4,26 @@ import re
 
 from trainwright.diagnose.evidence import Evidence, Operator
 from trainwright.diagnose.measures import number, on_cpu
-from trainwright.diagnose.measures_kernels import convolve_apart
-from trainwright.diagnose.measures_work import has_its_operators, heavy, long_operators
+from trainwright.diagnose.measures_kernels import convolve_apart, planes_apart_on_cpu
+from trainwright.diagnose.measures_work import (
+    any_products_rate,
+    has_its_cores,
+    has_its_operators,
+    heavy,
+    heavy_operators,
+    long_operators,
+    products_of_matrix_rate,
+    reads_more,
+    slow_operators,
+)
 
 _APART = re.compile(
     r"::(cat|bernoulli_|native_dropout|normal_|uniform_|random_|exponential_)$"
     r"|linalg_|cholesky|triangular_solve|_fft|ctc_loss|_cdist"
+    r"|_norm|_pool|upsample_|threshold_|elu|silu|mish|softplus|sigmoid|tanh"
 )
-"""What asks for memory, which counts there; what draws numbers, which models are made for; and what
-computes much that nobody counts."""
+"""What asks for memory, which counts there; what draws numbers, which models are made for; what
+computes much that nobody counts; and the layers between products, which are the model itself."""
 LONG_CALL = 200e-6
 """Seconds of one call from which an operator is no small one, whatever is beside it; assumed."""
 
@@ -94,3 +105,56 @@ networks on a processor were 1.22 to 1.44 times as fast in channels_last, others
 def pools_planes(evidence: Evidence) -> bool:
     """Whether a convolutional network on the processor pools planes that lie apart."""
     return convolve_apart(evidence) and (max_pooling(evidence) or 0) >= POOLED
+
+
+CELLS = 0.1
+"""Share of a step in recurrent layers from which its rate says little; assumed."""
+CONVOLVED = 0.2
+"""Of a plain product's rate, which convolutions of few channels reach at least; assumed."""
+FAST_PRODUCTS = 0.3
+"""Of a plain product's rate, from which a step's products are no slow ones; assumed."""
+
+
+def products_with_cores(evidence: Evidence) -> float | None:
+    """Return ``products_of_matrix_rate`` of a run that has the cores that it wants.
+
+    Not of convolutions that are slow only as they have few channels, and of recurrent layers.
+    """
+    rate = products_of_matrix_rate(evidence)
+    if rate is None or slow_by_nature(evidence) or not has_its_cores(evidence):
+        return None
+    convolved = sum(row.share for row in evidence.operators if "conv" in row.name)
+    narrow = convolved >= 0.5 * (heavy_operators(evidence) or 0) and rate >= CONVOLVED
+    return None if narrow else rate
+
+
+def slow_by_nature(evidence: Evidence) -> bool:
+    """Whether much of a step multiplies little at once: many groups, or one place of a sequence."""
+    cells = sum(row.share for row in evidence.operators if "rnn_layer" in row.name)
+    return reads_more(evidence) or cells >= CELLS
+
+
+def slow_beside_products(evidence: Evidence) -> float | None:
+    """Return ``slow_operators`` but where products are fast: what is beside is no arithmetic."""
+    fast = (any_products_rate(evidence) or 0) >= FAST_PRODUCTS
+    return None if fast or slow_by_nature(evidence) else slow_operators(evidence)
+
+
+def layout_shows(evidence: Evidence) -> bool:
+    """Whether convolutions' rate tells what their layout costs: pooling takes little beside them.
+
+    A low rate only of long operators, as short ones are slow in any; a high one of all.
+    """
+    return convolve_apart(evidence) and not pools_planes(evidence)
+
+
+SLOW_CONVOLUTIONS = 0.15
+"""Of a plain product's rate, below which convolutions are slow for their layout; assumed."""
+
+
+def layout_may_cost(evidence: Evidence) -> bool:
+    """Whether planes lie apart on a processor, and its operators show a cost, or are unknown."""
+    rate = products_of_matrix_rate(evidence) if layout_shows(evidence) else None
+    slow = rate is not None and rate < SLOW_CONVOLUTIONS
+    shown = slow or pools_planes(evidence) or not evidence.operators
+    return planes_apart_on_cpu(evidence) and shown

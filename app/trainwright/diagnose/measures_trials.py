@@ -128,6 +128,8 @@ _NUMBER = rf"(?:\d+|{'|'.join(_COUNTS)})"
 _AMOUNT = re.compile(rf"\b(?:\d+|{'|'.join((*_TIMES, *_COUNTS))})\b")
 _MULTIPLE = re.compile(rf"\b({_NUMBER}) ?(?:times|x|fold)\b")
 _FROM = re.compile(rf"\bfrom {_NUMBER}\b.*?\bto\b")
+_SMALLER = r"small|less|fewer"
+_NORMAL = re.compile(r"(?<!not )(?<!ab)\b(normal|as (expected|usual)|full speed|no slow)")
 _ELSEWHERE = re.compile(r"\banother \w*(computer|machine|server|station|host)\b|\blaptop\b")
 
 
@@ -173,8 +175,29 @@ def another_gpu(evidence: Evidence) -> float | None:
         for trial in evidence.trials
         if trial.changed == "gpu" and (times := step_times(trial, evidence)) is not None
         if not _is_processor(trial) and (abs(1 - times) < 0.1 or not _is_elsewhere(trial))
+        if not _as_able(trial, evidence)
     ]
     return min(found) if found else None
+
+
+def _peaks(trial: Trial, evidence: Evidence) -> float | None:
+    """Return the arithmetic of the run's GPU over that of the trial's, by the catalog.
+
+    In 16 bits, or in fp32 where one of them has none.
+    """
+    own = next((gpu.name for gpu in evidence.gpus or () if gpu.name), None)
+    other = trial.to.partition(",")[0].partition(" on another")[0].strip()
+    if not own:
+        return None
+    peaks, others = peaks_of(own), peaks_of(other)
+    key = next((key for key in ("fp16_fp32", "fp32") if key in peaks and key in others), None)
+    return peaks[key] / others[key] if key is not None else None
+
+
+def _as_able(trial: Trial, evidence: Evidence) -> bool:
+    """Return whether the other GPU computes as fast as this one, so that its time tells nothing."""
+    ratio = _peaks(trial, evidence)
+    return ratio is not None and 1 / ABLE < ratio < ABLE
 
 
 def _is_processor(trial: Trial) -> bool:
@@ -199,19 +222,20 @@ def beyond_its_peak(evidence: Evidence) -> float | None:
 
     By the catalog's peaks in 16 bits, or in fp32 where one of them has none.
     """
-    own = next((gpu.name for gpu in evidence.gpus or () if gpu.name), None)
-    found = []
-    for trial in evidence.trials:
-        times, other = step_times(trial, evidence), trial.to.partition(",")[0].strip()
-        if trial.changed != "gpu" or not times or not own or _is_processor(trial):
-            continue
-        if _is_elsewhere(trial):
-            continue
-        peaks, others = peaks_of(own), peaks_of(other)
-        key = next((key for key in ("fp16_fp32", "fp32") if key in peaks and key in others), None)
-        if key is not None:
-            found.append(peaks[key] / others[key] / times)
+    found = [
+        ratio / times
+        for trial in evidence.trials
+        if trial.changed == "gpu" and not _is_processor(trial) and not _is_elsewhere(trial)
+        if (times := step_times(trial, evidence)) and (ratio := _peaks(trial, evidence)) is not None
+    ]
     return max(found, default=None)
+
+
+def on_another_processor(evidence: Evidence) -> float | None:
+    """Return the share of a step that another processor takes away, of those that are faster."""
+    tried = (each for each in evidence.trials if each.changed == "cpu")
+    found = [times for each in tried if (times := step_times(each, evidence)) is not None]
+    return 1 - min(found) if found and min(found) < 1 else None
 
 
 def fewer_workers(evidence: Evidence) -> float | None:
@@ -223,6 +247,17 @@ def fewer_workers(evidence: Evidence) -> float | None:
         if (times := step_times(trial, evidence)) is not None
     ]
     return max(found) if found else None
+
+
+def normal_with_fewer(evidence: Evidence) -> str | None:
+    """Return what is said of fewer devices that are as fast as they should be, without a figure."""
+    said = (
+        trial.to
+        for trial in evidence.trials
+        if trial.changed in ("devices", "nodes") and 0 < (_factor(trial, evidence) or 0.0) < 1
+        if step_times(trial, evidence) is None and _NORMAL.search(trial.to.lower())
+    )
+    return next(said, None)
 
 
 def _steps_of_an_epoch(trial: Trial, factor: float | None, evidence: Evidence) -> float:
@@ -271,8 +306,16 @@ def doubled_batch(evidence: Evidence) -> float | None:
 
 
 def doubled_model(evidence: Evidence) -> float | None:
-    """Return how much longer a step of a model of twice the size takes."""
-    return _doubled(evidence, "model-size")
+    """Return how much longer a step of a model of twice the size takes.
+
+    Other models, of sizes that nobody states, tell it where all of them take as long as this one.
+    """
+    known = _doubled(evidence, "model-size")
+    if known is not None:
+        return known
+    others = (each for each in evidence.trials if each.changed == "model-size" and not each.factor)
+    told = [times for each in others if (times := step_times(each, evidence)) is not None]
+    return 1.0 if told and all(abs(1 - times) <= AS_LONG for times in told) else None
 
 
 def _doubled(evidence: Evidence, *changed: Changed) -> float | None:
@@ -308,7 +351,7 @@ def saved_by_larger(evidence: Evidence) -> float | None:
         1 - 1 / trial.rate_times
         for trial in evidence.trials
         if trial.changed == "batch" and trial.rate_times and _factor(trial, evidence) is None
-        if not re.search(r"small|less|fewer", trial.to.lower())
+        if not re.search(_SMALLER, trial.to.lower())
     ]
     return max(found, default=None)
 
@@ -344,12 +387,22 @@ def saved_by_smaller(evidence: Evidence) -> float | None:
 
 
 def _smaller_batches(evidence: Evidence) -> list[float]:
-    """Return what a sample takes in each smaller batch that was tried, over what it takes now."""
-    return [
+    """Return what a sample takes in each smaller batch that was tried, over what it takes now.
+
+    How much smaller need not be known where samples a second were counted.
+    """
+    tried = [trial for trial in evidence.trials if trial.changed == "batch"]
+    sized = [
         times / factor
-        for trial in evidence.trials
-        if trial.changed == "batch" and 0 < (factor := _factor(trial, evidence) or 0.0) < 1
+        for trial in tried
+        if 0 < (factor := _factor(trial, evidence) or 0.0) < 1
         if (times := step_times(trial, evidence)) is not None
+    ]
+    return sized + [
+        1 / trial.rate_times
+        for trial in tried
+        if trial.rate_times and _factor(trial, evidence) is None
+        if re.search(_SMALLER, trial.to.lower())
     ]
 
 
@@ -360,5 +413,9 @@ def _larger_tried(evidence: Evidence) -> bool:
     )
 
 
+ABLE = 1.25
+"""Peaks of two GPUs that differ by less are nearly the same; assumed."""
+AS_LONG = 0.05
+"""By how much times differ that people call the same; assumed."""
 LOST = 1.15
 """How much more of a sample's time a smaller batch takes, to say that it fills less; assumed."""

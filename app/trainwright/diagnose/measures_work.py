@@ -189,12 +189,6 @@ def reads_more(evidence: Evidence) -> bool:
     return profile is not None and (profile.grouped_convolutions or 0) >= READS
 
 
-def products_with_cores(evidence: Evidence) -> float | None:
-    """Return ``products_of_matrix_rate`` of a run that has the cores that it wants."""
-    slow_by_nature = reads_more(evidence) or not has_its_cores(evidence)
-    return None if slow_by_nature else products_of_matrix_rate(evidence)
-
-
 def copies_with_cores(evidence: Evidence) -> float | None:
     """Return the share of a step in operators that only copy, of a run that has its cores."""
     rows = evidence.operators

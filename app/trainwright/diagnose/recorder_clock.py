@@ -32,6 +32,23 @@ class BatchClock:
         self.facts: dict[str, Any] = {}
 
 
+class UpdateClock:
+    """The steps of a loop without a loader: from one update to the next."""
+
+    def __init__(self) -> None:
+        self._optimizer = 0
+        """The first that updated, by its identity: others that step beside it are of its step."""
+        self._since = 0.0
+
+    def step(self, optimizer: object, now: float) -> float | None:
+        """Return how long the step took that this update ends; None where none does."""
+        first, self._optimizer = not self._optimizer, self._optimizer or id(optimizer)
+        if self._optimizer != id(optimizer):
+            return None
+        seconds, self._since = now - self._since, now
+        return None if first else seconds
+
+
 class Times:
     """Sums of the timed batches, and the latest of them one by one."""
 
@@ -51,20 +68,27 @@ class Times:
         self._latest.append(seconds)
         self._latest_waits.append(wait)
 
-    def summary(self, parts: dict[str, float]) -> dict[str, Any]:
-        """Return the means a batch; ``parts`` are sums that the script timed itself."""
+    def summary(self, parts: dict[str, float], *, batches: bool = True) -> dict[str, Any]:
+        """Return the means a batch; ``parts`` are sums that the script timed itself.
+
+        Where no batches were seen coming, nobody knows what a step waited for.
+        """
         timed = {name: spent / self.count for name, spent in parts.items() if spent}
         known = self.wait / self.count + self.other / self.count + sum(timed.values())
-        return {
+        found = {
             "steps": self.count,
             "seconds": self.total / self.count,
             "p95_seconds": _p95(self._latest),
-            "data_wait": self.wait / self.count,
-            "data_wait_p95": _p95(self._latest_waits),
-            "compute": max(0.0, self.total / self.count - known),
-            "other": self.other / self.count,
             **timed,
         }
+        if batches:
+            found |= {
+                "data_wait": self.wait / self.count,
+                "data_wait_p95": _p95(self._latest_waits),
+                "compute": max(0.0, self.total / self.count - known),
+                "other": self.other / self.count,
+            }
+        return found
 
 
 def on_core() -> tuple[float, float]:

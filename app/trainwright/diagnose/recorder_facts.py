@@ -2,7 +2,10 @@
 
 import os
 import sys
+import time
 from typing import Any
+
+from . import surroundings
 
 
 def loader_facts(loader: Any) -> dict[str, Any]:
@@ -129,3 +132,13 @@ def settled(setup: dict[str, Any]) -> dict[str, Any]:
     if setup.get("world_size") == 1 or (kind == "cpu" and "world_size" not in setup):
         setup.setdefault("strategy", "single")
     return {key: value for key, value in setup.items() if value is not None}
+
+
+def observed() -> dict[str, Any]:
+    """Return counters of this moment."""
+    torch = sys.modules.get("torch")
+    found: dict[str, Any] = {"time": time.perf_counter(), "compiled": compiled()}
+    if torch is not None and torch.cuda.is_initialized():
+        found["memory"] = torch.cuda.memory_stats()
+    found["around"] = surroundings.observed()
+    return found

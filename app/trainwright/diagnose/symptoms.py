@@ -83,6 +83,9 @@ _ANYWHERE = {
 }
 _IDLE = {cause: _idle(cause) + _fed_else(cause) for cause in Cause}
 _BUSY = {cause: _busy(cause) + _fed(cause) for cause in Cause}
+RULES = tuple(
+    rule for kind in (_ANYWHERE, _IDLE, _BUSY) for rules in kind.values() for rule in rules
+)
 
 
 def symptoms(cause: Cause, variant: str, evidence: Evidence) -> tuple[Signal, ...]:

@@ -93,13 +93,18 @@ class Signal:
 
     @property
     def sourced(self) -> Message:
-        """Where the limit comes from, for people; tools and documents keep their names."""
+        """Where the limit comes from, for people; tools and documents keep their names.
+
+        The rules hold the English text, by which ``limits.po`` knows that of another language.
+        """
         assumed, colon, because = self.source.partition(":")
         if self.source == "assumed":
             return Message.of("diagnose.source.assumed")
         if assumed == "assumed" and colon:
-            return Message.of("diagnose.source.assumed-because", because=because.strip())
-        return Message.of("diagnose.source.named", source=self.source)
+            return Message.of(
+                "diagnose.source.assumed-because", because=Message.of(because.strip())
+            )
+        return Message.of("diagnose.source.named", source=Message.of(self.source))
 
     @property
     def instrument(self) -> str:

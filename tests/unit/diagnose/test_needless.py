@@ -71,6 +71,43 @@ def test_dropout_and_solvers_are_the_model_and_no_slow_operators(operator: str) 
     assert first({operator: 0.34, "mm": 0.31, "addmm": 0.2}).cause is Cause.NONE
 
 
+PLANES = {"model_kind": "convolution", "channels_last": False}
+FAST = {"convolution_backward": 0.37, "mkldnn_convolution": 0.12}
+
+
+def test_batch_norms_beside_fast_convolutions_are_the_model_and_no_slow_kernels() -> None:
+    """Three convolutions of 32 channels on two cores: the norms' gradients took 0.34 of it."""
+    normed = {"native_batch_norm_backward": 0.34, **FAST, "avg_pool2d": 0.05}
+    verdict = first(normed, profile={"flops_a_step": 6e8}, setup=PLANES)
+    assert verdict.cause is Cause.NONE
+
+
+def test_fast_convolutions_among_many_short_operators_are_not_blamed_for_their_layout() -> None:
+    spread = {**FAST, "elu": 0.09, "avg_pool2d": 0.05, "avg_pool2d_backward": 0.05}
+    assert first(spread, kernels=440, profile={"flops_a_step": 6e8}, setup=PLANES).cause is (
+        Cause.NONE
+    )
+
+
+def test_a_default_layout_is_no_fault_where_nothing_shows_what_it_costs() -> None:
+    known = {"convolution_backward": 0.3, "mkldnn_convolution": 0.1, "elu": 0.3}
+    figures = {"flops_a_step": 3e8}
+    assert first(known, kernels=300, profile=figures, setup=PLANES).variant != "layout"
+
+
+def test_recurrent_layers_multiply_a_place_at_a_time_and_are_no_slow_kernels() -> None:
+    cells = {"mkldnn_rnn_layer_backward": 0.52, "mkldnn_rnn_layer": 0.25}
+    assert first(cells, profile={"flops_a_step": 7e8}).cause is Cause.NONE
+    products = {"mm": 0.52, "addmm": 0.25}
+    assert first(products, profile={"flops_a_step": 7e8}).cause is Cause.TUNING
+
+
+def test_convolutions_of_few_channels_are_slower_than_a_plain_product_by_nature() -> None:
+    narrow = {"convolution_backward": 0.7, "mkldnn_convolution": 0.2}
+    assert first(narrow, profile={"flops_a_step": 8e8}).cause is Cause.NONE
+    assert first(narrow, profile={"flops_a_step": 3e8}).cause is Cause.TUNING
+
+
 def test_a_few_samples_whose_update_takes_the_step_are_a_small_batch() -> None:
     top = {"sqrt": 0.19, "div": 0.12, "mm": 0.21, "mkldnn_rnn_layer": 0.2}
     times = {

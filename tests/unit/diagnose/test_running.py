@@ -228,6 +228,40 @@ def test_batches_before_an_epochs_first_update_are_the_updates_too(tmp_path: Pat
     assert outside < 0.1
 
 
+def test_a_loop_without_a_loader_is_timed_from_one_update_to_the_next(tmp_path: Path) -> None:
+    """Two optimizers update in each step, as in adversarial training."""
+    recorder = callback.Recorder(tmp_path / "run.record.json", sample=False)
+    judge, maker = Parameters(), Parameters()
+    for _ in range(12):
+        time.sleep(0.01)
+        for optimizer in (judge, maker):
+            recorder.optimizing()
+            recorder.optimized(optimizer)
+    found = recorder.document()
+    assert recorder.broken == ""
+    assert found is not None
+    steps = found["steps"]
+    assert steps["steps"] == found["counters"]["steps"] == 6  # of 12, five warm up
+    assert 0.01 <= steps["seconds"] < 0.1
+    assert not steps.keys() & {"data_wait", "compute", "other"}
+    assert "mid_step_seconds" not in found["counters"]
+
+
+def test_updates_before_a_loader_comes_are_no_steps_of_its_loop(tmp_path: Path) -> None:
+    recorder = callback.Recorder(tmp_path / "run.record.json", sample=False)
+    for _ in range(8):
+        recorder.optimizing()
+        recorder.optimized(Parameters())
+    for _ in recorder.batches(range(9)):
+        time.sleep(0.005)
+        recorder.optimizing()
+        recorder.optimized(Parameters())
+    found = recorder.document()
+    assert found is not None
+    assert found["steps"]["steps"] == found["counters"]["steps"] == 4  # of 9, five warm up
+    assert found["steps"]["compute"] >= 0.005
+
+
 def test_a_fault_of_the_recorder_never_reaches_the_run(tmp_path: Path) -> None:
     recorder = recorded(tmp_path)
     recorder._over = None  # type: ignore[assignment, method-assign]

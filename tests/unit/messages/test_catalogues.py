@@ -18,6 +18,8 @@ from trainwright.messages.units import FORMATS
 PACKAGE = Path(trainwright.__file__).parent
 I18N = resources("i18n")
 AREAS = sorted(path.stem for path in (I18N / "en").glob("*.po"))
+OWN_TEXT = {"limits"}
+"""Areas whose ids are the English sentences, which the code holds: no file says them in English."""
 ID = re.compile(r"[a-z][a-z_0-9]*(\.[a-z0-9][a-z0-9_.-]*)+")
 SPEAKING = {"of", "say", "tr", "Message"}
 """Calls whose first argument is an id."""
@@ -54,7 +56,7 @@ def ids_in_code():
 
 
 def test_both_languages_have_the_same_areas():
-    assert sorted(path.stem for path in (I18N / "ko").glob("*.po")) == AREAS
+    assert {path.stem for path in (I18N / "ko").glob("*.po")} == {*AREAS, *OWN_TEXT}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
