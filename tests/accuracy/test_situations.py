@@ -188,8 +188,8 @@ def test_the_eleventh_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_
     runs = [row for row in situations(ELEVENTH) if row.origin == "real-run"]
     assert len(rows) >= 40
     assert sum(row.origin == "public" for row in rows) >= 14
-    drawn_kinds = [(run.cause, run.sub_cause) for run in drawn.draw_eleventh()]
-    assert [(row.cause, row.sub_cause) for row in runs] == drawn_kinds
+    drawn_kinds = sorted((run.cause, run.sub_cause) for run in drawn.draw_eleventh())
+    assert sorted((row.cause, row.sub_cause) for row in runs) == drawn_kinds
     earlier = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH)
     _assert_apart(rows, earlier)
 
@@ -307,4 +307,12 @@ def test_verdicts_on_the_tenth_batch_are_no_worse_than_when_it_was_scored() -> N
     rows = judged(kept(held_out=True, batch=TENTH))
     print("\n" + table(rows))
     assert sum(row.right for row in rows) >= 66
+    assert not [row.situation.id for row in rows if row.confidently_wrong]
+
+
+def test_verdicts_on_the_eleventh_batch_are_no_worse_than_when_it_was_scored() -> None:
+    """The share of right ones misses its target of 90 %; none was confidently wrong: the README."""
+    rows = judged(kept(held_out=True, batch=ELEVENTH))
+    print("\n" + table(rows))
+    assert sum(row.right for row in rows) >= 37
     assert not [row.situation.id for row in rows if row.confidently_wrong]
