@@ -3,6 +3,7 @@
     python drawn.py              # the tenth round's runs that are held out, a line each
     python drawn.py --guiding    # those that guide the rules
     python drawn.py --eleventh   # the eleventh round's
+    python drawn.py --twelfth    # the twelfth round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -20,6 +21,7 @@ BEFORE = ["index.csv", *(f"index{n}.csv" for n in (2, 3, 5, 6, 7, 8, 9))]
 SEED = "552b921"
 HELD, GUIDING = 44, 26
 ELEVENTH_SEED, ELEVENTH = "793bfa4", 30
+TWELFTH_SEED, TWELFTH = "dd6c441", 46
 # What removing the fault should be worth, times as fast: sizes are set for it (assumed: 1.2 is
 # the least that a proof takes, and above 5 few runs are in doubt).
 COSTS = (1.5, 2.0, 3.0, 5.0)
@@ -48,6 +50,24 @@ MORE_SUBJECTS = (
     "bus stops", "ski lifts", "bakery orders", "laundry loads", "seed lots", "hop cones",
     "cheese rinds", "marble slabs", "tile patterns", "lace", "carpets", "violins", "bells",
     "kites", "sails", "anchors", "lighthouses", "locks of canals", "wells", "springs",
+)  # fmt: skip
+
+SUBJECTS_OF_THE_TWELFTH = (
+    "owl pellets", "beach sand", "snowflakes", "feathers", "leaf veins", "acorns", "moss", "pollen",
+    "spider webs", "ant trails", "frog calls", "cricket songs", "horse gaits", "dog coats",
+    "pigeons",
+    "herring shoals", "coral", "oysters", "seaweed", "tide pools", "icebergs", "fog", "rainbows",
+    "rain gauges", "wind turbines", "solar panels", "gas meters", "water pipes", "sewers",
+    "tunnels",
+    "bridges", "elevators", "forklifts", "pallets", "cranes", "tugboats", "buoys", "submarines",
+    "gliders", "balloons", "rockets", "satellites", "craters", "comets", "meteors", "nebulae",
+    "quasars", "magnets", "batteries", "resistors", "antennas", "radar echoes", "sonar pings",
+    "clock ticks", "organ pipes", "accordions", "harps", "bagpipes", "choirs", "lullabies",
+    "limericks", "riddles", "fables", "diaries", "postcards", "telegrams", "menus", "prescriptions",
+    "passports", "coats of arms", "tartans", "embroidery", "buttons", "zips", "shoes", "hats",
+    "umbrellas", "spectacles", "keys", "padlocks", "candles", "lamps", "kettles", "spoons",
+    "plates",
+    "teapots", "jams", "noodles", "dumplings", "kimchi jars",
 )  # fmt: skip
 
 
@@ -89,6 +109,19 @@ def draw_eleventh() -> tuple[Drawn, ...]:
     )
 
 
+def draw_twelfth() -> tuple[Drawn, ...]:
+    """Return the runs of the twelfth round: kinds as before, and subjects of its own."""
+    chance = random.Random(TWELFTH_SEED)
+    kinds = sorted(
+        chance.sample([(row["cause"], row["sub_cause"]) for row in _runs_before()], TWELFTH)
+    )
+    subjects = chance.sample(SUBJECTS_OF_THE_TWELFTH, TWELFTH)
+    return tuple(
+        Drawn(cause, sub, subject, None if cause in NO_COST else chance.choice(COSTS))
+        for (cause, sub), subject in zip(kinds, subjects, strict=True)
+    )
+
+
 def _runs_before() -> list[dict[str, str]]:
     """Return the real runs of the rounds before that were kept."""
     rows: list[dict[str, str]] = []
@@ -100,7 +133,8 @@ def _runs_before() -> list[dict[str, str]]:
 
 if __name__ == "__main__":
     held, guiding = draw()
-    asked = guiding if "--guiding" in sys.argv[1:] else held
-    for number, run in enumerate(draw_eleventh() if "--eleventh" in sys.argv[1:] else asked, 1):
+    draws = {"--guiding": guiding, "--eleventh": draw_eleventh(), "--twelfth": draw_twelfth()}
+    asked = next((draws[each] for each in sys.argv[1:] if each in draws), held)
+    for number, run in enumerate(asked, 1):
         cost = f"{run.cost} times" if run.cost else "-"
         print(f"{number:3} {run.cause:14} {run.sub_cause:20} {run.subject:20} {cost}")
