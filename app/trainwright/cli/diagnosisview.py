@@ -106,8 +106,7 @@ def _others(screen: Screen, diagnosis: Diagnosis) -> None:
     if not others:
         return
     screen.line()
-    unknown = diagnosis.first.cause is Cause.UNKNOWN
-    screen.say("diagnose.suspected" if unknown else "diagnose.also", "bold")
+    screen.say("diagnose.suspected" if diagnosis.undecided else "diagnose.also", "bold")
     for each in others:
         screen.bullets([Message.of("diagnose.pair", name=_title(each), value=each.says)])
         if each.fixes:

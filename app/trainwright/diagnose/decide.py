@@ -8,7 +8,8 @@ circumstance, and no rival that would explain what is seen.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 
 from trainwright.diagnose import (
     causes_beside,
@@ -28,12 +29,15 @@ from trainwright.diagnose import (
     causes_trials,
     causes_tuning,
 )
+from trainwright.diagnose.case import LIKELY, SYMPTOM, Case
 from trainwright.diagnose.causes_remedies import remedies_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.fixes import fixes
 from trainwright.diagnose.gains import gain, measured_gain
+from trainwright.diagnose.likeness import Likeness, likeness
 from trainwright.diagnose.rules import Rule, signals
 from trainwright.diagnose.symptoms import symptoms
+from trainwright.diagnose.traits import measured, traits
 from trainwright.diagnose.unseen import unseen
 from trainwright.diagnose.verdict import (
     Cause,
@@ -76,30 +80,20 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
 }
 _BESIDE = causes_beside.RULES | causes_crowded.RULES
 RULES = {cause: (*signs, *_BESIDE[cause], *remedies_of(cause)) for cause, signs in _SIGNS.items()}
-ENOUGH = 3
-"""Least score of a verdict: a measured cost, or a symptom with a circumstance; assumed."""
-SURE, LIKELY = 5, 4
-"""Least scores of high and medium confidence; assumed."""
-MEASURED, SYMPTOM = 3, 2
-"""Weights of a cause's own cost and of a strong symptom; see ``Signal.weight``."""
-DEBUGGING = 4
-"""Weight of settings that always cost."""
 MARGIN = 2.5
 """By how much the first cause must lead to be sure; assumed."""
-GAIN_WEIGHT = 4.0
-"""What a whole step's gain counts beside the score; assumed."""
-UNKNOWN_GAIN = 0.3
-"""What an unmeasured gain counts as; assumed."""
 WORTH = 0.05
 """Gain below which a busy device is not disturbed; assumed."""
 A_COST = 0.15
 """Share of the time that a cause takes which goes before how a run computes; assumed."""
+_READINGS = 3
+"""Least readings of a run that is compared with others: a time, and two that may be signals."""
+_CHANCE = 0.25
+"""Least chance of a cause that is suspected for runs that are alike; assumed, twice a guess's."""
 LARGER = 1.2
 """How many times as much of the time a cause takes that goes before a surer one; assumed."""
 CONTRARY = 4
 """Weight against "nothing is wrong" that no number of signs for it outweighs; assumed."""
-_ONE_PROFILE = {"arithmetic": "operators"}
-"""Instruments that one profile of a step feeds: enough for a verdict, but not to be sure of it."""
 _ONE_VARIANT = (Cause.INPUT, Cause.PARALLELISM, Cause.COMMUNICATION)
 """Causes whose variants are answers to one question: one of them holds."""
 _ONE_ROOT = (Cause.PARALLELISM, Cause.COMMUNICATION)
@@ -177,94 +171,42 @@ _DOUBTED: dict[tuple[Cause, str], _AnyOf] = _EXPLAINED | {
 """Those, and causes that may be the root or not: of them it is told how fast batches would be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What speaks for and against one variant of a cause."""
-
-    cause: Cause
-    variant: str
-    speaks_for: tuple[Signal, ...]
-    against: tuple[Signal, ...]
-    gain: float | None
-    measured: float | None
-    """The gain, where it was measured what the cause takes."""
-
-    @property
-    def score(self) -> int:
-        """The weights' sum; of signals of one instrument the strongest counts."""
-        best: dict[tuple[str, bool], int] = {}
-        for signal in (*self.speaks_for, *self.against):
-            key = signal.instrument, signal.weight > 0
-            best[key] = max(best.get(key, 0), signal.weight, key=abs)
-        return sum(best.values())
-
-    @property
-    def holds(self) -> bool:
-        """Whether it is enough for a verdict."""
-        instruments = {signal.instrument for signal in self.speaks_for}
-        strongest = max((signal.weight for signal in self.speaks_for), default=0)
-        enough = len(instruments) >= 2 or self._tried
-        return self.score >= ENOUGH and enough and strongest >= 2
-
-    @property
-    def suspected(self) -> bool:
-        """Whether the cause's own cost was measured by one instrument, and nothing denies it.
-
-        A setting is no measurement, unless it is for debugging only and never free.
-        """
-        costs = any(
-            signal.weight >= (DEBUGGING if signal.instrument == "setup" else MEASURED)
-            for signal in self.speaks_for
-        )
-        return not self.holds and costs and self.score >= ENOUGH
-
-    @property
-    def agreed(self) -> bool:
-        """Whether it is a verdict that stands on a measurement, and not on a setting alone."""
-        strong = (signal for signal in self.speaks_for if signal.weight >= SYMPTOM)
-        return self.holds and any(signal.instrument != "setup" for signal in strong)
-
-    @property
-    def _tried(self) -> bool:
-        """Whether an experiment shows what the cause costs, or the run itself failed for it."""
-        least = SYMPTOM if self.cause is Cause.NONE else MEASURED
-        return any(
-            signal.weight >= least and signal.reading.startswith(("experiments.", "failure."))
-            for signal in self.speaks_for
-        )
-
-    @property
-    def strength(self) -> float:
-        """What cases are ranked by: how sure, and how much there is to gain."""
-        worth = UNKNOWN_GAIN if self.measured is None else self.measured
-        return self.score + GAIN_WEIGHT * worth
-
-    @property
-    def confidence(self) -> Confidence:
-        """How sure the case is by itself."""
-        strongest: dict[str, int] = {}
-        for signal in self.speaks_for:
-            source = _ONE_PROFILE.get(signal.instrument, signal.instrument)
-            strongest[source] = max(strongest.get(source, 0), signal.weight)
-        setting = strongest.pop("setup", 0)  # no measurement, unless it is never free
-        if self.suspected:
-            return Confidence.LOW
-        first, second = (*sorted(strongest.values(), reverse=True), 0, 0)[:2]
-        agree = first >= MEASURED and (second >= SYMPTOM or setting >= DEBUGGING)
-        if self.cause is Cause.NONE and not self._tried:
-            agree = False  # work that need not be done keeps a device as busy as any other
-        if agree and self.score >= SURE and not self.against:
-            return Confidence.HIGH
-        return Confidence.MEDIUM if self.score >= LIKELY else Confidence.LOW
-
-
 def judge(evidence: Evidence) -> Diagnosis:
     """Return what the evidence says; no evidence is too thin or too odd for an answer."""
+    found = _found(evidence)
+    cases = _all_cases(found, evidence)
+    verdicts = _by_rules(cases, evidence)
+    if verdicts[0].cause is Cause.UNKNOWN:
+        alike = likeness(traits(evidence, chain.from_iterable(found.values())))
+        if _tells(alike, found, evidence):
+            verdicts = _by_likeness(verdicts, cases, alike, evidence)
+    said = {verdict.cause for verdict in verdicts}
+    ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in said)
+    return Diagnosis(verdicts, ruled_out, unseen(evidence))
+
+
+def by_rules(evidence: Evidence) -> Verdict:
+    """Return the first verdict by what each reading means by itself, runs like it left out."""
+    return _by_rules(_all_cases(_found(evidence), evidence), evidence)[0]
+
+
+def _found(evidence: Evidence) -> dict[Cause, tuple[Signal, ...]]:
+    """Return what the rules of each cause, and those of its absence, find."""
     found = {cause: signals(rules, evidence) for cause, rules in RULES.items()}
-    cases = [case for cause, each in found.items() for case in _cases(cause, each, evidence)]
+    return found | {Cause.NONE: signals(causes_none.RULES, evidence)}
+
+
+def _all_cases(found: dict[Cause, tuple[Signal, ...]], evidence: Evidence) -> list[Case]:
+    """Return the cases of all causes, that of no cause last."""
+    cases = [case for cause in RULES for case in _cases(cause, found[cause], evidence)]
+    return [*cases, _case(Cause.NONE, "", found[Cause.NONE], evidence)]
+
+
+def _by_rules(every: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
+    """Return the verdicts by what each reading means by itself."""
+    *cases, fine = every
     named = (case for case in cases if case.holds or case.suspected)
     holding = sorted(named, key=lambda case: (_says_little(case), not case.agreed, -case.strength))
-    fine = _case(Cause.NONE, "", signals(causes_none.RULES, evidence), evidence)
     if (
         fine.holds
         and fine.score >= LIKELY
@@ -272,16 +214,42 @@ def judge(evidence: Evidence) -> Diagnosis:
         and not _denied(fine)
         and not any(map(_disturbs, holding))
     ):
-        verdicts: tuple[Verdict, ...] = (_verdict(fine, evidence),)
-    elif holding:
-        verdicts = _ranked(holding, cases, evidence)
-    elif _busy(fine) and not _denied(fine) and not _suspicions(cases, evidence):
-        verdicts = (replace(_verdict(fine, evidence), confidence=Confidence.LOW),)
-    else:
-        verdicts = (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
-    said = {verdict.cause for verdict in verdicts}
-    ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in said)
-    return Diagnosis(verdicts, ruled_out, unseen(evidence))
+        return (_verdict(fine, evidence),)
+    if holding:
+        return _ranked(holding, cases, evidence)
+    if _busy(fine) and not _denied(fine) and not _suspicions(cases, evidence):
+        return (replace(_verdict(fine, evidence), confidence=Confidence.LOW),)
+    return (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
+
+
+def _tells(alike: Likeness, found: dict[Cause, tuple[Signal, ...]], evidence: Evidence) -> bool:
+    """Whether a cause may be suspected because runs that are alike had it, as nothing denies it."""
+    cause = alike.likeliest
+    if cause is Cause.UNKNOWN or alike.chances[cause] < _CHANCE:
+        return False
+    return measured(evidence) >= _READINGS and sum(each.weight for each in found[cause]) >= 0
+
+
+def _by_likeness(
+    verdicts: tuple[Verdict, ...], cases: list[Case], alike: Likeness, evidence: Evidence
+) -> tuple[Verdict, ...]:
+    """Return the suspicion of what known runs that are like this one had, before the others."""
+    cause = alike.likeliest
+    others = (each for each in verdicts if each.cause not in (cause, Cause.UNKNOWN))
+    return (_alike(cause, cases, alike, evidence), *others)
+
+
+def _alike(cause: Cause, cases: list[Case], alike: Likeness, evidence: Evidence) -> Verdict:
+    """Return the verdict that the run has the cause of those that are most like it."""
+    own = [case for case in cases if case.cause is cause and case.speaks_for]
+    best = max(own, key=lambda case: case.strength, default=_case(cause, "", (), evidence))
+    verdict = _verdict(best, evidence)
+    return replace(
+        verdict,
+        confidence=Confidence.LOW,
+        signals=(*verdict.signals, *alike.signals(cause)),
+        suspected=True,
+    )
 
 
 def _cases(cause: Cause, found: Iterable[Signal], evidence: Evidence) -> list[Case]:

@@ -118,6 +118,7 @@ class Signal:
 
 
 SHARED = {
+    "likeness": "likeness",
     "setup": "setup",
     "setup.link_bytes_s": "link-rate",
     "setup.gradients_on_link": "link-rate",
@@ -253,9 +254,13 @@ class Verdict:
     @property
     def sure(self) -> Message:
         """How sure it is, for people."""
-        return Message.of(
-            f"diagnose.confidence.{'suspected' if self.suspected else self.confidence}"
-        )
+        how = "alike" if self.alike else "suspected" if self.suspected else self.confidence
+        return Message.of(f"diagnose.confidence.{how}")
+
+    @property
+    def alike(self) -> bool:
+        """Whether no rule decided, and known runs that are like this one had the cause."""
+        return any(signal.instrument == "likeness" for signal in self.signals)
 
     @property
     def faster(self) -> float | None:
@@ -295,3 +300,8 @@ class Diagnosis:
     def first(self) -> Verdict:
         """The main cause."""
         return self.verdicts[0]
+
+    @property
+    def undecided(self) -> bool:
+        """Whether no rule decided, so that all that is named is a suspicion."""
+        return self.first.cause is Cause.UNKNOWN or self.first.alike

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.diagnose.decide import judge
+from trainwright.diagnose.decide import by_rules
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.verdict import Cause, Confidence, Verdict
 
@@ -15,7 +15,7 @@ STEP = {"steps": 50, "seconds": 0.5}
 
 def first(**parts: Any) -> Verdict:
     whole = {"trainwright_record": 1, "setup": ONE, **parts}
-    return judge(Evidence.model_validate(whole)).first
+    return by_rules(Evidence.model_validate(whole))
 
 
 def gpu(busy: float, **read: Any) -> list[dict[str, Any]]:

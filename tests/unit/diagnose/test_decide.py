@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trainwright.data import resources
 from trainwright.diagnose import causes_none
 from trainwright.diagnose import fixes as fixing
-from trainwright.diagnose.decide import RULES, judge
+from trainwright.diagnose.decide import RULES, by_rules, judge
 from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.verdict import Cause, Confidence, Diagnosis
 from trainwright.diagnose.wording import WORDINGS
@@ -33,7 +33,8 @@ def steps(**parts: float) -> dict[str, Any]:
 def messages_of(diagnosis: Diagnosis) -> list[Message]:
     found = []
     for verdict in diagnosis.verdicts:
-        found += [verdict.title, verdict.says, *(fix.says for fix in verdict.fixes)]
+        found += [verdict.title, verdict.says, verdict.sure]
+        found += [fix.says for fix in verdict.fixes]
         for signal in (*verdict.signals, *verdict.against):
             found += [signal.name, signal.shown, signal.origin]
             found += [signal.held_against] if signal.held_against is not None else []
@@ -685,8 +686,10 @@ def test_a_device_that_larger_batches_do_not_hurry_is_full() -> None:
     found = diagnosed(setup={"device": "cuda"}, throughput={"samples_s": 100}, trials=table)
     assert found.first.cause is Cause.NONE
     loader = [trial(factor=0.125, rate_times=1.0), trial(factor=2, rate_times=1.0)]
-    found = diagnosed(setup={"device": "cuda"}, throughput={"samples_s": 100}, trials=loader)
-    assert found.first.cause is Cause.UNKNOWN  # a loader gives as much with any batch
+    setup, throughput = {"device": "cuda"}, {"samples_s": 100}
+    evidence = {"trainwright_record": 1, "setup": setup, "throughput": throughput, "trials": loader}
+    # a loader gives as much with any batch
+    assert by_rules(Evidence.model_validate(evidence)).cause is Cause.UNKNOWN
 
 
 def test_a_batch_whose_half_takes_a_tenth_of_the_time_has_no_room() -> None:

@@ -8,6 +8,7 @@ from babel.messages.pofile import read_po
 from trainwright.data import resources
 from trainwright.diagnose import causes_none, symptoms
 from trainwright.diagnose.decide import RULES
+from trainwright.diagnose.likeness import FITTED_TO
 from trainwright.diagnose.verdict import Cause, Signal
 from trainwright.messages import render
 
@@ -15,10 +16,10 @@ SIGNAL = Signal(Cause.INPUT, "", "steps.data_seconds", 0.3, "share", 2, 0.05, Tr
 
 
 def sources() -> set[str]:
-    """Return where the limits of all rules come from, without the word ``assumed``."""
+    """Return where limits and likeness come from, without the word ``assumed``."""
     rules = (*RULES.values(), causes_none.RULES, symptoms.RULES)
     found = {level.source for of in rules for rule in of for level in rule.levels}
-    return {text.removeprefix("assumed: ") for text in found - {"assumed"}}
+    return {text.removeprefix("assumed: ") for text in found - {"assumed"}} | {FITTED_TO}
 
 
 def korean() -> set[str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.diagnose.decide import judge
+from trainwright.diagnose.decide import by_rules
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.verdict import Cause, Confidence, Verdict
 
@@ -17,7 +17,7 @@ STEP = {"steps": 100, "seconds": 0.5}
 
 def first(**parts: Any) -> Verdict:
     whole = {"trainwright_record": 1, "setup": ONE, **parts}
-    verdict = judge(Evidence.model_validate(whole)).first
+    verdict = by_rules(Evidence.model_validate(whole))
     assert verdict.confidence is not Confidence.HIGH
     return verdict
 

@@ -153,8 +153,7 @@ class OthersCard(Surface):
 
     def __init__(self, diagnosis: Diagnosis, *, can_apply: bool) -> None:
         super().__init__(padding=(tokens.L, tokens.M, tokens.L, tokens.L), gap=tokens.S)
-        unknown = diagnosis.first.cause is Cause.UNKNOWN
-        heading = "diagnose.suspected" if unknown else "diagnose.also"
+        heading = "diagnose.suspected" if diagnosis.undecided else "diagnose.also"
         self.column.addWidget(Heading(Message.of(heading)))
         for verdict in diagnosis.verdicts[1:]:
             self.column.addWidget(Hairline())

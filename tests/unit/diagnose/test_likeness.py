@@ -1,0 +1,78 @@
+"""What is suspected where no rule decides: the cause of known runs that are like this one."""
+
+from typing import Any
+
+import pytest
+
+from trainwright.diagnose.decide import by_rules, judge
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.likeness import weights
+from trainwright.diagnose.report import as_json
+from trainwright.diagnose.traits import measured, traits
+from trainwright.diagnose.verdict import Cause, Confidence
+from trainwright.messages import render
+
+# Cards that rest and work in turns, a step that others do eight times as fast, and fewer workers
+# are slower: by themselves none of it decides (as in an issue of a speech toolkit).
+FEATURES: dict[str, Any] = {
+    "gpus": [{"utilisation": {"mean": 0.6, "low": 0.0, "high": 1.0}}],
+    "host": {"cores": 64},
+    "steps": {"steps": 50, "seconds": 400.0, "unit": "step"},
+    "setup": {"device": "cuda", "num_workers": 16, "world_size": 4, "strategy": "ddp"},
+    "trials": [{"changed": "workers", "factor": 0.125, "to": "2: slower"}],
+    "throughput": {"expected_times": 8.0},
+}
+
+
+def evidence(**parts: Any) -> Evidence:
+    return Evidence.model_validate({"trainwright_record": 1, **parts})
+
+
+def test_where_no_rule_decides_the_cause_of_runs_like_it_is_suspected() -> None:
+    seen = evidence(**FEATURES)
+    assert by_rules(seen).cause is Cause.UNKNOWN
+    first = judge(seen).first
+    assert (first.cause, first.confidence) == (Cause.INPUT, Confidence.LOW)
+    assert (first.suspected, first.alike) == (True, True)
+    assert "known runs" in render(first.sure, "en")
+    named = {signal.reading: signal for signal in first.signals}
+    assert 0.25 <= float(named["likeness.chance"].value) <= 1
+    assert "setup.num_workers" in str(named["likeness.traits"].value)
+
+
+def test_a_program_that_reads_the_answer_can_tell_a_suspicion_from_a_verdict() -> None:
+    seen = evidence(**FEATURES)
+    first = as_json(judge(seen), seen)["verdict"]
+    assert (first["suspected"], first["confidence"]) == (True, "low")
+    assert any(each["reading"] == "likeness.chance" for each in first["signals"])
+
+
+@pytest.mark.parametrize("part", ["gpus", "trials"])
+def test_a_time_and_one_thing_more_are_too_little_to_compare(part: str) -> None:
+    few = evidence(steps=FEATURES["steps"], setup=FEATURES["setup"], **{part: FEATURES[part]})
+    assert measured(few) == 2
+    assert not judge(few).first.alike
+
+
+def test_what_an_experiment_denies_is_not_suspected() -> None:
+    denied = {"experiments": {"synthetic_batch": 400.0}}
+    assert judge(evidence(**FEATURES, **denied)).first.cause is not Cause.INPUT
+
+
+def test_who_wrote_a_record_and_what_for_is_no_trait() -> None:
+    said = {
+        "made_by": "hand",
+        "source": "https://example.org",
+        "note": "slow",
+        "command": "python a.py",
+    }
+    assert traits(evidence(**FEATURES, **said), ()) == traits(evidence(**FEATURES), ())
+
+
+def test_the_same_run_measured_again_has_nearly_the_same_traits() -> None:
+    again = {**FEATURES, "steps": {"steps": 50, "seconds": 401.0, "unit": "step"}}
+    assert traits(evidence(**again), ()) == traits(evidence(**FEATURES), ())
+
+
+def test_every_trait_speaks_for_some_causes_as_much_as_against_others() -> None:
+    assert all(abs(sum(of.values())) < 0.01 for of in weights().values())
