@@ -25,6 +25,7 @@ from situationrows import (
     SIXTH,
     TENTH,
     THIRD,
+    TWELFTH,
     Situation,
     judged,
     kept,
@@ -194,6 +195,17 @@ def test_the_eleventh_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_
     _assert_apart(rows, earlier)
 
 
+def test_the_twelfth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
+    rows = [row for row in situations(TWELFTH) if not row.dropped]
+    runs = [row for row in situations(TWELFTH) if row.origin == "real-run"]
+    assert len(rows) >= 60
+    assert sum(row.origin == "public" for row in rows) >= 24
+    drawn_kinds = sorted((run.cause, run.sub_cause) for run in drawn.draw_twelfth())
+    assert sorted((row.cause, row.sub_cause) for row in runs) == drawn_kinds
+    earlier = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH)
+    _assert_apart(rows, earlier)
+
+
 def _assert_apart(rows: list[Situation], earlier: Iterable[str]) -> None:
     """Assert that a batch is held out whole, and shares no source and no name with earlier ones."""
     assert all(row.held_out for row in rows)
@@ -214,7 +226,7 @@ def _digest(name: str) -> str:
 
 
 ALL = [*kept(held_out=False), *kept(held_out=True)]
-HELD_OUT = (SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH)
+HELD_OUT = (SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH)
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
 SOURCES = [row for row in (*ALL, *LATER, *GUIDING) if row.origin == "public"]
