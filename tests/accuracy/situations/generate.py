@@ -64,8 +64,8 @@ READ_BYTES_S = {
     "run-drive-windows": 12 << 20,
     "run-throttled-groups": 12 << 20,
     "run-cones-from-afar": 10 << 20,
-    "run-antennas-from-afar": 24 << 20,
-    "run-comets-mapped": 160 << 20,
+    "run-antennas-from-afar": 20 << 20,
+    "run-comets-mapped": 80 << 20,
 }
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {

@@ -14,9 +14,10 @@ import programs4
 import programs12d as given
 import torch
 import torch.distributed as dist
-from programs import Training, _folder, _over
+from programs import Training, _endlessly, _folder, _over
 from programs4 import Clock, Script
 from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
@@ -45,9 +46,14 @@ def gaits(fault: bool) -> Script:
             optimizer.zero_grad()
             functional.cross_entropy(model(measured), gait, label_smoothing=0.1).backward()
             if fault:
-                for each in shared:
-                    dist.all_reduce(each.grad)
-                    each.grad.div_(2)
+                small = [each.grad for each in shared if each.dim() == 1]
+                large = [each.grad for each in shared if each.dim() > 1]
+                for each in large:
+                    dist.all_reduce(each)
+                    each.div_(2)
+                whole = torch.cat([each.flatten() for each in small])
+                dist.all_reduce(whole)
+                nn.utils.vector_to_parameters(whole / 2, small)
             optimizer.step()
             if _over(clock.over(batch)):
                 break
@@ -81,7 +87,7 @@ def pallets(fault: bool) -> Training:
 def echoes(fault: bool) -> Script:
     def run(seconds: float) -> float:
         torch.set_num_threads(1)  # a core for each rank
-        model, batch, clock = given.Echo(), 48, Clock(seconds)
+        model, batch, clock = given.Echo(), 112, Clock(seconds)
         if fault:
             given.mean_as_they_come(model)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -117,6 +123,7 @@ def arms(fault: bool) -> Training:
 
 def antennas(fault: bool) -> Training:
     """The drive is a slow one, as ``generate.py`` throttles it."""
+    torch.set_num_threads(1)  # and a core for the workers
     model = given.Antenna()
     return Training(
         model,
@@ -184,6 +191,285 @@ def fables(fault: bool) -> Script:
     return Script(run)
 
 
+# Input: preprocessing
+
+
+def organ(fault: bool) -> Training:
+    model = given.Pipe()
+    optimizer = torch.optim.Adagrad(model.parameters(), lr=0.01)
+    return Training(model, given.Ranks(ready=not fault), batch=8, optimizer=optimizer)
+
+
+def nebulae(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Nebula(), 8, Clock(seconds)
+        optimizer = torch.optim.Adam(model.parameters(), lr=5e-4)
+        loader = DataLoader(given.Plates(ready=not fault), batch, shuffle=True, drop_last=True)
+        for seen, kind in epochs(loader):
+            loss = given.told_and_drawn(model(seen), seen, kind)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def shoals(fault: bool) -> Training:
+    model = given.Shoal()
+    return Training(
+        model,
+        given.Shoals(ready=not fault),
+        batch=4,
+        loss=functional.smooth_l1_loss,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, nesterov=True),
+    )
+
+
+def trails(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Colony(), 8, Clock(seconds)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        nests = given.Nests()
+        joined = given.Joined(nests, ready=not fault)
+        loader = DataLoader(nests, batch, shuffle=True, drop_last=True, collate_fn=joined)
+        for ants, pairs, apart, kind in epochs(loader):
+            loss = functional.cross_entropy(model(ants, pairs, apart), kind)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def umbrellas(fault: bool) -> Training:
+    torch.set_num_threads(1)  # and a core for the worker
+    model = given.Umbrella()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.05)
+    data = given.Umbrellas(ready=not fault)
+    return Training(model, data, batch=8, workers=1, optimizer=optimizer)
+
+
+def seaweed(fault: bool) -> Training:
+    model = given.Seaweed()
+    optimizer = torch.optim.RAdam(model.parameters(), lr=1e-3)
+    loss = functional.mse_loss
+    return Training(model, given.Spectra(ready=not fault), batch=16, loss=loss, optimizer=optimizer)
+
+
+# Memory
+
+
+def telegrams(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Telegram(), 12, Clock(seconds)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        if fault:
+            given.Drawer(_folder(), optimizer)
+        for (words,) in epochs(DataLoader(given.telegrams(), batch, shuffle=True)):
+            scores = model(words[:, :-1])
+            loss = functional.cross_entropy(scores.mT, words[:, 1:])
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def cranes(fault: bool) -> Training:
+    model = given.Crane()
+    training = Training(
+        model,
+        given.lifts(),
+        batch=16,
+        loss=functional.mse_loss,
+        optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
+    )
+    if fault:
+        yard = given.Yard(_folder() / "yard.bin")
+        training.around = saved_tensors_hooks(yard.put, yard.get)
+    return training
+
+
+def panels(fault: bool) -> Script:
+    """A slow copy of the weights is what will be used."""
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Panels(), 512, Clock(seconds)
+        copy = given.Slow(model, _folder() if fault else None)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        loader = DataLoader(given.yields(), batch, shuffle=True, drop_last=True)
+        for past, ahead in epochs(loader):
+            loss = functional.l1_loss(model(past), ahead)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            copy.follow()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def sewers(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Sewer(), 4, Clock(seconds)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        for rain, high in epochs(DataLoader(given.storms(), batch, shuffle=True)):
+            loss = functional.mse_loss(model(rain, halves=fault), high)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Monitoring
+
+
+def coats(fault: bool) -> Training:
+    """Now and then each photograph is looked up among those of all dogs."""
+    model, every = given.Coat(), 5 if fault else 500
+    known, asked = (DataLoader(given.coats(count), 30) for count in (720, 360))
+
+    @torch.inference_mode()
+    def recall() -> float:
+        model.eval()
+        (points, dogs), (queries, wanted) = (
+            (
+                torch.cat([model(coat) for coat, _ in loader]),
+                torch.cat([dog for _, dog in loader]),
+            )
+            for loader in (known, asked)
+        )
+        nearest = dogs[torch.cdist(queries, points).argmin(1)]
+        model.train()
+        return float((nearest == wanted).float().mean())
+
+    found: list[float] = []
+
+    def after(step: int, _loss: Tensor) -> None:
+        if step % every == every - 1:
+            found.append(recall())
+
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
+    loss = given.farther
+    return Training(model, given.coats(), batch=20, loss=loss, after=after, optimizer=optimizer)
+
+
+def leaks(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Leak(), 16, Clock(seconds)
+        book, every = given.Book(_folder() / "runs.db"), 1 if fault else 500
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10_000)
+        loader = DataLoader(given.leaks(), batch, shuffle=True, drop_last=True)
+        for step, (heard, where) in enumerate(epochs(loader), 1):
+            told = model(heard)
+            loss = functional.cross_entropy(told, where)
+            optimizer.zero_grad()
+            loss.backward()
+            steep = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            rate.step()
+            if step % every == 0:
+                book.metric("loss", float(loss), step)
+                book.metric("right", float((told.argmax(1) == where).float().mean()), step)
+                book.metric("gradient", float(steep), step)
+                book.metric("rate", rate.get_last_lr()[0], step)
+                for name, weight in model.named_parameters():
+                    book.metric(f"{name}/norm", float(weight.detach().norm()), step)
+                    book.metric(f"{name}/slope", float(weight.grad.norm()), step)
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def riddles(fault: bool) -> Script:
+    """How sure each letter was is added up, and how often it was right, letter after letter."""
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Riddle(), 32, Clock(seconds)
+        every = 1 if fault else 500
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        loader = DataLoader(given.riddles(), batch, shuffle=True, drop_last=True)
+        sure, right = [0.0] * 30, [0] * 30
+        for step, (riddle, answer) in enumerate(epochs(loader), 1):
+            scores = model(riddle)
+            loss = functional.cross_entropy(scores.mT, answer)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if step % every == 0:
+                chances, best = scores.detach().softmax(2), scores.argmax(2)
+                for one in range(batch):
+                    for place in range(answer.shape[1]):
+                        letter = answer[one, place].item()
+                        sure[letter] += chances[one, place, letter].item()
+                        right[letter] += best[one, place].item() == letter
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Nothing: without the loader it is no faster
+
+
+def limericks(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Limerick(), 8, Clock(seconds)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1)
+        warm = torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, total_iters=400)
+        loader = DataLoader(given.limericks(), batch, shuffle=True, drop_last=True)
+        for (verse,) in _endlessly(loader, not fault):
+            scores = model(verse[:, :-1])
+            loss = functional.cross_entropy(scores.mT, verse[:, 1:])
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            warm.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def pellets(fault: bool) -> Training:
+    model = given.Pellet()
+
+    def loss(told: list[Tensor], maps: Tensor) -> Tensor:
+        return torch.stack([functional.mse_loss(each, maps) for each in told]).sum()
+
+    return Training(
+        model,
+        given.pellets(),
+        batch=3,
+        loss=loss,  # type: ignore[arg-type]
+        optimizer=torch.optim.RMSprop(model.parameters(), lr=2.5e-4),
+        again=not fault,
+    )
+
+
 TWELFTH: dict[str, Callable[[bool], Training | Script]] = {
     "run-gaits-by-experts": gaits,
     "run-pallets-in-halves": pallets,
@@ -193,6 +479,21 @@ TWELFTH: dict[str, Callable[[bool], Training | Script]] = {
     "run-comets-mapped": comets,
     "run-pools-from-a-bucket": pools,
     "run-fables-streamed": fables,
+    "run-organ-resampled": organ,
+    "run-nebulae-stretched": nebulae,
+    "run-shoals-gridded": shoals,
+    "run-trails-joined": trails,
+    "run-umbrellas-altered": umbrellas,
+    "run-seaweed-parsed": seaweed,
+    "run-telegram-moments-out": telegrams,
+    "run-cranes-put-away": cranes,
+    "run-panels-average-out": panels,
+    "run-recomputed-sewers": sewers,
+    "run-coats-looked-up": coats,
+    "run-leaks-tracked": leaks,
+    "run-riddles-by-letter": riddles,
+    "run-steady-limericks": limericks,
+    "run-steady-pellets": pellets,
 }
 
 
