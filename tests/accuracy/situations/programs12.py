@@ -202,7 +202,7 @@ def organ(fault: bool) -> Training:
 
 def nebulae(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Nebula(), 8, Clock(seconds)
+        model, batch, clock = given.Nebula(), 4, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), lr=5e-4)
         loader = DataLoader(given.Plates(ready=not fault), batch, shuffle=True, drop_last=True)
         for seen, kind in epochs(loader):
@@ -290,7 +290,7 @@ def cranes(fault: bool) -> Training:
     training = Training(
         model,
         given.lifts(),
-        batch=16,
+        batch=10,
         loss=functional.mse_loss,
         optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
     )
@@ -392,7 +392,6 @@ def leaks(fault: bool) -> Script:
                 book.metric("gradient", float(steep), step)
                 book.metric("rate", rate.get_last_lr()[0], step)
                 for name, weight in model.named_parameters():
-                    book.metric(f"{name}/norm", float(weight.detach().norm()), step)
                     book.metric(f"{name}/slope", float(weight.grad.norm()), step)
             if clock.over(batch):
                 break

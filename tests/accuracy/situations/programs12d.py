@@ -923,7 +923,7 @@ class Seaweed(nn.Module):
 class Telegram(nn.Module):
     """The word that follows in a telegram: one recurrence, whose words weigh in both ways."""
 
-    def __init__(self, words: int = 1500, width: int = 112) -> None:
+    def __init__(self, words: int = 1000, width: int = 80) -> None:
         super().__init__()
         self.word = nn.Embedding(words, width)
         nn.init.normal_(self.word.weight, std=0.02)
@@ -937,7 +937,7 @@ class Telegram(nn.Module):
 
 def telegrams(count: int = 4000, length: int = 17) -> TensorDataset:
     """Return random telegrams of sixteen words and a stop."""
-    return TensorDataset(torch.randint(1500, (count, length)))
+    return TensorDataset(torch.randint(1000, (count, length)))
 
 
 class Drawer:
