@@ -304,7 +304,7 @@ def panels(fault: bool) -> Script:
     """A slow copy of the weights is what will be used."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Panels(), 512, Clock(seconds)
+        model, batch, clock = given.Panels(), 96, Clock(seconds)
         copy = given.Slow(model, _folder() if fault else None)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         loader = DataLoader(given.yields(), batch, shuffle=True, drop_last=True)
