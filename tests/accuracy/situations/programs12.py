@@ -290,7 +290,7 @@ def cranes(fault: bool) -> Training:
     training = Training(
         model,
         given.lifts(),
-        batch=10,
+        batch=16,
         loss=functional.mse_loss,
         optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
     )

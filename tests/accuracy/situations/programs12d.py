@@ -989,7 +989,7 @@ class Crane(nn.Module):
         return self.swing(x[..., -32:].mean(2))
 
 
-def lifts(count: int = 800, length: int = 128) -> TensorDataset:
+def lifts(count: int = 800, length: int = 256) -> TensorDataset:
     """Return ten random readings over time, and the swing that followed."""
     return TensorDataset(torch.randn(count, 10, length), torch.randn(count, 16))
 
