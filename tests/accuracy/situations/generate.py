@@ -46,6 +46,7 @@ import programs10devd
 import programs11
 import programs11b
 import programs11c
+import programs12
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -63,6 +64,8 @@ READ_BYTES_S = {
     "run-drive-windows": 12 << 20,
     "run-throttled-groups": 12 << 20,
     "run-cones-from-afar": 10 << 20,
+    "run-antennas-from-afar": 20 << 20,
+    "run-comets-mapped": 80 << 20,
 }
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {
@@ -206,6 +209,7 @@ PROGRAMS = {
     "programs11.py": programs11.ELEVENTH,
     "programs11b.py": programs11b.ELEVENTH_B,
     "programs11c.py": programs11c.ELEVENTH_C,
+    "programs12.py": programs12.TWELFTH,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -241,6 +245,9 @@ TOGETHER = (
     "run-formula-gradients",
     "run-clouds-reduced-early",
     "run-flares-split-in-order",
+    "run-gaits-by-experts",
+    "run-pallets-in-halves",
+    "run-echo-gradients",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
