@@ -82,8 +82,8 @@ QUOTAS = {
     "run-taxis-quota": 1.5,
     "run-sudoku-quota": 0.8,
     "run-crosswords-quota": 0.9,
-    "run-candles-quota": 0.65,
-    "run-forklifts-quota": 0.4,
+    "run-candles-quota": 0.6,
+    "run-forklifts-quota": 0.37,
     "run-shoes-quota": 0.65,
     "run-noodles-quota": 1.0,
     "run-batteries-quota": 0.33,
@@ -161,13 +161,15 @@ while True:
     places += 1e-3 * speeds
 """
 INVENTORY = """
-import sqlite3
+import sqlite3, time
 stock = sqlite3.connect(":memory:")
 stock.execute("create table pipe (maker, year, price)")
 rows = ((n % 97, 1700 + n * n % 311, n * 7919 % 5000) for n in range(200_000))
 stock.executemany("insert into pipe values (?, ?, ?)", rows)
 while True:
+    began = time.perf_counter()
     stock.execute("select maker, avg(price) from pipe group by maker, year order by 2").fetchall()
+    time.sleep(0.7 * (time.perf_counter() - began))
 """
 SOLVE = """
 import numpy as n
@@ -203,7 +205,7 @@ OTHERS = {
     "run-kites-beside-flights": 3 * [FLY],
     "run-moles-beside-thumbnails": 2 * [SHRINK],
     "run-beside-bagpipes": [INVENTORY],
-    "run-resistors-beside-solvers": 3 * [SOLVE],
+    "run-resistors-beside-solvers": 2 * [SOLVE],
 }
 """Programs that compute beside the run."""
 
@@ -281,6 +283,7 @@ ONE_CORE = (
     "run-stereo-one-core",
     "run-loans-one-core",
     "run-perfumes-one-core",
+    "run-pollen-one-core",
 )
 """Those that may use a single core when the fault is in."""
 VARIABLES = {

@@ -39,7 +39,7 @@ def steady_moss(fault: bool) -> Training:
     return Training(
         model,
         given.quadrats(),
-        batch=8,
+        batch=6,
         prepare=prepare,
         loss=given.unlikely_cover,
         optimizer=torch.optim.SGD(model.parameters(), 0.01, 0.9, weight_decay=1e-4),
@@ -49,7 +49,7 @@ def steady_moss(fault: bool) -> Training:
 
 def steady_rain(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Rain(), 48, Clock(seconds)
+        model, batch, clock = given.Rain(), 24, Clock(seconds)
         loader = DataLoader(given.gauges(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, weight_decay=0.02)
         for past, places, ahead in endlessly(loader, not fault):
@@ -67,7 +67,7 @@ def steady_rain(fault: bool) -> Script:
 
 def steady_kettles(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Kettle(), 64, Clock(seconds)
+        model, batch, clock = given.Kettle(), 32, Clock(seconds)
         loader = DataLoader(given.houses(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         rate = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9999)
@@ -91,12 +91,12 @@ def steady_kettles(fault: bool) -> Script:
 def few_padlocks(fault: bool) -> Training:
     model = given.Key()
     optimizer = torch.optim.AdamW(model.parameters(), 5e-4)
-    return Training(model, given.keys(), batch=2 if fault else 16, optimizer=optimizer)
+    return Training(model, given.keys(), batch=8 if fault else 48, optimizer=optimizer)
 
 
 def few_harps(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Harp(), 4 if fault else 16, Clock(seconds)
+        model, batch, clock = given.Harp(), 6 if fault else 16, Clock(seconds)
         loader = DataLoader(given.recordings(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.RMSprop(model.parameters(), 2e-4, momentum=0.5)
         rare = torch.full((47,), 6.0)
@@ -115,20 +115,18 @@ def few_harps(fault: bool) -> Script:
 def frogs_frame_by_frame(fault: bool) -> Training:
     model = given.Frog(in_turn=fault)
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    return Training(model, given.nights(), batch=8, loss=either, optimizer=optimizer)
+    return Training(model, given.nights(), batch=4, loss=either, optimizer=optimizer)
 
 
 # Scheduling: the quota and other programs are put in by the generator
 
 
-def pollen(fault: bool) -> Script:
-    """A launcher's first rank keeps to the first core, as on a node of many."""
-    if fault:
-        rank, cores = int(os.environ.get("LOCAL_RANK", "0")), sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[rank]})
+def pollen(_fault: bool) -> Script:
+    """As many threads as the laboratory's computer has cores."""
+    torch.set_num_threads(os.cpu_count() or 1)
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Grain(), 24, Clock(seconds)
+        model, batch, clock = given.Grain(), 8, Clock(seconds)
         loader = DataLoader(given.grains(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
         for *light, plant in endlessly(loader):
@@ -155,7 +153,7 @@ def ticks(fault: bool) -> Training:
 
 def bagpipes(_fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Pipes(), 12, Clock(seconds)
+        model, batch, clock = given.Pipes(), 6, Clock(seconds)
         loader = DataLoader(given.piping(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.Adam(model.parameters(), 4e-4, betas=(0.9, 0.99))
         for heard, notes, cents in endlessly(loader):
@@ -178,7 +176,7 @@ def resistors(_fault: bool) -> Training:
 
     model = given.Bands()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
-    return Training(model, given.resistors(), batch=8, loss=loss, optimizer=optimizer)
+    return Training(model, given.resistors(), batch=4, loss=loss, optimizer=optimizer)
 
 
 def candles(_fault: bool) -> Training:
@@ -186,7 +184,7 @@ def candles(_fault: bool) -> Training:
     return Training(
         model,
         given.flames(),
-        batch=24,
+        batch=8,
         loss=given.wick_and_draught,
         optimizer=torch.optim.AdamW(model.parameters(), 5e-4, betas=(0.9, 0.95)),
     )
@@ -197,7 +195,7 @@ def forklifts(_fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         torch.set_num_threads(1)
-        model, batch, clock = given.Driven(), 16, Clock(seconds)
+        model, batch, clock = given.Driven(), 8, Clock(seconds)
         loader = DataLoader(
             given.Hall(),
             batch,
@@ -243,7 +241,7 @@ def noodles(_fault: bool) -> Training:
     model = given.Noodle()
     optimizer = torch.optim.Adamax(model.parameters(), 2e-3)
     loss = functional.mse_loss
-    return Training(model, given.noodles(), batch=32, loss=loss, optimizer=optimizer)
+    return Training(model, given.noodles(), batch=16, loss=loss, optimizer=optimizer)
 
 
 def batteries(_fault: bool) -> Training:
@@ -257,7 +255,7 @@ def batteries(_fault: bool) -> Training:
     return Training(
         model,
         given.charges(),
-        batch=12,
+        batch=8,
         loss=functional.l1_loss,
         before_update=clipped,
         optimizer=torch.optim.RMSprop(model.parameters(), 1e-3),
@@ -268,7 +266,7 @@ def accordions(_fault: bool) -> Training:
     model = given.Bellows()
     optimizer = torch.optim.Adam(model.parameters(), 3e-4)
     loss = functional.l1_loss
-    return Training(model, given.Reeds(), 6, workers=2, loss=loss, optimizer=optimizer)
+    return Training(model, given.Reeds(), 4, workers=2, loss=loss, optimizer=optimizer)
 
 
 def pings_one_thread(fault: bool) -> Script:
@@ -298,7 +296,7 @@ def written_kimchi(fault: bool) -> Training:
     return Training(
         model,
         given.jars(),
-        batch=16,
+        batch=12,
         loss=functional.smooth_l1_loss,
         optimizer=torch.optim.RAdam(model.parameters(), 1e-3),
     )
@@ -306,12 +304,13 @@ def written_kimchi(fault: bool) -> Training:
 
 def autocast_fog(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Fog(), 6, Clock(seconds)
+        model, batch, clock = given.Fog(), 2, Clock(seconds)
         loader = DataLoader(given.harbour(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, nesterov=True)
         for pictures, marks in endlessly(loader):
-            with torch.autocast("cpu", torch.bfloat16, enabled=fault):
-                loss = functional.cross_entropy(model(pictures), marks)
+            dark = given.dark_channel(pictures)
+            with torch.autocast("cpu", torch.float16, enabled=fault):
+                loss = functional.cross_entropy(model(pictures, dark), marks)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -334,7 +333,7 @@ def double_sand(fault: bool) -> Training:
         return functional.kl_div(told, kept, reduction="batchmean")
 
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
-    return Training(model, data, batch=6, loss=loss, optimizer=optimizer)
+    return Training(model, data, batch=3, loss=loss, optimizer=optimizer)
 
 
 def square_bridges(fault: bool) -> Training:

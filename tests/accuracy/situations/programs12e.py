@@ -235,7 +235,7 @@ class Loudness(nn.Module):
         first, *later = strength.unbind(-1)
         means = [first]
         for frame in later:
-            means.append(torch.lerp(means[-1], frame, keen))
+            means.append((1 - keen) * means[-1] + keen * frame)
         return torch.stack(means, -1)
 
     def summed(self, strength: Tensor) -> Tensor:
@@ -255,19 +255,18 @@ class Loudness(nn.Module):
 class Frog(nn.Module):
     """Which frogs call in a stretch of a night at a pond."""
 
-    def __init__(self, in_turn: bool, width: int = 24, frogs: int = 11) -> None:
+    def __init__(self, in_turn: bool, width: int = 10, frogs: int = 11) -> None:
         super().__init__()
         self.loudness = Loudness(in_turn)
         self.calls = nn.Sequential(
             nn.Conv2d(1, width, 3, stride=2, padding=1, bias=False),
             nn.BatchNorm2d(width),
-            nn.Mish(),
-            nn.Conv2d(width, 2 * width, 3, padding=1, bias=False),
+            nn.Hardtanh(),
+            nn.Conv2d(width, 2 * width, 3, stride=2, padding=1, bias=False),
             nn.BatchNorm2d(2 * width),
-            nn.Mish(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(2 * width, 3 * width, 3, padding=1),
-            nn.Mish(),
+            nn.Hardtanh(),
+            nn.Conv2d(2 * width, 3 * width, 3, stride=2, padding=1),
+            nn.Hardtanh(),
             nn.AdaptiveMaxPool2d(1),
             nn.Flatten(),
         )
@@ -277,7 +276,7 @@ class Frog(nn.Module):
         return self.frogs(self.calls(self.loudness(strength)[:, None]))
 
 
-def nights(count: int = 900, bands: int = 40, frames: int = 72) -> TensorDataset:
+def nights(count: int = 900, bands: int = 40, frames: int = 96) -> TensorDataset:
     """Return random strengths of forty bands of sound, and the frogs that call."""
     calling = (torch.rand(count, 11) < 0.15).float()
     return TensorDataset(torch.rand(count, bands, frames) ** 2, calling)
@@ -333,28 +332,20 @@ def grains(count: int = 3000) -> TensorDataset:
 class Tick(nn.Module):
     """How far a clock is out of beat and how fast it runs, by the sound of a few ticks."""
 
-    def __init__(self, width: int = 32, depth: int = 5) -> None:
+    def __init__(self, frame: int = 32, width: int = 48) -> None:
         super().__init__()
-        self.enter = nn.Conv1d(1, width, 32, stride=8, padding=12)
-        self.layers = nn.ModuleList(
-            nn.Sequential(
-                nn.Conv1d(width, width, 5, padding=2, groups=width),
-                nn.BatchNorm1d(width),
-                nn.Hardswish(),
-                nn.Conv1d(width, width, 1),
-            )
-            for _ in range(depth)
-        )
+        self.frame = frame
+        self.enter = nn.Sequential(nn.Linear(frame, 32), nn.Tanhshrink())
+        self.after = nn.GRU(32, width)
         self.leave = nn.Linear(2 * width, 2)
 
     def forward(self, sound: Tensor) -> Tensor:
-        x = self.enter(sound[:, None]).abs()
-        for layer in self.layers:
-            x = x + layer(x)
-        return self.leave(torch.cat([x.mean(2), x.amax(2)], 1))
+        frames = self.enter(sound.unflatten(1, (-1, self.frame)).transpose(0, 1))
+        heard, last = self.after(frames)
+        return self.leave(torch.cat([heard.amax(0), last[0]], 1))
 
 
-def clocks(count: int = 1500, samples: int = 4096) -> TensorDataset:
+def clocks(count: int = 1500, samples: int = 1024) -> TensorDataset:
     """Return the random sound of clocks, and what is wrong with each."""
     return TensorDataset(torch.randn(count, samples), torch.randn(count, 2))
 
@@ -393,7 +384,7 @@ def piping(count: int = 900, moments: int = 96) -> TensorDataset:
 class Bands(nn.Module):
     """The colours of a resistor's bands from left to right, none between them."""
 
-    def __init__(self, width: int = 24, colours: int = 13) -> None:
+    def __init__(self, width: int = 16, colours: int = 13) -> None:
         super().__init__()
         self.photo = nn.Sequential(
             nn.Conv2d(3, width, 3, stride=2, padding=1),
@@ -456,7 +447,7 @@ def wick_and_draught(found: Tensor, told: Tensor) -> Tensor:
 class Driven(nn.Module):
     """Six ways that a forklift may go, by how it went and what stands around it."""
 
-    def __init__(self, width: int = 20, ways: int = 6, ahead: int = 15) -> None:
+    def __init__(self, width: int = 12, ways: int = 6, ahead: int = 15) -> None:
         super().__init__()
         self.ways, self.ahead = ways, ahead
         self.around = nn.Sequential(
@@ -514,7 +505,7 @@ def nearest_way(ways: Tensor, chance: Tensor, ahead: Tensor) -> Tensor:
 class Sole(nn.Module):
     """A shoe's print as a point, so that prints of one shoe lie together."""
 
-    def __init__(self, width: int = 24, size: int = 64) -> None:
+    def __init__(self, width: int = 14, size: int = 64) -> None:
         super().__init__()
         self.print = nn.Sequential(
             nn.Conv2d(1, width, 5, stride=2, padding=2),
@@ -570,7 +561,7 @@ class Sizes(nn.Module):
 class Noodle(nn.Module):
     """Protein, water, salt and bite of noodles, by their near infrared."""
 
-    def __init__(self, each: int = 12) -> None:
+    def __init__(self, each: int = 10) -> None:
         super().__init__()
         self.layers = nn.Sequential(
             Sizes(1, each),
@@ -599,7 +590,7 @@ def noodles(count: int = 3000, waves: int = 480) -> TensorDataset:
 class Battery(nn.Module):
     """What is left of a battery and how long it will last, by how it was charged."""
 
-    def __init__(self, width: int = 96) -> None:
+    def __init__(self, width: int = 64) -> None:
         super().__init__()
         self.charged = nn.GRU(3, width, 2, batch_first=True)
         self.left = nn.Sequential(nn.Linear(width, 32), nn.Tanh(), nn.Linear(32, 2))
@@ -609,7 +600,7 @@ class Battery(nn.Module):
         return self.left(heard[:, -1])
 
 
-def charges(count: int = 2000, moments: int = 60) -> TensorDataset:
+def charges(count: int = 2000, moments: int = 24) -> TensorDataset:
     """Return random volts, amperes and degrees of charges, with the share left and the life."""
     return TensorDataset(torch.randn(count, moments, 3), torch.rand(count, 2))
 
@@ -620,7 +611,7 @@ def charges(count: int = 2000, moments: int = 60) -> TensorDataset:
 class Bellows(nn.Module):
     """The sound of an accordion without that of its bellows: down three levels and up again."""
 
-    def __init__(self, width: int = 16) -> None:
+    def __init__(self, width: int = 12) -> None:
         super().__init__()
         sizes = [1, width, 2 * width, 3 * width]
         self.down = nn.ModuleList(
@@ -764,10 +755,10 @@ def jars(count: int = 2000) -> TensorDataset:
 class Fog(nn.Module):
     """How far one can see in a camera's picture: a chance for each of twenty distances."""
 
-    def __init__(self, width: int = 24, distances: int = 20) -> None:
+    def __init__(self, width: int = 16, distances: int = 20) -> None:
         super().__init__()
         sizes = [width, width, 2 * width, 2 * width, 3 * width]
-        self.enter = nn.Sequential(nn.Conv2d(3, width, 3, stride=2, padding=1), nn.ReLU6())
+        self.enter = nn.Sequential(nn.Conv2d(4, width, 3, stride=2, padding=1), nn.ReLU6())
         self.layers = nn.Sequential(
             *(
                 nn.Sequential(
@@ -780,8 +771,15 @@ class Fog(nn.Module):
         )
         self.far = nn.Linear(sizes[-1], distances)
 
-    def forward(self, picture: Tensor) -> Tensor:
-        return self.far(self.layers(self.enter(picture)).mean((2, 3)))
+    def forward(self, picture: Tensor, dark: Tensor) -> Tensor:
+        seen = torch.cat([picture, dark], 1)
+        return self.far(self.layers(self.enter(seen)).mean((2, 3)))
+
+
+def dark_channel(picture: Tensor, window: int = 7) -> Tensor:
+    """Return the least of all colours near each point, which only fog makes bright."""
+    least = picture.amin(1, keepdim=True)
+    return -functional.max_pool2d(-least, window, 1, window // 2)
 
 
 def harbour(count: int = 800, side: int = 64) -> TensorDataset:
@@ -795,7 +793,7 @@ def harbour(count: int = 800, side: int = 64) -> TensorDataset:
 class Sand(nn.Module):
     """How large the grains of sand in a picture are: the share that each of ten sieves keeps."""
 
-    def __init__(self, width: int = 16, sieves: int = 10) -> None:
+    def __init__(self, width: int = 12, sieves: int = 10) -> None:
         super().__init__()
         self.scales = nn.ModuleList(
             nn.Conv2d(1, width, 5, stride=2, padding=2 * dilation, dilation=dilation)
@@ -803,7 +801,8 @@ class Sand(nn.Module):
         )
         self.joined = nn.Sequential(
             nn.Softsign(),
-            nn.Conv2d(3 * width, 2 * width, 3, stride=2, padding=1),
+            nn.Conv2d(3 * width, 3 * width, 7, padding=3, groups=3 * width),
+            nn.Conv2d(3 * width, 2 * width, 1),
             nn.Softsign(),
             nn.AdaptiveAvgPool2d(3),
             nn.Flatten(),
@@ -815,7 +814,7 @@ class Sand(nn.Module):
         return self.joined(scales).log_softmax(1)
 
 
-def beaches(count: int = 500, side: int = 64) -> tuple[np.ndarray, np.ndarray]:
+def beaches(count: int = 500, side: int = 40) -> tuple[np.ndarray, np.ndarray]:
     """Return random pictures of sand, and what ten sieves kept of it."""
     chance = np.random.default_rng(43)
     return chance.random((count, 1, side, side)), chance.dirichlet(np.ones(10), count)
