@@ -205,7 +205,7 @@ OTHERS = {
     "run-kites-beside-flights": 3 * [FLY],
     "run-moles-beside-thumbnails": 2 * [SHRINK],
     "run-beside-bagpipes": [INVENTORY],
-    "run-resistors-beside-solvers": 2 * [SOLVE],
+    "run-resistors-beside-solvers": 4 * [SOLVE],
 }
 """Programs that compute beside the run."""
 
