@@ -67,7 +67,7 @@ def steady_rain(fault: bool) -> Script:
 
 def steady_kettles(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Kettle(), 24, Clock(seconds)
+        model, batch, clock = given.Kettle(), 32, Clock(seconds)
         loader = DataLoader(given.houses(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         rate = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9999)
@@ -126,7 +126,7 @@ def pollen(_fault: bool) -> Script:
     torch.set_num_threads(os.cpu_count() or 1)
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Grain(), 12, Clock(seconds)
+        model, batch, clock = given.Grain(), 8, Clock(seconds)
         loader = DataLoader(given.grains(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
         for *light, plant in endlessly(loader):
@@ -241,7 +241,7 @@ def noodles(_fault: bool) -> Training:
     model = given.Noodle()
     optimizer = torch.optim.Adamax(model.parameters(), 2e-3)
     loss = functional.mse_loss
-    return Training(model, given.noodles(), batch=12, loss=loss, optimizer=optimizer)
+    return Training(model, given.noodles(), batch=16, loss=loss, optimizer=optimizer)
 
 
 def batteries(_fault: bool) -> Training:
