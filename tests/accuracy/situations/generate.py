@@ -47,6 +47,7 @@ import programs11
 import programs11b
 import programs11c
 import programs12
+import programs12b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -84,6 +85,12 @@ QUOTAS = {
     "run-taxis-quota": 1.5,
     "run-sudoku-quota": 0.8,
     "run-crosswords-quota": 0.9,
+    "run-candles-quota": 0.6,
+    "run-forklifts-quota": 0.37,
+    "run-shoes-quota": 0.65,
+    "run-noodles-quota": 1.0,
+    "run-batteries-quota": 0.33,
+    "run-accordions-quota": 0.6,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -156,6 +163,26 @@ while True:
     speeds[1:] -= 1e-3 * pull
     places += 1e-3 * speeds
 """
+INVENTORY = """
+import sqlite3, time
+stock = sqlite3.connect(":memory:")
+stock.execute("create table pipe (maker, year, price)")
+rows = ((n % 97, 1700 + n * n % 311, n * 7919 % 5000) for n in range(200_000))
+stock.executemany("insert into pipe values (?, ?, ?)", rows)
+while True:
+    began = time.perf_counter()
+    stock.execute("select maker, avg(price) from pipe group by maker, year order by 2").fetchall()
+    time.sleep(0.7 * (time.perf_counter() - began))
+"""
+SOLVE = """
+import numpy as n
+circuit = n.random.randn(400, 400) + 400 * n.eye(400)
+volts = n.random.randn(400)
+while True:
+    for _ in range(8):
+        currents = n.linalg.solve(circuit, volts)
+        volts = n.tanh(currents)
+"""
 SHRINK = """
 import io, os
 from PIL import Image
@@ -180,6 +207,8 @@ OTHERS = {
     "run-beside-aurora": [CALIBRATE],
     "run-kites-beside-flights": 3 * [FLY],
     "run-moles-beside-thumbnails": 2 * [SHRINK],
+    "run-beside-bagpipes": [INVENTORY],
+    "run-resistors-beside-solvers": 4 * [SOLVE],
 }
 """Programs that compute beside the run."""
 
@@ -210,6 +239,7 @@ PROGRAMS = {
     "programs11b.py": programs11b.ELEVENTH_B,
     "programs11c.py": programs11c.ELEVENTH_C,
     "programs12.py": programs12.TWELFTH,
+    "programs12b.py": programs12b.TWELFTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -260,6 +290,7 @@ ONE_CORE = (
     "run-stereo-one-core",
     "run-loans-one-core",
     "run-perfumes-one-core",
+    "run-pollen-one-core",
 )
 """Those that may use a single core when the fault is in."""
 VARIABLES = {
@@ -294,6 +325,8 @@ UNTIMED = (
     "run-seen-parcels",
     "run-seen-lighthouses",
     "run-seen-engines",
+    "run-seen-lullabies",
+    "run-seen-submarines",
 )
 """Those that are seen from outside only."""
 
