@@ -328,3 +328,11 @@ def test_verdicts_on_the_eleventh_batch_are_no_worse_than_when_it_was_scored() -
     print("\n" + table(rows))
     assert sum(row.right for row in rows) >= 37
     assert not [row.situation.id for row in rows if row.confidently_wrong]
+
+
+def test_verdicts_on_the_twelfth_batch_are_no_worse_than_when_it_was_scored() -> None:
+    """The share of right ones misses its target of 90 %, and two were confidently wrong then."""
+    rows = judged(kept(held_out=True, batch=TWELFTH))
+    print("\n" + table(rows))
+    assert sum(row.right for row in rows) >= 66
+    assert not [row.situation.id for row in rows if row.confidently_wrong]
