@@ -32,6 +32,7 @@ from situationrows import (  # noqa: E402
     SIXTH,
     TENTH,
     THIRD,
+    TWELFTH,
     Situation,
     kept,
 )
@@ -44,7 +45,10 @@ from trainwright.diagnose.traits import traits  # noqa: E402
 from trainwright.diagnose.verdict import Cause  # noqa: E402
 from trainwright.plan.file import write_text  # noqa: E402
 
-SEEN = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH)
+SEEN = (
+    *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
+    *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH),
+)
 """Batches that have been scored, or guide the rules."""
 LEAST = 2
 """Runs that must have a trait for it to be fitted: what one run has alone tells nothing."""

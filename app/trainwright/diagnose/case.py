@@ -10,6 +10,8 @@ SURE, LIKELY = 5, 4
 """Least scores of high and medium confidence; assumed."""
 MEASURED, SYMPTOM = 3, 2
 """Weights of a cause's own cost and of a strong symptom; see ``Signal.weight``."""
+WORTH_NAMING = 0.1
+"""Measured gain below which nobody is sure that it is the main one; assumed."""
 DEBUGGING = 4
 """Weight of settings that always cost."""
 GAIN_WEIGHT = 4.0
@@ -96,6 +98,8 @@ class Case:
         agree = first >= MEASURED and (second >= SYMPTOM or setting >= DEBUGGING)
         if self.cause is Cause.NONE and not self._tried:
             agree = False  # work that need not be done keeps a device as busy as any other
+        if self.measured is not None and self.measured < WORTH_NAMING:
+            agree = False  # what takes so little is not what slows the run most
         if agree and self.score >= SURE and not self.against:
             return Confidence.HIGH
         return Confidence.MEDIUM if self.score >= LIKELY else Confidence.LOW

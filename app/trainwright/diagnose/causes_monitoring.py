@@ -376,6 +376,13 @@ RULES = (
         variant="logging",
     ),
     _rule(
+        "steps.blocked",
+        given(at_least(0.5, step_share("optimizer")), step_share("blocked")),
+        "share",
+        above(0.25, -2, "assumed: what an update waits for is its own state, and no log"),
+        variant="logging",
+    ),
+    _rule(
         "profile.host_log",
         given(
             lambda evidence: (data_wait(evidence) or 0) < 0.3,
