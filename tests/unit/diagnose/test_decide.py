@@ -714,3 +714,29 @@ def test_workers_that_a_mask_holds_on_one_core_are_no_slow_loader() -> None:
         setup={"device": "cuda", "num_workers": 8},
     )
     assert (found.first.cause, found.first.variant) == (Cause.SCHEDULING, "affinity")
+
+
+def test_nobody_is_sure_of_a_cause_that_is_measured_to_take_little() -> None:
+    emptied = {
+        "steps": steps(data_wait=0.002, device_seconds=0.16),
+        "counters": {"steps": 50, "empty_cache": 50},
+        "profile": {"idle": 0.84, "allocation_calls": 300},
+        "setup": {"device": "cuda"},
+    }
+    trial_of = {"changed": "empty-cache", "to": "never"}
+    little = diagnosed(**emptied, trials=[trial_of | {"step_times": 0.94}]).first
+    much = diagnosed(**emptied, trials=[trial_of | {"step_times": 0.3}]).first
+    assert (little.cause, much.cause) == (Cause.MEMORY, Cause.MEMORY)
+    assert (little.confidence, much.confidence) == (Confidence.MEDIUM, Confidence.HIGH)
+
+
+def test_what_an_update_waits_for_is_no_log() -> None:
+    writes = {
+        "host": {"main_written_bytes_s": 3.3e7, "cores": 2, "usable_cores": 2},
+        "profile": {"host_top": [{"name": "save (serialization.py:900)", "share": 0.67}]},
+        "setup": {"device": "cpu"},
+    }
+    between = diagnosed(steps=steps(compute=0.3, other=0.6), **writes).first
+    within = diagnosed(steps=steps(compute=0.9, optimizer=0.7, blocked=0.45), **writes).first
+    assert (between.cause, between.variant) == (Cause.MONITORING, "logging")
+    assert within.confidence is not Confidence.HIGH
