@@ -4,6 +4,7 @@
     python drawn.py --guiding    # those that guide the rules
     python drawn.py --eleventh   # the eleventh round's
     python drawn.py --twelfth    # the twelfth round's
+    python drawn.py --thirteenth # the thirteenth round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -12,6 +13,7 @@ A kind is drawn as often as the rounds before had it among their real runs.
 import csv
 import random
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,7 @@ SEED = "552b921"
 HELD, GUIDING = 44, 26
 ELEVENTH_SEED, ELEVENTH = "793bfa4", 30
 TWELFTH_SEED, TWELFTH = "dd6c441", 46
+THIRTEENTH_SEED, THIRTEENTH = "ff421e6", 45
 # What removing the fault should be worth, times as fast: sizes are set for it (assumed: 1.2 is
 # the least that a proof takes, and above 5 few runs are in doubt).
 COSTS = (1.5, 2.0, 3.0, 5.0)
@@ -71,6 +74,22 @@ SUBJECTS_OF_THE_TWELFTH = (
 )  # fmt: skip
 
 
+SUBJECTS_OF_THE_THIRTEENTH = (
+    "snails", "slugs", "beetles", "butterflies", "moths", "dragonflies", "ladybirds", "fireflies",
+    "wasps", "termites", "lizards", "geckos", "turtles", "newts", "toads", "hedgehogs", "badgers",
+    "otters", "beavers", "bats", "storks", "herons", "swallows", "sparrows", "magpies", "pheasants",
+    "trout", "salmon", "eels", "squid", "starfish", "sponges", "barnacles", "lichens", "ferns",
+    "thistles", "orchids", "tulips", "roses", "cacti", "pine cones", "chestnuts", "walnuts",
+    "hazelnuts", "olives", "figs", "lemons", "melons", "pumpkins", "radishes", "garlic", "onions",
+    "peppers", "ginseng", "barley", "millet", "sesame", "honey", "vinegar", "soy sauce", "tofu",
+    "rice cakes", "sausages", "pretzels", "waffles", "toffee", "marbles", "dolls", "puppets",
+    "masks", "fans", "lanterns", "drums", "gongs", "flutes", "bassoons", "zithers", "whistles",
+    "sirens", "foghorns", "doorbells", "elevators of grain", "windmills", "watermills", "looms",
+    "spindles", "anvils", "chisels", "saws", "ladders", "ropes", "knots", "nets", "baskets",
+    "barrels", "bottles", "corks", "jars", "inkwells", "quills",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """One run to write: its cause and kind, what it is about, and what the fault should cost."""
@@ -97,28 +116,30 @@ def draw() -> tuple[tuple[Drawn, ...], tuple[Drawn, ...]]:
 
 def draw_eleventh() -> tuple[Drawn, ...]:
     """Return the runs of the eleventh round: kinds as before, and subjects that are left."""
-    chance = random.Random(ELEVENTH_SEED)
     used = {run.subject for runs in draw() for run in runs}
     left = [each for each in (*SUBJECTS, *MORE_SUBJECTS) if each not in used]
-    kinds = sorted(
-        chance.sample([(row["cause"], row["sub_cause"]) for row in _runs_before()], ELEVENTH)
-    )
-    return tuple(
-        Drawn(cause, sub, subject, None if cause in NO_COST else chance.choice(COSTS))
-        for (cause, sub), subject in zip(kinds, chance.sample(left, ELEVENTH), strict=True)
-    )
+    return _drawn(ELEVENTH_SEED, ELEVENTH, left)
 
 
 def draw_twelfth() -> tuple[Drawn, ...]:
     """Return the runs of the twelfth round: kinds as before, and subjects of its own."""
-    chance = random.Random(TWELFTH_SEED)
+    return _drawn(TWELFTH_SEED, TWELFTH, SUBJECTS_OF_THE_TWELFTH)
+
+
+def draw_thirteenth() -> tuple[Drawn, ...]:
+    """Return the runs of the thirteenth round: kinds as before, and subjects of its own."""
+    return _drawn(THIRTEENTH_SEED, THIRTEENTH, SUBJECTS_OF_THE_THIRTEENTH)
+
+
+def _drawn(seed: str, count: int, subjects: Sequence[str]) -> tuple[Drawn, ...]:
+    """Return ``count`` runs whose kinds, subjects and costs the seed draws, in that order."""
+    chance = random.Random(seed)
     kinds = sorted(
-        chance.sample([(row["cause"], row["sub_cause"]) for row in _runs_before()], TWELFTH)
+        chance.sample([(row["cause"], row["sub_cause"]) for row in _runs_before()], count)
     )
-    subjects = chance.sample(SUBJECTS_OF_THE_TWELFTH, TWELFTH)
     return tuple(
         Drawn(cause, sub, subject, None if cause in NO_COST else chance.choice(COSTS))
-        for (cause, sub), subject in zip(kinds, subjects, strict=True)
+        for (cause, sub), subject in zip(kinds, chance.sample(subjects, count), strict=True)
     )
 
 
@@ -133,7 +154,12 @@ def _runs_before() -> list[dict[str, str]]:
 
 if __name__ == "__main__":
     held, guiding = draw()
-    draws = {"--guiding": guiding, "--eleventh": draw_eleventh(), "--twelfth": draw_twelfth()}
+    draws = {
+        "--guiding": guiding,
+        "--eleventh": draw_eleventh(),
+        "--twelfth": draw_twelfth(),
+        "--thirteenth": draw_thirteenth(),
+    }
     asked = next((draws[each] for each in sys.argv[1:] if each in draws), held)
     for number, run in enumerate(asked, 1):
         cost = f"{run.cost} times" if run.cost else "-"
