@@ -207,6 +207,7 @@ RULES = (
         "setup.gradients_on_link",
         gradients_on_link,
         "share",
+        below(0.03, -2, "NCCL: a ring all-reduce sends 2 (n - 1) / n of the gradients"),
         above(0.2, 2, "NCCL: a ring all-reduce sends 2 (n - 1) / n of the gradients"),
         above(0.5, 3, "NCCL: a ring all-reduce sends 2 (n - 1) / n of the gradients"),
         variant="exposed",

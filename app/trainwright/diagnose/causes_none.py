@@ -24,7 +24,10 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
-from trainwright.diagnose.measures_kernels import multiprocessors_busy
+from trainwright.diagnose.measures_kernels import (
+    multiplies_on_tensor_cores,
+    multiprocessors_busy,
+)
 from trainwright.diagnose.measures_names import kernels_of
 from trainwright.diagnose.measures_needless import products_with_cores
 from trainwright.diagnose.measures_trials import (
@@ -80,11 +83,13 @@ def _tried(experiment: str) -> tuple[Rule, ...]:
     """
     name, saved = f"experiments.{experiment}", saved_by(experiment)
     nothing = below(0.05, 1, "assumed: a remedy that does nothing, of what is common")
+    idle = given(lambda evidence: not multiplies_on_tensor_cores(evidence), saved)
+    tells = idle if experiment == "other_precision" else saved
     rules = (
         _rule(name, saved, "share", above(0.15, -4, ASSUMED)),
         _rule(name, given(_busy, saved), "share", below(0.03, 2, BUSY)),
     )
-    return (*rules, _rule(name, saved, "share", nothing)) if experiment in _COMMON else rules
+    return (*rules, _rule(name, tells, "share", nothing)) if experiment in _COMMON else rules
 
 
 _COMMON = (
@@ -349,8 +354,7 @@ RULES = (
         given(on_cpu, reading("host.starved_share")),
         "share",
         below(0.1, 1, ASSUMED),
-        above(0.3, -3, ASSUMED),
-        above(0.5, -4, "assumed: who waits for cores half of the time is slowed by that"),
+        above(0.2, -4, "assumed: who waits for cores a fifth of the time is slowed by that"),
     ),
     _rule(
         "loading.alone",

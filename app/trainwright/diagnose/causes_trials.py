@@ -2,8 +2,14 @@
 
 from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu
-from trainwright.diagnose.measures_cost import keeps_all_alone, offloads
+from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu, ranks
+from trainwright.diagnose.measures_cost import (
+    gradients_on_link,
+    keeps_all_alone,
+    kernel_spacing,
+    offloads,
+)
+from trainwright.diagnose.measures_kernels import multiplies_on_tensor_cores
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     attention_by_length,
@@ -13,6 +19,7 @@ from trainwright.diagnose.measures_trials import (
     filled_by_batch,
     on_the_processor,
     saved_by,
+    saved_by_cores,
     saved_by_larger,
 )
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
@@ -34,7 +41,8 @@ _tuning = rules_of(Cause.TUNING)
 def _launches_alone(evidence: Evidence) -> bool:
     """Whether no loader of a GPU run is known to need the processor as well."""
     more = saved_by("more_workers")(evidence) or 0
-    return on_gpu(evidence) and more < 0.1 and not cores_make_batches(evidence)
+    cores = saved_by_cores(evidence) or 0
+    return on_gpu(evidence) and max(more, cores) < 0.1 and not cores_make_batches(evidence)
 
 
 def _updates_alone(evidence: Evidence) -> bool:
@@ -42,10 +50,34 @@ def _updates_alone(evidence: Evidence) -> bool:
     return on_gpu(evidence) and keeps_all_alone(evidence)
 
 
+def _waits_for_launches(evidence: Evidence) -> bool:
+    """Whether a GPU idles, or its kernels follow each other as fast as PyTorch launches them."""
+    launched = on_gpu(evidence) and less_than(50e-6, kernel_spacing)(evidence)
+    return device_idles(evidence) or launched
+
+
+def _sums_are_quick(evidence: Evidence) -> bool:
+    """Whether GPUs of one host are known to sum their gradients in next to no time."""
+    return on_gpu(evidence) and less_than(0.03, gradients_on_link)(evidence)
+
+
 def _as_fast_on_either(evidence: Evidence) -> bool:
     """Whether a step takes as long without the GPU, and its batches are not known to be there."""
     fed = less_than(0.05, data_wait)(evidence)
     return not fed and at_least(0.9, on_the_processor)(evidence)
+
+
+def _sends_little(evidence: Evidence) -> bool:
+    """Whether nothing is known of a step that takes its time whatever the batch."""
+    sends = at_least(0.2, saved_by("communication"))(evidence) and ranks(evidence) > 1
+    return not offloads(evidence) and not sends
+
+
+def _products_hold_it_back(evidence: Evidence) -> bool:
+    """Whether a GPU with tensor cores has its batches, and is not known to idle."""
+    return (
+        fed_alone(evidence) and multiplies_on_tensor_cores(evidence) and not device_idles(evidence)
+    )
 
 
 def _by_precision(evidence: Evidence) -> float | None:
@@ -57,7 +89,7 @@ def _by_precision(evidence: Evidence) -> float | None:
 PARALLELISM = (
     _parallelism(
         "experiments.doubled_batch",
-        given(lambda evidence: not offloads(evidence), doubled_batch),
+        given(_sends_little, doubled_batch),
         "times",
         below(1.2, 4, DOUBLING),
         below(1.5, 2, DOUBLING),
@@ -107,7 +139,7 @@ PARALLELISM = (
     ),
     _parallelism(
         "experiments.compiled",
-        given(device_idles, saved_by("compiled")),
+        given(_waits_for_launches, saved_by("compiled")),
         "share",
         above(0.15, 3, "PyTorch: compiling fuses small kernels and drops Python's part of each"),
         variant="host-bound",
@@ -138,7 +170,21 @@ PARALLELISM = (
 )
 
 INPUT = (
+    _input(
+        "experiments.single_device",
+        given(_sums_are_quick, saved_by("single_device")),
+        "share",
+        above(
+            0.2, 2, "assumed: what fewer devices save, and no sums of gradients take, is the host's"
+        ),
+    ),
     _input("experiments.larger_model", doubled_model, "times", *_LARGER),
+    _input(
+        "experiments.more_cores",
+        given(on_gpu, saved_by_cores),
+        "share",
+        above(0.15, 3, "assumed: one core launches what a GPU does, and many make its batches"),
+    ),
     _input(
         "experiments.processor",
         given(_as_fast_on_either, on_the_processor),
@@ -148,6 +194,13 @@ INPUT = (
 )
 
 TUNING = (
+    _tuning(
+        "experiments.other_precision",
+        given(_products_hold_it_back, _by_precision),
+        "share",
+        below(0.05, 2, "assumed: products are faster in 16 bits, unless their kernels are poor"),
+        variant="kernels",
+    ),
     _tuning(
         "experiments.attention_by_length",
         attention_by_length,

@@ -29,7 +29,7 @@ from trainwright.diagnose import (
     causes_trials,
     causes_tuning,
 )
-from trainwright.diagnose.case import LIKELY, SYMPTOM, Case
+from trainwright.diagnose.case import LIKELY, SYMPTOM, WORTH_NAMING, Case
 from trainwright.diagnose.causes_remedies import remedies_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.fixes import fixes
@@ -90,6 +90,9 @@ _READINGS = 3
 """Least readings of a run that is compared with others: a time, and two that may be signals."""
 _CHANCE = 0.25
 """Least chance of a cause that is suspected for runs that are alike; assumed, twice a guess's."""
+_SURE_CHANCE = 0.6
+"""Least chance of a cause that rules are sure of. Of 105 such verdicts on batches 7 to 12, each by
+the rules and weights of its day, the three that were wrong had less, and 22 that were right."""
 LARGER = 1.2
 """How many times as much of the time a cause takes that goes before a surer one; assumed."""
 CONTRARY = 4
@@ -176,13 +179,23 @@ def judge(evidence: Evidence) -> Diagnosis:
     found = _found(evidence)
     cases = _all_cases(found, evidence)
     verdicts = _by_rules(cases, evidence)
+    alike = likeness(traits(evidence, chain.from_iterable(found.values())))
     if verdicts[0].cause is Cause.UNKNOWN:
-        alike = likeness(traits(evidence, chain.from_iterable(found.values())))
         if _tells(alike, found, evidence):
             verdicts = _by_likeness(verdicts, cases, alike, evidence)
+    else:
+        verdicts = tuple(_as_sure_as(alike, verdict) for verdict in verdicts)
     said = {verdict.cause for verdict in verdicts}
     ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in said)
     return Diagnosis(verdicts, ruled_out, unseen(evidence))
+
+
+def _as_sure_as(alike: Likeness, verdict: Verdict) -> Verdict:
+    """Return the verdict, sure only where known runs that are like this one had its cause too."""
+    sure = verdict.confidence is Confidence.HIGH
+    if sure and alike.chances.get(verdict.cause, 0.0) < _SURE_CHANCE:
+        return replace(verdict, confidence=Confidence.MEDIUM)
+    return verdict
 
 
 def by_rules(evidence: Evidence) -> Verdict:
@@ -206,7 +219,7 @@ def _by_rules(every: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
     """Return the verdicts by what each reading means by itself."""
     *cases, fine = every
     named = (case for case in cases if case.holds or case.suspected)
-    holding = sorted(named, key=lambda case: (_says_little(case), not case.agreed, -case.strength))
+    holding = sorted(named, key=_rank)
     if (
         fine.holds
         and fine.score >= LIKELY
@@ -288,6 +301,15 @@ def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidenc
     )
 
 
+def _rank(case: Case) -> tuple[bool, bool, bool, float]:
+    """Return what cases are sorted by: what takes little, measured, goes after all that hold."""
+    return (_says_little(case), not case.agreed, _takes_little(case), -case.strength)
+
+
+def _takes_little(case: Case) -> bool:
+    return case.measured is not None and case.measured < WORTH_NAMING
+
+
 def _says_little(case: Case) -> bool:
     """Whether a case only says that nothing was measured: any other says more."""
     return case.variant == "nothing-measured"
@@ -334,7 +356,11 @@ _HOW_WELL = (
 def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
     """Return the verdicts: the strongest case first, or the one that explains it as well."""
     leading = _largest(holding)
-    roots = [case for case in holding if case.score >= LIKELY and _among(_EXPLAINED, case, leading)]
+    roots = [
+        case
+        for case in holding
+        if case.score >= LIKELY and _among(_EXPLAINED, case, leading) and not _takes_little(case)
+    ]
     first = (*roots, leading)[0]
     others = [case for case in holding if case is not first]
     verdict = _verdict(first, evidence)
@@ -379,8 +405,12 @@ def _costs(case: Case) -> bool:
     Small operators and slow kernels are all over the step; who waits, saves or evaluates for a
     sixth of the time is slowed by that, and computes as others do.
     """
-    within = (case.cause, case.variant) == (Cause.MEMORY, "heap")  # pages are taken by operators
+    within = (case.cause, case.variant) in _WITHIN_OPERATORS
     return case.holds and not within and _measured(case) >= A_COST
+
+
+_WITHIN_OPERATORS: _AnyOf = ((Cause.MEMORY, "heap"), (Cause.TUNING, "compile"))
+"""Operators take pages as they run, and what compiling saves is their launches as well."""
 
 
 def _among(table: dict[tuple[Cause, str], _AnyOf], root: Case, symptom: Case) -> bool:

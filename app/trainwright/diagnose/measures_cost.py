@@ -23,6 +23,8 @@ LINK_BYTES_S_5 = 50e9
 """Over PCIe 5.0 x16, which GPUs of compute capability 9.0 and above have."""
 PCIE_BYTES_S = 10e9
 """Between two GPUs over PCIe 3.0 x16 and the host; nccl-tests show 8 to 12 GB/s."""
+NVLINK_BYTES_S = 50e9
+"""Between GPUs over NVLink; nccl-tests show 120 GB/s and more on a DGX-1, less with few links."""
 HOST_UPDATE_S = 0.5e-9
 """Of Adam on the processor, a parameter: DeepSpeed reports 0.25 to 0.6 s for 1e9 of them."""
 MOVED_BYTES = 4.0
@@ -208,8 +210,8 @@ def gradients_on_link(evidence: Evidence) -> float | None:
     """Return the share of the step that a ring all-reduce of fp32 gradients takes on the link."""
     setup, seconds = evidence.setup, step_seconds(evidence)
     rate = setup.link_bytes_s if setup is not None else None
-    if setup is not None and rate is None and setup.link == "pcie" and (setup.nodes or 1) == 1:
-        rate = PCIE_BYTES_S
+    if setup is not None and rate is None and (setup.nodes or 1) == 1:
+        rate = {"pcie": PCIE_BYTES_S, "nvlink": NVLINK_BYTES_S}.get(setup.link or "")
     if setup is None or not setup.parameters or not rate or not seconds:
         return None
     devices = ranks(evidence)

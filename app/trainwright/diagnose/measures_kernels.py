@@ -142,3 +142,10 @@ def untraced_elementwise(evidence: Evidence) -> bool:
     """Return whether a profile on a GPU says nothing of elementwise kernels."""
     profile = evidence.profile
     return on_gpu(evidence) and profile is not None and profile.elementwise is None
+
+
+def multiplies_on_tensor_cores(evidence: Evidence) -> bool:
+    """Whether a model of large products is on GPUs that are far faster at them in 16 bits."""
+    able = lowest_capability(evidence) or 0.0
+    kinds = ("convolution", "transformer")
+    return able >= 7.0 and any(is_kind(evidence, kind) for kind in kinds)

@@ -238,6 +238,18 @@ def on_another_processor(evidence: Evidence) -> float | None:
     return 1 - min(found) if found and min(found) < 1 else None
 
 
+def saved_by_cores(evidence: Evidence) -> float | None:
+    """Return the share of a step that more of a processor's cores take away, where it is said."""
+    tried = (each for each in evidence.trials if each.changed == "cpu")
+    found = [
+        1 - times
+        for each in tried
+        if re.search(r"\bcores\b", each.to.lower())
+        if (times := step_times(each, evidence)) is not None
+    ]
+    return max(found, default=None)
+
+
 def fewer_workers(evidence: Evidence) -> float | None:
     """Return the share of a step that fewer of the loader's workers take away."""
     found = [

@@ -163,6 +163,7 @@ SHARED = {
     "host.other_utilisation": "other-programs",
     "experiments.another_gpu": "other-hardware",
     "experiments.faster_cpu": "other-hardware",
+    "experiments.more_cores": "other-hardware",
     "experiments.larger_model": "other-hardware",
     "experiments.processor": "other-hardware",
     "experiments.shapes": "other-inputs",
