@@ -6,7 +6,7 @@ import pytest
 
 from trainwright.diagnose import measures_cost, measures_trials
 from trainwright.diagnose import measures_work as work
-from trainwright.diagnose.decide import judge
+from trainwright.diagnose.decide import by_rules, judge
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.verdict import Cause, Confidence, Diagnosis
 
@@ -127,10 +127,18 @@ def test_long_operators_that_do_little_are_slow_kernels_and_short_ones_are_not()
 
 def test_nothing_is_wrong_for_sure_only_where_a_trial_says_so() -> None:
     busy = on_cores(flops_a_step=1.4e10, top=[{"name": "aten::mm", "share": 0.9}])
-    found = diagnosed(**busy)
-    assert (found.first.cause, found.first.confidence) == (Cause.NONE, Confidence.MEDIUM)
-    tried = diagnosed(**busy, trials=[{"changed": "synthetic-data", "step_times": 1.0}])
-    assert (tried.first.cause, tried.first.confidence) == (Cause.NONE, Confidence.HIGH)
+    found = by_rules(seen(**busy))
+    assert (found.cause, found.confidence) == (Cause.NONE, Confidence.MEDIUM)
+    tried = by_rules(seen(**busy, trials=[{"changed": "synthetic-data", "step_times": 1.0}]))
+    assert (tried.cause, tried.confidence) == (Cause.NONE, Confidence.HIGH)
+
+
+def test_rules_are_sure_only_where_known_runs_that_are_alike_had_the_cause_too() -> None:
+    busy = on_cores(flops_a_step=1.4e10, top=[{"name": "aten::mm", "share": 0.9}])
+    seldom = seen(**busy, trials=[{"changed": "synthetic-data", "step_times": 1.0}])
+    alone, beside = by_rules(seldom), judge(seldom).first
+    assert alone.cause is beside.cause is Cause.NONE
+    assert (alone.confidence, beside.confidence) == (Confidence.HIGH, Confidence.MEDIUM)
 
 
 def test_products_below_half_of_a_plain_ones_rate_are_no_healthy_run() -> None:

@@ -289,3 +289,86 @@ def test_trials_that_all_say_that_it_is_not_the_gpu_are_one_sign() -> None:
 def test_a_loader_timed_twice_by_its_own_timer_is_not_sure() -> None:
     steps = {"steps": 100, "seconds": 0.5, "data_wait": 0.3, "data_wait_p95": 3.0}
     assert first(steps=steps | {"p95_seconds": 3.2}).confidence is not Confidence.HIGH
+
+
+def test_what_compiling_saves_where_launches_follow_at_once_is_launching() -> None:
+    cells = {
+        "setup": {"device": "cuda", "model_kind": "recurrent", "world_size": 1},
+        "steps": {"steps": 1, "seconds": 2.0},
+        "trials": [{"changed": "compile", "step_times": 0.3}],
+    }
+    many = {"kernels_a_step": 67800.0, "step_seconds": 2.0}
+    few = {"kernels_a_step": 700.0, "step_seconds": 2.0}
+    assert first(**cells, profile=many).cause is Cause.PARALLELISM
+    assert first(**cells, profile=few).cause is Cause.TUNING
+
+
+def test_sums_that_a_link_carries_in_no_time_are_not_what_fewer_gpus_save() -> None:
+    def gpus(link: str, parameters: float) -> Cause:
+        return first(
+            gpus=[{"name": "NVIDIA V100"}] * 8,
+            setup={
+                **{"device": "cuda", "batch": 256, "world_size": 8, "nodes": 1},
+                **{"strategy": "ddp", "link": link, "parameters": parameters},
+            },
+            steps={"steps": 10, "seconds": 0.7},
+            trials=[{"changed": "devices", "factor": 0.5, "to": "4", "rate_times": 1.45}],
+        ).cause
+
+    assert gpus("nvlink", 25_600_000) is not Cause.COMMUNICATION
+    assert gpus("pcie", 2_560_000_000) is Cause.COMMUNICATION
+
+
+def test_more_cores_that_hurry_a_gpu_made_its_batches() -> None:
+    def processor(to: str) -> Cause:
+        return first(
+            setup={"device": "cuda", "num_workers": 2, "world_size": 1},
+            steps={"steps": 10, "seconds": 5.0},
+            trials=[{"changed": "cpu", "to": to, "step_times": 0.68}],
+        ).cause
+
+    assert processor("40 cores") is Cause.INPUT
+    assert processor("one of a higher clock") is Cause.PARALLELISM
+
+
+def test_who_waits_for_cores_a_fifth_of_the_time_is_not_well() -> None:
+    def starved(share: float) -> Cause:
+        return first(
+            setup={"device": "cpu", "torch_threads": 2, "batch": 64},
+            steps={"steps": 50, "seconds": 0.04, "data_wait": 0.0004, "compute": 0.039},
+            host={
+                **{"cores": 2, "usable_cores": 2, "run_cores": 1.7, "runnable_threads": 1.9},
+                **{"starved_share": share},
+            },
+            profile={"kernels_a_step": 100.0, "top": [{"name": "aten::mm", "share": 0.8}]},
+        ).cause
+
+    assert starved(0.01) is Cause.NONE
+    assert starved(0.25) is not Cause.NONE
+
+
+def test_a_precision_that_changes_nothing_on_tensor_cores_is_no_sign_of_health() -> None:
+    def card(capability: str) -> Cause:
+        return first(
+            gpus=[{"compute_capability": capability}],
+            setup={"device": "cuda", "model_kind": "convolution", "world_size": 1},
+            steps={"steps": 10, "seconds": 0.68},
+            experiments={"synthetic_batch": 0.68},
+            trials=[{"changed": "precision", "to": "fp32", "step_times": 1.02}],
+        ).cause
+
+    assert card("6.1") is Cause.NONE
+    assert card("8.6") is not Cause.NONE
+
+
+def test_twice_the_tokens_in_the_same_time_are_no_small_batch_where_sending_was_found_to_cost() -> (
+    None
+):
+    shards = {
+        "setup": {"device": "cuda", "batch": 1, "world_size": 2, "nodes": 1, "strategy": "zero"},
+        "steps": {"steps": 10, "seconds": 0.38},
+    }
+    longer = {"changed": "sequence-length", "factor": 2.0, "step_times": 1.0}
+    whole = {"changed": "backend", "to": "each GPU keeps all weights", "step_times": 0.38}
+    assert first(**shards, trials=[longer]).cause is Cause.PARALLELISM
+    assert first(**shards, trials=[longer, whole]).cause is Cause.COMMUNICATION

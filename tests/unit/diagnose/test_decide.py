@@ -716,7 +716,7 @@ def test_workers_that_a_mask_holds_on_one_core_are_no_slow_loader() -> None:
     assert (found.first.cause, found.first.variant) == (Cause.SCHEDULING, "affinity")
 
 
-def test_nobody_is_sure_of_a_cause_that_is_measured_to_take_little() -> None:
+def test_a_cause_that_is_measured_to_take_little_is_not_the_first() -> None:
     emptied = {
         "steps": steps(data_wait=0.002, device_seconds=0.16),
         "counters": {"steps": 50, "empty_cache": 50},
@@ -724,10 +724,11 @@ def test_nobody_is_sure_of_a_cause_that_is_measured_to_take_little() -> None:
         "setup": {"device": "cuda"},
     }
     trial_of = {"changed": "empty-cache", "to": "never"}
-    little = diagnosed(**emptied, trials=[trial_of | {"step_times": 0.94}]).first
+    little = diagnosed(**emptied, trials=[trial_of | {"step_times": 0.94}])
     much = diagnosed(**emptied, trials=[trial_of | {"step_times": 0.3}]).first
-    assert (little.cause, much.cause) == (Cause.MEMORY, Cause.MEMORY)
-    assert (little.confidence, much.confidence) == (Confidence.MEDIUM, Confidence.HIGH)
+    assert little.first.cause is Cause.PARALLELISM
+    assert (Cause.MEMORY, Confidence.MEDIUM) in [(v.cause, v.confidence) for v in little.verdicts]
+    assert (much.cause, much.confidence) == (Cause.MEMORY, Confidence.HIGH)
 
 
 def test_what_an_update_waits_for_is_no_log() -> None:
