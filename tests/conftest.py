@@ -7,10 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "nvml_stub"))
 
 import nvmlstub
+
+# Properties are tried on a shared, busy computer: how long one try takes says nothing.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # What a shell starts in the background ignores Ctrl-C, and so would every program that we start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -172,7 +172,7 @@ def test_making_it_fit_fills_only_free_keys(make_case: Any) -> None:
     assert again.settings == best(advised(case))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(gib=st.floats(9, 60), more=st.floats(0, 40), length=st.sampled_from((128, 512, 2048)))
 def test_more_memory_never_makes_it_slower(
     make_case: Any, gib: float, more: float, length: int

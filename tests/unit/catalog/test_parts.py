@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwright.catalog import (
@@ -179,7 +179,6 @@ plain = st.recursive(
 )
 
 
-@settings(deadline=None)  # a busy machine
 @given(plain, plain)
 def test_any_file_gives_records_or_plain_sentences(entry: object, defaults: object) -> None:
     with TemporaryDirectory() as folder:

@@ -227,9 +227,7 @@ def test_ctrl_c_ends_with_one_line(inside, monkeypatch):
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (130, "", 1)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=5))
 def test_no_arguments_break_the_parser(inside, arguments):
     if any(each.startswith("-h") for each in arguments):

@@ -5,7 +5,7 @@ KempnerPulse's cut-offs, NVIDIA's guides; what a run with known figures should b
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwright.data import resources
@@ -665,7 +665,6 @@ ANY = st.fixed_dictionaries(
 
 
 @given(ANY)
-@settings(deadline=None)  # a busy machine
 def test_any_evidence_gets_an_answer_that_can_be_said(parts: dict[str, Any]) -> None:
     diagnosis = diagnosed(**parts)
     for message in messages_of(diagnosis):

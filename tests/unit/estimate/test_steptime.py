@@ -303,7 +303,7 @@ def test_what_generates_nothing_has_no_rate_of_tokens() -> None:
     assert timed(encoder, workload=job, sequence=100).tokens_per_second is None
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(batch=st.integers(1, 4096), more=st.integers(1, 64))
 def test_a_larger_batch_never_takes_less_time_a_step_nor_more_a_sample(
     batch: int, more: int
