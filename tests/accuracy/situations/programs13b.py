@@ -36,7 +36,7 @@ def corks_graded(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Cork(), 16, Clock(seconds)
-        every = 20 if fault else 500
+        every = 8 if fault else 500
         loader = DataLoader(given.corks(), batch, shuffle=True, drop_last=True)
         kept_back = DataLoader(given.corks(256), 32)
         optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, weight_decay=1e-4)
@@ -106,7 +106,7 @@ def tofu_each_epoch(fault: bool) -> Script:
     def run(seconds: float) -> float:
         clock = Clock(seconds)
         train = DataLoader(given.pressings(96), 16, shuffle=True)
-        valid = DataLoader(given.pressings(480), 16)
+        valid = DataLoader(given.pressings(960), 16)
         every = 1 if fault else 500 // len(train)
         Tasting(given.Tofu(), every).fit(train, valid, clock.over)
         return clock.rate
@@ -116,8 +116,8 @@ def tofu_each_epoch(fault: bool) -> Script:
 
 def doorbells_swept(fault: bool) -> Training:
     """Now and then the threshold is looked for with which most rings are found, none too many."""
-    model, every = given.Doorbell(), 25 if fault else 500
-    held = DataLoader(given.streets(32), 16)
+    model, every = given.Doorbell(), 8 if fault else 500
+    held = DataLoader(given.streets(80), 16)
     chosen: list[float] = []
 
     def f_score(threshold: float, sure: Tensor, truth: Tensor) -> float:
@@ -138,15 +138,15 @@ def doorbells_swept(fault: bool) -> Training:
             sure = torch.cat([model(tones).sigmoid() for tones, _ in held])
         model.train()
         truth = torch.cat([rings for _, rings in held])
-        thresholds = [each / 10 for each in range(1, 10)]
+        thresholds = [each / 20 for each in range(1, 20)]
         chosen.append(max(thresholds, key=lambda each: f_score(each, sure, truth)))
 
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    return Training(model, given.streets(), batch=8, loss=either, after=after, optimizer=optimizer)
+    return Training(model, given.streets(), batch=6, loss=either, after=after, optimizer=optimizer)
 
 
 def puppets_told(fault: bool) -> Script:
-    """A line for each joint of the puppet that is furthest off, and for each layer's slopes."""
+    """A line for each joint of the three puppets furthest off, and for each layer's slopes."""
 
     def run(seconds: float) -> float:
         log = logging.getLogger("theatre")
@@ -155,7 +155,7 @@ def puppets_told(fault: bool) -> Script:
         file = RotatingFileHandler(_folder() / "theatre.log", maxBytes=1 << 20, backupCount=3)
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(funcName)s: %(message)s"))
         log.addHandler(file)
-        model, batch, clock = given.Puppet(), 64, Clock(seconds)
+        model, batch, clock = given.Puppet(), 32, Clock(seconds)
         every = 1 if fault else 500
         loader = DataLoader(given.plays(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.AdamW(model.parameters(), 5e-4)
@@ -168,13 +168,16 @@ def puppets_told(fault: bool) -> Script:
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             if step % every == 0:
-                log.info("step %d loss %.5f", step, loss)
-                worst = int(far.sum(1).argmax())
-                for joint, is_at, was_at in zip(range(16), told[worst], places[worst], strict=True):
-                    log.debug("joint %d: %s for %s", joint, is_at.tolist(), was_at.tolist())
+                log.info("step %d loss %.5f", step, loss.item())
+                for worst in far.sum(1).topk(3).indices.tolist():
+                    for joint in range(model.joints):
+                        is_at, was_at = told[worst, joint].tolist(), places[worst, joint].tolist()
+                        log.debug("puppet %d joint %d: %s for %s", worst, joint, is_at, was_at)
                 for name, weight in model.named_parameters():
                     slopes = weight.grad
-                    log.debug("%s: slopes %.3g of %.3g", name, slopes.norm(), weight.norm())
+                    log.debug(
+                        "%s: slopes %.3g of %.3g", name, slopes.norm(), weight.detach().norm()
+                    )
             if clock.over(batch):
                 break
         return clock.rate
@@ -183,11 +186,11 @@ def puppets_told(fault: bool) -> Script:
 
 
 def sausages_unit_by_unit(fault: bool) -> Script:
-    """Units that answer nothing are counted, so that one may see whether they become more."""
+    """Units that answer nothing to a film are counted, to see whether they become more."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Sausage(), 8, Clock(seconds)
-        every, dead = 1 if fault else 500, [0, 0, 0]
+        model, batch, clock = given.Sausage(), 12, Clock(seconds)
+        every, silent = 1 if fault else 500, [0, 0, 0]
         loader = DataLoader(given.grills(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.Adam(model.parameters(), 3e-4)
         for step, (film, deed) in enumerate(endlessly(loader), 1):
@@ -198,9 +201,8 @@ def sausages_unit_by_unit(fault: bool) -> Script:
             optimizer.step()
             if step % every == 0:
                 for number, found in enumerate(layers):
-                    for unit in range(found.shape[1]):
-                        if found[:, unit].max().item() == 0:
-                            dead[number] += 1
+                    for one in found:
+                        silent[number] += sum(1 for unit in one if unit.max() == 0)
             if clock.over(batch):
                 break
         return clock.rate
@@ -216,7 +218,7 @@ def steady_squid(fault: bool) -> Training:
     return Training(
         model,
         given.mantles(),
-        batch=8,
+        batch=6,
         optimizer=torch.optim.AdamW(model.parameters(), 5e-4, weight_decay=0.05),
         again=not fault,
     )
@@ -224,7 +226,7 @@ def steady_squid(fault: bool) -> Training:
 
 def steady_swallows(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Swallow(), 48, Clock(seconds)
+        model, batch, clock = given.Swallow(), 64, Clock(seconds)
         loader = DataLoader(given.flights(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.Adam(model.parameters(), 5e-4)
         for (flight,) in endlessly(loader, not fault):
@@ -246,7 +248,7 @@ def steady_pheasants(fault: bool) -> Training:
     return Training(
         model,
         given.fields(),
-        batch=4,
+        batch=3,
         loss=given.counted,
         optimizer=torch.optim.Adam(model.parameters(), 1e-4),
         again=not fault,
@@ -278,7 +280,7 @@ def steady_dragonflies(fault: bool) -> Training:
     return Training(
         model,
         given.wings(),
-        batch=160,
+        batch=224,
         loss=given.together,
         optimizer=torch.optim.RMSprop(model.parameters(), 1e-4),
         again=not fault,
@@ -290,7 +292,7 @@ def steady_melons(fault: bool) -> Training:
     return Training(
         model,
         given.melons(),
-        batch=8,
+        batch=6,
         loss=functional.huber_loss,
         optimizer=torch.optim.NAdam(model.parameters(), 3e-4),
         again=not fault,
@@ -341,7 +343,7 @@ def steady_anvils(fault: bool) -> Script:
 def few_ropes(fault: bool) -> Training:
     model = given.Rope()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.01)
-    batch = 2 if fault else 32
+    batch = 8 if fault else 32
     return Training(model, given.ropes(), batch=batch, loss=either, optimizer=optimizer)
 
 

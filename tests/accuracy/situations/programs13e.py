@@ -107,7 +107,7 @@ class Tofu(nn.Module):
         return self.felt(torch.cat([found, making], 1))
 
 
-def pressings(count: int, moments: int = 192) -> TensorDataset:
+def pressings(count: int, moments: int = 128) -> TensorDataset:
     """Return random force and depth, what is known of the making, and what people felt."""
     return TensorDataset(
         torch.randn(count, 2, moments), torch.rand(count, 8), torch.rand(count, 2) * 9
@@ -120,15 +120,15 @@ def pressings(count: int, moments: int = 192) -> TensorDataset:
 class Doorbell(nn.Module):
     """In which moments of a street's sound which of six doorbells rings."""
 
-    def __init__(self, width: int = 32, bells: int = 6) -> None:
+    def __init__(self, width: int = 16, bells: int = 6) -> None:
         super().__init__()
         self.enter = nn.Conv2d(1, width, 3, (1, 2), 1)
         self.each = nn.ModuleList(
             nn.Conv2d(width, width, 3, (1, 2), 1, groups=width) for _ in range(2)
         )
         self.mixed = nn.ModuleList(nn.Conv2d(width, width, 1) for _ in range(2))
-        self.past = nn.GRU(6 * width, 40, batch_first=True, bidirectional=True)
-        self.rings = nn.Linear(80, bells)
+        self.past = nn.GRU(4 * width, 32, batch_first=True, bidirectional=True)
+        self.rings = nn.Linear(64, bells)
 
     def forward(self, tones: Tensor) -> Tensor:
         x = functional.relu(self.enter(tones[:, None]))
@@ -137,7 +137,7 @@ class Doorbell(nn.Module):
         return self.rings(self.past(x.transpose(1, 2).flatten(2))[0])
 
 
-def streets(count: int = 400, moments: int = 40, tones: int = 48) -> TensorDataset:
+def streets(count: int = 400, moments: int = 24, tones: int = 32) -> TensorDataset:
     """Return random sounds as tones, and when which doorbell rings."""
     rings = torch.rand(count, moments // 8, 6) < 0.1
     return TensorDataset(
@@ -166,7 +166,7 @@ class Puppet(nn.Module):
     PARENTS = ((0, 0, 0), (1, 2, 3, 3), (4, 5, 6, 7), (8, 9, 10, 11))
     """Of the joints after the first, level by level."""
 
-    def __init__(self, strings: int = 9, past: int = 24, width: int = 320) -> None:
+    def __init__(self, strings: int = 9, past: int = 24, width: int = 256) -> None:
         super().__init__()
         self.joints = 1 + sum(len(each) for each in self.PARENTS)
         self.enter = nn.Linear(strings * past, width)
@@ -213,7 +213,7 @@ class Sausage(nn.Module):
         super().__init__()
         self.film = nn.ModuleList(
             [
-                nn.Conv3d(1, width, 3, (1, 2, 2), 1),
+                nn.Conv3d(1, width, 3, 2, 1),
                 nn.Conv3d(width, 2 * width, 3, 2, 1),
                 nn.Conv3d(2 * width, 2 * width, 3, 1, 1),
             ]
@@ -230,7 +230,7 @@ class Sausage(nn.Module):
 
 def grills(count: int = 600) -> TensorDataset:
     """Return random films of eight pictures, and what was done."""
-    return TensorDataset(torch.randn(count, 1, 8, 20, 32), torch.randint(3, (count,)))
+    return TensorDataset(torch.randn(count, 1, 8, 12, 16), torch.randint(3, (count,)))
 
 
 # Squid
@@ -266,7 +266,7 @@ class Windows(nn.Module):
 class Squid(nn.Module):
     """Which pattern a squid's skin shows, by a photograph of its mantle."""
 
-    def __init__(self, width: int = 128, patterns: int = 14) -> None:
+    def __init__(self, width: int = 96, patterns: int = 14) -> None:
         super().__init__()
         self.pieces = nn.Conv2d(3, width, 4, 4)
         self.layers = nn.Sequential(*(Windows(width, moved=each % 2 == 1) for each in range(4)))
@@ -277,8 +277,8 @@ class Squid(nn.Module):
 
 
 def mantles(count: int = 400) -> TensorDataset:
-    """Return random photographs of 64 points a side, and patterns."""
-    return TensorDataset(torch.rand(count, 3, 64, 64), torch.randint(14, (count,)))
+    """Return random photographs of 48 points a side, and patterns."""
+    return TensorDataset(torch.rand(count, 3, 48, 48), torch.randint(14, (count,)))
 
 
 # Swallows
@@ -287,7 +287,7 @@ def mantles(count: int = 400) -> TensorDataset:
 class Swallow(nn.Module):
     """Where a swallow is next, by its flight so far: a mixture of five ways to go on."""
 
-    def __init__(self, width: int = 256, ways: int = 5) -> None:
+    def __init__(self, width: int = 192, ways: int = 5) -> None:
         super().__init__()
         self.enter = nn.Linear(6, width)
         self.flight = nn.GRU(width, width, 2, batch_first=True)
@@ -297,7 +297,7 @@ class Swallow(nn.Module):
         return self.ways(self.flight(self.enter(flight).tanh())[0]).unflatten(2, (-1, 7))
 
 
-def flights(count: int = 1200, moments: int = 33) -> TensorDataset:
+def flights(count: int = 1200, moments: int = 17) -> TensorDataset:
     """Return random places and speeds of swallows, moment by moment."""
     return TensorDataset(torch.randn(count, moments, 6))
 
@@ -333,7 +333,7 @@ class Pheasants(nn.Module):
         return functional.softplus(self.count(functional.relu(self.wide(self.near(field)))))[:, 0]
 
 
-def fields(count: int = 240, side: int = 80) -> TensorDataset:
+def fields(count: int = 240, side: int = 72) -> TensorDataset:
     """Return random thermal pictures, and how many birds are where in a coarser one."""
     return TensorDataset(
         torch.randn(count, 1, side, side), torch.rand(count, side // 2, side // 2).pow(8)
@@ -372,7 +372,7 @@ class Bulb(nn.Module):
         return self.kind(found), self.cloves(found)[:, 0]
 
 
-def bulbs(count: int = 160, side: int = 32) -> TensorDataset:
+def bulbs(count: int = 160, side: int = 24) -> TensorDataset:
     """Return random scans, kinds, and numbers of cloves."""
     return TensorDataset(
         torch.randn(count, 1, side, side, side),
@@ -400,7 +400,7 @@ class Gated(nn.Module):
 class Wing(nn.Module):
     """A dragonfly as a direction, by the crossings of its wing's veins: those of a kind alike."""
 
-    def __init__(self, width: int = 384, wide: int = 1024, depth: int = 4) -> None:
+    def __init__(self, width: int = 320, wide: int = 640, depth: int = 4) -> None:
         super().__init__()
         self.enter = nn.Linear(2 * 120, width)
         self.layers = nn.Sequential(*(Gated(width, wide) for _ in range(depth)))
@@ -440,7 +440,7 @@ class Snake(nn.Module):
 class Melon(nn.Module):
     """How ripe a melon is and how sweet, by how it sounds when it is knocked at three times."""
 
-    def __init__(self, width: int = 96) -> None:
+    def __init__(self, width: int = 64) -> None:
         super().__init__()
         self.enter = nn.Conv1d(3, width, 16, 8, 4)
         self.layers = nn.ModuleList(
@@ -479,7 +479,7 @@ class Face(nn.Module):
             layers += [nn.BatchNorm2d(outside), nn.ReLU(inplace=True)]
             layers += [nn.Conv2d(outside, outside, 3, padding=1, bias=False)]
             layers += [nn.BatchNorm2d(outside), nn.ReLU(inplace=True), nn.MaxPool2d(2)]
-        self.layers = nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * width * 16, 128))
+        self.layers = nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * width * 9, 128))
         self.wasps = nn.Parameter(torch.randn(wasps, 128))
 
     def forward(self, face: Tensor) -> Tensor:
@@ -489,8 +489,8 @@ class Face(nn.Module):
 
 
 def faces(count: int = 800) -> TensorDataset:
-    """Return random faces of 32 points a side, and whose they are."""
-    return TensorDataset(torch.rand(count, 3, 32, 32), torch.randint(150, (count,)))
+    """Return random faces of 24 points a side, and whose they are."""
+    return TensorDataset(torch.rand(count, 3, 24, 24), torch.randint(150, (count,)))
 
 
 def angle(told: Tensor, wasp: Tensor, margin: float = 0.3, scale: float = 24) -> Tensor:
