@@ -336,7 +336,7 @@ class Pheasants(nn.Module):
 def fields(count: int = 240, side: int = 72) -> TensorDataset:
     """Return random thermal pictures, and how many birds are where in a coarser one."""
     return TensorDataset(
-        torch.randn(count, 1, side, side), torch.rand(count, side // 2, side // 2).pow(8)
+        torch.randn(count, 1, side, side), torch.rand(count, side // 2, side // 2).pow(4)
     )
 
 
@@ -400,7 +400,7 @@ class Gated(nn.Module):
 class Wing(nn.Module):
     """A dragonfly as a direction, by the crossings of its wing's veins: those of a kind alike."""
 
-    def __init__(self, width: int = 320, wide: int = 640, depth: int = 4) -> None:
+    def __init__(self, width: int = 384, wide: int = 768, depth: int = 5) -> None:
         super().__init__()
         self.enter = nn.Linear(2 * 120, width)
         self.layers = nn.Sequential(*(Gated(width, wide) for _ in range(depth)))
