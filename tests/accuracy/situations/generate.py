@@ -48,6 +48,7 @@ import programs11b
 import programs11c
 import programs12
 import programs12b
+import programs13b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -240,6 +241,7 @@ PROGRAMS = {
     "programs11c.py": programs11c.ELEVENTH_C,
     "programs12.py": programs12.TWELFTH,
     "programs12b.py": programs12b.TWELFTH_B,
+    "programs13b.py": programs13b.THIRTEENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
