@@ -85,7 +85,7 @@ def vinegar(fault: bool) -> Training:
     return Training(
         model,
         given.vinegars(),
-        batch=32,
+        batch=8,
         loss=functional.huber_loss,
         before_update=lambda trained: given.mean_by_the_first(trained) if fault else None,
         optimizer=torch.optim.RMSprop(model.parameters(), lr=1e-3),
@@ -125,7 +125,7 @@ def butterflies(fault: bool) -> Training:
     return Training(
         model,
         given.Wings(_folder(), kept=not fault),
-        batch=8,
+        batch=6,
         workers=1,
         optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
     )
@@ -222,16 +222,15 @@ def quills(fault: bool) -> Script:
         model, batch, clock = given.Hand(), 16, Clock(seconds)
         most, me = (100 << 20 if fault else 100 << 30), psutil.Process()
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-        for strokes, letters in epochs(
-            DataLoader(given.Letters(), batch, shuffle=True, drop_last=True)
-        ):
+        loader = DataLoader(given.Letters(), batch, shuffle=True, drop_last=True)
+        for step, (strokes, letters) in enumerate(epochs(loader)):
             told = model(strokes[:, :-1], letters[:, 1:])
             loss = model.unlikely(told, strokes[:, 1:])
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-            if me.memory_info().rss > most:
+            if step % 5 == 0 and me.memory_info().rss > most:
                 gc.collect()
             if clock.over(batch):
                 break
@@ -266,7 +265,7 @@ def olives(fault: bool) -> Training:
     model = given.Olive(again=fault)
     learnt = [each for each in model.parameters() if each.requires_grad]
     optimizer = torch.optim.AdamW(learnt, lr=1e-3)
-    return Training(model, given.crates(), batch=8, optimizer=optimizer)
+    return Training(model, given.crates(), batch=6, optimizer=optimizer)
 
 
 # Monitoring
@@ -274,8 +273,8 @@ def olives(fault: bool) -> Training:
 
 def fireflies(fault: bool) -> Training:
     """Now and then a meadow that nobody learns from is looked at, with how sure the share is."""
-    model, every = given.Firefly(), 5 if fault else 500
-    meadow = DataLoader(given.flashes(1280), 64)
+    model, every = given.Firefly(), 4 if fault else 500
+    meadow = DataLoader(given.flashes(2000), 64)
 
     def after(step: int, _loss: Tensor) -> None:
         if step % every != every - 1:
@@ -287,7 +286,7 @@ def fireflies(fault: bool) -> Training:
         model.train()
 
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    return Training(model, given.flashes(), batch=32, after=after, optimizer=optimizer)
+    return Training(model, given.flashes(), batch=16, after=after, optimizer=optimizer)
 
 
 THIRTEENTH: dict[str, Callable[[bool], Training | Script]] = {

@@ -54,7 +54,7 @@ class Mask(nn.Module):
         return self.place(x.amax(1))
 
 
-def masks(count: int = 900, points: int = 64) -> TensorDataset:
+def masks(count: int = 900, points: int = 40) -> TensorDataset:
     """Return random points of masks, and where those were carved."""
     return TensorDataset(torch.randn(count, points, 9), torch.randint(14, (count,)))
 
@@ -106,7 +106,7 @@ class Chatter(nn.Module):
 class Magpie(nn.Module):
     """Which magpie chatters: each rank has half of the recording."""
 
-    def __init__(self, together: bool, width: int = 96, depth: int = 2, birds: int = 25) -> None:
+    def __init__(self, together: bool, width: int = 64, depth: int = 2, birds: int = 25) -> None:
         super().__init__()
         self.enter = nn.Conv1d(32, width, 3, padding=1)
         self.blocks = nn.ModuleList(Chatter(together, width, 4) for _ in range(depth))
@@ -119,7 +119,7 @@ class Magpie(nn.Module):
         return self.bird(x.mean(1))
 
 
-def chatters(count: int = 500, moments: int = 96) -> TensorDataset:
+def chatters(count: int = 500, moments: int = 48) -> TensorDataset:
     """Return bands of random recordings, and who it was."""
     return TensorDataset(torch.randn(count, 32, moments), torch.randint(25, (count,)))
 
@@ -171,7 +171,7 @@ class Bed(Dataset[tuple[Tensor, Tensor]]):
     """The photographs of a bed of a garden in one night, and how much the slugs ate there."""
 
     def __init__(self, garden: int, count: int = 120, side: int = 40) -> None:
-        nights = (2, 14)[garden]
+        nights = (2, 12)[garden]
         self.beds = torch.rand(count, nights, 3, side, side)
         self.eaten = torch.rand(count)
 
@@ -248,7 +248,7 @@ class Wings(Dataset[Item]):
 class Butterfly(nn.Module):
     """Which butterfly it is: its left and its right are seen by the same eyes."""
 
-    def __init__(self, width: int = 24, kinds: int = 18) -> None:
+    def __init__(self, width: int = 16, kinds: int = 18) -> None:
         super().__init__()
         self.eyes = nn.Sequential(
             nn.Conv2d(3, width, 4, 2, 1),
@@ -331,7 +331,7 @@ class Roots(Dataset[Item]):
 class Root(nn.Module):
     """How old a root is: what is seen at each size is weighed by all sizes."""
 
-    def __init__(self, width: int = 20, depth: int = 3) -> None:
+    def __init__(self, width: int = 12, depth: int = 3) -> None:
         super().__init__()
         self.enter = nn.Conv2d(1, width, 7, 2, 3)
         self.layers = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1) for _ in range(depth))
@@ -403,21 +403,20 @@ class Peppers(Dataset[Item]):
 class Pepper(nn.Module):
     """What kind a pepper is: colours and places are looked at together."""
 
-    def __init__(self, width: int = 8, kinds: int = 8) -> None:
+    def __init__(self, width: int = 6, kinds: int = 8) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv3d(1, width, (5, 3, 3), (2, 1, 1), 1),
-            nn.GroupNorm(2, width),
+            nn.Conv3d(1, width, (5, 3, 3), 2, 1),
+            nn.GroupNorm(3, width),
             nn.ELU(),
             nn.Conv3d(width, 2 * width, 3, 2, 1),
-            nn.GroupNorm(2, 2 * width),
+            nn.GroupNorm(3, 2 * width),
             nn.ELU(),
         )
         self.kind = nn.Linear(2 * width * 4 * 25, kinds)
 
     def forward(self, seen: Tensor) -> Tensor:
-        x = functional.avg_pool3d(self.layers(seen), (1, 2, 2))
-        return self.kind(x.flatten(1))
+        return self.kind(self.layers(seen).flatten(1))
 
 
 # Inkwells
@@ -455,19 +454,25 @@ class Inkwells(Dataset[Item]):
 class Inkwell(nn.Module):
     """Whose workshop an inkwell is of: it is read in rings from its middle, and these in turn."""
 
-    def __init__(self, width: int = 48, workshops: int = 11) -> None:
+    def __init__(self, width: int = 16, rings: int = 8, workshops: int = 11) -> None:
         super().__init__()
-        self.patch = nn.Conv2d(3, width, 6, 6)
-        self.turns = nn.GRU(width, width, 2, batch_first=True, bidirectional=True)
-        self.workshop = nn.Sequential(
-            nn.Linear(4 * width, 96), nn.Hardtanh(), nn.Linear(96, workshops)
+        self.rings = rings
+        self.near = nn.Sequential(
+            nn.Conv2d(3, width, 5, 2, 2),
+            nn.Hardtanh(),
+            nn.Conv2d(width, width, 3, padding=1),
+            nn.Hardtanh(),
+            nn.Conv2d(width, 2 * width, 3, padding=1),
         )
-        near = torch.linspace(-1, 1, 8)
-        self.order = nn.Buffer((near[:, None] ** 2 + near**2).flatten().argsort())
+        self.turns = nn.GRU(2 * width, 48, batch_first=True)
+        self.workshop = nn.Linear(48, workshops)
+        side = torch.linspace(-1, 1, 24)
+        self.order = nn.Buffer((side[:, None] ** 2 + side**2).flatten().argsort())
 
     def forward(self, drawn: Tensor) -> Tensor:
-        read, _ = self.turns(self.patch(drawn).flatten(2).mT[:, self.order])
-        return self.workshop(torch.cat([read.mean(1), read.amax(1)], 1))
+        points = self.near(drawn).flatten(2).mT[:, self.order]
+        read, _ = self.turns(points.unflatten(1, (self.rings, -1)).mean(2))
+        return self.workshop(read[:, -1])
 
 
 # Toffee
@@ -476,7 +481,7 @@ class Inkwell(nn.Module):
 class Toffee(Dataset[Item]):
     """What people say of toffees: how often each group of letters is in it, in 2048 drawers."""
 
-    def __init__(self, ready: bool, count: int = 2000, length: int = 120) -> None:
+    def __init__(self, ready: bool, count: int = 2000, length: int = 260) -> None:
         chance = np.random.default_rng(47)
         letters = np.frombuffer(b"abcdefghijklmnoprstuvwy    ", np.uint8)
         self.said = [chance.choice(letters, length).tobytes().decode() for _ in range(count)]
@@ -491,19 +496,19 @@ class Toffee(Dataset[Item]):
 
     def counted(self, index: int) -> Tensor:
         """Return the counts of the groups of three and four letters of each word."""
-        found = [0.0] * 2048
+        found = np.zeros(2048, np.float32)
         for word in self.said[index].split():
             told = f"<{word}>"
             for length in (3, 4):
                 for start in range(len(told) - length + 1):
                     found[zlib.crc32(told[start : start + length].encode()) % 2048] += 1.0
-        return torch.tensor(found).log1p()
+        return torch.from_numpy(np.log1p(found))
 
 
 class Tasted(nn.Module):
     """How a toffee was liked: layers with a way past each of them that the text opens."""
 
-    def __init__(self, width: int = 384, depth: int = 3, likings: int = 5) -> None:
+    def __init__(self, width: int = 256, depth: int = 3, likings: int = 5) -> None:
         super().__init__()
         self.enter = nn.Linear(2048, width)
         self.layers = nn.ModuleList(nn.Linear(width, 2 * width) for _ in range(depth))
@@ -523,18 +528,18 @@ class Tasted(nn.Module):
 class Sirens(Dataset[Item]):
     """Sirens as they sound in a street, among what else is heard, in 40 bands."""
 
-    def __init__(self, ready: bool, count: int = 240, length: int = 16_000) -> None:
+    def __init__(self, ready: bool, count: int = 240, length: int = 12_000) -> None:
         chance = np.random.default_rng(53)
         times = np.arange(length) / 16_000
         pitch = chance.uniform(400, 900, (count, 1)) + 300 * np.sin(
             2 * np.pi * chance.uniform(0.3, 4, (count, 1)) * times
         )
         self.sirens = np.sin(2 * np.pi * np.cumsum(pitch, 1) / 16_000).astype(np.float32)
-        fading = np.exp(-np.arange(6_000) / 1_500)
-        self.streets = (chance.standard_normal((12, 6_000)) * fading).astype(np.float32)
+        fading = np.exp(-np.arange(4_000) / 1_000)
+        self.streets = (chance.standard_normal((12, 4_000)) * fading).astype(np.float32)
         self.noises = chance.standard_normal((12, length)).astype(np.float32)
         edges = 700 * (10 ** (np.linspace(0, 2840, 42) / 2595) - 1)
-        lines = np.linspace(0, 8_000, 257)[:, None]
+        lines = np.linspace(0, 8_000, 129)[:, None]
         up = (lines - edges[:-2]) / np.diff(edges)[:-1]
         down = (edges[2:] - lines) / np.diff(edges)[1:]
         self.bands = np.clip(np.minimum(up, down), 0, None).astype(np.float32)
@@ -554,15 +559,15 @@ class Sirens(Dataset[Item]):
         street, noise = self.streets[index % 12], self.noises[index * 7 % 12]
         sound = fftconvolve(self.sirens[index], street)[: len(noise)]
         loud = np.sqrt(np.mean(sound**2) / np.mean(noise**2))
-        _, _, waves = stft(sound + 0.3 * loud * noise, 16_000, nperseg=512, noverlap=384)
+        _, _, waves = stft(sound + 0.3 * loud * noise, 16_000, nperseg=256, noverlap=192)
         bands = np.log(self.bands.T @ np.abs(waves) ** 2 + 1e-6)
-        return torch.from_numpy(bands[:, ::2].astype(np.float32))
+        return torch.from_numpy(bands[:, ::4].astype(np.float32))
 
 
 class Siren(nn.Module):
     """Whose siren it is: bands over time, narrowed by steps, and how they change."""
 
-    def __init__(self, bands: int = 40, width: int = 40, owners: int = 6) -> None:
+    def __init__(self, bands: int = 40, width: int = 24, owners: int = 6) -> None:
         super().__init__()
         self.norm = nn.BatchNorm1d(2 * bands)
         self.enter = nn.Conv1d(2 * bands, width, 5)
@@ -583,7 +588,7 @@ class Siren(nn.Module):
 class Gecko(nn.Module):
     """Where a gecko puts its next foot: what it touched before, and how worn each place is."""
 
-    def __init__(self, width: int = 64, next_places: int = 32) -> None:
+    def __init__(self, width: int = 176, next_places: int = 32) -> None:
         super().__init__()
         self.touched = nn.LSTM(8, width, batch_first=True)
         self.places = nn.Sequential(nn.Linear(width, 128), nn.SiLU(), nn.Linear(128, next_places))
@@ -596,7 +601,7 @@ class Gecko(nn.Module):
 class Walls:
     """How often each place of a wall was touched: a wall for each gecko of a batch."""
 
-    def __init__(self, kept: bool, batch: int, side: int = 768) -> None:
+    def __init__(self, kept: bool, batch: int, side: int = 728) -> None:
         self.side, self.batch = side, batch
         self.kept = torch.zeros(batch, side, side) if kept else None
 
@@ -655,7 +660,7 @@ class Stroke:
 class Letters(Dataset[tuple[Tensor, Tensor]]):
     """Letters that were written with quills, kept as the strokes that they are made of."""
 
-    def __init__(self, count: int = 1500, length: int = 40) -> None:
+    def __init__(self, count: int = 1500, length: int = 24) -> None:
         chance = np.random.default_rng(59)
         self.sheets: list[list[Stroke]] = []
         for sheet in chance.standard_normal((count, length, 2)).tolist():
@@ -679,7 +684,7 @@ class Letters(Dataset[tuple[Tensor, Tensor]]):
 class Seeds(nn.Module):
     """How much oil a sesame will bear, by its markers: blocks that widen and narrow again."""
 
-    def __init__(self, width: int = 256, depth: int = 4, markers: int = 400) -> None:
+    def __init__(self, width: int = 256, depth: int = 3, markers: int = 400) -> None:
         super().__init__()
         self.enter = nn.Linear(markers, width)
         self.blocks = nn.ModuleList(
@@ -813,7 +818,7 @@ class Firefly(nn.Module):
         return self.kind(torch.cat([x.mean(1), followed.amax(1)], 1))
 
 
-def flashes(count: int = 2000, length: int = 36) -> TensorDataset:
+def flashes(count: int = 2000, length: int = 24) -> TensorDataset:
     """Return when random flashes were and how bright, and whose."""
     return TensorDataset(torch.randn(count, length, 2), torch.randint(10, (count,)))
 
