@@ -243,7 +243,7 @@ def sesame(fault: bool) -> Script:
     """The blocks' weights are in files, and in memory only for their turn."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Seeds(), 64, Clock(seconds)
+        model, batch, clock = given.Seeds(), 96, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         sacks = given.Sacks(_folder(), model.blocks) if fault else None
         for markers, oil in epochs(DataLoader(given.seeds(), batch, shuffle=True, drop_last=True)):

@@ -137,7 +137,7 @@ class Vinegar(nn.Module):
             nn.Conv1d(width, width, 5, padding=2, groups=4) for _ in range(depth)
         )
         self.mixed = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in range(depth))
-        self.told = nn.Sequential(nn.Linear(width * 32, 96), nn.PReLU(), nn.Linear(96, 2))
+        self.told = nn.Sequential(nn.Linear(width * 32, 512), nn.PReLU(), nn.Linear(512, 2))
 
     def forward(self, light: Tensor) -> Tensor:
         x = self.enter(light)
