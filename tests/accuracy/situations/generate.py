@@ -68,7 +68,7 @@ READ_BYTES_S = {
     "run-cones-from-afar": 10 << 20,
     "run-antennas-from-afar": 20 << 20,
     "run-comets-mapped": 80 << 20,
-    "run-butterflies-from-afar": 9 << 20,
+    "run-butterflies-from-afar": 8 << 20,
 }
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {

@@ -41,7 +41,7 @@ class Carved(nn.Module):
 class Mask(nn.Module):
     """Where a mask was carved, by points of its surface with their normals and colours."""
 
-    def __init__(self, width: int = 96, depth: int = 4, places: int = 14) -> None:
+    def __init__(self, width: int = 96, depth: int = 3, places: int = 14) -> None:
         super().__init__()
         self.enter = nn.Linear(9, width)
         self.blocks = nn.ModuleList(Carved(width) for _ in range(depth))
