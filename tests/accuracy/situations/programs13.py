@@ -265,7 +265,7 @@ def olives(fault: bool) -> Training:
     model = given.Olive(again=fault)
     learnt = [each for each in model.parameters() if each.requires_grad]
     optimizer = torch.optim.AdamW(learnt, lr=1e-3)
-    return Training(model, given.crates(), batch=6, optimizer=optimizer)
+    return Training(model, given.crates(), batch=4, optimizer=optimizer)
 
 
 # Monitoring

@@ -528,7 +528,7 @@ class Tasted(nn.Module):
 class Sirens(Dataset[Item]):
     """Sirens as they sound in a street, among what else is heard, in 40 bands."""
 
-    def __init__(self, ready: bool, count: int = 240, length: int = 12_000) -> None:
+    def __init__(self, ready: bool, count: int = 240, length: int = 14_000) -> None:
         chance = np.random.default_rng(53)
         times = np.arange(length) / 16_000
         pitch = chance.uniform(400, 900, (count, 1)) + 300 * np.sin(
@@ -561,7 +561,7 @@ class Sirens(Dataset[Item]):
         loud = np.sqrt(np.mean(sound**2) / np.mean(noise**2))
         _, _, waves = stft(sound + 0.3 * loud * noise, 16_000, nperseg=256, noverlap=192)
         bands = np.log(self.bands.T @ np.abs(waves) ** 2 + 1e-6)
-        return torch.from_numpy(bands[:, ::4].astype(np.float32))
+        return torch.from_numpy(bands[:, ::5].astype(np.float32))
 
 
 class Siren(nn.Module):
