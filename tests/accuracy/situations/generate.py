@@ -49,6 +49,7 @@ import programs11c
 import programs12
 import programs12b
 import programs13b
+import programs13
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -68,6 +69,7 @@ READ_BYTES_S = {
     "run-cones-from-afar": 10 << 20,
     "run-antennas-from-afar": 20 << 20,
     "run-comets-mapped": 80 << 20,
+    "run-butterflies-from-afar": 8 << 20,
 }
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {
@@ -242,6 +244,7 @@ PROGRAMS = {
     "programs12.py": programs12.TWELFTH,
     "programs12b.py": programs12b.TWELFTH_B,
     "programs13b.py": programs13b.THIRTEENTH_B,
+    "programs13.py": programs13.THIRTEENTH,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -280,6 +283,10 @@ TOGETHER = (
     "run-gaits-by-experts",
     "run-pallets-in-halves",
     "run-echo-gradients",
+    "run-masks-in-shards",
+    "run-magpies-heads-exchanged",
+    "run-vinegar-gradients",
+    "run-slugs-of-two-gardens",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
