@@ -48,6 +48,7 @@ import programs11b
 import programs11c
 import programs12
 import programs12b
+import programs13c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -91,6 +92,8 @@ QUOTAS = {
     "run-noodles-quota": 1.0,
     "run-batteries-quota": 0.33,
     "run-accordions-quota": 0.6,
+    "run-beavers-quota": 0.5,
+    "run-soy-quota": 0.7,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -191,6 +194,24 @@ while True:
     small = picture.rotate(90, expand=True).resize((600, 800), Image.Resampling.LANCZOS)
     small.save(io.BytesIO(), "WEBP", quality=80)
 """
+COUNT = """
+import numpy as n, time
+from scipy import ndimage
+above = ndimage.gaussian_filter(n.random.rand(1500, 1500), 3)
+while True:
+    began = time.perf_counter()
+    plants, _ = ndimage.label(above > 0.5)
+    n.bincount(plants.ravel())
+    time.sleep(0.2 * (time.perf_counter() - began))
+"""
+FIRE = """
+import numpy as n
+kiln = n.zeros((300, 300))
+while True:
+    kiln[0] = 1300
+    beside = kiln[:-2, 1:-1] + kiln[2:, 1:-1] + kiln[1:-1, :-2] + kiln[1:-1, 2:]
+    kiln[1:-1, 1:-1] += 0.2 * (beside - 4 * kiln[1:-1, 1:-1])
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -209,6 +230,8 @@ OTHERS = {
     "run-moles-beside-thumbnails": 2 * [SHRINK],
     "run-beside-bagpipes": [INVENTORY],
     "run-resistors-beside-solvers": 4 * [SOLVE],
+    "run-cacti-beside-counts": [COUNT],
+    "run-jars-beside-kilns": 4 * [FIRE],
 }
 """Programs that compute beside the run."""
 
@@ -240,6 +263,7 @@ PROGRAMS = {
     "programs11c.py": programs11c.ELEVENTH_C,
     "programs12.py": programs12.TWELFTH,
     "programs12b.py": programs12b.TWELFTH_B,
+    "programs13c.py": programs13c.THIRTEENTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -327,6 +351,8 @@ UNTIMED = (
     "run-seen-engines",
     "run-seen-lullabies",
     "run-seen-submarines",
+    "run-seen-storks",
+    "run-seen-nets",
 )
 """Those that are seen from outside only."""
 
