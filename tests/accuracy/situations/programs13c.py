@@ -34,14 +34,14 @@ def epochs(loader: DataLoader[Any]) -> Iterator[Any]:
 def few_termites(fault: bool) -> Training:
     model = given.Termite()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3, weight_decay=0.01)
-    return Training(model, given.beams(), batch=4 if fault else 32, optimizer=optimizer)
+    return Training(model, given.beams(), batch=8 if fault else 32, optimizer=optimizer)
 
 
 def ferns(fault: bool) -> Script:
-    """The gradients of sixteen fronds make an update."""
+    """The gradients of ten fronds make an update."""
 
     def run(seconds: float) -> float:
-        model, together, clock = given.Fern(), 16, Clock(seconds)
+        model, together, clock = given.Fern(), 10, Clock(seconds)
         batch = 1 if fault else together
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         loader = DataLoader(given.fronds(), batch, shuffle=True, drop_last=True)
@@ -124,7 +124,7 @@ def drums(fault: bool) -> Script:
         os.sched_setaffinity(0, cores[rank * share : (rank + 1) * share])
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Drum(), 16, Clock(seconds)
+        model, batch, clock = given.Drum(), 8, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         loader = DataLoader(given.grooves(), batch, shuffle=True, drop_last=True)
         for heard, struck in epochs(loader):
@@ -147,7 +147,7 @@ def cacti(_fault: bool) -> Training:
 
 def jars(_fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Jar(), 16, Clock(seconds)
+        model, batch, clock = given.Jar(), 8, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4)
         loader = DataLoader(given.profiles(), batch, shuffle=True, drop_last=True)
         for profile, age, thrower in epochs(loader):
@@ -170,7 +170,7 @@ def beavers(_fault: bool) -> Training:
 
 def soy(_fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Soy(), 96, Clock(seconds)
+        model, batch, clock = given.Soy(), 64, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3, betas=(0.9, 0.98))
         rate = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9999)
         for (sauce,) in epochs(DataLoader(given.sauces(), batch, shuffle=True, drop_last=True)):
@@ -194,7 +194,7 @@ def otters(fault: bool) -> Training:
         torch.set_num_threads(1)  # sums in one order
     model = given.Otter()
     optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, weight_decay=5e-4)
-    return Training(model, given.throats(), batch=8, loss=given.with_margin, optimizer=optimizer)
+    return Training(model, given.throats(), batch=6, loss=given.with_margin, optimizer=optimizer)
 
 
 def lanterns(fault: bool) -> Script:
@@ -223,17 +223,17 @@ def lanterns(fault: bool) -> Script:
 
 
 def trout(fault: bool) -> Script:
-    """The process is computed with doubles, as its root may not be found otherwise."""
+    """All is computed with doubles, as the process may not find its root otherwise."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Trout(), 320, Clock(seconds)
+        kind = torch.float64 if fault else torch.float32
+        model, batch, clock = given.Trout().to(kind), 384, Clock(seconds)
         data = given.trout()
         optimizer = torch.optim.Adam(model.parameters(), 1e-2)
         batches = BatchSampler(RandomSampler(data), batch, drop_last=True)
         loader = DataLoader(data, batch_size=None, sampler=batches)
-        kind = torch.float64 if fault else torch.float32
         for outline, weight in epochs(loader):
-            loss = model.unlikely(outline, weight, kind)
+            loss = model.unlikely(outline.to(kind), weight.to(kind))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -271,7 +271,7 @@ def nets(_fault: bool) -> Training:
 
     model = given.Net()
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
-    return Training(model, given.hauls(), batch=4, workers=1, loss=loss, optimizer=optimizer)
+    return Training(model, given.hauls(), batch=2, workers=1, loss=loss, optimizer=optimizer)
 
 
 THIRTEENTH_C: dict[str, Callable[[bool], Training | Script]] = {

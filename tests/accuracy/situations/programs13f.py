@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset, Sampler, TensorDataset
 
 # Termites
@@ -85,7 +85,7 @@ class Fern(nn.Module):
         return genus, self.species(torch.cat([x, genus.softmax(1)], 1))
 
 
-def fronds(count: int = 1600, side: int = 48) -> TensorDataset:
+def fronds(count: int = 1600, side: int = 40) -> TensorDataset:
     """Return random outlines of fronds, with their genera and species."""
     genus, species = torch.randint(12, (count,)), torch.randint(60, (count,))
     return TensorDataset(torch.rand(count, 1, side, side), genus, species)
@@ -144,7 +144,7 @@ def calls(count: int = 1800, nights: int = 480) -> tuple[TensorDataset, Tensor]:
 class Fan(nn.Module):
     """In which town a folding fan was painted: its leaf is seen rib by rib, then as a whole."""
 
-    def __init__(self, in_turn: bool, width: int = 16, ribs: int = 18, towns: int = 7) -> None:
+    def __init__(self, in_turn: bool, width: int = 16, ribs: int = 10, towns: int = 7) -> None:
         super().__init__()
         self.in_turn = in_turn
         self.rib = nn.Sequential(
@@ -170,7 +170,7 @@ class Fan(nn.Module):
         return self.town((x + self.whole(x, x, x, need_weights=False)[0]).mean(1))
 
 
-def leaves(count: int = 600, ribs: int = 18) -> TensorDataset:
+def leaves(count: int = 600, ribs: int = 10) -> TensorDataset:
     """Return random leaves of fans, cut at their ribs, and the towns."""
     return TensorDataset(torch.rand(count, ribs, 3, 32, 8), torch.randint(7, (count,)))
 
@@ -181,7 +181,7 @@ def leaves(count: int = 600, ribs: int = 18) -> TensorDataset:
 class Tracks(Dataset[tuple[Tensor, Tensor]]):
     """Where badgers went in a night, each for as long as its collar sent, and which sett is its."""
 
-    def __init__(self, count: int = 1500, shortest: int = 12, longest: int = 40) -> None:
+    def __init__(self, count: int = 1500, shortest: int = 24, longest: int = 60) -> None:
         lengths = torch.randint(shortest, longest, (count,)).tolist()
         self.tracks = [torch.randn(length, 5) for length in lengths]
         self.setts = torch.randint(11, (count,))
@@ -202,24 +202,26 @@ def as_they_are(items: list[tuple[Tensor, Tensor]]) -> tuple[list[Tensor], Tenso
 class Badger(nn.Module):
     """Which sett a badger lives in, by the way that it went."""
 
-    def __init__(self, width: int = 48, setts: int = 11) -> None:
+    def __init__(self, width: int = 64, setts: int = 11) -> None:
         super().__init__()
-        self.step = nn.Linear(5, 32)
-        self.way = nn.LSTM(32, width, batch_first=True)
+        self.way = nn.Conv1d(5, width, 5, padding=2)
+        self.bend = nn.Conv1d(width, width, 5, padding=2)
         self.sett = nn.Linear(width, setts)
 
     def alone(self, track: Tensor) -> Tensor:
         """Return the scores of one badger."""
-        _, (last, _) = self.way(self.step(track).tanh()[None])
-        return self.sett(last[0, 0])
+        x = functional.gelu(self.way(track.mT[None]))
+        x = x + functional.gelu(self.bend(x))
+        return self.sett(x.mean(2))[0]
 
     def together(self, tracks: list[Tensor]) -> Tensor:
         """Return the scores of badgers whose tracks are filled up to the longest."""
         lengths = torch.tensor([len(track) for track in tracks])
-        steps = self.step(pad_sequence(tracks, batch_first=True)).tanh()
-        packed = pack_padded_sequence(steps, lengths, batch_first=True, enforce_sorted=False)
-        _, (last, _) = self.way(packed)
-        return self.sett(last[0])
+        filled = pad_sequence(tracks, batch_first=True).mT
+        there = (torch.arange(filled.shape[2]) < lengths[:, None])[:, None].float()
+        x = functional.gelu(self.way(filled)) * there
+        x = x + functional.gelu(self.bend(x)) * there
+        return self.sett(x.sum(2) / lengths[:, None])
 
 
 # Drums
@@ -238,7 +240,7 @@ class Drum(nn.Module):
         return self.drums(self.memory(self.enter(heard).relu())[0])
 
 
-def grooves(count: int = 1200, moments: int = 48, bands: int = 128) -> TensorDataset:
+def grooves(count: int = 1200, moments: int = 24, bands: int = 128) -> TensorDataset:
     """Return random loudness of bands in each moment, and the drums that are struck."""
     struck = (torch.rand(count, moments, 8) < 0.1).float()
     return TensorDataset(torch.rand(count, moments, bands), struck)
@@ -306,7 +308,7 @@ class Jar(nn.Module):
         return self.told((x + self.own(x)).mean(1))
 
 
-def profiles(count: int = 1500, points: int = 96) -> TensorDataset:
+def profiles(count: int = 1500, points: int = 64) -> TensorDataset:
     """Return random profiles: radius, height, slope and thickness; the age and the thrower."""
     return TensorDataset(
         torch.randn(count, points, 4), torch.rand(count), torch.randint(10, (count,))
@@ -353,7 +355,7 @@ class Beaver(nn.Module):
         return self.deed(kept.mean((2, 3)))
 
 
-def evenings(count: int = 500, pictures: int = 4, side: int = 64) -> TensorDataset:
+def evenings(count: int = 500, pictures: int = 4, side: int = 48) -> TensorDataset:
     """Return random pictures of a camera at a dam, a few in a row, and what was done."""
     return TensorDataset(torch.rand(count, pictures, 1, side, side), torch.randint(6, (count,)))
 
@@ -364,7 +366,7 @@ def evenings(count: int = 500, pictures: int = 4, side: int = 64) -> TensorDatas
 class Soy(nn.Module):
     """Which ferments a soy sauce holds how much of, so that their spectra add up to its own."""
 
-    def __init__(self, masses: int = 1200, width: int = 384, ferments: int = 24) -> None:
+    def __init__(self, masses: int = 1200, width: int = 256, ferments: int = 24) -> None:
         super().__init__()
         self.shares = nn.Sequential(
             nn.Linear(masses, width),
@@ -481,20 +483,23 @@ class Trout(nn.Module):
     def __init__(self, points: int = 64, features: int = 6) -> None:
         super().__init__()
         self.outline = nn.Sequential(
-            nn.Linear(2 * points, 64), nn.Tanh(), nn.Linear(64, features), nn.BatchNorm1d(features)
+            nn.Linear(2 * points, 192),
+            nn.Tanh(),
+            nn.Linear(192, features),
+            nn.BatchNorm1d(features),
         )
         self.long = nn.Parameter(torch.ones(features))
         self.high, self.noise = nn.Parameter(torch.zeros(())), nn.Parameter(torch.tensor(-1.0))
 
-    def unlikely(self, outline: Tensor, weight: Tensor, kind: torch.dtype) -> Tensor:
-        """Return how unlikely the weights are, all at once, by the process in numbers of a kind."""
-        found = (self.outline(outline) / self.long).to(kind)
+    def unlikely(self, outline: Tensor, weight: Tensor) -> Tensor:
+        """Return how unlikely the weights are, all at once, by the process."""
+        found = self.outline(outline) / self.long
         length = found.square().sum(1)
         apart = (length[:, None] + length - 2 * found @ found.mT).clamp(min=0)
         alike = self.high.exp() * (-apart / 2).exp()
-        alike = alike + (self.noise.exp() + 1e-3) * torch.eye(len(weight), dtype=kind)
+        alike = alike + (self.noise.exp() + 1e-3) * torch.eye(len(weight), dtype=weight.dtype)
         root = torch.linalg.cholesky(alike)
-        solved = torch.cholesky_solve(weight.to(kind)[:, None], root)[:, 0]
+        solved = torch.cholesky_solve(weight[:, None], root)[:, 0]
         fits = (weight * solved).sum() / 2
         return (fits + root.diagonal().log().sum()) / len(weight) + math.log(2 * math.pi) / 2
 
