@@ -92,8 +92,8 @@ QUOTAS = {
     "run-noodles-quota": 1.0,
     "run-batteries-quota": 0.33,
     "run-accordions-quota": 0.6,
-    "run-beavers-quota": 0.5,
-    "run-soy-quota": 0.7,
+    "run-beavers-quota": 0.45,
+    "run-soy-quota": 0.5,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -231,7 +231,7 @@ OTHERS = {
     "run-beside-bagpipes": [INVENTORY],
     "run-resistors-beside-solvers": 4 * [SOLVE],
     "run-cacti-beside-counts": [COUNT],
-    "run-jars-beside-kilns": 4 * [FIRE],
+    "run-jars-beside-kilns": 9 * [FIRE],
 }
 """Programs that compute beside the run."""
 

@@ -289,7 +289,7 @@ def deserts(count: int = 400, side: int = 48) -> TensorDataset:
 class Jar(nn.Module):
     """How old a jar is and who threw it, by its profile: each point asks a few that are learnt."""
 
-    def __init__(self, width: int = 128, asked: int = 12, throwers: int = 10) -> None:
+    def __init__(self, width: int = 96, asked: int = 12, throwers: int = 10) -> None:
         super().__init__()
         self.enter = nn.Sequential(nn.Linear(4, width), nn.GELU(), nn.Linear(width, width))
         self.asked = nn.Parameter(torch.randn(asked, width) / width**0.5)
@@ -308,7 +308,7 @@ class Jar(nn.Module):
         return self.told((x + self.own(x)).mean(1))
 
 
-def profiles(count: int = 1500, points: int = 64) -> TensorDataset:
+def profiles(count: int = 1500, points: int = 48) -> TensorDataset:
     """Return random profiles: radius, height, slope and thickness; the age and the thrower."""
     return TensorDataset(
         torch.randn(count, points, 4), torch.rand(count), torch.randint(10, (count,))
@@ -355,7 +355,7 @@ class Beaver(nn.Module):
         return self.deed(kept.mean((2, 3)))
 
 
-def evenings(count: int = 500, pictures: int = 4, side: int = 48) -> TensorDataset:
+def evenings(count: int = 500, pictures: int = 3, side: int = 40) -> TensorDataset:
     """Return random pictures of a camera at a dam, a few in a row, and what was done."""
     return TensorDataset(torch.rand(count, pictures, 1, side, side), torch.randint(6, (count,)))
 
