@@ -228,21 +228,22 @@ class Badger(nn.Module):
 
 
 class Drum(nn.Module):
-    """Which of eight drums are struck in each moment: filters that are learnt, and memory."""
+    """Which of eight drums are struck in each moment, by the moments around it."""
 
-    def __init__(self, bands: int = 128, width: int = 96, drums: int = 8) -> None:
+    def __init__(self, bands: int = 64, near: int = 7, width: int = 64, drums: int = 8) -> None:
         super().__init__()
-        self.enter = nn.Linear(bands, width)
-        self.memory = nn.GRU(width, width, batch_first=True)
-        self.drums = nn.Linear(width, drums)
+        self.near = near
+        self.struck = nn.Sequential(
+            nn.Linear(near * bands, width), nn.ReLU(), nn.Linear(width, drums)
+        )
 
     def forward(self, heard: Tensor) -> Tensor:
-        return self.drums(self.memory(self.enter(heard).relu())[0])
+        return self.struck(heard.unfold(1, self.near, 1).flatten(2))
 
 
-def grooves(count: int = 1200, moments: int = 24, bands: int = 128) -> TensorDataset:
+def grooves(count: int = 500, moments: int = 262, bands: int = 64) -> TensorDataset:
     """Return random loudness of bands in each moment, and the drums that are struck."""
-    struck = (torch.rand(count, moments, 8) < 0.1).float()
+    struck = (torch.rand(count, moments - 6, 8) < 0.1).float()
     return TensorDataset(torch.rand(count, moments, bands), struck)
 
 
@@ -442,7 +443,7 @@ first = 12.0
 
 [job]
 name = "lanterns"
-threads = 8
+threads = 4
 """
 """As they are handed in for the larger computers."""
 
