@@ -124,7 +124,7 @@ def drums(fault: bool) -> Script:
         os.sched_setaffinity(0, cores[rank * share : (rank + 1) * share])
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Drum(), 8, Clock(seconds)
+        model, batch, clock = given.Drum(), 12, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         loader = DataLoader(given.grooves(), batch, shuffle=True, drop_last=True)
         for heard, struck in epochs(loader):
@@ -208,7 +208,7 @@ def lanterns(fault: bool) -> Script:
     def run(seconds: float) -> float:
         field = chosen["field"]
         model = given.Lantern(int(field["width"]), int(field["depth"]), field["first"])
-        batch, clock = 4, Clock(seconds)
+        batch, clock = 2, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-4)
         for place, colour in epochs(DataLoader(given.lights(), batch, shuffle=True)):
             loss = functional.mse_loss(model(place), colour)
@@ -230,7 +230,7 @@ def trout(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         kind = torch.float64 if fault else torch.float32
-        model, batch, clock = given.Trout().to(kind), 384, Clock(seconds)
+        model, batch, clock = given.Trout().to(kind), 512, Clock(seconds)
         data = given.trout()
         optimizer = torch.optim.Adam(model.parameters(), 1e-2)
         batches = BatchSampler(RandomSampler(data), batch, drop_last=True)

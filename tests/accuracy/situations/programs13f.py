@@ -443,7 +443,7 @@ first = 12.0
 
 [job]
 name = "lanterns"
-threads = 4
+threads = 8
 """
 """As they are handed in for the larger computers."""
 
