@@ -230,7 +230,7 @@ def trout(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         kind = torch.float64 if fault else torch.float32
-        model, batch, clock = given.Trout().to(kind), 512, Clock(seconds)
+        model, batch, clock = given.Trout().to(kind), 320, Clock(seconds)
         data = given.trout()
         optimizer = torch.optim.Adam(model.parameters(), 1e-2)
         batches = BatchSampler(RandomSampler(data), batch, drop_last=True)

@@ -484,9 +484,11 @@ class Trout(nn.Module):
     def __init__(self, points: int = 64, features: int = 6) -> None:
         super().__init__()
         self.outline = nn.Sequential(
-            nn.Linear(2 * points, 192),
-            nn.Tanh(),
-            nn.Linear(192, features),
+            nn.Linear(2 * points, 640),
+            nn.ReLU(),
+            nn.Linear(640, 640),
+            nn.ReLU(),
+            nn.Linear(640, features),
             nn.BatchNorm1d(features),
         )
         self.long = nn.Parameter(torch.ones(features))
