@@ -50,6 +50,7 @@ import programs12
 import programs12b
 import programs13b
 import programs13
+import programs13c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -94,6 +95,8 @@ QUOTAS = {
     "run-noodles-quota": 1.0,
     "run-batteries-quota": 0.33,
     "run-accordions-quota": 0.6,
+    "run-beavers-quota": 0.45,
+    "run-soy-quota": 0.5,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -194,6 +197,24 @@ while True:
     small = picture.rotate(90, expand=True).resize((600, 800), Image.Resampling.LANCZOS)
     small.save(io.BytesIO(), "WEBP", quality=80)
 """
+COUNT = """
+import numpy as n, time
+from scipy import ndimage
+above = ndimage.gaussian_filter(n.random.rand(1500, 1500), 3)
+while True:
+    began = time.perf_counter()
+    plants, _ = ndimage.label(above > 0.5)
+    n.bincount(plants.ravel())
+    time.sleep(0.2 * (time.perf_counter() - began))
+"""
+FIRE = """
+import numpy as n
+kiln = n.zeros((300, 300))
+while True:
+    kiln[0] = 1300
+    beside = kiln[:-2, 1:-1] + kiln[2:, 1:-1] + kiln[1:-1, :-2] + kiln[1:-1, 2:]
+    kiln[1:-1, 1:-1] += 0.2 * (beside - 4 * kiln[1:-1, 1:-1])
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -212,6 +233,8 @@ OTHERS = {
     "run-moles-beside-thumbnails": 2 * [SHRINK],
     "run-beside-bagpipes": [INVENTORY],
     "run-resistors-beside-solvers": 4 * [SOLVE],
+    "run-cacti-beside-counts": [COUNT],
+    "run-jars-beside-kilns": 9 * [FIRE],
 }
 """Programs that compute beside the run."""
 
@@ -245,6 +268,7 @@ PROGRAMS = {
     "programs12b.py": programs12b.TWELFTH_B,
     "programs13b.py": programs13b.THIRTEENTH_B,
     "programs13.py": programs13.THIRTEENTH,
+    "programs13c.py": programs13c.THIRTEENTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -336,6 +360,8 @@ UNTIMED = (
     "run-seen-engines",
     "run-seen-lullabies",
     "run-seen-submarines",
+    "run-seen-storks",
+    "run-seen-nets",
 )
 """Those that are seen from outside only."""
 
