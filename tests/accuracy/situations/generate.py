@@ -48,8 +48,8 @@ import programs11b
 import programs11c
 import programs12
 import programs12b
-import programs13b
 import programs13
+import programs13b
 import programs13c
 from programs import CORES, RANKS, SITUATIONS
 
