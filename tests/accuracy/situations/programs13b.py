@@ -280,7 +280,7 @@ def steady_dragonflies(fault: bool) -> Training:
     return Training(
         model,
         given.wings(),
-        batch=160,
+        batch=96,
         loss=given.together,
         optimizer=torch.optim.AdamW(model.parameters(), 3e-4, fused=True),
         again=not fault,
