@@ -25,6 +25,7 @@ from situationrows import (
     SIXTH,
     TENTH,
     THIRD,
+    THIRTEENTH,
     TWELFTH,
     Situation,
     judged,
@@ -34,6 +35,7 @@ from situationrows import (
 )
 
 from trainwright.diagnose import decide, record
+from trainwright.diagnose.traits import measured
 
 CAUSES = {
     "parallelism",
@@ -206,6 +208,18 @@ def test_the_twelfth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_d
     _assert_apart(rows, earlier)
 
 
+def test_the_thirteenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
+    rows = [row for row in situations(THIRTEENTH) if not row.dropped]
+    runs = [row for row in situations(THIRTEENTH) if row.origin == "real-run"]
+    public = [row for row in rows if row.origin == "public"]
+    assert len(rows) >= 60
+    assert len(public) >= 24
+    assert all(measured(row.evidence) >= 4 for row in public)
+    drawn_kinds = sorted((run.cause, run.sub_cause) for run in drawn.draw_thirteenth())
+    assert sorted((row.cause, row.sub_cause) for row in runs) == drawn_kinds
+    _assert_apart(rows, (FIRST, FOURTH, *HELD_OUT[: HELD_OUT.index(THIRTEENTH)]))
+
+
 def _assert_apart(rows: list[Situation], earlier: Iterable[str]) -> None:
     """Assert that a batch is held out whole, and shares no source and no name with earlier ones."""
     assert all(row.held_out for row in rows)
@@ -217,7 +231,7 @@ def _assert_apart(rows: list[Situation], earlier: Iterable[str]) -> None:
 
 
 def _odd(source: str) -> bool:
-    address = source.lower().partition("?")[0]
+    address = source.lower().partition("?")[0].partition("#")[0]
     return int(hashlib.sha1(address.encode()).hexdigest()[0], 16) % 2 == 1
 
 
@@ -226,7 +240,7 @@ def _digest(name: str) -> str:
 
 
 ALL = [*kept(held_out=False), *kept(held_out=True)]
-HELD_OUT = (SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH)
+HELD_OUT = (SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH)
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
 SOURCES = [row for row in (*ALL, *LATER, *GUIDING) if row.origin == "public"]
