@@ -240,7 +240,19 @@ def _digest(name: str) -> str:
 
 
 ALL = [*kept(held_out=False), *kept(held_out=True)]
-HELD_OUT = (SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH)
+HELD_OUT = (
+    SECOND,
+    THIRD,
+    FIFTH,
+    SIXTH,
+    SEVENTH,
+    EIGHTH,
+    NINTH,
+    TENTH,
+    ELEVENTH,
+    TWELFTH,
+    THIRTEENTH,
+)
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
 SOURCES = [row for row in (*ALL, *LATER, *GUIDING) if row.origin == "public"]

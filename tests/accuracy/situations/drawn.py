@@ -5,6 +5,7 @@
     python drawn.py --eleventh   # the eleventh round's
     python drawn.py --twelfth    # the twelfth round's
     python drawn.py --thirteenth # the thirteenth round's
+    python drawn.py --fourteenth # the fourteenth round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -25,6 +26,7 @@ HELD, GUIDING = 44, 26
 ELEVENTH_SEED, ELEVENTH = "793bfa4", 30
 TWELFTH_SEED, TWELFTH = "dd6c441", 46
 THIRTEENTH_SEED, THIRTEENTH = "ff421e6", 45
+FOURTEENTH_SEED, FOURTEENTH = "0a1742c", 45
 # What removing the fault should be worth, times as fast: sizes are set for it (assumed: 1.2 is
 # the least that a proof takes, and above 5 few runs are in doubt).
 COSTS = (1.5, 2.0, 3.0, 5.0)
@@ -131,6 +133,13 @@ def draw_thirteenth() -> tuple[Drawn, ...]:
     return _drawn(THIRTEENTH_SEED, THIRTEENTH, SUBJECTS_OF_THE_THIRTEENTH)
 
 
+def draw_fourteenth() -> tuple[Drawn, ...]:
+    """Return the runs of the fourteenth round: kinds as before, and subjects that are left."""
+    used = {run.subject for run in draw_thirteenth()}
+    left = [each for each in SUBJECTS_OF_THE_THIRTEENTH if each not in used]
+    return _drawn(FOURTEENTH_SEED, FOURTEENTH, left)
+
+
 def _drawn(seed: str, count: int, subjects: Sequence[str]) -> tuple[Drawn, ...]:
     """Return ``count`` runs whose kinds, subjects and costs the seed draws, in that order."""
     chance = random.Random(seed)
@@ -159,6 +168,7 @@ if __name__ == "__main__":
         "--eleventh": draw_eleventh(),
         "--twelfth": draw_twelfth(),
         "--thirteenth": draw_thirteenth(),
+        "--fourteenth": draw_fourteenth(),
     }
     asked = next((draws[each] for each in sys.argv[1:] if each in draws), held)
     for number, run in enumerate(asked, 1):
