@@ -32,6 +32,7 @@ from situationrows import (  # noqa: E402
     SIXTH,
     TENTH,
     THIRD,
+    THIRTEENTH,
     TWELFTH,
     Situation,
     kept,
@@ -47,7 +48,7 @@ from trainwright.plan.file import write_text  # noqa: E402
 
 SEEN = (
     *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
-    *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH),
+    *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH),
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 import fit_likeness
 from situationrows import (
     ELEVENTH,
-    TENTH,
+    THIRTEENTH,
     TWELFTH,
     Situation,
     kept,
@@ -20,7 +20,7 @@ from situationrows import (
 from trainwright.diagnose.likeness import ALWAYS, weights
 from trainwright.diagnose.verdict import Cause
 
-LEFT_OUT = (TENTH, ELEVENTH, TWELFTH)
+LEFT_OUT = (ELEVENTH, TWELFTH, THIRTEENTH)
 GUESS = 0.5
 """Less than this would be no help; a guess among nine causes is right for a ninth."""
 

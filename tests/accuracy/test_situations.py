@@ -241,17 +241,8 @@ def _digest(name: str) -> str:
 
 ALL = [*kept(held_out=False), *kept(held_out=True)]
 HELD_OUT = (
-    SECOND,
-    THIRD,
-    FIFTH,
-    SIXTH,
-    SEVENTH,
-    EIGHTH,
-    NINTH,
-    TENTH,
-    ELEVENTH,
-    TWELFTH,
-    THIRTEENTH,
+    *(SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH),
+    *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH),
 )
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
@@ -359,6 +350,14 @@ def test_verdicts_on_the_eleventh_batch_are_no_worse_than_when_it_was_scored() -
 def test_verdicts_on_the_twelfth_batch_are_no_worse_than_when_it_was_scored() -> None:
     """The share of right ones misses its target of 90 %, and two were confidently wrong then."""
     rows = judged(kept(held_out=True, batch=TWELFTH))
+    print("\n" + table(rows))
+    assert sum(row.right for row in rows) >= 66
+    assert not [row.situation.id for row in rows if row.confidently_wrong]
+
+
+def test_verdicts_on_the_thirteenth_batch_are_no_worse_than_when_it_was_scored() -> None:
+    """The share of right ones misses its target of 90 % by one; none was confidently wrong."""
+    rows = judged(kept(held_out=True, batch=THIRTEENTH))
     print("\n" + table(rows))
     assert sum(row.right for row in rows) >= 66
     assert not [row.situation.id for row in rows if row.confidently_wrong]

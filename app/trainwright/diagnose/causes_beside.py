@@ -14,11 +14,17 @@ from trainwright.diagnose.measures import (
     on_gpu,
     processes,
     reading,
+    step_share,
     step_time,
     uneven,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import keeps_all_alone, loader_alone, offloads
+from trainwright.diagnose.measures_cost import (
+    keeps_all_alone,
+    loader_alone,
+    offloads,
+    short_steps_alone,
+)
 from trainwright.diagnose.measures_crowd import cores_a_bound_worker, drives_are_shared, share_cores
 from trainwright.diagnose.measures_trials import (
     another_gpu,
@@ -39,6 +45,7 @@ from trainwright.diagnose.verdict import Cause
 _communication = rules_of(Cause.COMMUNICATION)
 _input = rules_of(Cause.INPUT)
 _parallelism = rules_of(Cause.PARALLELISM)
+UPDATE = "assumed: an update takes as long for any batch, and little beside a large one"
 PICTURES = "assumed: a core decodes some 100 pictures a second, a GPU trains on more"
 APART = "assumed: GPUs of several computers that rest wait for their network"
 WHOLE = "assumed: what gives as much to few devices as to many is one for all: loader, cores, drive"
@@ -109,6 +116,12 @@ def _drive_is_slow(evidence: Evidence) -> bool:
     """Whether the data's drive is full, or of a slow kind."""
     slow = is_word("loading.data_on", "hdd", "network", "object-store")(evidence) is not None
     return slow or at_least(0.7, number("host.drive_busy"))(evidence)
+
+
+def _short_in_fp32(evidence: Evidence) -> bool:
+    """Whether a processor's steps are short, and in no precision that makes them long."""
+    odd = is_word("setup.precision", "fp64", "fp16", "bf16", "fp16-mixed", "bf16-mixed")(evidence)
+    return short_steps_alone(evidence) and odd is None
 
 
 def _from_afar(evidence: Evidence) -> bool:
@@ -417,6 +430,13 @@ RULES = {
             given(_pictures_untimed, doubled_model),
             "times",
             below(1.2, -2, "assumed: pictures take as long to make for a model of any size"),
+        ),
+        _parallelism(
+            "steps.optimizer",
+            given(_short_in_fp32, step_share("optimizer")),
+            "share",
+            above(0.13, 2, UPDATE),
+            variant="small-batch",
         ),
         _parallelism(
             "experiments.faster_cpu",

@@ -23,7 +23,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone
+from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone, short_steps_alone
 from trainwright.diagnose.measures_kernels import (
     multiplies_on_tensor_cores,
     multiprocessors_busy,
@@ -53,6 +53,7 @@ from trainwright.diagnose.rules import Rule, above, any_of, at_least, below, rul
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
+UPDATE = "assumed: an update takes as long for any batch, and little beside a large one"
 BUSY = "assumed: a remedy that does nothing for a device that is busy"
 DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
 _rule = rules_of(Cause.NONE)
@@ -151,6 +152,12 @@ RULES = (
         above(0.15, -4, ASSUMED),
     ),
     _rule(
+        "steps.optimizer",
+        given(short_steps_alone, step_share("optimizer")),
+        "share",
+        above(0.13, -2, UPDATE),
+    ),
+    _rule(
         "steps.other",
         step_share("other"),
         "share",
@@ -165,9 +172,9 @@ RULES = (
     ),
     _rule(
         "experiments.single_device",
-        given(_busy, saved_by("single_device")),
+        saved_by("single_device"),
         "share",
-        below(0.05, 2, "assumed: devices that are busy, and do as much together as each alone"),
+        below(0.1, 2, "assumed: devices that do nearly as much together as each alone"),
     ),
     _rule(
         "experiments.doubled_batch",

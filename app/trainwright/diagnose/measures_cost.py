@@ -25,6 +25,8 @@ PCIE_BYTES_S = 10e9
 """Between two GPUs over PCIe 3.0 x16 and the host; nccl-tests show 8 to 12 GB/s."""
 NVLINK_BYTES_S = 50e9
 """Between GPUs over NVLink; nccl-tests show 120 GB/s and more on a DGX-1, less with few links."""
+SHORT_S = 0.035
+"""A processor's step below which an update and what each operator costs may be seen; assumed."""
 HOST_UPDATE_S = 0.5e-9
 """Of Adam on the processor, a parameter: DeepSpeed reports 0.25 to 0.6 s for 1e9 of them."""
 MOVED_BYTES = 4.0
@@ -172,6 +174,13 @@ def keeps_all_alone(evidence: Evidence) -> bool:
     return processes(evidence) == 1 and not offloads(evidence)
 
 
+def short_steps_alone(evidence: Evidence) -> bool:
+    """Whether a processor trains by short steps, with all that it updates in its memory."""
+    steps = evidence.steps
+    short = steps is not None and (steps.unit or "step") == "step" and steps.seconds < SHORT_S
+    return short and on_cpu(evidence) and keeps_all_alone(evidence)
+
+
 def step_seconds(evidence: Evidence) -> float | None:
     """Return the time of a step, or of the one in the profiler where no other was timed."""
     profile, steps = evidence.profile, evidence.steps
@@ -230,6 +239,12 @@ def bubble(evidence: Evidence) -> float | None:
         return None
     waiting = setup.pipeline_stages - 1
     return waiting / (waiting + setup.accumulation)
+
+
+def takes_pages(evidence: Evidence) -> bool:
+    """Whether much of a run's time is the system's, which gives it pages."""
+    system = evidence.host.main_system_share if evidence.host is not None else None
+    return (page_faults(evidence) or 0) >= 0.15 and (system or 0) >= 0.3
 
 
 def swapped_files(evidence: Evidence) -> float | None:

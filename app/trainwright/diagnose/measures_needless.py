@@ -4,6 +4,7 @@ import re
 
 from trainwright.diagnose.evidence import Evidence, Operator
 from trainwright.diagnose.measures import number, on_cpu
+from trainwright.diagnose.measures_cost import takes_pages
 from trainwright.diagnose.measures_kernels import convolve_apart, planes_apart_on_cpu
 from trainwright.diagnose.measures_work import (
     any_products_rate,
@@ -32,10 +33,11 @@ def longest_other(evidence: Evidence) -> float | None:
     """Return the share of the one operator that takes most of a step and multiplies no matrices.
 
     Sorting, indexing, copying or a function of each number: next to products they are little.
-    Of steps that only compute, and of long calls.
+    Of steps that only compute, and of long calls; where much of the time is the system's, giving
+    pages, they are not what takes it.
     """
     rows, steps = evidence.operators, evidence.steps
-    if not rows or steps is None or not has_its_operators(evidence):
+    if not rows or steps is None or not has_its_operators(evidence) or takes_pages(evidence):
         return None
     long = long_operators(evidence)
     other = [row for row in rows if not heavy(row.name) and not _APART.search(row.name)]

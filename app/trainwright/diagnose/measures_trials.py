@@ -102,8 +102,31 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
             yield times
         elif experiment == "more_workers" and trial.changed in ("workers", "prefetch"):
             yield _with_more(factor, times)
-        elif experiment == "single_device" and trial.changed in ("devices", "nodes"):
+        elif experiment == "single_device" and _tells_of_devices(trial, evidence):
             yield 1 / _with_more(factor, times * _steps_of_an_epoch(trial, factor, evidence))
+
+
+def _tells_of_devices(trial: Trial, evidence: Evidence) -> bool:
+    """Whether a trial tells what a run loses by having several devices.
+
+    What more of them would lose is theirs, where fewer were tried too. Where the batch of all
+    stays, each device's grows as they get fewer: what that saves may be the batch's.
+    """
+    if trial.changed not in ("devices", "nodes"):
+        return False
+    if _with_larger_batches(trial, evidence) and (trial.rate_times or 0) > KEPT:
+        return False
+    fewer = any(
+        each.changed in ("devices", "nodes") and (_factor(each, evidence) or 1) < 1
+        for each in evidence.trials
+    )
+    return not fewer or (_factor(trial, evidence) or 0) <= 1
+
+
+def _with_larger_batches(trial: Trial, evidence: Evidence) -> bool:
+    """Whether fewer devices share the samples that all of them had."""
+    fewer = 0 < (_factor(trial, evidence) or 1) < 1 and trial.changed in ("devices", "nodes")
+    return fewer and _SAME_FOR_ALL.search(trial.to.lower()) is not None
 
 
 def _at_best(changed: Changed, factor: float | None, times: float) -> float:
@@ -130,6 +153,7 @@ _MULTIPLE = re.compile(rf"\b({_NUMBER}) ?(?:times|x|fold)\b")
 _FROM = re.compile(rf"\bfrom {_NUMBER}\b.*?\bto\b")
 _SMALLER = r"small|less|fewer"
 _NORMAL = re.compile(r"(?<!not )(?<!ab)\b(normal|as (expected|usual)|full speed|no slow)")
+_SAME_FOR_ALL = re.compile(r"same (?:batch (?:for|in|of) all|global batch|\d+ samples a step)")
 _ELSEWHERE = re.compile(r"\banother \w*(computer|machine|server|station|host)\b|\blaptop\b")
 
 
@@ -337,7 +361,25 @@ def _doubled(evidence: Evidence, *changed: Changed) -> float | None:
         if trial.changed in changed and (factor := _factor(trial, evidence)) is not None
         if factor != 1 and (times := step_times(trial, evidence)) is not None
     ]
+    if "batch" in changed:
+        found += _by_fewer_devices(evidence)
     return max(0.0, min(found)) if found else None
+
+
+def _by_fewer_devices(evidence: Evidence) -> list[float]:
+    """Return how much longer twice the samples take, by fewer devices that share those of all.
+
+    Where those do as much all together as more did, something else holds all of them back.
+    """
+    shared = [
+        (1 / factor, rate)
+        for trial in evidence.trials
+        if _with_larger_batches(trial, evidence) and (factor := _factor(trial, evidence))
+        if (rate := trial.rate_times) is not None
+    ]
+    return [
+        1 + (more / rate - 1) / (more - 1) for more, rate in shared if rate < KEPT_IN_ALL * more
+    ]
 
 
 def attention_by_length(evidence: Evidence) -> float | None:
@@ -429,5 +471,8 @@ ABLE = 1.25
 """Peaks of two GPUs that differ by less are nearly the same; assumed."""
 AS_LONG = 0.05
 """By how much times differ that people call the same; assumed."""
+KEPT, KEPT_IN_ALL = 1.1, 0.9
+"""A device's rate that fewer, larger shares hardly change, and all devices' that they keep;
+assumed."""
 LOST = 1.15
 """How much more of a sample's time a smaller batch takes, to say that it fills less; assumed."""

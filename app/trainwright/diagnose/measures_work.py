@@ -16,7 +16,7 @@ from trainwright.diagnose.measures import (
     threads_of_cores,
     too_few_threads,
 )
-from trainwright.diagnose.measures_cost import QUIET_BYTES_S
+from trainwright.diagnose.measures_cost import QUIET_BYTES_S, takes_pages
 
 DOUBLE_RATE = 0.5
 """Of fp64 over fp32 in a processor's vector units: a register holds half as many numbers."""
@@ -211,7 +211,7 @@ def written_not_computed(evidence: Evidence) -> float | None:
     """Return ``written`` of long operators that have their cores."""
     long = (operator_seconds(evidence) or 0) >= 100e-6
     alone = has_its_cores(evidence) and (foreign_share(evidence) or 0) < 0.25
-    return written(evidence) if long and alone else None
+    return written(evidence) if long and alone and not takes_pages(evidence) else None
 
 
 def writes_much(evidence: Evidence) -> bool:

@@ -372,3 +372,83 @@ def test_twice_the_tokens_in_the_same_time_are_no_small_batch_where_sending_was_
     whole = {"changed": "backend", "to": "each GPU keeps all weights", "step_times": 0.38}
     assert first(**shards, trials=[longer]).cause is Cause.PARALLELISM
     assert first(**shards, trials=[longer, whole]).cause is Cause.COMMUNICATION
+
+
+FP32_CARDS: dict[str, Any] = {
+    "gpus": [{"compute_capability": "7.0"}] * 8,
+    "setup": EIGHT | {"precision": "fp32", "batch": 64},
+    "throughput": {"samples_s": 234.0, "expected_times": 0.85},
+}
+
+
+def test_devices_that_do_nearly_as_much_together_as_alone_are_well() -> None:
+    alone = {"changed": "devices", "factor": 0.125}
+    well = first(**FP32_CARDS, trials=[alone | {"rate_times": 1.05}])
+    lost = first(**FP32_CARDS, trials=[alone | {"rate_times": 2.0}])
+    assert (well.cause, lost.cause) == (Cause.NONE, Cause.COMMUNICATION)
+
+
+def test_what_more_devices_would_lose_is_not_lost_by_those_that_there_are() -> None:
+    more = {"changed": "devices", "factor": 2.0, "rate_times": 0.6}
+    alone = {"changed": "devices", "factor": 0.125, "rate_times": 1.03}
+    assert first(**FP32_CARDS, trials=[more, alone]).cause is Cause.NONE
+
+
+@pytest.mark.parametrize(
+    ("kept", "cause"), [(0.75, Cause.PARALLELISM), (1.0, Cause.INPUT), (0.26, Cause.NONE)]
+)
+def test_fewer_devices_that_share_all_samples_tell_of_the_batch(kept: float, cause: Cause) -> None:
+    """Three quarters of the rate with one of four: its batch fills it. All of it: the loader."""
+    shared = {"changed": "devices", "factor": 0.25, "to": "1 card, the same batch for all"}
+    workers = {"changed": "workers", "factor": 4.0, "rate_times": 2.0}
+    found = first(
+        gpus=[{}] * 4,
+        setup=EIGHT | {"world_size": 4, "batch": 8},
+        throughput={"samples_s": 864.0, "expected_times": 1.0 if kept < 0.3 else None},
+        trials=[shared | {"rate_times": kept / 0.25}, *([workers] if kept == 1.0 else [])],
+    )
+    assert found.cause is cause
+
+
+def test_an_update_that_takes_a_sixth_of_a_short_step_is_for_too_few_samples() -> None:
+    def updating(share: float) -> Cause:
+        return first(
+            setup={"device": "cpu", "torch_threads": 2, "batch": 16},
+            steps={
+                **{"steps": 300, "seconds": 0.007, "data_wait": 0.0003, "compute": 0.0066},
+                **{"optimizer": 0.007 * share},
+            },
+            host={
+                **{"cores": 2, "usable_cores": 2, "run_cores": 1.99, "runnable_threads": 2.0},
+                **{"starved_share": 0.01},
+            },
+            profile={
+                **{"kernels_a_step": 150.0, "flops_a_step": 2e8, "matrix_flops_s": 1.5e11},
+                **{"top": [{"name": "aten::mkldnn_rnn_layer", "share": 0.4}]},
+            },
+        ).cause
+
+    assert updating(0.03) is Cause.NONE
+    assert updating(0.2) is Cause.PARALLELISM
+
+
+def test_pages_that_a_fill_takes_anew_are_no_slow_kernel() -> None:
+    def filling(faults: float, system: float) -> Cause:
+        return first(
+            setup={"device": "cpu", "torch_threads": 2, "batch": 16},
+            steps={"steps": 90, "seconds": 0.024, "data_wait": 0.0004, "compute": 0.0236},
+            host={
+                **{"cores": 2, "usable_cores": 2, "run_cores": 1.9, "runnable_threads": 1.9},
+                **{"main_minor_faults_s": faults, "main_system_share": system},
+            },
+            profile={
+                **{"kernels_a_step": 170.0, "flops_a_step": 6.7e8, "matrix_flops_s": 2.5e11},
+                "top": [
+                    {"name": "aten::fill_", "share": 0.43, "calls": 5},
+                    {"name": "aten::mkldnn_rnn_layer", "share": 0.27, "calls": 1},
+                ],
+            },
+        ).cause
+
+    assert filling(340_000, 0.44) is Cause.MEMORY
+    assert filling(300, 0.01) is Cause.TUNING
