@@ -90,9 +90,6 @@ _READINGS = 3
 """Least readings of a run that is compared with others: a time, and two that may be signals."""
 _CHANCE = 0.25
 """Least chance of a cause that is suspected for runs that are alike; assumed, twice a guess's."""
-_FAR_LIKELIER, _HARDLY = 0.5, 0.15
-"""Chances of another cause, and of the one that rules are not sure of, that put the other first:
-right three times of three on batches 7 to 11, by the rules and weights of their days."""
 _SURE_CHANCE = 0.6
 """Least chance of a cause that rules are sure of. Of 105 such verdicts on batches 7 to 12, each by
 the rules and weights of its day, the three that were wrong had less, and 22 that were right."""
@@ -183,8 +180,9 @@ def judge(evidence: Evidence) -> Diagnosis:
     cases = _all_cases(found, evidence)
     verdicts = _by_rules(cases, evidence)
     alike = likeness(traits(evidence, chain.from_iterable(found.values())))
-    if _undecided(verdicts[0], alike) and _tells(alike, found, evidence):
-        verdicts = _by_likeness(verdicts, cases, alike, evidence)
+    if verdicts[0].cause is Cause.UNKNOWN:
+        if _tells(alike, found, evidence):
+            verdicts = _by_likeness(verdicts, cases, alike, evidence)
     else:
         verdicts = tuple(_as_sure_as(alike, verdict) for verdict in verdicts)
     said = {verdict.cause for verdict in verdicts}
@@ -235,18 +233,6 @@ def _by_rules(every: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
     if _busy(fine) and not _denied(fine) and not _suspicions(cases, evidence):
         return (replace(_verdict(fine, evidence), confidence=Confidence.LOW),)
     return (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
-
-
-def _undecided(first: Verdict, alike: Likeness) -> bool:
-    """Whether rules name no cause, or hardly one that next to no known run like this one had.
-
-    What was measured to take much of the time is named whatever others had.
-    """
-    costs = first.gain is not None and first.gain >= A_COST
-    if first.cause is Cause.UNKNOWN or costs or first.confidence is not Confidence.LOW:
-        return first.cause is Cause.UNKNOWN
-    most, own = max(alike.chances.values()), alike.chances.get(first.cause, 0.0)
-    return most >= _FAR_LIKELIER and own <= _HARDLY
 
 
 def _tells(alike: Likeness, found: dict[Cause, tuple[Signal, ...]], evidence: Evidence) -> bool:

@@ -133,14 +133,6 @@ def test_nothing_is_wrong_for_sure_only_where_a_trial_says_so() -> None:
     assert (tried.cause, tried.confidence) == (Cause.NONE, Confidence.HIGH)
 
 
-def test_rules_are_sure_only_where_known_runs_that_are_alike_had_the_cause_too() -> None:
-    busy = on_cores(flops_a_step=1.4e10, top=[{"name": "aten::mm", "share": 0.9}])
-    seldom = seen(**busy, trials=[{"changed": "synthetic-data", "step_times": 1.0}])
-    alone, beside = by_rules(seldom), judge(seldom).first
-    assert alone.cause is beside.cause is Cause.NONE
-    assert (alone.confidence, beside.confidence) == (Confidence.HIGH, Confidence.MEDIUM)
-
-
 def test_products_below_half_of_a_plain_ones_rate_are_no_healthy_run() -> None:
     slow = on_cores(flops_a_step=4e9, top=[{"name": "aten::mm", "share": 0.9}])
     assert diagnosed(**slow).first.cause is Cause.TUNING

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from trainwright.diagnose import decide
 from trainwright.diagnose.decide import by_rules, judge
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.likeness import weights
+from trainwright.diagnose.likeness import Likeness, weights
 from trainwright.diagnose.report import as_json
 from trainwright.diagnose.traits import measured, traits
 from trainwright.diagnose.verdict import Cause, Confidence
@@ -76,3 +77,20 @@ def test_the_same_run_measured_again_has_nearly_the_same_traits() -> None:
 
 def test_every_trait_speaks_for_some_causes_as_much_as_against_others() -> None:
     assert all(abs(sum(of.values())) < 0.01 for of in weights().values())
+
+
+@pytest.mark.parametrize(("chance", "sure"), [(0.7, Confidence.HIGH), (0.5, Confidence.MEDIUM)])
+def test_rules_are_sure_only_where_most_known_runs_that_are_alike_had_the_cause(
+    chance: float, sure: Confidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chances = {Cause.INPUT: chance, Cause.MEMORY: 1 - chance}
+    monkeypatch.setattr(decide, "likeness", lambda _: Likeness(chances, frozenset()))
+    waits = evidence(
+        steps={"steps": 100, "seconds": 0.1, "data_wait": 0.07, "compute": 0.03},
+        setup={"device": "cuda", "world_size": 1, "num_workers": 1},
+        gpus=[{"utilisation": {"mean": 0.3}}],
+        experiments={"synthetic_batch": 0.03},
+    )
+    assert by_rules(waits).confidence is Confidence.HIGH
+    first = judge(waits).first
+    assert (first.cause, first.confidence) == (Cause.INPUT, sure)
