@@ -31,7 +31,7 @@ def looms(fault: bool) -> Script:
     """How weights and slopes are spread is kept in a book, with what is told of each thread."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Loom(), 16, Clock(seconds)
+        model, batch, clock = given.Loom(), 8, Clock(seconds)
         book, every = given.Weavers(_folder() / "book.jsonl"), 1 if fault else 500
         loader = DataLoader(given.weavings(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.AdamW(model.parameters(), 5e-4)
@@ -94,7 +94,7 @@ def steady_spindles(fault: bool) -> Training:
     return Training(
         model,
         given.spinnings(),
-        batch=8,
+        batch=6,
         loss=functional.smooth_l1_loss,
         optimizer=torch.optim.AdamW(model.parameters(), 5e-4, weight_decay=0.05),
         again=not fault,
@@ -103,7 +103,7 @@ def steady_spindles(fault: bool) -> Training:
 
 def steady_barley(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Barley(), 16, Clock(seconds)
+        model, batch, clock = given.Barley(), 8, Clock(seconds)
         loader = DataLoader(given.acres(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, betas=(0.9, 0.95))
         for (spectrum,) in endlessly(loader, not fault):
@@ -121,7 +121,7 @@ def steady_barley(fault: bool) -> Script:
 
 def steady_onions(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Onion(), 16, Clock(seconds)
+        model, batch, clock = given.Onion(), 12, Clock(seconds)
         loader = DataLoader(given.cuts(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.Adam(model.parameters(), 3e-4)
         for (cut,) in endlessly(loader, not fault):
@@ -140,7 +140,7 @@ def steady_onions(fault: bool) -> Script:
 
 def steady_zithers(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Zither(), 8, Clock(seconds)
+        model, batch, clock = given.Zither(), 6, Clock(seconds)
         loader = DataLoader(given.tunes(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
         for (tune,) in endlessly(loader, not fault):
@@ -188,7 +188,7 @@ def few_knots(fault: bool) -> Training:
 def chestnuts(fault: bool) -> Script:
     def run(seconds: float) -> float:
         model, data, clock = given.Chestnut(), given.Chestnuts(), Clock(seconds)
-        alike = given.Alike(data.sizes, budget=360 if fault else 2400)
+        alike = given.Alike(data.sizes, budget=300 if fault else 2400)
         loader = DataLoader(data, batch_sampler=alike, collate_fn=given.filled)
         optimizer = torch.optim.Adamax(model.parameters(), 1e-3)
         for points, absent, weight in endlessly(loader):
@@ -212,7 +212,7 @@ def walnuts(fault: bool) -> Training:
     return Training(
         model,
         given.shells(),
-        batch=8,
+        batch=4,
         loss=functional.l1_loss,
         optimizer=torch.optim.NAdam(model.parameters(), 1e-3),
     )
@@ -250,7 +250,7 @@ def roses(fault: bool) -> Training:
 def tulips(fault: bool) -> Training:
     model = given.Tulip(at_once=not fault)
     optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9)
-    return Training(model, given.winters(), batch=8, optimizer=optimizer)
+    return Training(model, given.winters(), batch=6, optimizer=optimizer)
 
 
 FOURTEENTH_B: dict[str, Callable[[bool], Training | Script]] = {

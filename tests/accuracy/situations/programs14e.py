@@ -34,16 +34,16 @@ class Crossed(nn.Module):
 class Loom(nn.Module):
     """Which of a loom's threads breaks next, by how hard each was pulled."""
 
-    def __init__(self, threads: int = 64, moments: int = 96, depth: int = 3) -> None:
+    def __init__(self, threads: int = 40, moments: int = 48, depth: int = 3) -> None:
         super().__init__()
-        self.layers = nn.Sequential(*(Crossed(threads, moments, 128) for _ in range(depth)))
+        self.layers = nn.Sequential(*(Crossed(threads, moments, 96) for _ in range(depth)))
         self.breaks = nn.Linear(moments, 1)
 
     def forward(self, pull: Tensor) -> Tensor:
         return self.breaks(self.layers(pull))[..., 0]
 
 
-def weavings(count: int = 800, threads: int = 64, moments: int = 96) -> TensorDataset:
+def weavings(count: int = 800, threads: int = 40, moments: int = 48) -> TensorDataset:
     """Return random pulls of threads, and which thread broke."""
     return TensorDataset(torch.randn(count, threads, moments), torch.randint(threads, (count,)))
 
@@ -83,7 +83,7 @@ class Weavers:
 class Hazelnut(nn.Module):
     """What is at each point of a picture of hazelnuts: belt, shell, kernel, worm, leaf or stone."""
 
-    def __init__(self, width: int = 24, kinds: int = 6) -> None:
+    def __init__(self, width: int = 32, kinds: int = 6) -> None:
         super().__init__()
         self.near = nn.Sequential(
             nn.Conv2d(3, width, 3, 2, 1),
@@ -137,7 +137,7 @@ class Passed(nn.Module):
 class Starfish(nn.Module):
     """Where on a rock starfish sit: down to a coarse picture and up again."""
 
-    def __init__(self, width: int = 24) -> None:
+    def __init__(self, width: int = 16) -> None:
         super().__init__()
         sizes = [width, 2 * width, 4 * width]
         pairs = list(itertools.pairwise(sizes))
@@ -207,7 +207,7 @@ class Spindle(nn.Module):
         return self.told(self.layers(self.enter(shaken)).mean(2))
 
 
-def spinnings(count: int = 400, moments: int = 512) -> TensorDataset:
+def spinnings(count: int = 400, moments: int = 384) -> TensorDataset:
     """Return how random spindles shake in three directions, and wear and hours."""
     return TensorDataset(torch.randn(count, 3, moments), torch.rand(count, 2))
 
@@ -380,7 +380,7 @@ class Spotted(nn.Module):
 class Ladybird(nn.Module):
     """Which ladybird it is, by a photograph of its back, and how many spots it has."""
 
-    def __init__(self, grows: int = 24, depth: int = 4, kinds: int = 18) -> None:
+    def __init__(self, grows: int = 16, depth: int = 4, kinds: int = 18) -> None:
         super().__init__()
         first, second = 32 + depth * grows, 64 + depth * grows
         self.layers = nn.Sequential(
@@ -546,7 +546,7 @@ class Walnut(nn.Module):
         return self.press(found.amax(1))[:, 0]
 
 
-def shells(count: int = 1200, cracks: int = 24, places: int = 10) -> TensorDataset:
+def shells(count: int = 1200, cracks: int = 48, places: int = 8) -> TensorDataset:
     """Return random places of cracks, and how hard was pressed."""
     return TensorDataset(torch.randn(count, cracks, places, 3), torch.rand(count))
 
@@ -557,7 +557,7 @@ def shells(count: int = 1200, cracks: int = 24, places: int = 10) -> TensorDatas
 class Waffle(nn.Module):
     """How brown each cell of a waffle becomes: each has weights of its own, as irons differ."""
 
-    def __init__(self, cells: int = 120, heat: int = 16, width: int = 24) -> None:
+    def __init__(self, cells: int = 160, heat: int = 16, width: int = 24) -> None:
         super().__init__()
         self.past = nn.GRU(heat, width, batch_first=True)
         self.batter = nn.Sequential(nn.Linear(10, width), nn.SiLU())
@@ -570,7 +570,7 @@ class Waffle(nn.Module):
         return known @ torch.stack(list(self.brown)).T + torch.stack(list(self.least))
 
 
-def bakings(count: int = 2000, moments: int = 20, cells: int = 120) -> TensorDataset:
+def bakings(count: int = 2000, moments: int = 10, cells: int = 160) -> TensorDataset:
     """Return random heat of an iron with what the batter was, and how brown the cells became."""
     return TensorDataset(torch.randn(count, moments, 26), torch.randn(count, cells))
 
@@ -581,7 +581,7 @@ def bakings(count: int = 2000, moments: int = 20, cells: int = 120) -> TensorDat
 class Eel(nn.Module):
     """Where an eel is along its body, by what its muscles are told: each part bends the rest."""
 
-    def __init__(self, sums: bool, muscles: int = 40, parts: int = 72, width: int = 64) -> None:
+    def __init__(self, sums: bool, muscles: int = 40, parts: int = 60, width: int = 64) -> None:
         super().__init__()
         self.sums, self.parts = sums, parts
         self.bend = nn.Sequential(
@@ -605,7 +605,7 @@ class Eel(nn.Module):
         return torch.stack(places, 1)
 
 
-def swimmings(count: int = 3000, muscles: int = 40, parts: int = 72) -> TensorDataset:
+def swimmings(count: int = 3000, muscles: int = 40, parts: int = 60) -> TensorDataset:
     """Return what random muscles were told, and where the parts of the body were."""
     return TensorDataset(torch.randn(count, muscles), torch.randn(count, parts, 2))
 
@@ -616,7 +616,7 @@ def swimmings(count: int = 3000, muscles: int = 40, parts: int = 72) -> TensorDa
 class Rose(nn.Module):
     """Where the petals of a rose are, as boxes, by a small photograph."""
 
-    def __init__(self, petals: int = 8, width: int = 16) -> None:
+    def __init__(self, petals: int = 6, width: int = 16) -> None:
         super().__init__()
         self.petals = petals
         self.seen = nn.Sequential(
@@ -707,6 +707,6 @@ class Tulip(nn.Module):
         return self.bloom(self.layers(self.enter(weather)))[..., 0]
 
 
-def winters(count: int = 2000, weeks: int = 24) -> TensorDataset:
+def winters(count: int = 2000, weeks: int = 20) -> TensorDataset:
     """Return random weather of weeks, and in which one the bed bloomed."""
     return TensorDataset(torch.randn(count, weeks, 9), torch.randint(weeks, (count,)))
