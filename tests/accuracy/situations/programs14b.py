@@ -42,7 +42,7 @@ def looms(fault: bool) -> Script:
             loss.backward()
             optimizer.step()
             if step % every == 0:
-                book.page(step, loss, model, told)
+                book.page(step, loss, model, pull, told)
             if clock.over(batch):
                 break
         return clock.rate
@@ -82,7 +82,7 @@ def steady_starfish(fault: bool) -> Training:
     return Training(
         model,
         given.rocks(),
-        batch=4,
+        batch=3,
         loss=given.overlapping,
         optimizer=torch.optim.Adam(model.parameters(), 3e-4),
         again=not fault,
@@ -103,7 +103,7 @@ def steady_spindles(fault: bool) -> Training:
 
 def steady_barley(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Barley(), 8, Clock(seconds)
+        model, batch, clock = given.Barley(), 6, Clock(seconds)
         loader = DataLoader(given.acres(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, betas=(0.9, 0.95))
         for (spectrum,) in endlessly(loader, not fault):
@@ -140,7 +140,7 @@ def steady_onions(fault: bool) -> Script:
 
 def steady_zithers(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Zither(), 6, Clock(seconds)
+        model, batch, clock = given.Zither(), 4, Clock(seconds)
         loader = DataLoader(given.tunes(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
         for (tune,) in endlessly(loader, not fault):

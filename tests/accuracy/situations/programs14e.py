@@ -66,9 +66,10 @@ class Weavers:
             "spread": values.std().item() if values.numel() > 1 else 0.0,
         }
 
-    def page(self, step: int, loss: Tensor, model: nn.Module, told: Tensor) -> None:
+    def page(self, step: int, loss: Tensor, model: nn.Module, pull: Tensor, told: Tensor) -> None:
         """Write what is to be kept of a step."""
         page: dict[str, object] = {"step": step, "loss": loss.item(), "told": told.tolist()}
+        page["pull"] = pull[:4].tolist()
         for name, weight in model.named_parameters():
             page[name] = self.spread(weight.detach())
             if weight.grad is not None:
@@ -334,7 +335,7 @@ def turned(notes: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
 class Zither(nn.Module):
     """Which string of a zither is plucked next, and how."""
 
-    def __init__(self, plucks: int = 256, width: int = 160, depth: int = 3) -> None:
+    def __init__(self, plucks: int = 256, width: int = 160, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Embedding(plucks, width)
         self.layers = nn.ModuleList(Plucked(width) for _ in range(depth))
