@@ -159,7 +159,7 @@ def steady_zithers(fault: bool) -> Script:
 
 def steady_ladybirds(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Ladybird(), 8, Clock(seconds)
+        model, batch, clock = given.Ladybird(), 5, Clock(seconds)
         loader = DataLoader(given.backs(), batch, shuffle=True, drop_last=True)
         optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9, nesterov=True)
         for back, kind, spots in endlessly(loader, not fault):
