@@ -51,6 +51,7 @@ import programs12b
 import programs13
 import programs13b
 import programs13c
+import programs14b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -269,6 +270,7 @@ PROGRAMS = {
     "programs13b.py": programs13b.THIRTEENTH_B,
     "programs13.py": programs13.THIRTEENTH,
     "programs13c.py": programs13c.THIRTEENTH_C,
+    "programs14b.py": programs14b.FOURTEENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
