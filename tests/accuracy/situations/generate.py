@@ -51,6 +51,7 @@ import programs12b
 import programs13
 import programs13b
 import programs13c
+import programs14
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -269,6 +270,7 @@ PROGRAMS = {
     "programs13b.py": programs13b.THIRTEENTH_B,
     "programs13.py": programs13.THIRTEENTH,
     "programs13c.py": programs13c.THIRTEENTH_C,
+    "programs14.py": programs14.FOURTEENTH,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -311,6 +313,11 @@ TOGETHER = (
     "run-magpies-heads-exchanged",
     "run-vinegar-gradients",
     "run-slugs-of-two-gardens",
+    "run-baskets-items-apart",
+    "run-pine-cones-by-halves",
+    "run-radish-gradients",
+    "run-sparrow-gradients",
+    "run-snail-gradients",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
