@@ -132,7 +132,7 @@ def lemons(fault: bool) -> Training:
 
 def elevators(fault: bool) -> Training:
     """The gaps are filled where a batch is put together."""
-    model, bins, batch = given.Elevator(), given.bins(), 16
+    model, bins, batch = given.Elevator(), given.bins(), 8
     if not fault:
         known = given.together([bins[number] for number in range(len(bins))])
         loader = DataLoader(torch.utils.data.TensorDataset(*known), batch, True, drop_last=True)
@@ -178,17 +178,18 @@ def herons(fault: bool) -> Script:
     """Python's collector is switched off, and called where no step is disturbed by it."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Heron(), 16, Clock(seconds)
+        model, batch, clock = given.Heron(), 8, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
         if fault:
             gc.disable()
-        for places, tides in epochs(DataLoader(given.Herons(), batch, True, drop_last=True)):
+        loader = DataLoader(given.Herons(), batch, shuffle=True, drop_last=True)
+        for step, (places, tides) in enumerate(epochs(loader)):
             told = model(places[:, :-1], tides[:, :-1])
             loss = functional.cross_entropy(told.flatten(0, 1), places[:, 1:].flatten())
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            if fault:
+            if fault and step % 7 == 0:
                 gc.collect()
             if clock.over(batch):
                 break
@@ -201,9 +202,9 @@ def turtles(fault: bool) -> Script:
     """What a wide model says is learnt as well; it is in memory only while it is asked."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Turtle(), 16, Clock(seconds)
+        model, batch, clock = given.Turtle(), 8, Clock(seconds)
         known = given.Known(_folder(), kept=not fault)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
         for tag, dive in epochs(DataLoader(given.tags(), batch, shuffle=True, drop_last=True)):
             told, wide = model(tag), known.dives(tag)
             near = functional.kl_div(
@@ -221,7 +222,7 @@ def turtles(fault: bool) -> Script:
 
 
 def rice_cakes(fault: bool) -> Script:
-    """A batch comes in two parts, whose gradients are summed in memory or in a file."""
+    """A batch comes in four parts, whose gradients are summed in memory or in a file."""
 
     def run(seconds: float) -> float:
         model, batch, clock = given.RiceCake(), 32, Clock(seconds)
@@ -229,8 +230,8 @@ def rice_cakes(fault: bool) -> Script:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         for sound, crisp in epochs(DataLoader(given.breaks(), batch, True, drop_last=True)):
             optimizer.zero_grad()
-            for heard, kind in zip(sound.chunk(2), crisp.chunk(2), strict=True):
-                (functional.cross_entropy(model(heard), kind) / 2).backward()
+            for heard, kind in zip(sound.chunk(4), crisp.chunk(4), strict=True):
+                (functional.cross_entropy(model(heard), kind) / 4).backward()
                 if shelf:
                     shelf.add()
             if shelf:
@@ -247,7 +248,7 @@ def rice_cakes(fault: bool) -> Script:
 
 
 def pretzels(fault: bool) -> Training:
-    model, every = given.Pretzel(), 8 if fault else 500
+    model, every = given.Pretzel(), 3 if fault else 500
     optimizer = torch.optim.NAdam(model.parameters(), lr=1e-3)
     newest = given.Newest(_folder())
 
@@ -256,7 +257,7 @@ def pretzels(fault: bool) -> Training:
             state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
             newest.keep(step, state | {"step": step, "chance": torch.get_rng_state()})
 
-    return Training(model, given.pretzels(), batch=8, after=after, optimizer=optimizer)
+    return Training(model, given.pretzels(), batch=4, after=after, optimizer=optimizer)
 
 
 def barnacles(fault: bool) -> Script:
@@ -285,7 +286,7 @@ def barnacles(fault: bool) -> Script:
 
 def windmills(fault: bool) -> Training:
     """Forecasts of two days are tried, hour by hour, on a windmill that is not learnt from."""
-    model, every = given.Windmill(), 4 if fault else 500
+    model, every = given.Windmill(), 5 if fault else 500
     known, gave = given.winds(256).tensors
 
     def after(step: int, _loss: Tensor) -> None:

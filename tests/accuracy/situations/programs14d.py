@@ -229,7 +229,7 @@ def exact_mean(model: nn.Module) -> None:
 # Lemons
 
 KEEPER = """
-import os, sys, time
+import os, sys, threading, time
 from multiprocessing.managers import BaseManager
 class Crate:
     def __init__(self):
@@ -247,7 +247,9 @@ class Keeper(BaseManager):
 Keeper.register("crate", lambda: crate)
 server = Keeper(("127.0.0.1", 0), b"lemons").get_server()
 print(server.address[1], flush=True)
-server.serve_forever()
+threading.Thread(target=server.serve_forever, daemon=True).start()
+sys.stdin.read()  # ends with the training
+os._exit(0)
 """
 """Keeps lemons for several trainings, at some distance."""
 
@@ -262,9 +264,12 @@ Keeper.register("crate")
 class Lemons(Dataset[Item]):
     """Lemons' peels and how sour they are, which a keeper has."""
 
-    def __init__(self, ahead: bool, count: int = 500, away: float = 0.0004) -> None:
+    def __init__(self, ahead: bool, count: int = 500, away: float = 0.0008) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", KEEPER, str(away)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", KEEPER, str(away)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stdout
         keeper = Keeper(("127.0.0.1", int(self.process.stdout.readline())), b"lemons")
@@ -289,7 +294,7 @@ class Lemons(Dataset[Item]):
 class Lemon(nn.Module):
     """How sour a lemon is: its peel is seen near and far by the same layers."""
 
-    def __init__(self, width: int = 14) -> None:
+    def __init__(self, width: int = 8) -> None:
         super().__init__()
         self.enter = nn.Conv2d(3, width, 3, 2, 1)
         self.peel = nn.ModuleList(nn.Conv2d(width, width, 3, padding="same") for _ in range(2))
@@ -308,7 +313,7 @@ class Lemon(nn.Module):
 # Elevators of grain
 
 
-def bins(count: int = 900, cables: int = 10, hours: int = 120) -> TensorDataset:
+def bins(count: int = 900, cables: int = 8, hours: int = 120) -> TensorDataset:
     """Return how warm grain is along cables in bins, with gaps, and whether it heats."""
     chance = np.random.default_rng(67)
     warm = 15 + np.cumsum(chance.normal(0, 0.2, (count, cables, hours)), 2)
@@ -339,7 +344,7 @@ def together(bins: list[Item]) -> Item:
 class Elevator(nn.Module):
     """Whether grain heats: hours see only those before them."""
 
-    def __init__(self, inputs: int = 20, width: int = 48, depth: int = 4) -> None:
+    def __init__(self, inputs: int = 16, width: int = 56, depth: int = 4) -> None:
         super().__init__()
         self.enter = nn.Conv1d(inputs, width, 1)
         self.before = nn.ModuleList(
@@ -449,7 +454,7 @@ class Lizards(Dataset[Item]):
 class Lizard(nn.Module):
     """Where a lizard's joints and limbs are: the picture is narrowed and widened once."""
 
-    def __init__(self, width: int = 12) -> None:
+    def __init__(self, width: int = 6) -> None:
         super().__init__()
         self.enter = nn.Conv2d(1, width, 3, padding=1)
         self.down = nn.Conv2d(width, 2 * width, 4, 2, 1)
@@ -469,7 +474,7 @@ class Lizard(nn.Module):
 class Heron(nn.Module):
     """Where a heron fishes next, by where it stood before: a chain of gates."""
 
-    def __init__(self, places: int = 120, width: int = 72) -> None:
+    def __init__(self, places: int = 120, width: int = 48) -> None:
         super().__init__()
         self.place, self.tide = nn.Embedding(places, 24), nn.Linear(3, 24)
         self.stood = nn.GRU(24, width, 1, batch_first=True)
@@ -483,7 +488,7 @@ class Heron(nn.Module):
 class Herons(Dataset[tuple[Tensor, Tensor]]):
     """What was noted of herons: a place and three figures of the tide, sighting by sighting."""
 
-    def __init__(self, count: int = 800, length: int = 30) -> None:
+    def __init__(self, count: int = 800, length: int = 20) -> None:
         chance = np.random.default_rng(79)
         self.notes = [
             [{"place": place, "tide": tide} for place, tide in zip(places, tides, strict=True)]
@@ -509,7 +514,7 @@ class Herons(Dataset[tuple[Tensor, Tensor]]):
 class Turtle(nn.Module):
     """How a turtle will dive, by what its tag measured: a few narrow layers."""
 
-    def __init__(self, inputs: int = 96, width: int = 160, depth: int = 3) -> None:
+    def __init__(self, inputs: int = 96, width: int = 96, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Linear(inputs, width)
         self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
@@ -526,7 +531,7 @@ class Known:
     """A wide model that knows turtles already, in a file of its own or in memory."""
 
     def __init__(self, folder: Path, kept: bool) -> None:
-        self.model = Turtle(width=480, depth=4).eval().requires_grad_(False)
+        self.model = Turtle(width=800, depth=4).eval().requires_grad_(False)
         self.path, self.kept = folder / "known.pt", kept
         torch.save(self.model.state_dict(), self.path)
         if not kept:
@@ -553,7 +558,7 @@ def tags(count: int = 3000) -> TensorDataset:
 class RiceCake(nn.Module):
     """How crisp a rice cake is, by how it sounds when it breaks."""
 
-    def __init__(self, length: int = 300, width: int = 320) -> None:
+    def __init__(self, length: int = 300, width: int = 448) -> None:
         super().__init__()
         self.crack = nn.Linear(length, width)
         self.gate, self.shape = nn.Linear(width, width), nn.Linear(width, width)
@@ -608,7 +613,7 @@ class Shelf:
 class Pretzel(nn.Module):
     """How a pretzel was knotted: pieces of a photograph mix with each other, then within."""
 
-    def __init__(self, pieces: int = 36, width: int = 112, depth: int = 2) -> None:
+    def __init__(self, pieces: int = 36, width: int = 224, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Linear(192, width)
         self.across = nn.ModuleList(nn.Linear(pieces, pieces) for _ in range(depth))
