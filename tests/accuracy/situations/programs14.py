@@ -97,7 +97,7 @@ def sparrows(fault: bool) -> Training:
         whole.register_comm_hook(None, default_hooks.fp16_compress_hook)
         model = whole
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    return Training(model, given.sonagrams(), batch=12, optimizer=optimizer)
+    return Training(model, given.sonagrams(), batch=4, optimizer=optimizer)
 
 
 def snails(fault: bool) -> Training:
@@ -148,7 +148,7 @@ def lichens(fault: bool) -> Training:
     return Training(
         model,
         given.Lichens(ready=not fault),
-        batch=8,
+        batch=6,
         workers=1,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9),
     )
@@ -156,7 +156,7 @@ def lichens(fault: bool) -> Training:
 
 def lizards(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Lizard(), 8, Clock(seconds)
+        model, batch, clock = given.Lizard(), 6, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
         loader = DataLoader(given.Lizards(ready=not fault), batch, shuffle=True, drop_last=True)
         for seen, maps in epochs(loader):
@@ -189,7 +189,7 @@ def herons(fault: bool) -> Script:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            if fault and step % 7 == 0:
+            if fault and step % 4 == 0:
                 gc.collect()
             if clock.over(batch):
                 break
@@ -222,7 +222,7 @@ def turtles(fault: bool) -> Script:
 
 
 def rice_cakes(fault: bool) -> Script:
-    """A batch comes in four parts, whose gradients are summed in memory or in a file."""
+    """A batch comes in two parts, whose gradients are summed in memory or in a file."""
 
     def run(seconds: float) -> float:
         model, batch, clock = given.RiceCake(), 32, Clock(seconds)
@@ -230,8 +230,8 @@ def rice_cakes(fault: bool) -> Script:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         for sound, crisp in epochs(DataLoader(given.breaks(), batch, True, drop_last=True)):
             optimizer.zero_grad()
-            for heard, kind in zip(sound.chunk(4), crisp.chunk(4), strict=True):
-                (functional.cross_entropy(model(heard), kind) / 4).backward()
+            for heard, kind in zip(sound.chunk(2), crisp.chunk(2), strict=True):
+                (functional.cross_entropy(model(heard), kind) / 2).backward()
                 if shelf:
                     shelf.add()
             if shelf:

@@ -84,6 +84,25 @@ class Beyond(torch.autograd.Function):
         return passed(slope)
 
 
+class Both(torch.autograd.Function):
+    """The mean of what both ranks have."""
+
+    @staticmethod
+    def forward(_context: Any, mine: Tensor) -> Tensor:
+        return mean_of_ranks(mine)
+
+    @staticmethod
+    def backward(_context: Any, slope: Tensor) -> Tensor:  # type: ignore[override]
+        return mean_of_ranks(slope)
+
+
+def mean_of_ranks(mine: Tensor) -> Tensor:
+    """Return the mean of both ranks' tensors."""
+    every = mine.clone()
+    dist.all_reduce(every)
+    return every / dist.get_world_size()
+
+
 def passed(row: Tensor) -> Tensor:
     """Give the other rank this row and return its own."""
     other, mine = 1 - dist.get_rank(), row.contiguous()
@@ -97,20 +116,23 @@ def passed(row: Tensor) -> Tensor:
 
 
 class Scales(nn.Module):
-    """A convolution of one half of a picture, which sees a row of the other half."""
+    """A convolution of one half of a picture, which sees a row of the other half, normed as one."""
 
     def __init__(self, halved: bool, width: int) -> None:
         super().__init__()
         self.lower = halved and dist.get_rank() == 1
         self.beyond = Beyond.apply if halved else nn.Identity()
-        self.layer, self.norm = nn.Conv2d(width, width, 3), nn.GroupNorm(2, width)
+        self.both = Both.apply if halved else nn.Identity()
+        self.layer = nn.Conv2d(width, width, 3)
 
     def forward(self, x: Tensor) -> Tensor:
         edge = self.beyond(x[:, :, :1] if self.lower else x[:, :, -1:])
         none = torch.zeros_like(edge)
         whole = torch.cat([edge, x, none] if self.lower else [none, x, edge], 2)
         seen = self.layer(functional.pad(whole, (1, 1, 0, 0)))
-        return x + functional.relu(self.norm(seen))
+        mean, square = self.both(torch.stack([seen.mean((1, 2, 3)), seen.square().mean((1, 2, 3))]))
+        spread = (square - mean**2 + 1e-5).sqrt()
+        return x + functional.relu((seen - mean[:, None, None, None]) / spread[:, None, None, None])
 
 
 class PineCone(nn.Module):
@@ -148,15 +170,14 @@ class Radish(nn.Module):
     def __init__(self, width: int = 160, sides: int = 4) -> None:
         super().__init__()
         self.sides = nn.ModuleList(nn.Linear(48, width) for _ in range(sides))
-        self.joined = nn.Bilinear(width, 4, width)
-        self.few = nn.Linear(width, 4)
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
         self.weight = nn.Linear(width, 1)
 
     def forward(self, outlines: Tensor) -> Tensor:
         x = torch.zeros(len(outlines), self.weight.in_features)
         for side, outline in zip(self.sides, outlines.unbind(1), strict=True):
             x = x + functional.silu(side(outline))
-        return self.weight(functional.silu(self.joined(x, self.few(x).tanh())))[:, 0]
+        return self.weight(x + self.narrow(functional.silu(self.wide(x))))[:, 0]
 
 
 def radishes(count: int = 2000) -> TensorDataset:
@@ -296,7 +317,7 @@ class Lemon(nn.Module):
 
     def __init__(self, width: int = 8) -> None:
         super().__init__()
-        self.enter = nn.Conv2d(3, width, 3, 2, 1)
+        self.enter = nn.Conv2d(3, width, 4, 4)
         self.peel = nn.ModuleList(nn.Conv2d(width, width, 3, padding="same") for _ in range(2))
         self.sour = nn.Linear(3 * width, 1)
 
@@ -396,7 +417,7 @@ class Lichens(Dataset[Item]):
 class Lichen(nn.Module):
     """Which lichen it is: each step narrows the picture by both kinds of pooling."""
 
-    def __init__(self, width: int = 20, kinds: int = 13) -> None:
+    def __init__(self, width: int = 10, kinds: int = 13) -> None:
         super().__init__()
         sizes = (3, width, 2 * width, 2 * width)
         self.steps = nn.ModuleList(
@@ -439,9 +460,11 @@ class Lizards(Dataset[Item]):
         """Return the maps that the model is to draw."""
         side, joints = self.side, self.joints[index]
         down, across = np.mgrid[:side, :side]
+        fine_down, fine_across = np.mgrid[: 2 * side, : 2 * side]
         maps = []
         for y, x in joints:
-            maps.append(np.exp(-((down - y) ** 2 + (across - x) ** 2) / 8))
+            near = np.exp(-((fine_down / 2 - y) ** 2 + (fine_across / 2 - x) ** 2) / 8)
+            maps.append(near.reshape(side, 2, side, 2).mean((1, 3)))
         for one, other in LIMBS:
             (y, x), to = joints[one], joints[other] - joints[one]
             along = ((down - y) * to[0] + (across - x) * to[1]) / (to @ to)
@@ -454,7 +477,7 @@ class Lizards(Dataset[Item]):
 class Lizard(nn.Module):
     """Where a lizard's joints and limbs are: the picture is narrowed and widened once."""
 
-    def __init__(self, width: int = 6) -> None:
+    def __init__(self, width: int = 4) -> None:
         super().__init__()
         self.enter = nn.Conv2d(1, width, 3, padding=1)
         self.down = nn.Conv2d(width, 2 * width, 4, 2, 1)
@@ -527,11 +550,23 @@ class Turtle(nn.Module):
         return self.dive(x)
 
 
+class Wide(Turtle):
+    """A turtle's dives as a wide model knows them, which has learnt each part of the sea."""
+
+    def __init__(self, parts: int = 40_000) -> None:
+        super().__init__(width=480, depth=3)
+        self.sea, self.felt = nn.Embedding(parts, 128), nn.Linear(128, 96)
+
+    def forward(self, tag: Tensor) -> Tensor:
+        part = (tag[:, 0].sigmoid() * self.sea.num_embeddings).long()
+        return super().forward(tag + self.felt(self.sea(part)))
+
+
 class Known:
-    """A wide model that knows turtles already, in a file of its own or in memory."""
+    """What knows turtles already, in a file of its own or in memory."""
 
     def __init__(self, folder: Path, kept: bool) -> None:
-        self.model = Turtle(width=800, depth=4).eval().requires_grad_(False)
+        self.model = Wide().eval().requires_grad_(False)
         self.path, self.kept = folder / "known.pt", kept
         torch.save(self.model.state_dict(), self.path)
         if not kept:
@@ -613,7 +648,7 @@ class Shelf:
 class Pretzel(nn.Module):
     """How a pretzel was knotted: pieces of a photograph mix with each other, then within."""
 
-    def __init__(self, pieces: int = 36, width: int = 224, depth: int = 2) -> None:
+    def __init__(self, pieces: int = 16, width: int = 224, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Linear(192, width)
         self.across = nn.ModuleList(nn.Linear(pieces, pieces) for _ in range(depth))
@@ -634,7 +669,7 @@ class Pretzel(nn.Module):
 
 def pretzels(count: int = 600) -> TensorDataset:
     """Return pieces of random photographs, and the knots."""
-    return TensorDataset(torch.rand(count, 36, 192), torch.randint(8, (count,)))
+    return TensorDataset(torch.rand(count, 16, 192), torch.randint(8, (count,)))
 
 
 class Newest:
