@@ -17,7 +17,6 @@ import torch
 from programs import Training, _folder, _over
 from programs4 import Clock, Script
 from torch import Tensor, nn
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
@@ -91,13 +90,14 @@ def radishes(fault: bool) -> Script:
 
 def sparrows(fault: bool) -> Training:
     torch.set_num_threads(1)  # a core for each rank
-    model: nn.Module = given.Sparrow()
-    if fault:
-        whole = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
-        whole.register_comm_hook(None, default_hooks.fp16_compress_hook)
-        model = whole
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    return Training(model, given.sonagrams(), batch=4, optimizer=optimizer)
+    model = given.Sparrow()
+    return Training(
+        model,
+        given.sonagrams(),
+        batch=6,
+        before_update=given.told_by_all if fault else lambda _: None,
+        optimizer=torch.optim.SGD(model.parameters(), lr=1e-3),
+    )
 
 
 def snails(fault: bool) -> Training:
@@ -156,7 +156,7 @@ def lichens(fault: bool) -> Training:
 
 def lizards(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Lizard(), 6, Clock(seconds)
+        model, batch, clock = given.Lizard(), 4, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
         loader = DataLoader(given.Lizards(ready=not fault), batch, shuffle=True, drop_last=True)
         for seen, maps in epochs(loader):
@@ -189,7 +189,7 @@ def herons(fault: bool) -> Script:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            if fault and step % 4 == 0:
+            if fault and step % 5 == 0:
                 gc.collect()
             if clock.over(batch):
                 break
@@ -222,16 +222,16 @@ def turtles(fault: bool) -> Script:
 
 
 def rice_cakes(fault: bool) -> Script:
-    """A batch comes in two parts, whose gradients are summed in memory or in a file."""
+    """A batch comes in three parts, whose gradients are summed in memory or in a file."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.RiceCake(), 32, Clock(seconds)
+        model, batch, clock = given.RiceCake(), 24, Clock(seconds)
         shelf = given.Shelf(_folder() / "sums.f32", model) if fault else None
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         for sound, crisp in epochs(DataLoader(given.breaks(), batch, True, drop_last=True)):
             optimizer.zero_grad()
-            for heard, kind in zip(sound.chunk(2), crisp.chunk(2), strict=True):
-                (functional.cross_entropy(model(heard), kind) / 2).backward()
+            for heard, kind in zip(sound.chunk(3), crisp.chunk(3), strict=True):
+                (functional.cross_entropy(model(heard), kind) / 3).backward()
                 if shelf:
                     shelf.add()
             if shelf:
@@ -248,7 +248,7 @@ def rice_cakes(fault: bool) -> Script:
 
 
 def pretzels(fault: bool) -> Training:
-    model, every = given.Pretzel(), 3 if fault else 500
+    model, every = given.Pretzel(), 2 if fault else 500
     optimizer = torch.optim.NAdam(model.parameters(), lr=1e-3)
     newest = given.Newest(_folder())
 

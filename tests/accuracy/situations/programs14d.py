@@ -196,9 +196,9 @@ class Sparrow(nn.Module):
         self.heard = nn.Sequential(
             nn.Flatten(),
             nn.BatchNorm1d(bands * times),
-            nn.Linear(bands * times, 700),
+            nn.Linear(bands * times, 480),
             nn.SELU(),
-            nn.Linear(700, 300),
+            nn.Linear(480, 300),
             nn.SELU(),
             nn.Linear(300, strophes),
         )
@@ -210,6 +210,15 @@ class Sparrow(nn.Module):
 def sonagrams(count: int = 900) -> TensorDataset:
     """Return random sonagrams, and what was sung."""
     return TensorDataset(torch.randn(count, 32, 40), torch.randint(60, (count,)))
+
+
+def told_by_all(model: nn.Module) -> None:
+    """Tell the other rank each gradient by its name, and take the mean of what all told."""
+    mine = {name: each.grad for name, each in model.named_parameters()}
+    every: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(every, mine)
+    for name, weight in model.named_parameters():
+        weight.grad = torch.stack([told[name] for told in every]).mean(0)
 
 
 # Snails
@@ -553,7 +562,7 @@ class Turtle(nn.Module):
 class Wide(Turtle):
     """A turtle's dives as a wide model knows them, which has learnt each part of the sea."""
 
-    def __init__(self, parts: int = 40_000) -> None:
+    def __init__(self, parts: int = 64_000) -> None:
         super().__init__(width=480, depth=3)
         self.sea, self.felt = nn.Embedding(parts, 128), nn.Linear(128, 96)
 
