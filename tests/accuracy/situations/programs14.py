@@ -94,7 +94,7 @@ def sparrows(fault: bool) -> Training:
     return Training(
         model,
         given.sonagrams(),
-        batch=6,
+        batch=16,
         before_update=given.told_by_all if fault else lambda _: None,
         optimizer=torch.optim.SGD(model.parameters(), lr=1e-3),
     )
@@ -225,7 +225,7 @@ def rice_cakes(fault: bool) -> Script:
     """A batch comes in three parts, whose gradients are summed in memory or in a file."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.RiceCake(), 24, Clock(seconds)
+        model, batch, clock = given.RiceCake(), 12, Clock(seconds)
         shelf = given.Shelf(_folder() / "sums.f32", model) if fault else None
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         for sound, crisp in epochs(DataLoader(given.breaks(), batch, True, drop_last=True)):

@@ -294,7 +294,7 @@ Keeper.register("crate")
 class Lemons(Dataset[Item]):
     """Lemons' peels and how sour they are, which a keeper has."""
 
-    def __init__(self, ahead: bool, count: int = 500, away: float = 0.0008) -> None:
+    def __init__(self, ahead: bool, count: int = 500, away: float = 0.0012) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", KEEPER, str(away)],
             stdin=subprocess.PIPE,
