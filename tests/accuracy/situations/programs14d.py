@@ -196,9 +196,9 @@ class Sparrow(nn.Module):
         self.heard = nn.Sequential(
             nn.Flatten(),
             nn.BatchNorm1d(bands * times),
-            nn.Linear(bands * times, 480),
+            nn.Linear(bands * times, 320),
             nn.SELU(),
-            nn.Linear(480, 300),
+            nn.Linear(320, 300),
             nn.SELU(),
             nn.Linear(300, strophes),
         )
@@ -294,7 +294,7 @@ Keeper.register("crate")
 class Lemons(Dataset[Item]):
     """Lemons' peels and how sour they are, which a keeper has."""
 
-    def __init__(self, ahead: bool, count: int = 500, away: float = 0.0012) -> None:
+    def __init__(self, ahead: bool, count: int = 500, away: float = 0.0008) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-c", KEEPER, str(away)],
             stdin=subprocess.PIPE,
