@@ -52,6 +52,7 @@ import programs13
 import programs13b
 import programs13c
 import programs14b
+import programs14
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -271,6 +272,7 @@ PROGRAMS = {
     "programs13.py": programs13.THIRTEENTH,
     "programs13c.py": programs13c.THIRTEENTH_C,
     "programs14b.py": programs14b.FOURTEENTH_B,
+    "programs14.py": programs14.FOURTEENTH,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -313,6 +315,11 @@ TOGETHER = (
     "run-magpies-heads-exchanged",
     "run-vinegar-gradients",
     "run-slugs-of-two-gardens",
+    "run-baskets-items-apart",
+    "run-pine-cones-by-halves",
+    "run-radish-gradients",
+    "run-sparrow-gradients",
+    "run-snail-gradients",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
