@@ -98,7 +98,7 @@ QUOTAS = {
     "run-accordions-quota": 0.6,
     "run-beavers-quota": 0.45,
     "run-soy-quota": 0.5,
-    "run-saws-quota": 0.35,
+    "run-saws-quota": 0.27,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -238,7 +238,7 @@ OTHERS = {
     "run-resistors-beside-solvers": 4 * [SOLVE],
     "run-cacti-beside-counts": [COUNT],
     "run-jars-beside-kilns": 9 * [FIRE],
-    "run-thistles-beside-checksums": 4 * [CHECK],
+    "run-thistles-beside-checksums": 6 * [CHECK],
 }
 """Programs that compute beside the run."""
 

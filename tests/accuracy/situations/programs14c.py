@@ -20,7 +20,7 @@ from programs import Training
 from programs4 import Clock, Script
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, TensorDataset
 
 either = functional.binary_cross_entropy_with_logits
 
@@ -35,13 +35,14 @@ def epochs(loader: DataLoader[Any]) -> Iterator[Any]:
 
 def foghorns(fault: bool) -> Script:
     """Each job of an array takes the core of its number, so that no two are in each other's way."""
+    me, job = psutil.Process(), int(os.environ.get("JOB_NUMBER", "1"))
     if fault:
-        me, job = psutil.Process(), int(os.environ.get("JOB_NUMBER", "1"))
         cores = me.cpu_affinity()
         me.cpu_affinity([cores[job % len(cores)]])
+    torch.set_num_threads(len(me.cpu_affinity()))
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Foghorn(), 12, Clock(seconds)
+        model, batch, clock = given.Foghorn(), 24, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.coasts(), batch, shuffle=True, drop_last=True)
         for heard, where in epochs(loader):
@@ -57,15 +58,17 @@ def foghorns(fault: bool) -> Script:
 
 
 def dolls(_fault: bool) -> Training:
+    torch.set_num_threads(1)  # and a core for the worker
     model = given.Doll()
     optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
-    return Training(model, given.Dolls(), batch=8, workers=1, optimizer=optimizer)
+    return Training(model, given.Dolls(), batch=6, workers=1, optimizer=optimizer)
 
 
 def thistles(_fault: bool) -> Training:
+    torch.set_num_threads(1)  # as much as a user has of the archive's computer
     model = given.Thistle()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    return Training(model, given.winds(), batch=4, optimizer=optimizer)
+    return Training(model, given.winds(), batch=3, optimizer=optimizer)
 
 
 def saws(_fault: bool) -> Script:
@@ -89,10 +92,10 @@ def saws(_fault: bool) -> Script:
 def ladders(fault: bool) -> Training:
     """As many threads as the computers have for which the script was written."""
     if fault:
-        torch.set_num_threads(16)
+        torch.set_num_threads(20)
     model = given.Ladder()
     optimizer = torch.optim.NAdam(model.parameters(), 1e-3)
-    return Training(model, given.climbs(), batch=160, optimizer=optimizer)
+    return Training(model, given.climbs(), batch=256, optimizer=optimizer)
 
 
 # Untuned
@@ -118,15 +121,17 @@ def millet(fault: bool) -> Script:
 def honey(fault: bool) -> Training:
     model = given.Honey(own=fault)
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    return Training(model, given.pollen(), batch=4, optimizer=optimizer)
+    return Training(model, given.pollen(), batch=6, optimizer=optimizer)
 
 
 def pumpkins(fault: bool) -> Script:
     def run(seconds: float) -> float:
         kind = torch.bfloat16 if fault else torch.float32
-        model, batch, clock = given.Pumpkin().to(kind), 192, Clock(seconds)
+        model, batch, clock = given.Pumpkin().to(kind), 384, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
-        loader = DataLoader(given.plants(), batch, shuffle=True, drop_last=True)
+        data = given.plants()
+        batches = BatchSampler(RandomSampler(data), batch, drop_last=True)
+        loader = DataLoader(data, batch_size=None, sampler=batches)
         for plant, weight in epochs(loader):
             loss = given.within(model(plant.to(kind)), weight)
             optimizer.zero_grad()
@@ -155,7 +160,7 @@ def flutes(fault: bool) -> Training:
 def toads(fault: bool) -> Script:
     def run(seconds: float) -> float:
         kind = torch.float16 if fault else torch.float32
-        model, batch, clock = given.Toad().to(kind), 6, Clock(seconds)
+        model, batch, clock = given.Toad().to(kind), 4, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.01)
         loader = DataLoader(given.ponds(), batch, shuffle=True, drop_last=True)
         for pond, there in epochs(loader):
@@ -174,7 +179,7 @@ def sponges(fault: bool) -> Training:
     """Trained as it will be used, where numbers have eight bits."""
     model = given.Sponge(eight_bits=fault)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
-    return Training(model, given.pores(), batch=12, optimizer=optimizer)
+    return Training(model, given.pores(), batch=20, optimizer=optimizer)
 
 
 # Seen from outside

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset, TensorDataset
@@ -45,21 +46,23 @@ def coasts(count: int = 600, moments: int = 2048) -> TensorDataset:
 
 
 class Dolls(Dataset[tuple[Tensor, Tensor]]):
-    """Faces of dolls, of which another part is seen each time, lighter or darker."""
+    """Faces of dolls, turned a little each time and made smaller, lighter or darker."""
 
-    def __init__(self, count: int = 400, side: int = 56, seen: int = 48) -> None:
+    def __init__(self, count: int = 300, side: int = 160, seen: int = 48) -> None:
         chance = np.random.default_rng(71)
-        self.faces = chance.integers(0, 256, (count, 3, side, side), np.uint8)
-        self.chance, self.seen, self.room = np.random.default_rng(73), seen, side - seen
+        rows = chance.integers(0, 256, (count, side, side, 3), np.uint8)
+        self.faces = [Image.fromarray(each) for each in rows]
+        self.chance, self.seen = np.random.default_rng(73), seen
 
     def __len__(self) -> int:
         return len(self.faces)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        down, across = self.chance.integers(0, self.room, 2)
-        face = self.faces[index, :, down : down + self.seen, across : across + self.seen]
+        turned = self.faces[index].rotate(self.chance.uniform(-9, 9), Image.Resampling.BICUBIC)
+        small = turned.resize((self.seen, self.seen), Image.Resampling.LANCZOS)
         light = np.float32(self.chance.uniform(0.7, 1.3) / 128)
-        return torch.from_numpy(face * light - np.float32(1)), torch.tensor(index % 11)
+        face = np.asarray(small, np.float32).transpose(2, 0, 1) * light - np.float32(1)
+        return torch.from_numpy(face), torch.tensor(index % 11)
 
 
 class Doll(nn.Module):
@@ -142,7 +145,7 @@ def blades(count: int = 1500, teeth: int = 24, turn: int = 64) -> TensorDataset:
 class Ladder(nn.Module):
     """Which rung comes next, by a shoe's movements: what is kept fades as the movements say."""
 
-    def __init__(self, width: int = 320, rungs: int = 12) -> None:
+    def __init__(self, width: int = 136, rungs: int = 12) -> None:
         super().__init__()
         self.enter = nn.Linear(6, width)
         self.fades, self.new = nn.Linear(width, width), nn.Linear(width, width)
@@ -193,7 +196,7 @@ class Heeding(nn.Module):
 class Millet(nn.Module):
     """What a field of millet will yield, told on each day of what was seen from above."""
 
-    def __init__(self, written: bool, width: int = 48, heads: int = 4, depth: int = 2) -> None:
+    def __init__(self, written: bool, width: int = 48, heads: int = 8, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Linear(10, width)
         self.days = nn.Sequential(*(Heeding(written, width, heads) for _ in range(depth)))
@@ -203,7 +206,7 @@ class Millet(nn.Module):
         return self.yields(self.days(self.enter(seen)))[..., 0]
 
 
-def fields(count: int = 200, days: int = 448) -> TensorDataset:
+def fields(count: int = 200, days: int = 288) -> TensorDataset:
     """Return ten random bands of each day of fields, and what those yielded."""
     return TensorDataset(torch.randn(count, days, 10), torch.rand(count, 1).expand(count, days))
 
@@ -233,15 +236,15 @@ class Honey(nn.Module):
     def __init__(self, own: bool, width: int = 24, flowers: int = 15) -> None:
         super().__init__()
         self.own = own
-        self.enter = nn.Conv2d(1, width, 5, padding=2)
+        self.enter = nn.Conv2d(1, width, 3, padding=1)
         self.turn = nn.Sequential(nn.Linear(width * 16, 32), nn.Tanh(), nn.Linear(32, 6))
         self.look = nn.Sequential(
-            nn.Conv2d(width, width, 3, stride=2, padding=1),
+            nn.Conv2d(width, width // 2, 3, stride=2, padding=1),
             nn.Hardswish(),
-            nn.Conv2d(width, 2 * width, 3, stride=2, padding=1),
+            nn.Conv2d(width // 2, width, 3, stride=2, padding=1),
             nn.Hardswish(),
         )
-        self.flower = nn.Linear(2 * width, flowers)
+        self.flower = nn.Linear(width, flowers)
         self.straight = nn.Buffer(torch.tensor([0.8, 0, 0, 0, 0.8, 0]))
 
     def forward(self, pollen: Tensor) -> Tensor:
@@ -267,7 +270,7 @@ def pollen(count: int = 800, side: int = 40) -> TensorDataset:
 class Pumpkin(nn.Module):
     """How heavy a pumpkin will be, by what was measured of its plant: gated layers."""
 
-    def __init__(self, measured: int = 90, width: int = 256, depth: int = 3) -> None:
+    def __init__(self, measured: int = 90, width: int = 128, depth: int = 3) -> None:
         super().__init__()
         self.enter = nn.Linear(measured, width)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(depth))
