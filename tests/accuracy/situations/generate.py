@@ -98,7 +98,7 @@ QUOTAS = {
     "run-accordions-quota": 0.6,
     "run-beavers-quota": 0.45,
     "run-soy-quota": 0.5,
-    "run-saws-quota": 0.27,
+    "run-saws-quota": 0.35,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"

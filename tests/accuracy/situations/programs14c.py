@@ -42,7 +42,7 @@ def foghorns(fault: bool) -> Script:
     torch.set_num_threads(len(me.cpu_affinity()))
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Foghorn(), 24, Clock(seconds)
+        model, batch, clock = given.Foghorn(), 20, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.coasts(), batch, shuffle=True, drop_last=True)
         for heard, where in epochs(loader):
@@ -61,14 +61,14 @@ def dolls(_fault: bool) -> Training:
     torch.set_num_threads(1)  # and a core for the worker
     model = given.Doll()
     optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
-    return Training(model, given.Dolls(), batch=6, workers=1, optimizer=optimizer)
+    return Training(model, given.Dolls(), batch=4, workers=1, optimizer=optimizer)
 
 
 def thistles(_fault: bool) -> Training:
     torch.set_num_threads(1)  # as much as a user has of the archive's computer
     model = given.Thistle()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    return Training(model, given.winds(), batch=3, optimizer=optimizer)
+    return Training(model, given.winds(), batch=2, optimizer=optimizer)
 
 
 def saws(_fault: bool) -> Script:
@@ -95,7 +95,7 @@ def ladders(fault: bool) -> Training:
         torch.set_num_threads(20)
     model = given.Ladder()
     optimizer = torch.optim.NAdam(model.parameters(), 1e-3)
-    return Training(model, given.climbs(), batch=256, optimizer=optimizer)
+    return Training(model, given.climbs(), batch=224, optimizer=optimizer)
 
 
 # Untuned
@@ -127,7 +127,7 @@ def honey(fault: bool) -> Training:
 def pumpkins(fault: bool) -> Script:
     def run(seconds: float) -> float:
         kind = torch.bfloat16 if fault else torch.float32
-        model, batch, clock = given.Pumpkin().to(kind), 384, Clock(seconds)
+        model, batch, clock = given.Pumpkin().to(kind), 192, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
         data = given.plants()
         batches = BatchSampler(RandomSampler(data), batch, drop_last=True)
@@ -154,7 +154,7 @@ def flutes(fault: bool) -> Training:
         heard, closed = heard.astype(np.float32), closed.astype(np.float32)
     data = TensorDataset(torch.from_numpy(heard), torch.from_numpy(closed))
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    return Training(model, data, batch=128, loss=either, optimizer=optimizer)
+    return Training(model, data, batch=160, loss=either, optimizer=optimizer)
 
 
 def toads(fault: bool) -> Script:

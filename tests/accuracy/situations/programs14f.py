@@ -16,7 +16,7 @@ from torch.utils.data import Dataset, TensorDataset
 class Foghorn(nn.Module):
     """Where a foghorn is and how far, by what three microphones hear: learnt waves, their power."""
 
-    def __init__(self, frame: int = 256, waves: int = 96, width: int = 192) -> None:
+    def __init__(self, frame: int = 256, waves: int = 128, width: int = 256) -> None:
         super().__init__()
         self.frame = frame
         self.waves = nn.Linear(frame, 2 * waves, bias=False)
@@ -48,7 +48,7 @@ def coasts(count: int = 600, moments: int = 2048) -> TensorDataset:
 class Dolls(Dataset[tuple[Tensor, Tensor]]):
     """Faces of dolls, turned a little each time and made smaller, lighter or darker."""
 
-    def __init__(self, count: int = 300, side: int = 160, seen: int = 48) -> None:
+    def __init__(self, count: int = 300, side: int = 128, seen: int = 48) -> None:
         chance = np.random.default_rng(71)
         rows = chance.integers(0, 256, (count, side, side, 3), np.uint8)
         self.faces = [Image.fromarray(each) for each in rows]
@@ -270,7 +270,7 @@ def pollen(count: int = 800, side: int = 40) -> TensorDataset:
 class Pumpkin(nn.Module):
     """How heavy a pumpkin will be, by what was measured of its plant: gated layers."""
 
-    def __init__(self, measured: int = 90, width: int = 128, depth: int = 3) -> None:
+    def __init__(self, measured: int = 90, width: int = 256, depth: int = 3) -> None:
         super().__init__()
         self.enter = nn.Linear(measured, width)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(depth))
@@ -303,7 +303,7 @@ def within(told: Tensor, weight: Tensor) -> Tensor:
 class Flute(nn.Module):
     """Which holes of a flute are closed, by a short sound: its waves, then what is around each."""
 
-    def __init__(self, sound: int = 1024, width: int = 320, holes: int = 9) -> None:
+    def __init__(self, sound: int = 512, width: int = 448, holes: int = 9) -> None:
         super().__init__()
         self.waves = nn.Linear(sound // 2 + 1, width)
         self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
@@ -317,7 +317,7 @@ class Flute(nn.Module):
         return self.holes(x)
 
 
-def sounds(count: int = 2500, moments: int = 1024) -> tuple[np.ndarray, np.ndarray]:
+def sounds(count: int = 2500, moments: int = 512) -> tuple[np.ndarray, np.ndarray]:
     """Return random sounds, and which of the holes were closed: as NumPy makes them."""
     chance = np.random.default_rng(79)
     return chance.standard_normal((count, moments)), chance.integers(0, 2, (count, 9)) * 1.0
