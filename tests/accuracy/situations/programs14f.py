@@ -48,7 +48,7 @@ def coasts(count: int = 600, moments: int = 2048) -> TensorDataset:
 class Dolls(Dataset[tuple[Tensor, Tensor]]):
     """Faces of dolls, turned a little each time and made smaller, lighter or darker."""
 
-    def __init__(self, count: int = 300, side: int = 128, seen: int = 48) -> None:
+    def __init__(self, count: int = 300, side: int = 104, seen: int = 48) -> None:
         chance = np.random.default_rng(71)
         rows = chance.integers(0, 256, (count, side, side, 3), np.uint8)
         self.faces = [Image.fromarray(each) for each in rows]
