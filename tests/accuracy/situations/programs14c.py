@@ -73,7 +73,7 @@ def thistles(_fault: bool) -> Training:
 
 def saws(_fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Saw(), 16, Clock(seconds)
+        model, batch, clock = given.Saw(), 9, Clock(seconds)
         optimizer = torch.optim.RMSprop(model.parameters(), 5e-4)
         loader = DataLoader(given.blades(), batch, shuffle=True, drop_last=True)
         for swinging, blunt in epochs(loader):
