@@ -53,6 +53,7 @@ import programs13b
 import programs13c
 import programs14b
 import programs14
+import programs14c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -99,6 +100,7 @@ QUOTAS = {
     "run-accordions-quota": 0.6,
     "run-beavers-quota": 0.45,
     "run-soy-quota": 0.5,
+    "run-saws-quota": 0.35,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -217,6 +219,7 @@ while True:
     beside = kiln[:-2, 1:-1] + kiln[2:, 1:-1] + kiln[1:-1, :-2] + kiln[1:-1, 2:]
     kiln[1:-1, 1:-1] += 0.2 * (beside - 4 * kiln[1:-1, 1:-1])
 """
+CHECK = "import hashlib, os; x = os.urandom(1 << 24)\nwhile True: hashlib.sha256(x)"
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -237,6 +240,7 @@ OTHERS = {
     "run-resistors-beside-solvers": 4 * [SOLVE],
     "run-cacti-beside-counts": [COUNT],
     "run-jars-beside-kilns": 9 * [FIRE],
+    "run-thistles-beside-checksums": 6 * [CHECK],
 }
 """Programs that compute beside the run."""
 
@@ -273,6 +277,7 @@ PROGRAMS = {
     "programs13c.py": programs13c.THIRTEENTH_C,
     "programs14b.py": programs14b.FOURTEENTH_B,
     "programs14.py": programs14.FOURTEENTH,
+    "programs14c.py": programs14c.FOURTEENTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -333,6 +338,7 @@ ONE_CORE = (
     "run-loans-one-core",
     "run-perfumes-one-core",
     "run-pollen-one-core",
+    "run-dolls-one-core",
 )
 """Those that may use a single core when the fault is in."""
 VARIABLES = {
@@ -371,6 +377,10 @@ UNTIMED = (
     "run-seen-submarines",
     "run-seen-storks",
     "run-seen-nets",
+    "run-seen-moths",
+    "run-seen-beetles",
+    "run-seen-marbles",
+    "run-seen-watermills",
 )
 """Those that are seen from outside only."""
 
