@@ -51,8 +51,8 @@ import programs12b
 import programs13
 import programs13b
 import programs13c
-import programs14b
 import programs14
+import programs14b
 import programs14c
 from programs import CORES, RANKS, SITUATIONS
 
