@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+TESTS ?= tests/unit tests/ui tests/accuracy
 
 .PHONY: run test lint unit bench accuracy profiles messages clean
 
@@ -20,7 +21,7 @@ lint: $(VENV)/test.stamp
 # Without the slow ones: those trace large models or really train, and `make accuracy` runs them.
 unit: $(VENV)/test.stamp
 	@$(BIN)/python scripts/system_packages.py --for tests
-	$(PYTEST) -q -n auto --maxprocesses 4 -m "not slow" tests/unit tests/ui tests/accuracy
+	$(PYTEST) -q -n auto --maxprocesses 4 -m "not slow" $(TESTS)
 
 # Medians and ratios, printed and never asserted: a busy machine must not fail them.
 bench: $(VENV)/test.stamp
