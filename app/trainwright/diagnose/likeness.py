@@ -9,7 +9,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from math import exp
+from math import exp, fsum
 
 from trainwright.data import resources
 from trainwright.diagnose.verdict import Cause, Signal
@@ -56,7 +56,7 @@ def likeness(traits: frozenset[str]) -> Likeness:
     known = weights()
     had = traits & known.keys()
     scores = {
-        cause: always + sum(known[name][cause] for name in had)
+        cause: fsum((always, *(known[name][cause] for name in had)))  # the same in any order
         for cause, always in known[ALWAYS].items()
     }
     highest = max(scores.values())

@@ -1,5 +1,8 @@
 """What is suspected where no rule decides: the cause of known runs that are like this one."""
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -73,6 +76,22 @@ def test_who_wrote_a_record_and_what_for_is_no_trait() -> None:
 def test_the_same_run_measured_again_has_nearly_the_same_traits() -> None:
     again = {**FEATURES, "steps": {"steps": 50, "seconds": 401.0, "unit": "step"}}
     assert traits(evidence(**again), ()) == traits(evidence(**FEATURES), ())
+
+
+CHANCES = """
+from trainwright.diagnose.likeness import likeness, weights
+print(likeness(frozenset(weights())).chances)
+"""
+
+
+def test_a_run_is_told_the_same_to_the_last_digit_whenever_it_is_asked() -> None:
+    told = {
+        subprocess.check_output(
+            [sys.executable, "-c", CHANCES], env={**os.environ, "PYTHONHASHSEED": seed}, timeout=60
+        )
+        for seed in "123"
+    }
+    assert len(told) == 1
 
 
 def test_every_trait_speaks_for_some_causes_as_much_as_against_others() -> None:
