@@ -187,37 +187,28 @@ def test_the_tenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_dra
 
 
 def test_the_eleventh_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
-    rows = [row for row in situations(ELEVENTH) if not row.dropped]
-    runs = [row for row in situations(ELEVENTH) if row.origin == "real-run"]
-    assert len(rows) >= 40
-    assert sum(row.origin == "public" for row in rows) >= 14
-    drawn_kinds = sorted((run.cause, run.sub_cause) for run in drawn.draw_eleventh())
-    assert sorted((row.cause, row.sub_cause) for row in runs) == drawn_kinds
-    earlier = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH)
-    _assert_apart(rows, earlier)
+    _assert_drawn(ELEVENTH, drawn.draw_eleventh(), least=40, public=14)
 
 
 def test_the_twelfth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
-    rows = [row for row in situations(TWELFTH) if not row.dropped]
-    runs = [row for row in situations(TWELFTH) if row.origin == "real-run"]
-    assert len(rows) >= 60
-    assert sum(row.origin == "public" for row in rows) >= 24
-    drawn_kinds = sorted((run.cause, run.sub_cause) for run in drawn.draw_twelfth())
-    assert sorted((row.cause, row.sub_cause) for row in runs) == drawn_kinds
-    earlier = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH)
-    _assert_apart(rows, earlier)
+    _assert_drawn(TWELFTH, drawn.draw_twelfth(), least=60, public=24)
 
 
 def test_the_thirteenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
-    rows = [row for row in situations(THIRTEENTH) if not row.dropped]
-    runs = [row for row in situations(THIRTEENTH) if row.origin == "real-run"]
-    public = [row for row in rows if row.origin == "public"]
-    assert len(rows) >= 60
-    assert len(public) >= 24
+    _assert_drawn(THIRTEENTH, drawn.draw_thirteenth(), least=60, public=24)
+    public = [row for row in kept(held_out=True, batch=THIRTEENTH) if row.origin == "public"]
     assert all(measured(row.evidence) >= 4 for row in public)
-    drawn_kinds = sorted((run.cause, run.sub_cause) for run in drawn.draw_thirteenth())
-    assert sorted((row.cause, row.sub_cause) for row in runs) == drawn_kinds
-    _assert_apart(rows, (FIRST, FOURTH, *HELD_OUT[: HELD_OUT.index(THIRTEENTH)]))
+
+
+def _assert_drawn(batch: str, draw: Iterable[drawn.Drawn], *, least: int, public: int) -> None:
+    """Assert that a batch is as large as its rule says, its runs drawn, and itself held out."""
+    rows = [row for row in situations(batch) if not row.dropped]
+    runs = [row for row in situations(batch) if row.origin == "real-run"]
+    assert len(rows) >= least
+    assert sum(row.origin == "public" for row in rows) >= public
+    kinds = sorted((run.cause, run.sub_cause) for run in draw)
+    assert sorted((row.cause, row.sub_cause) for row in runs) == kinds
+    _assert_apart(rows, (FIRST, FOURTH, *HELD_OUT[: HELD_OUT.index(batch)]))
 
 
 def _assert_apart(rows: list[Situation], earlier: Iterable[str]) -> None:

@@ -85,6 +85,11 @@ class Case:
         return self.score + GAIN_WEIGHT * worth
 
     @property
+    def takes_little(self) -> bool:
+        """Whether what it takes was measured, and is too little to slow the run most."""
+        return self.measured is not None and self.measured < WORTH_NAMING
+
+    @property
     def confidence(self) -> Confidence:
         """How sure the case is by itself."""
         strongest: dict[str, int] = {}
@@ -98,8 +103,6 @@ class Case:
         agree = first >= MEASURED and (second >= SYMPTOM or setting >= DEBUGGING)
         if self.cause is Cause.NONE and not self._tried:
             agree = False  # work that need not be done keeps a device as busy as any other
-        if self.measured is not None and self.measured < WORTH_NAMING:
-            agree = False  # what takes so little is not what slows the run most
-        if agree and self.score >= SURE and not self.against:
+        if agree and self.score >= SURE and not self.against and not self.takes_little:
             return Confidence.HIGH
         return Confidence.MEDIUM if self.score >= LIKELY else Confidence.LOW

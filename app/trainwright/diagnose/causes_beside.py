@@ -3,6 +3,7 @@
 Whether a device waits for batches, for other devices or for launches, what stands beside tells.
 """
 
+from trainwright.diagnose.causes_needless import UPDATE
 from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
@@ -45,7 +46,6 @@ from trainwright.diagnose.verdict import Cause
 _communication = rules_of(Cause.COMMUNICATION)
 _input = rules_of(Cause.INPUT)
 _parallelism = rules_of(Cause.PARALLELISM)
-UPDATE = "assumed: an update takes as long for any batch, and little beside a large one"
 PICTURES = "assumed: a core decodes some 100 pictures a second, a GPU trains on more"
 APART = "assumed: GPUs of several computers that rest wait for their network"
 WHOLE = "assumed: what gives as much to few devices as to many is one for all: loader, cores, drive"

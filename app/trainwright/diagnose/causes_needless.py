@@ -27,7 +27,7 @@ GROWN = "assumed: a tensor that grows by a row at a time is copied as often as i
 JOINED = "assumed: what is put together is copied into memory that is asked for anew"
 POOLS = "measured: 1.2 to 1.4 times as fast in channels_last, whose pooling is vectorised"
 SIMULATED = "PyTorch: fake quantisation rounds in fp32, and computes no faster for it"
-UPDATE = "assumed: an update takes as long for a few samples as for many"
+UPDATE = "assumed: an update takes as long for any batch, and little beside a large one"
 DOUBLE = "assumed: what computes in double precision is slow by that first"
 
 _tuning, _memory = rules_of(Cause.TUNING), rules_of(Cause.MEMORY)

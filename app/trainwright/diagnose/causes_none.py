@@ -53,7 +53,6 @@ from trainwright.diagnose.rules import Rule, above, any_of, at_least, below, rul
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
-UPDATE = "assumed: an update takes as long for any batch, and little beside a large one"
 BUSY = "assumed: a remedy that does nothing for a device that is busy"
 DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
 _rule = rules_of(Cause.NONE)
@@ -155,7 +154,7 @@ RULES = (
         "steps.optimizer",
         given(short_steps_alone, step_share("optimizer")),
         "share",
-        above(0.13, -2, UPDATE),
+        above(0.13, -2, causes_needless.UPDATE),
     ),
     _rule(
         "steps.other",

@@ -29,7 +29,7 @@ from trainwright.diagnose import (
     causes_trials,
     causes_tuning,
 )
-from trainwright.diagnose.case import LIKELY, SYMPTOM, WORTH_NAMING, Case
+from trainwright.diagnose.case import LIKELY, SYMPTOM, Case
 from trainwright.diagnose.causes_remedies import remedies_of
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.fixes import fixes
@@ -303,11 +303,7 @@ def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidenc
 
 def _rank(case: Case) -> tuple[bool, bool, bool, float]:
     """Return what cases are sorted by: what takes little, measured, goes after all that hold."""
-    return (_says_little(case), not case.agreed, _takes_little(case), -case.strength)
-
-
-def _takes_little(case: Case) -> bool:
-    return case.measured is not None and case.measured < WORTH_NAMING
+    return (_says_little(case), not case.agreed, case.takes_little, -case.strength)
 
 
 def _says_little(case: Case) -> bool:
@@ -359,7 +355,7 @@ def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple
     roots = [
         case
         for case in holding
-        if case.score >= LIKELY and _among(_EXPLAINED, case, leading) and not _takes_little(case)
+        if case.score >= LIKELY and _among(_EXPLAINED, case, leading) and not case.takes_little
     ]
     first = (*roots, leading)[0]
     others = [case for case in holding if case is not first]

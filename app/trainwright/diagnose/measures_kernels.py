@@ -12,8 +12,7 @@ def full_precision(evidence: Evidence) -> str | None:
     setup = evidence.setup
     if setup is None or not on_gpu(evidence) or setup.precision != "fp32" or setup.tf32_allowed:
         return None
-    capability = lowest_capability(evidence)
-    return "fp32" if capability is None or capability >= 7.0 else None
+    return "fp32" if has_tensor_cores(evidence) else None
 
 
 def could_be_faster(evidence: Evidence) -> float | None:
@@ -146,6 +145,5 @@ def untraced_elementwise(evidence: Evidence) -> bool:
 
 def multiplies_on_tensor_cores(evidence: Evidence) -> bool:
     """Whether a model of large products is on GPUs that are far faster at them in 16 bits."""
-    able = lowest_capability(evidence) or 0.0
-    kinds = ("convolution", "transformer")
-    return able >= 7.0 and any(is_kind(evidence, kind) for kind in kinds)
+    known = lowest_capability(evidence) is not None and has_tensor_cores(evidence)
+    return known and any(is_kind(evidence, kind) for kind in ("convolution", "transformer"))

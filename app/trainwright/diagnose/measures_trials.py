@@ -116,17 +116,18 @@ def _tells_of_devices(trial: Trial, evidence: Evidence) -> bool:
         return False
     if _with_larger_batches(trial, evidence) and (trial.rate_times or 0) > KEPT:
         return False
-    fewer = any(
-        each.changed in ("devices", "nodes") and (_factor(each, evidence) or 1) < 1
-        for each in evidence.trials
-    )
+    fewer = any(_has_fewer(each, evidence) for each in evidence.trials)
     return not fewer or (_factor(trial, evidence) or 0) <= 1
+
+
+def _has_fewer(trial: Trial, evidence: Evidence) -> bool:
+    """Whether a trial has fewer devices or nodes than the run."""
+    return trial.changed in ("devices", "nodes") and 0 < (_factor(trial, evidence) or 0.0) < 1
 
 
 def _with_larger_batches(trial: Trial, evidence: Evidence) -> bool:
     """Whether fewer devices share the samples that all of them had."""
-    fewer = 0 < (_factor(trial, evidence) or 1) < 1 and trial.changed in ("devices", "nodes")
-    return fewer and _SAME_FOR_ALL.search(trial.to.lower()) is not None
+    return _has_fewer(trial, evidence) and _SAME_FOR_ALL.search(trial.to.lower()) is not None
 
 
 def _at_best(changed: Changed, factor: float | None, times: float) -> float:
@@ -257,21 +258,23 @@ def beyond_its_peak(evidence: Evidence) -> float | None:
 
 def on_another_processor(evidence: Evidence) -> float | None:
     """Return the share of a step that another processor takes away, of those that are faster."""
-    tried = (each for each in evidence.trials if each.changed == "cpu")
-    found = [times for each in tried if (times := step_times(each, evidence)) is not None]
-    return 1 - min(found) if found and min(found) < 1 else None
+    saved = max(_saved_by_processors(evidence, ""), default=0.0)
+    return saved if saved > 0 else None
 
 
 def saved_by_cores(evidence: Evidence) -> float | None:
     """Return the share of a step that more of a processor's cores take away, where it is said."""
-    tried = (each for each in evidence.trials if each.changed == "cpu")
-    found = [
+    return max(_saved_by_processors(evidence, r"\bcores\b"), default=None)
+
+
+def _saved_by_processors(evidence: Evidence, said: str) -> list[float]:
+    """Return the share of a step that each other processor of which it is said takes away."""
+    return [
         1 - times
-        for each in tried
-        if re.search(r"\bcores\b", each.to.lower())
-        if (times := step_times(each, evidence)) is not None
+        for trial in evidence.trials
+        if trial.changed == "cpu" and re.search(said, trial.to.lower())
+        if (times := step_times(trial, evidence)) is not None
     ]
-    return max(found, default=None)
 
 
 def fewer_workers(evidence: Evidence) -> float | None:
@@ -290,7 +293,7 @@ def normal_with_fewer(evidence: Evidence) -> str | None:
     said = (
         trial.to
         for trial in evidence.trials
-        if trial.changed in ("devices", "nodes") and 0 < (_factor(trial, evidence) or 0.0) < 1
+        if _has_fewer(trial, evidence)
         if step_times(trial, evidence) is None and _NORMAL.search(trial.to.lower())
     )
     return next(said, None)
@@ -307,8 +310,8 @@ def kept_by_fewer_devices(evidence: Evidence) -> float | None:
     found = [
         factor / times
         for trial in evidence.trials
-        if trial.changed == "devices" and 0 < (factor := _factor(trial, evidence) or 0.0) < 1
-        if (times := step_times(trial, evidence)) is not None
+        if trial.changed == "devices" and _has_fewer(trial, evidence)
+        if (factor := _factor(trial, evidence)) and (times := step_times(trial, evidence))
     ]
     epoch = evidence.steps is not None and evidence.steps.unit == "epoch"
     return min(found) if found and not epoch else None
