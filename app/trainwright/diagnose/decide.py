@@ -240,7 +240,9 @@ def _tells(alike: Likeness, found: dict[Cause, tuple[Signal, ...]], evidence: Ev
     cause = alike.likeliest
     if cause is Cause.UNKNOWN or alike.chances[cause] < _CHANCE:
         return False
-    return measured(evidence) >= _READINGS and sum(each.weight for each in found[cause]) >= 0
+    weights = [each.weight for each in found[cause]]
+    denied = cause is Cause.NONE and min(weights, default=0) <= -CONTRARY  # as for the rules
+    return measured(evidence) >= _READINGS and sum(weights) >= 0 and not denied
 
 
 def _by_likeness(

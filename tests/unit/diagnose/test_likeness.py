@@ -63,6 +63,17 @@ def test_what_an_experiment_denies_is_not_suspected() -> None:
     assert judge(evidence(**FEATURES, **denied)).first.cause is not Cause.INPUT
 
 
+def test_a_run_that_others_do_in_a_third_of_the_time_is_not_said_to_be_well() -> None:
+    busy = evidence(
+        gpus=[{"name": "NVIDIA RTX 3080", "utilisation": {"mean": 0.99}}],
+        steps={"steps": 100, "seconds": 0.9},
+        setup={"device": "cuda", "model_kind": "convolution", "batch": 32},
+        throughput={"expected_times": 3.0},
+        trials=[{"changed": "cudnn-benchmark", "rate_times": 1.0}],
+    )
+    assert judge(busy).first.cause is not Cause.NONE
+
+
 def test_who_wrote_a_record_and_what_for_is_no_trait() -> None:
     said = {
         "made_by": "hand",
