@@ -230,7 +230,7 @@ def _by_rules(every: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
         return (_verdict(fine, evidence),)
     if holding:
         return _ranked(holding, cases, evidence)
-    if _busy(fine) and not _denied(fine) and not _suspicions(cases, evidence):
+    if _well(fine) and not _denied(fine) and not _suspicions(cases, evidence):
         return (replace(_verdict(fine, evidence), confidence=Confidence.LOW),)
     return (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
 
@@ -322,6 +322,17 @@ def _busy(fine: Case) -> bool:
     return (fine.holds or fine.suspected) and any(
         signal.reading.startswith(seen) for signal in fine.speaks_for
     )
+
+
+_AS_GOOD = ("throughput.expected", "experiments.single_device")
+"""Readings that compare a run with others of it: as fast as those, it is as well."""
+
+
+def _well(fine: Case) -> bool:
+    """Whether the device is known to be at work, or the run to be as fast as others of it."""
+    best = max(fine.speaks_for, key=lambda signal: signal.weight, default=None)
+    compared = best is not None and best.reading in _AS_GOOD and best.weight >= SYMPTOM
+    return _busy(fine) or (compared and fine.score >= SYMPTOM)
 
 
 def _denied(fine: Case) -> bool:
