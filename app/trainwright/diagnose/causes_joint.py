@@ -40,10 +40,12 @@ from trainwright.diagnose.verdict import Cause
 _input = rules_of(Cause.INPUT)
 _memory = rules_of(Cause.MEMORY)
 _tuning = rules_of(Cause.TUNING)
+_parallelism = rules_of(Cause.PARALLELISM)
 
 BATCHES = "assumed: one thread launches; what keeps more cores busy beside an idle GPU is batches"
 NOBODY = "assumed: where neither the GPU nor a core works, both wait for a drive or a network"
 FULL = "assumed: workers that had batches to spare would rest"
+NEITHER = "Williams et al. 2009 (roofline): where neither holds work back, it is too small"
 LINK = "assumed: what crosses the link all the time is what the GPU waits for"
 
 
@@ -202,7 +204,28 @@ MEMORY = (
     ),
 )
 
+_memory_beside_arithmetic = given(
+    less_than(0.05, reading("profile.achieved_of_peak")), reading("gpus.dram_active")
+)
+"""How busy the memory of a device is that computes next to nothing."""
+
+PARALLELISM = (
+    _parallelism(
+        "gpus.dram_active",
+        _memory_beside_arithmetic,
+        "share",
+        below(0.1, 2, NEITHER),
+        variant="host-bound",
+    ),
+)
+
 TUNING = (
+    _tuning(
+        "gpus.dram_active",
+        _memory_beside_arithmetic,
+        "share",
+        below(0.1, -2, NEITHER),
+    ),
     _tuning(
         "throughput.expected",
         given(_busy_alone, number("throughput.expected_times")),

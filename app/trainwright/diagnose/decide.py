@@ -55,6 +55,7 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
         *causes_parallelism.RULES,
         *causes_needless.PARALLELISM,
         *causes_trials.PARALLELISM,
+        *causes_joint.PARALLELISM,
     ),
     Cause.INPUT: (
         *causes_input.RULES,
