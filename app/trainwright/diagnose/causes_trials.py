@@ -92,6 +92,7 @@ PARALLELISM = (
         given(_sends_little, doubled_batch),
         "times",
         below(1.2, 4, DOUBLING),
+        below(1.4, 3, DOUBLING),
         below(1.5, 2, DOUBLING),
         above(1.8, -3, DOUBLING),
         variant="small-batch",

@@ -85,7 +85,7 @@ MARGIN = 2.5
 """By how much the first cause must lead to be sure; assumed."""
 WORTH = 0.05
 """Gain below which a busy device is not disturbed; assumed."""
-A_COST = 0.15
+A_COST = 0.2
 """Share of the time that a cause takes which goes before how a run computes; assumed."""
 _READINGS = 3
 """Least readings of a run that is compared with others: a time, and two that may be signals."""
@@ -413,7 +413,7 @@ def _costs(case: Case) -> bool:
     """Whether a case takes a share of the time, measured, that a step has not by how it computes.
 
     Small operators and slow kernels are all over the step; who waits, saves or evaluates for a
-    sixth of the time is slowed by that, and computes as others do.
+    fifth of the time is slowed by that, and computes as others do.
     """
     within = (case.cause, case.variant) in _WITHIN_OPERATORS
     return case.holds and not within and _measured(case) >= A_COST

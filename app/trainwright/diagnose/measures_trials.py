@@ -155,6 +155,8 @@ _FROM = re.compile(rf"\bfrom {_NUMBER}\b.*?\bto\b")
 _SMALLER = r"small|less|fewer"
 _NORMAL = re.compile(r"(?<!not )(?<!ab)\b(normal|as (expected|usual)|full speed|no slow)")
 _SAME_FOR_ALL = re.compile(r"same (?:batch (?:for|in|of) all|global batch|\d+ samples a step)")
+_PLACE = re.compile(r",|\b(?:on another|(?:of|in) an?)\b")
+"""What follows the name of a GPU."""
 _ELSEWHERE = re.compile(r"\banother \w*(computer|machine|server|station|host)\b|\blaptop\b")
 
 
@@ -211,7 +213,7 @@ def _peaks(trial: Trial, evidence: Evidence) -> float | None:
     In 16 bits, or in fp32 where one of them has none.
     """
     own = next((gpu.name for gpu in evidence.gpus or () if gpu.name), None)
-    other = trial.to.partition(",")[0].partition(" on another")[0].strip()
+    other = _PLACE.split(trial.to)[0].strip()
     if not own:
         return None
     peaks, others = peaks_of(own), peaks_of(other)

@@ -1,5 +1,7 @@
 """Figures of what a run does for its time: its arithmetic, operators, threads and reads."""
 
+import re
+
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     Measure,
@@ -220,6 +222,10 @@ def writes_much(evidence: Evidence) -> bool:
     return (written_not_computed(evidence) or 0) >= 0.35 or (rate is not None and rate < 0.08)
 
 
+_DRAWS = re.compile(r"::(bernoulli_|native_dropout|normal_|uniform_|random_|exponential_)$")
+"""What draws numbers, for dropout and noise that a model is made for."""
+
+
 def slow_operators(evidence: Evidence) -> float | None:
     """Return ``achieved_of_matrix_rate`` of the passes, where long operators take all of a step.
 
@@ -229,7 +235,8 @@ def slow_operators(evidence: Evidence) -> float | None:
     rate, update = achieved_of_matrix_rate(evidence), step_share("optimizer")(evidence) or 0
     if rate is None or not only_computes(evidence) or reads_more(evidence):
         return None
-    return rate / max(0.1, 1 - update)  # which multiplies nothing
+    drawn = sum(row.share for row in evidence.operators if _DRAWS.search(row.name))
+    return rate / max(0.1, 1 - update - drawn)  # neither of which multiplies
 
 
 LONG = 80e-6

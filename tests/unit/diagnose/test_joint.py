@@ -108,3 +108,28 @@ def test_samples_that_no_batch_hurries_come_from_the_loader_where_the_gpu_idles(
     idle = first(gpus=gpu(), trials=[trial])
     busy = first(gpus=[{"utilisation": {"mean": 0.97}}], trials=[trial])
     assert (idle.cause, busy.cause) == (Cause.INPUT, Cause.NONE)
+
+
+def test_a_device_that_neither_computes_nor_reads_its_memory_has_too_little_at_once() -> None:
+    """Half of the samples are padding as well, which costs nothing on a device at rest."""
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.5}, "dram_active": {"mean": 0.01}}],
+        setup=ONE | {"sequence_padding": 0.5},
+        steps={"steps": 1, "seconds": 0.03},
+        profile={"kernels_a_step": 300, "achieved_of_peak": 0.023},
+    )
+    assert verdict.cause is Cause.PARALLELISM
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"throughput": {"samples_s": 7.75, "expected_times": 0.9}},
+        {"trials": [{"changed": "devices", "factor": 0.125, "rate_times": 1.02}]},
+    ],
+)
+def test_a_run_as_fast_as_others_of_it_is_suspected_to_be_well(told: dict[str, Any]) -> None:
+    setup = {"device": "cuda", "world_size": 8, "model_kind": "convolution"}
+    verdict = first(setup=setup, steps=STEP, **told)
+    assert (verdict.cause, verdict.suspected) == (Cause.NONE, True)
+    assert verdict.confidence is Confidence.LOW

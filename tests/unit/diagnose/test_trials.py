@@ -158,3 +158,23 @@ def test_steps_that_are_not_computed_twice_are_shorter_by_that() -> None:
     verdict = judge(tried(ONE, changed="checkpointing", to="none", step_times=0.4)).first
     assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "recomputation")
     assert verdict.gain == pytest.approx(0.6)
+
+
+def test_a_gpu_is_known_where_its_computer_stands_beside_its_name() -> None:
+    """Two cards alike: that they are as fast says nothing of the run."""
+    seen = {
+        "trainwright_record": 1,
+        "gpus": [{"name": "NVIDIA Tesla V100 16GB"}],
+        "setup": ONE,
+        "trials": [{"changed": "gpu", "to": "V100 32GB of a DGX-2", "rate_times": 1.06}],
+    }
+    assert measures_trials.another_gpu(Evidence.model_validate(seen)) is None
+
+
+def test_twice_the_batch_that_is_two_fifths_faster_a_sample_is_enough_for_a_cause() -> None:
+    seen = {
+        "trainwright_record": 1,
+        "setup": ONE,
+        "trials": [{"changed": "batch", "factor": 2, "rate_times": 1.45}],
+    }
+    assert by_rules(Evidence.model_validate(seen)).cause is Cause.PARALLELISM
