@@ -95,7 +95,7 @@ def ladders(fault: bool) -> Training:
         torch.set_num_threads(20)
     model = given.Ladder()
     optimizer = torch.optim.NAdam(model.parameters(), 1e-3)
-    return Training(model, given.climbs(), batch=224, optimizer=optimizer)
+    return Training(model, given.climbs(), batch=512, optimizer=optimizer)
 
 
 # Untuned
@@ -103,7 +103,7 @@ def ladders(fault: bool) -> Training:
 
 def millet(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Millet(written=fault), 2, Clock(seconds)
+        model, batch, clock = given.Millet(written=fault), 4, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4)
         loader = DataLoader(given.fields(), batch, shuffle=True, drop_last=True)
         for seen, yielded in epochs(loader):
