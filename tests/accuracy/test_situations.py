@@ -18,6 +18,7 @@ from situationrows import (
     FIFTH,
     FIRST,
     FOLDER,
+    FOURTEENTH,
     FOURTH,
     NINTH,
     SECOND,
@@ -196,8 +197,12 @@ def test_the_twelfth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_d
 
 def test_the_thirteenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
     _assert_drawn(THIRTEENTH, drawn.draw_thirteenth(), least=60, public=24)
-    public = [row for row in kept(held_out=True, batch=THIRTEENTH) if row.origin == "public"]
-    assert all(measured(row.evidence) >= 4 for row in public)
+    _assert_measured(THIRTEENTH)
+
+
+def test_the_fourteenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
+    _assert_drawn(FOURTEENTH, drawn.draw_fourteenth(), least=60, public=24)
+    _assert_measured(FOURTEENTH)
 
 
 def _assert_drawn(batch: str, draw: Iterable[drawn.Drawn], *, least: int, public: int) -> None:
@@ -209,6 +214,12 @@ def _assert_drawn(batch: str, draw: Iterable[drawn.Drawn], *, least: int, public
     kinds = sorted((run.cause, run.sub_cause) for run in draw)
     assert sorted((row.cause, row.sub_cause) for row in runs) == kinds
     _assert_apart(rows, (FIRST, FOURTH, *HELD_OUT[: HELD_OUT.index(batch)]))
+
+
+def _assert_measured(batch: str) -> None:
+    """Assert that each public record of a batch holds four readings, as the rule asks."""
+    public = [row for row in kept(held_out=True, batch=batch) if row.origin == "public"]
+    assert all(measured(row.evidence) >= 4 for row in public)
 
 
 def _assert_apart(rows: list[Situation], earlier: Iterable[str]) -> None:
@@ -233,7 +244,7 @@ def _digest(name: str) -> str:
 ALL = [*kept(held_out=False), *kept(held_out=True)]
 HELD_OUT = (
     *(SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH),
-    *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH),
+    *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH),
 )
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
