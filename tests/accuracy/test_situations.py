@@ -363,3 +363,11 @@ def test_verdicts_on_the_thirteenth_batch_are_no_worse_than_when_it_was_scored()
     print("\n" + table(rows))
     assert sum(row.right for row in rows) >= 66
     assert not [row.situation.id for row in rows if row.confidently_wrong]
+
+
+def test_verdicts_on_the_fourteenth_batch_are_no_worse_than_when_it_was_scored() -> None:
+    """The share of right ones misses its target of 90 % by three; none was confidently wrong."""
+    rows = judged(kept(held_out=True, batch=FOURTEENTH))
+    print("\n" + table(rows))
+    assert sum(row.right for row in rows) >= 77
+    assert not [row.situation.id for row in rows if row.confidently_wrong]

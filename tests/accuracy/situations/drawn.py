@@ -27,6 +27,7 @@ ELEVENTH_SEED, ELEVENTH = "793bfa4", 30
 TWELFTH_SEED, TWELFTH = "dd6c441", 46
 THIRTEENTH_SEED, THIRTEENTH = "ff421e6", 45
 FOURTEENTH_SEED, FOURTEENTH = "0a1742c", 45
+FIFTEENTH_SEED, FIFTEENTH = "bf04724", 45
 # What removing the fault should be worth, times as fast: sizes are set for it (assumed: 1.2 is
 # the least that a proof takes, and above 5 few runs are in doubt).
 COSTS = (1.5, 2.0, 3.0, 5.0)
@@ -91,6 +92,19 @@ SUBJECTS_OF_THE_THIRTEENTH = (
     "barrels", "bottles", "corks", "jars", "inkwells", "quills",
 )  # fmt: skip
 
+SUBJECTS_OF_THE_FIFTEENTH = (
+    "camels", "llamas", "goats", "geese", "quails", "parrots", "penguins", "seals", "dolphins",
+    "octopuses", "crabs", "shrimps", "mussels", "jellyfish", "worms", "mites", "locusts", "cicadas",
+    "mosquitoes", "bears", "wolves", "foxes", "hares", "squirrels", "mice", "monkeys", "pandas",
+    "tigers", "elephants", "giraffes", "bamboo", "birches", "oaks", "willows", "cedars", "palms",
+    "reeds", "clover", "dandelions", "ivy", "pears", "plums", "cherries", "grapes", "oranges",
+    "bananas", "pineapples", "coconuts", "almonds", "peanuts", "beans", "lentils", "potatoes",
+    "carrots", "cabbages", "spinach", "leeks", "mustard", "cinnamon", "saffron", "salt", "sugar",
+    "butter", "yoghurt", "bread", "pancakes", "soups", "sandwiches", "ice cream", "chocolate",
+    "paper", "ink", "chalk", "wax", "soap", "glue", "string", "wool", "silk", "cotton", "leather",
+    "clay", "bricks", "cement", "gravel", "slate", "copper", "tin", "silver", "gold",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -140,6 +154,11 @@ def draw_fourteenth() -> tuple[Drawn, ...]:
     return _drawn(FOURTEENTH_SEED, FOURTEENTH, left)
 
 
+def draw_fifteenth() -> tuple[Drawn, ...]:
+    """Return the runs of the fifteenth round: kinds as before, and subjects of its own."""
+    return _drawn(FIFTEENTH_SEED, FIFTEENTH, SUBJECTS_OF_THE_FIFTEENTH)
+
+
 def _drawn(seed: str, count: int, subjects: Sequence[str]) -> tuple[Drawn, ...]:
     """Return ``count`` runs whose kinds, subjects and costs the seed draws, in that order."""
     chance = random.Random(seed)
@@ -169,6 +188,7 @@ if __name__ == "__main__":
         "--twelfth": draw_twelfth(),
         "--thirteenth": draw_thirteenth(),
         "--fourteenth": draw_fourteenth(),
+        "--fifteenth": draw_fifteenth(),
     }
     asked = next((draws[each] for each in sys.argv[1:] if each in draws), held)
     for number, run in enumerate(asked, 1):
