@@ -25,6 +25,7 @@ from situationrows import (  # noqa: E402
     ELEVENTH,
     FIFTH,
     FIRST,
+    FOURTEENTH,
     FOURTH,
     NINTH,
     SECOND,
@@ -48,7 +49,7 @@ from trainwright.plan.file import write_text  # noqa: E402
 
 SEEN = (
     *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
-    *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH),
+    *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH),
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

@@ -27,10 +27,10 @@ from trainwright.diagnose.measures_cost import (
     short_steps_alone,
 )
 from trainwright.diagnose.measures_crowd import cores_a_bound_worker, drives_are_shared, share_cores
+from trainwright.diagnose.measures_scaling import kept_by_fewer_devices
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_model,
-    kept_by_fewer_devices,
     on_the_processor,
     saved_by,
 )
@@ -85,13 +85,14 @@ def _workers_wait(evidence: Evidence) -> bool:
 def _as_much_by_fewer(evidence: Evidence) -> bool:
     """Whether fewer GPUs of one computer, each with all weights, give as much all together.
 
-    Of pictures, whose making is much work.
+    Of pictures, whose making is much work, and which more workers are not known to make no sooner.
     """
     setup, kept = evidence.setup, kept_by_fewer_devices(evidence)
     if setup is None or setup.strategy not in (None, "ddp") or setup.model_kind != "convolution":
         return False
     alone = on_gpu(evidence) and _one_computer(evidence)
-    return alone and kept is not None and 0.9 <= kept <= 1.15
+    same = kept is not None and 0.9 <= kept <= 1.15
+    return alone and same and not less_than(0.05, saved_by("more_workers"))(evidence)
 
 
 def _few_workers(evidence: Evidence) -> bool:

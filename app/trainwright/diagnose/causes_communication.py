@@ -18,7 +18,12 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import bubble, gradients_on_link, offloads, power_share
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_trials import doubled_batch, normal_with_fewer, saved_by
+from trainwright.diagnose.measures_scaling import (
+    lost_by_computers,
+    lost_by_doubling,
+    normal_with_fewer,
+)
+from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -26,9 +31,15 @@ TB = "torch-tb-profiler: communication above 10 % of the step"
 DDP = "PyTorch: DistributedDataParallel in place of DataParallel; so torch-tb-profiler"
 BACKEND = "torch-tb-profiler: NCCL for GPUs, not another backend"
 ASSUMED = "assumed"
+SCALES = "assumed: a twentieth for each doubling of the devices is what good runs lose"
 
 
 _rule = rules_of(Cause.COMMUNICATION)
+
+
+def _one_computer_of_many(evidence: Evidence) -> bool:
+    """Whether a run has several devices in one computer, and was tried with more of those."""
+    return _several(evidence) and evidence.setup is not None and (evidence.setup.nodes or 1) == 1
 
 
 def _several(evidence: Evidence) -> bool:
@@ -151,6 +162,20 @@ RULES = (
         below(0.05, -3, ASSUMED),
         above(0.1, 2, ASSUMED),
         above(0.25, 3, ASSUMED),
+        variant="exposed",
+    ),
+    _rule(
+        "experiments.each_doubling",
+        given(_several, lost_by_doubling),
+        "share",
+        below(0.055, -2, SCALES),
+        variant="exposed",
+    ),
+    _rule(
+        "experiments.more_nodes",
+        given(_one_computer_of_many, lost_by_computers),
+        "share",
+        below(0.05, -2, "assumed: a network is slower than what is within a computer"),
         variant="exposed",
     ),
     _rule(

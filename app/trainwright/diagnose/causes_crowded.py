@@ -31,12 +31,13 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import QUIET_BYTES_S, memory_share, offloads, page_faults
 from trainwright.diagnose.measures_crowd import drives_are_shared, others_read, share_cores
 from trainwright.diagnose.measures_kernels import half_precision, is_kind, untried
+from trainwright.diagnose.measures_scaling import kept_by_fewer_devices
 from trainwright.diagnose.measures_trials import (
     beyond_their_size,
     doubled_batch,
-    kept_by_fewer_devices,
     on_another_processor,
     saved_by,
+    saved_by_fewer_cores,
 )
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -369,6 +370,13 @@ RULES = {
             given(_pools_of_threads, number("host.utilisation")),
             "share",
             above(0.9, 1, "assumed: threads beyond the cores fight for them"),
+            variant="threads",
+        ),
+        _scheduling(
+            "experiments.fewer_cores",
+            given(_pools_of_threads, saved_by_fewer_cores),
+            "share",
+            above(0.2, 2, "assumed: work that fewer cores hurry has threads in each other's way"),
             variant="threads",
         ),
         _scheduling(

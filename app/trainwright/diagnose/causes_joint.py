@@ -32,6 +32,7 @@ from trainwright.diagnose.measures_cost import (
     offloads,
     power_share,
 )
+from trainwright.diagnose.measures_names import filled, functions_of
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import workers_of_cores
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
@@ -45,6 +46,7 @@ _parallelism = rules_of(Cause.PARALLELISM)
 BATCHES = "assumed: one thread launches; what keeps more cores busy beside an idle GPU is batches"
 NOBODY = "assumed: where neither the GPU nor a core works, both wait for a drive or a network"
 FULL = "assumed: workers that had batches to spare would rest"
+FEW_BITS = "assumed: a function that rounds as fewer bits would computes no faster for it"
 NEITHER = "Williams et al. 2009 (roofline): where neither holds work back, it is too small"
 LINK = "assumed: what crosses the link all the time is what the GPU waits for"
 
@@ -204,6 +206,11 @@ MEMORY = (
     ),
 )
 
+
+def _deterministic(evidence: Evidence) -> bool:
+    return evidence.setup is not None and bool(evidence.setup.deterministic)
+
+
 _memory_beside_arithmetic = given(
     less_than(0.05, reading("profile.achieved_of_peak")), reading("gpus.dram_active")
 )
@@ -220,6 +227,21 @@ PARALLELISM = (
 )
 
 TUNING = (
+    _tuning(
+        "profile.filled",
+        given(_deterministic, filled),
+        "share",
+        above(0.05, 2, "PyTorch: deterministic algorithms fill the memory of each new tensor"),
+        variant="architecture",
+    ),
+    _tuning(
+        "profile.host_few_bits",
+        given(on_cpu, functions_of("few-bits")),
+        "share",
+        above(0.2, 2, FEW_BITS),
+        above(0.4, 3, FEW_BITS),
+        variant="precision",
+    ),
     _tuning(
         "gpus.dram_active",
         _memory_beside_arithmetic,

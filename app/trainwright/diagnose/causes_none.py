@@ -3,6 +3,7 @@
 import itertools
 
 from trainwright.diagnose import causes_needless
+from trainwright.diagnose.causes_communication import SCALES
 from trainwright.diagnose.causes_remedies import REMEDIES
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
@@ -30,6 +31,7 @@ from trainwright.diagnose.measures_kernels import (
 )
 from trainwright.diagnose.measures_names import kernels_of
 from trainwright.diagnose.measures_needless import products_with_cores
+from trainwright.diagnose.measures_scaling import lost_by_doubling
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_batch,
@@ -174,6 +176,12 @@ RULES = (
         saved_by("single_device"),
         "share",
         below(0.1, 2, "assumed: devices that do nearly as much together as each alone"),
+    ),
+    _rule(
+        "experiments.each_doubling",
+        given(at_least(0.1, saved_by("single_device")), lost_by_doubling),
+        "share",
+        below(0.055, 2, SCALES),
     ),
     _rule(
         "experiments.doubled_batch",

@@ -33,6 +33,7 @@ FAIRSEQ = "fairseq: emptying the cache every 64 updates costs below 0.2 %"
 TB = "torch-tb-profiler: peak above 90 % of the memory"
 ASSUMED = "assumed"
 LINK = "assumed: 25 GB/s over PCIe 4.0 x16, 50 GB/s over PCIe 5.0"
+PASSES = "assumed: passes that wait for a drive, and have their batches, keep something there"
 MID_STEP = "assumed: what is saved between a batch and its update is the step's own state"
 
 
@@ -69,7 +70,28 @@ def _puts_aside(evidence: Evidence) -> bool:
     return on_cpu(evidence) and (functions_of("offload")(evidence) or 0) >= 0.1
 
 
+def _drives_in_passes(evidence: Evidence) -> bool:
+    """Whether a step on the processor is its passes alone, whose batches are there."""
+    saves = number("counters.checkpoints")(evidence)
+    passes = (step_share("compute")(evidence) or 0) >= 0.9
+    return on_cpu(evidence) and _reads_elsewhere(evidence) and passes and not saves
+
+
 RULES = (
+    _rule(
+        "host.pressure_io",
+        given(_drives_in_passes, number("host.pressure_io")),
+        "share",
+        above(0.1, 2, PASSES),
+        variant="offload",
+    ),
+    _rule(
+        "profile.host_offload",
+        given(_drives_in_passes, functions_of("offload")),
+        "share",
+        above(0.03, 1, PASSES),
+        variant="offload",
+    ),
     _rule(
         "profile.host_offload",
         given(lambda evidence: offloads(evidence) or on_cpu(evidence), functions_of("offload")),

@@ -325,7 +325,7 @@ def _busy(fine: Case) -> bool:
     )
 
 
-_AS_GOOD = ("throughput.expected", "experiments.single_device")
+_AS_GOOD = ("throughput.expected", "experiments.single_device", "experiments.each_doubling")
 """Readings that compare a run with others of it: as fast as those, it is as well."""
 
 

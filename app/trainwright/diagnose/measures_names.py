@@ -51,12 +51,13 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
 HostFamily = Literal[
     "loader", "fetch", "preprocess", "waiting", "launch", "allocation", "garbage", "copy",
     "communication", "optimizer", "log", "checkpoint", "evaluation", "compile", "offload",
-    "profiler", "anomaly", "recomputation", "workers",
+    "profiler", "anomaly", "recomputation", "workers", "few-bits",
 ]  # fmt: skip
 _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
     ("offload", r"offload|onload|memmap|\.base\.flush|mmap\.flush"),
     ("recomputation", r"recompute_fn|checkpointfunction\.backward|_checkpoint_hook"
                       r"|dynamo_disabled"),
+    ("few-bits", r"fake_?quant|(?<!un)quanti[sz]e|dequant|to_\w*bits?\b|to_?(fp|int|float)[48]\b"),
     ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule|collect_generations|deduce_unreachable"),
     ("anomaly", r"anomaly|format_stack|extract_stack|check_nan"),
     ("profiler", r"profiler|kineto|export_chrome_trace|trace_handler|on_trace_ready"
@@ -74,7 +75,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                r"|__getitem__|get_batch|next_batch|dataset|recv_bytes|next\(.*(loader|iter)"
                r"|_utils/fetch|iterator.*get_?next|_wait_for_data|(batch|random)sampler|iter_batches"
                r"|data_time|data_generator|'acquire' of '_thread|select\.poll|_start_processes"
-               r"|fork_exec|_shutdown_workers"),
+               r"|fork_exec|_shutdown_workers|\bloading\b"),
     ("preprocess", r"decode|augment|transform(s|\.py|\b)|imread|tokeniz|\bpil\b|pillow|cv2"
                    r"|librosa|collate|resize|crop|\bstft|spectrogram|resample|jpeg|decompress"
                    r"|zlib|gzip|inflate|pad_sequence|albument|normalize_image|mixup|ffmpeg|\bav\b"
@@ -154,6 +155,12 @@ def odd_kernel(evidence: Evidence) -> float | None:
     rows = [row for row in top if not re.search(_MOVES, row.name.lower())]
     own = [row for row in rows if _own(row) or (on_gpu(evidence) and family(row.name) is None)]
     return max((row.share for row in own), default=None)
+
+
+def filled(evidence: Evidence) -> float | None:
+    """Return the share of kernels that fill tensors; None where nobody profiled."""
+    rows = evidence.operators
+    return _sum(row.share for row in rows if "fill" in row.name.lower()) if rows else None
 
 
 _UNFUSED = r"mem(ory)?[-_ ]?eff|efficient[-_ ]?attention|fmha_cutlass|cutlass[fb]\w*_f\w+_aligned"

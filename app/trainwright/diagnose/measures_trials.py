@@ -72,7 +72,7 @@ def step_times(trial: Trial, evidence: Evidence) -> float | None:
             return None
         return before / trial.utilisation
     grows = trial.changed in ("batch", "accumulation", "sequence-length")
-    return (_factor(trial, evidence) or 1.0 if grows else 1.0) / trial.rate_times
+    return (factor_of(trial, evidence) or 1.0 if grows else 1.0) / trial.rate_times
 
 
 def saved_by(experiment: str) -> Callable[[Evidence], float | None]:
@@ -91,7 +91,7 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
     if timed is not None and evidence.steps is not None:
         yield timed / evidence.steps.seconds
     for trial in evidence.trials:
-        times, factor = step_times(trial, evidence), _factor(trial, evidence)
+        times, factor = step_times(trial, evidence), factor_of(trial, evidence)
         if times is None or factor == 1:
             continue
         if trial.changed == experiment == "accumulation":
@@ -116,18 +116,18 @@ def _tells_of_devices(trial: Trial, evidence: Evidence) -> bool:
         return False
     if _with_larger_batches(trial, evidence) and (trial.rate_times or 0) > KEPT:
         return False
-    fewer = any(_has_fewer(each, evidence) for each in evidence.trials)
-    return not fewer or (_factor(trial, evidence) or 0) <= 1
+    fewer = any(has_fewer(each, evidence) for each in evidence.trials)
+    return not fewer or (factor_of(trial, evidence) or 0) <= 1
 
 
-def _has_fewer(trial: Trial, evidence: Evidence) -> bool:
+def has_fewer(trial: Trial, evidence: Evidence) -> bool:
     """Whether a trial has fewer devices or nodes than the run."""
-    return trial.changed in ("devices", "nodes") and 0 < (_factor(trial, evidence) or 0.0) < 1
+    return trial.changed in ("devices", "nodes") and 0 < (factor_of(trial, evidence) or 0.0) < 1
 
 
 def _with_larger_batches(trial: Trial, evidence: Evidence) -> bool:
     """Whether fewer devices share the samples that all of them had."""
-    return _has_fewer(trial, evidence) and _SAME_FOR_ALL.search(trial.to.lower()) is not None
+    return has_fewer(trial, evidence) and _SAME_FOR_ALL.search(trial.to.lower()) is not None
 
 
 def _at_best(changed: Changed, factor: float | None, times: float) -> float:
@@ -153,14 +153,14 @@ _AMOUNT = re.compile(rf"\b(?:\d+|{'|'.join((*_TIMES, *_COUNTS))})\b")
 _MULTIPLE = re.compile(rf"\b({_NUMBER}) ?(?:times|x|fold)\b")
 _FROM = re.compile(rf"\bfrom {_NUMBER}\b.*?\bto\b")
 _SMALLER = r"small|less|fewer"
-_NORMAL = re.compile(r"(?<!not )(?<!ab)\b(normal|as (expected|usual)|full speed|no slow)")
 _SAME_FOR_ALL = re.compile(r"same (?:batch (?:for|in|of) all|global batch|\d+ samples a step)")
 _PLACE = re.compile(r",|\b(?:on another|(?:of|in) an?)\b")
 """What follows the name of a GPU."""
+_CORES = re.compile(r"\b(\d+) cores\b")
 _ELSEWHERE = re.compile(r"\banother \w*(computer|machine|server|station|host)\b|\blaptop\b")
 
 
-def _factor(trial: Trial, evidence: Evidence) -> float | None:
+def factor_of(trial: Trial, evidence: Evidence) -> float | None:
     """Return how many times as much of it a trial has, also where that is said in words."""
     to = _FROM.sub("", trial.to.lower())
     said, multiple = _AMOUNT.search(to), _MULTIPLE.search(to)
@@ -269,6 +269,19 @@ def saved_by_cores(evidence: Evidence) -> float | None:
     return max(_saved_by_processors(evidence, r"\bcores\b"), default=None)
 
 
+def saved_by_fewer_cores(evidence: Evidence) -> float | None:
+    """Return the share of a step that a computer of fewer cores takes away."""
+    cores = evidence.host.cores if evidence.host is not None else None
+    counts = {trial.to: _CORES.search(trial.to.lower()) for trial in evidence.trials}
+    found = [
+        1 - times
+        for trial in evidence.trials
+        if trial.changed == "cpu" and (said := counts[trial.to]) is not None
+        if cores and int(said[1]) < cores and (times := step_times(trial, evidence)) is not None
+    ]
+    return max(found, default=None)
+
+
 def _saved_by_processors(evidence: Evidence, said: str) -> list[float]:
     """Return the share of a step that each other processor of which it is said takes away."""
     return [
@@ -284,39 +297,16 @@ def fewer_workers(evidence: Evidence) -> float | None:
     found = [
         1 - times
         for trial in evidence.trials
-        if trial.changed == "workers" and 0 < (_factor(trial, evidence) or 0) < 1
+        if trial.changed == "workers" and 0 < (factor_of(trial, evidence) or 0) < 1
         if (times := step_times(trial, evidence)) is not None
     ]
     return max(found) if found else None
-
-
-def normal_with_fewer(evidence: Evidence) -> str | None:
-    """Return what is said of fewer devices that are as fast as they should be, without a figure."""
-    said = (
-        trial.to
-        for trial in evidence.trials
-        if _has_fewer(trial, evidence)
-        if step_times(trial, evidence) is None and _NORMAL.search(trial.to.lower())
-    )
-    return next(said, None)
 
 
 def _steps_of_an_epoch(trial: Trial, factor: float | None, evidence: Evidence) -> float:
     """Return the factor from an epoch's time to a step's: fewer devices take more steps for it."""
     epoch = evidence.steps is not None and evidence.steps.unit == "epoch"
     return factor if epoch and trial.step_times is not None and factor else 1.0
-
-
-def kept_by_fewer_devices(evidence: Evidence) -> float | None:
-    """Return what fewer devices give all together over what all of them do, the least of them."""
-    found = [
-        factor / times
-        for trial in evidence.trials
-        if trial.changed == "devices" and _has_fewer(trial, evidence)
-        if (factor := _factor(trial, evidence)) and (times := step_times(trial, evidence))
-    ]
-    epoch = evidence.steps is not None and evidence.steps.unit == "epoch"
-    return min(found) if found and not epoch else None
 
 
 def beyond_their_size(evidence: Evidence) -> float | None:
@@ -363,7 +353,7 @@ def _doubled(evidence: Evidence, *changed: Changed) -> float | None:
     found = [
         1 + (times - 1) / (factor - 1)
         for trial in evidence.trials
-        if trial.changed in changed and (factor := _factor(trial, evidence)) is not None
+        if trial.changed in changed and (factor := factor_of(trial, evidence)) is not None
         if factor != 1 and (times := step_times(trial, evidence)) is not None
     ]
     if "batch" in changed:
@@ -379,7 +369,7 @@ def _by_fewer_devices(evidence: Evidence) -> list[float]:
     shared = [
         (1 / factor, rate)
         for trial in evidence.trials
-        if _with_larger_batches(trial, evidence) and (factor := _factor(trial, evidence))
+        if _with_larger_batches(trial, evidence) and (factor := factor_of(trial, evidence))
         if (rate := trial.rate_times) is not None
     ]
     return [
@@ -398,7 +388,7 @@ def attention_by_length(evidence: Evidence) -> float | None:
     found = [
         (times / factor - 1) / (factor - 1)
         for trial in evidence.trials
-        if trial.changed == "sequence-length" and (factor := _factor(trial, evidence)) is not None
+        if trial.changed == "sequence-length" and (factor := factor_of(trial, evidence)) is not None
         if factor not in (0, 1) and (times := step_times(trial, evidence)) is not None
     ]
     return min(1.0, max(found)) if found else None
@@ -409,7 +399,7 @@ def saved_by_larger(evidence: Evidence) -> float | None:
     found = [
         1 - 1 / trial.rate_times
         for trial in evidence.trials
-        if trial.changed == "batch" and trial.rate_times and _factor(trial, evidence) is None
+        if trial.changed == "batch" and trial.rate_times and factor_of(trial, evidence) is None
         if not re.search(_SMALLER, trial.to.lower())
     ]
     return max(found, default=None)
@@ -421,7 +411,7 @@ def filled_by_batch(evidence: Evidence) -> float | None:
     found = [
         trial.utilisation / before
         for trial in evidence.trials
-        if trial.changed == "batch" and (_factor(trial, evidence) or 0) > 1
+        if trial.changed == "batch" and (factor_of(trial, evidence) or 0) > 1
         if before and trial.utilisation and step_times(trial, evidence) is None
     ]
     return max(found, default=None)
@@ -454,13 +444,13 @@ def _smaller_batches(evidence: Evidence) -> list[float]:
     sized = [
         times / factor
         for trial in tried
-        if 0 < (factor := _factor(trial, evidence) or 0.0) < 1
+        if 0 < (factor := factor_of(trial, evidence) or 0.0) < 1
         if (times := step_times(trial, evidence)) is not None
     ]
     return sized + [
         1 / trial.rate_times
         for trial in tried
-        if trial.rate_times and _factor(trial, evidence) is None
+        if trial.rate_times and factor_of(trial, evidence) is None
         if re.search(_SMALLER, trial.to.lower())
     ]
 
@@ -468,7 +458,7 @@ def _smaller_batches(evidence: Evidence) -> list[float]:
 def _larger_tried(evidence: Evidence) -> bool:
     timed = evidence.experiments is not None and evidence.experiments.doubled_batch is not None
     return timed or any(
-        each.changed == "batch" and (_factor(each, evidence) or 0) > 1 for each in evidence.trials
+        each.changed == "batch" and (factor_of(each, evidence) or 0) > 1 for each in evidence.trials
     )
 
 

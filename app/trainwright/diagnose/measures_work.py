@@ -377,7 +377,8 @@ def blocked_by_its_own(evidence: Evidence) -> float | None:
         return None
     moved = (host.main_read_bytes_s or 0.0) + (host.main_written_bytes_s or 0.0)
     works = (cores_of_usable(evidence) or 0) >= 0.6
-    return step_share("blocked")(evidence) if works and moved < QUIET_BYTES_S else None
+    quiet = moved < QUIET_BYTES_S and (host.pressure_io or 0.0) < 0.1
+    return step_share("blocked")(evidence) if works and quiet else None
 
 
 def waits_for_the_interpreter(evidence: Evidence) -> bool:

@@ -133,3 +133,46 @@ def test_a_run_as_fast_as_others_of_it_is_suspected_to_be_well(told: dict[str, A
     verdict = first(setup=setup, steps=STEP, **told)
     assert (verdict.cause, verdict.suspected) == (Cause.NONE, True)
     assert verdict.confidence is Confidence.LOW
+
+
+@pytest.mark.parametrize(
+    ("devices", "factor", "cause"), [(32, 0.03125, Cause.NONE), (2, 0.5, Cause.COMMUNICATION)]
+)
+def test_what_many_devices_lose_by_little_at_each_doubling_is_well_and_two_lose_much(
+    devices: int, factor: float, cause: Cause
+) -> None:
+    alone = {"changed": "devices", "factor": factor, "rate_times": 1.16}
+    setup = {"device": "cuda", "world_size": devices, "model_kind": "transformer"}
+    assert first(setup=setup, trials=[alone], throughput={"samples_s": 136}).cause is cause
+
+
+def test_four_cards_that_give_as_much_as_eight_share_what_makes_their_pictures() -> None:
+    """ResNet-50 on eight V100 with one worker each: 306, 1079 and 1070 pictures a second."""
+    setup = {"device": "cuda", "world_size": 8, "nodes": 1, "model_kind": "convolution"}
+    fewer = [
+        {"changed": "devices", "factor": 0.125, "rate_times": 2.29},
+        {"changed": "devices", "factor": 0.5, "rate_times": 2.02},
+        {"changed": "nodes", "factor": 2, "rate_times": 0.978},
+    ]
+    assert first(setup=setup | {"num_workers": 1}, trials=fewer).cause is Cause.INPUT
+    tried = {"changed": "workers", "factor": 4, "rate_times": 1.0}
+    assert first(setup=setup, trials=[*fewer, tried]).cause is not Cause.INPUT
+
+
+def test_many_pools_of_threads_that_fewer_cores_hurry_are_too_many_threads() -> None:
+    """Sixteen simulations with 56 threads each: 2.8 times as fast on 16 cores."""
+    verdict = first(
+        host={"cores": 56, "run_threads": 952},
+        steps={"steps": 1, "seconds": 7.5, "unit": "part"},
+        trials=[{"changed": "cpu", "to": "a computer of 16 cores", "step_times": 0.361}],
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.SCHEDULING, "threads")
+
+
+def test_new_tensors_that_deterministic_algorithms_fill_are_a_setting() -> None:
+    verdict = first(
+        setup=ONE | {"deterministic": True},
+        steps={"steps": 10, "seconds": 0.23},
+        profile={"top": [{"name": "FillFunctor", "share": 0.074}]},
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "architecture")

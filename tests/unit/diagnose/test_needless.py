@@ -293,3 +293,26 @@ def test_what_batches_hold_for_nothing_is_told_from_what_they_are_made_of() -> N
     assert found["grouped"][1] > 0.05
     assert found["grown"][0] > 0.3
     assert found["grown"][1] == 0
+
+
+def test_a_function_that_rounds_to_eight_bits_for_most_of_the_step_is_a_precision() -> None:
+    rounded = [{"name": "layers.py:to_eight_bits", "share": 0.67}]
+    shares = {"copy_": 0.25, "abs": 0.07, "add": 0.07, "div": 0.06, "mm": 0.04}
+    verdict = first(shares, kernels=440, profile={"host_top": rounded, "flops_a_step": 8e7})
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "precision")
+
+
+def test_passes_that_wait_for_a_drive_keep_something_there_and_lack_no_threads() -> None:
+    verdict = first(
+        {"addmm": 0.09, "mm": 0.05},
+        steps={
+            "steps": 76,
+            "seconds": 0.029,
+            "data_wait": 5e-4,
+            "compute": 0.0288,
+            "blocked": 6e-3,
+        },
+        host=CORES | {"run_cores": 1.3, "pressure_io": 0.14},
+        profile={"host_top": [{"name": "memmap.__getitem__", "share": 0.04}], "flops_a_step": 4e7},
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "offload")
