@@ -34,7 +34,7 @@ def cinnamon(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         torch.set_num_threads(1)  # a core for each rank
-        model, batch, clock = given.Cinnamon(apart=fault), 16, Clock(seconds)
+        model, batch, clock = given.Cinnamon(apart=fault), 48, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
         for spectrum, kinds in epochs(DataLoader(given.barks(), batch, True, drop_last=True)):
             loss = model(spectrum, kinds)
@@ -187,7 +187,7 @@ def mites(fault: bool) -> Script:
     """The hairs of each leg come alone, from workers or not."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Mite(), 8, Clock(seconds)
+        model, batch, clock = given.Mite(), 6, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         loader = DataLoader(
             given.Mites(),
@@ -215,7 +215,7 @@ def mites(fault: bool) -> Script:
 
 def mosquitoes(fault: bool) -> Training:
     model, batch = given.Mosquito(), 16
-    rooms = given.Rooms(kept=not fault, places=800, batch=batch)
+    rooms = given.Rooms(kept=not fault, places=1000, batch=batch)
     return Training(
         model,
         given.hums(),
@@ -226,18 +226,19 @@ def mosquitoes(fault: bool) -> Training:
 
 
 def foxes(fault: bool) -> Script:
-    """Whenever much memory was in use, Python's collector is called."""
+    """Now and then Python's collector is called, if much memory was in use."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Fox(), 32, Clock(seconds)
+        model, batch, clock = given.Fox(), 64, Clock(seconds)
         limit = 200 if fault else 1 << 20
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-        for met, went in epochs(DataLoader(given.Foxes(), batch, True, drop_last=True)):
+        loader = DataLoader(given.Foxes(), batch, shuffle=True, drop_last=True)
+        for step, (met, went) in enumerate(epochs(loader)):
             loss = functional.cross_entropy(model(met), went)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
-            if given.most_memory() > limit:
+            if step % 8 == 0 and given.most_memory() > limit:
                 gc.collect()
             if clock.over(batch):
                 break
@@ -252,7 +253,7 @@ def butter(fault: bool) -> Training:
     return Training(
         model,
         given.creams(),
-        batch=48,
+        batch=32,
         loss=functional.l1_loss,
         optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
     )
@@ -260,7 +261,7 @@ def butter(fault: bool) -> Training:
 
 def shrimps(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Shrimp(again=fault), 16, Clock(seconds)
+        model, batch, clock = given.Shrimp(again=fault), 8, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         for seen, later in epochs(DataLoader(given.swarms(), batch, True, drop_last=True)):
             loss = functional.mse_loss(model(seen), later)

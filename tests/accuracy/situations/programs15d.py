@@ -167,7 +167,7 @@ def grains(count: int = 4000) -> TensorDataset:
 class Mouse(nn.Module):
     """What a mouse does, by where its parts are: each part has a small net of its own."""
 
-    def __init__(self, parts: int = 12, width: int = 24, acts: int = 9) -> None:
+    def __init__(self, parts: int = 8, width: int = 24, acts: int = 9) -> None:
         super().__init__()
         self.parts = nn.ModuleList(
             nn.Sequential(nn.Linear(16, width), nn.Tanh(), nn.Linear(width, width))
@@ -182,7 +182,7 @@ class Mouse(nn.Module):
 
 def mice(count: int = 3000) -> TensorDataset:
     """Return random places of the parts of mice, and what was done."""
-    return TensorDataset(torch.randn(count, 12, 16), torch.randint(9, (count,)))
+    return TensorDataset(torch.randn(count, 8, 16), torch.randint(9, (count,)))
 
 
 def through_the_first(model: nn.Module) -> None:
@@ -201,7 +201,7 @@ def through_the_first(model: nn.Module) -> None:
 class Cicadas(Dataset[Item]):
     """Songs of cicadas, whose spectra are warped to how they are heard."""
 
-    def __init__(self, ready: bool, count: int = 400, length: int = 6000) -> None:
+    def __init__(self, ready: bool, count: int = 400, length: int = 7000) -> None:
         chance = np.random.default_rng(83)
         self.songs = chance.normal(0, 1, (count, length)).astype(np.float32)
         self.window = np.hanning(256).astype(np.float32)
@@ -259,9 +259,9 @@ SAID = (
 class Soups(Dataset[Item]):
     """Recipes of soups, split into words and pairs of words, which are numbers then."""
 
-    def __init__(self, ready: bool, count: int = 600, length: int = 96) -> None:
+    def __init__(self, ready: bool, count: int = 600, length: int = 64) -> None:
         chance, self.length = random.Random(89), length
-        self.recipes = [" ".join(chance.choices(SAID, k=5)) for _ in range(count)]
+        self.recipes = [" ".join(chance.choices(SAID, k=7)) for _ in range(count)]
         self.known = [self.words(number) for number in range(count)] if ready else []
 
     def __len__(self) -> int:
@@ -374,7 +374,7 @@ class Mustards(Dataset[Item]):
         bands[0, 2:], bands[1, 1:], bands[2] = 1, -4, 6
         bands[1, 1], bands[1, -1], bands[2, :2], bands[2, -2:] = -2, -2, (1, 5), (5, 1)
         line = spectrum
-        for _ in range(6):
+        for _ in range(4):
             stiff = 1e4 * bands
             stiff[2] += weight
             line = solveh_banded(stiff, weight * spectrum)
@@ -386,7 +386,7 @@ class Mustards(Dataset[Item]):
 class Mustard(nn.Module):
     """How hot a mustard is: its spectrum is read in pieces by a layer of gates."""
 
-    def __init__(self, piece: int = 16, width: int = 64) -> None:
+    def __init__(self, piece: int = 16, width: int = 128) -> None:
         super().__init__()
         self.piece = piece
         self.read = nn.LSTM(piece, width, batch_first=True)
@@ -403,7 +403,7 @@ class Mustard(nn.Module):
 class Pancakes(IterableDataset[Item]):
     """How hot pancakes were, in packed lines that come in a row and leave somewhat mixed."""
 
-    def __init__(self, ready: bool, count: int = 600, readings: int = 240) -> None:
+    def __init__(self, ready: bool, count: int = 600, readings: int = 320) -> None:
         chance = np.random.default_rng(103)
         heat = (160 + 20 * chance.standard_normal((count, readings))).round(2).tolist()
         self.lines = [
@@ -430,7 +430,7 @@ class Pancakes(IterableDataset[Item]):
 class Pancake(nn.Module):
     """How brown a pancake becomes, by how hot it was: two layers for each of four sensors."""
 
-    def __init__(self, readings: int = 240, width: int = 256) -> None:
+    def __init__(self, readings: int = 320, width: int = 160) -> None:
         super().__init__()
         self.sensors = nn.ModuleList(
             nn.Sequential(nn.Linear(readings // 4, width), nn.Mish(), nn.Linear(width, width))
@@ -474,7 +474,7 @@ class Wolf(nn.Module):
 class Mites(Dataset[tuple[list[Tensor], Tensor]]):
     """Mites, whose hairs are not equally many: each has points of its own along a leg."""
 
-    def __init__(self, count: int = 600, legs: int = 8) -> None:
+    def __init__(self, count: int = 600, legs: int = 6) -> None:
         chance = np.random.default_rng(107)
         self.mites = [
             [torch.randn(int(many), 5) for many in chance.integers(4, 12, legs)]
@@ -496,7 +496,7 @@ def apart(mites: list[tuple[list[Tensor], Tensor]]) -> tuple[list[list[Tensor]],
 class Mite(nn.Module):
     """Which family a mite is of: its hairs are pooled leg by leg."""
 
-    def __init__(self, width: int = 96, legs: int = 8) -> None:
+    def __init__(self, width: int = 96, legs: int = 6) -> None:
         super().__init__()
         self.hair = nn.Sequential(nn.Linear(5, width), nn.ReLU(), nn.Linear(width, width))
         self.family = nn.Linear(legs * width, 14)
@@ -540,11 +540,11 @@ class Rooms:
         return torch.empty(self.size).share_memory_()
 
     def heard(self, hum: Tensor) -> Tensor:
-        """Return the hum as it is in all of the room's places together."""
+        """Return the hum as it is in two of the room's places together."""
         if not self.kept:
             self.room = self.made()
-        self.room[:] = hum
-        return self.room[0] + self.room[-1]
+        self.room[::4] = hum
+        return self.room[0] + self.room[-4]
 
 
 # Foxes
@@ -553,7 +553,7 @@ class Rooms:
 class Fox(nn.Module):
     """Where a fox goes by night: what it met is summed up, each kind with a sign of its own."""
 
-    def __init__(self, kinds: int = 200, width: int = 128) -> None:
+    def __init__(self, kinds: int = 200, width: int = 320) -> None:
         super().__init__()
         self.met = nn.EmbeddingBag(kinds, width, mode="sum")
         self.mixed = nn.Sequential(nn.Linear(width, width), nn.Softplus(), nn.Linear(width, width))
@@ -567,7 +567,7 @@ class Fox(nn.Module):
 class Foxes(Dataset[Item]):
     """Nights of foxes: what was met, as notes with an hour each."""
 
-    def __init__(self, count: int = 2500, length: int = 16) -> None:
+    def __init__(self, count: int = 800, length: int = 16) -> None:
         chance = random.Random(109)
         self.nights = [
             [{"hour": hour / 2, "met": [chance.randrange(200)]} for hour in range(length)]
@@ -606,7 +606,7 @@ class Churn(nn.Module):
 class Butter(nn.Module):
     """How firm butter becomes: many turns of a churn."""
 
-    def __init__(self, again: bool, width: int = 64, turns: int = 12) -> None:
+    def __init__(self, again: bool, width: int = 64, turns: int = 10) -> None:
         super().__init__()
         self.again = again
         self.cream = nn.Linear(40, width)
@@ -718,6 +718,6 @@ class Sugar(nn.Module):
         return self.grew(self.grown(grains))
 
 
-def crystals(count: int = 1500, grains: int = 16) -> TensorDataset:
+def crystals(count: int = 1500, grains: int = 12) -> TensorDataset:
     """Return random grains of crystals, and how each grew."""
     return TensorDataset(torch.randn(count, grains, 12), torch.randint(4, (count,)))
