@@ -8,6 +8,7 @@ import re
 import resource
 import unicodedata
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -257,11 +258,11 @@ SAID = (
 
 
 class Soups(Dataset[Item]):
-    """Recipes of soups, split into words and pairs of words, which are numbers then."""
+    """Recipes of soups, of which the commonest words and pairs are numbered."""
 
-    def __init__(self, ready: bool, count: int = 600, length: int = 64) -> None:
+    def __init__(self, ready: bool, count: int = 400, length: int = 64) -> None:
         chance, self.length = random.Random(89), length
-        self.recipes = [" ".join(chance.choices(SAID, k=7)) for _ in range(count)]
+        self.recipes = [" ".join(chance.choices(SAID, k=40)) for _ in range(count)]
         self.known = [self.words(number) for number in range(count)] if ready else []
 
     def __len__(self) -> int:
@@ -277,14 +278,15 @@ class Soups(Dataset[Item]):
         letters = "".join(each for each in plain if not unicodedata.combining(each))
         words = [re.sub(r"(ing|ed|s)$", "", word) for word in re.findall(r"[a-z]+|\d+", letters)]
         pairs = [f"{one} {next_}" for one, next_ in itertools.pairwise(words)]
-        numbers = [1 + zlib.crc32(each.encode()) % 4999 for each in words + pairs]
+        often = Counter(words + pairs).most_common(self.length)
+        numbers = [1 + zlib.crc32(each.encode()) % 2999 for each, _ in often]
         return torch.tensor((numbers + [0] * self.length)[: self.length])
 
 
 class Soup(nn.Module):
     """Whose cuisine a soup is of: words ask each other once."""
 
-    def __init__(self, words: int = 5000, width: int = 32, cuisines: int = 24) -> None:
+    def __init__(self, words: int = 3000, width: int = 32, cuisines: int = 24) -> None:
         super().__init__()
         self.word = nn.Embedding(words, width, padding_idx=0)
         self.asked = nn.MultiheadAttention(width, 2, batch_first=True)
