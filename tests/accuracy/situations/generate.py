@@ -54,6 +54,7 @@ import programs13c
 import programs14
 import programs14b
 import programs14c
+import programs15b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -278,6 +279,7 @@ PROGRAMS = {
     "programs14b.py": programs14b.FOURTEENTH_B,
     "programs14.py": programs14.FOURTEENTH,
     "programs14c.py": programs14c.FOURTEENTH_C,
+    "programs15b.py": programs15b.FIFTEENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
