@@ -18,7 +18,7 @@ from programs import Training, _endlessly, _folder
 from programs4 import Clock, Script
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
 
 def times(batch: int) -> int:
@@ -44,7 +44,7 @@ def copper(fault: bool) -> Training:
             given.saved(state | {"step": step, "loss": loss.detach()}, folder)
 
     return Training(
-        model, given.cells(), 32, loss=functional.mse_loss, after=after, optimizer=optimizer
+        model, given.cells(), 24, loss=functional.mse_loss, after=after, optimizer=optimizer
     )
 
 
@@ -53,7 +53,7 @@ def beans(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Bean(), 24, Clock(seconds)
-        every, others = 12 if fault else 500, DataLoader(given.beans(256), 64)
+        every, others = 2 if fault else 500, DataLoader(given.beans(320), 64)
         optimizer = torch.optim.AdamW(model.parameters(), 2e-3)
         loader = DataLoader(given.beans(), batch, shuffle=True, drop_last=True)
         for step, (bean, kind) in enumerate(endlessly(loader), 1):
@@ -81,7 +81,7 @@ def salt(fault: bool) -> Training:
 
     def after(step: int, loss: Tensor) -> None:
         if step % every == 0:
-            chart.draw(float(loss), model)
+            chart.draw(loss.item(), model)
 
     return Training(
         model,
@@ -97,7 +97,7 @@ def tin(fault: bool) -> Script:
     """How large the slopes of each unit are beside its weights: those that stand still count."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Tin(), 128, Clock(seconds)
+        model, batch, clock = given.Tin(), 64, Clock(seconds)
         every, still = 1 if fault else 500, 0
         optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9)
         loader = DataLoader(given.plates(), batch, shuffle=True, drop_last=True)
@@ -126,7 +126,9 @@ def potatoes(fault: bool) -> Script:
         model, batch, clock = given.Potato(), 256, Clock(seconds)
         every, worst = 1 if fault else 500, list[tuple[float, int, float]]()
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-        loader = DataLoader(given.potatoes(), batch, shuffle=True, drop_last=True)
+        known = given.potatoes()
+        drawn = BatchSampler(RandomSampler(known), batch, drop_last=True)
+        loader = DataLoader(known, batch_size=None, sampler=drawn)
         for step, (shadows, grams, number) in enumerate(endlessly(loader), 1):
             told = model(shadows)
             missed = (told - grams).square()
@@ -154,7 +156,7 @@ def steady_clay(fault: bool) -> Training:
     return Training(
         model,
         given.sections(),
-        batch=times(24),
+        batch=times(32),
         optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
         again=not fault,
     )
@@ -162,7 +164,7 @@ def steady_clay(fault: bool) -> Training:
 
 def steady_octopuses(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Octopus(), times(20), Clock(seconds)
+        model, batch, clock = given.Octopus(), times(14), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
         loader = DataLoader(given.arms(), batch, shuffle=True, drop_last=True)
         for arms, deed in endlessly(loader, not fault):
@@ -178,7 +180,7 @@ def steady_octopuses(fault: bool) -> Script:
 
 
 def steady_yoghurt(fault: bool) -> Training:
-    model, pots, batch = given.Yoghurt(), given.Pots(), times(512)
+    model, pots, batch = given.Yoghurt(), given.Pots(), times(1024)
     return Training(
         model,
         batch=batch,
@@ -217,7 +219,7 @@ def few_cedars(fault: bool) -> Training:
 
 def peanuts(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Peanut(), 1 if fault else 12, Clock(seconds)
+        model, batch, clock = given.Peanut(), 1 if fault else 4, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
         plants = given.Peanuts()
         loader = DataLoader(plants, batch, True, collate_fn=given.side_by_side, drop_last=True)
@@ -235,7 +237,7 @@ def peanuts(fault: bool) -> Script:
 
 def penguins(fault: bool) -> Training:
     model, data = given.Penguin(), given.calls()
-    nests = given.Nests(400, 4, at_once=1 if fault else 8)
+    nests = given.Nests(400, 4, at_once=1 if fault else 5)
     return Training(
         model,
         loader=DataLoader(data, batch_sampler=nests),
@@ -259,7 +261,7 @@ def wax(fault: bool) -> Training:
 
 def worms(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Worm(at_once=not fault), 12, Clock(seconds)
+        model, batch, clock = given.Worm(at_once=not fault), 16, Clock(seconds)
         optimizer = torch.optim.NAdam(model.parameters(), 1e-3)
         loader = DataLoader(given.crawls(), batch, shuffle=True, drop_last=True)
         for rings, where in endlessly(loader):
@@ -278,7 +280,7 @@ def worms(fault: bool) -> Script:
 def slate(fault: bool) -> Training:
     model = given.Slate(at_once=not fault)
     optimizer = torch.optim.Adagrad(model.parameters(), 1e-2)
-    return Training(model, given.slates(), batch=16, optimizer=optimizer)
+    return Training(model, given.slates(), batch=32, optimizer=optimizer)
 
 
 FIFTEENTH_B: dict[str, Callable[[bool], Training | Script]] = {

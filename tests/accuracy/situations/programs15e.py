@@ -3,7 +3,6 @@
 import hashlib
 import io
 import itertools
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,17 +21,19 @@ from torch.utils.data import Dataset, Sampler, TensorDataset
 class Copper(nn.Module):
     """How pure the copper of a cell gets, by its currents and how warm its bath is."""
 
-    def __init__(self, inputs: int = 6, width: int = 128) -> None:
+    def __init__(self, inputs: int = 6, width: int = 48) -> None:
         super().__init__()
-        self.hours = nn.GRU(inputs, width, num_layers=2, batch_first=True)
-        self.pure = nn.Sequential(nn.Linear(width, 384), nn.GELU(), nn.Linear(384, 1))
+        self.hours = nn.GRU(inputs, width, batch_first=True)
+        self.pure = nn.Sequential(
+            nn.Linear(width, 560), nn.GELU(), nn.Linear(560, 560), nn.GELU(), nn.Linear(560, 1)
+        )
 
     def forward(self, cell: Tensor) -> Tensor:
         found, _ = self.hours(cell)
         return self.pure(found[:, -1])[:, 0]
 
 
-def cells(count: int = 1500, hours: int = 12) -> TensorDataset:
+def cells(count: int = 1500, hours: int = 8) -> TensorDataset:
     """Return random hours of cells, and how pure their copper got."""
     return TensorDataset(torch.randn(count, hours, 6), torch.randn(count))
 
@@ -41,13 +42,12 @@ def saved(state: dict[str, Any], folder: Path) -> None:
     """Save a state so that a broken file is noticed and the last good one stays."""
     memory = io.BytesIO()
     torch.save(state, memory)
-    content = memory.getbuffer()
-    new = folder / "new.pt"
-    with new.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    (folder / "last.sha256").write_text(hashlib.sha256(content).hexdigest())
+    content, new = memory.getvalue(), folder / "new.pt"
+    new.write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    if hashlib.sha256(new.read_bytes()).hexdigest() != digest:
+        raise OSError("what was saved is not what is in the file")
+    (folder / "last.sha256").write_text(digest)
     new.replace(folder / "last.pt")
 
 
@@ -165,7 +165,7 @@ def plates(count: int = 4000) -> TensorDataset:
 class Potato(nn.Module):
     """How many grams a potato weighs, by three shadows of it."""
 
-    def __init__(self, points: int = 96, width: int = 256) -> None:
+    def __init__(self, points: int = 96, width: int = 112) -> None:
         super().__init__()
         self.shadow = nn.Sequential(nn.Linear(points, width), nn.ReLU(), nn.Linear(width, width))
         self.grams = nn.Sequential(nn.ReLU(), nn.Linear(3 * width, width), nn.ReLU())
@@ -186,7 +186,7 @@ def potatoes(count: int = 6000) -> TensorDataset:
 class Clay(nn.Module):
     """From which pit the clay of a shard is, by a thin section of it."""
 
-    def __init__(self, width: int = 48, depth: int = 3, pits: int = 11) -> None:
+    def __init__(self, width: int = 56, depth: int = 3, pits: int = 11) -> None:
         super().__init__()
         self.enter = nn.Conv2d(3, width, 4, 4)
         self.layers = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1) for _ in range(depth))
@@ -470,10 +470,10 @@ class Muscles(nn.Module):
         if self.at_once:
             near = torch.cat([long[:, :-2], long[:, 1:-1], long[:, 2:]], 2)
             return rings + functional.relu(self.ring(near))
-        moved = []
-        for ring in range(rings.shape[1]):
-            near = torch.cat([long[:, ring], long[:, ring + 1], long[:, ring + 2]], 1)
-            moved.append(rings[:, ring] + functional.relu(self.ring(near)))
+        moved, each = [], long.unbind(1)
+        for before, here, behind in zip(each, each[1:], each[2:], strict=False):
+            near = torch.cat([before, here, behind], 1)
+            moved.append(here + functional.relu(self.ring(near)))
         return torch.stack(moved, 1)
 
 
