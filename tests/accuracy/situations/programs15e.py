@@ -267,7 +267,7 @@ class Pots(Dataset[tuple[Tensor, Tensor]]):
         return self.measured[numbers], self.tastes[numbers]
 
 
-def as_they_are(pots: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def as_they_are(pots: Any) -> Any:
     """Return a batch that is one already."""
     return pots
 
