@@ -55,6 +55,7 @@ import programs14
 import programs14b
 import programs14c
 import programs15
+import programs15b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -280,6 +281,7 @@ PROGRAMS = {
     "programs14.py": programs14.FOURTEENTH,
     "programs14c.py": programs14c.FOURTEENTH_C,
     "programs15.py": programs15.FIFTEENTH,
+    "programs15b.py": programs15b.FIFTEENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
