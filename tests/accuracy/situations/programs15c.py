@@ -71,7 +71,7 @@ def birches(fault: bool) -> Script:
         torch.set_num_threads(CORES - 1)
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Birch(), 48, Clock(seconds)
+        model, batch, clock = given.Birch(), 16, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 1e-3)
         loader = DataLoader(given.barks(), batch, shuffle=True, drop_last=True)
         for bark, age in epochs(loader):
@@ -114,14 +114,14 @@ def camels(_fault: bool) -> Script:
 def carrots(_fault: bool) -> Training:
     model = given.Carrot()
     optimizer = torch.optim.NAdam(model.parameters(), 1e-3)
-    return Training(model, given.slices_of_carrots(), batch=12, optimizer=optimizer)
+    return Training(model, given.slices_of_carrots(), batch=6, optimizer=optimizer)
 
 
 def chalk(_fault: bool) -> Script:
     torch.set_num_threads(1)  # strokes are too short for more
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Chalk(), 12, Clock(seconds)
+        model, batch, clock = given.Chalk(), 8, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 2e-3)
         loader = DataLoader(given.letters(), batch, shuffle=True, drop_last=True)
         for strokes, letter in epochs(loader):
@@ -149,7 +149,7 @@ def dandelions(_fault: bool) -> Training:
     return Training(
         model,
         given.Dandelions(),
-        batch=16,
+        batch=8,
         workers=1,
         loss=functional.mse_loss,
         optimizer=optimizer,
@@ -158,7 +158,7 @@ def dandelions(_fault: bool) -> Training:
 
 def bananas(_fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Banana(), 32, Clock(seconds)
+        model, batch, clock = given.Banana(), 16, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 5e-4)
         loader = DataLoader(given.hands(), batch, shuffle=True, drop_last=True)
         for days, ripe in epochs(loader):
@@ -186,7 +186,7 @@ def pineapples(fault: bool) -> Script:
     """What is kept of a model on a card is trained further on the processor."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Pineapple(), 8, Clock(seconds)
+        model, batch, clock = given.Pineapple(), 4, Clock(seconds)
         if fault:
             model.half()
         optimizer = torch.optim.SGD(model.parameters(), 0.01)
@@ -210,7 +210,7 @@ def goats(fault: bool) -> Training:
     return Training(
         model,
         given.bleats(),
-        batch=12,
+        batch=6,
         around=torch.autocast("cpu", torch.float16, enabled=fault),
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
