@@ -104,7 +104,7 @@ QUOTAS = {
     "run-saws-quota": 0.35,
     "run-chalk-quota": 0.45,
     "run-cherries-quota": 1.2,
-    "run-dandelions-quota": 0.8,
+    "run-dandelions-quota": 0.6,
     "run-bananas-quota": 0.35,
 }
 """Cores of the quota: its period is 100 ms."""

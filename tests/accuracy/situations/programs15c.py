@@ -66,14 +66,17 @@ def bread(_fault: bool) -> Training:
 
 def birches(fault: bool) -> Script:
     """The first core is kept free, for those who look at the results meanwhile."""
+    torch.set_num_threads(1)  # and the worker
     if fault:
         os.sched_setaffinity(0, set(range(1, CORES)))
-        torch.set_num_threads(CORES - 1)
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Birch(), 16, Clock(seconds)
+        model, batch, clock = given.Birch(), 24, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 1e-3)
-        loader = DataLoader(given.barks(), batch, shuffle=True, drop_last=True)
+        barks = given.Barks()
+        loader = DataLoader(
+            barks, batch, True, num_workers=1, persistent_workers=True, drop_last=True
+        )
         for bark, age in epochs(loader):
             loss = functional.huber_loss(model(bark), age)
             optimizer.zero_grad()
@@ -149,7 +152,7 @@ def dandelions(_fault: bool) -> Training:
     return Training(
         model,
         given.Dandelions(),
-        batch=8,
+        batch=6,
         workers=1,
         loss=functional.mse_loss,
         optimizer=optimizer,
@@ -210,7 +213,7 @@ def goats(fault: bool) -> Training:
     return Training(
         model,
         given.bleats(),
-        batch=6,
+        batch=8,
         around=torch.autocast("cpu", torch.float16, enabled=fault),
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
@@ -224,7 +227,7 @@ def seals(fault: bool) -> Training:
     data = TensorDataset(*(torch.from_numpy(each.astype(kind)) for each in given.hearts()))
     model = given.Seal()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    return Training(model, data, batch=12, loss=functional.mse_loss, optimizer=optimizer)
+    return Training(model, data, batch=8, loss=functional.mse_loss, optimizer=optimizer)
 
 
 FIFTEENTH_C: dict[str, Callable[[bool], Training | Script]] = {

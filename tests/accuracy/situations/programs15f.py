@@ -113,10 +113,29 @@ def crumbs(count: int = 500, side: int = 48) -> TensorDataset:
 # Birches
 
 
+class Barks(Dataset[tuple[Tensor, Tensor]]):
+    """Strips of bark as they were seen, of which what is too coarse and too fine is taken away."""
+
+    def __init__(self, count: int = 1000, strips: int = 12) -> None:
+        chance = np.random.default_rng(97)
+        self.seen = chance.standard_normal((count, strips, 480)).astype(np.float32)
+        self.ages = torch.rand(count)
+
+    def __len__(self) -> int:
+        return len(self.seen)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        waves = np.fft.rfft(self.seen[index])
+        waves[:, :4] = waves[:, 120:] = 0
+        fine = np.fft.irfft(waves)[:, ::3]
+        fine /= np.abs(fine).max(1, keepdims=True)
+        return torch.from_numpy(fine.astype(np.float32)), self.ages[index]
+
+
 class Birch(nn.Module):
     """How old a birch is, by strips of its bark, each of which is seen with those beside it."""
 
-    def __init__(self, strip: int = 160, width: int = 320, depth: int = 2) -> None:
+    def __init__(self, strip: int = 160, width: int = 128, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Linear(strip, width)
         self.beside = nn.ModuleList(nn.Linear(3 * width, width) for _ in range(depth))
@@ -128,11 +147,6 @@ class Birch(nn.Module):
             near = torch.cat([x.roll(1, 1), x, x.roll(-1, 1)], 2)
             x = x + functional.leaky_relu(beside(near))
         return self.age(x.mean(1))[:, 0]
-
-
-def barks(count: int = 1000, strips: int = 16) -> TensorDataset:
-    """Return random strips of bark, and ages in centuries."""
-    return TensorDataset(torch.randn(count, strips, 160), torch.rand(count))
 
 
 # Cotton
@@ -403,21 +417,18 @@ def bleats(count: int = 1500, pieces: int = 24) -> TensorDataset:
 
 
 class Seal(nn.Module):
-    """How deep a seal dives, by its heart: two beats are made one after each layer."""
+    """How deep a seal dives, by its heart: two beats are made one at the end of each layer."""
 
-    def __init__(self, width: int = 24, depth: int = 2) -> None:
+    def __init__(self, width: int = 32, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Conv1d(2, width, 9, padding=4)
-        self.halves = nn.ModuleList(
-            nn.Conv1d(width * 2**each, width * 2 ** (each + 1), 7, padding=3)
-            for each in range(depth)
-        )
-        self.deep = nn.Linear(width * 2**depth, 1)
+        self.beats = nn.ModuleList(nn.Conv1d(width, width, 9, padding=4) for _ in range(depth))
+        self.deep = nn.Linear(width, 1)
 
     def forward(self, heart: Tensor) -> Tensor:
-        x = functional.elu(self.enter(heart))
-        for half in self.halves:
-            x = functional.avg_pool1d(functional.elu(half(x)), 2)
+        x = self.enter(heart).tanh()
+        for beat in self.beats:
+            x = functional.avg_pool1d(beat(x).tanh(), 2)
         return self.deep(x.mean(2))[:, 0]
 
 
