@@ -105,7 +105,7 @@ QUOTAS = {
     "run-chalk-quota": 0.45,
     "run-cherries-quota": 1.2,
     "run-dandelions-quota": 0.6,
-    "run-bananas-quota": 0.35,
+    "run-bananas-quota": 0.18,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
