@@ -56,6 +56,7 @@ import programs14b
 import programs14c
 import programs15
 import programs15b
+import programs15c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -103,6 +104,10 @@ QUOTAS = {
     "run-beavers-quota": 0.45,
     "run-soy-quota": 0.5,
     "run-saws-quota": 0.35,
+    "run-chalk-quota": 0.45,
+    "run-cherries-quota": 1.2,
+    "run-dandelions-quota": 0.6,
+    "run-bananas-quota": 0.18,
 }
 """Cores of the quota: its period is 100 ms."""
 SPIN = "while True: pass"
@@ -222,6 +227,32 @@ while True:
     kiln[1:-1, 1:-1] += 0.2 * (beside - 4 * kiln[1:-1, 1:-1])
 """
 CHECK = "import hashlib, os; x = os.urandom(1 << 24)\nwhile True: hashlib.sha256(x)"
+PARSE = """
+import json
+lines = [json.dumps({"bale": n, "weights": [n / 7 + k for k in range(40)]}) for n in range(5000)]
+while True:
+    sum(json.loads(line)["weights"][3] for line in lines)
+"""
+ROUTE = """
+import heapq, random
+wells = [[(random.randrange(20_000), random.random()) for _ in range(5)] for _ in range(20_000)]
+while True:
+    far, queue = {}, [(0.0, random.randrange(20_000))]
+    while queue:
+        way, well = heapq.heappop(queue)
+        if well not in far:
+            far[well] = way
+            for other, more in wells[well]:
+                heapq.heappush(queue, (way + more, other))
+"""
+SMOOTH = """
+import numpy as n
+from scipy import ndimage
+slices = n.random.rand(24, 256, 256)
+while True:
+    for each in slices:
+        ndimage.median_filter(each, 7)
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -243,6 +274,9 @@ OTHERS = {
     "run-cacti-beside-counts": [COUNT],
     "run-jars-beside-kilns": 9 * [FIRE],
     "run-thistles-beside-checksums": 6 * [CHECK],
+    "run-cotton-beside-parsers": 6 * [PARSE],
+    "run-camels-beside-routes": 2 * [ROUTE],
+    "run-carrots-beside-smoothing": 3 * [SMOOTH],
 }
 """Programs that compute beside the run."""
 
@@ -282,6 +316,7 @@ PROGRAMS = {
     "programs14c.py": programs14c.FOURTEENTH_C,
     "programs15.py": programs15.FIFTEENTH,
     "programs15b.py": programs15b.FIFTEENTH_B,
+    "programs15c.py": programs15c.FIFTEENTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -346,6 +381,7 @@ ONE_CORE = (
     "run-perfumes-one-core",
     "run-pollen-one-core",
     "run-dolls-one-core",
+    "run-bread-one-core",
 )
 """Those that may use a single core when the fault is in."""
 VARIABLES = {
