@@ -85,10 +85,12 @@ def outcome(row: Situation, verdict: Verdict) -> str:
 def noisy(value: Any, draw: random.Random) -> Any:
     """Return data with every number that is no count multiplied by a random factor."""
     if isinstance(value, dict):
-        shaken = {key: each if key in EXACT else noisy(each, draw) for key, each in value.items()}
-        if "slowest_rank" in shaken:  # over the mean of all: 1 is the least there is
-            shaken["slowest_rank"] = max(1.0, shaken["slowest_rank"])
-        return shaken
+        each_noisy = {
+            key: each if key in EXACT else noisy(each, draw) for key, each in value.items()
+        }
+        if "slowest_rank" in each_noisy:  # over the mean of all: 1 is the least there is
+            each_noisy["slowest_rank"] = max(1.0, each_noisy["slowest_rank"])
+        return each_noisy
     if isinstance(value, list | tuple):
         return [noisy(each, draw) for each in value]
     if not isinstance(value, float):

@@ -37,8 +37,8 @@ SCALES = "assumed: a twentieth for each doubling of the devices is what good run
 _rule = rules_of(Cause.COMMUNICATION)
 
 
-def _one_computer_of_many(evidence: Evidence) -> bool:
-    """Whether a run has several devices in one computer, and was tried with more of those."""
+def _several_in_one_computer(evidence: Evidence) -> bool:
+    """Whether a run has several devices, all of one computer."""
     return _several(evidence) and evidence.setup is not None and (evidence.setup.nodes or 1) == 1
 
 
@@ -173,7 +173,7 @@ RULES = (
     ),
     _rule(
         "experiments.more_nodes",
-        given(_one_computer_of_many, lost_by_computers),
+        given(_several_in_one_computer, lost_by_computers),
         "share",
         below(0.05, -2, "assumed: a network is slower than what is within a computer"),
         variant="exposed",

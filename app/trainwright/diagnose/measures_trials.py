@@ -154,8 +154,8 @@ _MULTIPLE = re.compile(rf"\b({_NUMBER}) ?(?:times|x|fold)\b")
 _FROM = re.compile(rf"\bfrom {_NUMBER}\b.*?\bto\b")
 _SMALLER = r"small|less|fewer"
 _SAME_FOR_ALL = re.compile(r"same (?:batch (?:for|in|of) all|global batch|\d+ samples a step)")
-_PLACE = re.compile(r",|\b(?:on another|(?:of|in) an?)\b")
-"""What follows the name of a GPU."""
+_PLACE = re.compile(r",|\b(?:on another|of an?|in an?(?! laptop))\b")
+"""What follows the name of a GPU; one in a laptop is another."""
 _CORES = re.compile(r"\b(\d+) cores\b")
 _ELSEWHERE = re.compile(r"\banother \w*(computer|machine|server|station|host)\b|\blaptop\b")
 
@@ -260,34 +260,33 @@ def beyond_its_peak(evidence: Evidence) -> float | None:
 
 def on_another_processor(evidence: Evidence) -> float | None:
     """Return the share of a step that another processor takes away, of those that are faster."""
-    saved = max(_saved_by_processors(evidence, ""), default=0.0)
+    saved = max(_saved_by_processors(evidence, lambda _: True), default=0.0)
     return saved if saved > 0 else None
 
 
 def saved_by_cores(evidence: Evidence) -> float | None:
     """Return the share of a step that more of a processor's cores take away, where it is said."""
-    return max(_saved_by_processors(evidence, r"\bcores\b"), default=None)
+    named = _saved_by_processors(evidence, lambda said: re.search(r"\bcores\b", said) is not None)
+    return max(named, default=None)
 
 
 def saved_by_fewer_cores(evidence: Evidence) -> float | None:
-    """Return the share of a step that a computer of fewer cores takes away."""
-    cores = evidence.host.cores if evidence.host is not None else None
-    counts = {trial.to: _CORES.search(trial.to.lower()) for trial in evidence.trials}
-    found = [
-        1 - times
-        for trial in evidence.trials
-        if trial.changed == "cpu" and (said := counts[trial.to]) is not None
-        if cores and int(said[1]) < cores and (times := step_times(trial, evidence)) is not None
-    ]
-    return max(found, default=None)
+    """Return the share of a step that a processor of fewer cores takes away."""
+    cores = (evidence.host.cores if evidence.host is not None else None) or 0
+
+    def fewer(said: str) -> bool:
+        count = _CORES.search(said)
+        return count is not None and int(count[1]) < cores
+
+    return max(_saved_by_processors(evidence, fewer), default=None)
 
 
-def _saved_by_processors(evidence: Evidence, said: str) -> list[float]:
-    """Return the share of a step that each other processor of which it is said takes away."""
+def _saved_by_processors(evidence: Evidence, meant: Callable[[str], bool]) -> list[float]:
+    """Return the share of a step that each other processor takes away, of those that are meant."""
     return [
         1 - times
         for trial in evidence.trials
-        if trial.changed == "cpu" and re.search(said, trial.to.lower())
+        if trial.changed == "cpu" and meant(trial.to.lower())
         if (times := step_times(trial, evidence)) is not None
     ]
 

@@ -230,13 +230,13 @@ def slow_operators(evidence: Evidence) -> float | None:
     """Return ``achieved_of_matrix_rate`` of the passes, where long operators take all of a step.
 
     They have their batches and their cores, and there is little beside them: what is slow is the
-    way in which they compute.
+    way in which they compute. Updating and drawing numbers multiply nothing, and do not count.
     """
     rate, update = achieved_of_matrix_rate(evidence), step_share("optimizer")(evidence) or 0
     if rate is None or not only_computes(evidence) or reads_more(evidence):
         return None
     drawn = sum(row.share for row in evidence.operators if _DRAWS.search(row.name))
-    return rate / max(0.1, 1 - update - drawn)  # neither of which multiplies
+    return rate / max(0.1, 1 - update - drawn)
 
 
 LONG = 80e-6
