@@ -27,7 +27,7 @@ from trainwright.diagnose.measures_cost import (
     short_steps_alone,
 )
 from trainwright.diagnose.measures_crowd import cores_a_bound_worker, drives_are_shared, share_cores
-from trainwright.diagnose.measures_scaling import kept_by_fewer_devices
+from trainwright.diagnose.measures_scaling import kept_by_fewer_devices, one_computer
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     doubled_model,
@@ -61,7 +61,7 @@ def _pictures_untimed(evidence: Evidence) -> bool:
     pictures = evidence.setup is not None and evidence.setup.model_kind == "convolution"
     busy = at_least(0.7, utilisation)(evidence)
     known = busy or data_wait(evidence) is not None or fed_alone(evidence) or offloads(evidence)
-    return on_gpu(evidence) and pictures and _one_computer(evidence) and not known
+    return on_gpu(evidence) and pictures and one_computer(evidence) and not known
 
 
 def _many_pictures(evidence: Evidence) -> bool:
@@ -90,7 +90,7 @@ def _as_much_by_fewer(evidence: Evidence) -> bool:
     setup, kept = evidence.setup, kept_by_fewer_devices(evidence)
     if setup is None or setup.strategy not in (None, "ddp") or setup.model_kind != "convolution":
         return False
-    alone = on_gpu(evidence) and _one_computer(evidence)
+    alone = on_gpu(evidence) and one_computer(evidence)
     same = kept is not None and 0.9 <= kept <= 1.15
     return alone and same and not less_than(0.05, saved_by("more_workers"))(evidence)
 
@@ -132,21 +132,17 @@ def _from_afar(evidence: Evidence) -> bool:
     return on_gpu(evidence) and _drive_is_slow(evidence) and untimed and not busy
 
 
-def _one_computer(evidence: Evidence) -> bool:
-    return evidence.setup is None or (evidence.setup.nodes or 1) == 1
-
-
 def _cores_are_full(evidence: Evidence) -> bool:
     """Whether all cores of a GPU run's one computer are busy, and the GPUs are not known to be."""
     busy = at_least(0.6, utilisation)(evidence)
     used_up = at_least(0.95, cores_of_usable)(evidence) and on_gpu(evidence)
     full = cores_make_batches(evidence) or used_up
-    return full and _one_computer(evidence) and not busy
+    return full and one_computer(evidence) and not busy
 
 
 def _loader_is_full(evidence: Evidence) -> bool:
     """Whether the loader alone gives no more than all devices take."""
-    return _one_computer(evidence) and less_than(1.3, loader_alone)(evidence)
+    return one_computer(evidence) and less_than(1.3, loader_alone)(evidence)
 
 
 def _by_drive(evidence: Evidence) -> float | None:
@@ -369,7 +365,7 @@ RULES = {
         ),
         _communication(
             "loading.alone",
-            given(_one_computer, loader_alone),
+            given(one_computer, loader_alone),
             "times",
             below(1.3, -3, "assumed: alone the loader is hardly faster than the run"),
             variant="exposed",

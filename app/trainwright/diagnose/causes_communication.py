@@ -22,6 +22,7 @@ from trainwright.diagnose.measures_scaling import (
     lost_by_computers,
     lost_by_doubling,
     normal_with_fewer,
+    one_computer,
 )
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.rules import above, any_of, below, rules_of, yes
@@ -39,7 +40,7 @@ _rule = rules_of(Cause.COMMUNICATION)
 
 def _several_in_one_computer(evidence: Evidence) -> bool:
     """Whether a run has several devices, all of one computer."""
-    return _several(evidence) and evidence.setup is not None and (evidence.setup.nodes or 1) == 1
+    return _several(evidence) and evidence.setup is not None and one_computer(evidence)
 
 
 def _several(evidence: Evidence) -> bool:

@@ -28,6 +28,7 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import loader_alone, offloads
 from trainwright.diagnose.measures_names import HostFamily, functions_of
+from trainwright.diagnose.measures_scaling import one_computer
 from trainwright.diagnose.measures_trials import another_gpu, on_the_processor, saved_by
 from trainwright.diagnose.measures_work import (
     wait_of_slow_steps,
@@ -228,7 +229,7 @@ RULES = (
         given(
             lambda evidence: (
                 evidence.setup is not None
-                and (evidence.setup.nodes or 1) == 1
+                and one_computer(evidence)
                 and evidence.setup.strategy != "dp"
             ),
             reading("setup.world_size"),
@@ -459,7 +460,7 @@ RULES = (
     _rule(
         "host.network",
         given(
-            lambda evidence: evidence.setup is None or (evidence.setup.nodes or 1) == 1,
+            one_computer,
             ratio("host.network_bytes_s", "host.network_max_bytes_s"),
         ),
         "share",

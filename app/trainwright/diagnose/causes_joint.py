@@ -33,6 +33,7 @@ from trainwright.diagnose.measures_cost import (
     power_share,
 )
 from trainwright.diagnose.measures_names import filled, functions_of
+from trainwright.diagnose.measures_scaling import one_computer
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import workers_of_cores
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
@@ -67,12 +68,11 @@ def _busy_cores(evidence: Evidence) -> float | None:
 
 def _waits_untold(evidence: Evidence) -> bool:
     """Whether a GPU of one computer idles or is slow, untimed for what, and has cores to itself."""
-    host, setup = evidence.host, evidence.setup
+    host = evidence.host
     others = host is not None and (host.foreign_top or host.other_programs)
     crowded = (foreign_share(evidence) or 0) >= 0.25 or (starved(evidence) or 0) >= 0.15
-    one_computer = setup is None or (setup.nodes or 1) == 1
     untold = data_wait(evidence) is None and number("profile.data_loader")(evidence) is None
-    alone = one_computer and not others and not crowded and not offloads(evidence)
+    alone = one_computer(evidence) and not others and not crowded and not offloads(evidence)
     busy = at_least(0.5, utilisation)(evidence)
     slow = on_gpu(evidence) and not busy and at_least(1.5, _expected)(evidence)
     return (device_idles(evidence) or slow) and untold and alone

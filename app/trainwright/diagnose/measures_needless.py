@@ -7,6 +7,7 @@ from trainwright.diagnose.measures import number, on_cpu
 from trainwright.diagnose.measures_cost import takes_pages
 from trainwright.diagnose.measures_kernels import convolve_apart, planes_apart_on_cpu
 from trainwright.diagnose.measures_work import (
+    DRAWS,
     any_products_rate,
     has_its_cores,
     has_its_operators,
@@ -19,7 +20,7 @@ from trainwright.diagnose.measures_work import (
 )
 
 _APART = re.compile(
-    r"::(cat|bernoulli_|native_dropout|normal_|uniform_|random_|exponential_)$"
+    rf"::(cat|{DRAWS})$"
     r"|linalg_|cholesky|triangular_solve|_fft|ctc_loss|_cdist"
     r"|_norm|_pool|upsample_|threshold_|elu|silu|mish|softplus|sigmoid|tanh"
 )

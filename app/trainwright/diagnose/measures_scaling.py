@@ -11,6 +11,11 @@ MUCH = 0.25
 """Share of a step that several devices lose, and that is much however many they are; assumed."""
 
 
+def one_computer(evidence: Evidence) -> bool:
+    """Whether a run is on one computer, as far as it is said."""
+    return evidence.setup is None or (evidence.setup.nodes or 1) == 1
+
+
 def normal_with_fewer(evidence: Evidence) -> str | None:
     """Return what is said of fewer devices that are as fast as they should be, without a figure."""
     said = (

@@ -222,8 +222,9 @@ def writes_much(evidence: Evidence) -> bool:
     return (written_not_computed(evidence) or 0) >= 0.35 or (rate is not None and rate < 0.08)
 
 
-_DRAWS = re.compile(r"::(bernoulli_|native_dropout|normal_|uniform_|random_|exponential_)$")
-"""What draws numbers, for dropout and noise that a model is made for."""
+DRAWS = "bernoulli_|native_dropout|normal_|uniform_|random_|exponential_"
+"""Operators that draw numbers, for dropout and noise that a model is made for."""
+_DRAWS = re.compile(f"::({DRAWS})$")
 
 
 def slow_operators(evidence: Evidence) -> float | None:
