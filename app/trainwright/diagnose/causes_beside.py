@@ -50,6 +50,7 @@ PICTURES = "assumed: a core decodes some 100 pictures a second, a GPU trains on 
 APART = "assumed: GPUs of several computers that rest wait for their network"
 WHOLE = "assumed: what gives as much to few devices as to many is one for all: loader, cores, drive"
 SHARED = "assumed: devices share the batches that the cores of one computer make"
+LONG_IDLE = "assumed: 20,000 launches at 10 µs, which few steps have: it waits for data"
 LATE = "assumed: steps that find no batch wait for the workers' next ones"
 SLOWEST = {"hdd": 100e6, "network": 100e6, "ssd": 450e6}
 """Bytes a second that a drive gives at best, or nearly: a disk 100 to 250 MB/s one file after the
@@ -183,6 +184,14 @@ def _computers_apart(evidence: Evidence) -> bool:
     return several and on_gpu(evidence) and not known and not offloads(evidence)
 
 
+def _untimed_alone(evidence: Evidence) -> bool:
+    """Whether one GPU keeps what it works on, and nobody timed or tried what it waits for."""
+    steps = evidence.steps
+    parts = steps is not None and steps.compute is not None
+    timed = parts or data_wait(evidence) is not None or fed_alone(evidence)
+    return _on_one_gpu(evidence) and not timed
+
+
 def _on_one_gpu(evidence: Evidence) -> bool:
     """Whether one GPU has and keeps all that it works on."""
     return on_gpu(evidence) and keeps_all_alone(evidence)
@@ -219,6 +228,12 @@ def _shards_layers(evidence: Evidence) -> bool:
 
 RULES = {
     Cause.INPUT: (
+        _input(
+            "steps.idle_seconds",
+            given(_untimed_alone, _idle_seconds),
+            "seconds",
+            above(0.2, 2, LONG_IDLE),
+        ),
         _input(
             "setup.num_workers",
             given(_waits_for_pictures, number("setup.num_workers")),

@@ -42,6 +42,7 @@ from trainwright.diagnose.measures_trials import (
 )
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
+    device_of_step,
     heavy_operators,
     in_operators,
     least_core_rate,
@@ -220,6 +221,12 @@ RULES = (
         "share",
         below(0.1, 2, ASSUMED),
         above(0.3, -3, ASSUMED),
+    ),
+    _rule(
+        "steps.device_seconds",
+        device_of_step,
+        "share",
+        above(0.95, 1, "assumed: kernels take all of the step"),
     ),
     _rule(
         "profile.tensor_core",

@@ -19,9 +19,9 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import (
+    close_launches,
     keeps_all_alone,
     kernel_spacing,
-    launches,
     launching,
     loader_alone,
     memory_share,
@@ -379,7 +379,7 @@ RULES = (
     ),
     _rule(
         "profile.kernels_a_step",
-        given(on_gpu, launches),
+        given(on_gpu, close_launches),
         "number",
         above(500, 1, "assumed: more launches than a step of a few large layers has"),
         above(3000, 2, "assumed: 20 ms and more of launches at 5 to 10 µs each"),

@@ -2,14 +2,14 @@
 
 from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu, ranks
+from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu, ranks, step_time
 from trainwright.diagnose.measures_cost import (
     gradients_on_link,
     keeps_all_alone,
     kernel_spacing,
     offloads,
 )
-from trainwright.diagnose.measures_kernels import multiplies_on_tensor_cores
+from trainwright.diagnose.measures_kernels import full_precision, multiplies_on_tensor_cores
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     attention_by_length,
@@ -80,6 +80,16 @@ def _products_hold_it_back(evidence: Evidence) -> bool:
     )
 
 
+def _rests_though_fed(evidence: Evidence) -> bool:
+    return fed_alone(evidence) and device_idles(evidence)
+
+
+def _in_single(evidence: Evidence) -> bool:
+    """Whether one GPU with tensor cores computes without them, in steps of few launches."""
+    single = full_precision(evidence) is not None and keeps_all_alone(evidence)
+    return single and less_than(0.05, step_time)(evidence)
+
+
 def _by_precision(evidence: Evidence) -> float | None:
     """Return by what share another precision changes a step's time, faster or slower."""
     saved = saved_by("other_precision")(evidence)
@@ -147,10 +157,16 @@ PARALLELISM = (
     ),
     _parallelism(
         "experiments.other_precision",
-        given(lambda evidence: fed_alone(evidence) and device_idles(evidence), _by_precision),
+        given(_rests_though_fed, _by_precision),
         "share",
         below(0.05, 1, "assumed: fewer bits do not hurry a GPU that waits for launches"),
         variant="host-bound",
+    ),
+    _parallelism(
+        "experiments.other_precision",
+        given(_in_single, _by_precision),
+        "share",
+        below(0.05, 2, "assumed: tensor cores hurry a step that fills the GPU"),
     ),
     _parallelism(
         "experiments.faster_cpu",

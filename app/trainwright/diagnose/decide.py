@@ -243,7 +243,7 @@ def _tells(alike: Likeness, found: dict[Cause, tuple[Signal, ...]], evidence: Ev
         return False
     weights = [each.weight for each in found[cause]]
     denied = cause is Cause.NONE and min(weights, default=0) <= -CONTRARY  # as for the rules
-    return measured(evidence) >= _READINGS and sum(weights) >= 0 and not denied
+    return measured(evidence) >= _READINGS and (not weights or sum(weights) > 0) and not denied
 
 
 def _by_likeness(

@@ -33,6 +33,8 @@ MOVED_BYTES = 4.0
 """A parameter's gradient to the host and its new value back, two bytes each."""
 GRADIENT_BYTES = 4.0
 """Of a parameter in fp32, as data parallel training sums them."""
+LAUNCH_WAITS_S = 50e-6
+"""Of a launch's 5 to 10 µs: one that takes longer waits for room in the queue; HTA's cutoff."""
 
 
 FLOPS_A_TOKEN = 6.0
@@ -194,12 +196,11 @@ def launching(evidence: Evidence) -> float | None:
     profile, seconds = evidence.profile, step_seconds(evidence)
     if profile is None or not seconds:
         return None
-    spent = profile.launch_seconds
-    if spent is None:
-        launches = profile.launches_a_step or profile.kernels_a_step
-        if launches is None or profile.launch_median_seconds is None:
-            return None
-        spent = launches * profile.launch_median_seconds
+    spent, calls = profile.launch_seconds, profile.launches_a_step or profile.kernels_a_step
+    if spent is None and calls is not None and profile.launch_median_seconds is not None:
+        spent = calls * profile.launch_median_seconds
+    if spent is None or (calls and spent / calls > LAUNCH_WAITS_S):
+        return None
     return min(1.0, spent / seconds)
 
 
@@ -213,6 +214,11 @@ def launches(evidence: Evidence) -> float | None:
     """Return the kernels of a step, or the calls that launch some where those were counted."""
     profile = evidence.profile
     return None if profile is None else profile.kernels_a_step or profile.launches_a_step
+
+
+def close_launches(evidence: Evidence) -> float | None:
+    """Return a step's launches where they may be a twentieth of it, at 10 µs each."""
+    return launches(evidence) if (kernel_spacing(evidence) or 0) < 200e-6 else None
 
 
 def gradients_on_link(evidence: Evidence) -> float | None:

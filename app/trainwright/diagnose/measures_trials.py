@@ -95,7 +95,7 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
         if times is None or factor == 1:
             continue
         if trial.changed == experiment == "accumulation":
-            yield times / (factor or 1.0)  # a sample's
+            yield _of_a_sample(trial, factor, times)
         elif trial.changed in _TRIED.get(experiment, ()):
             yield _at_best(trial.changed, factor, times)
         elif experiment == "without_workers" and (trial.changed, factor) == ("workers", 0):
@@ -103,7 +103,12 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
         elif experiment == "more_workers" and trial.changed in ("workers", "prefetch"):
             yield _with_more(factor, times)
         elif experiment == "single_device" and _tells_of_devices(trial, evidence):
-            yield 1 / _with_more(factor, times * _steps_of_an_epoch(trial, factor, evidence))
+            yield 1 / _with_more(factor, _of_as_much(trial, factor, times, evidence))
+
+
+def _of_a_sample(trial: Trial, factor: float | None, times: float) -> float:
+    """Return what a sample takes: micro-batches may get smaller as there are more of them."""
+    return 1 / trial.rate_times if trial.rate_times else times / (factor or 1.0)
 
 
 def _tells_of_devices(trial: Trial, evidence: Evidence) -> bool:
@@ -195,16 +200,22 @@ _NOW: dict[Changed, Callable[[Evidence], float | None]] = {
 def another_gpu(evidence: Evidence) -> float | None:
     """Return by what share another model of GPU changes a step's time, faster or slower.
 
-    What another computer changes may be that computer's, and what it does not, neither's.
+    What another computer changes may be that computer's, and what it does not, neither's. A GPU
+    that rests there is held back by something else.
     """
     found = [
         abs(1 - times)
         for trial in evidence.trials
         if trial.changed == "gpu" and (times := step_times(trial, evidence)) is not None
         if not _is_processor(trial) and (abs(1 - times) < 0.1 or not _is_elsewhere(trial))
-        if not _as_able(trial, evidence)
+        if not _as_able(trial, evidence) and not _rests(trial)
     ]
     return min(found) if found else None
+
+
+def _rests(trial: Trial) -> bool:
+    """Whether the GPU of a trial is seen to do nothing for most of the time."""
+    return trial.utilisation is not None and trial.utilisation < 0.5
 
 
 def _peaks(trial: Trial, evidence: Evidence) -> float | None:
@@ -302,10 +313,12 @@ def fewer_workers(evidence: Evidence) -> float | None:
     return max(found) if found else None
 
 
-def _steps_of_an_epoch(trial: Trial, factor: float | None, evidence: Evidence) -> float:
-    """Return the factor from an epoch's time to a step's: fewer devices take more steps for it."""
+def _of_as_much(trial: Trial, factor: float | None, times: float, evidence: Evidence) -> float:
+    """Return the time of as much on each device: fewer of them take more steps for an epoch."""
+    if trial.rate_times is not None:
+        return 1 / trial.rate_times
     epoch = evidence.steps is not None and evidence.steps.unit == "epoch"
-    return factor if epoch and trial.step_times is not None and factor else 1.0
+    return times * factor if epoch and factor else times
 
 
 def beyond_their_size(evidence: Evidence) -> float | None:
