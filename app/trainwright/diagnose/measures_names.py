@@ -54,7 +54,7 @@ HostFamily = Literal[
     "profiler", "anomaly", "recomputation", "workers", "few-bits",
 ]  # fmt: skip
 _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
-    ("offload", r"offload|onload|memmap|\.base\.flush|mmap\.flush"),
+    ("offload", r"offload|onload|memmap|\.base\.flush|mmap\.flush|[.:]unpack(_hook)?\b"),
     ("recomputation", r"recompute_fn|checkpointfunction\.backward|_checkpoint_hook"
                       r"|dynamo_disabled"),
     ("few-bits", r"fake_?quant|(?<!un)quanti[sz]e|dequant|to_\w*bits?\b|to_?(fp|int|float)[48]\b"
