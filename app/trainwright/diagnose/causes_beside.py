@@ -142,8 +142,9 @@ def _cores_are_full(evidence: Evidence) -> bool:
 
 
 def _loader_is_full(evidence: Evidence) -> bool:
-    """Whether the loader alone gives no more than all devices take."""
-    return one_computer(evidence) and less_than(1.3, loader_alone)(evidence)
+    """Whether the one loader gives no more than all devices take, or reads a slow drive."""
+    full = less_than(1.3, loader_alone)(evidence) or _from_afar(evidence)
+    return one_computer(evidence) and full
 
 
 def _by_drive(evidence: Evidence) -> float | None:

@@ -14,6 +14,7 @@ from trainwright.diagnose.measures import (
     ratio,
     reading,
     step_share,
+    swing,
     time_share,
 )
 from trainwright.diagnose.measures_cost import bubble, gradients_on_link, offloads, power_share
@@ -87,6 +88,11 @@ def _in_shards_apart(evidence: Evidence) -> bool:
     """Whether those devices have no link like NVLink, and nobody timed their batches."""
     slow = evidence.setup is not None and evidence.setup.link in ("pcie", "network")
     return slow and _in_shards(evidence) and data_wait(evidence) is None
+
+
+def _whole_steps(evidence: Evidence) -> bool:
+    """Whether whole steps of several devices were timed, and not one of their layers alone."""
+    return _several(evidence) and evidence.steps is not None and evidence.steps.unit != "part"
 
 
 def _spins(evidence: Evidence) -> bool:
@@ -318,8 +324,14 @@ RULES = (
         variant="exposed",
     ),
     _rule(
+        "gpus.swing",
+        given(_several_in_one_computer, swing),
+        "share",
+        above(0.6, -1, "NCCL: its kernels keep a GPU busy as they wait, so that it does not idle"),
+    ),
+    _rule(
         "steps.backward",
-        given(_several, ratio("steps.backward", "steps.forward")),
+        given(_whole_steps, ratio("steps.backward", "steps.forward")),
         "times",
         above(3, 2, "assumed: a gradient takes twice its layer's time; what is sent is in there"),
         variant="exposed",

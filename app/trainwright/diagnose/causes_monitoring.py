@@ -18,7 +18,12 @@ from trainwright.diagnose.measures import (
     time_share,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import offloads, swapped_files, written_a_step
+from trainwright.diagnose.measures_cost import (
+    offloads,
+    page_faults,
+    swapped_files,
+    written_a_step,
+)
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_work import (
     forward_of_backward,
@@ -204,6 +209,13 @@ RULES = (
         above(0.1, 2, "assumed: between the optimizer and the next batch there is little to do"),
         above(0.25, 3, ASSUMED),
         above(0.5, 4, ASSUMED),
+        variant="logging",
+    ),
+    _rule(
+        "host.system_share",
+        given(at_least(0.1, page_faults), number("host.main_system_share")),
+        "share",
+        above(0.45, -3, "assumed: what the system does for a run that writes little is pages"),
         variant="logging",
     ),
     _rule(

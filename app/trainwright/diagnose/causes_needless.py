@@ -9,15 +9,20 @@ from trainwright.diagnose.measures_kernels import (
 from trainwright.diagnose.measures_needless import (
     POOLED,
     few_samples,
+    filled,
+    filled_for_products,
     ignored_scores,
     joined,
     long_calls,
     longest_other,
     max_pooling,
+    passes_by_element,
     pools_planes,
+    rounded,
+    scattered,
     simulated,
 )
-from trainwright.diagnose.measures_work import written
+from trainwright.diagnose.measures_work import copies_with_cores, operator_seconds, written
 from trainwright.diagnose.rules import above, any_of, at_least, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -26,8 +31,14 @@ IGNORED = "assumed: scores of targets that the loss leaves out are computed for 
 GROWN = "assumed: a tensor that grows by a row at a time is copied as often as it has rows"
 JOINED = "assumed: what is put together is copied into memory that is asked for anew"
 POOLS = "measured: 1.2 to 1.4 times as fast in channels_last, whose pooling is vectorised"
+PLANES = "oneDNN: convolutions bring other layouts to their own, and back"
 SIMULATED = "PyTorch: fake quantisation rounds in fp32, and computes no faster for it"
+ROUNDED = "assumed: a step that rounds computes as fewer bits would, and is no faster for it"
 UPDATE = "assumed: an update takes as long for any batch, and little beside a large one"
+BY_ELEMENT = "assumed: layers of a library read a tensor once where operators read it in turn"
+SCATTERED = "PyTorch: an indexed sum runs on one core; windows and strides need no indices"
+FILLED = "assumed: a product with a table of zeros and ones is a lookup by other means"
+FILLS = "assumed: healthy steps fill next to nothing"
 DOUBLE = "assumed: what computes in double precision is slow by that first"
 
 _tuning, _memory = rules_of(Cause.TUNING), rules_of(Cause.MEMORY)
@@ -52,10 +63,38 @@ TUNING = (
         variant="kernels",
     ),
     _tuning(
+        "profile.passes_by_element",
+        passes_by_element,
+        "share",
+        above(0.3, 3, BY_ELEMENT),
+        variant="kernels",
+    ),
+    _tuning(
+        "profile.scattered",
+        scattered,
+        "share",
+        above(0.15, 3, SCATTERED),
+        variant="kernels",
+    ),
+    _tuning(
+        "profile.filled_for_products",
+        filled_for_products,
+        "share",
+        above(0.08, 3, FILLED),
+        variant="kernels",
+    ),
+    _tuning(
         "profile.max_pooling",
         given(pools_planes, max_pooling),
         "share",
         above(POOLED, 2, POOLS),
+        variant="layout",
+    ),
+    _tuning(
+        "profile.copies_planes",
+        given(planes_apart_on_cpu, copies_with_cores),
+        "share",
+        above(0.12, 2, PLANES),
         variant="layout",
     ),
     _tuning(
@@ -71,6 +110,13 @@ TUNING = (
         "share",
         above(0.08, 2, SIMULATED),
         above(0.2, 3, SIMULATED),
+        variant="precision",
+    ),
+    _tuning(
+        "profile.rounded",
+        rounded,
+        "share",
+        above(0.01, 2, ROUNDED),
         variant="precision",
     ),
 )
@@ -114,6 +160,13 @@ PARALLELISM = (
         above(0.5, -3, "assumed: half of the step in long calls leaves little to short ones"),
     ),
     _parallelism(
+        "profile.passes_by_element",
+        given(at_least(20e-6, operator_seconds), passes_by_element),
+        "share",
+        above(0.3, -2, BY_ELEMENT),
+    ),
+    _parallelism("profile.scattered", scattered, "share", above(0.15, -2, SCATTERED)),
+    _parallelism(
         "steps.optimizer",
         given(few_samples, step_share("optimizer")),
         "share",
@@ -148,6 +201,10 @@ NONE = (
         "share",
         above(0.3, -4, "assumed: next to products an operator that multiplies nothing is little"),
     ),
+    _none("profile.passes_by_element", passes_by_element, "share", above(0.3, -4, BY_ELEMENT)),
+    _none("profile.scattered", scattered, "share", above(0.15, -4, SCATTERED)),
+    _none("profile.fills", filled, "share", above(0.1, -4, FILLS)),
     _none("profile.joined", joined, "share", above(0.2, -4, JOINED)),
+    _none("profile.rounded", rounded, "share", above(0.01, -4, ROUNDED)),
     _none("profile.simulated", simulated, "share", above(0.08, -4, SIMULATED)),
 )

@@ -26,6 +26,7 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone, short_steps_alone
 from trainwright.diagnose.measures_kernels import (
+    few_bits,
     multiplies_on_tensor_cores,
     multiprocessors_busy,
 )
@@ -345,6 +346,12 @@ RULES = (
         given(on_cpu, is_word("setup.precision", "fp64")),
         "word",
         any_of(-4, "assumed: fp32 has at least twice the rate everywhere"),
+    ),
+    _rule(
+        "setup.precision",
+        few_bits,
+        "word",
+        any_of(-4, "oneDNN: bf16 and fp16 need AVX512-BF16, AVX512-FP16 or AMX to be fast"),
     ),
     _rule(
         "profile.products_rate",

@@ -80,6 +80,12 @@ def double_on_cpu(evidence: Evidence) -> bool:
     return double_precision(evidence) is not None and on_cpu(evidence)
 
 
+def few_bits(evidence: Evidence) -> str | None:
+    """Return a processor's 16-bit precision, but where its products are as fast as in fp32."""
+    setup, fast = evidence.setup, (any_products_rate(evidence) or 0) >= 1
+    return setup.precision if setup is not None and reduced_on_cpu(evidence) and not fast else None
+
+
 def slow_in_few_bits(evidence: Evidence) -> str | None:
     """Return a precision that the processor computes more slowly than fp32."""
     slow = (any_products_rate(evidence) or 1) < 0.3

@@ -54,10 +54,11 @@ HostFamily = Literal[
     "profiler", "anomaly", "recomputation", "workers", "few-bits",
 ]  # fmt: skip
 _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
-    ("offload", r"offload|onload|memmap|\.base\.flush|mmap\.flush"),
+    ("offload", r"offload|onload|memmap|\.base\.flush|mmap\.flush|[.:]unpack(_hook)?\b"),
     ("recomputation", r"recompute_fn|checkpointfunction\.backward|_checkpoint_hook"
                       r"|dynamo_disabled"),
-    ("few-bits", r"fake_?quant|(?<!un)quanti[sz]e|dequant|to_\w*bits?\b|to_?(fp|int|float)[48]\b"),
+    ("few-bits", r"fake_?quant|(?<!un)quanti[sz]e|dequant|to_\w*bits?\b|to_?(fp|int|float)[48]\b"
+                 r"|(eight|four|two)_?bits?\b"),
     ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule|collect_generations|deduce_unreachable"),
     ("anomaly", r"anomaly|format_stack|extract_stack|check_nan"),
     ("profiler", r"profiler|kineto|export_chrome_trace|trace_handler|on_trace_ready"

@@ -3,7 +3,7 @@
 import re
 
 from trainwright.diagnose.evidence import Evidence, Operator
-from trainwright.diagnose.measures import number, on_cpu
+from trainwright.diagnose.measures import number, on_cpu, step_share
 from trainwright.diagnose.measures_cost import takes_pages
 from trainwright.diagnose.measures_kernels import convolve_apart, planes_apart_on_cpu
 from trainwright.diagnose.measures_work import (
@@ -50,6 +50,58 @@ def _call_seconds(row: Operator, step: float) -> float:
     return row.share * step / row.calls if row.calls else 0.0
 
 
+_BY_ELEMENT = re.compile(
+    r"::(mul|add|sub|rsub|div|pow|neg|exp|log|sqrt|rsqrt|square|abs|sign|round|floor|where|clamp"
+    r"|max|min|amax|amin|sum|mean|maximum|minimum|erf|sin|cos|tanh|sigmoid|reciprocal)_?$"
+)
+"""One number at a time: each of them reads and writes a whole tensor for little arithmetic."""
+
+
+def passes_by_element(evidence: Evidence) -> float | None:
+    """Return the share of a step on the processor in operators of one number at a time.
+
+    Where they take more than products do, which a model is made of. An update is made of them as
+    well, and does not count.
+    """
+    rows = evidence.operators
+    if not rows or not on_cpu(evidence):
+        return None
+    found = sum(row.share for row in rows if _BY_ELEMENT.search(row.name))
+    found -= step_share("optimizer")(evidence) or 0
+    return found if found > (heavy_operators(evidence) or 0) else None
+
+
+def scattered(evidence: Evidence) -> float | None:
+    """Return the share of operators that gather by indices and sum their gradients one by one.
+
+    Of long calls: of many short ones it is the calls that take the time.
+    """
+    rows, steps = evidence.operators, evidence.steps
+    sums = [row for row in rows if row.name.endswith("::_index_put_impl_")]
+    if not sums or steps is None or not on_cpu(evidence):
+        return None
+    long = all(_call_seconds(row, steps.seconds) >= LONG_CALL for row in sums)
+    gathered = sum(row.share for row in rows if row.name.endswith("::index"))
+    return gathered + sum(row.share for row in sums) if long else None
+
+
+def filled(evidence: Evidence) -> float | None:
+    """Return the share of a step on the processor in filling tensors with one number."""
+    rows = evidence.operators
+    found = (row.share for row in rows if row.name.endswith(("::fill_", "::zero_")))
+    return sum(found) if rows and on_cpu(evidence) else None
+
+
+def filled_for_products(evidence: Evidence) -> float | None:
+    """Return ``filled`` in few long calls beside products, as of tables with a one in each row."""
+    rows, steps = evidence.operators, evidence.steps
+    calls = [row for row in rows if row.name.endswith(("::fill_", "::zero_"))]
+    if steps is None or (heavy_operators(evidence) or 0) < 0.3 or takes_pages(evidence):
+        return None
+    long = all(_call_seconds(row, steps.seconds) >= LONG_CALL for row in calls if row.calls)
+    return filled(evidence) if calls and long else None
+
+
 def ignored_scores(evidence: Evidence) -> float | None:
     """Return the share of ignored targets, where the loss of classes is seen to take time."""
     rows = evidence.operators
@@ -70,6 +122,12 @@ def simulated(evidence: Evidence) -> float | None:
     """Return the share of the operators that only round numbers as fewer bits would."""
     rows = evidence.operators
     return min(1.0, sum(row.share for row in rows if "fake_quant" in row.name)) if rows else None
+
+
+def rounded(evidence: Evidence) -> float | None:
+    """Return the share of a step on the processor in rounding, which few models do for its own."""
+    found = [row.share for row in evidence.operators if row.name.endswith(("::round", "::round_"))]
+    return sum(found) if found and on_cpu(evidence) else None
 
 
 def long_calls(evidence: Evidence) -> float | None:

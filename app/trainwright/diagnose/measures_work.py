@@ -111,11 +111,17 @@ def score_matrices(evidence: Evidence) -> float | None:
 
 
 def operator_seconds(evidence: Evidence) -> float | None:
-    """Return what an operator of a step on the processor takes on average, Python included."""
+    """Return what an operator of a step on the processor takes on average, Python included.
+
+    Of a step without parts, where they are short though nothing else took time.
+    """
     steps, profile = evidence.steps, evidence.profile
-    if steps is None or not steps.compute or profile is None or not profile.kernels_a_step:
+    if steps is None or profile is None or not profile.kernels_a_step or not on_cpu(evidence):
         return None
-    return steps.compute / profile.kernels_a_step if on_cpu(evidence) else None
+    if steps.compute:
+        return steps.compute / profile.kernels_a_step
+    most = steps.seconds / profile.kernels_a_step
+    return most if steps.unit == "step" and most < LONG else None
 
 
 SHORT = 0.15
