@@ -15,6 +15,7 @@ python tests/accuracy/situationrows.py --eleventh  # the eleventh batch, held ou
 python tests/accuracy/situationrows.py --twelfth   # the twelfth batch, held out whole
 python tests/accuracy/situationrows.py --thirteenth # the thirteenth batch, held out whole
 python tests/accuracy/situationrows.py --fourteenth # the fourteenth batch, held out whole
+python tests/accuracy/situationrows.py --fifteenth # the fifteenth batch, held out whole
 """
 
 import csv
@@ -78,7 +79,7 @@ FIRST, SECOND, THIRD = "index.csv", "index2.csv", "index3.csv"
 FOURTH, FIFTH, SIXTH = "index4.csv", "index5.csv", "index6.csv"
 SEVENTH, EIGHTH, NINTH = "index7.csv", "index8.csv", "index9.csv"
 TENTH, ELEVENTH, TWELFTH = "index10.csv", "index11.csv", "index12.csv"
-THIRTEENTH, FOURTEENTH = "index13.csv", "index14.csv"
+THIRTEENTH, FOURTEENTH, FIFTEENTH = "index13.csv", "index14.csv", "index15.csv"
 """The batches of situations; all of them are held out whole but the first, which is in part, and
 the fourth, which is not."""
 
@@ -147,11 +148,12 @@ if __name__ == "__main__":
         "--twelfth": (TWELFTH, True),
         "--thirteenth": (THIRTEENTH, True),
         "--fourteenth": (FOURTEENTH, True),
+        "--fifteenth": (FIFTEENTH, True),
     }
     batch, held_out = next(
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)
     )
     print(table(judged(kept(held_out=held_out, batch=batch))))
-    read = (SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH)
+    read = (SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH)
     if batch in read and (apart := set_apart(batch)):
         print("\nset apart, as their records do not carry their causes:\n" + table(judged(apart)))

@@ -18,6 +18,7 @@ from situationrows import (
     FIFTH,
     FIRST,
     FOLDER,
+    FIFTEENTH,
     FOURTEENTH,
     FOURTH,
     NINTH,
@@ -205,6 +206,11 @@ def test_the_fourteenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_thos
     _assert_measured(FOURTEENTH)
 
 
+def test_the_fifteenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
+    _assert_drawn(FIFTEENTH, drawn.draw_fifteenth(), least=60, public=24)
+    _assert_measured(FIFTEENTH)
+
+
 def _assert_drawn(batch: str, draw: Iterable[drawn.Drawn], *, least: int, public: int) -> None:
     """Assert that a batch is as large as its rule says, its runs drawn, and itself held out."""
     rows = [row for row in situations(batch) if not row.dropped]
@@ -244,7 +250,7 @@ def _digest(name: str) -> str:
 ALL = [*kept(held_out=False), *kept(held_out=True)]
 HELD_OUT = (
     *(SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH),
-    *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH),
+    *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
 )
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)

@@ -156,7 +156,7 @@ def steady_clay(fault: bool) -> Training:
     return Training(
         model,
         given.sections(),
-        batch=times(32),
+        batch=times(40),
         optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
         again=not fault,
     )
@@ -164,7 +164,7 @@ def steady_clay(fault: bool) -> Training:
 
 def steady_octopuses(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Octopus(), times(14), Clock(seconds)
+        model, batch, clock = given.Octopus(), times(20), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
         loader = DataLoader(given.arms(), batch, shuffle=True, drop_last=True)
         for arms, deed in endlessly(loader, not fault):

@@ -186,7 +186,7 @@ def potatoes(count: int = 6000) -> TensorDataset:
 class Clay(nn.Module):
     """From which pit the clay of a shard is, by a thin section of it."""
 
-    def __init__(self, width: int = 56, depth: int = 3, pits: int = 11) -> None:
+    def __init__(self, width: int = 64, depth: int = 3, pits: int = 11) -> None:
         super().__init__()
         self.enter = nn.Conv2d(3, width, 4, 4)
         self.layers = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1) for _ in range(depth))
