@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "tests" / "accuracy"))
 from situationrows import (  # noqa: E402
     EIGHTH,
     ELEVENTH,
+    FIFTEENTH,
     FIFTH,
     FIRST,
     FOURTEENTH,
@@ -49,7 +50,7 @@ from trainwright.plan.file import write_text  # noqa: E402
 
 SEEN = (
     *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
-    *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH),
+    *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

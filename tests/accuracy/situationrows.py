@@ -154,6 +154,6 @@ if __name__ == "__main__":
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)
     )
     print(table(judged(kept(held_out=held_out, batch=batch))))
-    read = (SIXTH, SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH)
-    if batch in read and (apart := set_apart(batch)):
+    early = (FIRST, SECOND, THIRD, FOURTH, FIFTH)
+    if batch not in early and (apart := set_apart(batch)):
         print("\nset apart, as their records do not carry their causes:\n" + table(judged(apart)))

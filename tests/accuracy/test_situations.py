@@ -15,10 +15,10 @@ import drawn
 from situationrows import (
     EIGHTH,
     ELEVENTH,
+    FIFTEENTH,
     FIFTH,
     FIRST,
     FOLDER,
-    FIFTEENTH,
     FOURTEENTH,
     FOURTH,
     NINTH,
@@ -333,6 +333,7 @@ def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> 
         (TWELFTH, 66),
         (THIRTEENTH, 66),
         (FOURTEENTH, 77),
+        (FIFTEENTH, 63),
     ],
 )
 def test_verdicts_on_later_batches_are_no_worse_than_when_they_were_scored(

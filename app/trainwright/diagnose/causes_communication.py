@@ -17,7 +17,7 @@ from trainwright.diagnose.measures import (
     swing,
     time_share,
 )
-from trainwright.diagnose.measures_cost import bubble, gradients_on_link, offloads, power_share
+from trainwright.diagnose.measures_cost import gradients_on_link, offloads, power_share
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_scaling import (
     lost_by_computers,
@@ -243,13 +243,6 @@ RULES = (
         above(0.2, 2, "NCCL: a ring all-reduce sends 2 (n - 1) / n of the gradients"),
         above(0.5, 3, "NCCL: a ring all-reduce sends 2 (n - 1) / n of the gradients"),
         variant="exposed",
-    ),
-    _rule(
-        "profile.bubble",
-        bubble,
-        "share",
-        above(0.15, 2, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
-        above(0.3, 3, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
     ),
     _rule(
         "host.network",

@@ -10,6 +10,7 @@ from trainwright.diagnose.causes_parallelism import device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     affinity,
+    cores_of_usable,
     data_wait,
     each_step,
     given,
@@ -53,6 +54,13 @@ DONE = "assumed: one GPU has its batches, and others are sooner done with kernel
 CROWD = "PyTorch: as many threads as cores by default, in every job"
 THREADS = "PyTorch: as many threads as cores by default"
 ANEW = "PyTorch: compiling and autotuning are for shapes that stay"
+
+
+def _late_on_few_cores(evidence: Evidence) -> bool:
+    """Whether a processor's step waits for batches, and for cores of which it has only some."""
+    bound = less_than(0.9, affinity)(evidence) and on_cpu(evidence)
+    starved = at_least(0.3, number("host.starved_share"))(evidence)
+    return bound and starved and at_least(0.3, data_wait)(evidence)
 
 
 def _computes_pictures(evidence: Evidence) -> bool:
@@ -385,6 +393,20 @@ RULES = {
             "share",
             above(0.15, 2, "assumed: clocks that are held down, and a run that hangs on them"),
             variant="battery",
+        ),
+        _scheduling(
+            "host.affinity",
+            given(_late_on_few_cores, affinity),
+            "share",
+            below(0.9, 2, "assumed: the run is bound to some of the cores"),
+            variant="affinity",
+        ),
+        _scheduling(
+            "host.run_cores",
+            given(_late_on_few_cores, cores_of_usable),
+            "share",
+            above(0.9, 2, "assumed: it uses up what it may use"),
+            variant="affinity",
         ),
         _scheduling(
             "steps.data_wait",

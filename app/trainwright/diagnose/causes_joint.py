@@ -32,7 +32,7 @@ from trainwright.diagnose.measures_cost import (
     offloads,
     power_share,
 )
-from trainwright.diagnose.measures_names import filled, functions_of
+from trainwright.diagnose.measures_names import filled, functions_of, kernels_of
 from trainwright.diagnose.measures_scaling import one_computer
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import workers_of_cores
@@ -227,6 +227,13 @@ PARALLELISM = (
 )
 
 TUNING = (
+    _tuning(
+        "profile.attention_kernels",
+        kernels_of("attention"),
+        "share",
+        above(0.6, 3, "assumed: attention beside which all layers' products are little"),
+        variant="attention",
+    ),
     _tuning(
         "profile.filled",
         given(_deterministic, filled),

@@ -9,8 +9,8 @@ from trainwright.diagnose.measures_kernels import (
 from trainwright.diagnose.measures_needless import (
     POOLED,
     few_samples,
-    filled,
     filled_for_products,
+    filled_on_processor,
     ignored_scores,
     joined,
     long_calls,
@@ -203,7 +203,7 @@ NONE = (
     ),
     _none("profile.passes_by_element", passes_by_element, "share", above(0.3, -4, BY_ELEMENT)),
     _none("profile.scattered", scattered, "share", above(0.15, -4, SCATTERED)),
-    _none("profile.fills", filled, "share", above(0.1, -4, FILLS)),
+    _none("profile.fills", filled_on_processor, "share", above(0.1, -4, FILLS)),
     _none("profile.joined", joined, "share", above(0.2, -4, JOINED)),
     _none("profile.rounded", rounded, "share", above(0.01, -4, ROUNDED)),
     _none("profile.simulated", simulated, "share", above(0.08, -4, SIMULATED)),

@@ -4,6 +4,7 @@ from trainwright.diagnose.causes_parallelism import cores_make_batches, device_i
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu, ranks, step_time
 from trainwright.diagnose.measures_cost import (
+    bubble,
     gradients_on_link,
     keeps_all_alone,
     kernel_spacing,
@@ -123,6 +124,14 @@ PARALLELISM = (
         variant="small-batch",
     ),
     _parallelism("experiments.larger_model", doubled_model, "times", *_LARGER),
+    _parallelism(
+        "profile.bubble",
+        bubble,
+        "share",
+        above(0.15, 2, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
+        above(0.3, 3, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
+        variant="small-batch",
+    ),
     _parallelism(
         "experiments.accumulation",
         given(_updates_alone, saved_by("accumulation")),

@@ -14,6 +14,7 @@ from trainwright.diagnose.measures import (
     ratio,
     step_share,
     step_time,
+    time_share,
 )
 from trainwright.messages import UserError
 
@@ -67,7 +68,11 @@ def achieved_by_rate(evidence: Evidence) -> float | None:
     """Return the arithmetic of a transformer's tokens over the GPU's peak in its precision (MFU).
 
     Of models of 100 million parameters and more; smaller ones do much that is no weight's product.
+    Where nobody counted it better, and no stages or shards of layers share the tokens.
     """
+    counted = evidence.profile is not None and evidence.profile.achieved_of_peak is not None
+    if counted or (evidence.setup is not None and evidence.setup.strategy in ("pp", "tp")):
+        return None
     setup, peak, tokens = evidence.setup, _peak(evidence), _tokens_a_second(evidence)
     if setup is None or setup.model_kind != "transformer" or not tokens or not peak:
         return None
@@ -257,10 +262,12 @@ def swapped_files(evidence: Evidence) -> float | None:
     """Return the bytes that a training process writes and reads back a second.
 
     The lesser of both, where they are of one size: what is written and read is state, no data and
-    no log. Of single processes whose steps do not wait for batches.
+    no log. Of single processes whose steps do not wait for batches, and that are not known to save
+    checkpoints, which may be read again too.
     """
     host = evidence.host
-    if host is None or ranks(evidence) > 1:
+    saves = (time_share("checkpoint_seconds")(evidence) or 0) >= 0.05
+    if host is None or ranks(evidence) > 1 or saves:
         return None
     read, written = host.main_read_bytes_s, host.main_written_bytes_s
     if not read or not written or (step_share("data_wait")(evidence) or 0) > 0.15:

@@ -78,7 +78,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                r"|data_time|data_generator|'acquire' of '_thread|select\.poll|_start_processes"
                r"|fork_exec|_shutdown_workers|\bloading\b"),
     ("preprocess", r"decode|augment|transform(s|\.py|\b)|imread|tokeniz|\bpil\b|pillow|cv2"
-                   r"|librosa|collate|resize|crop|\bstft|spectrogram|resample|jpeg|decompress"
+                   r"|librosa|collat(e|ion)|resize|crop|\bstft|spectrogram|resample|jpeg|decompress"
                    r"|zlib|gzip|inflate|pad_sequence|albument|normalize_image|mixup|ffmpeg|\bav\b"
                    r"|kornia|torchio|monai|ndimage|zoom\b|rotat|elastic|warp_?affine|map_coordinates|blur"
                    r"|imgaug|moviepy|to_?tensor\b|fromarray|mosaic|neighbou?r_?sampl|rdkit|molfrom"
@@ -102,7 +102,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
             r"|flush|\blog\b|visdom|imshow|make_grid|save_image|imageio|video_?writer"
             r"|event_file|log_metric"),
     ("evaluation", r"evaluat|validat|metric|(val|test)_(step|loop|epoch)|\beval(?!_frame)|sklearn"
-                   r"|\bbleu|\brouge|generate\b|cocoeval|pycocotools|roc_auc|\bpredict"),
+                   r"|\bbleu|\brouge|generate\b|cocoeval|pycocotools|roc_auc|\bpredict(?!or)"),
     ("compile", r"dynamo(?!/eval_frame)|inductor|guard|recompil|xla_?compil|backend_compile"
                 r"|cudnn_?find|autotun"),
     ("offload", r"wake_?up|(?<!time\.)\bsleep\b|swap_?(in|out)|to_host|to_device|cpu_?adam"

@@ -85,7 +85,7 @@ def scattered(evidence: Evidence) -> float | None:
     return gathered + sum(row.share for row in sums) if long else None
 
 
-def filled(evidence: Evidence) -> float | None:
+def filled_on_processor(evidence: Evidence) -> float | None:
     """Return the share of a step on the processor in filling tensors with one number."""
     rows = evidence.operators
     found = (row.share for row in rows if row.name.endswith(("::fill_", "::zero_")))
@@ -93,13 +93,13 @@ def filled(evidence: Evidence) -> float | None:
 
 
 def filled_for_products(evidence: Evidence) -> float | None:
-    """Return ``filled`` in few long calls beside products, as of tables with a one in each row."""
+    """Return the share of fills in few long calls beside products, as of tables of ones."""
     rows, steps = evidence.operators, evidence.steps
     calls = [row for row in rows if row.name.endswith(("::fill_", "::zero_"))]
     if steps is None or (heavy_operators(evidence) or 0) < 0.3 or takes_pages(evidence):
         return None
     long = all(_call_seconds(row, steps.seconds) >= LONG_CALL for row in calls if row.calls)
-    return filled(evidence) if calls and long else None
+    return filled_on_processor(evidence) if calls and long else None
 
 
 def ignored_scores(evidence: Evidence) -> float | None:

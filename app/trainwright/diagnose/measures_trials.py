@@ -119,6 +119,8 @@ def _tells_of_devices(trial: Trial, evidence: Evidence) -> bool:
     """
     if trial.changed not in ("devices", "nodes"):
         return False
+    if _OTHER_MODEL.search(trial.to.lower()) is not None:
+        return False
     if _with_larger_batches(trial, evidence) and (trial.rate_times or 0) > KEPT:
         return False
     fewer = any(has_fewer(each, evidence) for each in evidence.trials)
@@ -159,6 +161,12 @@ _MULTIPLE = re.compile(rf"\b({_NUMBER}) ?(?:times|x|fold)\b")
 _FROM = re.compile(rf"\bfrom {_NUMBER}\b.*?\bto\b")
 _SMALLER = r"small|less|fewer"
 _SAME_FOR_ALL = re.compile(r"same (?:batch (?:for|in|of) all|global batch|\d+ samples a step)")
+_CHIP = re.compile(r"\b[A-Z]{0,3}\d{2,4}(?=\b|-)(?! ?GB)")
+_OTHER_MODEL = re.compile(r"\ba (?:smaller |larger )?model of\b")
+_FEWER_CHUNKS = re.compile(
+    r"(?:half|quarter|third|eighth|as many|fewer) .*(?:chunks|micro-?batches)"
+)
+"""What a trial changes besides: a batch in larger pieces is no larger batch."""
 _PLACE = re.compile(r",|\b(?:on another|of an?|in an?(?! laptop))\b")
 """What follows the name of a GPU; one in a laptop is another."""
 _CORES = re.compile(r"\b(\d+) cores\b")
@@ -235,7 +243,14 @@ def _peaks(trial: Trial, evidence: Evidence) -> float | None:
 def _as_able(trial: Trial, evidence: Evidence) -> bool:
     """Return whether the other GPU computes as fast as this one, so that its time tells nothing."""
     ratio = _peaks(trial, evidence)
-    return ratio is not None and 1 / ABLE < ratio < ABLE
+    return _is_same_chip(trial, evidence) or (ratio is not None and 1 / ABLE < ratio < ABLE)
+
+
+def _is_same_chip(trial: Trial, evidence: Evidence) -> bool:
+    """Whether the other GPU bears the same number, so that its memory alone is another."""
+    own = next((gpu.name for gpu in evidence.gpus or () if gpu.name), "")
+    known, other = (_CHIP.findall(name.upper()) for name in (own, _PLACE.split(trial.to)[0]))
+    return bool(known) and known[:1] == other[:1]
 
 
 def _is_processor(trial: Trial) -> bool:
@@ -367,6 +382,7 @@ def _doubled(evidence: Evidence, *changed: Changed) -> float | None:
         for trial in evidence.trials
         if trial.changed in changed and (factor := factor_of(trial, evidence)) is not None
         if factor != 1 and (times := step_times(trial, evidence)) is not None
+        if _FEWER_CHUNKS.search(trial.to.lower()) is None
     ]
     if "batch" in changed:
         found += _by_fewer_devices(evidence)

@@ -188,6 +188,7 @@ SHARED = {
     "profile.plain_matrix": "kernel-table",
     "profile.double_matrix": "kernel-table",
     "profile.odd_kernel": "kernel-table",
+    "profile.attention_kernels": "kernel-table",
     "profile.fallback_attention": "kernel-table",
     "profile.older_kernels": "kernel-table",
     "profile.filled": "kernel-table",
