@@ -6,6 +6,8 @@
     python drawn.py --twelfth    # the twelfth round's
     python drawn.py --thirteenth # the thirteenth round's
     python drawn.py --fourteenth # the fourteenth round's
+    python drawn.py --fifteenth  # the fifteenth round's
+    python drawn.py --sixteenth  # the sixteenth round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -28,6 +30,7 @@ TWELFTH_SEED, TWELFTH = "dd6c441", 46
 THIRTEENTH_SEED, THIRTEENTH = "ff421e6", 45
 FOURTEENTH_SEED, FOURTEENTH = "0a1742c", 45
 FIFTEENTH_SEED, FIFTEENTH = "bf04724", 45
+SIXTEENTH_SEED, SIXTEENTH = "b2139a2", 45
 # What removing the fault should be worth, times as fast: sizes are set for it (assumed: 1.2 is
 # the least that a proof takes, and above 5 few runs are in doubt).
 COSTS = (1.5, 2.0, 3.0, 5.0)
@@ -159,6 +162,13 @@ def draw_fifteenth() -> tuple[Drawn, ...]:
     return _drawn(FIFTEENTH_SEED, FIFTEENTH, SUBJECTS_OF_THE_FIFTEENTH)
 
 
+def draw_sixteenth() -> tuple[Drawn, ...]:
+    """Return the runs of the sixteenth round: kinds as before, and subjects that are left."""
+    used = {run.subject for run in draw_fifteenth()}
+    left = [each for each in SUBJECTS_OF_THE_FIFTEENTH if each not in used]
+    return _drawn(SIXTEENTH_SEED, SIXTEENTH, left)
+
+
 def _drawn(seed: str, count: int, subjects: Sequence[str]) -> tuple[Drawn, ...]:
     """Return ``count`` runs whose kinds, subjects and costs the seed draws, in that order."""
     chance = random.Random(seed)
@@ -189,6 +199,7 @@ if __name__ == "__main__":
         "--thirteenth": draw_thirteenth(),
         "--fourteenth": draw_fourteenth(),
         "--fifteenth": draw_fifteenth(),
+        "--sixteenth": draw_sixteenth(),
     }
     asked = next((draws[each] for each in sys.argv[1:] if each in draws), held)
     for number, run in enumerate(asked, 1):
