@@ -22,6 +22,21 @@ CUDA = {"device": "cuda", "world_size": 1}
 EIGHT = {"device": "cuda", "world_size": 8, "nodes": 1, "strategy": "ddp"}
 
 REPORTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "deep-pipeline": (
+        "parallelism",
+        {
+            "steps": _steps(4.0),
+            "gpus": _gpu(0.6) * 8,
+            "setup": {
+                "device": "cuda",
+                "world_size": 8,
+                "strategy": "pp",
+                "pipeline_stages": 8,
+                "accumulation": 8,
+            },
+            "profile": {"bubble": 0.46},
+        },
+    ),
     # Input
     "visualbert-loader": (  # https://github.com/facebookresearch/mmf/issues/1166
         "input",
@@ -337,21 +352,6 @@ REPORTS: dict[str, tuple[str, dict[str, Any]]] = {
             "gpus": _gpu(0.4) * 4,
             "setup": EIGHT | {"world_size": 4, "backend": "gloo"},
             "trials": [{"changed": "backend", "to": "nccl", "step_times": 0.5}],
-        },
-    ),
-    "deep-pipeline": (
-        "communication",
-        {
-            "steps": _steps(4.0),
-            "gpus": _gpu(0.6) * 8,
-            "setup": {
-                "device": "cuda",
-                "world_size": 8,
-                "strategy": "pp",
-                "pipeline_stages": 8,
-                "accumulation": 8,
-            },
-            "profile": {"bubble": 0.46},
         },
     ),
     # Scheduling
