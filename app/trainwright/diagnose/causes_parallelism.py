@@ -67,8 +67,9 @@ def _synchronises(evidence: Evidence) -> float | None:
 
 
 def _computes(evidence: Evidence) -> bool:
-    """Whether the step is forward, backward and optimizer for the most part."""
-    return (step_share("compute")(evidence) or 0) >= 0.5
+    """Whether a step is forward, backward and optimizer mostly; backward is more than forward."""
+    taken = step_share("compute")(evidence)
+    return taken >= 0.5 if taken is not None else (step_share("backward")(evidence) or 0) >= 0.4
 
 
 def _only_computes(evidence: Evidence) -> bool:

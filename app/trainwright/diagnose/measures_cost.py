@@ -306,17 +306,22 @@ def system_for_pages(evidence: Evidence) -> float | None:
     return host.main_system_share if moved < QUIET_BYTES_S else None
 
 
+OWN_READS_S = 1e5
+"""Bytes a second: twice what the recorder itself reads of the system's tables in a training process,
+20 to 50 kB/s in its records."""
+
+
 def main_read_a_step(evidence: Evidence) -> float | None:
     """Return what the training process reads a step over its parameters, four bytes each.
 
-    Where the loader keeps up: it is not the data set then.
+    Where the loader keeps up: it is not the data set then; and of more than the recorder reads.
     """
     host, steps, setup = evidence.host, evidence.steps, evidence.setup
     if host is None or steps is None or setup is None or not setup.parameters:
         return None
     if host.main_read_bytes_s is None or ranks(evidence) > 1:
         return None
-    if (step_share("data_wait")(evidence) or 0) > 0.15:
+    if host.main_read_bytes_s < OWN_READS_S or (step_share("data_wait")(evidence) or 0) > 0.15:
         return None
     return host.main_read_bytes_s * steps.seconds / (4.0 * setup.parameters)
 

@@ -41,9 +41,15 @@ def longest_other(evidence: Evidence) -> float | None:
     if not rows or steps is None or not has_its_operators(evidence) or takes_pages(evidence):
         return None
     long = long_operators(evidence)
-    other = [row for row in rows if not heavy(row.name) and not _APART.search(row.name)]
+    apart = [row for row in rows if _APART.search(row.name) and not _draws_most(row)]
+    other = [row for row in rows if not heavy(row.name) and row not in apart]
     called = (row.share for row in other if long or _call_seconds(row, steps.seconds) >= LONG_CALL)
     return max(called, default=0.0)
+
+
+def _draws_most(row: Operator) -> bool:
+    """Whether a step mostly draws numbers: dropout and noise are little beside their products."""
+    return row.share >= 0.5 and re.search(rf"::({DRAWS})$", row.name) is not None
 
 
 def _call_seconds(row: Operator, step: float) -> float:
