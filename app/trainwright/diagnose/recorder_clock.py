@@ -1,8 +1,9 @@
 """How long batches take: the one in work of each loader, and the sums over those that are over."""
 
 import time
+import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import surroundings
@@ -36,14 +37,19 @@ class UpdateClock:
     """The steps of a loop without a loader: from one update to the next."""
 
     def __init__(self) -> None:
-        self._optimizer = 0
-        """The first that updated, by its identity: others that step beside it are of its step."""
+        self._optimizer: Callable[[], object | None] | None = None
+        """The first that updated: others that step beside it are of its step."""
         self._since = 0.0
 
     def step(self, optimizer: object, now: float) -> float | None:
-        """Return how long the step took that this update ends; None where none does."""
-        first, self._optimizer = not self._optimizer, self._optimizer or id(optimizer)
-        if self._optimizer != id(optimizer):
+        """Return how long the step took that this update ends; None where none does.
+
+        Where the first optimizer is no more, as with one for each task, the next is in its place.
+        """
+        first = self._optimizer is None
+        if self._optimizer is None or self._optimizer() is None:
+            self._optimizer = weakref.ref(optimizer)
+        if self._optimizer() is not optimizer:
             return None
         seconds, self._since = now - self._since, now
         return None if first else seconds

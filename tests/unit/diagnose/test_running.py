@@ -247,6 +247,22 @@ def test_a_loop_without_a_loader_is_timed_from_one_update_to_the_next(tmp_path: 
     assert "mid_step_seconds" not in found["counters"]
 
 
+def test_a_loop_with_an_optimizer_for_each_task_is_timed_too(tmp_path: Path) -> None:
+    """As in learning to learn: a copy of the model, and an optimizer of it, for two updates."""
+    recorder = callback.Recorder(tmp_path / "run.record.json", sample=False)
+    for _ in range(12):
+        optimizer = Parameters()
+        for _ in range(2):
+            time.sleep(0.005)
+            recorder.optimizing()
+            recorder.optimized(optimizer)
+    found = recorder.document()
+    assert recorder.broken == ""
+    assert found is not None
+    assert found["steps"]["steps"] == 24 - 6  # the first ends none, and five warm up
+    assert 0.005 <= found["steps"]["seconds"] < 0.05
+
+
 def test_updates_before_a_loader_comes_are_no_steps_of_its_loop(tmp_path: Path) -> None:
     recorder = callback.Recorder(tmp_path / "run.record.json", sample=False)
     for _ in range(8):
