@@ -37,7 +37,7 @@ def reeds(fault: bool) -> Training:
     return Training(
         model,
         given.beds(),
-        batch=12,
+        batch=6,
         before_update=given.as_one if fault else lambda _: None,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
     )
@@ -48,7 +48,7 @@ def palms(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         torch.set_num_threads(1)  # a core for each rank
-        model, batch, clock = given.Palm(), 64, Clock(seconds)
+        model, batch, clock = given.Palm(), 32, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
         for (spectra,) in epochs(DataLoader(given.crowns(), batch, True, drop_last=True)):
             told = model(torch.cat([spectra + 0.1 * torch.randn_like(spectra) for _ in range(2)]))
@@ -245,7 +245,7 @@ def crabs(fault: bool) -> Training:
 
 def bamboo(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Bamboo(), 12, Clock(seconds)
+        model, batch, clock = given.Bamboo(), 8, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10_000)
         loader = DataLoader(given.Bamboos(ready=not fault), batch, shuffle=True, drop_last=True)

@@ -89,7 +89,7 @@ class Stalks(nn.Module):
 class Reed(nn.Module):
     """How dense a bed of reeds stands, by a picture of which each rank may see a half."""
 
-    def __init__(self, halves: bool, channels: int = 12, depth: int = 8) -> None:
+    def __init__(self, halves: bool, channels: int = 8, depth: int = 8) -> None:
         super().__init__()
         self.halves = halves
         self.enter = nn.Conv2d(3, channels, 1)
@@ -103,7 +103,7 @@ class Reed(nn.Module):
         return self.dense(OfBoth.apply(seen) / 2 if self.halves else seen)
 
 
-def beds(count: int = 600, side: int = 32) -> TensorDataset:
+def beds(count: int = 600, side: int = 24) -> TensorDataset:
     """Return random pictures of reeds."""
     return TensorDataset(torch.rand(count, 3, side, side), torch.randint(6, (count,)))
 
@@ -124,7 +124,7 @@ class Palm(nn.Module):
 
 
 @torch.no_grad()
-def balanced(told: Tensor, shared: bool, rounds: int = 10) -> Tensor:
+def balanced(told: Tensor, shared: bool, rounds: int = 16) -> Tensor:
     """Return of what kind each is, so that all kinds have as many; of both ranks where shared."""
     share = (told / 0.05).exp()
     ranks = dist.get_world_size() if shared else 1
@@ -166,7 +166,7 @@ class Ivy(nn.Module):
 
     near: Tensor
 
-    def __init__(self, halves: bool, leaves: int = 600, width: int = 12, hops: int = 10) -> None:
+    def __init__(self, halves: bool, leaves: int = 400, width: int = 12, hops: int = 10) -> None:
         super().__init__()
         self.halves, self.hops = halves, hops
         starts = torch.randint(leaves, (4 * leaves,))
@@ -193,7 +193,7 @@ class Ivy(nn.Module):
         return leaves.chunk(2)[dist.get_rank()] if self.halves else leaves
 
 
-def days(count: int = 300, leaves: int = 600) -> TensorDataset:
+def days(count: int = 300, leaves: int = 400) -> TensorDataset:
     """Return random states of an ivy's leaves, by the day, and which of them wither."""
     return TensorDataset(torch.randn(count, leaves, 10), torch.randint(4, (count, leaves)))
 
@@ -207,7 +207,7 @@ class Orange(nn.Module):
     def __init__(self, channels: int = 12) -> None:
         super().__init__()
         self.peel = nn.Sequential(
-            nn.Conv2d(3, channels, 4, 4),
+            nn.Conv2d(3, channels, 6, 6),
             nn.BatchNorm2d(channels),
             nn.LeakyReLU(),
             nn.Conv2d(channels, 3 * channels, 3, 2, 1),
@@ -255,7 +255,7 @@ class Keys:
         torch._foreach_lerp_(slow, list(model.parameters()), 0.01)
 
 
-def oranges(count: int = 800, side: int = 64) -> TensorDataset:
+def oranges(count: int = 300, side: int = 96) -> TensorDataset:
     """Return random pictures of oranges."""
     return TensorDataset(torch.rand(count, 3, side, side))
 
@@ -278,7 +278,7 @@ class Squirrel(nn.Module):
 
 def hoards(count: int = 4000) -> TensorDataset:
     """Return random moves of squirrels, and where they hid."""
-    return TensorDataset(torch.randn(count, 8, 6), torch.randint(1500, (count,)))
+    return TensorDataset(torch.randn(count, 5, 6), torch.randint(1500, (count,)))
 
 
 # Cabbages
@@ -358,7 +358,7 @@ import numpy as np
 flights = np.random.default_rng(107).standard_normal((400, 24, 48)).astype(np.float32)
 for line in sys.stdin:
     wanted = [int(each) for each in line.split()]
-    time.sleep(0.007)
+    time.sleep(0.01)
     sys.stdout.buffer.write(flights[wanted].tobytes())
     sys.stdout.buffer.flush()
 """
@@ -434,7 +434,7 @@ class Jellyfish(Dataset[Item]):
 class Jelly(nn.Module):
     """Which jellyfish swims: frames are looked at in space and in time."""
 
-    def __init__(self, channels: int = 16) -> None:
+    def __init__(self, channels: int = 12) -> None:
         super().__init__()
         self.space = nn.Conv3d(1, channels, (1, 5, 5), (1, 2, 2))
         self.time = nn.Conv3d(channels, 2 * channels, (3, 1, 1))
@@ -526,13 +526,13 @@ class Chocolates(Dataset[Item]):
         calm = sensors.rolling("30s").mean()
         rough = sensors.rolling(30, min_periods=2).std().bfill()
         both = calm.join(rough, rsuffix=" changes").resample("15s").mean()
-        return torch.from_numpy(both.sub(both.mean()).to_numpy(np.float32))
+        return torch.from_numpy(both.sub(both.mean()).to_numpy(np.float32, copy=True))
 
 
 class Chocolate(nn.Module):
     """Whether chocolate will shine, by how it was tempered."""
 
-    def __init__(self, width: int = 96) -> None:
+    def __init__(self, width: int = 128) -> None:
         super().__init__()
         self.read = nn.Conv1d(8, width, 5)
         self.again = nn.Conv1d(width, width, 5, 2)
@@ -549,7 +549,7 @@ class Chocolate(nn.Module):
 class Crabs(Dataset[Item]):
     """Points of the shells of crabs, which are turned and put into boxes."""
 
-    def __init__(self, ready: bool, count: int = 300, points: int = 6000, side: int = 20) -> None:
+    def __init__(self, ready: bool, count: int = 300, points: int = 2200, side: int = 20) -> None:
         self.side, chance = side, np.random.default_rng(131)
         round_ = chance.normal(0, 1, (count, points, 3))
         self.shells = round_ / np.linalg.norm(round_, axis=2, keepdims=True) * (1, 0.7, 0.3)
@@ -627,7 +627,7 @@ class Bamboos(Dataset[Item]):
 class Bamboo(nn.Module):
     """How old a stick of bamboo is, by a photograph."""
 
-    def __init__(self, channels: int = 16) -> None:
+    def __init__(self, channels: int = 20) -> None:
         super().__init__()
         self.seen = nn.Conv2d(3, channels, 6, 3)
         self.again = nn.Conv2d(channels, 2 * channels, 3, 2)
@@ -646,7 +646,7 @@ BACKWARDS = str.maketrans("ACGT", "TGCA")
 class Oaks(Dataset[tuple[str, int]]):
     """Pieces of the genes of oaks, as letters."""
 
-    def __init__(self, count: int = 600, length: int = 500) -> None:
+    def __init__(self, count: int = 600, length: int = 420) -> None:
         chance = random.Random(139)
         self.pieces = ["".join(chance.choices("ACGT", k=length)) for _ in range(count)]
 
@@ -712,7 +712,7 @@ class Leaf:
         self.notes = {"cut": number % 9, "held": [number % 5, number % 3]}
 
 
-def written_down(count: int = 20_000) -> list[Leaf]:
+def written_down(count: int = 4000) -> list[Leaf]:
     """Return what was written down of many leaves."""
     return [Leaf(number) for number in range(count)]
 
