@@ -290,11 +290,10 @@ def spinach(fault: bool) -> Script:
     """What was written down of the leaves stays in memory; each batch is tidied up after."""
 
     def run(seconds: float) -> float:
-        gc.collect()
-        gc.freeze()
-        written = given.written_down()
         model, batch, clock = given.Spinach(), 256, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        gc.freeze()
+        written = given.written_down()
         for light, iron in epochs(DataLoader(given.leaves(), batch, True, drop_last=True)):
             with tidy(fault):
                 loss = functional.smooth_l1_loss(model(light), iron)

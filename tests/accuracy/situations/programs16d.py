@@ -434,9 +434,9 @@ class Jellyfish(Dataset[Item]):
 class Jelly(nn.Module):
     """Which jellyfish swims: frames are looked at in space and in time."""
 
-    def __init__(self, channels: int = 12) -> None:
+    def __init__(self, channels: int = 10) -> None:
         super().__init__()
-        self.space = nn.Conv3d(1, channels, (1, 5, 5), (1, 2, 2))
+        self.space = nn.Conv3d(1, channels, (1, 5, 5), (1, 3, 3))
         self.time = nn.Conv3d(channels, 2 * channels, (3, 1, 1))
         self.both = nn.Conv3d(2 * channels, 2 * channels, 3, (1, 2, 2))
         self.kind = nn.Linear(2 * channels, 6)
@@ -627,7 +627,7 @@ class Bamboos(Dataset[Item]):
 class Bamboo(nn.Module):
     """How old a stick of bamboo is, by a photograph."""
 
-    def __init__(self, channels: int = 20) -> None:
+    def __init__(self, channels: int = 32) -> None:
         super().__init__()
         self.seen = nn.Conv2d(3, channels, 6, 3)
         self.again = nn.Conv2d(channels, 2 * channels, 3, 2)
@@ -646,7 +646,7 @@ BACKWARDS = str.maketrans("ACGT", "TGCA")
 class Oaks(Dataset[tuple[str, int]]):
     """Pieces of the genes of oaks, as letters."""
 
-    def __init__(self, count: int = 600, length: int = 420) -> None:
+    def __init__(self, count: int = 600, length: int = 340) -> None:
         chance = random.Random(139)
         self.pieces = ["".join(chance.choices("ACGT", k=length)) for _ in range(count)]
 
@@ -690,7 +690,7 @@ class Counts:
 class Oak(nn.Module):
     """Which oak a piece is of: a mean of what several small nets say."""
 
-    def __init__(self, width: int = 96, nets: int = 4) -> None:
+    def __init__(self, width: int = 128, nets: int = 4) -> None:
         super().__init__()
         self.nets = nn.ModuleList(
             nn.Sequential(nn.Linear(512, width), nn.PReLU(), nn.Linear(width, 12))
@@ -712,7 +712,7 @@ class Leaf:
         self.notes = {"cut": number % 9, "held": [number % 5, number % 3]}
 
 
-def written_down(count: int = 4000) -> list[Leaf]:
+def written_down(count: int = 70_000) -> list[Leaf]:
     """Return what was written down of many leaves."""
     return [Leaf(number) for number in range(count)]
 
