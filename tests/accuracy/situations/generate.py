@@ -57,6 +57,7 @@ import programs14c
 import programs15
 import programs15b
 import programs15c
+import programs16
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -317,6 +318,7 @@ PROGRAMS = {
     "programs15.py": programs15.FIFTEENTH,
     "programs15b.py": programs15b.FIFTEENTH_B,
     "programs15c.py": programs15c.FIFTEENTH_C,
+    "programs16.py": programs16.SIXTEENTH,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -367,6 +369,13 @@ TOGETHER = (
     "run-cinnamon-grades-apart",
     "run-leather-codebooks-shared",
     "run-mouse-gradients",
+    "run-reeds-edges-passed",
+    "run-palms-balanced",
+    "run-ivy-neighbours-gathered",
+    "run-oranges-changed-over",
+    "run-squirrel-gradients",
+    "run-cabbage-gradients",
+    "run-silver-gradients",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
