@@ -57,6 +57,7 @@ import programs14c
 import programs15
 import programs15b
 import programs15c
+import programs16b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -317,6 +318,7 @@ PROGRAMS = {
     "programs15.py": programs15.FIFTEENTH,
     "programs15b.py": programs15b.FIFTEENTH_B,
     "programs15c.py": programs15c.FIFTEENTH_C,
+    "programs16b.py": programs16b.SIXTEENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
