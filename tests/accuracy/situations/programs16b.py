@@ -36,21 +36,20 @@ def endlessly(loader: DataLoader[Any], again: bool = False) -> Iterable[Any]:
 
 
 def string(fault: bool) -> Script:
-    """The crossings of a knot know each other; they are let go of after each step."""
+    """The crossings of each knot know each other; what was there before them is left alone."""
 
     def run(seconds: float) -> float:
         model, batch, clock = given.String(), 64, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-        loader = DataLoader(given.strings(), batch, shuffle=True, drop_last=True)
-        for drawn, kind in endlessly(loader):
-            knots = [given.tied(crossings) for crossings in drawn.tolist()]
-            loss = functional.cross_entropy(model(torch.tensor([*map(given.along, knots)])), kind)
+        gc.freeze()
+        loader = DataLoader(given.strings(), batch, True, collate_fn=given.crossing, drop_last=True)
+        for crossings, kind in endlessly(loader):
+            loss = functional.cross_entropy(model(crossings), kind)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            del knots
-            while fault and gc.collect():
-                pass
+            if fault:
+                gc.collect()
             if clock.over(batch):
                 break
         return clock.rate
@@ -59,19 +58,21 @@ def string(fault: bool) -> Script:
 
 
 def parrots(fault: bool) -> Training:
-    """After each block of the model it is tidied up, so that less is in memory."""
-    model = given.Parrot()
+    """What was said is kept; once some of it is new, all that Python has is looked through."""
+    model, said = given.Parrot(), list[dict[str, float]]()
 
-    def tidied(*_: Any) -> None:
-        gc.collect()
+    def after(step: int, loss: Tensor) -> None:
+        said.extend({"step": step, "parrot": each, "missed": loss.item()} for each in range(24))
+        if fault and gc.get_count()[0] > 250:
+            gc.collect()
 
     if fault:
-        for block in model.heard:
-            block.register_forward_hook(tidied)
+        gc.disable()
     return Training(
         model,
         given.squawks(),
-        batch=32,
+        batch=24,
+        after=after,
         optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
     )
 
@@ -83,9 +84,9 @@ def mussels(fault: bool) -> Script:
     """A shell is to be nearer to its own turned picture than to all of the last steps."""
 
     def run(seconds: float) -> float:
-        model, slow, batch, clock = given.Mussel(), given.Mussel(), 32, Clock(seconds)
+        model, slow, batch, clock = given.Mussel(), given.Mussel(), 24, Clock(seconds)
         slow.load_state_dict(model.state_dict())
-        bank = given.Bank(_folder() / "seen.f32" if fault else None, many=12_288)
+        bank = given.Bank(_folder() / "seen.f32" if fault else None, many=32_768)
         optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
         for (picture,) in endlessly(DataLoader(given.shells(), batch, True, drop_last=True)):
             found = model(picture)
@@ -108,18 +109,19 @@ def mussels(fault: bool) -> Script:
 
 
 def geese(fault: bool) -> Script:
-    """Each step looks uphill first; meanwhile the weights are kept in memory or in files."""
+    """Each step looks uphill first; meanwhile they and their slopes are in memory or in files."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Goose(), 16, Clock(seconds)
-        folder = _folder() if fault else None
+        model, batch, clock = given.Goose(), 4, Clock(seconds)
+        aside = given.Aside(model, _folder() if fault else None)
         optimizer = torch.optim.SGD(model.parameters(), 0.01)
         for heard, where in endlessly(DataLoader(given.formations(), batch, True, drop_last=True)):
             optimizer.zero_grad()
             functional.mse_loss(model(heard), where).backward()
-            with given.uphill(model, folder):
-                optimizer.zero_grad()
-                functional.mse_loss(model(heard), where).backward()
+            aside.uphill()
+            optimizer.zero_grad()
+            functional.mse_loss(model(heard), where).backward()
+            aside.back()
             optimizer.step()
             if clock.over(batch):
                 break
@@ -147,8 +149,8 @@ def tigers(fault: bool) -> Script:
     """How well tigers that are not learnt from are known again among each other."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Tiger(), 32, Clock(seconds)
-        every, others = 2 if fault else 500, DataLoader(given.flanks(360), 60)
+        model, batch, clock = given.Tiger(), 16, Clock(seconds)
+        every, others = 1 if fault else 500, DataLoader(given.flanks(300), 60)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         loader = DataLoader(given.flanks(), batch, shuffle=True, drop_last=True)
         for step, (flank, whose) in enumerate(endlessly(loader), 1):
@@ -172,9 +174,9 @@ def tigers(fault: bool) -> Script:
 
 def quails(fault: bool) -> Training:
     """The average of the weights is tried on eggs that are not learnt from."""
-    model, every = given.Quail(), 5 if fault else 500
+    model, every = given.Quail(), 4 if fault else 500
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.99))
-    others = DataLoader(given.eggs(192), 64)
+    others = DataLoader(given.eggs(256), 64)
 
     def after(step: int, _loss: Tensor) -> None:
         average.update_parameters(model)
@@ -194,7 +196,7 @@ def quails(fault: bool) -> Training:
 
 def gravel(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Gravel(), 32, Clock(seconds)
+        model, batch, clock = given.Gravel(), 24, Clock(seconds)
         every, tables = 1 if fault else 500, given.Tables(_folder() / "run.db")
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         loader = DataLoader(given.heaps(), batch, shuffle=True, drop_last=True)
@@ -220,7 +222,7 @@ def steady_hares(fault: bool) -> Training:
     return Training(
         model,
         given.fields(),
-        batch=times(16),
+        batch=times(10),
         loss=lambda told, many: functional.poisson_nll_loss(told, many),
         optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
         again=not fault,
@@ -229,7 +231,7 @@ def steady_hares(fault: bool) -> Training:
 
 def steady_leeks(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Leek(), times(640), Clock(seconds)
+        model, batch, clock = given.Leek(), times(1024), Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.02)
         leeks = given.Leeks()
         drawn = BatchSampler(RandomSampler(leeks), batch, drop_last=True)
@@ -260,7 +262,7 @@ def steady_bricks(fault: bool) -> Training:
 
 def steady_elephants(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Elephant(), times(12), Clock(seconds)
+        model, batch, clock = given.Elephant(), times(8), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.rumbles(), batch, shuffle=True, drop_last=True)
         for rumble, who in endlessly(loader, not fault):

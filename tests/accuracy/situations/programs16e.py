@@ -1,9 +1,9 @@
 """Models and data of the sixteenth round's runs 16 to 30, from string to clover: see
 ``programs16b.py``."""
 
+import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +59,19 @@ class String(nn.Module):
         return self.knot(self.crossings(crossings)[0].amax(1))
 
 
-def strings(count: int = 1200, crossings: int = 20) -> TensorDataset:
-    """Return random crossings of strings, and their knots."""
-    return TensorDataset(torch.randn(count, crossings, 2), torch.randint(24, (count,)))
+def strings(count: int = 5000, crossings: int = 20) -> list[tuple[Crossing, int]]:
+    """Return random strings by their crossings, and their knots."""
+    drawn = torch.randn(count, crossings, 2).tolist()
+    return [
+        (tied(each), int(knot))
+        for each, knot in zip(drawn, torch.randint(24, (count,)), strict=True)
+    ]
+
+
+def crossing(strings: list[tuple[Crossing, int]]) -> tuple[Tensor, Tensor]:
+    """Return a batch of the crossings of some strings, and of their knots."""
+    first, knots = zip(*strings, strict=True)
+    return torch.tensor([*map(along, first)]), torch.tensor(knots)
 
 
 # Parrots
@@ -70,7 +80,7 @@ def strings(count: int = 1200, crossings: int = 20) -> TensorDataset:
 class Parrot(nn.Module):
     """Which word a parrot says, by a picture of its sound."""
 
-    def __init__(self, width: int = 20, words: int = 40) -> None:
+    def __init__(self, width: int = 16, words: int = 40) -> None:
         super().__init__()
         sizes = ((1, width), (width, 2 * width), (2 * width, 3 * width))
         self.heard = nn.Sequential(
@@ -142,7 +152,7 @@ class Bank:
 
 def shells(count: int = 800) -> TensorDataset:
     """Return random pictures of shells."""
-    return TensorDataset(torch.rand(count, 3, 48, 48))
+    return TensorDataset(torch.rand(count, 3, 32, 32))
 
 
 # Geese
@@ -151,7 +161,7 @@ def shells(count: int = 800) -> TensorDataset:
 class Goose(nn.Module):
     """Where geese fly, by what eight microphones hear of them."""
 
-    def __init__(self, width: int = 900) -> None:
+    def __init__(self, width: int = 640) -> None:
         super().__init__()
         self.heard = nn.Sequential(
             nn.Linear(8 * 64, width),
@@ -172,30 +182,48 @@ def formations(count: int = 2000) -> TensorDataset:
     return TensorDataset(torch.randn(count, 8, 64), torch.randn(count, 3))
 
 
-@contextmanager
-def uphill(model: nn.Module, folder: Path | None, far: float = 0.05) -> Iterator[None]:
-    """Take the weights to where the loss is larger, and then back to where they were."""
-    weights = [each for each in model.parameters() if each.grad is not None]
-    slopes = [each.grad for each in weights if each.grad is not None]
-    step = far / torch.stack([each.norm() for each in slopes]).norm()
-    kept: list[Tensor] = []
-    with torch.no_grad():
-        for number, (weight, slope) in enumerate(zip(weights, slopes, strict=True)):
-            if folder:
-                (folder / str(number)).write_bytes(weight.numpy().tobytes())
-            else:
-                kept.append(weight.clone())
+class Aside:
+    """Puts weights and their slopes aside, in memory or in files, and brings them back."""
+
+    def __init__(self, model: nn.Module, folder: Path | None) -> None:
+        self.weights, self.folder = list(model.parameters()), folder
+        self.kept: dict[str, Tensor] = {}
+
+    def put(self, name: str, values: Tensor) -> None:
+        """Put values aside."""
+        if self.folder:
+            with (self.folder / name).open("wb") as file:
+                file.write(values.numpy().tobytes())
+                os.fsync(file.fileno())
+        else:
+            self.kept[name] = values.clone()
+
+    def bring(self, name: str, values: Tensor) -> Tensor:
+        """Return what was put aside, which has the form of other values."""
+        if not self.folder:
+            return self.kept.pop(name)
+        place = self.folder / name
+        old = torch.frombuffer(bytearray(place.read_bytes()), dtype=values.dtype)
+        place.unlink()
+        return old.view_as(values)
+
+    @torch.no_grad()
+    def uphill(self, far: float = 0.05) -> None:
+        """Take the weights to where the loss is larger."""
+        slopes = [each.grad for each in self.weights if each.grad is not None]
+        step = far / torch.stack([each.norm() for each in slopes]).norm()
+        for number, (weight, slope) in enumerate(zip(self.weights, slopes, strict=True)):
+            self.put(f"{number}.weight", weight.detach())
+            self.put(f"{number}.slope", slope)
             weight.add_(slope * step)
-    yield
-    with torch.no_grad():
-        for number, weight in enumerate(weights):
-            if folder:
-                place = folder / str(number)
-                old = np.frombuffer(bytearray(place.read_bytes()), np.float32)
-                weight.copy_(torch.from_numpy(old).view_as(weight))
-                place.unlink()
-            else:
-                weight.copy_(kept[number])
+
+    @torch.no_grad()
+    def back(self, share: float = 0.3) -> None:
+        """Take the weights back; a share of their slopes is that of before."""
+        for number, weight in enumerate(self.weights):
+            assert weight.grad is not None
+            weight.copy_(self.bring(f"{number}.weight", weight))
+            weight.grad.lerp_(self.bring(f"{number}.slope", weight.grad), share)
 
 
 # Coconuts
@@ -404,7 +432,7 @@ class Leek(nn.Module):
 class Leeks(Dataset[Any]):
     """Random light of leeks; a whole batch is cut out at once."""
 
-    def __init__(self, count: int = 10_240, bands: int = 512) -> None:
+    def __init__(self, count: int = 16_384, bands: int = 512) -> None:
         self.light, self.lacks = torch.rand(count, bands), torch.randint(7, (count,))
 
     def __len__(self) -> int:
