@@ -62,8 +62,8 @@ def parrots(fault: bool) -> Training:
     model, said = given.Parrot(), list[dict[str, float]]()
 
     def after(step: int, loss: Tensor) -> None:
-        said.extend({"step": step, "parrot": each, "missed": loss.item()} for each in range(24))
-        if fault and gc.get_count()[0] > 250:
+        said.extend({"step": step, "parrot": each, "missed": loss.item()} for each in range(16))
+        if fault and gc.get_count()[0] > 140:
             gc.collect()
 
     if fault:
@@ -71,7 +71,7 @@ def parrots(fault: bool) -> Training:
     return Training(
         model,
         given.squawks(),
-        batch=24,
+        batch=16,
         after=after,
         optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
     )

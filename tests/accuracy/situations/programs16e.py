@@ -359,7 +359,7 @@ class Tables:
         self.base.execute("pragma synchronous = off")
         self.base.execute("create table lies (step, weight, kind, part, value)")
         self.base.execute("create table missed (step, heap, sieve, value)")
-        self.parts = torch.linspace(0, 1, 41)
+        self.parts = torch.linspace(0, 1, 61)
 
     def lies(self, step: int, model: nn.Module) -> Iterable[tuple[Any, ...]]:
         """Return the rows of the weights and their slopes."""
