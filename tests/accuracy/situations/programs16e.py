@@ -415,7 +415,7 @@ def fields(count: int = 640, side: int = 72) -> TensorDataset:
 class Leek(nn.Module):
     """What a leek lacks, by the light that its leaves throw back."""
 
-    def __init__(self, bands: int = 512, width: int = 768, lacks: int = 7) -> None:
+    def __init__(self, bands: int = 512, width: int = 896, lacks: int = 7) -> None:
         super().__init__()
         self.leaf = nn.Sequential(
             nn.Linear(bands, width),
