@@ -253,7 +253,7 @@ def steady_bricks(fault: bool) -> Training:
     return Training(
         model,
         given.faces(),
-        batch=times(10),
+        batch=times(8),
         loss=functional.binary_cross_entropy_with_logits,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
         again=not fault,

@@ -40,7 +40,7 @@ def tied(crossings: list[list[float]]) -> Crossing:
 
 def along(first: Crossing) -> list[list[float]]:
     """Return what each crossing of a knot is, beside the two next to it."""
-    told, here = [], first
+    told, here = list[list[float]](), first
     while not told or here is not first:
         told.append([here.above, here.turn, here.before.turn, here.after.above])
         here = here.after
@@ -475,7 +475,7 @@ def faces(count: int = 320, tall: int = 40, wide: int = 80) -> TensorDataset:
 class Elephant(nn.Module):
     """Which elephant rumbles: gated convolutions over a long sound."""
 
-    def __init__(self, width: int = 56, depth: int = 4, elephants: int = 20) -> None:
+    def __init__(self, width: int = 48, depth: int = 4, elephants: int = 20) -> None:
         super().__init__()
         self.enter = nn.Conv1d(1, width, 16, 8, 4)
         self.layers = nn.ModuleList(
