@@ -292,7 +292,7 @@ def steady_gold(fault: bool) -> Training:
 
 def steady_llamas(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Llama(), times(20), Clock(seconds)
+        model, batch, clock = given.Llama(), times(32), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
         loader = DataLoader(given.walks(), batch, shuffle=True, drop_last=True)
         for felt, gait in endlessly(loader, not fault):

@@ -415,7 +415,7 @@ def fields(count: int = 640, side: int = 72) -> TensorDataset:
 class Leek(nn.Module):
     """What a leek lacks, by the light that its leaves throw back."""
 
-    def __init__(self, bands: int = 512, width: int = 896, lacks: int = 7) -> None:
+    def __init__(self, bands: int = 256, width: int = 1024, lacks: int = 7) -> None:
         super().__init__()
         self.leaf = nn.Sequential(
             nn.Linear(bands, width),
@@ -432,7 +432,7 @@ class Leek(nn.Module):
 class Leeks(Dataset[Any]):
     """Random light of leeks; a whole batch is cut out at once."""
 
-    def __init__(self, count: int = 16_384, bands: int = 512) -> None:
+    def __init__(self, count: int = 16_384, bands: int = 256) -> None:
         self.light, self.lacks = torch.rand(count, bands), torch.randint(7, (count,))
 
     def __len__(self) -> int:
