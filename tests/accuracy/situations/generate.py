@@ -58,6 +58,7 @@ import programs15
 import programs15b
 import programs15c
 import programs16
+import programs16b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -319,6 +320,7 @@ PROGRAMS = {
     "programs15b.py": programs15b.FIFTEENTH_B,
     "programs15c.py": programs15c.FIFTEENTH_C,
     "programs16.py": programs16.SIXTEENTH,
+    "programs16b.py": programs16b.SIXTEENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
