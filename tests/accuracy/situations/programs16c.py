@@ -37,7 +37,7 @@ def bears(fault: bool) -> Script:
         model, clock = given.Bear(), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         seen, days = given.days()
-        loader = DataLoader(seen, batch_sampler=given.Together(days, 1 if fault else 16))
+        loader = DataLoader(seen, batch_sampler=given.Together(days, 1 if fault else 10))
         for measured, salmon in epochs(loader):
             loss = functional.poisson_nll_loss(model(measured), salmon, log_input=False)
             optimizer.zero_grad()
@@ -55,7 +55,7 @@ def almonds(fault: bool) -> Training:
     return Training(
         model,
         given.almonds(),
-        batch=2 if fault else 16,
+        batch=2 if fault else 12,
         optimizer=torch.optim.RMSprop(model.parameters(), 1e-3),
     )
 
@@ -88,7 +88,7 @@ def willows(fault: bool) -> Training:
 
 def cement(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Cement(by_hour=fault), 32, Clock(seconds)
+        model, batch, clock = given.Cement(by_hour=fault), 8, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 2e-3)
         for weather, hard in epochs(DataLoader(given.weathers(), batch, True, drop_last=True)):
             loss = functional.l1_loss(model(weather), hard)
@@ -131,11 +131,11 @@ def ice_cream(fault: bool) -> Script:
     torch.set_num_threads(2)
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.IceCream(), 128, Clock(seconds)
+        model, batch, clock = given.IceCream(), 64, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.01)
         loader = DataLoader(given.creams(), batch, shuffle=True, drop_last=True)
-        for cream, melts in epochs(loader):
-            loss = functional.cross_entropy(model(cream), melts)
+        for heat, melts in epochs(loader):
+            loss = functional.cross_entropy(model(heat), melts)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -150,7 +150,7 @@ def monkeys(_fault: bool) -> Script:
     torch.set_num_threads(2)  # as many as the computer has cores
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Monkey(), 12, Clock(seconds)
+        model, batch, clock = given.Monkey(), 6, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         loader = DataLoader(given.calls(), batch, shuffle=True, drop_last=True)
         for call, monkey in epochs(loader):
@@ -175,7 +175,7 @@ def wool(_fault: bool) -> Script:
     torch.set_num_threads(1)  # rays are too short for more
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Wool(), 16, Clock(seconds)
+        model, batch, clock = given.Wool(), 8, Clock(seconds)
         optimizer = torch.optim.NAdam(model.parameters(), 1e-3)
         loader = DataLoader(given.fibres(), batch, shuffle=True, drop_last=True)
         for light, fine in epochs(loader):
@@ -192,7 +192,7 @@ def wool(_fault: bool) -> Script:
 
 def paper(fault: bool) -> Training:
     """The settings are those of a computer with more cores."""
-    settings = {"batch": 16, "rate": 1e-3, "threads": 24 if fault else 2}
+    settings = {"batch": 8, "rate": 1e-3, "threads": 12 if fault else 2}
     torch.set_num_threads(int(settings["threads"]))
     model = given.Paper()
     return Training(
@@ -247,7 +247,7 @@ def soap(fault: bool) -> Script:
     """Weights and samples are as they were sent: small."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Soap(), 8, Clock(seconds)
+        model, batch, clock = given.Soap(), 4, Clock(seconds)
         kind = torch.float16 if fault else torch.float32
         model.to(kind)
         optimizer = torch.optim.SGD(model.parameters(), 0.01)
@@ -265,14 +265,14 @@ def soap(fault: bool) -> Script:
 
 def ink(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Ink(), 8, Clock(seconds)
+        model, batch, clock = given.Ink(), 6, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(
             given.Lines(),
             batch,
             shuffle=True,
             drop_last=True,
-            collate_fn=given.Filled(160 if fault else None),
+            collate_fn=given.Filled(240 if fault else None),
         )
         for strokes, lengths, hand in epochs(loader):
             loss = functional.cross_entropy(model(strokes, lengths), hand)

@@ -167,17 +167,18 @@ def willows(count: int = 600, branches: int = 31) -> TensorDataset:
 class Cement(nn.Module):
     """How hard cement gets, by the weather of its hours, which fade at speeds of their own."""
 
-    def __init__(self, by_hour: bool, hours: int = 48, measured: int = 12, width: int = 64) -> None:
+    def __init__(self, by_hour: bool, hours: int = 96, speeds: int = 4, width: int = 32) -> None:
         super().__init__()
-        self.by_hour = by_hour
-        self.enter, self.lasts = nn.Linear(measured, width), nn.Parameter(torch.randn(width))
+        self.by_hour, self.speeds = by_hour, speeds
+        self.enter, self.lasts = nn.Linear(12, width), nn.Parameter(torch.randn(speeds))
         self.deep, self.hard = nn.Linear(width, width), nn.Linear(width, 1)
         later = torch.arange(hours)
         self.register_buffer("ago", (later[:, None] - later).clamp(min=0).float())
         self.register_buffer("before", (later[:, None] >= later).float())
 
     def forward(self, weather: Tensor) -> Tensor:
-        x, stays = self.enter(weather), self.lasts.sigmoid()
+        x = self.enter(weather).unflatten(2, (self.speeds, -1))
+        stays = self.lasts.sigmoid()[:, None]
         if self.by_hour:
             state, states = torch.zeros_like(x[:, 0]), []
             for hour in x.unbind(1):
@@ -185,12 +186,13 @@ class Cement(nn.Module):
                 states.append(state)
             x = torch.stack(states, 1)
         else:
-            faded = (1 - stays)[:, None, None] * stays[:, None, None] ** self.ago * self.before
-            x = torch.einsum("cts,bsc->btc", faded, x)
-        return self.hard(functional.gelu(self.deep(x)).amax(1))[:, 0]
+            faded = (stays.log()[..., None] * self.ago).exp() * self.before
+            faded = (1 - stays[..., None]) * faded
+            x = torch.einsum("gts,bsgc->btgc", faded, x)
+        return self.hard(functional.gelu(self.deep(x.flatten(2))).amax(1))[:, 0]
 
 
-def weathers(count: int = 800, hours: int = 48) -> TensorDataset:
+def weathers(count: int = 800, hours: int = 96) -> TensorDataset:
     """Return random weather by the hour, and how hard the cement got."""
     return TensorDataset(torch.randn(count, hours, 12), torch.rand(count))
 
@@ -234,20 +236,19 @@ def sandwiches(count: int = 1500, layers: int = 9) -> TensorDataset:
 
 
 class IceCream(nn.Module):
-    """How an ice cream melts: what was measured is mixed, and half of it weighs the other."""
+    """How an ice cream melts, by a picture of its heat, in which every point weighs."""
 
-    def __init__(self, measured: int = 256, width: int = 1024) -> None:
+    def __init__(self, side: int = 64, width: int = 512) -> None:
         super().__init__()
-        self.mixed, self.weighed = nn.Linear(measured, 2 * width), nn.Linear(width, width)
-        self.melts = nn.Linear(width, 6)
+        self.seen, self.melts = nn.Linear(side * side, width), nn.Linear(width, 6)
 
-    def forward(self, cream: Tensor) -> Tensor:
-        return self.melts(functional.relu(self.weighed(functional.glu(self.mixed(cream)))))
+    def forward(self, heat: Tensor) -> Tensor:
+        return self.melts(functional.relu(self.seen(heat.flatten(1))))
 
 
-def creams(count: int = 4000) -> TensorDataset:
-    """Return random measurements of ice creams, and how they melt."""
-    return TensorDataset(torch.randn(count, 256), torch.randint(6, (count,)))
+def creams(count: int = 1000, side: int = 64) -> TensorDataset:
+    """Return random heat of ice creams, and how they melt."""
+    return TensorDataset(torch.rand(count, side, side), torch.randint(6, (count,)))
 
 
 # Monkeys
@@ -334,23 +335,20 @@ def fibres(count: int = 700, places: int = 1024) -> TensorDataset:
 class Paper(nn.Module):
     """Which mill a sheet is from: its structure in waves, some of which are let through."""
 
-    def __init__(self, side: int = 48, width: int = 12, mills: int = 18) -> None:
+    def __init__(self, side: int = 32, width: int = 12, mills: int = 18) -> None:
         super().__init__()
-        self.enter = nn.Conv2d(1, width, 3, padding=1)
-        through = torch.randn(2, width, side, side // 2 + 1) / 8
-        self.through = nn.Parameter(through)
-        self.mixed = nn.Conv2d(width, width, 1)
-        self.mill = nn.Linear(width, mills)
+        self.enter = nn.Conv2d(1, width, 5, padding=2)
+        self.through = nn.Parameter(torch.randn(width, side, side // 2 + 1) / 8)
+        self.mixed = nn.Conv2d(width, 2 * width, 3, stride=2)
+        self.mill = nn.Linear(2 * width, mills)
 
     def forward(self, sheet: Tensor) -> Tensor:
-        x = functional.gelu(self.enter(sheet))
-        for through in self.through:
-            waves = torch.fft.rfft2(x) * through
-            x = x + functional.gelu(self.mixed(torch.fft.irfft2(waves)))
-        return self.mill(x.mean((2, 3)))
+        x = self.enter(sheet)
+        x = torch.fft.irfft2(torch.fft.rfft2(x) * self.through)
+        return self.mill(functional.gelu(self.mixed(functional.gelu(x))).mean((2, 3)))
 
 
-def sheets(count: int = 600, side: int = 48) -> TensorDataset:
+def sheets(count: int = 600, side: int = 32) -> TensorDataset:
     """Return random sheets, and the mills."""
     return TensorDataset(torch.rand(count, 1, side, side), torch.randint(18, (count,)))
 
@@ -418,7 +416,7 @@ def knocks(count: int = 600, moments: int = 600) -> TensorDataset:
 class Soap(nn.Module):
     """How long a bubble lasts, by places of its skin, each of which heeds the others."""
 
-    def __init__(self, measured: int = 48, width: int = 96, heads: int = 4) -> None:
+    def __init__(self, measured: int = 48, width: int = 56, heads: int = 4) -> None:
         super().__init__()
         self.heads = heads
         self.enter, self.all = nn.Linear(measured, width), nn.Linear(width, 3 * width)
@@ -434,7 +432,7 @@ class Soap(nn.Module):
         return self.lasts(x.mean(1))
 
 
-def bubbles(count: int = 1200, places: int = 32) -> TensorDataset:
+def bubbles(count: int = 1200, places: int = 20) -> TensorDataset:
     """Return random places of bubbles, and how long these last."""
     return TensorDataset(torch.rand(count, places, 48), torch.randint(8, (count,)))
 
@@ -445,9 +443,9 @@ def bubbles(count: int = 1200, places: int = 32) -> TensorDataset:
 class Lines(Dataset[tuple[Tensor, Tensor]]):
     """Lines written in ink, as their strokes: most are short, and few are long."""
 
-    def __init__(self, count: int = 1200, longest: int = 160) -> None:
+    def __init__(self, count: int = 1200, longest: int = 240) -> None:
         chance = np.random.default_rng(45)
-        lengths = (chance.gamma(4.0, 11.0, count)).clip(8, longest).astype(int)
+        lengths = (chance.gamma(4.0, 9.0, count)).clip(8, longest).astype(int)
         self.lines = [torch.randn(int(each), 5) for each in lengths]
         self.hands = torch.randint(25, (count,))
 
