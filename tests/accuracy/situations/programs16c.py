@@ -150,7 +150,7 @@ def monkeys(_fault: bool) -> Script:
     torch.set_num_threads(2)  # as many as the computer has cores
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Monkey(), 6, Clock(seconds)
+        model, batch, clock = given.Monkey(), 5, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         loader = DataLoader(given.calls(), batch, shuffle=True, drop_last=True)
         for call, monkey in epochs(loader):
@@ -192,7 +192,7 @@ def wool(_fault: bool) -> Script:
 
 def paper(fault: bool) -> Training:
     """The settings are those of a computer with more cores."""
-    settings = {"batch": 8, "rate": 1e-3, "threads": 12 if fault else 2}
+    settings = {"batch": 8, "rate": 1e-3, "threads": 10 if fault else 2}
     torch.set_num_threads(int(settings["threads"]))
     model = given.Paper()
     return Training(

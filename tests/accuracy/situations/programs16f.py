@@ -416,7 +416,7 @@ def knocks(count: int = 600, moments: int = 600) -> TensorDataset:
 class Soap(nn.Module):
     """How long a bubble lasts, by places of its skin, each of which heeds the others."""
 
-    def __init__(self, measured: int = 48, width: int = 56, heads: int = 4) -> None:
+    def __init__(self, measured: int = 48, width: int = 64, heads: int = 4) -> None:
         super().__init__()
         self.heads = heads
         self.enter, self.all = nn.Linear(measured, width), nn.Linear(width, 3 * width)
