@@ -307,7 +307,7 @@ def system_for_pages(evidence: Evidence) -> float | None:
 
 
 OWN_READS_S = 1e5
-"""Bytes a second: twice what the recorder itself reads of the system's tables in a training process,
+"""Bytes a second: twice what the recorder itself reads of the system's tables in training,
 20 to 50 kB/s in its records."""
 
 
