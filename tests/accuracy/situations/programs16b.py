@@ -262,7 +262,7 @@ def steady_bricks(fault: bool) -> Training:
 
 def steady_elephants(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Elephant(), times(8), Clock(seconds)
+        model, batch, clock = given.Elephant(), times(10), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.rumbles(), batch, shuffle=True, drop_last=True)
         for rumble, who in endlessly(loader, not fault):
