@@ -24,6 +24,7 @@ from situationrows import (
     NINTH,
     SECOND,
     SEVENTH,
+    SIXTEENTH,
     SIXTH,
     TENTH,
     THIRD,
@@ -211,6 +212,11 @@ def test_the_fifteenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those
     _assert_measured(FIFTEENTH)
 
 
+def test_the_sixteenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
+    _assert_drawn(SIXTEENTH, drawn.draw_sixteenth(), least=60, public=24)
+    _assert_measured(SIXTEENTH)
+
+
 def _assert_drawn(batch: str, draw: Iterable[drawn.Drawn], *, least: int, public: int) -> None:
     """Assert that a batch is as large as its rule says, its runs drawn, and itself held out."""
     rows = [row for row in situations(batch) if not row.dropped]
@@ -250,7 +256,7 @@ def _digest(name: str) -> str:
 ALL = [*kept(held_out=False), *kept(held_out=True)]
 HELD_OUT = (
     *(SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH),
-    *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
+    *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH),
 )
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)

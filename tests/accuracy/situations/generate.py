@@ -57,6 +57,9 @@ import programs14c
 import programs15
 import programs15b
 import programs15c
+import programs16
+import programs16b
+import programs16c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -253,6 +256,22 @@ while True:
     for each in slices:
         ndimage.median_filter(each, 7)
 """
+DRAW_MAPS = """
+import numpy as n
+from scipy import ndimage
+heights = n.random.rand(700, 700)
+while True:
+    turned = ndimage.rotate(heights, 17, order=3, reshape=False)
+    n.gradient(ndimage.gaussian_filter(turned, 2))
+"""
+WEAVE = """
+import itertools
+warp = [n * n % 7 < 3 for n in range(400)]
+weft = [n % 5 < 2 for n in range(400)]
+while True:
+    cloth = [[a ^ b for a in warp] for b in weft]
+    max(len(list(run)) for row in cloth for _, run in itertools.groupby(row))
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -277,6 +296,8 @@ OTHERS = {
     "run-cotton-beside-parsers": 6 * [PARSE],
     "run-camels-beside-routes": 2 * [ROUTE],
     "run-carrots-beside-smoothing": 3 * [SMOOTH],
+    "run-pandas-beside-atlas": [DRAW_MAPS],
+    "run-wool-beside-weaves": 10 * [WEAVE],
 }
 """Programs that compute beside the run."""
 
@@ -317,6 +338,9 @@ PROGRAMS = {
     "programs15.py": programs15.FIFTEENTH,
     "programs15b.py": programs15b.FIFTEENTH_B,
     "programs15c.py": programs15c.FIFTEENTH_C,
+    "programs16.py": programs16.SIXTEENTH,
+    "programs16b.py": programs16b.SIXTEENTH_B,
+    "programs16c.py": programs16c.SIXTEENTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -367,6 +391,13 @@ TOGETHER = (
     "run-cinnamon-grades-apart",
     "run-leather-codebooks-shared",
     "run-mouse-gradients",
+    "run-reeds-edges-passed",
+    "run-palms-balanced",
+    "run-ivy-neighbours-gathered",
+    "run-oranges-changed-over",
+    "run-squirrel-gradients",
+    "run-cabbage-gradients",
+    "run-silver-gradients",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
@@ -382,6 +413,7 @@ ONE_CORE = (
     "run-pollen-one-core",
     "run-dolls-one-core",
     "run-bread-one-core",
+    "run-monkeys-one-core",
 )
 """Those that may use a single core when the fault is in."""
 VARIABLES = {
