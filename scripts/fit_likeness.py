@@ -31,6 +31,7 @@ from situationrows import (  # noqa: E402
     NINTH,
     SECOND,
     SEVENTH,
+    SIXTEENTH,
     SIXTH,
     TENTH,
     THIRD,
@@ -51,6 +52,7 @@ from trainwright.plan.file import write_text  # noqa: E402
 SEEN = (
     *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
     *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
+    SIXTEENTH,
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

@@ -12,6 +12,7 @@ import fit_likeness
 from situationrows import (
     FIFTEENTH,
     FOURTEENTH,
+    SIXTEENTH,
     THIRTEENTH,
     TWELFTH,
     Situation,
@@ -21,7 +22,7 @@ from situationrows import (
 from trainwright.diagnose.likeness import ALWAYS, weights
 from trainwright.diagnose.verdict import Cause
 
-LEFT_OUT = (TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH)
+LEFT_OUT = (TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH)
 GUESS = 0.5
 """Less than this would be no help; a guess among nine causes is right for a ninth."""
 

@@ -340,6 +340,7 @@ def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> 
         (THIRTEENTH, 66),
         (FOURTEENTH, 77),
         (FIFTEENTH, 63),
+        (SIXTEENTH, 63),
     ],
 )
 def test_verdicts_on_later_batches_are_no_worse_than_when_they_were_scored(

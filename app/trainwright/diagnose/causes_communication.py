@@ -17,7 +17,13 @@ from trainwright.diagnose.measures import (
     swing,
     time_share,
 )
-from trainwright.diagnose.measures_cost import gradients_on_link, offloads, power_share
+from trainwright.diagnose.measures_cost import (
+    bubble,
+    gradients_on_link,
+    in_stages,
+    offloads,
+    power_share,
+)
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_scaling import (
     lost_by_computers,
@@ -42,6 +48,16 @@ _rule = rules_of(Cause.COMMUNICATION)
 def _several_in_one_computer(evidence: Evidence) -> bool:
     """Whether a run has several devices, all of one computer."""
     return _several(evidence) and evidence.setup is not None and one_computer(evidence)
+
+
+def _waits_for_stages(evidence: Evidence) -> bool:
+    """Whether parts of a batch leave stages of a pipeline idle, as one device alone never is."""
+    return in_stages(evidence) and (bubble(evidence) or 0) >= 0.15
+
+
+def _exchanges_gradients(evidence: Evidence) -> bool:
+    """Whether several devices add up gradients; of a pipeline more parts of a batch fill stages."""
+    return _several(evidence) and not in_stages(evidence)
 
 
 def _several(evidence: Evidence) -> bool:
@@ -164,7 +180,7 @@ RULES = (
     ),
     _rule(
         "experiments.single_device",
-        saved_by("single_device"),
+        given(lambda evidence: not _waits_for_stages(evidence), saved_by("single_device")),
         "share",
         below(0.05, -3, ASSUMED),
         above(0.1, 2, ASSUMED),
@@ -264,7 +280,7 @@ RULES = (
     ),
     _rule(
         "experiments.accumulation",
-        given(_several, saved_by("accumulation")),
+        given(_exchanges_gradients, saved_by("accumulation")),
         "share",
         above(0.1, 2, "assumed: fewer exchanges a sample, and little else, save time"),
         above(0.3, 3, "assumed: fewer exchanges a sample, and little else, save time"),

@@ -5,6 +5,7 @@ import itertools
 from trainwright.diagnose import causes_needless
 from trainwright.diagnose.causes_communication import SCALES
 from trainwright.diagnose.causes_remedies import REMEDIES
+from trainwright.diagnose.causes_tuning import TENSOR_CORES
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     affinity,
@@ -27,6 +28,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone, short_steps_alone
 from trainwright.diagnose.measures_kernels import (
     few_bits,
+    full_precision,
     multiplies_on_tensor_cores,
     multiprocessors_busy,
 )
@@ -346,6 +348,12 @@ RULES = (
         given(on_cpu, is_word("setup.precision", "fp64")),
         "word",
         any_of(-4, "assumed: fp32 has at least twice the rate everywhere"),
+    ),
+    _rule(
+        "setup.precision",
+        given(at_least(1.8, doubled_batch), full_precision),
+        "word",
+        any_of(-4, TENSOR_CORES),
     ),
     _rule(
         "setup.precision",

@@ -6,6 +6,7 @@ from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu, rank
 from trainwright.diagnose.measures_cost import (
     bubble,
     gradients_on_link,
+    in_stages,
     keeps_all_alone,
     kernel_spacing,
     offloads,
@@ -130,6 +131,13 @@ PARALLELISM = (
         "share",
         above(0.15, 2, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
         above(0.3, 3, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
+        variant="small-batch",
+    ),
+    _parallelism(
+        "experiments.accumulation",
+        given(in_stages, saved_by("accumulation")),
+        "share",
+        above(0.1, 3, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
         variant="small-batch",
     ),
     _parallelism(

@@ -73,6 +73,7 @@ TB = "torch-tb-profiler: tensor cores unused though operators could use them"
 KEMPNER = "KempnerPulse: tensor pipe below 15 % with SMs active above 40 %"
 NVIDIA = "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp16)"
 GUIDE = "PyTorch performance tuning guide"
+TENSOR_CORES = f"{GUIDE}: mixed precision uses tensor cores from compute capability 7.0 on"
 MFU = "ml-engineering: half of the peak is a good result"
 ASSUMED = "assumed"
 PRODUCTS = "assumed: products of few rows, read rather than computed, reach a third of the rate"
@@ -120,7 +121,7 @@ RULES = (
         "setup.precision",
         full_precision,
         "word",
-        any_of(2, f"{GUIDE}: mixed precision uses tensor cores from compute capability 7.0 on"),
+        any_of(2, TENSOR_CORES),
         variant="precision",
     ),
     _rule(

@@ -241,6 +241,11 @@ def gradients_on_link(evidence: Evidence) -> float | None:
     return min(1.0, sent / rate / (setup.accumulation or 1) / seconds)
 
 
+def in_stages(evidence: Evidence) -> bool:
+    """Whether devices hold a model's layers one after the other, and parts of a batch fill them."""
+    return evidence.setup is not None and evidence.setup.strategy == "pp"
+
+
 def bubble(evidence: Evidence) -> float | None:
     """Return the share of the step in which a pipeline's stage waits: traced, or by its depth."""
     profile, setup = evidence.profile, evidence.setup
