@@ -8,6 +8,7 @@
     python drawn.py --fourteenth # the fourteenth round's
     python drawn.py --fifteenth  # the fifteenth round's
     python drawn.py --sixteenth  # the sixteenth round's
+    python drawn.py --seventeenth # the seventeenth round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -31,6 +32,7 @@ THIRTEENTH_SEED, THIRTEENTH = "ff421e6", 45
 FOURTEENTH_SEED, FOURTEENTH = "0a1742c", 45
 FIFTEENTH_SEED, FIFTEENTH = "bf04724", 45
 SIXTEENTH_SEED, SIXTEENTH = "b2139a2", 45
+SEVENTEENTH_SEED, SEVENTEENTH = "dfecd1c", 45
 # What removing the fault should be worth, times as fast: sizes are set for it (assumed: 1.2 is
 # the least that a proof takes, and above 5 few runs are in doubt).
 COSTS = (1.5, 2.0, 3.0, 5.0)
@@ -108,6 +110,23 @@ SUBJECTS_OF_THE_FIFTEENTH = (
     "clay", "bricks", "cement", "gravel", "slate", "copper", "tin", "silver", "gold",
 )  # fmt: skip
 
+SUBJECTS_OF_THE_SEVENTEENTH = (
+    "needles", "thimbles", "scissors", "hammers", "screws", "nails", "hinges",
+    "springs of clocks", "pulleys", "gears", "pumps", "valves", "boilers", "chimneys", "stoves",
+    "ovens", "mirrors", "windows of houses", "doors", "roofs", "gutters", "fences", "gates",
+    "benches", "fountains", "statues", "mosaics", "murals", "posters", "stickers", "banners",
+    "flags", "medals", "trophies", "ribbons", "bracelets", "earrings", "necklaces", "crowns",
+    "belts", "gloves", "scarves", "mittens", "socks", "pyjamas", "aprons", "coats", "raincoats",
+    "helmets", "backpacks", "suitcases", "tents", "hammocks", "sledges", "skates", "snowboards",
+    "surfboards", "canoes", "rafts", "ferries", "trams", "metros", "lorries", "tractors",
+    "ploughs", "harvesters", "sieves", "scales", "thermometers", "barometers", "compasses",
+    "sextants", "telescopes", "microscopes", "prisms", "lenses", "lasers", "sundials",
+    "calendars", "almanacs", "atlases", "globes", "dictionaries", "grammars", "alphabets",
+    "ciphers", "puzzles", "jigsaws", "dominoes", "draughts", "billiards", "darts", "archery",
+    "fencing", "judo", "rowing", "sailing", "curling", "cricket scores", "tennis serves",
+    "golf swings", "marathons", "relays", "dives", "somersaults",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -169,6 +188,11 @@ def draw_sixteenth() -> tuple[Drawn, ...]:
     return _drawn(SIXTEENTH_SEED, SIXTEENTH, left)
 
 
+def draw_seventeenth() -> tuple[Drawn, ...]:
+    """Return the runs of the seventeenth round: kinds as before, and subjects of its own."""
+    return _drawn(SEVENTEENTH_SEED, SEVENTEENTH, SUBJECTS_OF_THE_SEVENTEENTH)
+
+
 def _drawn(seed: str, count: int, subjects: Sequence[str]) -> tuple[Drawn, ...]:
     """Return ``count`` runs whose kinds, subjects and costs the seed draws, in that order."""
     chance = random.Random(seed)
@@ -200,6 +224,7 @@ if __name__ == "__main__":
         "--fourteenth": draw_fourteenth(),
         "--fifteenth": draw_fifteenth(),
         "--sixteenth": draw_sixteenth(),
+        "--seventeenth": draw_seventeenth(),
     }
     asked = next((draws[each] for each in sys.argv[1:] if each in draws), held)
     for number, run in enumerate(asked, 1):
