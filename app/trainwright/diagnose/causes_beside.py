@@ -27,6 +27,7 @@ from trainwright.diagnose.measures_cost import (
     short_steps_alone,
 )
 from trainwright.diagnose.measures_crowd import cores_a_bound_worker, drives_are_shared, share_cores
+from trainwright.diagnose.measures_names import odd_kernel
 from trainwright.diagnose.measures_scaling import kept_by_fewer_devices, one_computer
 from trainwright.diagnose.measures_trials import (
     another_gpu,
@@ -189,6 +190,7 @@ def _untimed_alone(evidence: Evidence) -> bool:
     """Whether one GPU keeps what it works on, and nobody timed or tried what it waits for."""
     steps = evidence.steps
     parts = steps is not None and steps.compute is not None
+    parts = parts or at_least(0.5, odd_kernel)(evidence)
     timed = parts or data_wait(evidence) is not None or fed_alone(evidence)
     return _on_one_gpu(evidence) and not timed
 

@@ -32,6 +32,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import QUIET_BYTES_S, memory_share, offloads, page_faults
 from trainwright.diagnose.measures_crowd import drives_are_shared, others_read, share_cores
 from trainwright.diagnose.measures_kernels import half_precision, is_kind, untried
+from trainwright.diagnose.measures_names import odd_kernel
 from trainwright.diagnose.measures_scaling import kept_by_fewer_devices
 from trainwright.diagnose.measures_trials import (
     beyond_their_size,
@@ -47,6 +48,7 @@ _memory = rules_of(Cause.MEMORY)
 _monitoring = rules_of(Cause.MONITORING)
 _scheduling = rules_of(Cause.SCHEDULING)
 _tuning = rules_of(Cause.TUNING)
+CROWDED = "assumed: work that fewer cores hurry has threads in each other's way"
 RESTS = "torch-tb-profiler: utilisation below 50 % has another cause"
 CLIFF = "assumed: no arithmetic falls faster than with the cube of a size; what does was room"
 ROOM = "assumed: in a memory that is full, smaller inputs are faster for the room they leave"
@@ -108,6 +110,17 @@ def _crowded_by_threads(evidence: Evidence) -> bool:
 def _pools_of_threads(evidence: Evidence) -> bool:
     """Whether a run has many times as many threads as there are cores."""
     return at_least(8, ratio("host.run_threads", "host.cores"))(evidence)
+
+
+def _spreads_threads(evidence: Evidence) -> bool:
+    """Whether threads fill all cores of a run: on a processor, or more of them than it has."""
+    full = at_least(0.9, number("host.utilisation"))(evidence)
+    return _pools_of_threads(evidence) or (on_cpu(evidence) and full)
+
+
+def _kernels_untried(evidence: Evidence) -> bool:
+    """Whether nobody tried what the kernels cost, and none that no library has takes most."""
+    return untried(evidence) and not at_least(0.5, odd_kernel)(evidence)
 
 
 def _saves_power(evidence: Evidence) -> bool:
@@ -382,9 +395,10 @@ RULES = {
         ),
         _scheduling(
             "experiments.fewer_cores",
-            given(_pools_of_threads, saved_by_fewer_cores),
+            given(_spreads_threads, saved_by_fewer_cores),
             "share",
-            above(0.2, 2, "assumed: work that fewer cores hurry has threads in each other's way"),
+            above(0.2, 2, CROWDED),
+            above(0.5, 3, CROWDED),
             variant="threads",
         ),
         _scheduling(
@@ -446,7 +460,7 @@ RULES = {
         ),
         _tuning(
             "profile.idle",
-            given(untried, number("profile.idle")),
+            given(_kernels_untried, number("profile.idle")),
             "share",
             above(0.5, -2, RESTS),
         ),

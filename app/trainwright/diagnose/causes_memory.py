@@ -22,6 +22,7 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import (
+    beyond_memory,
     memory_share,
     page_faults,
     power_share,
@@ -358,6 +359,13 @@ RULES = (
         "share",
         above(0.25, 3, "assumed: smaller batches fill a GPU less, and leave it room"),
         above(0.5, 4, "assumed: smaller batches fill a GPU less, and leave it room"),
+        variant="full",
+    ),
+    _rule(
+        "gpus.memory_used",
+        given(lambda evidence: processes(evidence) == 1, beyond_memory),
+        "share",
+        above(1.02, 4, "assumed: what no device memory holds is lent over the link"),
         variant="full",
     ),
     _rule(

@@ -18,6 +18,7 @@ from trainwright.diagnose.measures import (
     number,
     on_cpu,
     on_gpu,
+    processes,
     reading,
     step_share,
     tensor_cores_of_eligible,
@@ -351,7 +352,7 @@ RULES = (
     ),
     _rule(
         "setup.precision",
-        given(at_least(1.8, doubled_batch), full_precision),
+        given(lambda evidence: processes(evidence) == 1, full_precision),
         "word",
         any_of(-4, TENSOR_CORES),
     ),

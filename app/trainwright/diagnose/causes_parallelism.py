@@ -38,6 +38,7 @@ from trainwright.diagnose.measures_work import (
     in_operators,
     one_core,
     operator_seconds,
+    passes_timed,
     short_operator_seconds,
 )
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of
@@ -115,7 +116,8 @@ def device_idles(evidence: Evidence) -> bool:
 def device_rests(evidence: Evidence) -> bool:
     """Whether a GPU idles at times, and is not known to have its batches."""
     rests = device_idles(evidence) or less_than(0.7, utilisation)(evidence)
-    return on_gpu(evidence) and rests and not less_than(0.05, data_wait)(evidence)
+    fed = less_than(0.05, data_wait)(evidence) or at_least(0.97, passes_timed)(evidence)
+    return on_gpu(evidence) and rests and not fed
 
 
 def cores_make_batches(evidence: Evidence) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import foreign_share, given, on_cpu, on_gpu, processes
 from trainwright.diagnose.measures_cost import offloads
+from trainwright.diagnose.measures_kernels import in_tf32
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.rules import Rule, above, below, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -64,13 +65,18 @@ def _for_a_gpu(evidence: Evidence) -> bool:
     return on_gpu(evidence) and not _for_cores(evidence)
 
 
+def _in_fewer_bits(evidence: Evidence) -> bool:
+    """Whether a trial of another precision is none of more bits in place of TF32."""
+    return in_tf32(evidence) is None or (saved_by("other_precision")(evidence) or 0) > -0.1
+
+
 REMEDIES = (
     Remedy("cached_data", Cause.INPUT, "fetch"),
     Remedy("augmentation", Cause.INPUT, "preprocessing", denies=WHOLLY),
     Remedy("pinned_memory", Cause.INPUT, "transfer", _keeps_all),
     Remedy("without_workers", Cause.INPUT, ""),
     Remedy("graphs", Cause.PARALLELISM, "host-bound"),
-    Remedy("other_precision", Cause.TUNING, "precision"),
+    Remedy("other_precision", Cause.TUNING, "precision", _in_fewer_bits),
     Remedy("channels_last", Cause.TUNING, "layout"),
     Remedy("fused_attention", Cause.TUNING, "attention"),
     Remedy("compiled", Cause.TUNING, "compile"),

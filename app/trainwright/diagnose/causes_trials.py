@@ -11,7 +11,11 @@ from trainwright.diagnose.measures_cost import (
     kernel_spacing,
     offloads,
 )
-from trainwright.diagnose.measures_kernels import full_precision, multiplies_on_tensor_cores
+from trainwright.diagnose.measures_kernels import (
+    full_precision,
+    in_tf32,
+    multiplies_on_tensor_cores,
+)
 from trainwright.diagnose.measures_trials import (
     another_gpu,
     attention_by_length,
@@ -228,6 +232,13 @@ INPUT = (
 )
 
 TUNING = (
+    _tuning(
+        "experiments.other_precision",
+        given(lambda evidence: in_tf32(evidence) is not None, _by_precision),
+        "share",
+        above(0.2, 2, "assumed: of what TF32 saves over single precision 16 bits save more"),
+        variant="precision",
+    ),
     _tuning(
         "experiments.other_precision",
         given(_products_hold_it_back, _by_precision),

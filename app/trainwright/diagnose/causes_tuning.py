@@ -29,6 +29,7 @@ from trainwright.diagnose.measures_kernels import (
     full_precision,
     half_precision,
     has_tensor_cores,
+    in_tf32,
     is_kind,
     keeps_scores,
     mixed_convolutions,
@@ -74,6 +75,7 @@ KEMPNER = "KempnerPulse: tensor pipe below 15 % with SMs active above 40 %"
 NVIDIA = "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp16)"
 GUIDE = "PyTorch performance tuning guide"
 TENSOR_CORES = f"{GUIDE}: mixed precision uses tensor cores from compute capability 7.0 on"
+HALVES = "NVIDIA, A100 data sheet: 16 bits have twice the rate of TF32"
 MFU = "ml-engineering: half of the peak is a good result"
 ASSUMED = "assumed"
 PRODUCTS = "assumed: products of few rows, read rather than computed, reach a third of the rate"
@@ -124,6 +126,7 @@ RULES = (
         any_of(2, TENSOR_CORES),
         variant="precision",
     ),
+    _rule("setup.precision", in_tf32, "word", any_of(1, HALVES), variant="precision"),
     _rule(
         "setup.precision",
         double_precision,

@@ -91,6 +91,11 @@ _READINGS = 3
 """Least readings of a run that is compared with others: a time, and two that may be signals."""
 _CHANCE = 0.25
 """Least chance of a cause that is suspected for runs that are alike; assumed, twice a guess's."""
+_RARE, _MOSTLY = 0.1, 0.5
+"""Most chance of an unsure verdict that likeness overrules, and least of its own. Of 391 runs of
+batches 12 to 16, each by the rules and weights of its day, it sets two right and none wrong."""
+_LITTLE = 3
+"""Most weight of the signs for a verdict that likeness may overrule; assumed."""
 _SURE_CHANCE = 0.6
 """Least chance of a cause that rules are sure of. Of 105 such verdicts on batches 7 to 12, each by
 the rules and weights of its day, the three that were wrong had less, and 22 that were right."""
@@ -181,7 +186,7 @@ def judge(evidence: Evidence) -> Diagnosis:
     cases = _all_cases(found, evidence)
     verdicts = _by_rules(cases, evidence)
     alike = likeness(traits(evidence, chain.from_iterable(found.values())))
-    if verdicts[0].cause is Cause.UNKNOWN:
+    if verdicts[0].cause is Cause.UNKNOWN or _unlike(verdicts[0], alike):
         if _tells(alike, found, evidence):
             verdicts = _by_likeness(verdicts, cases, alike, evidence)
     else:
@@ -189,6 +194,18 @@ def judge(evidence: Evidence) -> Diagnosis:
     said = {verdict.cause for verdict in verdicts}
     ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in said)
     return Diagnosis(verdicts, ruled_out, unseen(evidence))
+
+
+def _unlike(verdict: Verdict, alike: Likeness) -> bool:
+    """Whether hardly any run like this one had an unsure verdict's cause, and most another.
+
+    What a cause takes, where that was measured, and signs of more than one strong one's weight
+    are surer than what other runs had.
+    """
+    own, best = alike.chances.get(verdict.cause, 0.0), alike.chances[alike.likeliest]
+    little = verdict.gain is None and sum(each.weight for each in verdict.signals) <= _LITTLE
+    unsure = verdict.confidence is Confidence.LOW and little
+    return unsure and own <= _RARE < _MOSTLY <= best
 
 
 def _as_sure_as(alike: Likeness, verdict: Verdict) -> Verdict:

@@ -8,6 +8,7 @@ from trainwright.diagnose.evidence_readings import GpuReadings
 from trainwright.diagnose.measures import (
     lowest_capability,
     on_cpu,
+    on_gpu,
     over_gpus,
     processes,
     ranks,
@@ -117,6 +118,15 @@ def memory_share(evidence: Evidence) -> float | None:
         return min(1.0, used / total) if used is not None and total else None
 
     return over_gpus(evidence, share)
+
+
+def beyond_memory(evidence: Evidence) -> float | None:
+    """Return what the run has allocated over the memory of its one GPU, which may be above 1."""
+    counters, gpus = evidence.counters, evidence.gpus or ()
+    if counters is None or len(gpus) != 1 or not on_gpu(evidence):
+        return None
+    total = gpus[0].memory_total_bytes or (_known(gpus[0].name)[0] if gpus[0].name else None)
+    return counters.allocated_bytes / total if counters.allocated_bytes and total else None
 
 
 def unused_memory(evidence: Evidence) -> float | None:

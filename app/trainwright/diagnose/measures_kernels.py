@@ -10,9 +10,18 @@ from trainwright.diagnose.measures_work import any_products_rate, convolutions, 
 def full_precision(evidence: Evidence) -> str | None:
     """Return fp32 where the GPU has faster units that it leaves idle."""
     setup = evidence.setup
-    if setup is None or not on_gpu(evidence) or setup.precision != "fp32" or setup.tf32_allowed:
+    if setup is None or not on_gpu(evidence) or setup.precision != "fp32":
         return None
-    return "fp32" if has_tensor_cores(evidence) else None
+    return "fp32" if has_tensor_cores(evidence) and in_tf32(evidence) is None else None
+
+
+def in_tf32(evidence: Evidence) -> str | None:
+    """Return the precision of products in TF32, which GPUs before Ampere do not have."""
+    setup, capability = evidence.setup, lowest_capability(evidence)
+    if setup is None or not on_gpu(evidence) or (capability is not None and capability < 8.0):
+        return None
+    single = setup.precision == "fp32" and setup.tf32_allowed
+    return "tf32" if setup.precision == "tf32" or single else None
 
 
 def could_be_faster(evidence: Evidence) -> float | None:

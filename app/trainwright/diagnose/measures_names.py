@@ -76,7 +76,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                r"|__getitem__|get_batch|next_batch|dataset|recv_bytes|next\(.*(loader|iter)"
                r"|_utils/fetch|iterator.*get_?next|_wait_for_data|(batch|random)sampler|iter_batches"
                r"|data_time|data_generator|'acquire' of '_thread|select\.poll|_start_processes"
-               r"|fork_exec|_shutdown_workers|\bloading\b"),
+               r"|fork_exec|_shutdown_workers|\bloading\b|iter(rows|tuples)"),
     ("preprocess", r"decode|augment|transform(s|\.py|\b)|imread|tokeniz|\bpil\b|pillow|cv2"
                    r"|librosa|collat(e|ion)|resize|crop|\bstft|spectrogram|resample|jpeg|decompress"
                    r"|zlib|gzip|inflate|pad_sequence|albument|normalize_image|mixup|ffmpeg|\bav\b"

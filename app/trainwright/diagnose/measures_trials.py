@@ -100,10 +100,21 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
             yield _at_best(trial.changed, factor, times)
         elif experiment == "without_workers" and (trial.changed, factor) == ("workers", 0):
             yield times
-        elif experiment == "more_workers" and trial.changed in ("workers", "prefetch"):
+        elif experiment == "more_workers" and _tells_of_workers(trial, evidence):
             yield _with_more(factor, times)
         elif experiment == "single_device" and _tells_of_devices(trial, evidence):
             yield 1 / _with_more(factor, _of_as_much(trial, factor, times, evidence))
+
+
+def _tells_of_workers(trial: Trial, evidence: Evidence) -> bool:
+    """Whether a trial tells what more workers save: fewer do only where no more were tried."""
+    if trial.changed not in ("workers", "prefetch"):
+        return False
+    factor = factor_of(trial, evidence)
+    tried = [
+        factor_of(each, evidence) or 0 for each in evidence.trials if each.changed == "workers"
+    ]
+    return factor is None or factor > 1 or max(tried, default=0) <= 1
 
 
 def _of_a_sample(trial: Trial, factor: float | None, times: float) -> float:
@@ -169,7 +180,7 @@ _FEWER_CHUNKS = re.compile(
 """What a trial changes besides: a batch in larger pieces is no larger batch."""
 _PLACE = re.compile(r",|\b(?:on another|of an?|in an?(?! laptop))\b")
 """What follows the name of a GPU; one in a laptop is another."""
-_CORES = re.compile(r"\b(\d+) cores\b")
+_CORES = re.compile(rf"\b({_NUMBER}) cores\b")
 _ELSEWHERE = re.compile(r"\banother \w*(computer|machine|server|station|host)\b|\blaptop\b")
 
 
@@ -302,7 +313,7 @@ def saved_by_fewer_cores(evidence: Evidence) -> float | None:
 
     def fewer(said: str) -> bool:
         count = _CORES.search(said)
-        return count is not None and int(count[1]) < cores
+        return count is not None and (_COUNTS.get(count[1]) or float(count[1])) < cores
 
     return max(_saved_by_processors(evidence, fewer), default=None)
 
