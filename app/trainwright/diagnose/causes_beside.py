@@ -27,14 +27,10 @@ from trainwright.diagnose.measures_cost import (
     short_steps_alone,
 )
 from trainwright.diagnose.measures_crowd import cores_a_bound_worker, drives_are_shared, share_cores
+from trainwright.diagnose.measures_hardware import another_gpu, on_the_processor
 from trainwright.diagnose.measures_names import odd_kernel
 from trainwright.diagnose.measures_scaling import kept_by_fewer_devices, one_computer
-from trainwright.diagnose.measures_trials import (
-    another_gpu,
-    doubled_model,
-    on_the_processor,
-    saved_by,
-)
+from trainwright.diagnose.measures_trials import doubled_model, saved_by
 from trainwright.diagnose.measures_work import (
     cores_a_worker,
     device_of_step,

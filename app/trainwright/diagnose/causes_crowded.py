@@ -31,16 +31,10 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import QUIET_BYTES_S, memory_share, offloads, page_faults
 from trainwright.diagnose.measures_crowd import drives_are_shared, others_read, share_cores
-from trainwright.diagnose.measures_kernels import half_precision, is_kind, untried
-from trainwright.diagnose.measures_names import odd_kernel
+from trainwright.diagnose.measures_hardware import on_another_processor, saved_by_fewer_cores
+from trainwright.diagnose.measures_kernels import half_precision, is_kind
 from trainwright.diagnose.measures_scaling import kept_by_fewer_devices
-from trainwright.diagnose.measures_trials import (
-    beyond_their_size,
-    doubled_batch,
-    on_another_processor,
-    saved_by,
-    saved_by_fewer_cores,
-)
+from trainwright.diagnose.measures_trials import beyond_their_size, doubled_batch, saved_by
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -49,7 +43,6 @@ _monitoring = rules_of(Cause.MONITORING)
 _scheduling = rules_of(Cause.SCHEDULING)
 _tuning = rules_of(Cause.TUNING)
 CROWDED = "assumed: work that fewer cores hurry has threads in each other's way"
-RESTS = "torch-tb-profiler: utilisation below 50 % has another cause"
 CLIFF = "assumed: no arithmetic falls faster than with the cube of a size; what does was room"
 ROOM = "assumed: in a memory that is full, smaller inputs are faster for the room they leave"
 DONE = "assumed: one GPU has its batches, and others are sooner done with kernels as large"
@@ -116,11 +109,6 @@ def _spreads_threads(evidence: Evidence) -> bool:
     """Whether threads fill all cores of a run: on a processor, or more of them than it has."""
     full = at_least(0.9, number("host.utilisation"))(evidence)
     return _pools_of_threads(evidence) or (on_cpu(evidence) and full)
-
-
-def _kernels_untried(evidence: Evidence) -> bool:
-    """Whether nobody tried what the kernels cost, and none that no library has takes most."""
-    return untried(evidence) and not at_least(0.5, odd_kernel)(evidence)
 
 
 def _saves_power(evidence: Evidence) -> bool:
@@ -457,18 +445,6 @@ RULES = {
             given(_on_one_gpu, beyond_their_size),
             "times",
             above(2, -3, CLIFF),
-        ),
-        _tuning(
-            "profile.idle",
-            given(_kernels_untried, number("profile.idle")),
-            "share",
-            above(0.5, -2, RESTS),
-        ),
-        _tuning(
-            "gpus.idle_share",
-            given(untried, number("gpus.idle_share")),
-            "share",
-            above(0.4, -2, RESTS),
         ),
         _tuning(
             "throughput.expected",

@@ -27,9 +27,10 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import loader_alone, offloads
+from trainwright.diagnose.measures_hardware import another_gpu, on_the_processor
 from trainwright.diagnose.measures_names import HostFamily, functions_of
 from trainwright.diagnose.measures_scaling import one_computer
-from trainwright.diagnose.measures_trials import another_gpu, on_the_processor, saved_by
+from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import (
     wait_of_slow_steps,
     workers_cores,

@@ -8,7 +8,6 @@ from trainwright.diagnose.causes_parallelism import (
     MFU,
     cores_make_batches,
     device_idles,
-    device_rests,
 )
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
@@ -32,10 +31,11 @@ from trainwright.diagnose.measures_cost import (
     offloads,
     power_share,
 )
-from trainwright.diagnose.measures_names import filled, functions_of, kernels_of
+from trainwright.diagnose.measures_kernels import untried
+from trainwright.diagnose.measures_names import filled, functions_of, kernels_of, odd_kernel
 from trainwright.diagnose.measures_scaling import one_computer
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
-from trainwright.diagnose.measures_work import workers_of_cores
+from trainwright.diagnose.measures_work import passes_timed, workers_of_cores
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -49,10 +49,23 @@ NOBODY = "assumed: where neither the GPU nor a core works, both wait for a drive
 FULL = "assumed: workers that had batches to spare would rest"
 FEW_BITS = "assumed: a function that rounds as fewer bits would computes no faster for it"
 NEITHER = "Williams et al. 2009 (roofline): where neither holds work back, it is too small"
+RESTS = "torch-tb-profiler: utilisation below 50 % has another cause"
 LINK = "assumed: what crosses the link all the time is what the GPU waits for"
 
 
 _expected = number("throughput.expected_times")
+
+
+def _device_rests(evidence: Evidence) -> bool:
+    """Whether a GPU idles at times, and is not known to have its batches."""
+    rests = device_idles(evidence) or less_than(0.7, utilisation)(evidence)
+    fed = less_than(0.05, data_wait)(evidence) or at_least(0.97, passes_timed)(evidence)
+    return on_gpu(evidence) and rests and not fed
+
+
+def _kernels_untried(evidence: Evidence) -> bool:
+    """Whether nobody tried what the kernels cost, and none that no library has takes most."""
+    return untried(evidence) and not at_least(0.5, odd_kernel)(evidence)
 
 
 def _busy_cores(evidence: Evidence) -> float | None:
@@ -182,7 +195,7 @@ INPUT = (
     ),
     _input(
         "experiments.doubled_batch",
-        given(device_rests, doubled_batch),
+        given(_device_rests, doubled_batch),
         "times",
         above(1.8, 3, "assumed: a GPU that idles takes more samples a step for less, a loader not"),
     ),
@@ -227,6 +240,18 @@ PARALLELISM = (
 )
 
 TUNING = (
+    _tuning(
+        "profile.idle",
+        given(_kernels_untried, number("profile.idle")),
+        "share",
+        above(0.5, -2, RESTS),
+    ),
+    _tuning(
+        "gpus.idle_share",
+        given(untried, number("gpus.idle_share")),
+        "share",
+        above(0.4, -2, RESTS),
+    ),
     _tuning(
         "profile.attention_kernels",
         kernels_of("attention"),

@@ -27,6 +27,7 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone, short_steps_alone
+from trainwright.diagnose.measures_hardware import another_gpu
 from trainwright.diagnose.measures_kernels import (
     few_bits,
     full_precision,
@@ -37,7 +38,6 @@ from trainwright.diagnose.measures_names import kernels_of
 from trainwright.diagnose.measures_needless import products_with_cores
 from trainwright.diagnose.measures_scaling import lost_by_doubling
 from trainwright.diagnose.measures_trials import (
-    another_gpu,
     doubled_batch,
     doubled_model,
     doubled_past_filling,

@@ -38,7 +38,6 @@ from trainwright.diagnose.measures_work import (
     in_operators,
     one_core,
     operator_seconds,
-    passes_timed,
     short_operator_seconds,
 )
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of
@@ -111,13 +110,6 @@ def device_idles(evidence: Evidence) -> bool:
     """Whether a GPU has nothing to do for much of the time."""
     idles = at_least(0.3, number("profile.idle"))(evidence)
     return on_gpu(evidence) and (idles or less_than(0.5, utilisation)(evidence))
-
-
-def device_rests(evidence: Evidence) -> bool:
-    """Whether a GPU idles at times, and is not known to have its batches."""
-    rests = device_idles(evidence) or less_than(0.7, utilisation)(evidence)
-    fed = less_than(0.05, data_wait)(evidence) or at_least(0.97, passes_timed)(evidence)
-    return on_gpu(evidence) and rests and not fed
 
 
 def cores_make_batches(evidence: Evidence) -> bool:

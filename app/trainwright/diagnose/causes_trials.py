@@ -11,21 +11,23 @@ from trainwright.diagnose.measures_cost import (
     kernel_spacing,
     offloads,
 )
+from trainwright.diagnose.measures_hardware import (
+    another_gpu,
+    beyond_its_peak,
+    on_the_processor,
+    saved_by_cores,
+)
 from trainwright.diagnose.measures_kernels import (
     full_precision,
     in_tf32,
     multiplies_on_tensor_cores,
 )
 from trainwright.diagnose.measures_trials import (
-    another_gpu,
     attention_by_length,
-    beyond_its_peak,
     doubled_batch,
     doubled_model,
     filled_by_batch,
-    on_the_processor,
     saved_by,
-    saved_by_cores,
     saved_by_larger,
 )
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
