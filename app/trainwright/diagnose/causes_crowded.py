@@ -441,6 +441,12 @@ RULES = {
     ),
     Cause.TUNING: (
         _tuning(
+            "experiments.smaller_batch",
+            given(_on_one_gpu, saved_by_smaller),
+            "share",
+            above(0.5, -3, CLIFF),
+        ),
+        _tuning(
             "experiments.smaller_inputs",
             given(_on_one_gpu, beyond_their_size),
             "times",
