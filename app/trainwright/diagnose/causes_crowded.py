@@ -34,7 +34,12 @@ from trainwright.diagnose.measures_crowd import drives_are_shared, others_read, 
 from trainwright.diagnose.measures_hardware import on_another_processor, saved_by_fewer_cores
 from trainwright.diagnose.measures_kernels import half_precision, is_kind
 from trainwright.diagnose.measures_scaling import kept_by_fewer_devices
-from trainwright.diagnose.measures_trials import beyond_their_size, doubled_batch, saved_by
+from trainwright.diagnose.measures_trials import (
+    beyond_their_size,
+    doubled_batch,
+    saved_by,
+    saved_by_smaller,
+)
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
