@@ -119,12 +119,13 @@ def judge(evidence: Evidence) -> Diagnosis:
     cases = _all_cases(found, evidence)
     verdicts = _by_rules(cases, evidence)
     alike = likeness(traits(evidence, chain.from_iterable(found.values())))
-    if verdicts[0].cause is Cause.UNKNOWN or _unlike(verdicts[0], alike):
-        if _tells(alike, found, evidence):
-            verdicts = _by_likeness(verdicts, cases, alike, evidence)
-    else:
+    reported = evidence.made_by == "hand"  # and not recorded: rules tell by more readings
+    undecided = verdicts[0].cause is Cause.UNKNOWN or (reported and _unlike(verdicts[0], alike))
+    if undecided and _tells(alike, found, evidence):
+        verdicts = _by_likeness(verdicts, cases, alike, evidence)
+    elif reported:
         verdicts = _likelier_first(verdicts, cases, alike)
-        verdicts = tuple(_as_sure_as(alike, verdict) for verdict in verdicts)
+    verdicts = tuple(_as_sure_as(alike, verdict) for verdict in verdicts)
     said = {verdict.cause for verdict in verdicts}
     ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in said)
     return Diagnosis(verdicts, ruled_out, unseen(evidence))
@@ -148,6 +149,7 @@ def _likelier_first(
     """Return the verdicts; of two that are as strong, the one that runs like this one had."""
     strength = {(case.cause, case.variant): case.strength for case in cases}
     first, chances = verdicts[0], alike.chances
+    decided = first.confidence is Confidence.LOW and first.cause is not Cause.UNKNOWN
 
     def leads_by(verdict: Verdict) -> float:
         return strength[first.cause, first.variant] - strength[verdict.cause, verdict.variant]
@@ -155,7 +157,7 @@ def _likelier_first(
     close = [
         verdict
         for verdict in verdicts[1:]
-        if first.confidence is Confidence.LOW and 0 <= leads_by(verdict) < MARGIN
+        if decided and 0 <= leads_by(verdict) < MARGIN
         if chances.get(verdict.cause, 0.0) >= LIKELIER * chances.get(first.cause, 0.0)
     ]
     if not close:

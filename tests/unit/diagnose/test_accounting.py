@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainwright.diagnose import measures_cost, measures_trials
+from trainwright.diagnose import measures_cost, measures_hardware, measures_trials
 from trainwright.diagnose import measures_work as work
 from trainwright.diagnose.decide import by_rules, judge
 from trainwright.diagnose.evidence import Evidence
@@ -62,7 +62,7 @@ def test_a_processor_that_is_as_fast_as_the_gpu_tells_of_small_operators(named: 
     trial = {"changed": "gpu", "to": named, "step_times": 0.5}
     found = diagnosed(steps=steps(), setup=CUDA, trials=[trial])
     assert found.first.cause is Cause.PARALLELISM
-    assert measures_trials.another_gpu(seen(steps=steps(), trials=[trial])) is None
+    assert measures_hardware.another_gpu(seen(steps=steps(), trials=[trial])) is None
 
 
 def test_a_gpu_that_is_slower_than_its_peak_against_another_ones_has_slow_kernels() -> None:
@@ -71,7 +71,7 @@ def test_a_gpu_that_is_slower_than_its_peak_against_another_ones_has_slow_kernel
     run = {"gpus": own, "steps": steps(), "setup": CUDA}
     assert diagnosed(**run, trials=[trial]).first.cause is Cause.TUNING
     larger = trial | {"to": "NVIDIA H100 SXM", "step_times": 0.3}
-    assert (measures_trials.beyond_its_peak(seen(**run, trials=[larger])) or 0) < 2
+    assert (measures_hardware.beyond_its_peak(seen(**run, trials=[larger])) or 0) < 2
 
 
 def test_what_leaves_a_devices_work_as_it_is_changes_its_utilisation_as_its_rate() -> None:

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
-from trainwright.diagnose import measures_trials
+from trainwright.diagnose import measures_hardware, measures_trials
 from trainwright.diagnose.decide import RULES, by_rules, judge
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.rules import signals
@@ -168,7 +168,7 @@ def test_a_gpu_is_known_where_its_computer_stands_beside_its_name() -> None:
         "setup": ONE,
         "trials": [{"changed": "gpu", "to": "V100 32GB of a DGX-2", "rate_times": 1.06}],
     }
-    assert measures_trials.another_gpu(Evidence.model_validate(seen)) is None
+    assert measures_hardware.another_gpu(Evidence.model_validate(seen)) is None
 
 
 def test_twice_the_batch_that_is_two_fifths_faster_a_sample_is_enough_for_a_cause() -> None:
