@@ -6,6 +6,7 @@ What they are of was drawn (``drawn.py --seventeenth``). The loop, its clock and
 those of ``programs.py``; models and data are in ``programs17d.py``.
 """
 
+import gc
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -144,6 +145,136 @@ def lorries(fault: bool) -> Script:
     return Script(run)
 
 
+# Input: preprocessing
+
+
+def needles(fault: bool) -> Training:
+    model = given.Needle()
+    return Training(
+        model,
+        given.Needles(ready=not fault),
+        batch=8,
+        optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
+    )
+
+
+def sundials(fault: bool) -> Training:
+    model = given.Sundial()
+    return Training(
+        model,
+        given.Sundials(ready=not fault),
+        batch=16,
+        loss=functional.smooth_l1_loss,
+        optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
+    )
+
+
+def curling(fault: bool) -> Training:
+    torch.set_num_threads(1)  # and a core for the worker
+    model = given.Curl()
+    return Training(
+        model,
+        given.Curling(ready=not fault),
+        batch=12,
+        workers=1,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, nesterov=True),
+    )
+
+
+def fountains(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Fountain(), 8, Clock(seconds)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
+        rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-4, total_steps=100_000)
+        loader = DataLoader(given.Fountains(ready=not fault), batch, shuffle=True, drop_last=True)
+        for photo, which in epochs(loader):
+            loss = functional.cross_entropy(model(photo), which, label_smoothing=0.1)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            rates.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Memory: allocations
+
+
+def earrings(fault: bool) -> Script:
+    """How much of an earring each box has is told in boxes that are new, or were used before."""
+
+    def run(seconds: float) -> float:
+        model, clock = given.Earring(), Clock(seconds)
+        boxes = given.Boxes(kept=not fault, earrings=600)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        for shop, place in epochs(DataLoader(given.shops(), 1, shuffle=True)):
+            share = boxes.overlapping(place[0] - 0.03, place[0] + 0.03)
+            loss = functional.binary_cross_entropy_with_logits(model(shop)[0], share)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(1):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def snowboards(fault: bool) -> Training:
+    """The room that windows are in is given back after each batch, so that little is in use."""
+    batch, window = 12, 96
+    model = given.Snowboard(window)
+    return Training(
+        model,
+        given.rides(),
+        batch=batch,
+        prepare=given.Room(not fault, batch, 512, window).windows,
+        optimizer=torch.optim.RMSprop(model.parameters(), lr=1e-3),
+    )
+
+
+# Memory: garbage collection
+
+
+def hammocks(fault: bool) -> Training:
+    """A book of guests is kept; after each pass through the model everything is tidied up."""
+    model, book = given.Hammock(), given.guests()
+
+    def tidied(*_: Any) -> None:
+        assert book
+        if fault:
+            gc.collect()
+
+    model.register_forward_hook(tidied)
+    return Training(
+        model,
+        given.stays(),
+        batch=256,
+        loss=functional.binary_cross_entropy_with_logits,
+        optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
+    )
+
+
+def pulleys(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Pulley(), 48, Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        loader = DataLoader(given.Pulleys(tidied=fault), batch, shuffle=True, drop_last=True)
+        for wheels, bears in epochs(loader):
+            loss = functional.huber_loss(model(wheels), bears)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
 SEVENTEENTH: dict[str, Callable[[bool], Training | Script]] = {
     "run-hinges-bent-in-halves": hinges,
     "run-lens-gradients": lenses,
@@ -152,6 +283,14 @@ SEVENTEENTH: dict[str, Callable[[bool], Training | Script]] = {
     "run-harvesters-from-afar": harvesters,
     "run-stoves-asked-for": stoves,
     "run-lorries-over-a-line": lorries,
+    "run-needles-measured": needles,
+    "run-sundials-read": sundials,
+    "run-curling-drawn-anew": curling,
+    "run-fountains-altered": fountains,
+    "run-earrings-fresh-boxes": earrings,
+    "run-snowboards-given-back": snowboards,
+    "run-collected-hammocks": hammocks,
+    "run-collected-pulleys": pulleys,
 }
 
 

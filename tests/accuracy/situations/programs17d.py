@@ -1,12 +1,17 @@
 """Models and data of the seventeenth round's first runs, from hinges to pulleys: see
 ``programs17.py``."""
 
+import gc
+import math
+import mmap
 import os
+import random
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import local
 from typing import Any
@@ -14,11 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from PIL import Image, ImageDraw
 from programs import Item
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
-
 
 
 def as_one(model: nn.Module) -> None:
@@ -81,7 +86,7 @@ class Waves(nn.Module):
 class Hinge(nn.Module):
     """How far the plate of a hinge bends under a door, point by point."""
 
-    def __init__(self, halves: bool, channels: int = 12, side: int = 32, depth: int = 3) -> None:
+    def __init__(self, halves: bool, channels: int = 6, side: int = 16, depth: int = 5) -> None:
         super().__init__()
         self.halves = halves
         self.loads = nn.Conv2d(3, channels, 1)
@@ -96,7 +101,7 @@ class Hinge(nn.Module):
         return rows.chunk(2, 2)[dist.get_rank()] if self.halves else rows
 
 
-def plates(count: int = 400, side: int = 32) -> TensorDataset:
+def plates(count: int = 800, side: int = 16) -> TensorDataset:
     """Return random loads on plates of hinges, and how they bend."""
     return TensorDataset(torch.randn(count, 3, side, side), torch.randn(count, 1, side, side))
 
@@ -253,7 +258,7 @@ stoves = np.random.default_rng(151).standard_normal((500, 40, 12)).astype(np.flo
 class Answer(socketserver.StreamRequestHandler):
     def handle(self):
         for line in self.rfile:
-            time.sleep(random.expovariate(300))
+            time.sleep(random.expovariate(200))
             self.wfile.write(stoves[int(line)].tobytes())
 class Counter(socketserver.ThreadingTCPServer):
     daemon_threads = True
@@ -300,7 +305,7 @@ class Stoves(Dataset[Item]):
 class Stove(nn.Module):
     """How a stove is fired: its heat goes into a state, forwards and backwards."""
 
-    def __init__(self, width: int = 112) -> None:
+    def __init__(self, width: int = 96) -> None:
         super().__init__()
         self.heat = nn.GRU(12, width, batch_first=True, bidirectional=True)
         self.fired = nn.Linear(2 * width, 7)
@@ -366,3 +371,406 @@ class Lorry(nn.Module):
         x = self.stop(route)
         weighed = self.weight(x).softmax(1).transpose(1, 2) @ x
         return self.what(self.carries(weighed.flatten(1)))
+
+
+# Needles
+
+
+class Needles(Dataset[Item]):
+    """Photographs of needles, which are found, measured and laid straight."""
+
+    def __init__(self, ready: bool, count: int = 300, side: int = 72) -> None:
+        chance = np.random.default_rng(163)
+        down, across = np.mgrid[:side, :side] - side / 2
+        self.photos = []
+        for _ in range(count):
+            angle = chance.uniform(0, np.pi)
+            along = across * np.cos(angle) + down * np.sin(angle)
+            aside = across * np.sin(angle) - down * np.cos(angle)
+            bright = np.exp(-((aside / 2) ** 2) - (along / 20) ** 8)
+            self.photos.append((bright + chance.normal(0, 0.15, bright.shape)).astype(np.float32))
+        self.known = [self.straight(each) for each in self.photos] if ready else []
+
+    def __len__(self) -> int:
+        return len(self.photos)
+
+    def __getitem__(self, index: int) -> Item:
+        needle = self.known[index] if self.known else self.straight(self.photos[index])
+        return needle, torch.tensor(index % 6)
+
+    def straight(self, photo: np.ndarray) -> Tensor:
+        """Return the largest thing of a photograph, laid straight, with its edges."""
+        from scipy import ndimage
+
+        smooth = ndimage.gaussian_filter(photo, 1.2)
+        things, many = ndimage.label(smooth > smooth.mean() + smooth.std())
+        sizes = ndimage.sum_labels(things > 0, things, range(1, many + 1))
+        places = np.argwhere(things == 1 + int(np.argmax(sizes)))
+        middle = places.mean(0)
+        _, ways = np.linalg.eigh(np.cov((places - middle).T))
+        turn = np.stack([ways[:, 0], ways[:, 1]], 1)
+        start = middle - turn @ np.array([12.0, 32.0])
+        seen = ndimage.affine_transform(photo, turn, start, (24, 64), order=3, mode="nearest")
+        edges = ndimage.gaussian_gradient_magnitude(seen, 1)
+        return torch.from_numpy(np.stack([seen, edges]).astype(np.float32))
+
+
+class Needle(nn.Module):
+    """What is wrong with a needle: looked at by rows, then by columns."""
+
+    def __init__(self, channels: int = 24) -> None:
+        super().__init__()
+        self.rows = nn.Conv2d(2, channels, (1, 9), (1, 3))
+        self.columns = nn.Conv2d(channels, channels, (7, 1), (3, 1))
+        self.norm = nn.GroupNorm(4, channels)
+        self.wrong = nn.Linear(channels, 6)
+
+    def forward(self, needle: Tensor) -> Tensor:
+        x = functional.leaky_relu(self.rows(needle))
+        x = functional.leaky_relu(self.norm(self.columns(x)))
+        return self.wrong(x.flatten(2).logsumexp(2))
+
+
+# Sundials
+
+
+class Sundials(Dataset[Item]):
+    """Notes of a sundial's shadow over a day, of which the sun's place is told anew."""
+
+    def __init__(self, ready: bool, count: int = 600, moments: int = 32) -> None:
+        chance, self.days = random.Random(167), []
+        for _ in range(count):
+            time = datetime(2024, 1, 1, 6) + timedelta(days=chance.randrange(700))
+            notes = []
+            for _ in range(moments):
+                time += timedelta(minutes=chance.randrange(5, 25))
+                notes.append(f"{time:%d.%m.%Y %H:%M} {chance.uniform(0, 90):.2f}")
+            self.days.append((chance.uniform(-60, 60), notes))
+        self.known = [self.read(*day) for day in self.days] if ready else []
+
+    def __len__(self) -> int:
+        return len(self.days)
+
+    def __getitem__(self, index: int) -> Item:
+        day = self.known[index] if self.known else self.read(*self.days[index])
+        return day, torch.tensor(index % 90 / 90)
+
+    def read(self, north: float, notes: list[str]) -> Tensor:
+        """Return where the sun stood at each note, and where the shadow fell."""
+        rows = []
+        for note in notes:
+            day, clock, shadow = note.split()
+            time = datetime.strptime(f"{day} {clock}", "%d.%m.%Y %H:%M")
+            year = 2 * math.pi * (time.timetuple().tm_yday - 81) / 365
+            lean = math.radians(23.45) * math.sin(year)
+            late = 9.87 * math.sin(2 * year) - 7.53 * math.cos(year) - 1.5 * math.sin(year)
+            hour = math.radians(15 * (time.hour - 12 + (time.minute + late) / 60))
+            place = math.radians(north)
+            height = math.sin(place) * math.sin(lean)
+            height += math.cos(place) * math.cos(lean) * math.cos(hour)
+            falls = math.atan2(math.sin(place) * math.sin(hour), math.cos(hour))
+            rows.append([height, lean, hour, falls, math.radians(float(shadow))])
+        return torch.tensor(rows)
+
+
+class Sundial(nn.Module):
+    """How far a sundial is turned from the north: notes look at each other."""
+
+    def __init__(self, width: int = 64, depth: int = 2) -> None:
+        super().__init__()
+        self.waves = nn.Linear(5, width // 2)
+        self.looks = nn.ModuleList(
+            nn.MultiheadAttention(width, 4, batch_first=True) for _ in range(depth)
+        )
+        self.mixed = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.GELU())
+            for _ in range(depth)
+        )
+        self.back = nn.ModuleList(nn.Linear(3 * width, width) for _ in range(depth))
+        self.far = nn.Linear(width, 1)
+
+    def forward(self, day: Tensor) -> Tensor:
+        waves = self.waves(day)
+        x = torch.cat([waves.sin(), waves.cos()], 2)
+        for look, mixed, back in zip(self.looks, self.mixed, self.back, strict=True):
+            x = x + look(x, x, x, need_weights=False)[0]
+            x = x + back(mixed(x))
+        return self.far(x.mean(1))[:, 0]
+
+
+# Curling
+
+
+class Curling(Dataset[Item]):
+    """Ends of curling, drawn from above: where the stones lie, and how they came."""
+
+    def __init__(self, ready: bool, count: int = 400, stones: int = 16) -> None:
+        chance = np.random.default_rng(173)
+        self.lies = chance.uniform((30, 60), (210, 420), (count, stones, 2))
+        self.bends = chance.normal(0, 25, (count, stones))
+        self.known = [self.drawn(number) for number in range(count)] if ready else []
+
+    def __len__(self) -> int:
+        return len(self.lies)
+
+    def __getitem__(self, index: int) -> Item:
+        sheet = self.known[index] if self.known else self.drawn(index)
+        return sheet, torch.tensor(index % 9)
+
+    def drawn(self, index: int) -> Tensor:
+        """Return a sheet of ice from above, in smooth colours."""
+        sheet = Image.new("RGB", (240, 480), "white")
+        pen = ImageDraw.Draw(sheet)
+        for far, colour in ((90, "navy"), (60, "white"), (30, "red"), (8, "white")):
+            pen.ellipse((120 - far, 120 - far, 120 + far, 120 + far), colour)
+        for number, ((x, y), bend) in enumerate(
+            zip(self.lies[index], self.bends[index], strict=True)
+        ):
+            way = [(x + bend * (at / 12) ** 2, y + (480 - y) * at / 12) for at in range(13)]
+            pen.line(way, "grey", 2, "curve")
+            pen.ellipse((x - 9, y - 9, x + 9, y + 9), "yellow" if number % 2 else "crimson")
+        small = sheet.resize((40, 80), Image.Resampling.LANCZOS)
+        return torch.from_numpy(np.asarray(small).copy()).permute(2, 0, 1) / 255
+
+
+class Curl(nn.Module):
+    """Who wins an end: the sheet is seen in steps, each of which skips to the last."""
+
+    def __init__(self, channels: int = 16) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, channels, 5, 2, 2)
+        self.second = nn.Conv2d(channels, channels, 3, 2, 1)
+        self.third = nn.Conv2d(channels, channels, 3, 2, 1)
+        self.wins = nn.Linear(3 * channels, 9)
+
+    def forward(self, sheet: Tensor) -> Tensor:
+        first = self.first(sheet).relu()
+        second = self.second(first).relu()
+        third = self.third(second).relu()
+        return self.wins(torch.cat([each.mean((2, 3)) for each in (first, second, third)], 1))
+
+
+# Fountains
+
+
+class Fountains(Dataset[Item]):
+    """Photographs of fountains, which are altered each time, or were so before."""
+
+    def __init__(self, ready: bool, count: int = 240, side: int = 96) -> None:
+        from torchvision.transforms import v2
+
+        self.photos = torch.randint(256, (count, 3, side, side), dtype=torch.uint8)
+        self.altered = v2.Compose(
+            [
+                v2.RandomResizedCrop(56, scale=(0.4, 1.0), antialias=True),
+                v2.RandomHorizontalFlip(),
+                v2.RandomPerspective(0.3, 1.0),
+                v2.ColorJitter(0.3, 0.3, 0.3),
+                v2.ToDtype(torch.float32, scale=True),
+            ]
+        )
+        self.known = [self.altered(each) for each in self.photos] if ready else []
+
+    def __len__(self) -> int:
+        return len(self.photos)
+
+    def __getitem__(self, index: int) -> Item:
+        photo = self.known[index] if self.known else self.altered(self.photos[index])
+        return photo, torch.tensor(index % 11)
+
+
+class Fountain(nn.Module):
+    """Which fountain it is: pieces of a photograph are mixed, and so are their numbers."""
+
+    def __init__(self, width: int = 128, pieces: int = 49, depth: int = 4) -> None:
+        super().__init__()
+        self.pieces = nn.Conv2d(3, width, 8, 8)
+        self.among = nn.ModuleList(nn.Linear(pieces, pieces) for _ in range(depth))
+        self.within = nn.ModuleList(
+            nn.Sequential(nn.Linear(width, 3 * width), nn.GELU(), nn.Linear(3 * width, width))
+            for _ in range(depth)
+        )
+        self.which = nn.Linear(width, 11)
+
+    def forward(self, photo: Tensor) -> Tensor:
+        x = self.pieces(photo).flatten(2).transpose(1, 2)
+        for among, within in zip(self.among, self.within, strict=True):
+            x = x + among(x.transpose(1, 2)).transpose(1, 2)
+            x = x + within(functional.layer_norm(x, x.shape[-1:]))
+        return self.which(x.mean(1))
+
+
+# Earrings
+
+
+class Earring(nn.Module):
+    """Which boxes of a shop's picture hold an earring."""
+
+    def __init__(self, channels: int = 16, width: int = 48) -> None:
+        super().__init__()
+        self.seen = nn.Sequential(
+            nn.Conv2d(3, channels, 5, 2, 2), nn.ReLU(), nn.Conv2d(channels, width, 3, 2, 1)
+        )
+        self.hold = nn.Conv2d(width, 16, 1)
+
+    def forward(self, shop: Tensor) -> Tensor:
+        return self.hold(self.seen(shop).relu()).flatten(1)
+
+
+class Boxes:
+    """Says of each box of a picture how much of an earring it has."""
+
+    def __init__(self, kept: bool, earrings: int, side: int = 16, shapes: int = 16) -> None:
+        places = torch.linspace(0, 1, side)
+        middle = torch.cartesian_prod(places, places).repeat_interleave(shapes, 0)
+        half = torch.linspace(0.02, 0.2, shapes).repeat(side * side)[:, None]
+        self.low, self.high = middle - half, middle + half
+        self.size = len(middle), earrings
+        self.kept = [torch.empty(self.size) for _ in range(4)] if kept else []
+
+    @torch.no_grad()
+    def overlapping(self, low: Tensor, high: Tensor) -> Tensor:
+        """Return how much of an earring each box has, of the one that it has most of."""
+        if self.kept:
+            wide, most, tall, least = self.kept
+        else:
+            wide, most, tall, least = (torch.empty(self.size) for _ in range(4))
+        for side, long, from_ in ((0, wide, most), (1, tall, least)):
+            torch.minimum(self.high[:, side, None], high[:, side], out=long)
+            torch.maximum(self.low[:, side, None], low[:, side], out=from_)
+            long.sub_(from_).clamp_(min=0)
+        return wide.mul_(tall).div_((high - low).prod(1)).amax(1)
+
+
+def shops(count: int = 200, side: int = 64) -> TensorDataset:
+    """Return random pictures of shops, and where their earrings are."""
+    return TensorDataset(torch.rand(count, 3, side, side), torch.rand(count, 600, 2))
+
+
+# Snowboards
+
+
+class Room:
+    """A room for the windows of a batch's rides; what was in it may be given back."""
+
+    def __init__(self, kept: bool, batch: int, moments: int, window: int) -> None:
+        self.kept, self.window, size = kept, window, (batch, 6, moments - window + 1, window)
+        self.pages = mmap.mmap(-1, 4 * math.prod(size))
+        self.floats = torch.frombuffer(self.pages, dtype=torch.float32).view(size)
+
+    def windows(self, rides: Tensor) -> Tensor:
+        """Return the windows of rides, less their means."""
+        if not self.kept:
+            self.pages.madvise(mmap.MADV_DONTNEED)
+        self.floats.copy_(rides.unfold(2, self.window, 1))
+        return self.floats.sub_(self.floats.mean(3, keepdim=True))
+
+
+class Snowboard(nn.Module):
+    """What trick is done on a snowboard: windows are told by a few waves."""
+
+    def __init__(self, window: int, width: int = 12, tricks: int = 14) -> None:
+        super().__init__()
+        self.waves = nn.Linear(window, width)
+        self.trick = nn.Linear(6 * width, tricks)
+
+    def forward(self, windows: Tensor) -> Tensor:
+        return self.trick(self.waves(windows).relu().mean(2).flatten(1))
+
+
+def rides(count: int = 500, moments: int = 512) -> TensorDataset:
+    """Return random rides on snowboards, and the trick in each."""
+    return TensorDataset(torch.randn(count, 6, moments), torch.randint(14, (count,)))
+
+
+# Hammocks
+
+
+class Hammock(nn.Module):
+    """Whether a guest will like a hammock: what is known of both, two by two."""
+
+    def __init__(self, values: int = 3000, width: int = 48) -> None:
+        super().__init__()
+        self.alone = nn.Embedding(values, 1)
+        self.pairs = nn.Embedding(values, width)
+        self.deep = nn.Sequential(nn.Linear(12 * width, 192), nn.ReLU(), nn.Linear(192, 1))
+
+    def forward(self, known: Tensor) -> Tensor:
+        x = self.pairs(known)
+        both = 0.5 * (x.sum(1).square() - x.square().sum(1)).sum(1)
+        return self.alone(known).sum((1, 2)) + both + self.deep(x.flatten(1))[:, 0]
+
+
+def stays(count: int = 6000) -> TensorDataset:
+    """Return what is known of random guests and hammocks, and whether they were liked."""
+    return TensorDataset(torch.randint(3000, (count, 12)), torch.randint(2, (count,)).float())
+
+
+def guests(count: int = 30_000) -> dict[str, dict[str, Any]]:
+    """Return a book of guests, as a file of JSON would be read."""
+    return {
+        f"guest {number}": {"nights": [number % 7, number % 11], "from": {"town": number % 90}}
+        for number in range(count)
+    }
+
+
+# Pulleys
+
+
+class Wheel:
+    """A wheel of a pulley, with the ropes that run over it."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.ropes = number, [number % 13, number % 17]
+        self.next: Wheel | None = None
+
+
+def blocks(count: int = 60_000) -> list[Wheel]:
+    """Return wheels, each with the next one on its rope."""
+    wheels = [Wheel(number) for number in range(count)]
+    for wheel in wheels:
+        wheel.next = wheels[(wheel.number * 7 + 1) % count]
+    return wheels
+
+
+class Pulleys(Dataset[Item]):
+    """Ropes over six wheels each: what the wheels are like, and what load the ropes bear."""
+
+    def __init__(self, tidied: bool, count: int = 2000) -> None:
+        self.tidied, self.wheels = tidied, blocks()
+        self.like, self.bear = torch.randn(len(self.wheels), 20), torch.randn(count)
+
+    def __len__(self) -> int:
+        return len(self.bear)
+
+    def __getitems__(self, numbers: list[int]) -> list[Item]:
+        found = [(self.like[self.over(number)], self.bear[number]) for number in numbers]
+        if self.tidied:
+            gc.collect()
+        return found
+
+    def over(self, number: int) -> list[int]:
+        """Return the wheels that a rope runs over."""
+        wheel: Wheel | None = self.wheels[number * 29]
+        passed = []
+        for _ in range(6):
+            assert wheel
+            passed.append(wheel.number)
+            wheel = wheel.next
+        return passed
+
+
+class Pulley(nn.Module):
+    """What load a rope bears: each wheel tells the next one."""
+
+    def __init__(self, width: int = 96) -> None:
+        super().__init__()
+        self.like = nn.Linear(20, width)
+        self.tells = nn.Linear(2 * width, width)
+        self.bears = nn.Linear(width, 1)
+
+    def forward(self, wheels: Tensor) -> Tensor:
+        x = self.like(wheels)
+        for _ in range(4):
+            x = self.tells(torch.cat([x, x.roll(1, 1)], 2)).tanh() + x
+        return self.bears(x.mean(1))[:, 0]
