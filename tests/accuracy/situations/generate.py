@@ -81,7 +81,7 @@ READ_BYTES_S = {
     "run-antennas-from-afar": 20 << 20,
     "run-comets-mapped": 80 << 20,
     "run-butterflies-from-afar": 8 << 20,
-    "run-harvesters-from-afar": 16 << 20,
+    "run-harvesters-from-afar": 10 << 20,
 }
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {

@@ -131,7 +131,7 @@ def lorries(fault: bool) -> Script:
         torch.set_num_threads(1)  # and a core for the worker
         model, batch, clock = given.Lorry(), 32, Clock(seconds)
         optimizer = torch.optim.NAdam(model.parameters(), lr=1e-3)
-        routes = given.Lorries(kept=not fault, bytes_s=8e6)
+        routes = given.Lorries(kept=not fault, bytes_s=6.5e6)
         loader = DataLoader(routes, batch, num_workers=1, persistent_workers=True, drop_last=True)
         for route, carries in epochs(loader):
             loss = functional.cross_entropy(model(route), carries)
@@ -183,7 +183,7 @@ def curling(fault: bool) -> Training:
 
 def fountains(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Fountain(), 8, Clock(seconds)
+        model, batch, clock = given.Fountain(), 6, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
         rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-4, total_steps=100_000)
         loader = DataLoader(given.Fountains(ready=not fault), batch, shuffle=True, drop_last=True)
@@ -204,15 +204,15 @@ def fountains(fault: bool) -> Script:
 
 
 def earrings(fault: bool) -> Script:
-    """How much of an earring each box has is told in boxes that are new, or were used before."""
+    """Earrings are looked for around boxes, in room that is new, or that was used before."""
 
     def run(seconds: float) -> float:
         model, clock = given.Earring(), Clock(seconds)
-        boxes = given.Boxes(kept=not fault, earrings=600)
+        boxes = given.Boxes(kept=not fault, earrings=800)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
         for shop, place in epochs(DataLoader(given.shops(), 1, shuffle=True)):
-            share = boxes.overlapping(place[0] - 0.03, place[0] + 0.03)
-            loss = functional.binary_cross_entropy_with_logits(model(shop)[0], share)
+            near = boxes.near(place[0])
+            loss = functional.binary_cross_entropy_with_logits(model(shop)[0], near)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -241,6 +241,7 @@ def snowboards(fault: bool) -> Training:
 
 def hammocks(fault: bool) -> Training:
     """A book of guests is kept; after each pass through the model everything is tidied up."""
+    gc.freeze()
     model, book = given.Hammock(), given.guests()
 
     def tidied(*_: Any) -> None:

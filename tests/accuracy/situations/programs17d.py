@@ -305,7 +305,7 @@ class Stoves(Dataset[Item]):
 class Stove(nn.Module):
     """How a stove is fired: its heat goes into a state, forwards and backwards."""
 
-    def __init__(self, width: int = 96) -> None:
+    def __init__(self, width: int = 48) -> None:
         super().__init__()
         self.heat = nn.GRU(12, width, batch_first=True, bidirectional=True)
         self.fired = nn.Linear(2 * width, 7)
@@ -483,10 +483,10 @@ class Sundial(nn.Module):
             nn.MultiheadAttention(width, 4, batch_first=True) for _ in range(depth)
         )
         self.mixed = nn.ModuleList(
-            nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.GELU())
+            nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU())
             for _ in range(depth)
         )
-        self.back = nn.ModuleList(nn.Linear(3 * width, width) for _ in range(depth))
+        self.back = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(depth))
         self.far = nn.Linear(width, 1)
 
     def forward(self, day: Tensor) -> Tensor:
@@ -506,8 +506,8 @@ class Curling(Dataset[Item]):
 
     def __init__(self, ready: bool, count: int = 400, stones: int = 16) -> None:
         chance = np.random.default_rng(173)
-        self.lies = chance.uniform((30, 60), (210, 420), (count, stones, 2))
-        self.bends = chance.normal(0, 25, (count, stones))
+        self.lies = chance.uniform((15, 30), (105, 210), (count, stones, 2))
+        self.bends = chance.normal(0, 12, (count, stones))
         self.known = [self.drawn(number) for number in range(count)] if ready else []
 
     def __len__(self) -> int:
@@ -519,16 +519,16 @@ class Curling(Dataset[Item]):
 
     def drawn(self, index: int) -> Tensor:
         """Return a sheet of ice from above, in smooth colours."""
-        sheet = Image.new("RGB", (240, 480), "white")
+        sheet = Image.new("RGB", (120, 240), "white")
         pen = ImageDraw.Draw(sheet)
-        for far, colour in ((90, "navy"), (60, "white"), (30, "red"), (8, "white")):
-            pen.ellipse((120 - far, 120 - far, 120 + far, 120 + far), colour)
+        for far, colour in ((45, "navy"), (30, "white"), (15, "red"), (4, "white")):
+            pen.ellipse((60 - far, 60 - far, 60 + far, 60 + far), colour)
         for number, ((x, y), bend) in enumerate(
             zip(self.lies[index], self.bends[index], strict=True)
         ):
-            way = [(x + bend * (at / 12) ** 2, y + (480 - y) * at / 12) for at in range(13)]
-            pen.line(way, "grey", 2, "curve")
-            pen.ellipse((x - 9, y - 9, x + 9, y + 9), "yellow" if number % 2 else "crimson")
+            way = [(x + bend * (at / 12) ** 2, y + (240 - y) * at / 12) for at in range(13)]
+            pen.line(way, "grey", 1)
+            pen.ellipse((x - 4, y - 4, x + 4, y + 4), "yellow" if number % 2 else "crimson")
         small = sheet.resize((40, 80), Image.Resampling.LANCZOS)
         return torch.from_numpy(np.asarray(small).copy()).permute(2, 0, 1) / 255
 
@@ -618,33 +618,30 @@ class Earring(nn.Module):
 
 
 class Boxes:
-    """Says of each box of a picture how much of an earring it has."""
+    """Says which boxes of a picture are near an earring."""
 
     def __init__(self, kept: bool, earrings: int, side: int = 16, shapes: int = 16) -> None:
         places = torch.linspace(0, 1, side)
         middle = torch.cartesian_prod(places, places).repeat_interleave(shapes, 0)
-        half = torch.linspace(0.02, 0.2, shapes).repeat(side * side)[:, None]
-        self.low, self.high = middle - half, middle + half
-        self.size = len(middle), earrings
-        self.kept = [torch.empty(self.size) for _ in range(4)] if kept else []
+        self.down, self.across = middle[:, :1].contiguous(), middle[:, 1:].contiguous()
+        self.far = torch.linspace(0.01, 0.05, shapes).repeat(side * side)
+        self.size = 3, len(middle), earrings
+        self.kept = torch.empty(self.size) if kept else None
 
     @torch.no_grad()
-    def overlapping(self, low: Tensor, high: Tensor) -> Tensor:
-        """Return how much of an earring each box has, of the one that it has most of."""
-        if self.kept:
-            wide, most, tall, least = self.kept
-        else:
-            wide, most, tall, least = (torch.empty(self.size) for _ in range(4))
-        for side, long, from_ in ((0, wide, most), (1, tall, least)):
-            torch.minimum(self.high[:, side, None], high[:, side], out=long)
-            torch.maximum(self.low[:, side, None], low[:, side], out=from_)
-            long.sub_(from_).clamp_(min=0)
-        return wide.mul_(tall).div_((high - low).prod(1)).amax(1)
+    def near(self, place: Tensor) -> Tensor:
+        """Return of each box whether it is near one of the earrings."""
+        room = torch.empty(self.size) if self.kept is None else self.kept
+        down, across, apart = room.unbind(0)
+        torch.sub(self.down, place[:, 0], out=down)
+        torch.sub(self.across, place[:, 1], out=across)
+        torch.mul(down, down, out=apart).addcmul_(across, across)
+        return (apart.amin(1) < self.far.square()).float()
 
 
 def shops(count: int = 200, side: int = 64) -> TensorDataset:
     """Return random pictures of shops, and where their earrings are."""
-    return TensorDataset(torch.rand(count, 3, side, side), torch.rand(count, 600, 2))
+    return TensorDataset(torch.rand(count, 3, side, side), torch.rand(count, 800, 2))
 
 
 # Snowboards
@@ -659,17 +656,16 @@ class Room:
         self.floats = torch.frombuffer(self.pages, dtype=torch.float32).view(size)
 
     def windows(self, rides: Tensor) -> Tensor:
-        """Return the windows of rides, less their means."""
+        """Return the windows of rides."""
         if not self.kept:
             self.pages.madvise(mmap.MADV_DONTNEED)
-        self.floats.copy_(rides.unfold(2, self.window, 1))
-        return self.floats.sub_(self.floats.mean(3, keepdim=True))
+        return self.floats.copy_(rides.unfold(2, self.window, 1))
 
 
 class Snowboard(nn.Module):
     """What trick is done on a snowboard: windows are told by a few waves."""
 
-    def __init__(self, window: int, width: int = 12, tricks: int = 14) -> None:
+    def __init__(self, window: int, width: int = 4, tricks: int = 14) -> None:
         super().__init__()
         self.waves = nn.Linear(window, width)
         self.trick = nn.Linear(6 * width, tricks)
@@ -737,7 +733,7 @@ class Pulleys(Dataset[Item]):
     """Ropes over six wheels each: what the wheels are like, and what load the ropes bear."""
 
     def __init__(self, tidied: bool, count: int = 2000) -> None:
-        self.tidied, self.wheels = tidied, blocks()
+        self.tidied, self.wheels, self.asked = tidied, blocks(), 0
         self.like, self.bear = torch.randn(len(self.wheels), 20), torch.randn(count)
 
     def __len__(self) -> int:
@@ -745,7 +741,8 @@ class Pulleys(Dataset[Item]):
 
     def __getitems__(self, numbers: list[int]) -> list[Item]:
         found = [(self.like[self.over(number)], self.bear[number]) for number in numbers]
-        if self.tidied:
+        self.asked += 1
+        if self.tidied and self.asked % 10 == 0:
             gc.collect()
         return found
 
