@@ -303,12 +303,12 @@ class Stoves(Dataset[Item]):
 
 
 class Stove(nn.Module):
-    """How a stove is fired: its heat goes into a state, forwards and backwards."""
+    """How a stove is fired: its heat goes into a state, moment by moment."""
 
     def __init__(self, width: int = 48) -> None:
         super().__init__()
-        self.heat = nn.GRU(12, width, batch_first=True, bidirectional=True)
-        self.fired = nn.Linear(2 * width, 7)
+        self.heat = nn.GRU(12, width, batch_first=True)
+        self.fired = nn.Linear(width, 7)
 
     def forward(self, heat: Tensor) -> Tensor:
         x, _ = self.heat(heat.view(-1, 40, 12))
