@@ -258,7 +258,7 @@ stoves = np.random.default_rng(151).standard_normal((500, 40, 12)).astype(np.flo
 class Answer(socketserver.StreamRequestHandler):
     def handle(self):
         for line in self.rfile:
-            time.sleep(random.expovariate(200))
+            time.sleep(random.expovariate(250))
             self.wfile.write(stoves[int(line)].tobytes())
 class Counter(socketserver.ThreadingTCPServer):
     daemon_threads = True
