@@ -60,6 +60,7 @@ import programs15c
 import programs16
 import programs16b
 import programs16c
+import programs17
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -80,6 +81,7 @@ READ_BYTES_S = {
     "run-antennas-from-afar": 20 << 20,
     "run-comets-mapped": 80 << 20,
     "run-butterflies-from-afar": 8 << 20,
+    "run-harvesters-from-afar": 10 << 20,
 }
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {
@@ -341,6 +343,7 @@ PROGRAMS = {
     "programs16.py": programs16.SIXTEENTH,
     "programs16b.py": programs16b.SIXTEENTH_B,
     "programs16c.py": programs16c.SIXTEENTH_C,
+    "programs17.py": programs17.SEVENTEENTH,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -398,6 +401,10 @@ TOGETHER = (
     "run-squirrel-gradients",
     "run-cabbage-gradients",
     "run-silver-gradients",
+    "run-hinges-bent-in-halves",
+    "run-lens-gradients",
+    "run-gear-gradients",
+    "run-grammar-gradients",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
