@@ -254,7 +254,7 @@ def metros(fault: bool) -> Training:
     return Training(
         model,
         given.rides(),
-        batch=12,
+        batch=6,
         loss=functional.mse_loss,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
@@ -269,8 +269,8 @@ def stay() -> None:
 
 def springs(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Spring(), 64, Clock(seconds)
-        optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
+        model, batch, clock = given.Spring(), 192, Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), 1e-3)
         loader = DataLoader(given.clocks(), batch, shuffle=True, drop_last=True)
         for step, (beats, drives) in enumerate(epochs(loader)):
             loss = functional.smooth_l1_loss(model(beats), drives)
@@ -291,14 +291,14 @@ def somersaults(_fault: bool) -> Training:
     return Training(
         model,
         given.somersaults(),
-        batch=8,
+        batch=6,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
 
 
 def socks(_fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Sock(), 4, Clock(seconds)
+        model, batch, clock = given.Sock(), 3, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.washed(), batch, shuffle=True, drop_last=True)
         for pictures in epochs(loader):

@@ -305,21 +305,30 @@ def tables(count: int = 1600, balls: int = 14) -> TensorDataset:
 
 
 class Tent(nn.Module):
-    """How far the poles of a tent bend, by the gusts of a night."""
+    """How far the poles of a tent bend, by the gusts of a night: each layer looks further apart."""
 
-    def __init__(self, measured: int = 6, width: int = 40) -> None:
+    def __init__(self, measured: int = 6, width: int = 20, depth: int = 7) -> None:
         super().__init__()
-        self.gusts = nn.LSTM(measured, width, batch_first=True)
-        self.bend = nn.Sequential(nn.Linear(width, width), nn.Softplus(), nn.Linear(width, 3))
+        self.enter = nn.Conv1d(measured, width, 4, stride=2, padding=1)
+        far = [2 ** (each % 4) for each in range(depth)]
+        self.norms = nn.ModuleList(nn.GroupNorm(2, width) for _ in far)
+        self.gusts = nn.ModuleList(
+            nn.Conv1d(width, width, 3, padding=each, dilation=each) for each in far
+        )
+        self.keep = nn.ModuleList(nn.Conv1d(width, width, 1) for _ in far)
+        self.bend = nn.Linear(2 * width, 3)
 
     def forward(self, night: Tensor) -> Tensor:
-        return self.bend(self.gusts(night)[0][:, -1])
+        x = self.enter(night.mT)
+        for norm, gusts, keep in zip(self.norms, self.gusts, self.keep, strict=True):
+            x = x + keep(functional.silu(gusts(norm(x))))
+        return self.bend(torch.cat([x.mean(2), x.amax(2)], 1))
 
 
 class Sites(Dataset[tuple[Tensor, Tensor]]):
     """Sites with a few tents each, as they were measured."""
 
-    def __init__(self, count: int = 600, moments: int = 128) -> None:
+    def __init__(self, count: int = 600, moments: int = 56) -> None:
         chance = random.Random(24)
         tents = [chance.randint(2, 5) for _ in range(count)]
         self.nights = [torch.randn(each, moments, 6) for each in tents]
@@ -455,23 +464,17 @@ def rides(count: int = 600, stations: int = 60, quarters: int = 24) -> TensorDat
 
 
 class Spring(nn.Module):
-    """How long a clock's spring still drives it, by the beats of an hour."""
+    """How long a clock's spring still drives it, by all beats of an hour, each of which weighs."""
 
-    def __init__(self, beats: int = 600, width: int = 448, depth: int = 3) -> None:
+    def __init__(self, beats: int = 6000, width: int = 160) -> None:
         super().__init__()
-        self.enter = nn.Linear(beats, width)
-        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(depth))
-        self.drives = nn.Linear(width, 1)
+        self.enter, self.drives = nn.Linear(beats, width), nn.Linear(width, 1)
 
     def forward(self, beats: Tensor) -> Tensor:
-        x = self.enter(beats)
-        for norm, layer in zip(self.norms, self.layers, strict=True):
-            x = x + functional.mish(layer(norm(x)))
-        return self.drives(x)[:, 0]
+        return self.drives(functional.mish(self.enter(beats)))[:, 0]
 
 
-def clocks(count: int = 3000, beats: int = 600) -> TensorDataset:
+def clocks(count: int = 2000, beats: int = 6000) -> TensorDataset:
     """Return random beats of clocks, and how long their springs drove them."""
     return TensorDataset(torch.randn(count, beats), torch.rand(count))
 
@@ -482,7 +485,7 @@ def clocks(count: int = 3000, beats: int = 600) -> TensorDataset:
 class Somersault(nn.Module):
     """Which somersault it is: joints heed those that they hang on, moments those beside them."""
 
-    def __init__(self, joints: int = 17, width: int = 32, kinds: int = 14) -> None:
+    def __init__(self, joints: int = 17, width: int = 24, kinds: int = 14) -> None:
         super().__init__()
         self.hang = nn.Parameter(torch.eye(joints) + torch.rand(joints, joints) / joints)
         self.enter = nn.Conv2d(3, width, 1)
@@ -499,7 +502,7 @@ class Somersault(nn.Module):
         return self.kind(x.mean((2, 3)))
 
 
-def somersaults(count: int = 500, moments: int = 40) -> TensorDataset:
+def somersaults(count: int = 500, moments: int = 32) -> TensorDataset:
     """Return random places of joints over time, and the somersaults."""
     return TensorDataset(torch.randn(count, 3, moments, 17), torch.randint(14, (count,)))
 
@@ -510,7 +513,7 @@ def somersaults(count: int = 500, moments: int = 40) -> TensorDataset:
 class Sock(nn.Module):
     """Where in a room of vectors a sock is; those of a pair are near each other."""
 
-    def __init__(self, width: int = 24, room: int = 48) -> None:
+    def __init__(self, width: int = 16, room: int = 48) -> None:
         super().__init__()
         self.knit = nn.Conv2d(3, width, 5, stride=2, padding=2)
         self.wide = nn.Conv2d(width, 4 * width, 1)
@@ -524,7 +527,7 @@ class Sock(nn.Module):
         return self.room(x.mean((2, 3)))
 
 
-def washed(count: int = 450, side: int = 40) -> TensorDataset:
+def washed(count: int = 450, side: int = 32) -> TensorDataset:
     """Return random pictures of socks: one, its like, and another."""
     return TensorDataset(*(torch.rand(count, 3, side, side) for _ in range(3)))
 
