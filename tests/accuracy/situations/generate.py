@@ -318,8 +318,8 @@ OTHERS = {
     "run-carrots-beside-smoothing": 3 * [SMOOTH],
     "run-pandas-beside-atlas": [DRAW_MAPS],
     "run-wool-beside-weaves": 10 * [WEAVE],
-    "run-somersaults-beside-replays": 5 * [CUT_FILMS],
-    "run-socks-beside-pairing": 3 * [PAIR_UP],
+    "run-somersaults-beside-replays": 9 * [CUT_FILMS],
+    "run-socks-beside-pairing": [PAIR_UP],
 }
 """Programs that compute beside the run."""
 

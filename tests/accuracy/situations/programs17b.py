@@ -126,7 +126,7 @@ def steady_dives(fault: bool) -> Training:
     return Training(
         model,
         given.dives(),
-        batch=times(10),
+        batch=times(12),
         loss=functional.huber_loss,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
         again=not fault,
@@ -135,7 +135,7 @@ def steady_dives(fault: bool) -> Training:
 
 def steady_dictionaries(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Dictionary(), times(56), Clock(seconds)
+        model, batch, clock = given.Dictionary(), times(72), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
         loader = DataLoader(given.entries(), batch, shuffle=True, drop_last=True)
         for said, words in endlessly(loader, not fault):
@@ -155,7 +155,7 @@ def steady_ovens(fault: bool) -> Training:
     return Training(
         model,
         given.ovens(),
-        batch=times(6),
+        batch=times(10),
         loss=functional.l1_loss,
         optimizer=torch.optim.RMSprop(model.parameters(), 1e-3),
         again=not fault,
@@ -254,7 +254,7 @@ def metros(fault: bool) -> Training:
     return Training(
         model,
         given.rides(),
-        batch=6,
+        batch=5,
         loss=functional.mse_loss,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
@@ -287,18 +287,19 @@ def springs(fault: bool) -> Script:
 
 
 def somersaults(_fault: bool) -> Training:
+    torch.set_num_threads(1)  # on a computer that cuts films, too
     model = given.Somersault()
     return Training(
         model,
         given.somersaults(),
-        batch=6,
+        batch=4,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
 
 
 def socks(_fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Sock(), 3, Clock(seconds)
+        model, batch, clock = given.Sock(), 2, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.washed(), batch, shuffle=True, drop_last=True)
         for pictures in epochs(loader):

@@ -440,7 +440,7 @@ def dominoes(count: int = 1200, tiles: int = 28) -> TensorDataset:
 class Metro(nn.Module):
     """How full each station is in the next quarter of an hour: lines and hours are a picture."""
 
-    def __init__(self, width: int = 32, depth: int = 3) -> None:
+    def __init__(self, width: int = 48, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Conv2d(2, width, 3, padding=1)
         self.layers = nn.ModuleList(
