@@ -61,6 +61,7 @@ import programs16
 import programs16b
 import programs16c
 import programs17
+import programs17b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -274,6 +275,25 @@ while True:
     cloth = [[a ^ b for a in warp] for b in weft]
     max(len(list(run)) for row in cloth for _, run in itertools.groupby(row))
 """
+CUT_FILMS = """
+import io
+import numpy as n
+from PIL import Image
+noise = n.random.default_rng(3).integers(0, 255, (24, 24, 32, 3), n.uint8)
+frames = [Image.fromarray(each).resize((320, 240), Image.Resampling.BICUBIC) for each in noise]
+while True:
+    few = [each.quantize(64) for each in frames]
+    few[0].save(io.BytesIO(), "GIF", save_all=True, append_images=few[1:])
+"""
+PAIR_UP = """
+import numpy as n
+from scipy.optimize import linear_sum_assignment
+socks = n.random.rand(2, 500, 12)
+while True:
+    apart = n.abs(socks[0][:, None] - socks[1][None]).sum(2)
+    linear_sum_assignment(apart)
+    socks = n.random.rand(2, 500, 12)
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -300,6 +320,8 @@ OTHERS = {
     "run-carrots-beside-smoothing": 3 * [SMOOTH],
     "run-pandas-beside-atlas": [DRAW_MAPS],
     "run-wool-beside-weaves": 10 * [WEAVE],
+    "run-somersaults-beside-replays": 9 * [CUT_FILMS],
+    "run-socks-beside-pairing": [PAIR_UP],
 }
 """Programs that compute beside the run."""
 
@@ -344,6 +366,7 @@ PROGRAMS = {
     "programs16b.py": programs16b.SIXTEENTH_B,
     "programs16c.py": programs16c.SIXTEENTH_C,
     "programs17.py": programs17.SEVENTEENTH,
+    "programs17b.py": programs17b.SEVENTEENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
