@@ -33,7 +33,7 @@ def statues(_fault: bool) -> Training:
     return Training(
         model,
         given.statues(),
-        batch=6,
+        batch=3,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
 
@@ -119,7 +119,7 @@ def banners(fault: bool) -> Training:
         model,
         given.banners(),
         batch=2,
-        optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
+        optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
     )
 
 
@@ -146,7 +146,7 @@ def cricket(fault: bool) -> Script:
 
 def rowing(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Stroke(own=fault), 32, Clock(seconds)
+        model, batch, clock = given.Stroke(own=fault), 12, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         loader = DataLoader(given.strokes(), batch, shuffle=True, drop_last=True)
         for felt, force, later, then in epochs(loader):
@@ -193,7 +193,7 @@ def belts(fault: bool) -> Training:
     return Training(
         model,
         given.belts(),
-        batch=64,
+        batch=12,
         loss=functional.huber_loss,
         optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
     )

@@ -2,7 +2,6 @@
 ``programs17c.py``."""
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -212,40 +211,39 @@ def beams(count: int = 1500, side: int = 32) -> TensorDataset:
 
 
 class Heeding(nn.Module):
-    """Layers in which the pieces of a banner heed each other, written head by head or fused."""
+    """A layer in which the pieces of a banner heed each other."""
 
     def __init__(self, written: bool, width: int, heads: int) -> None:
         super().__init__()
-        self.written, self.size = written, width // heads
+        self.written, self.heads = written, heads
         self.norm, self.out = nn.LayerNorm(width), nn.Linear(width, width)
-        self.asked, self.known, self.found = (
-            nn.ModuleList(nn.Linear(width, self.size) for _ in range(heads)) for _ in range(3)
-        )
+        self.asked, self.known, self.found = (nn.Linear(width, width) for _ in range(3))
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.norm(x)
-        heads = [
-            [layer(y) for layer in layers]
-            for layers in zip(self.asked, self.known, self.found, strict=True)
-        ]
+        asked, known, found = (
+            layer(y).unflatten(2, (self.heads, -1))
+            for layer in (self.asked, self.known, self.found)
+        )
         if self.written:
-            mixed = torch.cat([self.mix(*head) for head in heads], -1)
+            mixed = self.mix(asked, known, found)
         else:
-            parts = (torch.stack(each, 1) for each in zip(*heads, strict=True))
-            mixed = functional.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(2)
-        return x + self.out(mixed)
+            parts = (each.transpose(1, 2) for each in (asked, known, found))
+            mixed = functional.scaled_dot_product_attention(*parts).transpose(1, 2)
+        return x + self.out(mixed.flatten(2))
 
-    def mix(self, asked: Tensor, known: Tensor, found: Tensor) -> Tensor:
+    @staticmethod
+    def mix(asked: Tensor, known: Tensor, found: Tensor) -> Tensor:
         """Return what is found, by how much it was asked for."""
-        like = torch.einsum("bqc,bkc->bqk", asked, known) / math.sqrt(self.size)
-        like = torch.exp(like - like.amax(-1, keepdim=True))
-        return torch.einsum("bqk,bkc->bqc", like / like.sum(-1, keepdim=True), found)
+        like = torch.einsum("bqhc,bkhc->bqkh", asked, known).contiguous() / asked.shape[3] ** 0.5
+        like = torch.exp(like - like.amax(2, keepdim=True))
+        return torch.einsum("bqkh,bkhc->bqhc", like / like.sum(2, keepdim=True), found)
 
 
 class Banner(nn.Module):
     """Whose arms a banner bears, by its pieces."""
 
-    def __init__(self, written: bool, width: int = 32, heads: int = 4, depth: int = 2) -> None:
+    def __init__(self, written: bool, width: int = 32, heads: int = 4, depth: int = 1) -> None:
         super().__init__()
         self.enter = nn.Conv2d(3, width, 4, stride=4)
         self.layers = nn.Sequential(*(Heeding(written, width, heads) for _ in range(depth)))
@@ -255,7 +253,7 @@ class Banner(nn.Module):
         return self.bears(self.layers(self.enter(banner).flatten(2).mT).mean(1))
 
 
-def banners(count: int = 300, high: int = 128, wide: int = 64) -> TensorDataset:
+def banners(count: int = 300, high: int = 80, wide: int = 64) -> TensorDataset:
     """Return random pictures of banners, and whose they are."""
     return TensorDataset(torch.rand(count, 3, high, wide), torch.randint(30, (count,)))
 
@@ -264,53 +262,47 @@ def banners(count: int = 300, high: int = 128, wide: int = 64) -> TensorDataset:
 
 
 class Innings(nn.Module):
-    """What the next ball brings, by all before it; several questions share a key."""
+    """What the next ball brings, by all before it, of which the last weigh most."""
 
     def __init__(
-        self, repeated: bool, width: int = 64, heads: int = 8, keys: int = 2, runs: int = 16
+        self, repeated: bool, balls: int = 240, width: int = 32, heads: int = 4, keys: int = 2
     ) -> None:
         super().__init__()
         self.repeated, self.heads, self.keys, self.size = repeated, heads, keys, width // heads
-        self.ball, self.place = nn.Embedding(runs, width), nn.Embedding(600, width)
-        self.norms = nn.ModuleList(nn.RMSNorm(width) for _ in range(2))
-        self.ask = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(2))
-        self.both = nn.ModuleList(
-            nn.Linear(width, 2 * keys * self.size, bias=False) for _ in range(2)
-        )
-        self.out = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(2))
-        self.brings = nn.Linear(width, runs)
+        self.ball, self.brings = nn.Embedding(16, width), nn.Linear(width, 16)
+        self.norm = nn.RMSNorm(width)
+        self.ask, self.out = (nn.Linear(width, width, bias=False) for _ in range(2))
+        self.both = nn.Linear(width, 2 * keys * self.size, bias=False)
+        at = torch.arange(balls)
+        ago = (at[:, None] - at).float()
+        far = -ago * 2.0 ** -torch.arange(1, heads + 1)[:, None, None]
+        self.register_buffer("far", far.masked_fill(ago < 0, -1e9))
 
     def forward(self, balls: Tensor) -> Tensor:
-        x = self.ball(balls) + self.place(torch.arange(balls.shape[1]))
-        for norm, ask, both, out in zip(self.norms, self.ask, self.both, self.out, strict=True):
-            y = norm(x)
-            asked = ask(y).unflatten(2, (self.heads, -1)).transpose(1, 2)
-            known, found = both(y).unflatten(2, (2, self.keys, -1)).permute(2, 0, 3, 1, 4)
-            heed = self.heed if self.repeated else self.fused
-            x = x + out(heed(asked, known, found).transpose(1, 2).flatten(2))
-        return self.brings(x)
+        x = self.ball(balls)
+        y = self.norm(x)
+        asked = self.ask(y).unflatten(2, (self.heads, -1)).transpose(1, 2)
+        known, found = self.both(y).unflatten(2, (2, self.keys, -1)).permute(2, 0, 3, 1, 4)
+        heed = self.heed if self.repeated else self.fused
+        return self.brings(x + self.out(heed(asked, known, found).transpose(1, 2).flatten(2)))
 
     def heed(self, asked: Tensor, known: Tensor, found: Tensor) -> Tensor:
-        """Return what earlier balls tell."""
+        """Return what earlier balls tell, each key for the questions that share it."""
         several = self.heads // self.keys
         known, found = (each.repeat_interleave(several, 1) for each in (known, found))
-        scores = torch.matmul(asked, known.mT) * self.size**-0.5
-        balls = scores.shape[-1]
-        earlier = torch.tril(torch.ones(balls, balls)).bool()
-        scores = torch.where(earlier, scores, torch.finfo(scores.dtype).min)
-        weights = functional.softmax(scores, dim=-1, dtype=torch.float32).to(asked.dtype)
-        weights = functional.dropout(weights, 0.0, self.training)
-        return torch.matmul(weights, found)
+        scores = asked @ known.mT * self.size**-0.5 + self.far
+        logs = scores - torch.logsumexp(scores, -1, keepdim=True)
+        return logs.exp() @ found
 
     def fused(self, asked: Tensor, known: Tensor, found: Tensor) -> Tensor:
         """Return the same by the library's operator."""
         return functional.scaled_dot_product_attention(
-            asked, known, found, is_causal=True, enable_gqa=True
+            asked, known, found, attn_mask=self.far[None], enable_gqa=True
         )
 
 
-def innings(count: int = 400, balls: int = 300) -> TensorDataset:
-    """Return random innings of fifty overs, ball by ball."""
+def innings(count: int = 400, balls: int = 240) -> TensorDataset:
+    """Return random innings of 40 overs, ball by ball."""
     return TensorDataset(torch.randint(16, (count, balls + 1)))
 
 
@@ -320,7 +312,7 @@ def innings(count: int = 400, balls: int = 300) -> TensorDataset:
 class Stroke(nn.Module):
     """The force of the next strokes: learned curves are fitted to the last ones."""
 
-    def __init__(self, own: bool, curves: int = 24, width: int = 128) -> None:
+    def __init__(self, own: bool, curves: int = 20, width: int = 128) -> None:
         super().__init__()
         self.own = own
         self.curves = nn.Sequential(
@@ -339,7 +331,7 @@ class Stroke(nn.Module):
         return (self.curves(later) @ weights)[..., 0]
 
 
-def inverse(matrices: Tensor, rounds: int = 14) -> Tensor:
+def inverse(matrices: Tensor, rounds: int = 12) -> Tensor:
     """Return inverses, which get nearer with each round."""
     most = matrices.abs().sum(2).amax(1)[:, None, None]
     found = matrices.mT / most**2
@@ -391,13 +383,19 @@ def murals(count: int = 400, side: int = 32) -> TensorDataset:
 # Belts
 
 
+EIGHTS = torch.arange(127, dtype=torch.uint8).view(torch.float8_e4m3fn).float()
+EIGHTS = torch.cat([-EIGHTS[1:].flip(0), EIGHTS])
+"""What eight bits can say."""
+BETWEEN = (EIGHTS[1:] + EIGHTS[:-1]) / 2
+
+
 class Rounded(torch.autograd.Function):
-    """Rounds a matrix to eight bits, each row by a scale of its own."""
+    """Takes the nearest of what eight bits can say, each row by a scale of its own."""
 
     @staticmethod
     def forward(_ctx: Any, x: Tensor) -> Tensor:
-        scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-6) / 448
-        return (x / scale).to(torch.float8_e4m3fn).to(x.dtype) * scale
+        scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-6) / EIGHTS[-1]
+        return EIGHTS[torch.bucketize(x / scale, BETWEEN)] * scale
 
     @staticmethod
     def backward(_ctx: Any, *slopes: Tensor) -> Tensor:
@@ -407,7 +405,7 @@ class Rounded(torch.autograd.Function):
 class Belt(nn.Module):
     """When a belt has to be mended, by how it shakes."""
 
-    def __init__(self, rounded: bool, shakes: int = 128, width: int = 320, depth: int = 3) -> None:
+    def __init__(self, rounded: bool, shakes: int = 128, width: int = 320, depth: int = 2) -> None:
         super().__init__()
         self.rounded = rounded
         wide = [shakes] + depth * [width]
@@ -466,11 +464,9 @@ class Surfboard(nn.Module):
     def __init__(self, exact: bool, width: int = 32, rides: int = 5) -> None:
         super().__init__()
         self.exact = exact
-        self.seen = nn.Sequential(
-            nn.Conv1d(12, width, 5, padding=2), nn.ELU(), nn.Conv1d(width, width, 5, padding=2)
-        )
+        self.seen = nn.Conv1d(12, width, 5, padding=2)
         self.along = nn.Conv1d(width, width, 9, padding=4)
-        self.bends = nn.Conv1d(width, width, 1)
+        self.bends = nn.Conv1d(width, width, 9, padding=4)
         self.rides = nn.Linear(width, rides)
         if exact:
             self.along.double()
