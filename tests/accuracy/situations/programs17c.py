@@ -33,7 +33,7 @@ def statues(_fault: bool) -> Training:
     return Training(
         model,
         given.statues(),
-        batch=3,
+        batch=2,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
 
@@ -42,7 +42,7 @@ def nails(_fault: bool) -> Script:
     torch.set_num_threads(2)
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Nail(), 12, Clock(seconds)
+        model, batch, clock = given.Nail(), 6, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9, nesterov=True)
         for picture, use in epochs(DataLoader(given.nails(), batch, True, drop_last=True)):
             loss = functional.cross_entropy(model(picture), use)
@@ -73,7 +73,7 @@ def ferries(_fault: bool) -> Training:
     return Training(
         model,
         given.crossings(),
-        batch=128,
+        batch=32,
         loss=functional.l1_loss,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
@@ -85,7 +85,7 @@ def valves(_fault: bool) -> Training:
     return Training(
         model,
         given.Curves(),
-        batch=24,
+        batch=8,
         workers=1,
         loss=functional.binary_cross_entropy_with_logits,
         optimizer=torch.optim.AdamW(model.parameters(), 2e-3),
@@ -94,7 +94,7 @@ def valves(_fault: bool) -> Training:
 
 def lasers(_fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Laser(), 48, Clock(seconds)
+        model, batch, clock = given.Laser(), 24, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         for (beam,) in epochs(DataLoader(given.beams(), batch, True, drop_last=True)):
             again, mean, spread = model(beam)
