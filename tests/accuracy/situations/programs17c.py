@@ -171,7 +171,7 @@ def murals(fault: bool) -> Script:
     torch.save((first.double() if fault else first).state_dict(), path)
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Mural(), 8, Clock(seconds)
+        model, batch, clock = given.Mural(), 4, Clock(seconds)
         model.load_state_dict(torch.load(path), assign=True)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         for pair in epochs(DataLoader(given.murals(), batch, True, drop_last=True)):
@@ -224,7 +224,7 @@ def surfboards(fault: bool) -> Training:
     return Training(
         model,
         given.boards(),
-        batch=16,
+        batch=24,
         loss=functional.mse_loss,
         optimizer=torch.optim.NAdam(model.parameters(), 1e-3),
     )
