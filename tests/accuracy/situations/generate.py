@@ -301,6 +301,7 @@ while True:
     apart = n.abs(socks[0][:, None] - socks[1][None]).sum(2)
     linear_sum_assignment(apart)
     socks = n.random.rand(2, 500, 12)
+"""
 ALIGN = """
 import numpy as n
 from scipy.spatial import cKDTree
