@@ -135,7 +135,7 @@ def steady_dives(fault: bool) -> Training:
 
 def steady_dictionaries(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Dictionary(), times(72), Clock(seconds)
+        model, batch, clock = given.Dictionary(), times(48), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
         loader = DataLoader(given.entries(), batch, shuffle=True, drop_last=True)
         for said, words in endlessly(loader, not fault):

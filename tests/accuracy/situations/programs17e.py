@@ -227,7 +227,7 @@ def dives(count: int = 480, frames: int = 6, side: int = 32) -> TensorDataset:
 class Dictionary(nn.Module):
     """Which words are left out in what a dictionary says of a word."""
 
-    def __init__(self, words: int = 800, width: int = 96, length: int = 24) -> None:
+    def __init__(self, words: int = 800, width: int = 144, length: int = 24) -> None:
         super().__init__()
         self.word, self.place = nn.Embedding(words, width), nn.Embedding(length, width)
         self.layers = nn.ModuleList(
