@@ -17,6 +17,7 @@ python tests/accuracy/situationrows.py --thirteenth # the thirteenth batch, held
 python tests/accuracy/situationrows.py --fourteenth # the fourteenth batch, held out whole
 python tests/accuracy/situationrows.py --fifteenth # the fifteenth batch, held out whole
 python tests/accuracy/situationrows.py --sixteenth # the sixteenth batch, held out whole
+python tests/accuracy/situationrows.py --seventeenth # the seventeenth batch, held out whole
 """
 
 import csv
@@ -81,7 +82,7 @@ FOURTH, FIFTH, SIXTH = "index4.csv", "index5.csv", "index6.csv"
 SEVENTH, EIGHTH, NINTH = "index7.csv", "index8.csv", "index9.csv"
 TENTH, ELEVENTH, TWELFTH = "index10.csv", "index11.csv", "index12.csv"
 THIRTEENTH, FOURTEENTH, FIFTEENTH = "index13.csv", "index14.csv", "index15.csv"
-SIXTEENTH = "index16.csv"
+SIXTEENTH, SEVENTEENTH = "index16.csv", "index17.csv"
 """The batches of situations; all of them are held out whole but the first, which is in part, and
 the fourth, which is not."""
 
@@ -152,6 +153,7 @@ if __name__ == "__main__":
         "--fourteenth": (FOURTEENTH, True),
         "--fifteenth": (FIFTEENTH, True),
         "--sixteenth": (SIXTEENTH, True),
+        "--seventeenth": (SEVENTEENTH, True),
     }
     batch, held_out = next(
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)

@@ -23,6 +23,7 @@ from situationrows import (
     FOURTH,
     NINTH,
     SECOND,
+    SEVENTEENTH,
     SEVENTH,
     SIXTEENTH,
     SIXTH,
@@ -217,6 +218,11 @@ def test_the_sixteenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those
     _assert_measured(SIXTEENTH)
 
 
+def test_the_seventeenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn() -> None:
+    _assert_drawn(SEVENTEENTH, drawn.draw_seventeenth(), least=60, public=16)
+    _assert_measured(SEVENTEENTH)
+
+
 def _assert_drawn(batch: str, draw: Iterable[drawn.Drawn], *, least: int, public: int) -> None:
     """Assert that a batch is as large as its rule says, its runs drawn, and itself held out."""
     rows = [row for row in situations(batch) if not row.dropped]
@@ -257,6 +263,7 @@ ALL = [*kept(held_out=False), *kept(held_out=True)]
 HELD_OUT = (
     *(SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH),
     *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH),
+    SEVENTEENTH,
 )
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)

@@ -60,6 +60,9 @@ import programs15c
 import programs16
 import programs16b
 import programs16c
+import programs17
+import programs17b
+import programs17c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -80,6 +83,7 @@ READ_BYTES_S = {
     "run-antennas-from-afar": 20 << 20,
     "run-comets-mapped": 80 << 20,
     "run-butterflies-from-afar": 8 << 20,
+    "run-harvesters-from-afar": 10 << 20,
 }
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {
@@ -111,8 +115,15 @@ QUOTAS = {
     "run-cherries-quota": 1.2,
     "run-dandelions-quota": 0.6,
     "run-bananas-quota": 0.18,
+    "run-nails-quota": 1.15,
+    "run-thermometers-quota": 0.45,
+    "run-ferries-quota": 0.6,
+    "run-valves-quota": 0.4,
+    "run-lasers-quota": 0.6,
 }
-"""Cores of the quota: its period is 100 ms."""
+"""Cores of the quota."""
+PERIODS_US = {"run-ferries-quota": 20_000, "run-lasers-quota": 250_000}
+"""The period of a quota, where it is not 100 ms."""
 SPIN = "while True: pass"
 MULTIPLY = "import torch; x = torch.rand(512, 512)\nwhile True: x @ x"
 COMPRESS = "import os, zlib; x = os.urandom(1 << 22)\nwhile True: zlib.compress(x, 9)"
@@ -272,6 +283,35 @@ while True:
     cloth = [[a ^ b for a in warp] for b in weft]
     max(len(list(run)) for row in cloth for _, run in itertools.groupby(row))
 """
+CUT_FILMS = """
+import io
+import numpy as n
+from PIL import Image
+noise = n.random.default_rng(3).integers(0, 255, (24, 24, 32, 3), n.uint8)
+frames = [Image.fromarray(each).resize((320, 240), Image.Resampling.BICUBIC) for each in noise]
+while True:
+    few = [each.quantize(64) for each in frames]
+    few[0].save(io.BytesIO(), "GIF", save_all=True, append_images=few[1:])
+"""
+PAIR_UP = """
+import numpy as n
+from scipy.optimize import linear_sum_assignment
+socks = n.random.rand(2, 500, 12)
+while True:
+    apart = n.abs(socks[0][:, None] - socks[1][None]).sum(2)
+    linear_sum_assignment(apart)
+    socks = n.random.rand(2, 500, 12)
+"""
+ALIGN = """
+import numpy as n
+from scipy.spatial import cKDTree
+whole = n.random.rand(20_000, 3)
+tree, scan = cKDTree(whole), n.random.rand(4_000, 3)
+while True:
+    near = whole[tree.query(scan)[1]]
+    turn, _, back = n.linalg.svd((scan - scan.mean(0)).T @ (near - near.mean(0)))
+    scan = (scan - scan.mean(0)) @ turn @ back + near.mean(0)
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -298,6 +338,9 @@ OTHERS = {
     "run-carrots-beside-smoothing": 3 * [SMOOTH],
     "run-pandas-beside-atlas": [DRAW_MAPS],
     "run-wool-beside-weaves": 10 * [WEAVE],
+    "run-somersaults-beside-replays": 9 * [CUT_FILMS],
+    "run-socks-beside-pairing": [PAIR_UP],
+    "run-statues-beside-scans": 3 * [ALIGN],
 }
 """Programs that compute beside the run."""
 
@@ -341,6 +384,9 @@ PROGRAMS = {
     "programs16.py": programs16.SIXTEENTH,
     "programs16b.py": programs16b.SIXTEENTH_B,
     "programs16c.py": programs16c.SIXTEENTH_C,
+    "programs17.py": programs17.SEVENTEENTH,
+    "programs17b.py": programs17b.SEVENTEENTH_B,
+    "programs17c.py": programs17c.SEVENTEENTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -398,6 +444,10 @@ TOGETHER = (
     "run-squirrel-gradients",
     "run-cabbage-gradients",
     "run-silver-gradients",
+    "run-hinges-bent-in-halves",
+    "run-lens-gradients",
+    "run-gear-gradients",
+    "run-grammar-gradients",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
@@ -456,6 +506,8 @@ UNTIMED = (
     "run-seen-beetles",
     "run-seen-marbles",
     "run-seen-watermills",
+    "run-seen-canoes",
+    "run-seen-thimbles",
 )
 """Those that are seen from outside only."""
 
@@ -500,8 +552,9 @@ def rate(name: str, fault: bool, seconds: float, groups: bool, record: Path | No
         if groups:
             settings: dict[str, object] = {"cpu__shares": SHARES}
             if fault and name in QUOTAS:
-                quota = int(QUOTAS[name] * 1e5)
-                settings |= {"cpu__cfs_period_us": 100_000, "cpu__cfs_quota_us": quota}
+                period = PERIODS_US.get(name, 100_000)
+                quota = int(QUOTAS[name] * period)
+                settings |= {"cpu__cfs_period_us": period, "cpu__cfs_quota_us": quota}
             joined.append(stack.enter_context(group(CPU, **settings)))
             if fault and name in READ_BYTES_S:
                 limit = f"{_drive()} {READ_BYTES_S[name]}"
