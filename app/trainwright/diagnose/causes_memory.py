@@ -369,6 +369,13 @@ RULES = (
         variant="full",
     ),
     _rule(
+        "throughput.expected",
+        given(at_least(0.97, memory_share), number("throughput.expected_times")),
+        "times",
+        above(1.5, 2, "assumed: what the same card does faster elsewhere has room there"),
+        variant="full",
+    ),
+    _rule(
         "gpus.memory_shared",
         number("gpus.memory_shared_bytes"),
         "bytes",

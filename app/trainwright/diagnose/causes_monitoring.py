@@ -105,6 +105,12 @@ def _least_interval(evidence: Evidence) -> float | None:
     return min((float(each) for each in known if each is not None), default=None)
 
 
+def _launches_more(evidence: Evidence) -> bool:
+    """Whether the host is seen to launch kernels for longer than it waits for them."""
+    launches, waits = functions_of("launch")(evidence), functions_of("waiting")(evidence)
+    return launches is not None and waits is not None and launches > 1.5 * waits
+
+
 RULES = (
     _rule(
         "steps.absent",
@@ -174,7 +180,7 @@ RULES = (
     ),
     _rule(
         "profile.synchronise_calls",
-        reading("profile.synchronise_calls"),
+        given(lambda evidence: not _launches_more(evidence), reading("profile.synchronise_calls")),
         "number",
         above(3, 1, GUIDE),
         above(8, 3, GUIDE),
@@ -403,6 +409,7 @@ RULES = (
         "share",
         above(0.1, 2, ASSUMED),
         above(0.25, 3, ASSUMED),
+        above(0.6, 4, ASSUMED),
         variant="logging",
     ),
     _rule(

@@ -1,6 +1,6 @@
 """Signs of work that need not be done, in the operators and settings of runs on a processor."""
 
-from trainwright.diagnose.measures import given, number, reading, step_share
+from trainwright.diagnose.measures import given, number, ratio, reading, step_share
 from trainwright.diagnose.measures_kernels import (
     double_on_cpu,
     double_precision,
@@ -18,6 +18,7 @@ from trainwright.diagnose.measures_needless import (
     max_pooling,
     passes_by_element,
     pools_planes,
+    products_again,
     rounded,
     scattered,
     simulated,
@@ -26,6 +27,8 @@ from trainwright.diagnose.measures_work import copies_with_cores, operator_secon
 from trainwright.diagnose.rules import above, any_of, at_least, rules_of
 from trainwright.diagnose.verdict import Cause
 
+AGAIN = "autograd: one backward operator a convolution, and two products a linear layer"
+BACKWARD = "assumed: a gradient takes twice its operator's time, with recomputing thrice"
 OTHER = "assumed: one operator that multiplies nothing takes a quarter of healthy steps at most"
 IGNORED = "assumed: scores of targets that the loss leaves out are computed for nothing"
 GROWN = "assumed: a tensor that grows by a row at a time is copied as often as it has rows"
@@ -122,6 +125,21 @@ TUNING = (
 )
 
 MEMORY = (
+    _memory(
+        "profile.products_again",
+        products_again,
+        "times",
+        above(1.6, 3, AGAIN),
+        above(2.5, 4, AGAIN),
+        variant="recomputation",
+    ),
+    _memory(
+        "steps.backward",
+        given(at_least(1.6, products_again), ratio("steps.backward", "steps.forward")),
+        "times",
+        above(2.5, 2, BACKWARD),
+        variant="recomputation",
+    ),
     _memory(
         "profile.grown",
         reading("profile.grown"),

@@ -29,6 +29,7 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_kernels import slow_in_few_bits
 from trainwright.diagnose.measures_names import functions_of, kernels_of
+from trainwright.diagnose.measures_needless import longest_other
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -255,7 +256,10 @@ RULES = (
     _rule(
         "steps.seconds",
         given(
-            lambda evidence: on_cpu(evidence) and input_keeps_up(evidence), number("steps.seconds")
+            lambda evidence: (
+                input_keeps_up(evidence) and not at_least(0.4, longest_other)(evidence)
+            ),
+            given(on_cpu, number("steps.seconds")),
         ),
         "seconds",
         below(0.01, 2, "assumed: a step of tens of operators at tens of µs each"),

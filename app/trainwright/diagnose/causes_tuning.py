@@ -53,6 +53,7 @@ from trainwright.diagnose.measures_names import (
 from trainwright.diagnose.measures_needless import (
     layout_may_cost,
     layout_shows,
+    products_again,
     products_with_cores,
     slow_beside_products,
 )
@@ -88,8 +89,9 @@ _rule = rules_of(Cause.TUNING)
 
 
 def _passes_alone(evidence: Evidence) -> bool:
-    """Whether one process computes both passes of each batch on one device, and all were timed."""
-    return keeps_all_alone(evidence) and not (accumulates(evidence) and on_cpu(evidence))
+    """Whether one process computes both passes of each batch on one device, once and timed."""
+    apart = accumulates(evidence) and on_cpu(evidence)
+    return keeps_all_alone(evidence) and not apart and (products_again(evidence) or 1.0) < 1.6
 
 
 RULES = (
@@ -487,10 +489,7 @@ RULES = (
     ),
     _rule(
         "steps.backward",
-        given(
-            _passes_alone,
-            ratio("steps.backward", "steps.forward"),
-        ),
+        given(_passes_alone, ratio("steps.backward", "steps.forward")),
         "times",
         above(4, 2, BACKWARD),
         above(8, 3, BACKWARD),

@@ -99,6 +99,12 @@ def _beside_the_step(evidence: Evidence) -> float | None:
     return max((share for share in known if share is not None), default=None)
 
 
+def _logs(evidence: Evidence) -> float | None:
+    """What lies beside the passes, or what functions that log, save or evaluate take in them."""
+    known = [_beside_the_step(evidence), functions_of("log", "checkpoint", "evaluation")(evidence)]
+    return max((share for share in known if share is not None), default=None)
+
+
 def _bound_cores(evidence: Evidence) -> float | None:
     """Computing spread over the cores that the run may not use."""
     share = affinity(evidence)
@@ -213,7 +219,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.MONITORING, "anomaly-detection"): (saved_by("without_anomaly_detection"),),
     (Cause.MONITORING, "logging"): (
         saved_by("without_logging"),
-        _beside_the_step,
+        _logs,
         time_share("checkpoint_seconds"),
     ),
 }

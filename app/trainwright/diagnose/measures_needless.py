@@ -1,10 +1,11 @@
 """Work of a step on the processor that need not be done, as far as its operators show it."""
 
 import re
+from collections.abc import Sequence
 
 from trainwright.diagnose.evidence import Evidence, Operator
 from trainwright.diagnose.measures import number, on_cpu, step_share
-from trainwright.diagnose.measures_cost import takes_pages
+from trainwright.diagnose.measures_cost import keeps_all_alone, takes_pages
 from trainwright.diagnose.measures_kernels import convolve_apart, planes_apart_on_cpu
 from trainwright.diagnose.measures_work import (
     DRAWS,
@@ -26,6 +27,8 @@ _APART = re.compile(
 )
 """What asks for memory, which counts there; what draws numbers, which models are made for; what
 computes much that nobody counts; and the layers between products, which are the model itself."""
+LONG_BACKWARD = 2.5
+"""Times of the forward pass from which a backward pass does more than gradients; assumed."""
 LONG_CALL = 200e-6
 """Seconds of one call from which an operator is no small one, whatever is beside it; assumed."""
 
@@ -45,6 +48,33 @@ def longest_other(evidence: Evidence) -> float | None:
     other = [row for row in rows if not heavy(row.name) and row not in apart]
     called = (row.share for row in other if long or _call_seconds(row, steps.seconds) >= LONG_CALL)
     return max(called, default=0.0)
+
+
+def products_again(evidence: Evidence) -> float | None:
+    """Return how many times the forward pass's products and convolutions are computed a step.
+
+    Autograd calls one backward operator for each convolution, and two products for each linear
+    layer with a bias. Of steps whose backward pass takes longer than gradients alone do.
+    """
+    steps, rows = evidence.steps, evidence.operators
+    if steps is None or not steps.forward or not on_cpu(evidence) or not keeps_all_alone(evidence):
+        return None
+    if (steps.backward or 0.0) < LONG_BACKWARD * steps.forward:
+        return None
+    convolved = _calls(rows, r"::(mkldnn|thnn|slow|_?conv_depthwise)\w*conv\w*$")
+    found = [
+        forward / backward
+        for forward, backward in (
+            (convolved, _calls(rows, r"::convolution_backward$")),
+            (_calls(rows, r"::addmm$") * 2, _calls(rows, r"::mm$")),
+        )
+        if forward and backward
+    ]
+    return max(found, default=None)
+
+
+def _calls(rows: Sequence[Operator], named: str) -> float:
+    return sum(row.calls or 0 for row in rows if re.search(named, row.name))
 
 
 def _draws_most(row: Operator) -> bool:

@@ -165,6 +165,7 @@ SHARED = {
     "profile.grown": "joining",
     "profile.joined": "joining",
     "profile.long_calls": "operators",
+    "profile.products_again": "operators",
     "host.other_programs": "other-programs",
     "host.other_utilisation": "other-programs",
     "experiments.another_gpu": "other-hardware",
