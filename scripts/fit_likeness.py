@@ -30,6 +30,7 @@ from situationrows import (  # noqa: E402
     FOURTH,
     NINTH,
     SECOND,
+    SEVENTEENTH,
     SEVENTH,
     SIXTEENTH,
     SIXTH,
@@ -52,7 +53,7 @@ from trainwright.plan.file import write_text  # noqa: E402
 SEEN = (
     *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
     *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
-    SIXTEENTH,
+    *(SIXTEENTH, SEVENTEENTH),
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

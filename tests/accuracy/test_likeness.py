@@ -12,6 +12,7 @@ import fit_likeness
 from situationrows import (
     FIFTEENTH,
     FOURTEENTH,
+    SEVENTEENTH,
     SIXTEENTH,
     THIRTEENTH,
     TWELFTH,
@@ -22,7 +23,7 @@ from situationrows import (
 from trainwright.diagnose.likeness import ALWAYS, weights
 from trainwright.diagnose.verdict import Cause
 
-LEFT_OUT = (TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH)
+LEFT_OUT = (TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH, SEVENTEENTH)
 GUESS = 0.5
 """Less than this would be no help; a guess among nine causes is right for a ninth."""
 

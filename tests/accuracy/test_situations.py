@@ -348,6 +348,7 @@ def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> 
         (FOURTEENTH, 77),
         (FIFTEENTH, 63),
         (SIXTEENTH, 63),
+        (SEVENTEENTH, 60),
     ],
 )
 def test_verdicts_on_later_batches_are_no_worse_than_when_they_were_scored(

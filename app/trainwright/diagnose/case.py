@@ -18,7 +18,7 @@ GAIN_WEIGHT = 4.0
 """What a whole step's gain counts beside the score; assumed."""
 UNKNOWN_GAIN = 0.3
 """What an unmeasured gain counts as; assumed."""
-_ONE_PROFILE = {"arithmetic": "operators"}
+_ONE_PROFILE = {"arithmetic": "operators", "between-operators": "operators"}
 """Instruments that one profile of a step feeds: enough for a verdict, but not to be sure of it."""
 
 

@@ -73,7 +73,7 @@ def _computes(evidence: Evidence) -> bool:
     return taken >= 0.5 if taken is not None else (step_share("backward")(evidence) or 0) >= 0.4
 
 
-def _only_computes(evidence: Evidence) -> bool:
+def only_computes(evidence: Evidence) -> bool:
     """Whether there is nothing in the step of one device beside its passes and update."""
     return keeps_all_alone(evidence) and (step_share("compute")(evidence) or 0) >= 0.9
 
@@ -307,7 +307,7 @@ RULES = (
     ),
     _rule(
         "steps.device_seconds",
-        given(_only_computes, device_of_compute),
+        given(only_computes, device_of_compute),
         "share",
         below(0.5, 3, "assumed: the passes are all of the step, and the device rests in them"),
         variant="host-bound",

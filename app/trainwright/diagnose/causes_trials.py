@@ -1,8 +1,21 @@
 """What a run of another kind says: of its parallel work, and of its kernels."""
 
-from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, fed_alone
+from trainwright.diagnose.causes_parallelism import (
+    cores_make_batches,
+    device_idles,
+    fed_alone,
+    only_computes,
+)
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import data_wait, given, on_cpu, on_gpu, ranks, step_time
+from trainwright.diagnose.measures import (
+    data_wait,
+    given,
+    number,
+    on_cpu,
+    on_gpu,
+    ranks,
+    step_time,
+)
 from trainwright.diagnose.measures_cost import (
     bubble,
     gradients_on_link,
@@ -30,10 +43,12 @@ from trainwright.diagnose.measures_trials import (
     saved_by,
     saved_by_larger,
 )
+from trainwright.diagnose.measures_work import in_operators
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
+BETWEEN = "assumed: between hundreds of operators Python and dispatch take the time, not a kernel"
 DOUBLING = "assumed: a full device takes twice the time for twice the samples"
 
 
@@ -98,6 +113,12 @@ def _in_single(evidence: Evidence) -> bool:
     return single and less_than(0.05, step_time)(evidence)
 
 
+def _calls_many(evidence: Evidence) -> bool:
+    """Whether a step is hundreds of operators on one processor, and nothing beside its passes."""
+    many = at_least(600, number("profile.kernels_a_step"))(evidence)
+    return on_cpu(evidence) and many and only_computes(evidence)
+
+
 def _by_precision(evidence: Evidence) -> float | None:
     """Return by what share another precision changes a step's time, faster or slower."""
     saved = saved_by("other_precision")(evidence)
@@ -105,6 +126,13 @@ def _by_precision(evidence: Evidence) -> float | None:
 
 
 PARALLELISM = (
+    _parallelism(
+        "profile.in_operators",
+        given(_calls_many, in_operators),
+        "share",
+        below(0.45, 2, BETWEEN),
+        variant="host-bound",
+    ),
     _parallelism(
         "experiments.doubled_batch",
         given(_sends_little, doubled_batch),

@@ -166,6 +166,7 @@ SHARED = {
     "profile.joined": "joining",
     "profile.long_calls": "operators",
     "profile.products_again": "operators",
+    "profile.in_operators": "between-operators",
     "host.other_programs": "other-programs",
     "host.other_utilisation": "other-programs",
     "experiments.another_gpu": "other-hardware",
