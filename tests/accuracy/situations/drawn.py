@@ -9,6 +9,7 @@
     python drawn.py --fifteenth  # the fifteenth round's
     python drawn.py --sixteenth  # the sixteenth round's
     python drawn.py --seventeenth # the seventeenth round's
+    python drawn.py --eighteenth # the eighteenth round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -33,6 +34,7 @@ FOURTEENTH_SEED, FOURTEENTH = "0a1742c", 45
 FIFTEENTH_SEED, FIFTEENTH = "bf04724", 45
 SIXTEENTH_SEED, SIXTEENTH = "b2139a2", 45
 SEVENTEENTH_SEED, SEVENTEENTH = "dfecd1c", 45
+EIGHTEENTH_SEED, EIGHTEENTH = "8a8f8e0", 45
 # What removing the fault should be worth, times as fast: sizes are set for it (assumed: 1.2 is
 # the least that a proof takes, and above 5 few runs are in doubt).
 COSTS = (1.5, 2.0, 3.0, 5.0)
@@ -193,6 +195,13 @@ def draw_seventeenth() -> tuple[Drawn, ...]:
     return _drawn(SEVENTEENTH_SEED, SEVENTEENTH, SUBJECTS_OF_THE_SEVENTEENTH)
 
 
+def draw_eighteenth() -> tuple[Drawn, ...]:
+    """Return the runs of the eighteenth round: kinds as before, and subjects that are left."""
+    used = {run.subject for run in draw_seventeenth()}
+    left = [each for each in SUBJECTS_OF_THE_SEVENTEENTH if each not in used]
+    return _drawn(EIGHTEENTH_SEED, EIGHTEENTH, left)
+
+
 def _drawn(seed: str, count: int, subjects: Sequence[str]) -> tuple[Drawn, ...]:
     """Return ``count`` runs whose kinds, subjects and costs the seed draws, in that order."""
     chance = random.Random(seed)
@@ -225,6 +234,7 @@ if __name__ == "__main__":
         "--fifteenth": draw_fifteenth(),
         "--sixteenth": draw_sixteenth(),
         "--seventeenth": draw_seventeenth(),
+        "--eighteenth": draw_eighteenth(),
     }
     asked = next((draws[each] for each in sys.argv[1:] if each in draws), held)
     for number, run in enumerate(asked, 1):
