@@ -450,6 +450,7 @@ RULES = {
             given(_on_one_gpu, saved_by_smaller),
             "share",
             above(0.5, -3, CLIFF),
+            above(0.75, -5, CLIFF),
         ),
         _tuning(
             "experiments.smaller_inputs",

@@ -724,7 +724,8 @@ def test_a_cause_that_is_measured_to_take_little_is_not_the_first() -> None:
     }
     trial_of = {"changed": "empty-cache", "to": "never"}
     little = diagnosed(**emptied, trials=[trial_of | {"step_times": 0.94}])
-    much = diagnosed(**emptied, trials=[trial_of | {"step_times": 0.3}]).first
+    timed = emptied | {"counters": {"steps": 50, "empty_cache": 50, "empty_cache_seconds": 30.0}}
+    much = diagnosed(**timed, trials=[trial_of | {"step_times": 0.3}]).first
     assert little.first.cause is Cause.PARALLELISM
     assert (Cause.MEMORY, Confidence.MEDIUM) in [(v.cause, v.confidence) for v in little.verdicts]
     assert (much.cause, much.confidence) == (Cause.MEMORY, Confidence.HIGH)
