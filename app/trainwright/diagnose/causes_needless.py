@@ -97,7 +97,7 @@ TUNING = (
         "profile.copies_planes",
         given(planes_apart_on_cpu, copies_with_cores),
         "share",
-        above(0.12, 2, PLANES),
+        above(0.25, 2, PLANES),
         variant="layout",
     ),
     _tuning(
