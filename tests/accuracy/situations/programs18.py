@@ -169,10 +169,10 @@ def windows(fault: bool) -> Training:
     model, houses = given.House(), given.Houses(ready=not fault)
     return Training(
         model,
-        batch=8,
+        batch=6,
         loss=functional.poisson_nll_loss,
         optimizer=torch.optim.AdamW(model.parameters(), lr=5e-4),
-        loader=DataLoader(houses, 8, shuffle=True, collate_fn=houses.together, drop_last=True),
+        loader=DataLoader(houses, 6, shuffle=True, collate_fn=houses.together, drop_last=True),
     )
 
 
@@ -190,7 +190,7 @@ def ribbons(fault: bool) -> Script:
     """The data make batches themselves."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Ribbon(), 12, Clock(seconds)
+        model, batch, clock = given.Ribbon(), 8, Clock(seconds)
         optimizer = torch.optim.Adamax(model.parameters(), lr=2e-3)
         rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 500)
         for ribbon, figure in epochs(DataLoader(given.Ribbons(not fault, batch), batch_size=None)):
@@ -257,7 +257,7 @@ def aprons(fault: bool) -> Training:
         optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
     )
     if fault:
-        given.Sweeper(pause_s=0.008).start()
+        given.Sweeper(pause_s=0.012).start()
     return training
 
 

@@ -301,7 +301,7 @@ class Darts(Dataset[Item]):
 class Dart(nn.Module):
     """Where a dart will land: each of its moves is looked at alone, then all of them mixed."""
 
-    def __init__(self, width: int = 64, depth: int = 3) -> None:
+    def __init__(self, width: int = 64, depth: int = 2) -> None:
         super().__init__()
         self.moves = nn.Conv1d(3, width, 4, 2, 1)
         self.alone = nn.ModuleList(
@@ -362,7 +362,7 @@ class Crowns(Dataset[Item]):
 class Crown(nn.Module):
     """Whose crown it is: points are told each by itself, and then with what all have most of."""
 
-    def __init__(self, width: int = 96) -> None:
+    def __init__(self, width: int = 64) -> None:
         super().__init__()
         self.alone = nn.Sequential(
             nn.Linear(7, width), nn.PReLU(), nn.Linear(width, width), nn.PReLU()
@@ -382,7 +382,7 @@ class Crown(nn.Module):
 class Ploughs(Dataset[Item]):
     """How a field pulled at a plough now and then, of which the periods are found."""
 
-    def __init__(self, ready: bool, count: int = 300, moments: int = 96) -> None:
+    def __init__(self, ready: bool, count: int = 300, moments: int = 64) -> None:
         chance = np.random.default_rng(199)
         self.moments = np.sort(chance.uniform(0, 30, (count, moments)), 1)
         self.pulls = chance.standard_normal((count, 3, moments))
@@ -400,7 +400,7 @@ class Ploughs(Dataset[Item]):
         """Return how much of each period is in the pulls, which were not noted evenly."""
         from scipy.signal import lombscargle
 
-        often = np.linspace(0.5, 12, 48)
+        often = np.linspace(0.5, 12, 40)
         moments = self.moments[index]
         waves = [lombscargle(moments, pull, often) for pull in self.pulls[index]]
         return torch.from_numpy(np.log1p(np.stack(waves)).astype(np.float32))
@@ -409,7 +409,7 @@ class Ploughs(Dataset[Item]):
 class Plough(nn.Module):
     """Which share of a plough is blunt: gates say which periods are listened to."""
 
-    def __init__(self, width: int = 64, depth: int = 2) -> None:
+    def __init__(self, width: int = 72, depth: int = 2) -> None:
         super().__init__()
         self.periods = nn.Conv1d(3, width, 5, padding=2)
         self.gates = nn.ModuleList(nn.Conv1d(width, 2 * width, 5, padding=2) for _ in range(depth))
@@ -554,7 +554,7 @@ class Houses(Dataset[int]):
 class House(nn.Module):
     """How many windows a house has: every place tells how much of one it is."""
 
-    def __init__(self, channels: int = 32, depth: int = 2) -> None:
+    def __init__(self, channels: int = 16, depth: int = 1) -> None:
         super().__init__()
         self.seen = nn.Conv2d(3, channels, 4, 2, 1)
         self.wide = nn.ModuleList(nn.Conv2d(channels, 2 * channels, 1) for _ in range(depth))
@@ -578,7 +578,7 @@ class House(nn.Module):
 class Atlases(Dataset[Item]):
     """Outlines of countries out of an atlas, which are read and simplified."""
 
-    def __init__(self, ready: bool, count: int = 400, points: int = 200) -> None:
+    def __init__(self, ready: bool, count: int = 400, points: int = 160) -> None:
         chance = np.random.default_rng(227)
         self.texts = []
         for _ in range(count):
@@ -705,7 +705,7 @@ class Ribbon(nn.Module):
 class Ground:
     """A map of a town in small cells: in which of them a laser met something of a roof."""
 
-    def __init__(self, kept: bool, side: int = 8000) -> None:
+    def __init__(self, kept: bool, side: int = 9000) -> None:
         self.size = side * side
         self.kept = np.zeros(self.size, np.uint8) if kept else None
         self.beside = np.array([0, 1, side, -1, -side])
@@ -734,7 +734,7 @@ class Roof(nn.Module):
         return self.steep(torch.cat([x.mean(1), x.amax(1)], 1))[:, 0]
 
 
-def streets(count: int = 600, points: int = 1000, side: int = 8000) -> TensorDataset:
+def streets(count: int = 600, points: int = 1000, side: int = 9000) -> TensorDataset:
     """Return random cells in which a laser met roofs, and how steep those are."""
     cells = torch.randint(side, side * (side - 1), (count, points))
     return TensorDataset(cells, torch.rand(count))
@@ -754,7 +754,7 @@ class Piece:
 class Gutters(Dataset[Item]):
     """Ways of water over twelve pieces of gutters: what these are like, and how much runs over."""
 
-    def __init__(self, count: int = 3000, pieces: int = 90_000) -> None:
+    def __init__(self, count: int = 3000, pieces: int = 52_000) -> None:
         self.pieces = [Piece(number) for number in range(pieces)]
         for piece in self.pieces:
             piece.into = self.pieces[(piece.number * 11 + 3) % pieces]
@@ -818,7 +818,7 @@ class Sweeper(Thread):
 class Aprons(Dataset[Item]):
     """Orders of aprons out of a catalogue: what is known of each, and in how many days it came."""
 
-    def __init__(self, count: int = 50_000) -> None:
+    def __init__(self, count: int = 30_000) -> None:
         self.catalogue: list[dict[str, Any]] = [
             {"pockets": [number % 3, number % 5], "cloth": {"colours": [number % 90]}}
             for number in range(count)
