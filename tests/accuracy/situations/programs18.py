@@ -147,7 +147,7 @@ def ploughs(fault: bool) -> Training:
     return Training(
         model,
         given.Ploughs(ready=not fault),
-        batch=12,
+        batch=8,
         optimizer=torch.optim.RMSprop(model.parameters(), lr=1e-3, momentum=0.9),
     )
 
@@ -257,7 +257,7 @@ def aprons(fault: bool) -> Training:
         optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
     )
     if fault:
-        given.Sweeper(pause_s=0.012).start()
+        given.Sweeper(rests=1.0).start()
     return training
 
 

@@ -158,7 +158,7 @@ def told_by_the_first(model: nn.Module) -> None:
 class Poster(nn.Module):
     """What kinds of film a poster is for: its title says how pieces of it are looked at."""
 
-    def __init__(self, words: int = 3000, width: int = 128, kinds: int = 18) -> None:
+    def __init__(self, words: int = 6000, width: int = 128, kinds: int = 18) -> None:
         super().__init__()
         self.title = nn.EmbeddingBag(words, width, mode="mean")
         self.pieces = nn.Conv2d(3, width, 8, 8)
@@ -177,7 +177,7 @@ class Poster(nn.Module):
 
 def posters(count: int = 1500) -> TensorDataset:
     """Return random posters, the words of their titles, and what kinds of film they are for."""
-    titles = torch.randint(3000, (count, 6))
+    titles = torch.randint(6000, (count, 6))
     return TensorDataset(torch.rand(count, 3, 48, 32), titles, torch.rand(count, 18).round())
 
 
@@ -409,7 +409,7 @@ class Ploughs(Dataset[Item]):
 class Plough(nn.Module):
     """Which share of a plough is blunt: gates say which periods are listened to."""
 
-    def __init__(self, width: int = 72, depth: int = 2) -> None:
+    def __init__(self, width: int = 112, depth: int = 2) -> None:
         super().__init__()
         self.periods = nn.Conv1d(3, width, 5, padding=2)
         self.gates = nn.ModuleList(nn.Conv1d(width, 2 * width, 5, padding=2) for _ in range(depth))
@@ -803,16 +803,17 @@ class Tidy:
 
 
 class Sweeper(Thread):
-    """Sweeps up beside the work, again and again."""
+    """Sweeps up beside the work, again and again, and rests for longer than it took."""
 
-    def __init__(self, pause_s: float) -> None:
+    def __init__(self, rests: float) -> None:
         super().__init__(daemon=True)
-        self.pause_s = pause_s
+        self.rests = rests
 
     def run(self) -> None:
         while True:
-            time.sleep(self.pause_s)
+            began = time.perf_counter()
             gc.collect()
+            time.sleep(self.rests * (time.perf_counter() - began))
 
 
 class Aprons(Dataset[Item]):
