@@ -147,7 +147,7 @@ def ploughs(fault: bool) -> Training:
     return Training(
         model,
         given.Ploughs(ready=not fault),
-        batch=8,
+        batch=12,
         optimizer=torch.optim.RMSprop(model.parameters(), lr=1e-3, momentum=0.9),
     )
 
@@ -227,9 +227,9 @@ def roofs(fault: bool) -> Training:
 
 def gutters(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        gc.freeze()
         model, batch, clock = given.Gutter(), 96, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        gc.freeze()
         tidy = given.Tidy(up=fault)
         for pieces, over in epochs(DataLoader(given.Gutters(), batch, True, drop_last=True)):
             with tidy:

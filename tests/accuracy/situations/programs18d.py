@@ -409,7 +409,7 @@ class Ploughs(Dataset[Item]):
 class Plough(nn.Module):
     """Which share of a plough is blunt: gates say which periods are listened to."""
 
-    def __init__(self, width: int = 112, depth: int = 2) -> None:
+    def __init__(self, width: int = 72, depth: int = 2) -> None:
         super().__init__()
         self.periods = nn.Conv1d(3, width, 5, padding=2)
         self.gates = nn.ModuleList(nn.Conv1d(width, 2 * width, 5, padding=2) for _ in range(depth))
