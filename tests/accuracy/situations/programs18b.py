@@ -53,7 +53,7 @@ def pumps(fault: bool) -> Training:
             gc.collect()
 
     optimizer.register_step_post_hook(lean)
-    return Training(model, given.bearings(), batch=48, optimizer=optimizer)
+    return Training(model, given.bearings(), batch=32, optimizer=optimizer)
 
 
 # Memory: recomputation
@@ -84,7 +84,7 @@ def necklaces(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Necklace(), 24, Clock(seconds)
-        every, other, makers = 3 if fault else 500, given.necklaces(400), torch.arange(400) % 12
+        every, other, makers = 3 if fault else 500, given.necklaces(240), torch.arange(240) % 12
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader: Any = DataLoader(given.necklaces(), batch, shuffle=True, drop_last=True)
         for step, strung in enumerate(epochs(loader)):
@@ -106,7 +106,7 @@ def necklaces(fault: bool) -> Script:
 def globes(fault: bool) -> Training:
     """Other globes are turned, and their decades told from each side."""
     model = given.Globe()
-    other, made = given.globes(40).tensors
+    other, made = given.globes(48).tensors
 
     def after(step: int, _loss: Tensor) -> None:
         if step % (2 if fault else 500) == 0:

@@ -44,7 +44,7 @@ class Visit:
         self.pump, self.found = pump, found
 
 
-def visits(count: int = 16_000) -> list[Visit]:
+def visits(count: int = 40_000) -> list[Visit]:
     """Return what was written down on visits."""
     chance, words = random.Random(18), ["leaks", "hums", "drips", "runs hot", "is well"]
     return [Visit(chance.randrange(400), chance.sample(words, 2)) for _ in range(count)]
@@ -259,7 +259,7 @@ class Critic(nn.Module):
         self.look = nn.Sequential(
             nn.Conv2d(3, width // 2, 5, stride=2, padding=2),
             nn.ReLU(),
-            nn.Conv2d(width // 2, width, 3, padding=1),
+            nn.Conv2d(width // 2, width, 3, stride=2, padding=1),
         )
 
     def forward(self, pictures: Tensor) -> Tensor:
@@ -280,10 +280,10 @@ def unlike(some: Tensor, others: Tensor) -> float:
 class Cipher(nn.Module):
     """The plain letter for each letter of a cipher."""
 
-    def __init__(self, letters: int = 26, width: int = 64) -> None:
+    def __init__(self, letters: int = 26, width: int = 48) -> None:
         super().__init__()
         self.letter = nn.Embedding(letters, width)
-        self.beside = nn.ModuleList(nn.Conv1d(width, width, 7, padding=3) for _ in range(2))
+        self.beside = nn.ModuleList(nn.Conv1d(width, width, 5, padding=2) for _ in range(2))
         self.plain = nn.Linear(width, letters)
 
     def forward(self, text: Tensor) -> Tensor:
@@ -320,7 +320,13 @@ class Desk:
             for place, (shown, guess, how, meant) in enumerate(zip(*row, strict=True)):
                 self.book.debug(
                     "step %d text %d place %d: %s read as %s (%.3f), is %s",
-                    *(step, number, place, LETTERS[shown], LETTERS[guess], how, LETTERS[meant]),
+                    step,
+                    number,
+                    place,
+                    LETTERS[shown],
+                    LETTERS[guess],
+                    how,
+                    LETTERS[meant],
                 )
 
 
@@ -330,7 +336,7 @@ class Desk:
 class Marathon(nn.Module):
     """When a runner passes each of the marks, by how he trained in the weeks before."""
 
-    def __init__(self, known: int = 16, weeks: int = 12, width: int = 256, marks: int = 9) -> None:
+    def __init__(self, known: int = 16, weeks: int = 12, width: int = 256, marks: int = 21) -> None:
         super().__init__()
         self.week = nn.Linear(known, width)
         self.weeks = nn.Linear(weeks * width // 8, width)
@@ -344,7 +350,7 @@ class Marathon(nn.Module):
 
 def runners(count: int = 3000) -> TensorDataset:
     """Return the numbers of runners, random weeks of theirs, and when they passed the marks."""
-    passed = torch.rand(count, 9).cumsum(1)
+    passed = torch.rand(count, 21).cumsum(1)
     return TensorDataset(torch.arange(count), torch.randn(count, 12, 16), passed)
 
 
@@ -462,7 +468,7 @@ class Fence(nn.Module):
 
     def __init__(self, pieces: int = 64, width: int = 128, depth: int = 2) -> None:
         super().__init__()
-        self.enter = nn.Linear(3 * 12 * 12, width)
+        self.enter = nn.Linear(3 * 8 * 8, width)
         self.place = nn.Parameter(torch.randn(pieces, width) / 8)
         self.slats = nn.ModuleList(Slat(width, 4) for _ in range(depth))
         self.mend = nn.Linear(width, 1)
@@ -476,7 +482,7 @@ class Fence(nn.Module):
 
 def fences(count: int = 480, pieces: int = 64) -> TensorDataset:
     """Return random pieces of fences, and which of them need mending."""
-    pictures = torch.rand(count, pieces, 3 * 12 * 12)
+    pictures = torch.rand(count, pieces, 3 * 8 * 8)
     return TensorDataset(pictures, (torch.rand(count, pieces) < 0.1).float())
 
 
@@ -489,16 +495,14 @@ class Serve(nn.Module):
     def __init__(self, moments: int = 96, tones: int = 64, depth: int = 3) -> None:
         super().__init__()
         self.moments = nn.ModuleList(
-            nn.Sequential(
-                nn.Linear(moments, 3 * moments), nn.SiLU(), nn.Linear(3 * moments, moments)
-            )
-            for _ in range(depth)
+            self.mixer(moments, 3 * moments) for _ in range(depth)
         )
-        self.tones = nn.ModuleList(
-            nn.Sequential(nn.Linear(tones, 4 * tones), nn.SiLU(), nn.Linear(4 * tones, tones))
-            for _ in range(depth)
-        )
+        self.tones = nn.ModuleList(self.mixer(tones, 4 * tones) for _ in range(depth))
         self.lands = nn.Linear(tones, 2)
+
+    def mixer(self, width: int, wide: int) -> nn.Module:
+        """Return what mixes the last of the sizes."""
+        return nn.Sequential(nn.Linear(width, wide), nn.SiLU(), nn.Linear(wide, width))
 
     def forward(self, x: Tensor) -> Tensor:
         for moments, tones in zip(self.moments, self.tones, strict=True):
@@ -535,7 +539,8 @@ class Helmet(nn.Module):
 
 def sites(count: int = 360, side: int = 44) -> TensorDataset:
     """Return random pictures of building sites, and where helmets are on them."""
-    return TensorDataset(torch.rand(count, 3, side, side), (torch.rand(count, side, side) > 0.9).float())
+    helmets = (torch.rand(count, side, side) > 0.9).float()
+    return TensorDataset(torch.rand(count, 3, side, side), helmets)
 
 
 # Mirrors
@@ -544,7 +549,7 @@ def sites(count: int = 360, side: int = 44) -> TensorDataset:
 class Mirror(nn.Module):
     """How much a mirror is worth, by its picture; frames of a kind have a layer of their own."""
 
-    def __init__(self, kinds: int = 10, width: int = 24) -> None:
+    def __init__(self, kinds: int = 10, width: int = 40) -> None:
         super().__init__()
         self.glass = nn.Conv2d(3, width, 4, stride=2, padding=1)
         self.carved = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1) for _ in range(2))
