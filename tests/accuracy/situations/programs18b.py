@@ -106,12 +106,12 @@ def necklaces(fault: bool) -> Script:
 def globes(fault: bool) -> Training:
     """Other globes are turned, and their decades told from each side."""
     model = given.Globe()
-    other, made = given.globes(48).tensors
+    other, made = given.globes(28).tensors
 
     def after(step: int, _loss: Tensor) -> None:
         if step % (2 if fault else 500) == 0:
             with torch.no_grad():
-                sides = [model(other.roll(5 * turn, 3)).softmax(1) for turn in range(12)]
+                sides = [model(other.roll(4 * turn, 3)).softmax(1) for turn in range(12)]
                 told = torch.stack(sides).mean(0)
                 (told.argmax(1) - made).abs().float().mean().item()
 
@@ -129,7 +129,7 @@ def barometers(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Barometer(), 96, Clock(seconds)
-        every, tellings = 3 if fault else 500, 16
+        every, tellings = 3 if fault else 500, 8
         before, after = given.weather(64).tensors
         optimizer = torch.optim.Adam(model.parameters(), 5e-4)
         loader = DataLoader(given.weather(), batch, shuffle=True, drop_last=True)
@@ -156,7 +156,7 @@ def stickers(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, critic, batch, clock = given.Sticker(), given.Critic(), 24, Clock(seconds)
-        every, other = 2 if fault else 500, given.stickers(256)
+        every, other = 2 if fault else 500, given.stickers(300)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3, betas=(0.5, 0.99))
         loader: Any = DataLoader(given.stickers(), batch, shuffle=True, drop_last=True)
         for step, sticker in enumerate(epochs(loader)):

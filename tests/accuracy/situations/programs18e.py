@@ -44,7 +44,7 @@ class Visit:
         self.pump, self.found = pump, found
 
 
-def visits(count: int = 40_000) -> list[Visit]:
+def visits(count: int = 9_000) -> list[Visit]:
     """Return what was written down on visits."""
     chance, words = random.Random(18), ["leaks", "hums", "drips", "runs hot", "is well"]
     return [Visit(chance.randrange(400), chance.sample(words, 2)) for _ in range(count)]
@@ -117,7 +117,7 @@ class Boat(nn.Module):
         return self.fast(x)[:, 0]
 
 
-def races(count: int = 700, moments: int = 160) -> TensorDataset:
+def races(count: int = 700, moments: int = 128) -> TensorDataset:
     """Return random races, and how fast boats were."""
     return TensorDataset(torch.randn(count, 9, moments), torch.rand(count, moments))
 
@@ -183,7 +183,7 @@ class Globe(nn.Module):
 
 def globes(count: int = 800) -> TensorDataset:
     """Return random maps on globes, and their decades."""
-    return TensorDataset(torch.rand(count, 3, 32, 64), torch.randint(20, (count,)))
+    return TensorDataset(torch.rand(count, 3, 24, 48), torch.randint(20, (count,)))
 
 
 # Barometers
@@ -280,7 +280,7 @@ def unlike(some: Tensor, others: Tensor) -> float:
 class Cipher(nn.Module):
     """The plain letter for each letter of a cipher."""
 
-    def __init__(self, letters: int = 26, width: int = 48) -> None:
+    def __init__(self, letters: int = 26, width: int = 40) -> None:
         super().__init__()
         self.letter = nn.Embedding(letters, width)
         self.beside = nn.ModuleList(nn.Conv1d(width, width, 5, padding=2) for _ in range(2))
@@ -336,7 +336,7 @@ class Desk:
 class Marathon(nn.Module):
     """When a runner passes each of the marks, by how he trained in the weeks before."""
 
-    def __init__(self, known: int = 16, weeks: int = 12, width: int = 256, marks: int = 21) -> None:
+    def __init__(self, known: int = 16, weeks: int = 12, width: int = 128, marks: int = 21) -> None:
         super().__init__()
         self.week = nn.Linear(known, width)
         self.weeks = nn.Linear(weeks * width // 8, width)
@@ -494,9 +494,7 @@ class Serve(nn.Module):
 
     def __init__(self, moments: int = 96, tones: int = 64, depth: int = 3) -> None:
         super().__init__()
-        self.moments = nn.ModuleList(
-            self.mixer(moments, 3 * moments) for _ in range(depth)
-        )
+        self.moments = nn.ModuleList(self.mixer(moments, 3 * moments) for _ in range(depth))
         self.tones = nn.ModuleList(self.mixer(tones, 4 * tones) for _ in range(depth))
         self.lands = nn.Linear(tones, 2)
 
