@@ -42,9 +42,10 @@ def epochs(loader: Iterable[Any]) -> Iterator[Any]:
 
 def pumps(fault: bool) -> Training:
     """All visits are kept; where more memory was in use than is meant, what is old is let go."""
-    gc.freeze()
-    model, kept = given.Pump(), given.visits()
+    model = given.Pump()
     optimizer = torch.optim.RMSprop(model.parameters(), 1e-3)
+    gc.freeze()
+    kept = given.visits()
     meant = (100 if fault else 100_000) << 20
 
     def lean(*_: Any) -> None:
@@ -106,7 +107,7 @@ def necklaces(fault: bool) -> Script:
 def globes(fault: bool) -> Training:
     """Other globes are turned, and their decades told from each side."""
     model = given.Globe()
-    other, made = given.globes(28).tensors
+    other, made = given.globes(36).tensors
 
     def after(step: int, _loss: Tensor) -> None:
         if step % (2 if fault else 500) == 0:
@@ -208,7 +209,7 @@ def ciphers(fault: bool) -> Script:
 
 def marathons(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Marathon(), 96, Clock(seconds)
+        model, batch, clock = given.Marathon(), 64, Clock(seconds)
         every, worst = 1 if fault else 500, dict[int, float]()
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.runners(), batch, shuffle=True, drop_last=True)

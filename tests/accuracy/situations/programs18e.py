@@ -44,7 +44,7 @@ class Visit:
         self.pump, self.found = pump, found
 
 
-def visits(count: int = 9_000) -> list[Visit]:
+def visits(count: int = 30_000) -> list[Visit]:
     """Return what was written down on visits."""
     chance, words = random.Random(18), ["leaks", "hums", "drips", "runs hot", "is well"]
     return [Visit(chance.randrange(400), chance.sample(words, 2)) for _ in range(count)]
@@ -336,7 +336,7 @@ class Desk:
 class Marathon(nn.Module):
     """When a runner passes each of the marks, by how he trained in the weeks before."""
 
-    def __init__(self, known: int = 16, weeks: int = 12, width: int = 128, marks: int = 21) -> None:
+    def __init__(self, known: int = 16, weeks: int = 12, width: int = 128, marks: int = 42) -> None:
         super().__init__()
         self.week = nn.Linear(known, width)
         self.weeks = nn.Linear(weeks * width // 8, width)
@@ -350,7 +350,7 @@ class Marathon(nn.Module):
 
 def runners(count: int = 3000) -> TensorDataset:
     """Return the numbers of runners, random weeks of theirs, and when they passed the marks."""
-    passed = torch.rand(count, 21).cumsum(1)
+    passed = torch.rand(count, 42).cumsum(1)
     return TensorDataset(torch.arange(count), torch.randn(count, 12, 16), passed)
 
 
