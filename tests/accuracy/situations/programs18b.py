@@ -62,7 +62,7 @@ def pumps(fault: bool) -> Training:
 
 def sailing(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Boat(held=not fault), 8, Clock(seconds)
+        model, batch, clock = given.Boat(held=not fault), 6, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         loader = DataLoader(given.races(), batch, shuffle=True, drop_last=True)
         for race, fast in epochs(loader):
@@ -107,7 +107,7 @@ def necklaces(fault: bool) -> Script:
 def globes(fault: bool) -> Training:
     """Other globes are turned, and their decades told from each side."""
     model = given.Globe()
-    other, made = given.globes(36).tensors
+    other, made = given.globes(40).tensors
 
     def after(step: int, _loss: Tensor) -> None:
         if step % (2 if fault else 500) == 0:
@@ -211,7 +211,7 @@ def marathons(fault: bool) -> Script:
     def run(seconds: float) -> float:
         model, batch, clock = given.Marathon(), 64, Clock(seconds)
         every, worst = 1 if fault else 500, dict[int, float]()
-        optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+        optimizer = torch.optim.SGD(model.parameters(), 1e-3, momentum=0.9)
         loader = DataLoader(given.runners(), batch, shuffle=True, drop_last=True)
         for step, (who, trained, passed) in enumerate(epochs(loader), 1):
             told = model(trained)

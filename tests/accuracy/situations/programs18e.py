@@ -44,7 +44,7 @@ class Visit:
         self.pump, self.found = pump, found
 
 
-def visits(count: int = 30_000) -> list[Visit]:
+def visits(count: int = 55_000) -> list[Visit]:
     """Return what was written down on visits."""
     chance, words = random.Random(18), ["leaks", "hums", "drips", "runs hot", "is well"]
     return [Visit(chance.randrange(400), chance.sample(words, 2)) for _ in range(count)]
@@ -100,7 +100,7 @@ class Halves(torch.autograd.Function):
 class Boat(nn.Module):
     """How fast a boat sails at each moment of a race, by winds, waves and how sails were set."""
 
-    def __init__(self, held: bool, measured: int = 9, width: int = 32, legs: int = 8) -> None:
+    def __init__(self, held: bool, measured: int = 9, width: int = 32, legs: int = 16) -> None:
         super().__init__()
         self.held = held
         self.enter = nn.Conv1d(measured, width, 1)
@@ -117,7 +117,7 @@ class Boat(nn.Module):
         return self.fast(x)[:, 0]
 
 
-def races(count: int = 700, moments: int = 128) -> TensorDataset:
+def races(count: int = 700, moments: int = 80) -> TensorDataset:
     """Return random races, and how fast boats were."""
     return TensorDataset(torch.randn(count, 9, moments), torch.rand(count, moments))
 
