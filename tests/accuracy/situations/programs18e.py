@@ -100,7 +100,7 @@ class Halves(torch.autograd.Function):
 class Boat(nn.Module):
     """How fast a boat sails at each moment of a race, by winds, waves and how sails were set."""
 
-    def __init__(self, held: bool, measured: int = 9, width: int = 32, legs: int = 16) -> None:
+    def __init__(self, held: bool, measured: int = 9, width: int = 24, legs: int = 16) -> None:
         super().__init__()
         self.held = held
         self.enter = nn.Conv1d(measured, width, 1)
