@@ -236,7 +236,7 @@ def steady_prisms(fault: bool) -> Training:
     return Training(
         model,
         given.prisms(),
-        batch=times(10),
+        batch=times(16),
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
         again=not fault,
     )

@@ -368,24 +368,23 @@ def missed(worst: dict[int, float], who: Tensor, told: Tensor, passed: Tensor) -
 
 
 class Prism(nn.Module):
-    """Of which glass a prism is, by the light that came out of it at four places."""
+    """Of which glass a prism is, by the colours of rays that came out of it."""
 
-    def __init__(self, width: int = 64, depth: int = 3, glasses: int = 12) -> None:
+    def __init__(self, bands: int = 32, width: int = 128, glasses: int = 12) -> None:
         super().__init__()
-        self.enter = nn.Conv1d(4, width, 9, padding=4)
-        self.bands = nn.ModuleList(nn.Conv1d(width, width, 7, padding=3) for _ in range(depth))
-        self.glass = nn.Linear(width, glasses)
+        self.ray = nn.Linear(bands, width)
+        self.wider = nn.Linear(width, 2 * width)
+        self.last = nn.Linear(2 * width, 2 * width)
+        self.glass = nn.Linear(2 * width, glasses)
 
-    def forward(self, light: Tensor) -> Tensor:
-        x = functional.relu(self.enter(light))
-        for bands in self.bands:
-            x = x + functional.relu(bands(x))
-        return self.glass(x.mean(2))
+    def forward(self, rays: Tensor) -> Tensor:
+        x = functional.gelu(self.wider(functional.gelu(self.ray(rays))))
+        return self.glass((x + functional.gelu(self.last(x))).mean(1))
 
 
-def prisms(count: int = 480, bands: int = 384) -> TensorDataset:
-    """Return random spectra, and the glasses."""
-    return TensorDataset(torch.rand(count, 4, bands), torch.randint(12, (count,)))
+def prisms(count: int = 480, rays: int = 256, bands: int = 32) -> TensorDataset:
+    """Return random colours of rays, and the glasses."""
+    return TensorDataset(torch.rand(count, rays, bands), torch.randint(12, (count,)))
 
 
 # Hammers
