@@ -397,13 +397,10 @@ class Hammer(nn.Module):
         super().__init__()
         self.layers = nn.Sequential(
             nn.Conv2d(3, width, 4, stride=2, padding=1),
-            nn.BatchNorm2d(width),
             nn.ReLU(),
             nn.Conv2d(width, 2 * width, 3, padding=1),
-            nn.BatchNorm2d(2 * width),
             nn.ReLU(),
             nn.Conv2d(2 * width, 2 * width, 3, padding=1),
-            nn.BatchNorm2d(2 * width),
             nn.ReLU(),
             nn.AvgPool2d(4),
             nn.Flatten(),
