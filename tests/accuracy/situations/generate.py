@@ -64,6 +64,7 @@ import programs17
 import programs17b
 import programs17c
 import programs18
+import programs18b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -389,6 +390,7 @@ PROGRAMS = {
     "programs17b.py": programs17b.SEVENTEENTH_B,
     "programs17c.py": programs17c.SEVENTEENTH_C,
     "programs18.py": programs18.EIGHTEENTH,
+    "programs18b.py": programs18b.EIGHTEENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
