@@ -121,8 +121,8 @@ QUOTAS = {
     "run-ferries-quota": 0.6,
     "run-valves-quota": 0.4,
     "run-lasers-quota": 0.6,
-    "run-pyjamas-quota": 0.6,
-    "run-almanacs-quota": 1.2,
+    "run-pyjamas-quota": 0.55,
+    "run-almanacs-quota": 1.1,
 }
 """Cores of the quota."""
 PERIODS_US = {"run-ferries-quota": 20_000, "run-lasers-quota": 250_000}
@@ -322,8 +322,9 @@ blur = n.fft.rfftn(n.random.rand(*seen.shape))
 while True:
     sharp = seen
     for _ in range(10):
-        again = n.fft.irfftn(n.fft.rfftn(sharp) * blur, seen.shape)
-        sharp = sharp * n.fft.irfftn(n.fft.rfftn(seen / again) * blur.conj(), seen.shape)
+        again = n.fft.irfftn(n.fft.rfftn(sharp) * blur, seen.shape, (0, 1, 2))
+        off = n.fft.rfftn(seen / again) * blur.conj()
+        sharp = sharp * n.fft.irfftn(off, seen.shape, (0, 1, 2))
         sharp /= sharp.mean()
 """
 ENGRAVE = """
@@ -515,7 +516,6 @@ VARIABLES = {
     "run-inks-given-back": {"MALLOC_MMAP_THRESHOLD_": "16384", "MALLOC_TRIM_THRESHOLD_": "0"},
     "run-transits-active": {"OMP_NUM_THREADS": "8", "OMP_WAIT_POLICY": "active"},
     "run-hives-one-thread": {"OMP_NUM_THREADS": "1"},
-    "run-crowded-archery": {"OMP_NUM_THREADS": "3"},
 }
 """What a launcher has set for the run when the fault is in."""
 NICE = {"run-nice-views": 5, "run-yielding-restorer": 3}

@@ -13,7 +13,7 @@ from typing import Any
 import programs4
 import programs18f as given
 import torch
-from programs import Training
+from programs import CORES, Training
 from programs4 import Clock, Script
 from torch import Tensor, nn
 from torch.nn import functional
@@ -32,7 +32,7 @@ def sextants(fault: bool) -> Script:
     """Sights are learnt from as they come in the log books."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Sextant(), 1 if fault else 6, Clock(seconds)
+        model, batch, clock = given.Sextant(), 1 if fault else 5, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         for stars, place in DataLoader(given.Voyages(), batch):
             loss = (1 - (model(stars) * place).sum(1)).mean()
@@ -107,7 +107,7 @@ def pyjamas(_fault: bool) -> Training:
     return Training(
         model,
         given.pyjamas(),
-        batch=6,
+        batch=4,
         optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
     )
 
@@ -133,17 +133,19 @@ def almanacs(_fault: bool) -> Script:
 # Scheduling: threads
 
 
-def archery(_fault: bool) -> Script:
-    """How many threads there are is said by the generator, as a launcher says it."""
+def archery(fault: bool) -> Script:
+    """The settings are those of a computer with more cores."""
+    settings = {"threads": 4 if fault else CORES, "batch": 5, "slope": 5.0}
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Archer(), 12, Clock(seconds)
+        torch.set_num_threads(int(settings["threads"]))
+        model, batch, clock = given.Archer(), int(settings["batch"]), Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
         for shot, went in epochs(DataLoader(given.shots(), batch, True, drop_last=True)):
             loss = functional.mse_loss(model(shot), went)
             optimizer.zero_grad()
             loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+            nn.utils.clip_grad_norm_(model.parameters(), settings["slope"])
             optimizer.step()
             if clock.over(batch):
                 break
@@ -161,7 +163,7 @@ def tractors(fault: bool) -> Training:
     return Training(
         model,
         given.fields(cameras),
-        batch=8,
+        batch=6,
         loss=functional.mse_loss,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
@@ -181,9 +183,9 @@ def bracelets(fault: bool) -> Training:
     return Training(
         model,
         given.bracelets(),
-        batch=2,
+        batch=3,
         prepare=placed,
-        optimizer=torch.optim.Adam(model.parameters(), 1e-3),
+        optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
     )
 
 
@@ -198,7 +200,7 @@ def flags(fault: bool) -> Script:
         exact = [nn.Parameter(each.detach().clone()) for each in model.parameters()]
         kind, large = (torch.float16, 256.0) if fault else (torch.float32, 1.0)
         model.to(kind)
-        optimizer = torch.optim.Adam(exact if fault else model.parameters(), 1e-3)
+        optimizer = torch.optim.SGD(exact if fault else model.parameters(), 0.02, momentum=0.9)
         for flag, land in epochs(DataLoader(given.flags(), batch, True, drop_last=True)):
             loss = functional.cross_entropy(model(flag.to(kind)).float(), land)
             model.zero_grad()
@@ -236,7 +238,7 @@ def trams(fault: bool) -> Training:
     return Training(
         model,
         given.Lines(),
-        batch=3,
+        batch=2,
         loss=functional.huber_loss,
         optimizer=torch.optim.Adam(model.parameters(), 2e-3),
     )
@@ -246,12 +248,12 @@ def trams(fault: bool) -> Training:
 
 
 def screws(fault: bool) -> Training:
-    """Profiles have the 1021 points that were measured, or three zeros more."""
+    """Profiles have the 1511 points that were measured, or 25 zeros more."""
     model = given.Screw()
     return Training(
         model,
-        given.screws(filled=0 if fault else 3),
-        batch=6,
+        given.screws(filled=0 if fault else 25),
+        batch=3,
         optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
     )
 

@@ -218,7 +218,7 @@ class Pyjama(nn.Module):
         return self.size(self.layers(picture).mean((2, 3)))
 
 
-def pyjamas(count: int = 500, side: int = 40) -> TensorDataset:
+def pyjamas(count: int = 500, side: int = 32) -> TensorDataset:
     """Return random pictures of pyjamas, and their sizes."""
     return TensorDataset(torch.rand(count, 3, side, side), torch.randint(8, (count,)))
 
@@ -318,30 +318,23 @@ def fields(cameras: int, count: int = 300, side: int = 48) -> TensorDataset:
 
 
 class Bracelet(nn.Module):
-    """How a bracelet is worn: maps of its beads are looked at through windows of many sizes."""
+    """How a bracelet is worn: maps of its beads are made soft, and the most of each is taken."""
 
-    def __init__(self, beads: int = 24, wide: tuple[int, ...] = (3, 5, 7)) -> None:
+    def __init__(self, beads: int = 32, rounds: int = 7) -> None:
         super().__init__()
-        self.wide = wide
-        self.layers = nn.ModuleList(
-            nn.Conv2d((len(wide) + 2) * beads, beads, 1) for _ in range(2)
-        )
+        self.rounds = rounds
+        self.layer = nn.Conv2d(beads, beads, 1)
         self.worn = nn.Linear(beads, 6)
 
     def forward(self, maps: Tensor) -> Tensor:
-        for layer in self.layers:
-            maps = maps + layer(self.windows(maps)).tanh()
-        return self.worn(maps.mean((2, 3)))
-
-    def windows(self, maps: Tensor) -> Tensor:
-        """Return what is seen through windows, and what is seen when far away."""
-        seen = [functional.max_pool2d(maps, each, 1, each // 2) for each in self.wide]
-        far = functional.avg_pool2d(maps, 5, 2, 2)
-        far = functional.interpolate(far, scale_factor=2.0, mode="bilinear")
-        return torch.cat([maps, *seen, far], 1)
+        soft = maps = self.layer(maps).relu()
+        for _ in range(self.rounds):
+            soft = functional.avg_pool2d(soft, 3, 1, 1)
+        most = functional.max_pool2d(maps - soft, 3, 1, 1)
+        return self.worn(most.mean((2, 3)))
 
 
-def bracelets(count: int = 300, beads: int = 24, side: int = 24) -> TensorDataset:
+def bracelets(count: int = 300, beads: int = 32, side: int = 28) -> TensorDataset:
     """Return random maps of beads, and how the bracelets are worn."""
     return TensorDataset(torch.randn(count, beads, side, side), torch.randint(6, (count,)))
 
@@ -368,7 +361,7 @@ class Mixing(nn.Module):
 class Flag(nn.Module):
     """Whose flag it is that waves."""
 
-    def __init__(self, width: int = 48, pieces: int = 24, depth: int = 2, lands: int = 60) -> None:
+    def __init__(self, width: int = 64, pieces: int = 24, depth: int = 1, lands: int = 60) -> None:
         super().__init__()
         self.enter = nn.Linear(3 * 8 * 8, width)
         self.layers = nn.Sequential(*(Mixing(pieces, width) for _ in range(depth)))
@@ -390,26 +383,28 @@ def flags(count: int = 800, high: int = 32, wide: int = 48) -> TensorDataset:
 class Tram(nn.Module):
     """How late trams are at their stops: each measure is looked at alone, then all together."""
 
-    def __init__(self, measures: int = 6, width: int = 20, depth: int = 3) -> None:
+    def __init__(self, measures: int = 6, width: int = 64, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Conv2d(measures, width, 1)
-        self.alone = nn.ModuleList(
-            nn.Conv2d(width, width, 5, padding=2, groups=width) for _ in range(depth)
+        self.alone, self.again = (
+            nn.ModuleList(nn.Conv2d(width, width, 3, padding=1, groups=width) for _ in range(depth))
+            for _ in range(2)
         )
         self.together = nn.ModuleList(nn.Conv2d(width, width, 1) for _ in range(depth))
         self.late = nn.Conv2d(width, 1, 1)
 
     def forward(self, line: Tensor) -> Tensor:
         x = self.enter(line)
-        for alone, together in zip(self.alone, self.together, strict=True):
-            x = x + together(functional.relu(alone(x)))
+        layers = zip(self.alone, self.again, self.together, strict=True)
+        for alone, again, together in layers:
+            x = x + together(again(functional.relu(alone(x))))
         return self.late(x)[:, 0, :, -1]
 
 
 class Lines(Dataset[tuple[Tensor, Tensor]]):
     """What was measured at each stop and minute, kept in the type that is usual."""
 
-    def __init__(self, count: int = 500, stops: int = 20, minutes: int = 30) -> None:
+    def __init__(self, count: int = 500, stops: int = 16, minutes: int = 24) -> None:
         chance, usual = np.random.default_rng(42), torch.get_default_dtype()
         self.lines = torch.from_numpy(chance.normal(size=(count, 6, stops, minutes))).to(usual)
         self.late = torch.from_numpy(chance.gamma(2.0, size=(count, stops))).to(usual)
@@ -446,7 +441,7 @@ class Screw(nn.Module):
         return self.faulty(x.mean(2))
 
 
-def screws(filled: int, count: int = 500, points: int = 1021) -> TensorDataset:
+def screws(filled: int, count: int = 500, points: int = 1511) -> TensorDataset:
     """Return random profiles of screws, with zeros behind them, and what is wrong with each."""
     profiles = functional.pad(torch.randn(count, 2, points), (0, filled))
     return TensorDataset(profiles, torch.randint(4, (count,)))
