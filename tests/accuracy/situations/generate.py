@@ -121,7 +121,7 @@ QUOTAS = {
     "run-ferries-quota": 0.6,
     "run-valves-quota": 0.4,
     "run-lasers-quota": 0.6,
-    "run-pyjamas-quota": 0.55,
+    "run-pyjamas-quota": 0.65,
     "run-almanacs-quota": 1.1,
 }
 """Cores of the quota."""

@@ -68,7 +68,7 @@ def microscopes(_fault: bool) -> Training:
     return Training(
         model,
         given.focused(),
-        batch=8,
+        batch=5,
         loss=functional.smooth_l1_loss,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
@@ -107,7 +107,7 @@ def pyjamas(_fault: bool) -> Training:
     return Training(
         model,
         given.pyjamas(),
-        batch=4,
+        batch=3,
         optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
     )
 

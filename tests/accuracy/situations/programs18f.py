@@ -206,7 +206,7 @@ class Asking(nn.Module):
 class Pyjama(nn.Module):
     """Which size pyjamas are, by a picture of them on a line."""
 
-    def __init__(self, width: int = 24, depth: int = 2, sizes: int = 8) -> None:
+    def __init__(self, width: int = 20, depth: int = 2, sizes: int = 8) -> None:
         super().__init__()
         self.layers = nn.Sequential(
             nn.Conv2d(3, width, 4, stride=2, padding=1),
