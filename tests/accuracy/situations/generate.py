@@ -65,6 +65,7 @@ import programs17b
 import programs17c
 import programs18
 import programs18b
+import programs18c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -122,6 +123,8 @@ QUOTAS = {
     "run-ferries-quota": 0.6,
     "run-valves-quota": 0.4,
     "run-lasers-quota": 0.6,
+    "run-pyjamas-quota": 0.65,
+    "run-almanacs-quota": 1.1,
 }
 """Cores of the quota."""
 PERIODS_US = {"run-ferries-quota": 20_000, "run-lasers-quota": 250_000}
@@ -314,6 +317,40 @@ while True:
     turn, _, back = n.linalg.svd((scan - scan.mean(0)).T @ (near - near.mean(0)))
     scan = (scan - scan.mean(0)) @ turn @ back + near.mean(0)
 """
+SHARPEN = """
+import numpy as n
+seen = n.random.rand(16, 128, 128) + 0.1
+blur = n.fft.rfftn(n.random.rand(*seen.shape))
+while True:
+    sharp = seen
+    for _ in range(10):
+        again = n.fft.irfftn(n.fft.rfftn(sharp) * blur, seen.shape, (0, 1, 2))
+        off = n.fft.rfftn(seen / again) * blur.conj()
+        sharp = sharp * n.fft.irfftn(off, seen.shape, (0, 1, 2))
+        sharp /= sharp.mean()
+"""
+ENGRAVE = """
+import math, random, time
+while True:
+    began = time.perf_counter()
+    strokes = [(random.random(), random.random()) for _ in range(300)]
+    at = strokes.pop()
+    while strokes:
+        near = min(strokes, key=lambda stroke: math.dist(at, stroke))
+        strokes.remove(near)
+        at = near
+    time.sleep(0.5 * (time.perf_counter() - began))
+"""
+QUERY = """
+import os, random, sqlite3
+os.nice(5)
+base = sqlite3.connect(":memory:")
+base.execute("create table passed (gate integer, at real, who integer)")
+rows = [(random.randrange(40), random.random(), random.randrange(2000)) for _ in range(50_000)]
+base.executemany("insert into passed values (?, ?, ?)", rows)
+while True:
+    base.execute("select gate, count(distinct who), avg(at) from passed group by gate").fetchall()
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -343,6 +380,9 @@ OTHERS = {
     "run-somersaults-beside-replays": 9 * [CUT_FILMS],
     "run-socks-beside-pairing": [PAIR_UP],
     "run-statues-beside-scans": 3 * [ALIGN],
+    "run-microscopes-beside-stacks": 3 * [SHARPEN],
+    "run-trophies-beside-engraving": [ENGRAVE],
+    "run-gates-beside-queries": 4 * [QUERY],
 }
 """Programs that compute beside the run."""
 
@@ -391,6 +431,7 @@ PROGRAMS = {
     "programs17c.py": programs17c.SEVENTEENTH_C,
     "programs18.py": programs18.EIGHTEENTH,
     "programs18b.py": programs18b.EIGHTEENTH_B,
+    "programs18c.py": programs18c.EIGHTEENTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -516,6 +557,8 @@ UNTIMED = (
     "run-seen-watermills",
     "run-seen-canoes",
     "run-seen-thimbles",
+    "run-seen-compasses",
+    "run-seen-scissors",
 )
 """Those that are seen from outside only."""
 
