@@ -28,7 +28,7 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_crowd import cores_a_bound_worker, drives_are_shared, share_cores
 from trainwright.diagnose.measures_hardware import another_gpu, on_the_processor
-from trainwright.diagnose.measures_names import odd_kernel
+from trainwright.diagnose.measures_names import odd_takes_most
 from trainwright.diagnose.measures_scaling import kept_by_fewer_devices, one_computer
 from trainwright.diagnose.measures_trials import doubled_model, saved_by
 from trainwright.diagnose.measures_work import (
@@ -186,8 +186,8 @@ def _untimed_alone(evidence: Evidence) -> bool:
     """Whether one GPU keeps what it works on, and nobody timed or tried what it waits for."""
     steps = evidence.steps
     parts = steps is not None and steps.compute is not None
-    parts = parts or at_least(0.5, odd_kernel)(evidence)
     timed = parts or data_wait(evidence) is not None or fed_alone(evidence)
+    timed = timed or odd_takes_most(evidence)
     return _on_one_gpu(evidence) and not timed
 
 

@@ -32,7 +32,7 @@ from trainwright.diagnose.measures_cost import (
     power_share,
 )
 from trainwright.diagnose.measures_kernels import untried
-from trainwright.diagnose.measures_names import filled, functions_of, kernels_of, odd_kernel
+from trainwright.diagnose.measures_names import filled, functions_of, kernels_of, odd_takes_most
 from trainwright.diagnose.measures_scaling import one_computer
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import passes_timed, workers_of_cores
@@ -65,7 +65,7 @@ def _device_rests(evidence: Evidence) -> bool:
 
 def _kernels_untried(evidence: Evidence) -> bool:
     """Whether nobody tried what the kernels cost, and none that no library has takes most."""
-    return untried(evidence) and not at_least(0.5, odd_kernel)(evidence)
+    return untried(evidence) and not odd_takes_most(evidence)
 
 
 def _busy_cores(evidence: Evidence) -> float | None:

@@ -1,5 +1,6 @@
 """Signs of work that need not be done, in the operators and settings of runs on a processor."""
 
+from trainwright.diagnose.causes_tuning import BACKWARD
 from trainwright.diagnose.measures import given, number, ratio, reading, step_share
 from trainwright.diagnose.measures_kernels import (
     double_on_cpu,
@@ -7,7 +8,10 @@ from trainwright.diagnose.measures_kernels import (
     planes_apart_on_cpu,
 )
 from trainwright.diagnose.measures_needless import (
+    AGAIN,
+    LONG_BACKWARD,
     POOLED,
+    computes_again,
     few_samples,
     filled_for_products,
     filled_on_processor,
@@ -27,8 +31,7 @@ from trainwright.diagnose.measures_work import copies_with_cores, operator_secon
 from trainwright.diagnose.rules import above, any_of, at_least, rules_of
 from trainwright.diagnose.verdict import Cause
 
-AGAIN = "autograd: one backward operator a convolution, and two products a linear layer"
-BACKWARD = "assumed: a gradient takes twice its operator's time, with recomputing thrice"
+AUTOGRAD = "autograd: one backward operator a convolution, and two products a linear layer"
 OTHER = "assumed: one operator that multiplies nothing takes a quarter of healthy steps at most"
 IGNORED = "assumed: scores of targets that the loss leaves out are computed for nothing"
 GROWN = "assumed: a tensor that grows by a row at a time is copied as often as it has rows"
@@ -129,15 +132,15 @@ MEMORY = (
         "profile.products_again",
         products_again,
         "times",
-        above(1.6, 3, AGAIN),
-        above(2.5, 4, AGAIN),
+        above(AGAIN, 3, AUTOGRAD),
+        above(2.5, 4, AUTOGRAD),
         variant="recomputation",
     ),
     _memory(
         "steps.backward",
-        given(at_least(1.6, products_again), ratio("steps.backward", "steps.forward")),
+        given(computes_again, ratio("steps.backward", "steps.forward")),
         "times",
-        above(2.5, 2, BACKWARD),
+        above(LONG_BACKWARD, 2, BACKWARD),
         variant="recomputation",
     ),
     _memory(

@@ -49,6 +49,7 @@ from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
 BETWEEN = "assumed: between hundreds of operators Python and dispatch take the time, not a kernel"
+GPIPE = "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"
 DOUBLING = "assumed: a full device takes twice the time for twice the samples"
 
 
@@ -163,15 +164,15 @@ PARALLELISM = (
         "profile.bubble",
         bubble,
         "share",
-        above(0.15, 2, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
-        above(0.3, 3, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
+        above(0.15, 2, GPIPE),
+        above(0.3, 3, GPIPE),
         variant="small-batch",
     ),
     _parallelism(
         "experiments.accumulation",
         given(in_stages, saved_by("accumulation")),
         "share",
-        above(0.1, 3, "GPipe: a bubble of (stages - 1) / (stages - 1 + micro-batches)"),
+        above(0.1, 3, GPIPE),
         variant="small-batch",
     ),
     _parallelism(

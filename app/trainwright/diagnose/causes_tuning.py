@@ -51,9 +51,9 @@ from trainwright.diagnose.measures_names import (
     older_kernels,
 )
 from trainwright.diagnose.measures_needless import (
+    computes_again,
     layout_may_cost,
     layout_shows,
-    products_again,
     products_with_cores,
     slow_beside_products,
 )
@@ -91,7 +91,7 @@ _rule = rules_of(Cause.TUNING)
 def _passes_alone(evidence: Evidence) -> bool:
     """Whether one process computes both passes of each batch on one device, once and timed."""
     apart = accumulates(evidence) and on_cpu(evidence)
-    return keeps_all_alone(evidence) and not apart and (products_again(evidence) or 1.0) < 1.6
+    return keeps_all_alone(evidence) and not apart and not computes_again(evidence)
 
 
 RULES = (

@@ -148,9 +148,10 @@ def _likelier_first(
     verdicts: tuple[Verdict, ...], cases: list[Case], alike: Likeness
 ) -> tuple[Verdict, ...]:
     """Return the verdicts; of two that are as strong, the one that runs like this one had."""
-    strength = {(case.cause, case.variant): case.strength for case in cases}
     first, chances = verdicts[0], alike.chances
-    decided = first.confidence is Confidence.LOW and first.cause is not Cause.UNKNOWN
+    if first.cause is Cause.UNKNOWN or first.confidence is not Confidence.LOW:
+        return verdicts
+    strength = {(case.cause, case.variant): case.strength for case in cases}
 
     def leads_by(verdict: Verdict) -> float:
         return strength[first.cause, first.variant] - strength[verdict.cause, verdict.variant]
@@ -158,7 +159,7 @@ def _likelier_first(
     close = [
         verdict
         for verdict in verdicts[1:]
-        if decided and 0 <= leads_by(verdict) <= CLOSE
+        if 0 <= leads_by(verdict) <= CLOSE
         if chances.get(verdict.cause, 0.0) >= LIKELIER * chances.get(first.cause, 0.0)
     ]
     if not close:

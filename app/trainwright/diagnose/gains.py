@@ -93,15 +93,10 @@ def _stored_elsewhere(evidence: Evidence) -> float | None:
     return step_share("other")(evidence) or None
 
 
-def _beside_the_step(evidence: Evidence) -> float | None:
-    """What lies after the update or outside the timed steps, the larger of both."""
-    known = [step_share("other")(evidence), outside_steps(evidence)]
-    return max((share for share in known if share is not None), default=None)
-
-
 def _logs(evidence: Evidence) -> float | None:
-    """What lies beside the passes, or what functions that log, save or evaluate take in them."""
-    known = [_beside_the_step(evidence), functions_of("log", "checkpoint", "evaluation")(evidence)]
+    """What lies after the update, outside the timed steps, or in functions that log or evaluate."""
+    named = functions_of("log", "checkpoint", "evaluation")(evidence)
+    known = [step_share("other")(evidence), outside_steps(evidence), named]
     return max((share for share in known if share is not None), default=None)
 
 

@@ -105,11 +105,16 @@ def _known(name: str) -> tuple[float | None, float | None]:
     return record.memory_bytes.value, power
 
 
+def _memory_of(gpu: GpuReadings) -> float | None:
+    """Return a GPU's memory in bytes, by its driver or by its name."""
+    return gpu.memory_total_bytes or (_known(gpu.name)[0] if gpu.name else None)
+
+
 def memory_share(evidence: Evidence) -> float | None:
     """Return the memory in use over all that the GPU has, by its driver or by its name."""
 
     def share(gpu: GpuReadings) -> float | None:
-        total = gpu.memory_total_bytes or (_known(gpu.name)[0] if gpu.name else None)
+        total = _memory_of(gpu)
         used = gpu.memory_used_bytes
         if used is None and total and gpu.memory_free_bytes is not None:
             used = total - gpu.memory_free_bytes
@@ -125,7 +130,7 @@ def beyond_memory(evidence: Evidence) -> float | None:
     counters, gpus = evidence.counters, evidence.gpus or ()
     if counters is None or len(gpus) != 1 or not on_gpu(evidence):
         return None
-    total = gpus[0].memory_total_bytes or (_known(gpus[0].name)[0] if gpus[0].name else None)
+    total = _memory_of(gpus[0])
     return counters.allocated_bytes / total if counters.allocated_bytes and total else None
 
 

@@ -158,6 +158,11 @@ def odd_kernel(evidence: Evidence) -> float | None:
     return max((row.share for row in own), default=None)
 
 
+def odd_takes_most(evidence: Evidence) -> bool:
+    """Whether half of the time and more is in one operation that no library has."""
+    return (odd_kernel(evidence) or 0.0) >= 0.5
+
+
 def filled(evidence: Evidence) -> float | None:
     """Return the share of kernels that fill tensors; None where nobody profiled."""
     rows = evidence.operators

@@ -27,6 +27,8 @@ _APART = re.compile(
 )
 """What asks for memory, which counts there; what draws numbers, which models are made for; what
 computes much that nobody counts; and the layers between products, which are the model itself."""
+AGAIN = 1.6
+"""Times that products are computed from which many of them are computed again; assumed."""
 LONG_BACKWARD = 2.5
 """Times of the forward pass from which a backward pass does more than gradients; assumed."""
 LONG_CALL = 200e-6
@@ -71,6 +73,11 @@ def products_again(evidence: Evidence) -> float | None:
         if forward and backward
     ]
     return max(found, default=None)
+
+
+def computes_again(evidence: Evidence) -> bool:
+    """Whether the backward pass computes much of the forward pass again."""
+    return (products_again(evidence) or 1.0) >= AGAIN
 
 
 def _calls(rows: Sequence[Operator], named: str) -> float:
