@@ -26,6 +26,7 @@ from trainwright.diagnose.measures_cost import (
     memory_share,
     page_faults,
     power_share,
+    recomputes,
     step_seconds,
     system_for_pages,
     unused_memory,
@@ -33,7 +34,7 @@ from trainwright.diagnose.measures_cost import (
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by_smaller
 from trainwright.diagnose.measures_work import achieved_of_matrix_rate, writes_much
-from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of, yes
+from trainwright.diagnose.rules import above, any_of, at_least, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 RETRIES = "PyTorch: num_alloc_retries counts calls that had to empty the cache"
@@ -86,14 +87,6 @@ def _busy_and_full(evidence: Evidence) -> bool:
 def _swaps(evidence: Evidence) -> bool:
     pressed = at_least(0.2, number("host.pressure_memory"))(evidence)
     return pressed or at_least(1000, number("host.major_faults_s"))(evidence)
-
-
-def _recomputes(evidence: Evidence) -> str | None:
-    """Return the setting of a GPU run that computes activations again beside free memory."""
-    setup = evidence.setup
-    if setup is None or setup.checkpointing in (None, "none") or not on_gpu(evidence):
-        return None
-    return setup.checkpointing if less_than(0.6, memory_share)(evidence) else None
 
 
 def _killed(evidence: Evidence) -> float | None:
@@ -400,10 +393,10 @@ RULES = (
         above(0.45, 3, PAGES_ALONE),
         variant="heap",
     ),
-    _rule("setup.checkpointing", _recomputes, "word", any_of(1, AGAIN), variant="recomputation"),
+    _rule("setup.checkpointing", recomputes, "word", any_of(1, AGAIN), variant="recomputation"),
     _rule(
         "gpus.memory_used",
-        given(lambda evidence: _recomputes(evidence) is not None, memory_share),
+        given(lambda evidence: recomputes(evidence) is not None, memory_share),
         "share",
         below(0.6, 2, SPARE),
         variant="recomputation",

@@ -26,7 +26,13 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import achieved_by_rate, loader_alone, short_steps_alone
+from trainwright.diagnose.measures_cost import (
+    achieved_by_rate,
+    loader_alone,
+    memory_share,
+    recomputes,
+    short_steps_alone,
+)
 from trainwright.diagnose.measures_hardware import another_gpu
 from trainwright.diagnose.measures_kernels import (
     few_bits,
@@ -399,6 +405,12 @@ RULES = (
         "times",
         above(3, 3, "assumed: alone the loader is much faster than the run, as it should be"),
         below(1.5, -4, "assumed: alone the loader is hardly faster than the run"),
+    ),
+    _rule(
+        "gpus.memory_used",
+        given(lambda evidence: recomputes(evidence) == "full", memory_share),
+        "share",
+        below(0.5, -4, "assumed: what is computed again would fit into half of the memory"),
     ),
     _rule(
         "setup.sequence_padding",

@@ -31,11 +31,6 @@ class Likeness:
     had: frozenset[str]
     """Those of the run's traits that known runs had."""
 
-    @property
-    def likeliest(self) -> Cause:
-        """The cause that most of the known runs like this one had."""
-        return max(self.chances, key=lambda cause: self.chances[cause])
-
     def speaking_for(self, cause: Cause) -> tuple[str, ...]:
         """Return the traits that speak most for a cause; the weights' mean over causes is zero."""
         known = weights()

@@ -125,6 +125,15 @@ def memory_share(evidence: Evidence) -> float | None:
     return over_gpus(evidence, share)
 
 
+def recomputes(evidence: Evidence) -> str | None:
+    """Return the setting of a GPU run that computes activations again beside free memory."""
+    setup = evidence.setup
+    if setup is None or setup.checkpointing in (None, "none") or not on_gpu(evidence):
+        return None
+    share = memory_share(evidence)
+    return setup.checkpointing if share is not None and share < 0.6 else None
+
+
 def beyond_memory(evidence: Evidence) -> float | None:
     """Return what the run has allocated over the memory of its one GPU, which may be above 1."""
     counters, gpus = evidence.counters, evidence.gpus or ()
