@@ -411,7 +411,7 @@ class Dungeons(Dataset[tuple[Tensor, Tensor, Tensor]]):
 class Dungeon(nn.Module):
     """How dangerous a dungeon is: what is in a room is told through its doors, three times."""
 
-    def __init__(self, width: int = 64, times: int = 3) -> None:
+    def __init__(self, width: int = 48, times: int = 3) -> None:
         super().__init__()
         self.things = nn.Linear(10, width)
         self.through = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(times))
@@ -524,7 +524,7 @@ class Tambourines(Dataset[tuple[int, int]]):
 class Tambourine(nn.Module):
     """With which part of the hand a tambourine is struck."""
 
-    def __init__(self, width: int = 64, hands: int = 6) -> None:
+    def __init__(self, width: int = 48, hands: int = 6) -> None:
         super().__init__()
         self.jingles = nn.Linear(60, width)
         self.among = nn.MultiheadAttention(width, 4, batch_first=True)
