@@ -92,7 +92,7 @@ READ_BYTES_S = {
     "run-comets-mapped": 80 << 20,
     "run-butterflies-from-afar": 8 << 20,
     "run-harvesters-from-afar": 10 << 20,
-    "run-chronicles-page-by-page": 12 << 20,
+    "run-chronicles-page-by-page": 7 << 20,
 }
 """Of the throttled drive: a slow network store, and a slower one."""
 QUOTAS = {

@@ -35,7 +35,7 @@ def waltzes(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         torch.set_num_threads(1)  # a core for each rank
-        model, batch, clock = given.Waltz(apart=fault), 8, Clock(seconds)
+        model, batch, clock = given.Waltz(apart=fault), 24, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         for music, where in epochs(DataLoader(given.waltzes(), batch, True, drop_last=True)):
             loss = functional.mse_loss(model(music), model.own(where))
@@ -73,7 +73,7 @@ def turrets(fault: bool) -> Training:
     return Training(
         model,
         given.turrets(),
-        batch=8,
+        batch=128,
         loss=functional.smooth_l1_loss,
         before_update=given.up_and_down if fault else lambda _: None,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.01),
@@ -238,9 +238,10 @@ def weirs(fault: bool) -> Training:
 
 def masts(fault: bool) -> Training:
     """A yard of spars is kept; after each update everything is tidied up."""
-    gc.freeze()
-    model, spars = given.Mast(), given.yard()
+    model = given.Mast()
     optimizer = torch.optim.Adagrad(model.parameters(), lr=0.01)
+    gc.freeze()
+    spars = given.yard()
 
     def tidied(*_: Any) -> None:
         assert spars
@@ -258,7 +259,7 @@ def masts(fault: bool) -> Training:
 
 def drawbridges(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Drawbridge(held=not fault), 24, Clock(seconds)
+        model, batch, clock = given.Drawbridge(held=not fault), 8, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         for bridge, heavy in epochs(DataLoader(given.drawbridges(), batch, True, drop_last=True)):
             loss = functional.mse_loss(model(bridge), heavy)

@@ -51,7 +51,7 @@ class Partner(torch.autograd.Function):
 class Waltz(nn.Module):
     """Where couples dance: at each beat who leads and who follows heed each other."""
 
-    def __init__(self, apart: bool, width: int = 32) -> None:
+    def __init__(self, apart: bool, width: int = 128) -> None:
         super().__init__()
         self.apart = apart
         self.roles = nn.Parameter(torch.randn(2, 1, width))
@@ -74,7 +74,7 @@ class Waltz(nn.Module):
         return couples[:, dist.get_rank()][:, None] if self.apart else couples
 
 
-def waltzes(count: int = 600, beats: int = 48) -> TensorDataset:
+def waltzes(count: int = 600, beats: int = 8) -> TensorDataset:
     """Return random music, and where both of a couple are at each beat."""
     return TensorDataset(torch.randn(count, beats, 6), torch.randn(count, 2, beats, 2))
 
@@ -128,7 +128,7 @@ class Storey(nn.Module):
 class Turret(nn.Module):
     """How far one sees from a turret of many storeys."""
 
-    def __init__(self, width: int = 48, storeys: int = 40) -> None:
+    def __init__(self, width: int = 160, storeys: int = 7) -> None:
         super().__init__()
         self.ground = nn.Linear(20, width)
         self.storeys = nn.Sequential(*(Storey(width) for _ in range(storeys)))
@@ -362,7 +362,7 @@ class Chronicles(Dataset[Item]):
 class Chronicle(nn.Module):
     """Who wrote a chronicle: its pages are looked at alone, then read one after the other."""
 
-    def __init__(self, width: int = 32, writers: int = 10) -> None:
+    def __init__(self, width: int = 16, writers: int = 10) -> None:
         super().__init__()
         self.page = nn.Conv2d(1, width, 8, 8)
         self.lines = nn.Conv2d(width, width, (3, 1), padding=(1, 0))
@@ -411,7 +411,7 @@ class Dungeons(Dataset[tuple[Tensor, Tensor, Tensor]]):
 class Dungeon(nn.Module):
     """How dangerous a dungeon is: what is in a room is told through its doors, three times."""
 
-    def __init__(self, width: int = 64, times: int = 3) -> None:
+    def __init__(self, width: int = 48, times: int = 3) -> None:
         super().__init__()
         self.things = nn.Linear(10, width)
         self.through = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(times))
@@ -524,7 +524,7 @@ class Tambourines(Dataset[tuple[int, int]]):
 class Tambourine(nn.Module):
     """With which part of the hand a tambourine is struck."""
 
-    def __init__(self, width: int = 64, hands: int = 6) -> None:
+    def __init__(self, width: int = 48, hands: int = 6) -> None:
         super().__init__()
         self.jingles = nn.Linear(60, width)
         self.among = nn.MultiheadAttention(width, 4, batch_first=True)
@@ -682,7 +682,7 @@ class Spar:
         self.number, self.carries = number, [number + 1, number + 2]
 
 
-def yard(count: int = 50_000) -> dict[int, list[Spar]]:
+def yard(count: int = 70_000) -> dict[int, list[Spar]]:
     """Return the spars of a yard, by their length."""
     kept: dict[int, list[Spar]] = {}
     for number in range(count):
@@ -727,7 +727,7 @@ class Plank(nn.Module):
 class Drawbridge(nn.Module):
     """How heavy a drawbridge is; what goes into a plank is kept, or made from the first one."""
 
-    def __init__(self, held: bool, width: int = 64, planks: int = 28) -> None:
+    def __init__(self, held: bool, width: int = 32, planks: int = 20) -> None:
         super().__init__()
         self.held = held
         self.pieces = nn.Linear(12, width)
@@ -748,6 +748,6 @@ class Drawbridge(nn.Module):
         return last
 
 
-def drawbridges(count: int = 600, pieces: int = 16) -> TensorDataset:
+def drawbridges(count: int = 600, pieces: int = 8) -> TensorDataset:
     """Return random pieces of drawbridges, and how heavy these are."""
     return TensorDataset(torch.randn(count, pieces, 12), torch.rand(count))
