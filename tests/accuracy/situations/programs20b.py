@@ -8,6 +8,7 @@ What they are of was drawn (``drawn.py --twentieth``). The clock and the recorde
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import programs4
@@ -87,10 +88,112 @@ def aqueducts(fault: bool) -> Script:
     return Script(run)
 
 
+def cellos(fault: bool) -> Training:
+    """Bowings of other pieces are searched for and held against those that were played."""
+    model, every = given.Cello(), 2 if fault else 500
+    others, bowed = given.cellos(80).tensors
+
+    def loss(told: Tensor, bowings: Tensor) -> Tensor:
+        each = functional.cross_entropy(told.flatten(0, 1), bowings.flatten())
+        next_one = model.follows[bowings[:, :-1].flatten()]
+        return each + functional.cross_entropy(next_one, bowings[:, 1:].flatten())
+
+    def after(step: int, _loss: Tensor) -> None:
+        if step % every == every - 1:
+            with torch.inference_mode():
+                found = given.searched(model(others), model.follows)
+                (found == bowed).all(1).float().mean().item()
+
+    return Training(
+        model,
+        given.cellos(),
+        batch=32,
+        loss=loss,
+        after=after,
+        optimizer=torch.optim.Adam(model.parameters(), 1e-3),
+    )
+
+
+def banjos(fault: bool) -> Script:
+    """Each of eight other songs is told from its beginning to its end."""
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Banjo(), 128, Clock(seconds)
+        every, songs = 2 if fault else 500, [given.banjos(500) for _ in range(8)]
+        optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+        loader = DataLoader(given.banjos(), batch, shuffle=True, drop_last=True)
+        for step, (moments, plucked) in enumerate(epochs(loader), 1):
+            loss = functional.binary_cross_entropy_with_logits(model(moments), plucked)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if step % every == 0:
+                model.eval()
+                with torch.no_grad():
+                    [given.heard(model, *song.tensors) for song in songs]
+                model.train()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Monitoring: profiler
+
+
+def sagas(fault: bool) -> Script:
+    """What each operation takes is tallied, by the place that asked for it."""
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Saga(), 64, Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), 0.02)
+        tally = given.Tally() if fault else nullcontext()
+        for said, who in epochs(DataLoader(given.sagas(), batch, True, drop_last=True)):
+            with tally:
+                loss = functional.cross_entropy(model(said), who)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Monitoring: synchronisation
+
+
+def violas(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Viola(), 80, Clock(seconds)
+        every, often = 1 if fault else 500, [[0] * 5 for _ in range(5)]
+        optimizer = torch.optim.NAdam(model.parameters(), 5e-4)
+        loader = DataLoader(given.violas(), batch, shuffle=True, drop_last=True)
+        for step, (phrase, fingers) in enumerate(epochs(loader), 1):
+            told = model(phrase)
+            loss = functional.cross_entropy(told, fingers, label_smoothing=0.1)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if step % every == 0:
+                given.mistaken(told.argmax(1), fingers, often)
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
 TWENTIETH_B: dict[str, Callable[[bool], Training | Script]] = {
     "run-bongos-from-the-first-beat": bongos,
     "run-domes-kept-small": domes,
     "run-aqueducts-drawn-again": aqueducts,
+    "run-cellos-bows-searched": cellos,
+    "run-banjos-other-songs": banjos,
+    "run-sagas-each-operation": sagas,
+    "run-violas-finger-by-finger": violas,
 }
 
 

@@ -183,6 +183,13 @@ def banjos(count: int = 6000, tones: int = 128) -> TensorDataset:
     return TensorDataset(torch.rand(count, tones), (torch.rand(count, 5) < 0.3).float())
 
 
+def heard(model: nn.Module, song: Tensor, plucked: Tensor) -> float:
+    """Return how well the strings of a song are told, by what is missed and what is too much."""
+    told, there = model(song) > 0, plucked > 0.5
+    both = (told & there).sum()
+    return (2 * both / (told.sum() + there.sum()).clamp_min(1)).item()
+
+
 # Sagas
 
 
