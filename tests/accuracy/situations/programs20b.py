@@ -7,18 +7,29 @@ What they are of was drawn (``drawn.py --twentieth``). The clock and the recorde
 """
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import programs4
 import programs20e as given
 import torch
-from programs import Training, _folder
+from programs import Training, _endlessly, _folder
 from programs4 import Clock, Script
 from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import DataLoader
+
+
+def times(batch: int) -> int:
+    """Return the batch, or several times as much where the proof asks for it."""
+    return batch * int(os.environ.get("TIMES_THE_BATCH", "1"))
+
+
+def endlessly(loader: DataLoader[Any], again: bool = False) -> Iterable[Any]:
+    """Return the batches of all epochs, or the first of them again and again."""
+    return _endlessly(loader, again)
 
 
 def epochs(loader: Iterable[Any]) -> Iterator[Any]:
@@ -148,7 +159,7 @@ def sagas(fault: bool) -> Script:
     def run(seconds: float) -> float:
         model, batch, clock = given.Saga(), 64, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.02)
-        tally = given.Tally() if fault else nullcontext()
+        tally: AbstractContextManager[Any] = given.Tally() if fault else nullcontext()
         for said, who in epochs(DataLoader(given.sagas(), batch, True, drop_last=True)):
             with tally:
                 loss = functional.cross_entropy(model(said), who)
@@ -186,6 +197,92 @@ def violas(fault: bool) -> Script:
     return Script(run)
 
 
+# Nothing: without the loader it is no faster, nor with a larger batch
+
+
+def steady_rigging(fault: bool) -> Training:
+    model = given.Rigging()
+    return Training(
+        model,
+        given.rigging(),
+        batch=times(14),
+        loss=functional.mse_loss,
+        optimizer=torch.optim.AdamW(model.parameters(), 5e-4),
+        again=not fault,
+    )
+
+
+def steady_mandolins(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Mandolin(), times(16), Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+        loader = DataLoader(given.mandolins(), batch, shuffle=True, drop_last=True)
+        for wave, kind in endlessly(loader, not fault):
+            loss = functional.cross_entropy(model(wave), kind)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Parallelism: batch
+
+
+def arches(fault: bool) -> Training:
+    model = given.Arch()
+    return Training(
+        model,
+        given.arches(),
+        batch=8 if fault else 32,
+        loss=functional.binary_cross_entropy_with_logits,
+        optimizer=torch.optim.Adam(model.parameters(), 1e-3),
+    )
+
+
+def timpani(fault: bool) -> Script:
+    """The strokes of an update pass through the model a few at a time, or together."""
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Timpano(), 48, Clock(seconds)
+        few = 4 if fault else batch
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+        loader = DataLoader(given.timpani(), batch, shuffle=True, drop_last=True)
+        for strokes, tuned in epochs(loader):
+            optimizer.zero_grad()
+            for stroke, right in zip(strokes.split(few), tuned.split(few), strict=True):
+                loss = functional.smooth_l1_loss(model(stroke), right, reduction="sum")
+                (loss / batch).backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def tubas(fault: bool) -> Script:
+    """Tones are of any length, and so each is learnt from alone, or they are filled up."""
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Tuba(), 1 if fault else 20, Clock(seconds)
+        optimizer = torch.optim.RMSprop(model.parameters(), 5e-4)
+        loader = DataLoader(given.Tones(), batch, True, collate_fn=given.together, drop_last=True)
+        for tones, there, players in epochs(loader):
+            loss = functional.cross_entropy(model(tones, there), players)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
 TWENTIETH_B: dict[str, Callable[[bool], Training | Script]] = {
     "run-bongos-from-the-first-beat": bongos,
     "run-domes-kept-small": domes,
@@ -194,6 +291,11 @@ TWENTIETH_B: dict[str, Callable[[bool], Training | Script]] = {
     "run-banjos-other-songs": banjos,
     "run-sagas-each-operation": sagas,
     "run-violas-finger-by-finger": violas,
+    "run-steady-rigging": steady_rigging,
+    "run-steady-mandolins": steady_mandolins,
+    "run-few-arches": arches,
+    "run-timpani-few-strokes": timpani,
+    "run-tubas-tone-by-tone": tubas,
 }
 
 
