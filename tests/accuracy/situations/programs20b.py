@@ -283,6 +283,47 @@ def tubas(fault: bool) -> Script:
     return Script(run)
 
 
+# Parallelism: small operations
+
+
+def haiku(fault: bool) -> Training:
+    model = given.Haiku(in_turn=fault)
+    return Training(
+        model,
+        given.haiku(),
+        batch=32,
+        optimizer=torch.optim.SGD(model.parameters(), 0.03, momentum=0.9),
+    )
+
+
+def semaphores(fault: bool) -> Training:
+    model = given.Semaphore()
+    return Training(
+        model,
+        given.semaphores(),
+        batch=12,
+        loss=given.flag_by_flag if fault else given.all_flags,
+        optimizer=torch.optim.Adam(model.parameters(), 1e-3),
+    )
+
+
+def moats(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Moat(), 32, Clock(seconds)
+        optimizer = given.Settling(model.parameters(), 1e-3, as_one=not fault)
+        loader = DataLoader(given.moats(), batch, shuffle=True, drop_last=True)
+        for wall, deep in epochs(loader):
+            loss = functional.huber_loss(model(wall), deep)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
 TWENTIETH_B: dict[str, Callable[[bool], Training | Script]] = {
     "run-bongos-from-the-first-beat": bongos,
     "run-domes-kept-small": domes,
@@ -296,6 +337,9 @@ TWENTIETH_B: dict[str, Callable[[bool], Training | Script]] = {
     "run-few-arches": arches,
     "run-timpani-few-strokes": timpani,
     "run-tubas-tone-by-tone": tubas,
+    "run-haiku-syllable-by-syllable": haiku,
+    "run-semaphores-flag-by-flag": semaphores,
+    "run-moats-stone-by-stone": moats,
 }
 
 

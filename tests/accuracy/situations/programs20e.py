@@ -3,7 +3,7 @@
 
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -457,7 +457,7 @@ def haiku(count: int = 2400, syllables: int = 17, sounds: int = 120) -> TensorDa
 class Semaphore(nn.Module):
     """At which angles the arms of a semaphore's flags are held, by a picture."""
 
-    def __init__(self, width: int = 24, flags: int = 8, angles: int = 16) -> None:
+    def __init__(self, width: int = 64, flags: int = 8, angles: int = 16) -> None:
         super().__init__()
         self.flags = flags
         self.sky = nn.Conv2d(3, width, 4, stride=2, padding=1)
@@ -485,15 +485,15 @@ def off(told: Tensor, held: Tensor) -> Tensor:
 def flag_by_flag(told: Tensor, held: Tensor) -> Tensor:
     """Return the mean of how far the flags of all pictures are off."""
     total = torch.zeros(())
-    for flags, angles in zip(told[::2], held[::2], strict=True):
-        for flag in range(0, len(flags), 4):
-            total = total + off(flags[flag : flag + 4], angles[flag : flag + 4]).sum()
-    return total / held[::2].numel()
+    for flags, angles in zip(told, held, strict=True):
+        for flag, angle in zip(flags, angles, strict=True):
+            total = total + off(flag, angle)
+    return total / held.numel()
 
 
 def all_flags(told: Tensor, held: Tensor) -> Tensor:
     """Return the same at once."""
-    return off(told[::2], held[::2]).mean()
+    return off(told, held).mean()
 
 
 # Moats
@@ -516,3 +516,36 @@ class Moat(nn.Module):
 def moats(count: int = 3000, stones: int = 24, known: int = 16) -> TensorDataset:
     """Return random walls of moats, and how deep these are."""
     return TensorDataset(torch.randn(count, stones, known), torch.rand(count))
+
+
+class Settling(torch.optim.Optimizer):
+    """Goes down as Adam does, by steps of at most a hundredth, and keeps the weights' mean.
+
+    Each tensor of weights has an update of its own, or all of them are parts of one tensor.
+    """
+
+    def __init__(self, weights: Iterable[nn.Parameter], rate: float, as_one: bool) -> None:
+        super().__init__(weights, {"rate": rate})
+        self.each: list[Tensor] = self.param_groups[0]["params"]
+        self.whole: Tensor | None = None
+        if as_one:
+            self.whole = torch.cat([each.detach().flatten() for each in self.each])
+            parts = self.whole.split([each.numel() for each in self.each])
+            for each, part in zip(self.each, parts, strict=True):
+                each.data = part.view_as(each)
+        weighed = self.each if self.whole is None else [self.whole]
+        self.kept = [[torch.zeros_like(each) for _ in range(3)] for each in weighed]
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        weights = self.each if self.whole is None else [self.whole]
+        slopes = [each.grad for each in self.each if each.grad is not None]
+        if self.whole is not None:
+            slopes = [torch.cat([slope.flatten() for slope in slopes])]
+        rate = self.param_groups[0]["rate"]
+        for weight, slope, (mean, square, settled) in zip(weights, slopes, self.kept, strict=True):
+            mean.mul_(0.9).add_(slope, alpha=0.1)
+            square.mul_(0.99).addcmul_(slope, slope, value=0.01)
+            change = mean / (square.sqrt() + 1e-8)
+            weight.mul_(1 - 0.01 * rate).sub_((rate * change).clamp_(-0.01, 0.01))
+            settled.lerp_(weight, 0.01)
