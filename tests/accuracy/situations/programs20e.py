@@ -524,8 +524,8 @@ class Settling(torch.optim.Optimizer):
     Each tensor of weights has an update of its own, or all of them are parts of one tensor.
     """
 
-    def __init__(self, weights: Iterable[nn.Parameter], rate: float, as_one: bool) -> None:
-        super().__init__(weights, {"rate": rate})
+    def __init__(self, weights: Iterable[nn.Parameter], lr: float, as_one: bool) -> None:
+        super().__init__(weights, {"lr": lr})
         self.each: list[Tensor] = self.param_groups[0]["params"]
         self.whole: Tensor | None = None
         if as_one:
@@ -542,10 +542,10 @@ class Settling(torch.optim.Optimizer):
         slopes = [each.grad for each in self.each if each.grad is not None]
         if self.whole is not None:
             slopes = [torch.cat([slope.flatten() for slope in slopes])]
-        rate = self.param_groups[0]["rate"]
+        lr = self.param_groups[0]["lr"]
         for weight, slope, (mean, square, settled) in zip(weights, slopes, self.kept, strict=True):
             mean.mul_(0.9).add_(slope, alpha=0.1)
             square.mul_(0.99).addcmul_(slope, slope, value=0.01)
             change = mean / (square.sqrt() + 1e-8)
-            weight.mul_(1 - 0.01 * rate).sub_((rate * change).clamp_(-0.01, 0.01))
+            weight.mul_(1 - 0.01 * lr).sub_((lr * change).clamp_(-0.01, 0.01))
             settled.lerp_(weight, 0.01)
