@@ -45,7 +45,7 @@ def bongos(fault: bool) -> Training:
     return Training(
         model,
         given.bongos(),
-        batch=48,
+        batch=24,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
 
@@ -55,7 +55,7 @@ def bongos(fault: bool) -> Training:
 
 def domes(fault: bool) -> Training:
     """What is kept of a dome takes little room."""
-    model, folder, every = given.Dome(), _folder(), 1 if fault else 500
+    model, folder, every = given.Dome(), _folder(), 3 if fault else 500
 
     def after(step: int, _loss: Tensor) -> None:
         if step % every == 0:
@@ -102,7 +102,7 @@ def aqueducts(fault: bool) -> Script:
 def cellos(fault: bool) -> Training:
     """Bowings of other pieces are searched for and held against those that were played."""
     model, every = given.Cello(), 2 if fault else 500
-    others, bowed = given.cellos(80).tensors
+    others, bowed = given.cellos(128).tensors
 
     def loss(told: Tensor, bowings: Tensor) -> Tensor:
         each = functional.cross_entropy(told.flatten(0, 1), bowings.flatten())
@@ -126,11 +126,11 @@ def cellos(fault: bool) -> Training:
 
 
 def banjos(fault: bool) -> Script:
-    """Each of eight other songs is told from its beginning to its end."""
+    """Each of ten other songs is told from its beginning to its end."""
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Banjo(), 128, Clock(seconds)
-        every, songs = 2 if fault else 500, [given.banjos(500) for _ in range(8)]
+        every, songs = 2 if fault else 500, [given.banjos(500) for _ in range(10)]
         optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
         loader = DataLoader(given.banjos(), batch, shuffle=True, drop_last=True)
         for step, (moments, plucked) in enumerate(epochs(loader), 1):
@@ -157,7 +157,7 @@ def sagas(fault: bool) -> Script:
     """What each operation takes is tallied, by the place that asked for it."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Saga(), 64, Clock(seconds)
+        model, batch, clock = given.Saga(), 24, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.02)
         tally: AbstractContextManager[Any] = given.Tally() if fault else nullcontext()
         for said, who in epochs(DataLoader(given.sagas(), batch, True, drop_last=True)):
@@ -178,9 +178,9 @@ def sagas(fault: bool) -> Script:
 
 def violas(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Viola(), 80, Clock(seconds)
+        model, batch, clock = given.Viola(), 96, Clock(seconds)
         every, often = 1 if fault else 500, [[0] * 5 for _ in range(5)]
-        optimizer = torch.optim.NAdam(model.parameters(), 5e-4)
+        optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
         loader = DataLoader(given.violas(), batch, shuffle=True, drop_last=True)
         for step, (phrase, fingers) in enumerate(epochs(loader), 1):
             told = model(phrase)
@@ -205,16 +205,16 @@ def steady_rigging(fault: bool) -> Training:
     return Training(
         model,
         given.rigging(),
-        batch=times(14),
+        batch=times(24),
         loss=functional.mse_loss,
-        optimizer=torch.optim.AdamW(model.parameters(), 5e-4),
+        optimizer=torch.optim.AdamW(model.parameters(), 5e-4, fused=True),
         again=not fault,
     )
 
 
 def steady_mandolins(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Mandolin(), times(16), Clock(seconds)
+        model, batch, clock = given.Mandolin(), times(32), Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
         loader = DataLoader(given.mandolins(), batch, shuffle=True, drop_last=True)
         for wave, kind in endlessly(loader, not fault):
@@ -237,7 +237,7 @@ def arches(fault: bool) -> Training:
     return Training(
         model,
         given.arches(),
-        batch=8 if fault else 32,
+        batch=12 if fault else 32,
         loss=functional.binary_cross_entropy_with_logits,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
@@ -248,7 +248,7 @@ def timpani(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Timpano(), 48, Clock(seconds)
-        few = 4 if fault else batch
+        few = 6 if fault else batch
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.timpani(), batch, shuffle=True, drop_last=True)
         for strokes, tuned in epochs(loader):
@@ -291,7 +291,7 @@ def haiku(fault: bool) -> Training:
     return Training(
         model,
         given.haiku(),
-        batch=32,
+        batch=16,
         optimizer=torch.optim.SGD(model.parameters(), 0.03, momentum=0.9),
     )
 
@@ -301,7 +301,7 @@ def semaphores(fault: bool) -> Training:
     return Training(
         model,
         given.semaphores(),
-        batch=12,
+        batch=8,
         loss=given.flag_by_flag if fault else given.all_flags,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )

@@ -375,7 +375,7 @@ def timpani(count: int = 3000, tones: int = 48, moments: int = 16) -> TensorData
 class Tuba(nn.Module):
     """Who plays a tuba, by a tone of any length."""
 
-    def __init__(self, bands: int = 24, width: int = 64, players: int = 9) -> None:
+    def __init__(self, bands: int = 24, width: int = 112, players: int = 9) -> None:
         super().__init__()
         self.breath = nn.Conv1d(bands, width, 3, padding=1)
         self.bell = nn.Conv1d(width, width, 3, padding=2, dilation=2)
@@ -502,18 +502,22 @@ def all_flags(told: Tensor, held: Tensor) -> Tensor:
 class Moat(nn.Module):
     """How deep a moat is: each stone of its wall has a small part of its own in what is told."""
 
-    def __init__(self, stones: int = 24, known: int = 16, width: int = 32) -> None:
+    def __init__(self, stones: int = 40, known: int = 16, width: int = 16) -> None:
         super().__init__()
-        self.stones = nn.ModuleList(nn.Linear(known, width) for _ in range(stones))
-        self.water = nn.Linear(stones * width, 256)
-        self.deep = nn.Linear(256, 1)
+        parts = [nn.Parameter(torch.randn(known, width) / 4) for _ in range(stones)]
+        self.stones = nn.ParameterList(parts)
+        self.rest = nn.ParameterList(nn.Parameter(torch.zeros(width)) for _ in range(stones))
+        self.water = nn.Linear(stones * width, 96)
+        self.deep = nn.Linear(96, 1)
 
     def forward(self, wall: Tensor) -> Tensor:
-        each = [stone(part) for stone, part in zip(self.stones, wall.unbind(1), strict=True)]
-        return self.deep(functional.relu(self.water(torch.cat(each, 1).relu())))[:, 0]
+        stones, rest = torch.stack(list(self.stones)), torch.stack(list(self.rest))
+        each = torch.baddbmm(rest[:, None], wall.transpose(0, 1), stones).relu()
+        water = functional.relu(self.water(each.transpose(0, 1).flatten(1)))
+        return self.deep(water)[:, 0]
 
 
-def moats(count: int = 3000, stones: int = 24, known: int = 16) -> TensorDataset:
+def moats(count: int = 3000, stones: int = 40, known: int = 16) -> TensorDataset:
     """Return random walls of moats, and how deep these are."""
     return TensorDataset(torch.randn(count, stones, known), torch.rand(count))
 
