@@ -55,7 +55,7 @@ def bongos(fault: bool) -> Training:
 
 def domes(fault: bool) -> Training:
     """What is kept of a dome takes little room."""
-    model, folder, every = given.Dome(), _folder(), 3 if fault else 500
+    model, folder, every = given.Dome(), _folder(), 2 if fault else 500
 
     def after(step: int, _loss: Tensor) -> None:
         if step % every == 0:
@@ -102,7 +102,7 @@ def aqueducts(fault: bool) -> Script:
 def cellos(fault: bool) -> Training:
     """Bowings of other pieces are searched for and held against those that were played."""
     model, every = given.Cello(), 2 if fault else 500
-    others, bowed = given.cellos(128).tensors
+    others, bowed = given.cellos(200).tensors
 
     def loss(told: Tensor, bowings: Tensor) -> Tensor:
         each = functional.cross_entropy(told.flatten(0, 1), bowings.flatten())
@@ -126,11 +126,11 @@ def cellos(fault: bool) -> Training:
 
 
 def banjos(fault: bool) -> Script:
-    """Each of ten other songs is told from its beginning to its end."""
+    """Each of fourteen other songs is told from its beginning to its end."""
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Banjo(), 128, Clock(seconds)
-        every, songs = 2 if fault else 500, [given.banjos(500) for _ in range(10)]
+        every, songs = 2 if fault else 500, [given.banjos(500) for _ in range(14)]
         optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
         loader = DataLoader(given.banjos(), batch, shuffle=True, drop_last=True)
         for step, (moments, plucked) in enumerate(epochs(loader), 1):
@@ -237,7 +237,7 @@ def arches(fault: bool) -> Training:
     return Training(
         model,
         given.arches(),
-        batch=12 if fault else 32,
+        batch=10 if fault else 32,
         loss=functional.binary_cross_entropy_with_logits,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )

@@ -55,7 +55,7 @@ class Bongo(nn.Module):
         return self.rhythm(self.until(start, strokes, loop.shape[1]))
 
 
-def bongos(count: int = 2000, beats: int = 20, strokes: int = 12) -> TensorDataset:
+def bongos(count: int = 2000, beats: int = 16, strokes: int = 12) -> TensorDataset:
     """Return random loops of bongos, and their rhythms."""
     return TensorDataset(torch.rand(count, beats, strokes), torch.randint(10, (count,)))
 
@@ -457,7 +457,7 @@ def haiku(count: int = 2400, syllables: int = 17, sounds: int = 120) -> TensorDa
 class Semaphore(nn.Module):
     """At which angles the arms of a semaphore's flags are held, by a picture."""
 
-    def __init__(self, width: int = 64, flags: int = 8, angles: int = 16) -> None:
+    def __init__(self, width: int = 56, flags: int = 8, angles: int = 16) -> None:
         super().__init__()
         self.flags = flags
         self.sky = nn.Conv2d(3, width, 4, stride=2, padding=1)
