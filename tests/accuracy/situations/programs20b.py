@@ -205,7 +205,7 @@ def steady_rigging(fault: bool) -> Training:
     return Training(
         model,
         given.rigging(),
-        batch=times(24),
+        batch=times(20),
         loss=functional.mse_loss,
         optimizer=torch.optim.AdamW(model.parameters(), 5e-4, fused=True),
         again=not fault,
