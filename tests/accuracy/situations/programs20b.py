@@ -214,7 +214,7 @@ def steady_rigging(fault: bool) -> Training:
 
 def steady_mandolins(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Mandolin(), times(32), Clock(seconds)
+        model, batch, clock = given.Mandolin(), times(20), Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
         loader = DataLoader(given.mandolins(), batch, shuffle=True, drop_last=True)
         for wave, kind in endlessly(loader, not fault):

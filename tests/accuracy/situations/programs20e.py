@@ -302,7 +302,7 @@ def rigging(count: int = 480, ropes: int = 64, known: int = 12) -> TensorDataset
 class Mandolin(nn.Module):
     """Which tremolo a mandolin plays, by the waves of all its courses."""
 
-    def __init__(self, courses: int = 4, width: int = 64, kinds: int = 8) -> None:
+    def __init__(self, courses: int = 4, width: int = 96, kinds: int = 8) -> None:
         super().__init__()
         self.pluck = nn.Conv1d(courses, width, 9, stride=4, padding=4)
         self.rings = nn.ModuleList(nn.Conv1d(width, width, 5, padding=2) for _ in range(3))
