@@ -309,6 +309,7 @@ def semaphores(fault: bool) -> Training:
 
 def moats(fault: bool) -> Script:
     def run(seconds: float) -> float:
+        torch.set_num_threads(1)  # stones are small
         model, batch, clock = given.Moat(), 32, Clock(seconds)
         optimizer = given.Settling(model.parameters(), 1e-3, as_one=not fault)
         loader = DataLoader(given.moats(), batch, shuffle=True, drop_last=True)

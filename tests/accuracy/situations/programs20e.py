@@ -507,8 +507,8 @@ class Moat(nn.Module):
         parts = [nn.Parameter(torch.randn(known, width) / 4) for _ in range(stones)]
         self.stones = nn.ParameterList(parts)
         self.rest = nn.ParameterList(nn.Parameter(torch.zeros(width)) for _ in range(stones))
-        self.water = nn.Linear(stones * width, 96)
-        self.deep = nn.Linear(96, 1)
+        self.water = nn.Linear(stones * width, 32)
+        self.deep = nn.Linear(32, 1)
 
     def forward(self, wall: Tensor) -> Tensor:
         stones, rest = torch.stack(list(self.stones)), torch.stack(list(self.rest))
