@@ -157,6 +157,7 @@ def sagas(fault: bool) -> Script:
     """What each operation takes is tallied, by the place that asked for it."""
 
     def run(seconds: float) -> float:
+        torch.set_num_threads(1)  # the model is small
         model, batch, clock = given.Saga(), 24, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.02)
         tally: AbstractContextManager[Any] = given.Tally() if fault else nullcontext()
@@ -178,6 +179,7 @@ def sagas(fault: bool) -> Script:
 
 def violas(fault: bool) -> Script:
     def run(seconds: float) -> float:
+        torch.set_num_threads(1)  # the model is small
         model, batch, clock = given.Viola(), 96, Clock(seconds)
         every, often = 1 if fault else 500, [[0] * 5 for _ in range(5)]
         optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
