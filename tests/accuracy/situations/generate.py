@@ -70,6 +70,7 @@ import programs19
 import programs19b
 import programs19c
 import programs20
+import programs20b
 import programs20c
 from programs import CORES, RANKS, SITUATIONS
 
@@ -517,6 +518,7 @@ PROGRAMS = {
     "programs19b.py": programs19b.NINETEENTH_B,
     "programs19c.py": programs19c.NINETEENTH_C,
     "programs20.py": programs20.TWENTIETH,
+    "programs20b.py": programs20b.TWENTIETH_B,
     "programs20c.py": programs20c.TWENTIETH_C,
 }
 """The files, and the situations of each."""

@@ -3,9 +3,11 @@
 
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -53,7 +55,7 @@ class Bongo(nn.Module):
         return self.rhythm(self.until(start, strokes, loop.shape[1]))
 
 
-def bongos(count: int = 2000, beats: int = 20, strokes: int = 12) -> TensorDataset:
+def bongos(count: int = 2000, beats: int = 16, strokes: int = 12) -> TensorDataset:
     """Return random loops of bongos, and their rhythms."""
     return TensorDataset(torch.rand(count, beats, strokes), torch.randint(10, (count,)))
 
@@ -78,6 +80,13 @@ class Dome(nn.Module):
 def domes(count: int = 4000, rings: int = 20, stones: int = 16) -> TensorDataset:
     """Return what lies on random domes, and how much their rings are pushed."""
     return TensorDataset(torch.rand(count, rings, stones), torch.rand(count, rings))
+
+
+def kept_small(model: nn.Module, path: Path) -> None:
+    """Keep the weights in a file that takes little room, in place of the last one."""
+    weights = {name: each.half().numpy() for name, each in model.state_dict().items()}
+    np.savez_compressed(path.with_name("next.npz"), **weights)
+    path.with_name("next.npz").replace(path)
 
 
 # Aqueducts
@@ -172,6 +181,13 @@ class Banjo(nn.Module):
 def banjos(count: int = 6000, tones: int = 128) -> TensorDataset:
     """Return random moments of banjo songs, and which strings are plucked."""
     return TensorDataset(torch.rand(count, tones), (torch.rand(count, 5) < 0.3).float())
+
+
+def heard(model: nn.Module, song: Tensor, plucked: Tensor) -> float:
+    """Return how well the strings of a song are told, by what is missed and what is too much."""
+    told, there = model(song) > 0, plucked > 0.5
+    both = (told & there).sum()
+    return (2 * both / (told.sum() + there.sum()).clamp_min(1)).item()
 
 
 # Sagas
@@ -286,7 +302,7 @@ def rigging(count: int = 480, ropes: int = 64, known: int = 12) -> TensorDataset
 class Mandolin(nn.Module):
     """Which tremolo a mandolin plays, by the waves of all its courses."""
 
-    def __init__(self, courses: int = 4, width: int = 64, kinds: int = 8) -> None:
+    def __init__(self, courses: int = 4, width: int = 96, kinds: int = 8) -> None:
         super().__init__()
         self.pluck = nn.Conv1d(courses, width, 9, stride=4, padding=4)
         self.rings = nn.ModuleList(nn.Conv1d(width, width, 5, padding=2) for _ in range(3))
@@ -359,7 +375,7 @@ def timpani(count: int = 3000, tones: int = 48, moments: int = 16) -> TensorData
 class Tuba(nn.Module):
     """Who plays a tuba, by a tone of any length."""
 
-    def __init__(self, bands: int = 24, width: int = 64, players: int = 9) -> None:
+    def __init__(self, bands: int = 24, width: int = 112, players: int = 9) -> None:
         super().__init__()
         self.breath = nn.Conv1d(bands, width, 3, padding=1)
         self.bell = nn.Conv1d(width, width, 3, padding=2, dilation=2)
@@ -441,7 +457,7 @@ def haiku(count: int = 2400, syllables: int = 17, sounds: int = 120) -> TensorDa
 class Semaphore(nn.Module):
     """At which angles the arms of a semaphore's flags are held, by a picture."""
 
-    def __init__(self, width: int = 24, flags: int = 8, angles: int = 16) -> None:
+    def __init__(self, width: int = 56, flags: int = 8, angles: int = 16) -> None:
         super().__init__()
         self.flags = flags
         self.sky = nn.Conv2d(3, width, 4, stride=2, padding=1)
@@ -469,15 +485,15 @@ def off(told: Tensor, held: Tensor) -> Tensor:
 def flag_by_flag(told: Tensor, held: Tensor) -> Tensor:
     """Return the mean of how far the flags of all pictures are off."""
     total = torch.zeros(())
-    for flags, angles in zip(told[::2], held[::2], strict=True):
-        for flag in range(0, len(flags), 4):
-            total = total + off(flags[flag : flag + 4], angles[flag : flag + 4]).sum()
-    return total / held[::2].numel()
+    for flags, angles in zip(told, held, strict=True):
+        for flag, angle in zip(flags, angles, strict=True):
+            total = total + off(flag, angle)
+    return total / held.numel()
 
 
 def all_flags(told: Tensor, held: Tensor) -> Tensor:
     """Return the same at once."""
-    return off(told[::2], held[::2]).mean()
+    return off(told, held).mean()
 
 
 # Moats
@@ -486,17 +502,54 @@ def all_flags(told: Tensor, held: Tensor) -> Tensor:
 class Moat(nn.Module):
     """How deep a moat is: each stone of its wall has a small part of its own in what is told."""
 
-    def __init__(self, stones: int = 24, known: int = 16, width: int = 32) -> None:
+    def __init__(self, stones: int = 40, known: int = 16, width: int = 16) -> None:
         super().__init__()
-        self.stones = nn.ModuleList(nn.Linear(known, width) for _ in range(stones))
-        self.water = nn.Linear(stones * width, 256)
-        self.deep = nn.Linear(256, 1)
+        parts = [nn.Parameter(torch.randn(known, width) / 4) for _ in range(stones)]
+        self.stones = nn.ParameterList(parts)
+        self.rest = nn.ParameterList(nn.Parameter(torch.zeros(width)) for _ in range(stones))
+        self.water = nn.Linear(stones * width, 32)
+        self.deep = nn.Linear(32, 1)
 
     def forward(self, wall: Tensor) -> Tensor:
-        each = [stone(part) for stone, part in zip(self.stones, wall.unbind(1), strict=True)]
-        return self.deep(functional.relu(self.water(torch.cat(each, 1).relu())))[:, 0]
+        stones, rest = torch.stack(list(self.stones)), torch.stack(list(self.rest))
+        each = torch.baddbmm(rest[:, None], wall.transpose(0, 1), stones).relu()
+        water = functional.relu(self.water(each.transpose(0, 1).flatten(1)))
+        return self.deep(water)[:, 0]
 
 
-def moats(count: int = 3000, stones: int = 24, known: int = 16) -> TensorDataset:
+def moats(count: int = 3000, stones: int = 40, known: int = 16) -> TensorDataset:
     """Return random walls of moats, and how deep these are."""
     return TensorDataset(torch.randn(count, stones, known), torch.rand(count))
+
+
+class Settling(torch.optim.Optimizer):
+    """Goes down as Adam does, by steps of at most a hundredth, and keeps the weights' mean.
+
+    Each tensor of weights has an update of its own, or all of them are parts of one tensor.
+    """
+
+    def __init__(self, weights: Iterable[nn.Parameter], lr: float, as_one: bool) -> None:
+        super().__init__(weights, {"lr": lr})
+        self.each: list[Tensor] = self.param_groups[0]["params"]
+        self.whole: Tensor | None = None
+        if as_one:
+            self.whole = torch.cat([each.detach().flatten() for each in self.each])
+            parts = self.whole.split([each.numel() for each in self.each])
+            for each, part in zip(self.each, parts, strict=True):
+                each.data = part.view_as(each)
+        weighed = self.each if self.whole is None else [self.whole]
+        self.kept = [[torch.zeros_like(each) for _ in range(3)] for each in weighed]
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        weights = self.each if self.whole is None else [self.whole]
+        slopes = [each.grad for each in self.each if each.grad is not None]
+        if self.whole is not None:
+            slopes = [torch.cat([slope.flatten() for slope in slopes])]
+        lr = self.param_groups[0]["lr"]
+        for weight, slope, (mean, square, settled) in zip(weights, slopes, self.kept, strict=True):
+            mean.mul_(0.9).add_(slope, alpha=0.1)
+            square.mul_(0.99).addcmul_(slope, slope, value=0.01)
+            change = mean / (square.sqrt() + 1e-8)
+            weight.mul_(1 - 0.01 * lr).sub_((lr * change).clamp_(-0.01, 0.01))
+            settled.lerp_(weight, 0.01)
