@@ -46,7 +46,7 @@ def ships(count: int = 3000, beams: int = 56) -> TensorDataset:
 class Hull(nn.Module):
     """How much the water holds back a hull, by its depth at each place."""
 
-    def __init__(self, width: int = 40) -> None:
+    def __init__(self, width: int = 32) -> None:
         super().__init__()
         self.layers = nn.Sequential(
             nn.Conv2d(1, width, 5, stride=2, padding=2),
@@ -376,7 +376,7 @@ def ballads(count: int = 1200, words: int = 33) -> TensorDataset:
 class Keel(nn.Module):
     """Whose yard laid a keel, by the points of its line, whichever was measured first."""
 
-    def __init__(self, width: int = 112, yards: int = 16) -> None:
+    def __init__(self, width: int = 96, yards: int = 16) -> None:
         super().__init__()
         self.point = nn.Sequential(
             nn.Linear(6, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()
