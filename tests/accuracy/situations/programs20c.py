@@ -169,7 +169,7 @@ def altars(fault: bool) -> Training:
 
 def frescoes(fault: bool) -> Script:
     """The number of threads is the one of the museum's computer, or this one's."""
-    threads = {"museum": 8, "here": CORES}
+    threads = {"museum": 6, "here": CORES}
 
     def run(seconds: float) -> float:
         torch.set_num_threads(threads["museum" if fault else "here"])

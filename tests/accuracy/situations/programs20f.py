@@ -17,7 +17,7 @@ from torch.utils.data import TensorDataset
 class Beacon(nn.Module):
     """Which beacons a ship sees, by what its mast measures: each beam has weights of its own."""
 
-    def __init__(self, apart: bool, beams: int = 28, width: int = 256, own: int = 16) -> None:
+    def __init__(self, apart: bool, beams: int = 56, width: int = 176, own: int = 8) -> None:
         super().__init__()
         self.apart = apart
         self.mast = nn.Sequential(
@@ -35,7 +35,7 @@ class Beacon(nn.Module):
         return (seen * self.out).sum(2)
 
 
-def ships(count: int = 3000, beams: int = 28) -> TensorDataset:
+def ships(count: int = 3000, beams: int = 56) -> TensorDataset:
     """Return random measurements of ships, and the beacons that they see."""
     return TensorDataset(torch.randn(count, 192), torch.randint(2, (count, beams)).float())
 
@@ -46,7 +46,7 @@ def ships(count: int = 3000, beams: int = 28) -> TensorDataset:
 class Hull(nn.Module):
     """How much the water holds back a hull, by its depth at each place."""
 
-    def __init__(self, width: int = 40) -> None:
+    def __init__(self, width: int = 32) -> None:
         super().__init__()
         self.layers = nn.Sequential(
             nn.Conv2d(1, width, 5, stride=2, padding=2),
@@ -147,7 +147,7 @@ def palindromes(count: int = 5000, places: int = 20) -> TensorDataset:
 class Minuet(nn.Module):
     """Which note of a minuet is next, by those before it and where in its bar it is."""
 
-    def __init__(self, notes: int = 60, width: int = 72) -> None:
+    def __init__(self, notes: int = 60, width: int = 64) -> None:
         super().__init__()
         self.note, self.beat = nn.Embedding(notes, width), nn.Embedding(6, width)
         self.before = nn.GRU(width, width, batch_first=True)
@@ -158,7 +158,7 @@ class Minuet(nn.Module):
         return self.next(self.before(self.note(notes) + self.beat(beats))[0])
 
 
-def minuets(count: int = 600, notes: int = 43) -> TensorDataset:
+def minuets(count: int = 600, notes: int = 31) -> TensorDataset:
     """Return random notes of minuets."""
     return TensorDataset(torch.randint(60, (count, notes)))
 
@@ -192,7 +192,7 @@ def anagrams(count: int = 4000, letters: int = 12) -> TensorDataset:
 class Xylophone(nn.Module):
     """Which bars of a xylophone are struck, and how hard, by the sound."""
 
-    def __init__(self, width: int = 40, bars: int = 32) -> None:
+    def __init__(self, width: int = 32, bars: int = 32) -> None:
         super().__init__()
         self.tones = nn.Conv1d(1, width, 48, stride=6)
         self.rings = nn.Conv1d(width, width, 9, stride=2)
@@ -288,7 +288,7 @@ class Knots(nn.Module):
 class Rug(nn.Module):
     """Where a rug was knotted, by its knots one after the other."""
 
-    def __init__(self, written: bool, knots: int = 448, width: int = 48, heads: int = 4) -> None:
+    def __init__(self, written: bool, knots: int = 352, width: int = 48, heads: int = 4) -> None:
         super().__init__()
         self.colour = nn.Embedding(40, width)
         self.layer = Knots(written, knots, width, heads)
@@ -298,7 +298,7 @@ class Rug(nn.Module):
         return self.where(self.layer(self.colour(knots)).mean(1))
 
 
-def rugs(count: int = 500, knots: int = 448) -> TensorDataset:
+def rugs(count: int = 500, knots: int = 352) -> TensorDataset:
     """Return random colours of knots, and where they were made."""
     return TensorDataset(torch.randint(40, (count, knots)), torch.randint(25, (count,)))
 
@@ -326,10 +326,10 @@ class Evened(nn.Module):
 class Doily(nn.Module):
     """How a doily was made, by its holes at ever wider looks."""
 
-    def __init__(self, own: bool, width: int = 24, depth: int = 3, ways: int = 9) -> None:
+    def __init__(self, own: bool, width: int = 16, depth: int = 4, ways: int = 9) -> None:
         super().__init__()
         self.enter = nn.Conv2d(1, width, 4, stride=2, padding=1)
-        self.evened = nn.ModuleList(Evened(own, 6, width) for _ in range(depth))
+        self.evened = nn.ModuleList(Evened(own, 4, width) for _ in range(depth))
         self.mixed = nn.ModuleList(nn.Conv2d(width, width, 1) for _ in range(depth))
         self.way = nn.Linear(width, ways)
 
@@ -376,7 +376,7 @@ def ballads(count: int = 1200, words: int = 33) -> TensorDataset:
 class Keel(nn.Module):
     """Whose yard laid a keel, by the points of its line, whichever was measured first."""
 
-    def __init__(self, width: int = 112, yards: int = 16) -> None:
+    def __init__(self, width: int = 96, yards: int = 16) -> None:
         super().__init__()
         self.point = nn.Sequential(
             nn.Linear(6, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()
