@@ -207,7 +207,7 @@ def steady_rigging(fault: bool) -> Training:
     return Training(
         model,
         given.rigging(),
-        batch=times(20),
+        batch=times(32),
         loss=functional.mse_loss,
         optimizer=torch.optim.AdamW(model.parameters(), 5e-4, fused=True),
         again=not fault,

@@ -272,7 +272,7 @@ def mistaken(told: Tensor, fingers: Tensor, often: list[list[int]]) -> None:
 class Rigging(nn.Module):
     """How each rope of a ship's rigging is strained, by all the others and the wind."""
 
-    def __init__(self, known: int = 12, ropes: int = 64, width: int = 160, depth: int = 3) -> None:
+    def __init__(self, known: int = 12, ropes: int = 64, width: int = 160, depth: int = 2) -> None:
         super().__init__()
         self.enter = nn.Linear(known, width)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(depth))
@@ -291,7 +291,7 @@ class Rigging(nn.Module):
         return self.strain(x)[..., 0]
 
 
-def rigging(count: int = 480, ropes: int = 64, known: int = 12) -> TensorDataset:
+def rigging(count: int = 1536, ropes: int = 64, known: int = 12) -> TensorDataset:
     """Return random ropes of riggings, and how they are strained."""
     return TensorDataset(torch.randn(count, ropes, known), torch.rand(count, ropes))
 
