@@ -20,6 +20,7 @@ python tests/accuracy/situationrows.py --sixteenth # the sixteenth batch, held o
 python tests/accuracy/situationrows.py --seventeenth # the seventeenth batch, held out whole
 python tests/accuracy/situationrows.py --eighteenth # the eighteenth batch, held out whole
 python tests/accuracy/situationrows.py --nineteenth # the nineteenth batch, held out whole
+python tests/accuracy/situationrows.py --twentieth # the twentieth batch, held out whole
 """
 
 import csv
@@ -85,7 +86,7 @@ SEVENTH, EIGHTH, NINTH = "index7.csv", "index8.csv", "index9.csv"
 TENTH, ELEVENTH, TWELFTH = "index10.csv", "index11.csv", "index12.csv"
 THIRTEENTH, FOURTEENTH, FIFTEENTH = "index13.csv", "index14.csv", "index15.csv"
 SIXTEENTH, SEVENTEENTH = "index16.csv", "index17.csv"
-EIGHTEENTH, NINETEENTH = "index18.csv", "index19.csv"
+EIGHTEENTH, NINETEENTH, TWENTIETH = "index18.csv", "index19.csv", "index20.csv"
 """The batches of situations; all of them are held out whole but the first, which is in part, and
 the fourth, which is not."""
 
@@ -159,6 +160,7 @@ if __name__ == "__main__":
         "--seventeenth": (SEVENTEENTH, True),
         "--eighteenth": (EIGHTEENTH, True),
         "--nineteenth": (NINETEENTH, True),
+        "--twentieth": (TWENTIETH, True),
     }
     batch, held_out = next(
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)
