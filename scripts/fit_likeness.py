@@ -40,6 +40,7 @@ from situationrows import (  # noqa: E402
     THIRD,
     THIRTEENTH,
     TWELFTH,
+    TWENTIETH,
     Situation,
     kept,
 )
@@ -55,7 +56,7 @@ from trainwright.plan.file import write_text  # noqa: E402
 SEEN = (
     *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
     *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
-    *(SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH),
+    *(SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH),
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

@@ -33,6 +33,7 @@ from situationrows import (
     THIRD,
     THIRTEENTH,
     TWELFTH,
+    TWENTIETH,
     Situation,
     judged,
     kept,
@@ -204,6 +205,7 @@ def test_the_tenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_dra
         (SEVENTEENTH, "seventeenth", 60, 16),
         (EIGHTEENTH, "eighteenth", 60, 16),
         (NINETEENTH, "nineteenth", 60, 16),
+        (TWENTIETH, "twentieth", 60, 16),
     ],
 )
 def test_a_later_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn(
@@ -254,7 +256,7 @@ ALL = [*kept(held_out=False), *kept(held_out=True)]
 HELD_OUT = (
     *(SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH),
     *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH),
-    *(SEVENTEENTH, EIGHTEENTH, NINETEENTH),
+    *(SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH),
 )
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
@@ -342,6 +344,7 @@ def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> 
         (SEVENTEENTH, 60),
         (EIGHTEENTH, 58),
         (NINETEENTH, 59),
+        (TWENTIETH, 55),
     ],
 )
 def test_verdicts_on_later_batches_are_no_worse_than_when_they_were_scored(

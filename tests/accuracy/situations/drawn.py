@@ -12,6 +12,7 @@
     python drawn.py --eighteenth # the eighteenth round's
     python drawn.py --nineteenth # the nineteenth round's
     python drawn.py --twentieth  # the twentieth round's
+    python drawn.py --twenty-first # the twenty-first round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -144,6 +145,16 @@ SUBJECTS_OF_THE_TWENTIETH = (
     "domes", "spires", "turrets", "moats", "drawbridges", "dungeons", "cloisters", "altars",
     "frescoes", "tapestries", "rugs", "quilts", "doilies", "bobbins", "shuttles",
 )  # fmt: skip
+SUBJECTS_OF_THE_TWENTY_FIRST = (
+    "geysers", "fjords", "lagoons", "canyons", "volcanoes", "waterfalls", "oases", "moraines",
+    "whirlpools", "eclipses", "sunspots", "hourglasses", "pendulums", "metronomes", "anemometers",
+    "seismographs", "periscopes", "kaleidoscopes", "beeswax", "hearths", "bellows", "forges",
+    "horseshoes", "stirrups", "saddles", "carriages", "sleighs", "tricycles", "unicycles",
+    "skateboards", "hang gliders", "parachutes", "zeppelins", "hot-air balloons", "sandcastles",
+    "snowmen", "scarecrows", "terraces", "balconies", "staircases", "cellars", "attics",
+    "pantries", "kilns", "quarries", "gravel pits", "sawdust", "plaster", "varnish", "resin",
+    "amber", "jade", "opals", "garnets", "topazes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +190,7 @@ ROUNDS = {
     "eighteenth": Round("8a8f8e0", 45, SUBJECTS_OF_THE_SEVENTEENTH, after="seventeenth"),
     "nineteenth": Round("877f2b7", 45, SUBJECTS_OF_THE_NINETEENTH),
     "twentieth": Round("cb2cb8c", 45, SUBJECTS_OF_THE_TWENTIETH),
+    "twenty-first": Round("7e0b4ce", 45, SUBJECTS_OF_THE_TWENTY_FIRST),
 }
 
 
