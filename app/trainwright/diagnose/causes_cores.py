@@ -19,7 +19,7 @@ from trainwright.diagnose.measures import (
     threads_of_cores,
     too_few_threads,
 )
-from trainwright.diagnose.measures_crowd import cores_a_bound_worker
+from trainwright.diagnose.measures_crowd import computes_in_long_operators, cores_a_bound_worker
 from trainwright.diagnose.measures_trials import fewer_workers, saved_by
 from trainwright.diagnose.measures_work import (
     blocked_by_its_own,
@@ -296,7 +296,7 @@ RULES = (
     ),
     _rule(
         "setup.torch_threads",
-        given(_computes, too_few_threads),
+        given(computes_in_long_operators, too_few_threads),
         "share",
         below(0.6, 3, THREADS),
         variant="threads",

@@ -207,7 +207,7 @@ RULES = (
     ),
     _rule(
         "counters.reserved_unused",
-        reserved_unused,
+        given(lambda evidence: (memory_share(evidence) or 1) >= 0.5, reserved_unused),
         "times",
         above(1.3, 2, "assumed: 1.3 times, and 2 GiB more than is in use"),
         above(1.8, 3, "assumed: 1.8 times, and 2 GiB more than is in use"),

@@ -113,6 +113,11 @@ def _launches_more(evidence: Evidence) -> bool:
     return longer or waits_rarely(evidence)
 
 
+def _compiles_little(evidence: Evidence) -> bool:
+    """Whether time beside the steps is not known to be a compiler's."""
+    return (functions_of("compile")(evidence) or 0) < 0.3
+
+
 RULES = (
     _rule(
         "steps.absent",
@@ -212,7 +217,7 @@ RULES = (
     ),
     _rule(
         "steps.other",
-        step_share("other"),
+        given(_compiles_little, step_share("other")),
         "share",
         above(0.1, 2, "assumed: between the optimizer and the next batch there is little to do"),
         above(0.25, 3, ASSUMED),

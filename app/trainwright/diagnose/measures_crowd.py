@@ -1,8 +1,13 @@
 """Figures of what a run shares a computer with: cores, drives, and processes of its own."""
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import on_cpu, ranks_here
-from trainwright.diagnose.measures_work import cores_a_worker
+from trainwright.diagnose.measures import data_wait, on_cpu, ranks_here
+from trainwright.diagnose.measures_names import functions_of
+from trainwright.diagnose.measures_work import cores_a_worker, operator_seconds
+
+DIVIDED = 20e-6
+"""Operators shorter than this, Python included, are too small for threads; assumed, as PyTorch
+gives a thread 32,768 numbers and more (GRAIN_SIZE), which it adds in 10 µs."""
 
 
 def others_read(evidence: Evidence) -> float | None:
@@ -31,3 +36,10 @@ def cores_a_bound_worker(evidence: Evidence) -> float | None:
     slow = loading is not None and loading.data_on in ("hdd", "network", "object-store")
     few = host is not None and host.run_cores is not None and host.run_cores < 2.2
     return cores_a_worker(evidence) if few and not slow else None
+
+
+def computes_in_long_operators(evidence: Evidence) -> bool:
+    """Whether a run on the processor spends its steps in what several threads could share."""
+    computes = on_cpu(evidence) and (data_wait(evidence) or 0) < 0.3
+    alone = (functions_of("profiler", "anomaly")(evidence) or 0) >= 0.3  # Python's, in one thread
+    return computes and not alone and (operator_seconds(evidence) or DIVIDED) >= DIVIDED

@@ -177,6 +177,8 @@ def odd_kernel(evidence: Evidence) -> float | None:
     """
     top = evidence.operators
     rows = [row for row in top if not re.search(_MOVES, row.name.lower())]
+    if evidence.setup is not None and evidence.setup.compile:  # which fuses element-wise ones
+        rows = [row for row in rows if family(row.name) != "elementwise"]
     own = [row for row in rows if _own(row) or (on_gpu(evidence) and family(row.name) is None)]
     return max((row.share for row in own), default=None)
 
