@@ -82,6 +82,15 @@ def test_computing_again_beside_free_memory_is_not_needed() -> None:
     assert full.cause is Cause.UNKNOWN
 
 
+def test_a_device_that_computes_again_beside_half_of_its_memory_is_not_called_fine() -> None:
+    gpus = [{"name": "NVIDIA H100", "memory_used_bytes": 34e9, "memory_total_bytes": 102e9}]
+    setup = ONE | {"model_kind": "transformer", "parameters": 8_000_000_000}
+    run = {"gpus": gpus, "profile": {"achieved_of_peak": 0.45}}
+    again = first(**run, setup=setup | {"checkpointing": "full"})
+    assert first(**run, setup=setup).cause is Cause.NONE
+    assert (again.cause, again.variant) == (Cause.MEMORY, "recomputation")
+
+
 def test_a_device_that_no_remedy_hurries_is_called_fine_and_not_synchronised() -> None:
     reads = {"steps": 10, "item_reads": 2000}
     trial = {"changed": "synchronisation", "rate_times": 1.002}

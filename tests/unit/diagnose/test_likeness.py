@@ -109,7 +109,7 @@ def test_every_trait_speaks_for_some_causes_as_much_as_against_others() -> None:
     assert all(abs(sum(of.values())) < 0.01 for of in weights().values())
 
 
-@pytest.mark.parametrize(("chance", "sure"), [(0.7, Confidence.HIGH), (0.5, Confidence.MEDIUM)])
+@pytest.mark.parametrize(("chance", "sure"), [(0.6, Confidence.HIGH), (0.4, Confidence.MEDIUM)])
 def test_rules_are_sure_only_where_most_known_runs_that_are_alike_had_the_cause(
     chance: float, sure: Confidence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,3 +124,29 @@ def test_rules_are_sure_only_where_most_known_runs_that_are_alike_had_the_cause(
     assert by_rules(waits).confidence is Confidence.HIGH
     first = judge(waits).first
     assert (first.cause, first.confidence) == (Cause.INPUT, sure)
+
+
+@pytest.mark.parametrize(
+    ("made_by", "chance", "cause"),
+    [
+        ("hand", 0.9, Cause.MEMORY),
+        ("hand", 0.6, Cause.INPUT),  # rules count seven times
+        ("callback", 0.9, Cause.INPUT),  # which reads more than people report
+    ],
+)
+def test_of_what_a_person_reports_runs_like_it_tell_as_well_as_rules_do(
+    made_by: str, chance: float, cause: Cause, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chances = {Cause.MEMORY: chance, Cause.INPUT: 1 - chance}
+    monkeypatch.setattr(decide, "likeness", lambda _: Likeness(chances, frozenset()))
+    waits = evidence(
+        made_by=made_by,
+        steps={"steps": 100, "seconds": 0.1, "data_wait": 0.03},
+        setup={"device": "cuda", "world_size": 1, "num_workers": 1},
+        gpus=[{"utilisation": {"mean": 0.5}}],
+        throughput={"samples_s": 300.0},
+    )
+    assert (by_rules(waits).cause, by_rules(waits).confidence) == (Cause.INPUT, Confidence.MEDIUM)
+    first = judge(waits).first
+    assert first.cause is cause
+    assert first.alike == (cause is Cause.MEMORY)
