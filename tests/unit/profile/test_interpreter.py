@@ -83,7 +83,8 @@ def test_this_python_by_its_path_has_the_versions_that_it_has_without_being_star
         (says('{"python": "3.12.1", "torch": "nightly"}'), "torch-version"),
     ],
 )
-def test_what_cannot_trace(executable, script, id):
+def test_what_cannot_trace(executable, monkeypatch, script, id):
+    monkeypatch.setattr(interpreter, "PATIENCE_S", 5.0)  # all answer at once, one for ever
     assert refusal(executable(script)) == f"worker.{id}"
 
 
