@@ -46,6 +46,7 @@ from trainwright.diagnose.measures_kernels import (
 from trainwright.diagnose.measures_names import (
     fallback_attention,
     functions_of,
+    is_compiled,
     kernels_of,
     odd_kernel,
     older_kernels,
@@ -280,7 +281,7 @@ RULES = (
     ),
     _rule(
         "profile.elementwise",
-        reading("profile.elementwise"),
+        given(lambda evidence: not is_compiled(evidence), reading("profile.elementwise")),
         "share",
         above(0.3, 2, ASSUMED),
         above(0.5, 3, ASSUMED),

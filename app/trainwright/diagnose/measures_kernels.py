@@ -2,7 +2,7 @@
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu
-from trainwright.diagnose.measures_names import kernels_of
+from trainwright.diagnose.measures_names import is_compiled, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import any_products_rate, convolutions, score_matrices
 
@@ -165,9 +165,10 @@ def keeps_scores(evidence: Evidence) -> bool:
 
 
 def untraced_elementwise(evidence: Evidence) -> bool:
-    """Return whether a profile on a GPU says nothing of elementwise kernels."""
+    """Whether a profile on a GPU says nothing of element-wise kernels, which nobody has fused."""
     profile = evidence.profile
-    return on_gpu(evidence) and profile is not None and profile.elementwise is None
+    untraced = profile is not None and profile.elementwise is None
+    return on_gpu(evidence) and untraced and not is_compiled(evidence)
 
 
 def multiplies_on_tensor_cores(evidence: Evidence) -> bool:

@@ -169,6 +169,11 @@ def functions_of(*families: HostFamily) -> Callable[[Evidence], float | None]:
     return share
 
 
+def is_compiled(evidence: Evidence) -> bool:
+    """Whether a compiler has fused the run's element-wise kernels."""
+    return evidence.setup is not None and evidence.setup.compile is True
+
+
 def odd_kernel(evidence: Evidence) -> float | None:
     """Return the share of the largest kernel that is no library's, nor a copy or a collective.
 
@@ -177,7 +182,7 @@ def odd_kernel(evidence: Evidence) -> float | None:
     """
     top = evidence.operators
     rows = [row for row in top if not re.search(_MOVES, row.name.lower())]
-    if evidence.setup is not None and evidence.setup.compile:  # which fuses element-wise ones
+    if is_compiled(evidence):
         rows = [row for row in rows if family(row.name) != "elementwise"]
     own = [row for row in rows if _own(row) or (on_gpu(evidence) and family(row.name) is None)]
     return max((row.share for row in own), default=None)

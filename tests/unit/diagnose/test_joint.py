@@ -4,16 +4,21 @@ from typing import Any
 
 import pytest
 
+from trainwright.diagnose import causes_memory
 from trainwright.diagnose.decide import by_rules
 from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.rules import signals
 from trainwright.diagnose.verdict import Cause, Confidence, Verdict
 
 ONE = {"device": "cuda", "world_size": 1}
 
 
+def evidence(**parts: Any) -> Evidence:
+    return Evidence.model_validate({"trainwright_record": 1, "setup": ONE, **parts})
+
+
 def first(**parts: Any) -> Verdict:
-    whole = {"trainwright_record": 1, "setup": ONE, **parts}
-    return by_rules(Evidence.model_validate(whole))
+    return by_rules(evidence(**parts))
 
 
 def gpu(**read: Any) -> list[dict[str, Any]]:
@@ -185,3 +190,33 @@ def test_new_tensors_that_deterministic_algorithms_fill_are_a_setting() -> None:
         profile={"top": [{"name": "FillFunctor", "share": 0.074}]},
     )
     assert (verdict.cause, verdict.variant) == (Cause.TUNING, "architecture")
+
+
+def test_a_cache_that_keeps_more_than_it_uses_is_in_nobodys_way_while_memory_is_free() -> None:
+    kept = {"steps": 10, "allocated_bytes": 4e9, "reserved_bytes": 17e9, "inactive_split_bytes": 0}
+    free, full = (
+        signals(
+            causes_memory.RULES,
+            evidence(gpus=[{"memory_total_bytes": size}], counters=kept, steps=STEP),
+        )
+        for size in (64e9, 18e9)
+    )
+    assert "counters.reserved_unused" in {signal.reading for signal in full}
+    assert "counters.reserved_unused" not in {signal.reading for signal in free}
+
+
+def test_a_job_that_mostly_compiles_does_not_log() -> None:
+    job = {"steps": 1, "seconds": 129.0, "unit": "epoch", "compute": 3.0, "other": 126.0}
+    logs = first(steps=job, profile={"host_top": [{"name": "print", "share": 0.6}]})
+    compiles = first(steps=job, profile={"host_top": [{"name": "XLA compile", "share": 0.6}]})
+    assert logs.cause is Cause.MONITORING
+    assert compiles.cause is not Cause.MONITORING
+
+
+def test_kernels_that_a_compiler_has_fused_are_neither_slow_nor_to_be_compiled() -> None:
+    top = [{"name": "fp8 GEMM", "share": 0.6}, {"name": "triton_poi_fused_cast", "share": 0.3}]
+    run = {"gpus": [{"utilisation": {"mean": 0.99}}], "steps": STEP | {"device_seconds": 0.5}}
+    eager = first(**run, profile={"idle": 0.0, "top": top}, setup=ONE)
+    fused = first(**run, profile={"idle": 0.0, "top": top}, setup=ONE | {"compile": True})
+    assert (eager.cause, eager.variant) == (Cause.TUNING, "compile")
+    assert fused.cause is Cause.NONE

@@ -316,3 +316,23 @@ def test_passes_that_wait_for_a_drive_keep_something_there_and_lack_no_threads()
         profile={"host_top": [{"name": "memmap.__getitem__", "share": 0.04}], "flops_a_step": 4e7},
     )
     assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "offload")
+
+
+def test_a_second_thread_does_nothing_for_operators_of_microseconds() -> None:
+    """Torch divides among threads what has 32,768 numbers and more."""
+    one = {"setup": {"torch_threads": 1}, "host": CORES | {"run_cores": 1.0}}
+    shares = {"_to_copy": 0.09, "copy_": 0.03, "sqrt": 0.024, "clamp_": 0.022, "div": 0.02}
+    small = first(shares, kernels=1_500, **one)
+    large = first({"mm": 0.4, "addmm": 0.3, "gelu": 0.1}, kernels=60, **one)
+    assert small.cause is Cause.PARALLELISM
+    assert (large.cause, large.variant) == (Cause.SCHEDULING, "threads")
+
+
+def test_a_second_thread_does_nothing_for_what_a_profiler_of_ones_own_does() -> None:
+    one = {"setup": {"torch_threads": 1}, "host": CORES | {"run_cores": 1.0}}
+    watched = [
+        {"name": "tally.py:Tally.__torch_dispatch__", "share": 0.58},
+        {"name": "traceback.py:extract_stack", "share": 0.45},
+    ]
+    verdict = first({"add": 0.15, "mm": 0.07}, kernels=200, profile={"host_top": watched}, **one)
+    assert verdict.cause is Cause.MONITORING
