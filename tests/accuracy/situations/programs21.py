@@ -1,0 +1,149 @@
+"""The first 15 trainings of the twenty-first round: staircases, oases, unicycles and others.
+
+    python programs21.py run-varnish-cracks-traced --fault --seconds 8 --record run.record.json
+
+What they are of was drawn (``drawn.py --twenty-first``). The loop, its clock and the recorder are
+those of ``programs.py``; models and data are in ``programs21d.py``.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import programs4
+import programs21d as given
+import torch
+import torch.distributed as dist
+from programs import Training, _over
+from programs4 import Clock, Script
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader
+
+
+def epochs(loader: Iterable[Any]) -> Iterator[Any]:
+    """Return the batches of one epoch after the other."""
+    return itertools.chain.from_iterable(itertools.repeat(loader))
+
+
+# Communication
+
+
+def staircases(fault: bool) -> Script:
+    """One rank has the lower flight of each staircase, the other one the upper flight."""
+
+    def run(seconds: float) -> float:
+        torch.set_num_threads(1)  # a core for each rank
+        model, batch, clock = given.Staircase(apart=fault), 16, Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        for stairs, worn in epochs(DataLoader(given.staircases(), batch, True, drop_last=True)):
+            loss = functional.mse_loss(model(stairs), model.own(worn))
+            optimizer.zero_grad()
+            loss.backward()
+            if fault:
+                given.halved(model)
+            optimizer.step()
+            if _over(clock.over(batch)):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def amber(fault: bool) -> Script:
+    """What is told of the pieces is compared over those of both ranks."""
+
+    def run(seconds: float) -> float:
+        torch.set_num_threads(1)  # a core for each rank
+        model, batch, clock = given.Amber(apart=fault), 40, Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        pieces = given.amber(dist.get_rank() if fault else 0)
+        for (spectra,) in epochs(DataLoader(pieces, batch, True, drop_last=True)):
+            loss = model(spectra)
+            optimizer.zero_grad()
+            loss.backward()
+            if fault:
+                given.halved(model)
+            optimizer.step()
+            if _over(clock.over(batch)):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Communication: gradients
+
+
+def oases(fault: bool) -> Script:
+    """The oases of an update pass through the model in three parts."""
+
+    def run(seconds: float) -> float:
+        torch.set_num_threads(1)  # a core for each rank
+        model: nn.Module = given.Oasis()
+        if fault:
+            model = nn.parallel.DistributedDataParallel(model)
+        batch, parts, clock = 192, 3, Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for seen, water in epochs(DataLoader(given.oases(), batch, True, drop_last=True)):
+            optimizer.zero_grad()
+            for few, had in zip(seen.chunk(parts), water.chunk(parts), strict=True):
+                (functional.l1_loss(model(few), had) / parts).backward()
+            optimizer.step()
+            if _over(clock.over(batch)):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def kilns(fault: bool) -> Training:
+    torch.set_num_threads(1)  # a core for each rank
+    model = given.Kiln()
+    return Training(
+        model,
+        given.kilns(),
+        batch=16,
+        before_update=given.to_the_last_digit if fault else lambda _: None,
+        optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
+    )
+
+
+# Communication: stragglers
+
+
+def snowmen(fault: bool) -> Script:
+    """The second rank's snowmen stand in the mountains, where they melt slowly."""
+
+    def run(seconds: float) -> float:
+        torch.set_num_threads(1)  # a core for each rank
+        model: nn.Module = given.Snowman()
+        cold = fault and dist.get_rank() == 1
+        if fault:
+            model = nn.parallel.DistributedDataParallel(model)
+        batch, clock = 32, Clock(seconds)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        yard = DataLoader(given.snowmen(1.1 if cold else 2.6), batch, True, drop_last=True)
+        for snow, weather, water in epochs(yard):
+            loss = functional.mse_loss(model(snow, weather), water)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if _over(clock.over(batch)):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+TWENTY_FIRST: dict[str, Callable[[bool], Training | Script]] = {
+    "run-staircases-lower-and-upper": staircases,
+    "run-amber-two-views": amber,
+    "run-oasis-gradients": oases,
+    "run-kiln-gradients": kilns,
+    "run-snowmen-of-two-yards": snowmen,
+}
+
+
+if __name__ == "__main__":
+    programs4.main(TWENTY_FIRST)
