@@ -14,7 +14,7 @@ import programs4
 import programs21d as given
 import torch
 import torch.distributed as dist
-from programs import Training, _over
+from programs import Training, _folder, _over
 from programs4 import Clock, Script
 from torch import nn
 from torch.nn import functional
@@ -136,12 +136,58 @@ def snowmen(fault: bool) -> Script:
     return Script(run)
 
 
+# Input: fetch
+
+
+def periscopes(fault: bool) -> Training:
+    torch.set_num_threads(1)  # and a core for the ship
+    model = given.Periscope()
+    return Training(
+        model,
+        given.Periscopes(kept=not fault),
+        batch=8,
+        optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
+    )
+
+
+def hot_air_balloons(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        torch.set_num_threads(1)  # and a core for the field
+        model, batch, clock = given.Balloon(), 5, Clock(seconds)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4)
+        for flown, burners in epochs(DataLoader(given.Balloons(kept=not fault), batch, True)):
+            loss = functional.cross_entropy(model(flown), burners)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def unicycles(fault: bool) -> Training:
+    torch.set_num_threads(1)  # and a core for what brings them
+    model = given.Unicycle()
+    return Training(
+        model,
+        given.Unicycles(_folder(), kept=not fault),
+        batch=6,
+        optimizer=torch.optim.RMSprop(model.parameters(), lr=1e-3),
+    )
+
+
 TWENTY_FIRST: dict[str, Callable[[bool], Training | Script]] = {
     "run-staircases-lower-and-upper": staircases,
     "run-amber-two-views": amber,
     "run-oasis-gradients": oases,
     "run-kiln-gradients": kilns,
     "run-snowmen-of-two-yards": snowmen,
+    "run-periscopes-called-up": periscopes,
+    "run-hot-air-balloons-asked-for": hot_air_balloons,
+    "run-unicycles-brought-over": unicycles,
 }
 
 

@@ -1,13 +1,20 @@
 """Models and data of the twenty-first round's first runs, from staircases to volcanoes: see
 ``programs21.py``."""
 
+import subprocess
+import sys
+from multiprocessing.connection import Client
+from pathlib import Path
 from typing import Any
+from xmlrpc.client import ServerProxy
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from programs import Item
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import TensorDataset
+from torch.utils.data import Dataset, TensorDataset
 
 # Staircases
 
@@ -236,3 +243,180 @@ def snowmen(warm: float, count: int = 1200, hours: int = 48) -> TensorDataset:
     weather = torch.rand(count, hours, 3, generator=chance)
     weather[..., 0] = warm * (0.9 + 0.2 * weather[..., 0])
     return TensorDataset(snow, weather, snow / 24 + 0.1 * torch.rand(count, generator=chance))
+
+
+# Periscopes
+
+
+SHIP = """
+import os, sys, threading, time
+from multiprocessing.connection import Listener
+import numpy as np
+
+listener = Listener(("127.0.0.1", 0))
+print(listener.address[1], flush=True)
+
+def watch():
+    while True:
+        with listener.accept() as line:
+            try:
+                while True:
+                    number = line.recv()
+                    time.sleep(0.0012)
+                    view = np.random.default_rng(number).integers(0, 256, (48, 96), np.uint8)
+                    line.send({"number": number, "view": view})
+            except EOFError:
+                pass
+
+threading.Thread(target=watch, daemon=True).start()
+sys.stdin.read()
+os._exit(0)
+"""
+
+
+class Periscopes(Dataset[Item]):
+    """What periscopes see, for which the ship is called, or which it has told before."""
+
+    def __init__(self, kept: bool, count: int = 240) -> None:
+        self.count = count
+        self.ship = subprocess.Popen(
+            [sys.executable, "-c", SHIP], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self.ship.stdout
+        self.line = Client(("127.0.0.1", int(self.ship.stdout.readline())))
+        self.kept = [self.called(number) for number in range(count)] if kept else []
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Item:
+        view = self.kept[index] if self.kept else self.called(index)
+        return view, torch.tensor(index % 8)
+
+    def called(self, number: int) -> Tensor:
+        """Return a view, as the ship tells it."""
+        self.line.send(number)
+        return torch.from_numpy(self.line.recv()["view"])[None].float() / 255
+
+
+class Periscope(nn.Module):
+    """In which direction a ship is that a periscope sees."""
+
+    def __init__(self, channels: int = 24) -> None:
+        super().__init__()
+        self.glass = nn.Conv2d(1, channels, 5, 2)
+        self.waves = nn.Conv2d(channels, 2 * channels, 3, 2)
+        self.ships = nn.Conv2d(2 * channels, 64, 3, padding=1)
+        self.way = nn.Linear(64, 8)
+
+    def forward(self, view: Tensor) -> Tensor:
+        x = functional.hardswish(self.waves(functional.hardswish(self.glass(view))))
+        return self.way(functional.hardswish(self.ships(x)).mean((2, 3)))
+
+
+# Hot-air balloons
+
+
+FIELD = """
+import os, sys, threading, time
+from xmlrpc.client import Binary
+from xmlrpc.server import SimpleXMLRPCServer
+import numpy as np
+
+def flight(number):
+    time.sleep(0.001)
+    flown = np.random.default_rng(number).standard_normal((48, 16), np.float32)
+    return {"burners": number % 3 + 1, "flown": Binary(flown.tobytes())}
+
+field = SimpleXMLRPCServer(("127.0.0.1", 0), logRequests=False)
+field.register_function(flight)
+threading.Thread(target=field.serve_forever, daemon=True).start()
+print(field.server_address[1], flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+
+
+class Balloons(Dataset[Item]):
+    """Flights of hot-air balloons, for which the field is asked one by one, or was before."""
+
+    def __init__(self, kept: bool, count: int = 200) -> None:
+        self.count = count
+        self.field = subprocess.Popen(
+            [sys.executable, "-c", FIELD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self.field.stdout
+        port = int(self.field.stdout.readline())
+        self.desk = ServerProxy(f"http://127.0.0.1:{port}")
+        self.kept = [self.asked(number) for number in range(count)] if kept else []
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Item:
+        return self.kept[index] if self.kept else self.asked(index)
+
+    def asked(self, number: int) -> Item:
+        """Return how a balloon flew, and how many burners it has."""
+        said: Any = self.desk.flight(number)
+        flown = torch.frombuffer(bytearray(said["flown"].data), dtype=torch.float32)
+        return flown.view(48, 16), torch.tensor(said["burners"] - 1)
+
+
+class Balloon(nn.Module):
+    """How many burners a hot-air balloon has, by the hours of its flight."""
+
+    def __init__(self, width: int = 96, burners: int = 3) -> None:
+        super().__init__()
+        self.hours = nn.Linear(16, width)
+        self.when = nn.Parameter(torch.randn(48, width) / 8)
+        layer = nn.TransformerEncoderLayer(
+            width, 4, 4 * width, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+        )
+        self.heeded = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.burners = nn.Linear(width, burners)
+
+    def forward(self, flown: Tensor) -> Tensor:
+        return self.burners(self.heeded(self.hours(flown) + self.when).mean(1))
+
+
+# Unicycles
+
+
+class Unicycles(Dataset[Item]):
+    """Rides on unicycles, which a program brings over, each in a file, or that are in memory."""
+
+    def __init__(self, folder: Path, kept: bool, count: int = 240) -> None:
+        chance = np.random.default_rng(521)
+        self.paths = [folder / f"ride-{number:03d}.f32" for number in range(count)]
+        for path in self.paths:
+            path.write_bytes(chance.standard_normal((6, 256), np.float32).tobytes())
+        self.kept = [self.brought(path) for path in self.paths] if kept else []
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> Item:
+        ride = self.kept[index] if self.kept else self.brought(self.paths[index])
+        return ride, torch.tensor(index % 5)
+
+    @staticmethod
+    def brought(path: Path) -> Tensor:
+        """Return a ride, as it comes out of a pipe."""
+        came = subprocess.run(["cat", str(path)], stdout=subprocess.PIPE, check=True).stdout
+        return torch.frombuffer(bytearray(came), dtype=torch.float32).view(6, 256)
+
+
+class Unicycle(nn.Module):
+    """Who rides a unicycle: six sensors, heard along time in two widths."""
+
+    def __init__(self, channels: int = 40) -> None:
+        super().__init__()
+        self.short = nn.Conv1d(6, channels, 7, 3, padding=3)
+        self.long = nn.Conv1d(6, channels, 21, 3, padding=10)
+        self.both = nn.Conv1d(2 * channels, channels, 5, padding=2)
+        self.rider = nn.Linear(channels, 5)
+
+    def forward(self, ride: Tensor) -> Tensor:
+        x = torch.cat([self.short(ride), self.long(ride)], 1).relu()
+        return self.rider(self.both(x).relu().amax(2))
