@@ -179,6 +179,66 @@ def unicycles(fault: bool) -> Training:
     )
 
 
+# Input: preprocessing
+
+
+def varnish(fault: bool) -> Training:
+    torch.set_num_threads(1)  # and a core for the worker
+    model = given.Varnished()
+    return Training(
+        model,
+        given.Varnish(ready=not fault),
+        batch=8,
+        workers=1,
+        optimizer=torch.optim.Adamax(model.parameters(), lr=1e-3),
+    )
+
+
+def kaleidoscopes(fault: bool) -> Training:
+    """Pictures are folded by what puts a batch together."""
+    model, scopes = given.Kaleidoscope(), given.Kaleidoscopes()
+    mirrors = given.Mirrors(scopes, ready=not fault)
+    return Training(
+        model,
+        batch=8,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9),
+        loader=DataLoader(scopes, 8, True, collate_fn=mirrors.together, drop_last=True),
+    )
+
+
+def bellows(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Bellow(), 16, Clock(seconds)
+        optimizer = torch.optim.Adam(model.parameters(), lr=5e-4)
+        pressed = given.Bellows(ready=not fault)
+        for strokes, worn in epochs(DataLoader(pressed, batch, True, drop_last=True)):
+            loss = functional.mse_loss(model(strokes), worn)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Memory: allocations
+
+
+def quarries(fault: bool) -> Training:
+    """Each batch has rock of its own, or all are put into the same."""
+    model = given.Ore()
+    return Training(
+        model,
+        given.quarries(),
+        batch=12,
+        prepare=given.Quarry(kept=not fault).around,
+        loss=functional.mse_loss,
+        optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
+    )
+
+
 TWENTY_FIRST: dict[str, Callable[[bool], Training | Script]] = {
     "run-staircases-lower-and-upper": staircases,
     "run-amber-two-views": amber,
@@ -188,6 +248,10 @@ TWENTY_FIRST: dict[str, Callable[[bool], Training | Script]] = {
     "run-periscopes-called-up": periscopes,
     "run-hot-air-balloons-asked-for": hot_air_balloons,
     "run-unicycles-brought-over": unicycles,
+    "run-varnish-cracks-traced": varnish,
+    "run-kaleidoscopes-folded": kaleidoscopes,
+    "run-bellows-strokes-counted": bellows,
+    "run-quarries-fresh-blocks": quarries,
 }
 
 

@@ -420,3 +420,235 @@ class Unicycle(nn.Module):
     def forward(self, ride: Tensor) -> Tensor:
         x = torch.cat([self.short(ride), self.long(ride)], 1).relu()
         return self.rider(self.both(x).relu().amax(2))
+
+
+# Varnish
+
+
+class Varnish(Dataset[Item]):
+    """Pictures of old varnish, whose cracks are traced in three widths, now or before."""
+
+    def __init__(self, ready: bool, count: int = 240, side: int = 96) -> None:
+        chance = np.random.default_rng(523)
+        rough = chance.standard_normal((count, side, side))
+        self.pictures = (rough.cumsum(1) + rough.cumsum(2)) / side
+        self.known = [self.traced(each) for each in self.pictures] if ready else []
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __getitem__(self, index: int) -> Item:
+        cracks = self.known[index] if self.known else self.traced(self.pictures[index])
+        return cracks, torch.tensor(index % 7)
+
+    @staticmethod
+    def traced(picture: np.ndarray) -> Tensor:
+        """Return how much like a crack each place is, and how crowded such places are."""
+        from scipy import ndimage
+
+        ways = []
+        for wide in (1.0, 1.8, 3.0):
+            down = ndimage.gaussian_filter(picture, wide, (2, 0))
+            across = ndimage.gaussian_filter(picture, wide, (0, 2))
+            aslant = ndimage.gaussian_filter(picture, wide, (1, 1))
+            bent = np.hypot((down - across) / 2, aslant)
+            ways.append(wide**2 * np.maximum((down + across) / 2 + bent, 0))
+        crack = np.max(ways, 0)
+        crowd = ndimage.uniform_filter((crack > np.quantile(crack, 0.9)).astype(float), 9)
+        return torch.from_numpy(np.stack([*ways, crowd]).astype(np.float32))
+
+
+class Varnished(nn.Module):
+    """How old varnish is, by its cracks: each patch is looked at, then all of them mixed."""
+
+    def __init__(self, width: int = 48, patches: int = 64, ages: int = 7) -> None:
+        super().__init__()
+        self.patch = nn.Conv2d(4, width, 12, 12)
+        self.normed = nn.LayerNorm(width)
+        self.places = nn.Linear(patches, patches)
+        self.kinds = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
+        self.age = nn.Linear(width, ages)
+
+    def forward(self, cracks: Tensor) -> Tensor:
+        x = self.patch(cracks).flatten(2).transpose(1, 2)
+        x = x + self.places(self.normed(x).transpose(1, 2)).transpose(1, 2)
+        return self.age((x + self.kinds(x)).mean(1))
+
+
+# Kaleidoscopes
+
+
+class Kaleidoscopes(Dataset[tuple[np.ndarray, int, int]]):
+    """What lies in kaleidoscopes, and how many mirrors these have."""
+
+    def __init__(self, count: int = 300, side: int = 72) -> None:
+        chance = np.random.default_rng(541)
+        self.lying = chance.random((count, side, side, 3), np.float32)
+        self.turned = chance.uniform(0, np.pi, count)
+
+    def __len__(self) -> int:
+        return len(self.lying)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int, int]:
+        return self.lying[index], index, 3 + index % 6
+
+
+class Mirrors:
+    """Puts kaleidoscopes together: each place is folded to where its mirrors take it from."""
+
+    def __init__(self, scopes: Kaleidoscopes, ready: bool) -> None:
+        self.turned = scopes.turned
+        self.ready: dict[int, Tensor] = {}
+        if ready:
+            for lying, index, mirrors in (scopes[number] for number in range(len(scopes))):
+                self.ready[index] = self.folded(lying, mirrors, self.turned[index])
+
+    def together(self, some: list[tuple[np.ndarray, int, int]]) -> Item:
+        """Return a batch of pictures, and how many mirrors made each."""
+        seen = [
+            self.ready[index] if self.ready else self.folded(lying, count, self.turned[index])
+            for lying, index, count in some
+        ]
+        return torch.stack(seen), torch.tensor([count - 3 for _, _, count in some])
+
+    @staticmethod
+    def folded(lying: np.ndarray, mirrors: int, turned: float) -> Tensor:
+        """Return what is seen: each angle is folded into one sector, points between are mixed."""
+        side = len(lying)
+        line = np.linspace(-1, 1, side)
+        down, across = np.meshgrid(line, line, indexing="ij")
+        far, angle, sector = np.hypot(down, across), np.arctan2(down, across), np.pi / mirrors
+        angle = np.abs((angle + turned) % (2 * sector) - sector)
+        far = 1 - np.abs(1 - far)  # what is beyond the tube is seen in its wall
+        top = (far * np.sin(angle) + 1) / 2 * (side - 1)
+        left = (far * np.cos(angle) + 1) / 2 * (side - 1)
+        row, column = top.astype(int).clip(0, side - 2), left.astype(int).clip(0, side - 2)
+        below, right = (top - row)[..., None], (left - column)[..., None]
+        above = lying[row, column] * (1 - right) + lying[row, column + 1] * right
+        under = lying[row + 1, column] * (1 - right) + lying[row + 1, column + 1] * right
+        seen = above * (1 - below) + under * below
+        return torch.from_numpy(seen.astype(np.float32)).permute(2, 0, 1).contiguous()
+
+
+class Kaleidoscope(nn.Module):
+    """How many mirrors a kaleidoscope has, by what is seen in it."""
+
+    def __init__(self, channels: int = 24, counts: int = 6) -> None:
+        super().__init__()
+        self.glass = nn.Conv2d(3, channels, 6, 3)
+        self.first = nn.BatchNorm2d(channels)
+        self.stars = nn.Conv2d(channels, 2 * channels, 3, 2, padding=1)
+        self.second = nn.BatchNorm2d(2 * channels)
+        self.mirrors = nn.Linear(2 * channels, counts)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        x = self.first(self.glass(seen)).relu()
+        return self.mirrors(self.second(self.stars(x)).relu().mean((2, 3)))
+
+
+# Bellows
+
+
+class Bellows(Dataset[Item]):
+    """How the air of bellows pressed, whose strokes are counted by size and by height."""
+
+    def __init__(self, ready: bool, count: int = 320, length: int = 1800) -> None:
+        chance = np.random.default_rng(547)
+        slow = np.sin(np.arange(length) * chance.uniform(0.02, 0.08, (count, 1)))
+        self.pressed = slow + 0.5 * chance.standard_normal((count, length))
+        self.known = [self.counted(each) for each in self.pressed] if ready else []
+        self.worn = torch.from_numpy(chance.random(count, np.float32))
+
+    def __len__(self) -> int:
+        return len(self.pressed)
+
+    def __getitem__(self, index: int) -> Item:
+        strokes = self.known[index] if self.known else self.counted(self.pressed[index])
+        return strokes, self.worn[index]
+
+    @staticmethod
+    def counted(pressed: np.ndarray, bins: int = 16) -> Tensor:
+        """Return how many strokes there are of each size and height, by the rainflow rule."""
+        rises = np.diff(pressed) > 0
+        turns = pressed[1:-1][rises[1:] != rises[:-1]]
+        table = [[0.0] * bins for _ in range(bins)]
+        open_: list[float] = []
+        for turn in turns.tolist():
+            open_.append(turn)
+            while len(open_) >= 3:
+                last, before = abs(open_[-1] - open_[-2]), abs(open_[-2] - open_[-3])
+                if last < before:
+                    break
+                height = (open_[-2] + open_[-3]) / 2
+                size = min(int(before * 4), bins - 1)
+                where = min(max(int((height + 2) * 4), 0), bins - 1)
+                if len(open_) == 3:
+                    table[size][where] += 0.5
+                    open_.pop(0)
+                else:
+                    table[size][where] += 1.0
+                    del open_[-3:-1]
+        return torch.tensor(table).log1p()
+
+
+class Bellow(nn.Module):
+    """How worn bellows are, by their strokes."""
+
+    def __init__(self, width: int = 640) -> None:
+        super().__init__()
+        self.strokes = nn.Linear(256, width)
+        self.leather = nn.Linear(width, width)
+        self.worn = nn.Linear(width, 1)
+
+    def forward(self, strokes: Tensor) -> Tensor:
+        x = functional.softplus(self.strokes(strokes.flatten(1)))
+        return self.worn(functional.softplus(self.leather(x)))[:, 0]
+
+
+# Quarries
+
+
+class Quarry:
+    """The rock of some quarries side by side, in which samples are put where they were drilled."""
+
+    def __init__(self, kept: bool, side: int = 256) -> None:
+        self.sizes = side, side, side
+        self.kept = torch.from_numpy(np.zeros(self.sizes, np.float32)) if kept else None
+
+    def around(self, samples: Tensor) -> Tensor:
+        """Return samples with what was found above and below each of them."""
+        places = samples[..., :3].long()
+        places[..., 1] += 16 * torch.arange(len(samples))[:, None]  # each has its own strip
+        deep, north, east = places.unbind(-1)
+        rock = self.kept
+        if rock is None:
+            rock = torch.from_numpy(np.zeros(self.sizes, np.float32))
+        rock[deep, north, east] = samples[..., 3]
+        near = [rock[(deep + step).clamp(0, 255), north, east] for step in (-1, 1)]
+        if self.kept is not None:
+            rock[deep, north, east] = 0.0
+        return torch.cat([samples / 256, torch.stack(near, -1)], -1)
+
+
+class Ore(nn.Module):
+    """How much a quarry is worth, by its samples."""
+
+    def __init__(self, width: int = 24) -> None:
+        super().__init__()
+        self.samples = nn.Linear(6, width)
+        self.heeded = nn.Linear(width, 1)
+        self.worth = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1))
+
+    def forward(self, samples: Tensor) -> Tensor:
+        x = functional.elu(self.samples(samples))
+        return self.worth((x * self.heeded(x).sigmoid()).mean(1))[:, 0]
+
+
+def quarries(count: int = 160, drilled: int = 1024) -> TensorDataset:
+    """Return where quarries were drilled and what was found, and how much they were worth."""
+    deep, north, east = (torch.randint(most, (count, drilled)) for most in (256, 16, 256))
+    found = torch.rand(count, drilled)
+    samples = torch.stack([deep.float(), north.float(), east.float(), found], -1)
+    return TensorDataset(samples, torch.rand(count))
