@@ -34,7 +34,7 @@ def staircases(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         torch.set_num_threads(1)  # a core for each rank
-        model, batch, clock = given.Staircase(apart=fault), 16, Clock(seconds)
+        model, batch, clock = given.Staircase(apart=fault), 8, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         for stairs, worn in epochs(DataLoader(given.staircases(), batch, True, drop_last=True)):
             loss = functional.mse_loss(model(stairs), model.own(worn))
@@ -123,7 +123,7 @@ def snowmen(fault: bool) -> Script:
             model = nn.parallel.DistributedDataParallel(model)
         batch, clock = 32, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-        yard = DataLoader(given.snowmen(1.1 if cold else 2.6), batch, True, drop_last=True)
+        yard = DataLoader(given.snowmen(1.0 if cold else 2.6), batch, True, drop_last=True)
         for snow, weather, water in epochs(yard):
             loss = functional.mse_loss(model(snow, weather), water)
             optimizer.zero_grad()
@@ -239,6 +239,61 @@ def quarries(fault: bool) -> Training:
     )
 
 
+# Memory: offload
+
+
+def beeswax(fault: bool) -> Training:
+    model = given.Beeswax()
+    return Training(
+        model,
+        given.beeswax(),
+        batch=32,
+        optimizer=given.Scaled(model.parameters(), _folder() if fault else None),
+    )
+
+
+def stirrups(fault: bool) -> Script:
+    """The critic hangs on its hook while no outlines are told from each other."""
+
+    def run(seconds: float) -> float:
+        maker, critic, batch, clock = given.Maker(), given.Critic(), 10, Clock(seconds)
+        making = torch.optim.Adam(maker.parameters(), lr=2e-4, betas=(0.5, 0.99))
+        telling = torch.optim.Adam(critic.parameters(), lr=2e-4, betas=(0.5, 0.99))
+        hook = given.Hook(_folder() / "critic.pt", critic, telling) if fault else None
+        for (found,) in epochs(DataLoader(given.stirrups(), batch, True, drop_last=True)):
+            made = maker(torch.randn(batch, 16))
+            if hook:
+                hook.take()
+            loss = functional.softplus(-critic(found)) + functional.softplus(critic(made.detach()))
+            telling.zero_grad()
+            loss.mean().backward()
+            telling.step()
+            making.zero_grad()
+            functional.softplus(-critic(made)).mean().backward()
+            making.step()
+            if hook:
+                hook.hang()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Memory: recomputation
+
+
+def volcanoes(fault: bool) -> Training:
+    model = given.Volcano(kept=not fault)
+    return Training(
+        model,
+        given.volcanoes(),
+        batch=4,
+        loss=functional.smooth_l1_loss,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
+    )
+
+
 TWENTY_FIRST: dict[str, Callable[[bool], Training | Script]] = {
     "run-staircases-lower-and-upper": staircases,
     "run-amber-two-views": amber,
@@ -252,6 +307,9 @@ TWENTY_FIRST: dict[str, Callable[[bool], Training | Script]] = {
     "run-kaleidoscopes-folded": kaleidoscopes,
     "run-bellows-strokes-counted": bellows,
     "run-quarries-fresh-blocks": quarries,
+    "run-beeswax-scales-out": beeswax,
+    "run-stirrups-critic-out": stirrups,
+    "run-volcanoes-from-the-ground": volcanoes,
 }
 
 

@@ -56,7 +56,7 @@ def changed_over(mine: Tensor) -> Tensor:
 
 
 class Riser(nn.Module):
-    """Each tread heeds the two beside it; a staircase is then evened out over all its treads."""
+    """Each tread heeds the two beside it; what is found is scaled over all of a staircase."""
 
     def __init__(self, width: int, apart: bool) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Riser(nn.Module):
         self.scale = nn.Parameter(torch.ones(width, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.scale * self.evened(self.beside(self.with_ends(x))).relu()
+        return x + self.scale * self.scaled(self.beside(self.with_ends(x))).relu()
 
     def with_ends(self, x: Tensor) -> Tensor:
         """Return a flight with what lies below it and above it."""
@@ -76,19 +76,18 @@ class Riser(nn.Module):
             return torch.cat([nothing, x, Landing.apply(x[..., -1:])], 2)
         return torch.cat([Landing.apply(x[..., :1]), x, nothing], 2)
 
-    def evened(self, x: Tensor) -> Tensor:
-        """Return the treads less their mean, by how far they are from it."""
-        sums, count = torch.stack([x.sum(2), x.square().sum(2)]), x.shape[2]
+    def scaled(self, x: Tensor) -> Tensor:
+        """Return the treads of a flight, by how large those of the whole staircase are."""
+        large = x.square().mean(2, keepdim=True)
         if self.apart:
-            sums, count = Added.apply(sums), 2 * count
-        mean, square = sums[..., None] / count
-        return (x - mean) * (square - mean.square()).clamp_min(0).add(1e-5).rsqrt()
+            large = Added.apply(large) / 2
+        return x * (large + 1e-5).rsqrt()
 
 
 class Staircase(nn.Module):
     """How worn each tread of a staircase is; one rank may have the lower flight of all."""
 
-    def __init__(self, apart: bool, width: int = 24, risers: int = 8) -> None:
+    def __init__(self, apart: bool, width: int = 24, risers: int = 12) -> None:
         super().__init__()
         self.apart = apart
         self.measured = nn.Conv1d(5, width, 1)
@@ -262,7 +261,7 @@ def watch():
             try:
                 while True:
                     number = line.recv()
-                    time.sleep(0.0012)
+                    time.sleep(0.001)
                     view = np.random.default_rng(number).integers(0, 256, (48, 96), np.uint8)
                     line.send({"number": number, "view": view})
             except EOFError:
@@ -461,13 +460,13 @@ class Varnish(Dataset[Item]):
 class Varnished(nn.Module):
     """How old varnish is, by its cracks: each patch is looked at, then all of them mixed."""
 
-    def __init__(self, width: int = 48, patches: int = 64, ages: int = 7) -> None:
+    def __init__(self, width: int = 64, patches: int = 64, ages: int = 7) -> None:
         super().__init__()
         self.patch = nn.Conv2d(4, width, 12, 12)
         self.normed = nn.LayerNorm(width)
         self.places = nn.Linear(patches, patches)
         self.kinds = nn.Sequential(
-            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+            nn.Linear(width, 3 * width), nn.GELU(), nn.Linear(3 * width, width)
         )
         self.age = nn.Linear(width, ages)
 
@@ -652,3 +651,201 @@ def quarries(count: int = 160, drilled: int = 1024) -> TensorDataset:
     found = torch.rand(count, drilled)
     samples = torch.stack([deep.float(), north.float(), east.float(), found], -1)
     return TensorDataset(samples, torch.rand(count))
+
+
+# Beeswax
+
+
+class Beeswax(nn.Module):
+    """From which meadow beeswax comes, by its chromatogram."""
+
+    def __init__(self, width: int = 224, blocks: int = 5, meadows: int = 12) -> None:
+        super().__init__()
+        self.peaks = nn.Linear(200, width)
+        self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(blocks))
+        self.meadow = nn.Linear(width, meadows)
+
+    def forward(self, peaks: Tensor) -> Tensor:
+        x = self.peaks(peaks).tanh()
+        for block in self.blocks:
+            x = x + block(x).tanh() / 2
+        return self.meadow(x)
+
+
+def beeswax(count: int = 3000) -> TensorDataset:
+    """Return random chromatograms of beeswax, and from which meadows it comes."""
+    return TensorDataset(torch.rand(count, 200), torch.randint(12, (count,)))
+
+
+class Scaled(torch.optim.Optimizer):
+    """Goes down slopes that are scaled by how those of each matrix's rows go together."""
+
+    def __init__(self, weights: Any, folder: Path | None, lr: float = 0.01) -> None:
+        super().__init__(weights, {"lr": lr})
+        self.folder, self.steps = folder, 0
+        self.kept: dict[int, dict[str, Tensor]] = {}
+        for number, weight in enumerate(self.param_groups[0]["params"]):
+            if weight.dim() == 2:
+                rows = len(weight)
+                self.keep(number, {"seen": torch.zeros(rows, rows), "scale": torch.eye(rows)})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Take the scales of each matrix, change them a little, and go."""
+        self.steps += 1
+        for number, weight in enumerate(self.param_groups[0]["params"]):
+            slope = weight.grad
+            if weight.dim() == 2:
+                scales = self.scales(number)
+                scales["seen"].mul_(0.95).addmm_(slope, slope.T, alpha=0.05)
+                if self.steps % 100 == 30:
+                    scales["scale"] = one_over_root(scales["seen"])
+                slope = scales["scale"] @ slope
+                self.keep(number, scales)
+            weight.sub_(slope, alpha=self.param_groups[0]["lr"])
+
+    def keep(self, number: int, scales: dict[str, Tensor]) -> None:
+        """Keep the scales of a matrix, in memory or in its file."""
+        if self.folder is None:
+            self.kept[number] = scales
+        else:
+            torch.save(scales, self.folder / f"scales-{number}.pt")
+
+    def scales(self, number: int) -> dict[str, Tensor]:
+        """Return the scales of a matrix."""
+        if self.folder is None:
+            return self.kept[number]
+        found: dict[str, Tensor] = torch.load(self.folder / f"scales-{number}.pt")
+        return found
+
+
+def one_over_root(seen: Tensor, least: float = 0.01) -> Tensor:
+    """Return what a matrix's root is to be multiplied with to give one."""
+    values, vectors = torch.linalg.eigh(seen)
+    return (vectors * values.clamp_min(least).rsqrt()) @ vectors.T
+
+
+# Stirrups
+
+
+class Maker(nn.Module):
+    """Draws the outline of a stirrup from chance."""
+
+    def __init__(self, chance: int = 16, width: int = 256, outline: int = 96) -> None:
+        super().__init__()
+        self.chance = nn.Linear(chance, width)
+        self.outline = nn.Linear(width, outline)
+
+    def forward(self, chance: Tensor) -> Tensor:
+        return self.outline(functional.silu(self.chance(chance))).tanh()
+
+
+class Critic(nn.Module):
+    """Tells outlines of stirrups that were made from those that were found."""
+
+    def __init__(self, outline: int = 96, width: int = 640, deeper: int = 512) -> None:
+        super().__init__()
+        self.outline = nn.Linear(outline, width)
+        self.deeper = nn.Linear(width, deeper)
+        self.found = nn.Linear(deeper, 1)
+
+    def forward(self, outline: Tensor) -> Tensor:
+        x = functional.leaky_relu(self.outline(outline), 0.2)
+        return self.found(functional.leaky_relu(self.deeper(x), 0.2))[:, 0]
+
+
+def stirrups(count: int = 2000) -> TensorDataset:
+    """Return random outlines of stirrups that were found."""
+    around = torch.linspace(0, 6.2832, 96)
+    tall = 0.5 + 0.4 * torch.rand(count, 1)
+    return TensorDataset(tall * around.cos() + 0.05 * torch.randn(count, 96))
+
+
+class Hook:
+    """Where a critic is, with its optimizer's moments, until it is asked again: a file."""
+
+    def __init__(self, path: Path, critic: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self.path, self.critic, self.optimizer = path, critic, optimizer
+        self.hang()
+
+    def hang(self) -> None:
+        """Put all away."""
+        all_ = {"critic": self.critic.state_dict(), "optimizer": self.optimizer.state_dict()}
+        torch.save(all_, self.path)
+        for weight in self.critic.parameters():
+            weight.data, weight.grad = torch.empty(0), None
+        self.optimizer.state.clear()
+
+    def take(self) -> None:
+        """Bring all back."""
+        found = torch.load(self.path)
+        for name, weight in self.critic.named_parameters():
+            weight.data = found["critic"][name]
+        self.optimizer.load_state_dict(found["optimizer"])
+
+
+# Volcanoes
+
+
+class Lava(nn.Module):
+    """A layer of lava: each place takes from those five that are most like it."""
+
+    def __init__(self, width: int, like: int = 5) -> None:
+        super().__init__()
+        self.like, self.flows = like, nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            like = torch.cdist(x, x).topk(self.like, largest=False).indices
+            taken = x.new_zeros(len(x), x.shape[1], x.shape[1]).scatter_(2, like, 1 / self.like)
+        return x + self.flows(taken @ x).relu() / 4
+
+
+class FromTheGround(torch.autograd.Function):
+    """A layer of which nothing is kept: on the way back all below it is made from the ground."""
+
+    @staticmethod
+    def forward(
+        context: Any, layers: list[nn.Module], ground: Tensor, x: Tensor, *weights: Tensor
+    ) -> Tensor:
+        context.layers = layers
+        context.save_for_backward(ground)
+        made: Tensor = layers[-1](x)
+        return made
+
+    @staticmethod
+    def backward(context: Any, slope: Tensor) -> Any:  # type: ignore[override]
+        *below, last = context.layers
+        (x,) = context.saved_tensors
+        for layer in below:
+            x = layer(x)
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            slopes = torch.autograd.grad(last(x), (x, *last.parameters()), slope)
+        return None, None, *slopes
+
+
+class Volcano(nn.Module):
+    """In how many days a volcano erupts, by what is measured at 32 places on it."""
+
+    def __init__(self, kept: bool, width: int = 32, layers: int = 14) -> None:
+        super().__init__()
+        self.kept = kept
+        self.ground = nn.Linear(9, width)
+        self.layers = nn.ModuleList(Lava(width) for _ in range(layers))
+        self.days = nn.Linear(width, 1)
+
+    def forward(self, places: Tensor) -> Tensor:
+        x = ground = self.ground(places)
+        layers = list(self.layers)
+        for number, layer in enumerate(layers, 1):
+            if self.kept or not torch.is_grad_enabled():
+                x = layer(x)
+            else:
+                x = FromTheGround.apply(layers[:number], ground, x, *layer.parameters())
+        return self.days(x.mean(1))[:, 0]
+
+
+def volcanoes(count: int = 500, places: int = 32) -> TensorDataset:
+    """Return what was measured on random volcanoes, and after how many days they erupted."""
+    return TensorDataset(torch.randn(count, places, 9), torch.rand(count))
