@@ -24,7 +24,7 @@ class Added(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, mine: Tensor) -> Tensor:
-        both = mine.clone()
+        both = mine.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(both)
         return both
 
