@@ -72,6 +72,7 @@ import programs19c
 import programs20
 import programs20b
 import programs20c
+import programs21
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -520,6 +521,7 @@ PROGRAMS = {
     "programs20.py": programs20.TWENTIETH,
     "programs20b.py": programs20b.TWENTIETH_B,
     "programs20c.py": programs20c.TWENTIETH_C,
+    "programs21.py": programs21.TWENTY_FIRST,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -595,6 +597,11 @@ TOGETHER = (
     "run-turret-gradients",
     "run-carillon-gradients",
     "run-spires-drawn-in-turn",
+    "run-staircases-lower-and-upper",
+    "run-amber-two-views",
+    "run-oasis-gradients",
+    "run-kiln-gradients",
+    "run-snowmen-of-two-yards",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
