@@ -72,6 +72,7 @@ import programs19c
 import programs20
 import programs20b
 import programs20c
+import programs21b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -520,6 +521,7 @@ PROGRAMS = {
     "programs20.py": programs20.TWENTIETH,
     "programs20b.py": programs20b.TWENTIETH_B,
     "programs20c.py": programs20c.TWENTIETH_C,
+    "programs21b.py": programs21b.TWENTY_FIRST_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}

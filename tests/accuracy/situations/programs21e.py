@@ -1,0 +1,208 @@
+"""Models and data of the twenty-first round's runs 16 to 30, from resin to hearths: see
+``programs21b.py``."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import TensorDataset
+
+# Resin
+
+
+class Mould(nn.Module):
+    """A layer of a mould, through which resin flows."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.normed, self.flow = nn.LayerNorm(width), nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + functional.silu(self.flow(self.normed(x)))
+
+
+class Resin(nn.Module):
+    """How long resin takes to set, by what was measured at places of a mould."""
+
+    def __init__(self, measured: int = 9, width: int = 64, layers: int = 7) -> None:
+        super().__init__()
+        self.place = nn.Linear(measured, width)
+        self.layers = nn.Sequential(*(Mould(width) for _ in range(layers)))
+        self.long = nn.Linear(width, 1)
+
+    def forward(self, places: Tensor) -> Tensor:
+        return self.long(self.layers(self.place(places)).mean(1))[:, 0]
+
+
+def resins(count: int = 1600, places: int = 20, measured: int = 9) -> TensorDataset:
+    """Return random measures at places of moulds, and how long their resin took."""
+    return TensorDataset(torch.randn(count, places, measured), torch.rand(count))
+
+
+# Skateboards
+
+
+class Skater(nn.Module):
+    """How a skater shifts the weight, by where the board is and how it moves."""
+
+    def __init__(self, known: int = 8, width: int = 192, shifts: int = 4) -> None:
+        super().__init__()
+        self.feels = nn.Linear(known, width)
+        self.thinks = nn.Linear(width, width)
+        self.shifts = nn.Linear(width, shifts)
+
+    def forward(self, board: Tensor) -> Tensor:
+        x = functional.relu(self.feels(board))
+        return self.shifts(functional.relu(self.thinks(x))).tanh()
+
+
+def skaters(count: int = 3200, known: int = 8, shifts: int = 4) -> TensorDataset:
+    """Return random boards, and how skaters shifted their weight on them."""
+    return TensorDataset(torch.randn(count, known), torch.rand(count, shifts) * 2 - 1)
+
+
+def ridden(model: nn.Module, boards: Tensor, moments: int = 200) -> float:
+    """Return for how many moments boards stay level where this skater rides them."""
+    level, long = torch.ones(len(boards)), torch.zeros(len(boards))
+    for _ in range(moments):
+        shift = model(boards)
+        faster = shift - 0.1 * boards[:, :4]
+        boards = boards + 0.02 * torch.cat([boards[:, 4:], faster], 1)
+        level = level * (boards[:, 1].abs() < 1.5)
+        long += level
+    return long.mean().item()
+
+
+# Cellars
+
+
+class Cellar(nn.Module):
+    """For how long the wine of a cellar may lie, by what was measured of its bottles."""
+
+    def __init__(self, measured: int = 8, width: int = 64, years: int = 6) -> None:
+        super().__init__()
+        self.bottle = nn.Linear(measured, width)
+        self.shelf = nn.Linear(width, 2 * width)
+        self.back = nn.Linear(2 * width, width)
+        self.hidden = nn.Dropout(0.2)
+        self.years = nn.Linear(width, years)
+
+    def forward(self, bottles: Tensor) -> Tensor:
+        x = functional.gelu(self.bottle(bottles))
+        x = self.back(functional.gelu(self.shelf(x))).mean(1)
+        return self.years(self.hidden(x))
+
+
+def cellars(count: int = 1600, bottles: int = 48, measured: int = 8) -> TensorDataset:
+    """Return random measures of bottles, and for how long they may lie."""
+    return TensorDataset(torch.randn(count, bottles, measured), torch.randint(6, (count,)))
+
+
+def unsure(model: nn.Module, bottles: Tensor, draws: int = 12) -> float:
+    """Return how much what is told of cellars differs, where other parts are hidden each time."""
+    told = torch.stack([model(bottles).softmax(1) for _ in range(draws)])
+    whole = torch.special.entr(told.mean(0)).sum(1)
+    return (whole - torch.special.entr(told).sum(2).mean(0)).mean().item()
+
+
+# Hourglasses
+
+
+class Hourglass(nn.Module):
+    """How long an hourglass runs, by how its sand sounds and weighs."""
+
+    def __init__(self, width: int = 24, classes: int = 7) -> None:
+        super().__init__()
+        self.falls = nn.Conv1d(2, width, 7, stride=2, padding=3)
+        self.heap = nn.Conv1d(width, 2 * width, 5, stride=2, padding=2)
+        self.runs = nn.Linear(2 * width, classes)
+
+    def forward(self, sand: Tensor) -> Tensor:
+        x = functional.elu(self.heap(functional.elu(self.falls(sand))))
+        return self.runs(x.mean(2))
+
+
+def hourglasses(count: int = 2400, moments: int = 128) -> TensorDataset:
+    """Return random sounds and weights of sand, and how long it runs."""
+    return TensorDataset(torch.randn(count, 2, moments), torch.randint(7, (count,)))
+
+
+def right(model: nn.Module, others: Iterable[Any], hard: float) -> float:
+    """Return how many of others are told right, where they are shaken so hard."""
+    told_right = seen = 0
+    for sand, runs in others:
+        told = model(sand + hard * torch.randn_like(sand)).argmax(1)
+        told_right += int((told == runs).sum())
+        seen += len(runs)
+    return told_right / seen
+
+
+# Hang gliders
+
+
+class HangGlider(nn.Module):
+    """Where a hang glider flies, minute by minute, by the gusts that it meets."""
+
+    def __init__(self, gusts: int = 6, width: int = 64) -> None:
+        super().__init__()
+        self.gusts = nn.GRU(gusts, width, batch_first=True)
+        self.moves = nn.Linear(width, 3)
+
+    def forward(self, gusts: Tensor) -> Tensor:
+        return self.moves(self.gusts(gusts)[0]).cumsum(1)
+
+
+def flights(count: int = 1600, minutes: int = 24, gusts: int = 6) -> TensorDataset:
+    """Return random gusts, and where hang gliders flew: eastwards, northwards and upwards."""
+    return TensorDataset(torch.randn(count, minutes, gusts), torch.randn(count, minutes, 3))
+
+
+def noted(flown: Tensor, step: int, path: Path) -> None:
+    """Write flights to a file, as maps take them."""
+    book = ElementTree.Element("gpx", version="1.1", creator="hang gliders")
+    for number, flight in enumerate(flown.tolist()):
+        track = ElementTree.SubElement(book, "trk")
+        ElementTree.SubElement(track, "name").text = f"flight {number} of update {step}"
+        part = ElementTree.SubElement(track, "trkseg")
+        for minute, (east, north, high) in enumerate(flight):
+            where = {"lat": f"{46 + north / 100:.6f}", "lon": f"{7 + east / 100:.6f}"}
+            point = ElementTree.SubElement(part, "trkpt", where)
+            ElementTree.SubElement(point, "ele").text = f"{1500 + 100 * high:.1f}"
+            ElementTree.SubElement(point, "time").text = f"2026-06-01T12:{minute:02d}:00Z"
+    ElementTree.ElementTree(book).write(path, "utf-8", xml_declaration=True)
+
+
+# Whirlpools
+
+
+class Whirlpool(nn.Module):
+    """How far a whirlpool turns each of some drifters, by what is known of them."""
+
+    def __init__(self, known: int = 12, width: int = 96) -> None:
+        super().__init__()
+        self.drifter = nn.Linear(known, width)
+        self.pulled = nn.Linear(width, 2 * width)
+        self.around = nn.Linear(2 * width, width)
+        self.turned = nn.Linear(width, 1)
+
+    def forward(self, drifters: Tensor) -> Tensor:
+        x = functional.softplus(self.drifter(drifters))
+        x = functional.relu(self.around(functional.relu(self.pulled(x))))
+        return self.turned(x)[..., 0]
+
+
+def whirlpools(count: int = 2400, drifters: int = 10, known: int = 12) -> TensorDataset:
+    """Return random drifters of whirlpools, and how far they were turned."""
+    return TensorDataset(torch.randn(count, drifters, known), torch.randn(count, drifters))
+
+
+def furthest(turned: Tensor, most: list[Any]) -> None:
+    """Keep how far each drifter was turned at most, in any whirlpool."""
+    for pool in turned:
+        for drifter, turn in enumerate(pool):
+            if turn > most[drifter]:
+                most[drifter] = turn
