@@ -7,6 +7,7 @@ What they are of was drawn (``drawn.py --twenty-first``). The clock and the reco
 """
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -14,11 +15,21 @@ from typing import Any
 import programs4
 import programs21e as given
 import torch
-from programs import Training, _folder
+from programs import Training, _endlessly, _folder
 from programs4 import Clock, Script
 from torch import Tensor
 from torch.nn import functional
 from torch.utils.data import DataLoader
+
+
+def times(batch: int) -> int:
+    """Return the batch, or several times as much where the proof asks for it."""
+    return batch * int(os.environ.get("TIMES_THE_BATCH", "1"))
+
+
+def endlessly(loader: DataLoader[Any], again: bool = False) -> Iterable[Any]:
+    """Return the batches of all epochs, or the first of them again and again."""
+    return _endlessly(loader, again)
 
 
 def epochs(loader: Iterable[Any]) -> Iterator[Any]:
@@ -170,6 +181,78 @@ def whirlpools(fault: bool) -> Script:
     return Script(run)
 
 
+# Nothing: without the loader it is no faster, nor with a larger batch
+
+
+def steady_plaster(fault: bool) -> Training:
+    model = given.Plaster()
+    return Training(
+        model,
+        given.plaster(),
+        batch=times(12),
+        loss=functional.mse_loss,
+        optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
+        again=not fault,
+    )
+
+
+def steady_tricycles(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Tricycle(), times(20), Clock(seconds)
+        optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
+        loader = DataLoader(given.tricycles(), batch, shuffle=True, drop_last=True)
+        for moments, rider in endlessly(loader, not fault):
+            loss = functional.cross_entropy(model(moments), rider, label_smoothing=0.1)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def steady_topazes(fault: bool) -> Training:
+    model = given.Topaz()
+    return Training(
+        model,
+        given.topazes(),
+        batch=times(16),
+        optimizer=torch.optim.Adam(model.parameters(), 3e-4, fused=True),
+        again=not fault,
+    )
+
+
+def steady_garnets(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Garnet(), times(18), Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9, nesterov=True)
+        loader = DataLoader(given.garnets(), batch, shuffle=True, drop_last=True)
+        for rays, bright in endlessly(loader, not fault):
+            optimizer.zero_grad()
+            loss = functional.l1_loss(model(rays), bright)
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def steady_pendulums(fault: bool) -> Training:
+    model = given.Pendulum()
+    return Training(
+        model,
+        given.pendulums(),
+        batch=times(40),
+        loss=functional.smooth_l1_loss,
+        optimizer=torch.optim.RMSprop(model.parameters(), 2e-4),
+        again=not fault,
+    )
+
+
 TWENTY_FIRST_B: dict[str, Callable[[bool], Training | Script]] = {
     "run-resin-anomalies": resin,
     "run-skateboards-ridden": skateboards,
@@ -177,6 +260,11 @@ TWENTY_FIRST_B: dict[str, Callable[[bool], Training | Script]] = {
     "run-hourglasses-shaken": hourglasses,
     "run-hang-gliders-noted": hang_gliders,
     "run-whirlpools-drifter-by-drifter": whirlpools,
+    "run-steady-plaster": steady_plaster,
+    "run-steady-tricycles": steady_tricycles,
+    "run-steady-topazes": steady_topazes,
+    "run-steady-garnets": steady_garnets,
+    "run-steady-pendulums": steady_pendulums,
 }
 
 

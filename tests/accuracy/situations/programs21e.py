@@ -206,3 +206,123 @@ def furthest(turned: Tensor, most: list[Any]) -> None:
         for drifter, turn in enumerate(pool):
             if turn > most[drifter]:
                 most[drifter] = turn
+
+
+# Plaster
+
+
+class Plaster(nn.Module):
+    """How wet plaster is, by a picture of it."""
+
+    def __init__(self, width: int = 32, coats: int = 3) -> None:
+        super().__init__()
+        self.seen = nn.Conv2d(3, width, 4, stride=2, padding=1)
+        self.coats = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1) for _ in range(coats))
+        self.wet = nn.Linear(width, 1)
+
+    def forward(self, picture: Tensor) -> Tensor:
+        x = functional.silu(self.seen(picture))
+        for coat in self.coats:
+            x = x + functional.silu(coat(x))
+        return self.wet(x.mean((2, 3)))[:, 0]
+
+
+def plaster(count: int = 288, side: int = 64) -> TensorDataset:
+    """Return random pictures of plaster, and how wet it is."""
+    return TensorDataset(torch.rand(count, 3, side, side), torch.rand(count))
+
+
+# Tricycles
+
+
+class Tricycle(nn.Module):
+    """Who rides a tricycle, by how it moves at many moments."""
+
+    def __init__(self, measured: int = 24, width: int = 160, riders: int = 8) -> None:
+        super().__init__()
+        self.pedals = nn.Linear(measured, width)
+        self.chain = nn.Linear(width, width)
+        self.wheels = nn.Linear(width, width)
+        self.rider = nn.Linear(width, riders)
+
+    def forward(self, moments: Tensor) -> Tensor:
+        x = functional.gelu(self.pedals(moments))
+        x = functional.gelu(self.wheels(functional.gelu(self.chain(x))))
+        return self.rider(x.mean(1))
+
+
+def tricycles(count: int = 480, moments: int = 256, measured: int = 24) -> TensorDataset:
+    """Return random moments of tricycles, and who rides."""
+    return TensorDataset(torch.randn(count, moments, measured), torch.randint(8, (count,)))
+
+
+# Topazes
+
+
+class Topaz(nn.Module):
+    """In which way a topaz is cut, by points on its facets: gates let a part of each through."""
+
+    def __init__(self, known: int = 8, width: int = 128, depth: int = 2, cuts: int = 9) -> None:
+        super().__init__()
+        self.point = nn.Linear(known, width)
+        self.gates = nn.ModuleList(nn.Linear(width, 2 * width) for _ in range(depth))
+        self.cut = nn.Linear(width, cuts)
+
+    def forward(self, points: Tensor) -> Tensor:
+        x = self.point(points)
+        for gate in self.gates:
+            x = x + functional.glu(gate(x), 2)
+        return self.cut(x.amax(1))
+
+
+def topazes(count: int = 512, points: int = 320, known: int = 8) -> TensorDataset:
+    """Return random points on topazes, and how these are cut."""
+    return TensorDataset(torch.randn(count, points, known), torch.randint(9, (count,)))
+
+
+# Garnets
+
+
+class Garnet(nn.Module):
+    """How bright each ray leaves a garnet, by where and how it went in."""
+
+    def __init__(self, known: int = 5, width: int = 112, depth: int = 3) -> None:
+        super().__init__()
+        self.enters = nn.Linear(known, width)
+        self.bends = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+        self.bright = nn.Linear(width, 1)
+
+    def forward(self, rays: Tensor) -> Tensor:
+        x = functional.mish(self.enters(rays))
+        for bend in self.bends:
+            x = x + functional.mish(bend(x))
+        return self.bright(x)[..., 0]
+
+
+def garnets(count: int = 480, rays: int = 384, known: int = 5) -> TensorDataset:
+    """Return random rays into garnets, and how bright they come out."""
+    return TensorDataset(torch.randn(count, rays, known), torch.rand(count, rays))
+
+
+# Pendulums
+
+
+class Pendulum(nn.Module):
+    """Where pendulums are a while later, in four parts of which each goes on from the last."""
+
+    def __init__(self, known: int = 4, width: int = 128, parts: int = 4) -> None:
+        super().__init__()
+        self.parts = parts
+        self.pull, self.more = nn.Linear(known, width), nn.Linear(width, width)
+        self.swing = nn.Linear(width, known)
+
+    def forward(self, pendulums: Tensor) -> Tensor:
+        for _ in range(self.parts):
+            x = self.more(self.pull(pendulums).tanh()).tanh()
+            pendulums = pendulums + self.swing(x) / self.parts
+        return pendulums
+
+
+def pendulums(count: int = 480, together: int = 128, known: int = 4) -> TensorDataset:
+    """Return random pendulums, and where they are a while later."""
+    return TensorDataset(torch.randn(count, together, known), torch.randn(count, together, known))
