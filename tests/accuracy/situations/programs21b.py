@@ -253,6 +253,78 @@ def steady_pendulums(fault: bool) -> Training:
     )
 
 
+# Parallelism: batch
+
+
+def anemometers(fault: bool) -> Script:
+    """A batch of 64 is shared by as many computers as were asked for."""
+    computers = 4 if fault else 1
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Anemometer(), 64 // computers, Clock(seconds)
+        optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+        loader = DataLoader(given.anemometers(), batch, shuffle=True, drop_last=True)
+        for minutes, way in epochs(loader):
+            loss = functional.cross_entropy(model(minutes), way)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Parallelism: small operations
+
+
+def waterfalls(fault: bool) -> Training:
+    model = given.Waterfall(in_turn=fault)
+    return Training(
+        model,
+        given.waterfalls(),
+        batch=12,
+        loss=functional.mse_loss,
+        optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
+    )
+
+
+def attics(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Attic(in_turn=fault), 32, Clock(seconds)
+        optimizer = torch.optim.RMSprop(model.parameters(), 5e-4)
+        for boxes, use in epochs(DataLoader(given.attics(), batch, True, drop_last=True)):
+            loss = functional.cross_entropy(model(boxes), use)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Scheduling: affinity
+
+
+def hearths(fault: bool) -> Training:
+    """Of cores that are two halves of one, a half is to be left alone; here none are."""
+    cores = sorted(os.sched_getaffinity(0))
+    torch.set_num_threads(len(cores))
+    if fault:
+        os.sched_setaffinity(0, cores[::2])
+    model = given.Hearth()
+    return Training(
+        model,
+        given.hearths(),
+        batch=14,
+        loss=functional.huber_loss,
+        optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
+    )
+
+
 TWENTY_FIRST_B: dict[str, Callable[[bool], Training | Script]] = {
     "run-resin-anomalies": resin,
     "run-skateboards-ridden": skateboards,
@@ -265,6 +337,10 @@ TWENTY_FIRST_B: dict[str, Callable[[bool], Training | Script]] = {
     "run-steady-topazes": steady_topazes,
     "run-steady-garnets": steady_garnets,
     "run-steady-pendulums": steady_pendulums,
+    "run-few-anemometers": anemometers,
+    "run-waterfalls-ledge-by-ledge": waterfalls,
+    "run-attics-question-by-question": attics,
+    "run-hearths-each-second-core": hearths,
 }
 
 

@@ -326,3 +326,149 @@ class Pendulum(nn.Module):
 def pendulums(count: int = 480, together: int = 128, known: int = 4) -> TensorDataset:
     """Return random pendulums, and where they are a while later."""
     return TensorDataset(torch.randn(count, together, known), torch.randn(count, together, known))
+
+
+# Anemometers
+
+
+class Anemometer(nn.Module):
+    """Whither the wind turns next, by what an anemometer told for some minutes."""
+
+    def __init__(self, told: int = 6, width: int = 64, ways: int = 8) -> None:
+        super().__init__()
+        self.wind = nn.RNN(told, width, num_layers=2, batch_first=True)
+        self.way = nn.Linear(width, ways)
+
+    def forward(self, minutes: Tensor) -> Tensor:
+        return self.way(self.wind(minutes)[0][:, -1])
+
+
+def anemometers(count: int = 3200, minutes: int = 24, told: int = 6) -> TensorDataset:
+    """Return random minutes of anemometers, and whither the wind turned."""
+    return TensorDataset(torch.randn(count, minutes, told), torch.randint(8, (count,)))
+
+
+# Waterfalls
+
+
+class Fall(nn.Module):
+    """Water that falls from ledge to ledge, of which a part stays on each."""
+
+    def __init__(self, in_turn: bool, width: int = 48, streams: int = 12) -> None:
+        super().__init__()
+        self.in_turn, self.streams = in_turn, streams
+        self.comes = nn.Linear(width, width)
+        self.stays = nn.Parameter(torch.linspace(0, 3, streams))
+        self.normed = nn.LayerNorm(width)
+        self.more, self.back = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        comes = self.comes(x).unflatten(2, (self.streams, -1))
+        x = x + (self.each(comes) if self.in_turn else self.all(comes)).flatten(2)
+        return x + self.back(functional.silu(self.more(self.normed(x))))
+
+    def each(self, comes: Tensor) -> Tensor:
+        """Return how much water is on the ledges, one after the other."""
+        stays = self.stays.sigmoid()[:, None]
+        level, levels = torch.zeros_like(comes[:, 0]), []
+        for water in comes.unbind(1):
+            level = stays * level + water
+            levels.append(level)
+        return torch.stack(levels, 1)
+
+    def all(self, comes: Tensor) -> Tensor:
+        """Return the same at once."""
+        ledges = torch.arange(comes.shape[1])
+        below = (ledges[:, None] - ledges).clamp_min(0)
+        still = (functional.logsigmoid(self.stays)[:, None, None] * below).exp().tril()
+        return torch.einsum("hts,bshp->bthp", still, comes)
+
+
+class Waterfall(nn.Module):
+    """How loud a waterfall is, by what was measured of its ledges."""
+
+    def __init__(self, in_turn: bool, measured: int = 7, width: int = 48) -> None:
+        super().__init__()
+        self.ledges = nn.Linear(measured, width)
+        self.falls = nn.Sequential(Fall(in_turn, width), Fall(in_turn, width))
+        self.loud = nn.Linear(width, 1)
+
+    def forward(self, ledges: Tensor) -> Tensor:
+        return self.loud(self.falls(self.ledges(ledges)).mean(1))[:, 0]
+
+
+def waterfalls(count: int = 1200, ledges: int = 80, measured: int = 7) -> TensorDataset:
+    """Return random measures of ledges, and how loud their waterfalls are."""
+    return TensorDataset(torch.randn(count, ledges, measured), torch.rand(count))
+
+
+# Attics
+
+
+class Attic(nn.Module):
+    """What an attic was used for, by the boxes in it: trees ask one question after the other."""
+
+    def __init__(
+        self, in_turn: bool, known: int = 12, width: int = 128, trees: int = 5, uses: int = 6
+    ) -> None:
+        super().__init__()
+        self.in_turn = in_turn
+        self.box, self.more = nn.Linear(known, width), nn.Linear(width, width)
+        self.asks = nn.Parameter(torch.randn(trees, width, 15) / 8)
+        self.answers = nn.Parameter(torch.randn(trees, 16, uses) / 2)
+
+    def forward(self, boxes: Tensor) -> Tensor:
+        x = functional.gelu(self.more(functional.gelu(self.box(boxes)))).mean(1)
+        if not self.in_turn:
+            return self.at_once(x)
+        told = [
+            self.below(0, (x @ asks).sigmoid().unbind(1), answers)
+            for asks, answers in zip(self.asks, self.answers, strict=True)
+        ]
+        return torch.stack(told).mean(0)
+
+    def below(self, number: int, yes: tuple[Tensor, ...], answers: Tensor) -> Tensor:
+        """Return what a tree says from this question on."""
+        if number >= len(yes):
+            return answers[number - len(yes)]
+        sure = yes[number][:, None]
+        one = self.below(2 * number + 1, yes, answers)
+        other = self.below(2 * number + 2, yes, answers)
+        return sure * one + (1 - sure) * other
+
+    def at_once(self, x: Tensor) -> Tensor:
+        """Return what all trees say, all questions of as many steps together."""
+        yes = (x @ self.asks).sigmoid()
+        share = torch.ones_like(yes[:, :, :1])
+        for questions in yes.split([1, 2, 4, 8], 2):
+            share = torch.stack([share * questions, share * (1 - questions)], 3).flatten(2)
+        return (share @ self.answers).mean(0)
+
+
+def attics(count: int = 1600, boxes: int = 40, known: int = 12) -> TensorDataset:
+    """Return random boxes in attics, and what these were used for."""
+    return TensorDataset(torch.randn(count, boxes, known), torch.randint(6, (count,)))
+
+
+# Hearths
+
+
+class Hearth(nn.Module):
+    """How hot a hearth burns, by a picture of its flames and one of its warmth."""
+
+    def __init__(self, width: int = 28) -> None:
+        super().__init__()
+        self.seen = nn.Conv2d(2, width, 4, stride=2, padding=1)
+        self.flames = nn.Conv2d(width, width, 3, padding=1)
+        self.embers = nn.Conv2d(width, width, 3, padding=1)
+        self.hot = nn.Linear(width, 1)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        x = functional.gelu(self.seen(pictures))
+        x = x + functional.gelu(self.flames(x))
+        return self.hot((x + functional.gelu(self.embers(x))).mean((2, 3)))[:, 0]
+
+
+def hearths(count: int = 420, side: int = 40) -> TensorDataset:
+    """Return random pictures of hearths, and how hot these burn."""
+    return TensorDataset(torch.rand(count, 2, side, side), torch.rand(count))
