@@ -73,6 +73,7 @@ import programs20
 import programs20b
 import programs20c
 import programs21
+import programs21b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -522,6 +523,7 @@ PROGRAMS = {
     "programs20b.py": programs20b.TWENTIETH_B,
     "programs20c.py": programs20c.TWENTIETH_C,
     "programs21.py": programs21.TWENTY_FIRST,
+    "programs21b.py": programs21b.TWENTY_FIRST_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
