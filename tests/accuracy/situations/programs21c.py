@@ -1,0 +1,83 @@
+"""The last 15 trainings of the twenty-first round: sunspots, lagoons, fjords, jade and others.
+
+    python programs21c.py run-double-moraines --fault --seconds 8 --record run.record.json
+
+What they are of was drawn (``drawn.py --twenty-first``). The clock and the recorder are those of
+``programs.py``; models and data are in ``programs21f.py``.
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import programs4
+import programs21f as given
+import torch
+from programs import Training
+from programs4 import Clock, Script
+from torch.nn import functional
+from torch.utils.data import DataLoader
+
+
+def epochs(loader: Iterable[Any]) -> Iterator[Any]:
+    """Return the batches of one epoch after the other."""
+    return itertools.chain.from_iterable(itertools.repeat(loader))
+
+
+# Scheduling: other programs and quotas are put in by the generator
+
+
+def sunspots(fault: bool) -> Training:
+    """Half of the cores is for the training, the other half for who looks at the sun meanwhile."""
+    torch.set_num_threads(2)  # as many as the computer has cores
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, cores[: max(1, len(cores) // 2)] if fault else cores)
+    model = given.Sunspot()
+    return Training(
+        model,
+        given.discs(),
+        batch=96,
+        optimizer=torch.optim.SGD(model.parameters(), 0.02),
+    )
+
+
+def gravel_pits(_fault: bool) -> Training:
+    torch.set_num_threads(1)  # the lists of the weighbridges are added up beside it
+    model = given.GravelPit()
+    return Training(
+        model,
+        given.sieved(),
+        batch=32,
+        optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
+    )
+
+
+def horseshoes(_fault: bool) -> Script:
+    torch.set_num_threads(1)  # as the forge's computer does other things too
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Horseshoe(), 16, Clock(seconds)
+        optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+        for picture, foot, size in epochs(DataLoader(given.hooves(), batch, True, drop_last=True)):
+            told, measured = model(picture)
+            loss = functional.cross_entropy(told, foot) + functional.mse_loss(measured, size)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+TWENTY_FIRST_C: dict[str, Callable[[bool], Training | Script]] = {
+    "run-sunspots-half-the-cores": sunspots,
+    "run-gravel-pits-beside-weighbridges": gravel_pits,
+    "run-horseshoes-beside-gaits": horseshoes,
+}
+
+
+if __name__ == "__main__":
+    programs4.main(TWENTY_FIRST_C)
