@@ -136,12 +136,15 @@ QUOTAS = {
     "run-rhinos-quota": 0.55,
     "run-sea-cucumbers-quota": 0.6,
     "run-xylophones-quota": 0.3,
+    "run-lagoons-quota": 0.6,
+    "run-seismographs-quota": 0.3,
 }
 """Cores of the quota."""
 PERIODS_US = {
     "run-ferries-quota": 20_000,
     "run-lasers-quota": 250_000,
     "run-sea-cucumbers-quota": 50_000,
+    "run-seismographs-quota": 40_000,
 }
 """The period of a quota, where it is not 100 ms."""
 SPIN = "while True: pass"

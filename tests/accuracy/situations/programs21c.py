@@ -9,13 +9,15 @@ What they are of was drawn (``drawn.py --twenty-first``). The clock and the reco
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import programs4
 import programs21f as given
 import torch
-from programs import Training
+from programs import CORES, Training
 from programs4 import Clock, Script
+from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
@@ -72,10 +74,106 @@ def horseshoes(_fault: bool) -> Script:
     return Script(run)
 
 
+def lagoons(_fault: bool) -> Training:
+    torch.set_num_threads(2)  # as many as the computer has cores
+    model = given.Lagoon()
+    return Training(
+        model,
+        given.lagoons(),
+        batch=5,
+        loss=functional.mse_loss,
+        optimizer=torch.optim.Adam(model.parameters(), 1e-3),
+    )
+
+
+def seismographs(_fault: bool) -> Script:
+    torch.set_num_threads(1)  # a small computer stands beside each of them
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Seismograph(), 16, Clock(seconds)
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+        for written, when in epochs(DataLoader(given.shocks(), batch, True, drop_last=True)):
+            loss = functional.cross_entropy(model(written), when, label_smoothing=0.1)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Scheduling: threads
+
+
+def fjords(fault: bool) -> Training:
+    """Each section of a batch is thought to have a thread of its own."""
+    batch = 4
+    torch.set_num_threads(batch if fault else CORES)
+    model = given.Fjord()
+    return Training(
+        model,
+        given.sections(),
+        batch=batch,
+        optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
+    )
+
+
+def eclipses(fault: bool) -> Training:
+    """Sums are to be the same on every computer, so that none is made in parts."""
+    torch.manual_seed(1919)
+    torch.set_num_threads(1 if fault else CORES)
+    model = given.Eclipse()
+    return Training(
+        model,
+        given.eclipses(),
+        batch=128,
+        loss=functional.mse_loss,
+        optimizer=torch.optim.SGD(model.parameters(), 0.01),
+    )
+
+
+@contextmanager
+def with_threads(count: int) -> Iterator[None]:
+    """Compute with so many threads meanwhile."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    yield
+    torch.set_num_threads(before)
+
+
+def parachutes(fault: bool) -> Script:
+    """The way back has more to do than the way there, for which it gets more threads."""
+    there, back = CORES, 4 * CORES if fault else CORES
+
+    def run(seconds: float) -> float:
+        torch.set_num_threads(there)
+        model, batch, clock = given.Parachute(), 16, Clock(seconds)
+        optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+        for forces, opened in epochs(DataLoader(given.openings(), batch, True, drop_last=True)):
+            loss = functional.cross_entropy(model(forces), opened)
+            optimizer.zero_grad()
+            with with_threads(back):
+                loss.backward()
+                optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
 TWENTY_FIRST_C: dict[str, Callable[[bool], Training | Script]] = {
     "run-sunspots-half-the-cores": sunspots,
     "run-gravel-pits-beside-weighbridges": gravel_pits,
     "run-horseshoes-beside-gaits": horseshoes,
+    "run-lagoons-quota": lagoons,
+    "run-seismographs-quota": seismographs,
+    "run-fjords-a-thread-each": fjords,
+    "run-eclipses-one-thread": eclipses,
+    "run-crowded-parachutes": parachutes,
 }
 
 
