@@ -694,6 +694,9 @@ UNTIMED = (
     "run-seen-jam-jars",
     "run-seen-salamanders",
     "run-seen-shuttles",
+    "run-seen-metronomes",
+    "run-seen-saddles",
+    "run-seen-carriages",
 )
 """Those that are seen from outside only."""
 

@@ -6,6 +6,7 @@ What they are of was drawn (``drawn.py --twenty-first``). The clock and the reco
 ``programs.py``; models and data are in ``programs21f.py``.
 """
 
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -165,6 +166,126 @@ def parachutes(fault: bool) -> Script:
     return Script(run)
 
 
+# Tuning: attention
+
+
+def balconies(fault: bool) -> Training:
+    model = given.Balcony(written=fault)
+    return Training(
+        model,
+        given.streets(),
+        batch=3,
+        loss=functional.binary_cross_entropy_with_logits,
+        optimizer=torch.optim.Adam(model.parameters(), 1e-3),
+    )
+
+
+# Tuning: precision
+
+
+def moraines(fault: bool) -> Training:
+    """Millimetres are to be told apart, thousands of metres above the sea."""
+    kind = torch.float64 if fault else torch.float32
+    model = given.Moraine().to(kind)
+    return Training(
+        model,
+        given.valleys(kind),
+        batch=2,
+        optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
+    )
+
+
+def jade(fault: bool) -> Script:
+    """What is multiplied takes half the room, and slopes are made larger for it."""
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Jade(), 48, Clock(seconds)
+        optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+        larger = torch.amp.GradScaler("cpu", enabled=fault)
+        for spectrum, mine in epochs(DataLoader(given.spectra(), batch, True, drop_last=True)):
+            with torch.autocast("cpu", torch.float16, enabled=fault):
+                told = model(spectrum)
+            loss = functional.cross_entropy(told.float(), mine)
+            optimizer.zero_grad()
+            larger.scale(loss).backward()
+            larger.step(optimizer)
+            larger.update()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Tuning: shapes
+
+
+def sawdust(fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Sawdust(), 8, Clock(seconds)
+        optimizer = torch.optim.RMSprop(model.parameters(), 1e-3)
+        laid = functools.partial(given.on_glass, side=given.GLASS if fault else None)
+        loader = DataLoader(given.sawdust(), batch, True, collate_fn=laid, drop_last=True)
+        for grains, wood in epochs(loader):
+            loss = functional.cross_entropy(model(grains), wood)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+# Seen from outside
+
+
+def metronomes(_fault: bool) -> Training:
+    model = given.Metronome()
+    return Training(
+        model,
+        given.boards(),
+        batch=16,
+        loss=functional.l1_loss,
+        optimizer=torch.optim.Adam(model.parameters(), 2e-3),
+    )
+
+
+def saddles(_fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Saddle(), 12, Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9)
+        loader = DataLoader(given.saddles(), batch, shuffle=True, drop_last=True)
+        for first, weight, later in epochs(loader):
+            loss = functional.smooth_l1_loss(model(first, weight), later)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
+def carriages(_fault: bool) -> Script:
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Carriage(), 64, Clock(seconds)
+        optimizer = torch.optim.Adagrad(model.parameters(), 0.02)
+        for been, offered in epochs(DataLoader(given.journeys(), batch, True, drop_last=True)):
+            taken, left = model(been, offered).unbind(1)
+            loss = -functional.logsigmoid(taken - left).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if clock.over(batch):
+                break
+        return clock.rate
+
+    return Script(run)
+
+
 TWENTY_FIRST_C: dict[str, Callable[[bool], Training | Script]] = {
     "run-sunspots-half-the-cores": sunspots,
     "run-gravel-pits-beside-weighbridges": gravel_pits,
@@ -174,6 +295,13 @@ TWENTY_FIRST_C: dict[str, Callable[[bool], Training | Script]] = {
     "run-fjords-a-thread-each": fjords,
     "run-eclipses-one-thread": eclipses,
     "run-crowded-parachutes": parachutes,
+    "run-balconies-own-attention": balconies,
+    "run-double-moraines": moraines,
+    "run-half-jade": jade,
+    "run-sawdust-filled-up": sawdust,
+    "run-seen-metronomes": metronomes,
+    "run-seen-saddles": saddles,
+    "run-seen-carriages": carriages,
 }
 
 
