@@ -74,6 +74,7 @@ import programs20b
 import programs20c
 import programs21
 import programs21b
+import programs21c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -137,12 +138,15 @@ QUOTAS = {
     "run-rhinos-quota": 0.55,
     "run-sea-cucumbers-quota": 0.6,
     "run-xylophones-quota": 0.3,
+    "run-lagoons-quota": 0.6,
+    "run-seismographs-quota": 0.3,
 }
 """Cores of the quota."""
 PERIODS_US = {
     "run-ferries-quota": 20_000,
     "run-lasers-quota": 250_000,
     "run-sea-cucumbers-quota": 50_000,
+    "run-seismographs-quota": 40_000,
 }
 """The period of a quota, where it is not 100 ms."""
 SPIN = "while True: pass"
@@ -428,6 +432,25 @@ for book in range(2):
     threading.Thread(target=ordered, args=(book,)).start()
 ordered(2)
 """
+WEIGHED = """
+import csv, io, random
+drawn = random.Random(21)
+rows = [(drawn.randrange(60), drawn.choice("KSMG"), drawn.uniform(8, 40)) for _ in range(20_000)]
+text = io.StringIO()
+csv.writer(text).writerows(rows)
+while True:
+    tons = {}
+    for lorry, kind, weight in csv.reader(io.StringIO(text.getvalue())):
+        tons[lorry, kind] = tons.get((lorry, kind), 0.0) + float(weight)
+"""
+GAITS = """
+import numpy as n
+swings = n.random.default_rng(21).standard_normal(12_000).cumsum()
+while True:
+    around = n.lib.stride_tricks.sliding_window_view(swings, 75)
+    even = swings[37:-37] - n.median(around, axis=1)
+    n.flatnonzero((even[1:] > 0) & (even[:-1] <= 0))
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -467,6 +490,8 @@ OTHERS = {
     "run-palindromes-beside-dictionaries": 4 * [DICTIONARIES],
     "run-minuets-beside-scores": 3 * [SCORES],
     "run-anagrams-beside-letters": [LETTERS],
+    "run-gravel-pits-beside-weighbridges": 10 * [WEIGHED],
+    "run-horseshoes-beside-gaits": 4 * [GAITS],
 }
 """Programs that compute beside the run."""
 
@@ -524,6 +549,7 @@ PROGRAMS = {
     "programs20c.py": programs20c.TWENTIETH_C,
     "programs21.py": programs21.TWENTY_FIRST,
     "programs21b.py": programs21b.TWENTY_FIRST_B,
+    "programs21c.py": programs21c.TWENTY_FIRST_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -677,6 +703,9 @@ UNTIMED = (
     "run-seen-jam-jars",
     "run-seen-salamanders",
     "run-seen-shuttles",
+    "run-seen-metronomes",
+    "run-seen-saddles",
+    "run-seen-carriages",
 )
 """Those that are seen from outside only."""
 
