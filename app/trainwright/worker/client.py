@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +29,8 @@ LINE_BYTES = 4 << 20
 """Longest line that is read; assumed, an answer is a path or a small table."""
 OUTPUT_BYTES = 32 << 20
 """All that is read of a child's standard output; assumed."""
+OUTPUT_LINES = 200_000
+"""Lines of it, which wait in memory until they are looked at; assumed, one each 50 ms for hours."""
 ERROR_BYTES = 8192
 """What is kept of the end of a child's standard error."""
 PRINTED_BYTES = 32 << 20
@@ -207,9 +210,10 @@ class _Conversation:
 
     def _read_output(self, stream: IO[bytes]) -> None:
         total = 0
-        while line := stream.readline(LINE_BYTES):
+        for number, line in enumerate(iter(partial(stream.readline, LINE_BYTES), b""), 1):
             total += len(line)
-            if total > OUTPUT_BYTES or (len(line) == LINE_BYTES and not line.endswith(b"\n")):
+            endless = len(line) == LINE_BYTES and not line.endswith(b"\n")
+            if endless or total > OUTPUT_BYTES or number > OUTPUT_LINES:
                 self.too_much = True
                 break
             self.lines.put(line)

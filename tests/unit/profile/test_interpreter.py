@@ -12,6 +12,7 @@ from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan.evaluate import resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import interpreter, store
+from trainwright.worker import client
 
 ROOT = Path(__file__).parents[3]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="writes shell scripts")
@@ -83,9 +84,15 @@ def test_this_python_by_its_path_has_the_versions_that_it_has_without_being_star
         (says('{"python": "3.12.1", "torch": "nightly"}'), "torch-version"),
     ],
 )
-def test_what_cannot_trace(executable, monkeypatch, script, id):
-    monkeypatch.setattr(interpreter, "PATIENCE_S", 5.0)  # all answer at once, one for ever
+def test_what_cannot_trace(executable, script, id):
     assert refusal(executable(script)) == f"worker.{id}"
+
+
+@posix
+def test_one_that_talks_for_ever_is_ended_before_its_lines_fill_the_memory(executable):
+    with pytest.raises(UserError) as refused:
+        client.run("versions", {}, interpreter=executable("exec yes"), timeout_s=60)
+    assert refused.value.message.id == "worker.too-much-output"
 
 
 @posix
