@@ -5,7 +5,6 @@ from trainwright.diagnose.measures import (
     Measure,
     affinity,
     cores_of_usable,
-    data_wait,
     foreign_share,
     given,
     number,
@@ -19,7 +18,11 @@ from trainwright.diagnose.measures import (
     threads_of_cores,
     too_few_threads,
 )
-from trainwright.diagnose.measures_crowd import computes_in_long_operators, cores_a_bound_worker
+from trainwright.diagnose.measures_crowd import (
+    computes,
+    computes_in_long_operators,
+    cores_a_bound_worker,
+)
 from trainwright.diagnose.measures_trials import fewer_workers, saved_by
 from trainwright.diagnose.measures_work import (
     blocked_by_its_own,
@@ -74,13 +77,8 @@ def _starved_for(variant: str) -> Measure:
     return given(lambda evidence: _alone(evidence) and _starved_by(evidence) == variant, starved)
 
 
-def _computes(evidence: Evidence) -> bool:
-    """Whether a run on the processor spends its steps computing."""
-    return on_cpu(evidence) and (data_wait(evidence) or 0) < 0.3
-
-
 def _computes_alone(evidence: Evidence) -> bool:
-    return _computes(evidence) and _alone(evidence)
+    return computes(evidence) and _alone(evidence)
 
 
 def _too_few_threads(evidence: Evidence) -> bool:
@@ -270,7 +268,7 @@ RULES = (
     ),
     _rule(
         "host.affinity",
-        given(_computes, affinity),
+        given(computes, affinity),
         "share",
         below(0.9, 2, "assumed: the run is bound to some of the cores"),
         variant="affinity",
@@ -278,7 +276,7 @@ RULES = (
     _rule(
         "host.run_cores",
         given(
-            lambda evidence: _computes(evidence) and (affinity(evidence) or 1) < 0.9,
+            lambda evidence: computes(evidence) and (affinity(evidence) or 1) < 0.9,
             cores_of_usable,
         ),
         "share",
@@ -327,7 +325,7 @@ RULES = (
     ),
     _rule(
         "setup.omp_num_threads",
-        given(_computes, _openmp_of_cores),
+        given(computes, _openmp_of_cores),
         "share",
         below(0.6, 1, "OpenMP: OMP_NUM_THREADS limits the threads"),
         variant="threads",

@@ -34,7 +34,7 @@ from trainwright.diagnose.measures_cost import (
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by_smaller
 from trainwright.diagnose.measures_work import achieved_of_matrix_rate, writes_much
-from trainwright.diagnose.rules import above, any_of, at_least, below, no, rules_of, yes
+from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 RETRIES = "PyTorch: num_alloc_retries counts calls that had to empty the cache"
@@ -207,7 +207,7 @@ RULES = (
     ),
     _rule(
         "counters.reserved_unused",
-        given(lambda evidence: (memory_share(evidence) or 1) >= 0.5, reserved_unused),
+        given(lambda evidence: not less_than(0.5, memory_share)(evidence), reserved_unused),
         "times",
         above(1.3, 2, "assumed: 1.3 times, and 2 GiB more than is in use"),
         above(1.8, 3, "assumed: 1.8 times, and 2 GiB more than is in use"),

@@ -130,10 +130,12 @@ def _likeliest(
     first: Verdict, alike: Likeness, found: dict[Cause, tuple[Signal, ...]], evidence: Evidence
 ) -> Cause:
     """Return the cause that rules and runs like this one make likeliest together."""
+    if measured(evidence) < _READINGS:
+        return first.cause
     chances = {
         cause: chance
         for cause, chance in alike.chances.items()
-        if cause is first.cause or _may_be(cause, chance, found.get(cause, ()), evidence)
+        if cause is first.cause or _may_be(cause, chance, found.get(cause, ()))
     }
     if first.cause is not Cause.UNKNOWN:
         chances[first.cause] *= _TIMES[first.confidence]
@@ -185,13 +187,13 @@ def _by_rules(every: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
     return (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
 
 
-def _may_be(cause: Cause, chance: float, found: tuple[Signal, ...], evidence: Evidence) -> bool:
+def _may_be(cause: Cause, chance: float, found: tuple[Signal, ...]) -> bool:
     """Whether a cause may be suspected because runs that are alike had it, as nothing denies it."""
     if cause is Cause.UNKNOWN or chance < _CHANCE:
         return False
     weights = [each.weight for each in found]
     denied = cause is Cause.NONE and min(weights, default=0) <= -CONTRARY  # as for the rules
-    return measured(evidence) >= _READINGS and (not weights or sum(weights) > 0) and not denied
+    return (not weights or sum(weights) > 0) and not denied
 
 
 def _by_likeness(

@@ -38,8 +38,12 @@ def cores_a_bound_worker(evidence: Evidence) -> float | None:
     return cores_a_worker(evidence) if few and not slow else None
 
 
+def computes(evidence: Evidence) -> bool:
+    """Whether a run on the processor spends its steps computing."""
+    return on_cpu(evidence) and (data_wait(evidence) or 0) < 0.3
+
+
 def computes_in_long_operators(evidence: Evidence) -> bool:
     """Whether a run on the processor spends its steps in what several threads could share."""
-    computes = on_cpu(evidence) and (data_wait(evidence) or 0) < 0.3
     alone = (functions_of("profiler", "anomaly")(evidence) or 0) >= 0.3  # Python's, in one thread
-    return computes and not alone and (operator_seconds(evidence) or DIVIDED) >= DIVIDED
+    return computes(evidence) and not alone and (operator_seconds(evidence) or DIVIDED) >= DIVIDED
