@@ -26,7 +26,7 @@ from trainwright.diagnose.measures_cost import (
     offloads,
     short_steps_alone,
 )
-from trainwright.diagnose.measures_crowd import cores_a_bound_worker, drives_are_shared, share_cores
+from trainwright.diagnose.measures_crowd import drives_are_shared, lacks_cores, share_cores
 from trainwright.diagnose.measures_hardware import another_gpu, on_the_processor
 from trainwright.diagnose.measures_names import odd_takes_most
 from trainwright.diagnose.measures_scaling import kept_by_fewer_devices, one_computer
@@ -75,9 +75,9 @@ def _waits_for_pictures(evidence: Evidence) -> bool:
 
 
 def _workers_wait(evidence: Evidence) -> bool:
-    """Whether a GPU is not known to be busy or fed, and its run's cores not to be bound to one."""
+    """Whether a GPU is not known to be busy or fed, and its run not to lack cores."""
     busy = at_least(0.8, utilisation)(evidence) or less_than(0.15, data_wait)(evidence)
-    return not busy and cores_a_bound_worker(evidence) is None and not offloads(evidence)
+    return not busy and not lacks_cores(evidence) and not offloads(evidence)
 
 
 def _as_much_by_fewer(evidence: Evidence) -> bool:

@@ -127,6 +127,16 @@ def _unmeasured(evidence: Evidence) -> bool:
     return not timed and not traced
 
 
+def _beyond_the_bubble(evidence: Evidence) -> float | None:
+    """Return the share of collectives in a table of kernels, less what stages wait for others.
+
+    A stage of a pipeline that has nothing to compute waits in the kernel that receives.
+    """
+    share = kernels_of("communication")(evidence) if _unmeasured(evidence) else None
+    waits = (bubble(evidence) or 0) if in_stages(evidence) else 0
+    return None if share is None else max(0.0, share - waits)
+
+
 RULES = (
     _rule(
         "setup.world_size",
@@ -242,7 +252,7 @@ RULES = (
     ),
     _rule(
         "profile.communication",
-        given(_unmeasured, kernels_of("communication")),
+        _beyond_the_bubble,
         "share",
         above(0.15, 2, TB),
         above(0.3, 3, ASSUMED),

@@ -2,7 +2,6 @@
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
-    clock_share,
     given,
     gpu_ratio,
     link_share,
@@ -16,6 +15,7 @@ from trainwright.diagnose.measures import (
     step_share,
     throttled,
 )
+from trainwright.diagnose.measures_kernels import clock_share
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.rules import above, any_of, below, less_than, rules_of, yes
 from trainwright.diagnose.verdict import Cause

@@ -26,11 +26,11 @@ from trainwright.diagnose.measures import (
     time_share,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import loader_alone, offloads
+from trainwright.diagnose.measures_cost import copies_slowly, loader_alone, offloads
 from trainwright.diagnose.measures_hardware import another_gpu, on_the_processor
 from trainwright.diagnose.measures_names import HostFamily, functions_of
 from trainwright.diagnose.measures_scaling import one_computer
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_trials import saved_by, waits_by_samples
 from trainwright.diagnose.measures_work import (
     wait_of_slow_steps,
     workers_cores,
@@ -46,8 +46,8 @@ ASSUMED = "assumed"
 ANEW = "assumed: workers that start anew for every epoch, of few batches each"
 FAR = f"{TB}; how far above, assumed"
 
+_FED = below(0.05, -4, TB)
 _WAITS = (
-    below(0.05, -4, TB),
     above(0.05, 1, TB),
     above(0.15, 2, FAR),
     above(0.2, 3, FAR),
@@ -176,15 +176,20 @@ def _untimed_batch(evidence: Evidence) -> float | None:
     return loading.batch_seconds / workers if evidence.steps is None else None
 
 
+def _copies_in_time(evidence: Evidence) -> bool:
+    return not copies_slowly(evidence)
+
+
 RULES = (
-    _rule("steps.data_wait", data_wait, "share", *_WAITS),
+    _rule("steps.data_wait", waits_by_samples, "share", *_WAITS),
+    _rule("steps.data_wait", given(_copies_in_time, data_wait), "share", _FED),
     _rule(
         "steps.data_wait_p95",
         given(_waits_at_times, wait_of_slow_steps),
         "share",
         above(0.7, 2, "assumed: the steps that are slow are slow for their batches"),
     ),
-    _rule("profile.data_loader", reading("profile.data_loader"), "share", *_WAITS),
+    _rule("profile.data_loader", reading("profile.data_loader"), "share", _FED, *_WAITS),
     _rule("experiments.synthetic_batch", saved_by("synthetic_batch"), "share", *_SAVED),
     _rule(
         "gpus.utilisation",
@@ -369,7 +374,7 @@ RULES = (
     ),
     _rule(
         "loading.queue_empty",
-        reading("loading.queue_empty"),
+        given(_copies_in_time, reading("loading.queue_empty")),
         "share",
         above(0.3, 2, ASSUMED),
         above(0.5, 3, ASSUMED),

@@ -20,6 +20,7 @@ from trainwright.diagnose.measures import (
     over_gpus,
     processes,
     ranks_here,
+    ratio,
     reading,
     starved,
     utilisation,
@@ -43,6 +44,7 @@ _input = rules_of(Cause.INPUT)
 _memory = rules_of(Cause.MEMORY)
 _tuning = rules_of(Cause.TUNING)
 _parallelism = rules_of(Cause.PARALLELISM)
+_scheduling = rules_of(Cause.SCHEDULING)
 
 BATCHES = "assumed: one thread launches; what keeps more cores busy beside an idle GPU is batches"
 NOBODY = "assumed: where neither the GPU nor a core works, both wait for a drive or a network"
@@ -300,5 +302,17 @@ TUNING = (
         "share",
         below(0.15, 2, MFU),
         variant="kernels",
+    ),
+)
+SCHEDULING = (
+    _scheduling(
+        "host.runnable_threads",
+        given(
+            at_least(0.25, number("host.throttled_periods")),
+            ratio("host.runnable_threads", "host.run_cores"),
+        ),
+        "times",
+        above(2, 2, "assumed: twice as many threads want a core as the quota lets run"),
+        variant="quota",
     ),
 )

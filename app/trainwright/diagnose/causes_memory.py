@@ -104,9 +104,16 @@ def _writes_pages(evidence: Evidence) -> bool:
 RULES = (
     _rule(
         "counters.alloc_retries",
-        reading("counters.alloc_retries"),
+        given(at_least(0.02, each_step("alloc_retries")), reading("counters.alloc_retries")),
         "number",
         above(1, 3, RETRIES),
+        variant="fragmentation",
+    ),
+    _rule(
+        "counters.alloc_retries",
+        reading("counters.alloc_retries"),
+        "number",
+        above(1, 1, RETRIES),
         below(1, -1, RETRIES),
         variant="fragmentation",
     ),

@@ -16,6 +16,7 @@ from trainwright.diagnose.measures import (
     reading,
     step_share,
     time_share,
+    uneven,
     utilisation,
 )
 from trainwright.diagnose.measures_cost import (
@@ -32,7 +33,7 @@ from trainwright.diagnose.measures_work import (
     kernels_a_read,
     read_a_step,
 )
-from trainwright.diagnose.rules import above, at_least, below, rules_of, yes
+from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 GUIDE = "PyTorch performance tuning guide: avoid unnecessary synchronisation"
@@ -296,6 +297,13 @@ RULES = (
         above(0.12, 2, "assumed: evaluation, checkpoints or logging between the steps"),
         above(0.2, 3, "assumed: evaluation, checkpoints or logging between the steps"),
         above(0.5, 5, "assumed: evaluation, checkpoints or logging between the steps"),
+        variant="logging",
+    ),
+    _rule(
+        "steps.uneven",
+        given(less_than(0.1, data_wait), uneven),
+        "times",
+        below(0.75, 2, "assumed: what few steps do besides takes much: tests, figures, savings"),
         variant="logging",
     ),
     _rule(

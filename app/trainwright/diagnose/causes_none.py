@@ -5,6 +5,7 @@ import itertools
 from trainwright.diagnose import causes_needless
 from trainwright.diagnose.causes_communication import SCALES
 from trainwright.diagnose.causes_remedies import REMEDIES
+from trainwright.diagnose.causes_trials import GPIPE
 from trainwright.diagnose.causes_tuning import TENSOR_CORES
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
@@ -28,6 +29,7 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import (
     achieved_by_rate,
+    bubble,
     loader_alone,
     memory_share,
     recomputes,
@@ -37,6 +39,7 @@ from trainwright.diagnose.measures_hardware import another_gpu
 from trainwright.diagnose.measures_kernels import (
     few_bits,
     full_precision,
+    has_tensor_cores,
     multiplies_on_tensor_cores,
     multiprocessors_busy,
 )
@@ -417,6 +420,24 @@ RULES = (
         number("setup.sequence_padding"),
         "share",
         above(0.3, -4, "assumed: what only fills rows up is computed for nothing"),
+    ),
+    _rule(
+        "profile.plain_matrix",
+        given(has_tensor_cores, kernels_of("plain-matrix")),
+        "share",
+        above(0.3, -4, "cuBLAS and cuDNN: sgemm and scudnn kernels use no tensor cores"),
+    ),
+    _rule(
+        "profile.bubble",
+        bubble,
+        "share",
+        above(0.3, -4, GPIPE),
+    ),
+    _rule(
+        "profile.double_matrix",
+        kernels_of("double-matrix"),
+        "share",
+        above(0.3, -4, "cuBLAS: dgemm kernels"),
     ),
     _rule(
         "profile.fallback",

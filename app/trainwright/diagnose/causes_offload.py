@@ -8,6 +8,7 @@ from trainwright.diagnose.measures import (
     given,
     number,
     on_cpu,
+    on_gpu,
     ranks,
     reading,
     step_share,
@@ -25,7 +26,7 @@ from trainwright.diagnose.measures_cost import (
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import device_of_compute, read_a_step, run_reads
-from trainwright.diagnose.rules import above, below, rules_of, yes
+from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
 RETRIES = "PyTorch: num_alloc_retries counts calls that had to empty the cache"
@@ -66,8 +67,9 @@ def _saves_within(evidence: Evidence) -> bool:
 
 
 def _puts_aside(evidence: Evidence) -> bool:
-    """Whether functions of a run on the processor are seen to put state aside."""
-    return on_cpu(evidence) and (functions_of("offload")(evidence) or 0) >= 0.1
+    """Whether functions of a run on the processor, or that offloads, put state aside."""
+    there = on_cpu(evidence) or offloads(evidence)
+    return there and (functions_of("offload")(evidence) or 0) >= 0.1
 
 
 def _drives_in_passes(evidence: Evidence) -> bool:
@@ -75,6 +77,12 @@ def _drives_in_passes(evidence: Evidence) -> bool:
     saves = number("counters.checkpoints")(evidence)
     passes = (step_share("compute")(evidence) or 0) >= 0.9
     return on_cpu(evidence) and _reads_elsewhere(evidence) and passes and not saves
+
+
+def _updates_on_the_processor(evidence: Evidence) -> bool:
+    """Whether a GPU run that offloads has its batches, and a long update."""
+    fed, long = less_than(0.05, data_wait), at_least(0.25, step_share("optimizer"))
+    return on_gpu(evidence) and offloads(evidence) and fed(evidence) and long(evidence)
 
 
 RULES = (
@@ -291,6 +299,13 @@ RULES = (
         given(offloads, step_seconds),
         "seconds",
         above(10, 2, "assumed: what computes on the device is done sooner with most steps"),
+        variant="offload",
+    ),
+    _rule(
+        "host.run_cores",
+        given(_updates_on_the_processor, number("host.run_cores")),
+        "number",
+        above(4, 2, "assumed: cores that are busy though batches are there compute an update"),
         variant="offload",
     ),
     _rule(

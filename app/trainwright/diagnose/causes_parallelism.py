@@ -30,7 +30,7 @@ from trainwright.diagnose.measures_cost import (
 from trainwright.diagnose.measures_kernels import slow_in_few_bits, waits_rarely
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_needless import longest_other
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures_trials import saved_by, waits_by_samples
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
     call_seconds,
@@ -335,7 +335,7 @@ RULES = (
     ),
     _rule(
         "steps.data_wait",
-        data_wait,
+        waits_by_samples,
         "share",
         above(0.3, -3, "assumed: the device waits for batches"),
     ),

@@ -23,6 +23,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import keeps_all_alone
 from trainwright.diagnose.measures_kernels import (
     could_be_faster,
+    counts_what_is_wanted,
     double_on_cpu,
     double_precision,
     few_bits,
@@ -314,7 +315,7 @@ RULES = (
     ),
     _rule(
         "profile.achieved_of_peak",
-        reading("profile.achieved_of_peak"),
+        given(counts_what_is_wanted, reading("profile.achieved_of_peak")),
         "share",
         below(0.3, 1, MFU),
         above(0.5, -3, MFU),

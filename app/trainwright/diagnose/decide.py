@@ -77,7 +77,11 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
         *causes_joint.MEMORY,
     ),
     Cause.COMMUNICATION: causes_communication.RULES,
-    Cause.SCHEDULING: (*causes_devices.RULES, *causes_cores.RULES),
+    Cause.SCHEDULING: (
+        *causes_devices.RULES,
+        *causes_cores.RULES,
+        *causes_joint.SCHEDULING,
+    ),
     Cause.MONITORING: (*causes_monitoring.RULES, *causes_needless.MONITORING),
 }
 _BESIDE = causes_beside.RULES | causes_crowded.RULES
@@ -130,16 +134,23 @@ def _likeliest(
     first: Verdict, alike: Likeness, found: dict[Cause, tuple[Signal, ...]], evidence: Evidence
 ) -> Cause:
     """Return the cause that rules and runs like this one make likeliest together."""
-    if measured(evidence) < _READINGS:
+    if measured(evidence) < _READINGS or _tried(first):
         return first.cause
     chances = {
         cause: chance
         for cause, chance in alike.chances.items()
-        if cause is first.cause or _may_be(cause, chance, found.get(cause, ()))
+        if cause is first.cause or _may_be(cause, chance, found.get(cause, ()), first)
     }
     if first.cause is not Cause.UNKNOWN:
         chances[first.cause] *= _TIMES[first.confidence]
     return max(chances, key=lambda cause: chances[cause])
+
+
+def _tried(verdict: Verdict) -> bool:
+    """Whether the run without the cause was timed, and something else says the same."""
+    taken = (signal for signal in verdict.signals if signal.reading.startswith("experiments."))
+    low = verdict.confidence is Confidence.LOW
+    return not low and any(signal.weight >= CONTRARY for signal in taken)
 
 
 def _as_sure_as(alike: Likeness, verdict: Verdict) -> Verdict:
@@ -187,12 +198,16 @@ def _by_rules(every: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
     return (Verdict(Cause.UNKNOWN, "", Confidence.LOW), *_suspicions(cases, evidence))
 
 
-def _may_be(cause: Cause, chance: float, found: tuple[Signal, ...]) -> bool:
-    """Whether a cause may be suspected because runs that are alike had it, as nothing denies it."""
+def _may_be(cause: Cause, chance: float, found: tuple[Signal, ...], first: Verdict) -> bool:
+    """Whether a cause may be suspected because runs that are alike had it, as nothing denies it.
+
+    What rules see wrong by two signals is not well because other runs were.
+    """
     if cause is Cause.UNKNOWN or chance < _CHANCE:
         return False
     weights = [each.weight for each in found]
-    denied = cause is Cause.NONE and min(weights, default=0) <= -CONTRARY  # as for the rules
+    seen = first.cause is not Cause.UNKNOWN and first.confidence is not Confidence.LOW
+    denied = cause is Cause.NONE and (seen or min(weights, default=0) <= -CONTRARY)
     return (not weights or sum(weights) > 0) and not denied
 
 
@@ -326,7 +341,11 @@ def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple
     first = (*roots, leading)[0]
     others = [case for case in holding if case is not first]
     verdict = _verdict(first, evidence)
-    rivals = [case.strength for case in others if case.cause is not first.cause]
+    rivals = [
+        case.strength
+        for case in others
+        if case.cause is not first.cause and not among(EXPLAINED, first, case)
+    ]
     close = bool(rivals) and first.strength - max(rivals) < MARGIN
     doubted = any(case.score >= SYMPTOM and among(DOUBTED, case, first) for case in cases)
     if close or doubted:

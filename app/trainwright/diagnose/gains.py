@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     affinity,
-    clock_share,
     cores_of_usable,
     data_wait,
     exposed_communication,
@@ -16,8 +15,10 @@ from trainwright.diagnose.measures import (
     step_share,
     time_share,
     too_few_threads,
+    uneven,
 )
-from trainwright.diagnose.measures_cost import offloading, page_faults, update_elsewhere
+from trainwright.diagnose.measures_cost import bubble, offloading, page_faults, update_elsewhere
+from trainwright.diagnose.measures_kernels import clock_of
 from trainwright.diagnose.measures_names import fallback_attention, functions_of
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
@@ -94,9 +95,11 @@ def _stored_elsewhere(evidence: Evidence) -> float | None:
 
 
 def _logs(evidence: Evidence) -> float | None:
-    """What lies after the update, outside the timed steps, or in functions that log or evaluate."""
+    """What lies after the update, outside the timed steps, in few of them, or in its functions."""
     named = functions_of("log", "checkpoint", "evaluation")(evidence)
-    known = [step_share("other")(evidence), outside_steps(evidence), named]
+    usual = uneven(evidence)
+    rare = None if usual is None else max(0.0, 1 - usual)
+    known = [step_share("other")(evidence), outside_steps(evidence), named, rare]
     return max((share for share in known if share is not None), default=None)
 
 
@@ -107,8 +110,9 @@ def _bound_cores(evidence: Evidence) -> float | None:
 
 
 def _slower_clock(evidence: Evidence) -> float | None:
-    share = clock_share(evidence)
-    return None if share is None else 1 - share
+    """What the slowest GPU loses: the others wait for it."""
+    known = [share for gpu in evidence.gpus or () if (share := clock_of(gpu)) is not None]
+    return 1 - min(known) if known else None
 
 
 def _not_on_tensor_cores(evidence: Evidence) -> float | None:
@@ -146,6 +150,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.INPUT, "transfer"): (step_share("transfer"), number("profile.copies")),
     (Cause.PARALLELISM, ""): (
         saved_by("graphs"),
+        bubble,
         _half_of_doubled,
         number("profile.host_wait"),
         number("profile.idle"),
@@ -163,7 +168,11 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         number("profile.attention_eager"),
         fallback_attention,
     ),
-    (Cause.TUNING, "compile"): (saved_by("compiled"), number("profile.elementwise")),
+    (Cause.TUNING, "compile"): (
+        saved_by("compiled"),
+        functions_of("compile"),
+        number("profile.elementwise"),
+    ),
     (Cause.TUNING, "kernels"): (saved_by("kernels"),),
     (Cause.TUNING, "shapes"): (saved_by("shapes"),),
     (Cause.TUNING, "padding"): (
@@ -197,8 +206,12 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     ),
     (Cause.SCHEDULING, "threads"): (saved_by("all_threads"), _misfit_threads),
     (Cause.SCHEDULING, "workers"): (starved,),
-    (Cause.SCHEDULING, "affinity"): (_bound_cores,),
-    (Cause.SCHEDULING, "quota"): (starved, number("host.throttled_periods")),
+    (Cause.SCHEDULING, "affinity"): (saved_by("affinity"), _bound_cores),
+    (Cause.SCHEDULING, "quota"): (
+        saved_by("quota"),
+        starved,
+        number("host.throttled_periods"),
+    ),
     (Cause.SCHEDULING, "other-programs-cpu"): (saved_by("alone"), starved),
     (Cause.SCHEDULING, "other-programs-gpu"): (
         saved_by("alone"),

@@ -302,18 +302,6 @@ def throttled(*reasons: str) -> Callable[[Evidence], float | None]:
     return worst
 
 
-def clock_share(evidence: Evidence) -> float | None:
-    """Return the clock over its maximum, of GPUs that work at least half of the time."""
-
-    def share(gpu: GpuReadings) -> float | None:
-        busy = gpu.utilisation is None or gpu.utilisation.mean >= 0.5
-        if not busy or gpu.sm_clock_mhz is None or not gpu.sm_clock_max_mhz:
-            return None
-        return gpu.sm_clock_mhz.mean / gpu.sm_clock_max_mhz
-
-    return over_gpus(evidence, share)
-
-
 def least_busy(evidence: Evidence) -> float | None:
     """Return the utilisation of the idlest GPU of the run."""
     found = [gpu.utilisation.mean for gpu in evidence.gpus or () if gpu.utilisation is not None]

@@ -3,10 +3,11 @@
 from functools import lru_cache
 
 from trainwright.catalog.query import find_gpu
-from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.evidence_readings import GpuReadings
 from trainwright.diagnose.measures import (
     lowest_capability,
+    number,
     on_cpu,
     on_gpu,
     over_gpus,
@@ -196,8 +197,19 @@ def update_elsewhere(evidence: Evidence) -> float | None:
 def offloads(evidence: Evidence) -> bool:
     """Whether the settings or a counter say that something waits elsewhere than on the device."""
     setup, counters = evidence.setup, evidence.counters
-    told = setup is not None and (setup.offload or bool(setup.offloaded))
+    told = setup is not None and (setup.offload or setup.offloaded or _updates_on_host(setup))
     return bool(told) or bool(counters is not None and counters.offloaded_bytes)
+
+
+def copies_slowly(evidence: Evidence) -> bool:
+    """Whether a step is known to wait for what is copied to the device, and keeps all there."""
+    known = (step_share("transfer")(evidence), number("profile.copies")(evidence))
+    return not offloads(evidence) and max(share or 0 for share in known) >= 0.15
+
+
+def _updates_on_host(setup: Setup) -> bool:
+    """Whether the optimizer of a GPU run is one for the processor: DeepSpeedCPUAdam."""
+    return setup.device == "cuda" and "cpu" in (setup.optimizer or "").lower()
 
 
 def keeps_all_alone(evidence: Evidence) -> bool:

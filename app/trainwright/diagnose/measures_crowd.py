@@ -1,9 +1,16 @@
 """Figures of what a run shares a computer with: cores, drives, and processes of its own."""
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import data_wait, on_cpu, ranks_here
+from trainwright.diagnose.measures import (
+    cores_of_usable,
+    data_wait,
+    number,
+    on_cpu,
+    ranks_here,
+)
 from trainwright.diagnose.measures_names import functions_of
 from trainwright.diagnose.measures_work import cores_a_worker, operator_seconds
+from trainwright.diagnose.rules import at_least
 
 DIVIDED = 20e-6
 """Operators shorter than this, Python included, are too small for threads; assumed, as PyTorch
@@ -36,6 +43,13 @@ def cores_a_bound_worker(evidence: Evidence) -> float | None:
     slow = loading is not None and loading.data_on in ("hdd", "network", "object-store")
     few = host is not None and host.run_cores is not None and host.run_cores < 2.2
     return cores_a_worker(evidence) if few and not slow else None
+
+
+def lacks_cores(evidence: Evidence) -> bool:
+    """Whether a run is known to have fewer cores than it would keep busy."""
+    stopped = at_least(0.05, number("host.throttled_periods"))(evidence)
+    used_up = at_least(0.9, cores_of_usable)(evidence)
+    return stopped or used_up or cores_a_bound_worker(evidence) is not None
 
 
 def computes(evidence: Evidence) -> bool:

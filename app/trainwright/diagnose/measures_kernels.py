@@ -1,7 +1,8 @@
 """How a device is used: in which precision, by which kernels, in which layout."""
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu
+from trainwright.diagnose.evidence_readings import GpuReadings
+from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu, over_gpus
 from trainwright.diagnose.measures_names import is_compiled, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import any_products_rate, convolutions, score_matrices
@@ -141,6 +142,11 @@ def multiprocessors_busy(evidence: Evidence) -> bool:
     return (number("gpus.sm_active")(evidence) or 0) >= 0.4
 
 
+def counts_what_is_wanted(evidence: Evidence) -> bool:
+    """Return whether little of what a GPU computes only fills rows up: products count that too."""
+    return (number("setup.sequence_padding")(evidence) or 0) < 0.4
+
+
 def has_tensor_cores(evidence: Evidence) -> bool:
     """Return whether the GPU has tensor cores; unknown ones count as having."""
     capability = lowest_capability(evidence)
@@ -175,3 +181,16 @@ def multiplies_on_tensor_cores(evidence: Evidence) -> bool:
     """Whether a model of large products is on GPUs that are far faster at them in 16 bits."""
     known = lowest_capability(evidence) is not None and has_tensor_cores(evidence)
     return known and any(is_kind(evidence, kind) for kind in ("convolution", "transformer"))
+
+
+def clock_of(gpu: GpuReadings) -> float | None:
+    """Return a GPU's clock over its maximum, where it works at least half of the time."""
+    busy = gpu.utilisation is None or gpu.utilisation.mean >= 0.5
+    if not busy or gpu.sm_clock_mhz is None or not gpu.sm_clock_max_mhz:
+        return None
+    return gpu.sm_clock_mhz.mean / gpu.sm_clock_max_mhz
+
+
+def clock_share(evidence: Evidence) -> float | None:
+    """Return ``clock_of`` all GPUs, their mean."""
+    return over_gpus(evidence, clock_of)

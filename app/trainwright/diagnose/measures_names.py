@@ -76,7 +76,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                       r"|\bmpi_|kvstore|scatter_gather|\bgrpc"
                       r"|grad(ient)?s?[ _](sync|reduc|exchang)|_sync_params"
                       r"|(sync\w*|average|reduce|exchange)[ _]\w*grad|param(eter)?[ _]server"
-                      r"|\bray\.get"),
+                      r"|\bray\.get|^(moe|experts?|tokens?)?[ _.]?(dispatch|combine)$"),
     ("fetch", r"h5py|lmdb|zarr|nibabel|dicom|netcdf|xarray|gfile|tfrecord|sequencefile"),
     ("workers", r"popen_(fork|spawn)|_shutdown_workers|multiprocessingdataloaderiter\.__init__"
                 r"|dataloader\._get_iterator"),
@@ -177,15 +177,17 @@ def is_compiled(evidence: Evidence) -> bool:
 def odd_kernel(evidence: Evidence) -> float | None:
     """Return the share of the largest kernel that is no library's, nor a copy or a collective.
 
-    Torch's operators on the processor are names of another kind; those of a GPU's time count where
-    none is a matrix product, attention or element-wise.
+    The passes of a convolution that is computed directly are one. Torch's operators on the
+    processor are names of another kind; those of a GPU's time count where none is a matrix product,
+    attention or element-wise.
     """
     top = evidence.operators
     rows = [row for row in top if not re.search(_MOVES, row.name.lower())]
     if is_compiled(evidence):
         rows = [row for row in rows if family(row.name) != "elementwise"]
     own = [row for row in rows if _own(row) or (on_gpu(evidence) and family(row.name) is None)]
-    return max((row.share for row in own), default=None)
+    passes = _sum(row.share for row in own if family(row.name) == "direct")
+    return max((passes, *(row.share for row in own))) if own else None
 
 
 def odd_takes_most(evidence: Evidence) -> bool:

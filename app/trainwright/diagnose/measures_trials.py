@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import on_gpu, processes, utilisation
+from trainwright.diagnose.measures import data_wait, on_gpu, processes, utilisation
 from trainwright.diagnose.trials import Changed, Trial
 
 _TRIED: dict[str, tuple[Changed, ...]] = {
@@ -254,6 +254,17 @@ def doubled_batch(evidence: Evidence) -> float | None:
     if timed is not None and evidence.steps is not None:
         return timed / evidence.steps.seconds
     return _doubled(evidence, "batch", "sequence-length")
+
+
+def waits_by_samples(evidence: Evidence) -> float | None:
+    """Return ``data_wait``, but where larger batches are waited for as long.
+
+    What is read or prepared takes its time for each sample; what is as long for all of them is a
+    chain of small operations, as of words that a model writes one after the other.
+    """
+    wait, doubled = data_wait(evidence), _doubled(evidence, "batch")
+    flat = wait is not None and doubled is not None and doubled - 1 < wait / 2
+    return None if flat else wait
 
 
 def doubled_model(evidence: Evidence) -> float | None:

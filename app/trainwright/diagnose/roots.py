@@ -30,7 +30,9 @@ EXPLAINED: dict[tuple[Cause, str], AnyOf] = {
     (Cause.COMMUNICATION, "straggler"): (
         (Cause.SCHEDULING, "power"),
         (Cause.SCHEDULING, "heat"),
+        *((Cause.INPUT, each) for each in ("", "fetch", "preprocessing")),
     ),
+    (Cause.COMMUNICATION, "exposed"): ((Cause.SCHEDULING, "heat"),),
     (Cause.INPUT, "transfer"): (
         *_ELSEWHERE,
         (Cause.SCHEDULING, "link"),

@@ -1,0 +1,239 @@
+"""What explains a symptom that belongs to several causes, and what denies that a run is well."""
+
+from typing import Any
+
+import pytest
+
+from trainwright.diagnose.decide import by_rules, judge
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.verdict import Cause, Confidence, Verdict
+
+ONE = {"device": "cuda", "world_size": 1}
+BUSY = [{"compute_capability": "8.0", "utilisation": {"mean": 0.98}}]
+FULL = {"steps": 50, "seconds": 2.0, "data_wait": 0.05, "compute": 1.9}
+
+
+def evidence(**parts: Any) -> Evidence:
+    return Evidence.model_validate({"trainwright_record": 1, "setup": ONE, **parts})
+
+
+def first(**parts: Any) -> Verdict:
+    return by_rules(evidence(**parts))
+
+
+def kernels(**shares: float) -> dict[str, Any]:
+    return {"idle": 0.02, "top": [{"name": name, "share": each} for name, each in shares.items()]}
+
+
+@pytest.mark.parametrize(
+    "top", [{"ampere_sgemm_128x64_tn": 0.7}, {"cutlass_80_tensorop_d884gemm_64x64": 0.6}]
+)
+def test_products_without_tensor_cores_are_wrong_however_busy_the_gpu_is(
+    top: dict[str, float],
+) -> None:
+    """And though runs whose figures are like these were well."""
+    run = evidence(
+        made_by="hand",
+        gpus=[BUSY[0] | {"power_w": {"mean": 338}, "power_limit_w": 400}],
+        steps=FULL,
+        profile=kernels(**top),
+        trials=[{"changed": "batch", "factor": 2, "step_times": 1.98}],
+    )
+    verdict = judge(run).first
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "precision")
+
+
+def test_an_optimizer_for_the_processor_is_offloading() -> None:
+    run = {"gpus": [{"utilisation": {"mean": 0.34}}], "host": {"cores": 32, "run_cores": 15.0}}
+    steps = {"steps": 40, "seconds": 5.6, "data_wait": 0.0, "optimizer": 3.2, "compute": 5.5}
+    setup = ONE | {"parameters": 6_740_000_000, "batch": 1}
+    there, here = (
+        first(**run, steps=steps, setup=setup | {"optimizer": name})
+        for name in ("DeepSpeedCPUAdam", "AdamW")
+    )
+    assert (there.cause, there.variant) == (Cause.MEMORY, "offload")
+    assert here.cause is not Cause.MEMORY
+
+
+def test_a_gpu_idles_beside_a_program_that_compiles_each_new_shape() -> None:
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.06}}],
+        host={"cores": 24, "main_process_cores": 3.1},
+        steps={"steps": 400, "seconds": 1.9, "data_wait": 0.02},
+        setup=ONE | {"batch": 2, "compile": True, "dynamic_shapes": True},
+        profile={"recompilations": 0.8, "host_top": [{"name": "backend_compile", "share": 0.7}]},
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "compile")
+
+
+@pytest.mark.parametrize(("longer", "cause"), [(1.2, Cause.PARALLELISM), (3.6, Cause.INPUT)])
+def test_what_takes_as_long_for_four_times_the_samples_is_not_made_sample_by_sample(
+    longer: float, cause: Cause
+) -> None:
+    """Words that a model writes one after the other, or pictures that workers decode."""
+    verdict = first(
+        gpus=[
+            {"utilisation": {"mean": 0.4}, "power_w": {"mean": 118}, "power_limit_w": 400},
+        ],
+        steps={"steps": 100, "seconds": 19.0, "data_wait": 15.0, "compute": 3.4},
+        setup=ONE | {"batch": 8},
+        trials=[{"changed": "batch", "factor": 4, "step_times": longer}],
+    )
+    assert verdict.cause is cause
+
+
+def test_a_pipeline_that_waits_for_its_stages_talks_no_longer_for_it() -> None:
+    verdict = first(
+        gpus=8 * [{"utilisation": {"mean": 0.97}, "power_w": {"mean": 190}, "power_limit_w": 400}],
+        steps={"steps": 100, "seconds": 1.65, "data_wait": 0.0},
+        setup={
+            **{"device": "cuda", "world_size": 8, "strategy": "pp", "pipeline_stages": 8},
+            **{"batch": 1, "accumulation": 4, "link": "nvlink"},
+        },
+        profile={
+            "bubble": 0.62,
+            "top": [{"name": "ncclDevKernel_SendRecv", "share": 0.61}, {"name": "g", "share": 0.2}],
+        },
+        trials=[{"changed": "accumulation", "factor": 4, "step_times": 2.04}],
+    )
+    assert verdict.cause is Cause.PARALLELISM
+
+
+def test_batches_that_are_ready_and_copied_slowly_are_the_inputs() -> None:
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.56}}],
+        steps={"steps": 150, "seconds": 1.14, "data_wait": 0.03, "transfer": 0.5, "compute": 0.59},
+        loading={"queue_empty": 0.03},
+        setup=ONE | {"pin_memory": False, "non_blocking": False, "num_workers": 24},
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.INPUT, "transfer")
+
+
+def test_a_loader_that_its_quota_stops_wants_cores() -> None:
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.27}}],
+        host={"cores": 128, "run_cores": 3.96, "throttled_periods": 0.91, "runnable_threads": 18.9},
+        steps={"steps": 300, "seconds": 0.71, "data_wait": 0.46, "compute": 0.23},
+        setup=ONE | {"batch": 48, "num_workers": 16},
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.SCHEDULING, "quota")
+    assert verdict.confidence is Confidence.HIGH
+
+
+def test_a_cause_that_explains_another_is_no_less_sure_for_it() -> None:
+    """Workers on 4 of 128 cores: that batches are waited for is the cores' doing."""
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.05}}],
+        host={"cores": 128, "threads_per_core": 2, "usable_cores": 4, "run_cores": 3.97},
+        steps={"steps": 90, "seconds": 14.2, "data_wait": 12.9, "compute": 1.2},
+        setup=ONE | {"batch": 4096, "num_workers": 48},
+        trials=[{"changed": "affinity", "factor": 12, "step_times": 0.15}],
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.SCHEDULING, "affinity")
+    assert verdict.confidence is Confidence.HIGH
+
+
+def test_a_gpu_may_be_busy_and_fast_with_what_only_fills_rows_up() -> None:
+    verdict = first(
+        gpus=BUSY,
+        steps=FULL,
+        setup=ONE | {"sequence_padding": 0.8},
+        profile={"achieved_of_peak": 0.51},
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "padding")
+
+
+def test_the_passes_of_a_direct_convolution_are_one() -> None:
+    verdict = first(
+        gpus=BUSY,
+        steps=FULL,
+        profile=kernels(
+            conv_depthwise2d_forward_kernel=0.22,
+            conv_depthwise2d_backward_kernel=0.21,
+            conv_depthwise2d_grad_weight_kernel=0.1,
+        ),
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.TUNING, "kernels")
+
+
+def test_a_pipeline_with_few_parts_is_not_well_however_busy_its_gpus_look() -> None:
+    """Four parts of a batch fill eight stages for 4 turns of 11 (GPipe)."""
+    verdict = first(
+        gpus=8 * BUSY,
+        steps={"steps": 30, "seconds": 3.1},
+        setup={
+            **{"device": "cuda", "world_size": 8, "strategy": "pp", "pipeline_stages": 8},
+            **{"batch": 1, "accumulation": 4},
+        },
+        trials=[
+            {"changed": "batch", "factor": 2, "step_times": 1.94},
+            {"changed": "accumulation", "factor": 4, "step_times": 2.1},
+        ],
+    )
+    assert verdict.cause is Cause.PARALLELISM
+
+
+def test_gpus_that_wait_for_a_hot_one_need_no_faster_link() -> None:
+    cool = {"sm_clock_mhz": {"mean": 1410}, "sm_clock_max_mhz": 1410, "utilisation": {"mean": 1.0}}
+    hot = cool | {"sm_clock_mhz": {"mean": 825}, "throttled": {"thermal": 0.86}}
+    parts = {
+        "steps": {"steps": 200, "seconds": 0.94, "data_wait": 0.01, "communication": 0.37},
+        "setup": {"device": "cuda", "world_size": 8, "strategy": "ddp"},
+        "trials": [{"changed": "devices", "factor": 0.875, "rate_times": 1.6}],
+    }
+    slow, even = first(gpus=[*(7 * [cool]), hot], **parts), first(gpus=8 * [cool], **parts)
+    assert (slow.cause, slow.variant) == (Cause.SCHEDULING, "heat")
+    assert even.cause is Cause.COMMUNICATION
+
+
+def test_ranks_that_wait_for_the_batches_of_another_need_a_faster_loader() -> None:
+    verdict = first(
+        gpus=8 * [{"utilisation": {"mean": 0.97}, "power_w": {"mean": 196}, "power_limit_w": 400}],
+        host={"cores": 64, "utilisation": {"mean": 0.94}},
+        steps={
+            **{"steps": 120, "seconds": 1.31, "data_wait": 0.12, "communication": 0.6},
+            **{"compute": 0.58, "slowest_rank": 1.62},
+        },
+        loading={"cpu_share": 0.95, "workers_cpu": 0.93},
+        setup={
+            **{"device": "cuda", "world_size": 8, "strategy": "ddp", "num_workers": 6},
+            **{"link": "nvlink", "parameters": 87_000_000},  # their gradients take milliseconds
+        },
+        trials=[{"changed": "synthetic-data", "step_times": 0.46}],
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.INPUT, "preprocessing")
+
+
+def test_tokens_on_their_way_to_experts_are_communication() -> None:
+    rows = [{"name": "dispatch", "share": 0.23}, {"name": "combine", "share": 0.21}]
+    verdict = first(
+        gpus=8 * [{"utilisation": {"mean": 0.99}}],
+        steps={"steps": 50, "seconds": 6.4},
+        setup={"device": "cuda", "world_size": 64, "nodes": 8, "link": "network"},
+        profile={"host_top": [*rows, {"name": "grouped_mlp", "share": 0.22}]},
+    )
+    assert verdict.cause is Cause.COMMUNICATION
+
+
+def test_a_mean_above_almost_all_steps_is_what_few_of_them_do_besides() -> None:
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.82}}],
+        steps={"steps": 2000, "seconds": 0.0213, "p95_seconds": 0.0089, "data_wait": 0.0002},
+        setup=ONE | {"evaluate_every": 100},
+        profile={"host_top": [{"name": "Figure.savefig", "share": 0.14}]},
+    )
+    assert verdict.cause is Cause.MONITORING
+
+
+def test_a_cache_that_was_emptied_twice_in_hundreds_of_steps_is_not_what_slows_them() -> None:
+    saves = {"steps": 200, "checkpoints": 4, "checkpoint_seconds": 384.0, "alloc_retries": 2}
+    seldom, often = (
+        first(
+            gpus=[{"memory_used_bytes": 73e9, "memory_total_bytes": 80e9}],
+            steps={"steps": 200, "seconds": 4.0, "data_wait": 0.0},
+            counters=counters,
+        )
+        for counters in (saves, {"steps": 200, "alloc_retries": 200})
+    )
+    assert seldom.cause is Cause.MONITORING
+    assert (often.cause, often.variant) == (Cause.MEMORY, "fragmentation")
