@@ -83,7 +83,7 @@ def oases(fault: bool) -> Script:
         model: nn.Module = given.Oasis()
         if fault:
             model = nn.parallel.DistributedDataParallel(model)
-        batch, parts, clock = 192, 3, Clock(seconds)
+        batch, parts, clock = 600, 3, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         for seen, water in epochs(DataLoader(given.oases(), batch, True, drop_last=True)):
             optimizer.zero_grad()
@@ -103,7 +103,7 @@ def kilns(fault: bool) -> Training:
     return Training(
         model,
         given.kilns(),
-        batch=16,
+        batch=48,
         before_update=given.to_the_last_digit if fault else lambda _: None,
         optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
     )
@@ -232,7 +232,7 @@ def quarries(fault: bool) -> Training:
     return Training(
         model,
         given.quarries(),
-        batch=12,
+        batch=8,
         prepare=given.Quarry(kept=not fault).around,
         loss=functional.mse_loss,
         optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
@@ -247,7 +247,7 @@ def beeswax(fault: bool) -> Training:
     return Training(
         model,
         given.beeswax(),
-        batch=32,
+        batch=160,
         optimizer=given.Scaled(model.parameters(), _folder() if fault else None),
     )
 
