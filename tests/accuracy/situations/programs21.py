@@ -123,7 +123,7 @@ def snowmen(fault: bool) -> Script:
             model = nn.parallel.DistributedDataParallel(model)
         batch, clock = 32, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-        yard = DataLoader(given.snowmen(1.0 if cold else 2.6), batch, True, drop_last=True)
+        yard = DataLoader(given.snowmen(1.25 if cold else 2.6), batch, True, drop_last=True)
         for snow, weather, water in epochs(yard):
             loss = functional.mse_loss(model(snow, weather), water)
             optimizer.zero_grad()
@@ -232,7 +232,7 @@ def quarries(fault: bool) -> Training:
     return Training(
         model,
         given.quarries(),
-        batch=8,
+        batch=10,
         prepare=given.Quarry(kept=not fault).around,
         loss=functional.mse_loss,
         optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),

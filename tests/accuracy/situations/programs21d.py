@@ -410,7 +410,7 @@ class Unicycles(Dataset[Item]):
 class Unicycle(nn.Module):
     """Who rides a unicycle: six sensors, heard along time in two widths."""
 
-    def __init__(self, channels: int = 64) -> None:
+    def __init__(self, channels: int = 80) -> None:
         super().__init__()
         self.short = nn.Conv1d(6, channels, 7, 3, padding=3)
         self.long = nn.Conv1d(6, channels, 21, 3, padding=10)
@@ -535,7 +535,7 @@ class Mirrors:
 class Kaleidoscope(nn.Module):
     """How many mirrors a kaleidoscope has, by what is seen in it."""
 
-    def __init__(self, channels: int = 32, counts: int = 6) -> None:
+    def __init__(self, channels: int = 64, counts: int = 6) -> None:
         super().__init__()
         self.glass = nn.Conv2d(3, channels, 6, 3)
         self.first = nn.BatchNorm2d(channels)
@@ -646,7 +646,7 @@ class Ore(nn.Module):
         return self.worth((x * self.heeded(x).sigmoid()).mean(1))[:, 0]
 
 
-def quarries(count: int = 160, drilled: int = 768) -> TensorDataset:
+def quarries(count: int = 160, drilled: int = 1024) -> TensorDataset:
     """Return where quarries were drilled and what was found, and how much they were worth."""
     deep, north, east = (torch.randint(most, (count, drilled)) for most in (256, 16, 256))
     found = torch.rand(count, drilled)
