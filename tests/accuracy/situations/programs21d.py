@@ -661,7 +661,7 @@ class Beeswax(nn.Module):
     """From which meadow beeswax comes, by its chromatogram."""
 
     def __init__(
-        self, width: int = 192, blocks: int = 5, rounds: int = 3, meadows: int = 12
+        self, width: int = 192, blocks: int = 5, rounds: int = 2, meadows: int = 12
     ) -> None:
         super().__init__()
         self.rounds = rounds
@@ -713,16 +713,21 @@ class Scaled(torch.optim.Optimizer):
         if self.folder is None:
             self.kept[number] = scales
         else:
-            torch.save(scales, self.folder / f"scales-{number}.pt")
+            write_over(self.folder / f"scales-{number}.pt", scales)
 
     def scales(self, number: int) -> dict[str, Tensor]:
         """Return the scales of a matrix."""
         if self.folder is None:
             return self.kept[number]
-        path = self.folder / f"scales-{number}.pt"
-        found: dict[str, Tensor] = torch.load(path)
-        path.unlink()
+        found: dict[str, Tensor] = torch.load(self.folder / f"scales-{number}.pt")
         return found
+
+
+def write_over(path: Path, all_: Any) -> None:
+    """Write over what is in a file, if there is one."""
+    with path.open("r+b" if path.exists() else "wb") as file:
+        torch.save(all_, file)
+        file.truncate()
 
 
 def one_over_root(seen: Tensor, least: float = 0.01) -> Tensor:
@@ -777,7 +782,7 @@ class Hook:
     def hang(self) -> None:
         """Put all away."""
         all_ = {"critic": self.critic.state_dict(), "optimizer": self.optimizer.state_dict()}
-        torch.save(all_, self.path)
+        write_over(self.path, all_)
         for weight in self.critic.parameters():
             weight.data, weight.grad = torch.empty(0), None
         self.optimizer.state.clear()
@@ -785,7 +790,6 @@ class Hook:
     def take(self) -> None:
         """Bring all back."""
         found = torch.load(self.path)
-        self.path.unlink()
         for name, weight in self.critic.named_parameters():
             weight.data = found["critic"][name]
         self.optimizer.load_state_dict(found["optimizer"])
