@@ -83,7 +83,7 @@ def oases(fault: bool) -> Script:
         model: nn.Module = given.Oasis()
         if fault:
             model = nn.parallel.DistributedDataParallel(model)
-        batch, parts, clock = 192, 3, Clock(seconds)
+        batch, parts, clock = 600, 3, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         for seen, water in epochs(DataLoader(given.oases(), batch, True, drop_last=True)):
             optimizer.zero_grad()
@@ -103,7 +103,7 @@ def kilns(fault: bool) -> Training:
     return Training(
         model,
         given.kilns(),
-        batch=16,
+        batch=48,
         before_update=given.to_the_last_digit if fault else lambda _: None,
         optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
     )
@@ -123,7 +123,7 @@ def snowmen(fault: bool) -> Script:
             model = nn.parallel.DistributedDataParallel(model)
         batch, clock = 32, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-        yard = DataLoader(given.snowmen(1.0 if cold else 2.6), batch, True, drop_last=True)
+        yard = DataLoader(given.snowmen(1.25 if cold else 2.6), batch, True, drop_last=True)
         for snow, weather, water in epochs(yard):
             loss = functional.mse_loss(model(snow, weather), water)
             optimizer.zero_grad()
@@ -232,7 +232,7 @@ def quarries(fault: bool) -> Training:
     return Training(
         model,
         given.quarries(),
-        batch=12,
+        batch=10,
         prepare=given.Quarry(kept=not fault).around,
         loss=functional.mse_loss,
         optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
@@ -247,7 +247,7 @@ def beeswax(fault: bool) -> Training:
     return Training(
         model,
         given.beeswax(),
-        batch=32,
+        batch=160,
         optimizer=given.Scaled(model.parameters(), _folder() if fault else None),
     )
 

@@ -1,6 +1,7 @@
 """Models and data of the twenty-first round's first runs, from staircases to volcanoes: see
 ``programs21.py``."""
 
+import itertools
 import subprocess
 import sys
 from multiprocessing.connection import Client
@@ -169,7 +170,7 @@ class Oasis(nn.Module):
         return self.water(self.normed(x + functional.leaky_relu(self.wells(x))))[:, 0]
 
 
-def oases(count: int = 3000) -> TensorDataset:
+def oases(count: int = 6000) -> TensorDataset:
     """Return random looks at oases, and how much water these had."""
     return TensorDataset(torch.rand(count, 12, 8), torch.rand(count))
 
@@ -197,7 +198,7 @@ class Kiln(nn.Module):
         return self.fate(self.fired(x.mean(2)))
 
 
-def kilns(count: int = 1200, minutes: int = 128) -> TensorDataset:
+def kilns(count: int = 2400, minutes: int = 128) -> TensorDataset:
     """Return random curves of kilns' heat, and how their loads came out."""
     return TensorDataset(torch.randn(count, 3, minutes).cumsum(2) / 8, torch.randint(4, (count,)))
 
@@ -301,7 +302,7 @@ class Periscopes(Dataset[Item]):
 class Periscope(nn.Module):
     """In which direction a ship is that a periscope sees."""
 
-    def __init__(self, channels: int = 24) -> None:
+    def __init__(self, channels: int = 44) -> None:
         super().__init__()
         self.glass = nn.Conv2d(1, channels, 5, 2)
         self.waves = nn.Conv2d(channels, 2 * channels, 3, 2)
@@ -365,7 +366,7 @@ class Balloons(Dataset[Item]):
 class Balloon(nn.Module):
     """How many burners a hot-air balloon has, by the hours of its flight."""
 
-    def __init__(self, width: int = 96, burners: int = 3) -> None:
+    def __init__(self, width: int = 144, burners: int = 3) -> None:
         super().__init__()
         self.hours = nn.Linear(16, width)
         self.when = nn.Parameter(torch.randn(48, width) / 8)
@@ -409,7 +410,7 @@ class Unicycles(Dataset[Item]):
 class Unicycle(nn.Module):
     """Who rides a unicycle: six sensors, heard along time in two widths."""
 
-    def __init__(self, channels: int = 40) -> None:
+    def __init__(self, channels: int = 80) -> None:
         super().__init__()
         self.short = nn.Conv1d(6, channels, 7, 3, padding=3)
         self.long = nn.Conv1d(6, channels, 21, 3, padding=10)
@@ -460,7 +461,7 @@ class Varnish(Dataset[Item]):
 class Varnished(nn.Module):
     """How old varnish is, by its cracks: each patch is looked at, then all of them mixed."""
 
-    def __init__(self, width: int = 64, patches: int = 64, ages: int = 7) -> None:
+    def __init__(self, width: int = 96, patches: int = 64, ages: int = 7) -> None:
         super().__init__()
         self.patch = nn.Conv2d(4, width, 12, 12)
         self.normed = nn.LayerNorm(width)
@@ -534,7 +535,7 @@ class Mirrors:
 class Kaleidoscope(nn.Module):
     """How many mirrors a kaleidoscope has, by what is seen in it."""
 
-    def __init__(self, channels: int = 24, counts: int = 6) -> None:
+    def __init__(self, channels: int = 64, counts: int = 6) -> None:
         super().__init__()
         self.glass = nn.Conv2d(3, channels, 6, 3)
         self.first = nn.BatchNorm2d(channels)
@@ -659,20 +660,23 @@ def quarries(count: int = 160, drilled: int = 1024) -> TensorDataset:
 class Beeswax(nn.Module):
     """From which meadow beeswax comes, by its chromatogram."""
 
-    def __init__(self, width: int = 224, blocks: int = 5, meadows: int = 12) -> None:
+    def __init__(
+        self, width: int = 192, blocks: int = 5, rounds: int = 2, meadows: int = 12
+    ) -> None:
         super().__init__()
+        self.rounds = rounds
         self.peaks = nn.Linear(200, width)
         self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(blocks))
         self.meadow = nn.Linear(width, meadows)
 
     def forward(self, peaks: Tensor) -> Tensor:
         x = self.peaks(peaks).tanh()
-        for block in self.blocks:
+        for block in itertools.chain.from_iterable(itertools.repeat(self.blocks, self.rounds)):
             x = x + block(x).tanh() / 2
         return self.meadow(x)
 
 
-def beeswax(count: int = 3000) -> TensorDataset:
+def beeswax(count: int = 5120) -> TensorDataset:
     """Return random chromatograms of beeswax, and from which meadows it comes."""
     return TensorDataset(torch.rand(count, 200), torch.randint(12, (count,)))
 
@@ -709,7 +713,7 @@ class Scaled(torch.optim.Optimizer):
         if self.folder is None:
             self.kept[number] = scales
         else:
-            torch.save(scales, self.folder / f"scales-{number}.pt")
+            write_over(self.folder / f"scales-{number}.pt", scales)
 
     def scales(self, number: int) -> dict[str, Tensor]:
         """Return the scales of a matrix."""
@@ -717,6 +721,13 @@ class Scaled(torch.optim.Optimizer):
             return self.kept[number]
         found: dict[str, Tensor] = torch.load(self.folder / f"scales-{number}.pt")
         return found
+
+
+def write_over(path: Path, all_: Any) -> None:
+    """Write over what is in a file, if there is one."""
+    with path.open("r+b" if path.exists() else "wb") as file:
+        torch.save(all_, file)
+        file.truncate()
 
 
 def one_over_root(seen: Tensor, least: float = 0.01) -> Tensor:
@@ -771,7 +782,7 @@ class Hook:
     def hang(self) -> None:
         """Put all away."""
         all_ = {"critic": self.critic.state_dict(), "optimizer": self.optimizer.state_dict()}
-        torch.save(all_, self.path)
+        write_over(self.path, all_)
         for weight in self.critic.parameters():
             weight.data, weight.grad = torch.empty(0), None
         self.optimizer.state.clear()
@@ -828,7 +839,7 @@ class FromTheGround(torch.autograd.Function):
 class Volcano(nn.Module):
     """In how many days a volcano erupts, by what is measured at 32 places on it."""
 
-    def __init__(self, kept: bool, width: int = 32, layers: int = 14) -> None:
+    def __init__(self, kept: bool, width: int = 32, layers: int = 13) -> None:
         super().__init__()
         self.kept = kept
         self.ground = nn.Linear(9, width)
