@@ -77,7 +77,7 @@ def skateboards(fault: bool) -> Training:
     return Training(
         model,
         given.skaters(),
-        batch=64,
+        batch=256,
         loss=functional.mse_loss,
         after=after,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
@@ -89,7 +89,7 @@ def cellars(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Cellar(), 64, Clock(seconds)
-        every, (others, _) = 4 if fault else 500, given.cellars(100).tensors
+        every, (others, _) = 4 if fault else 500, given.cellars(60).tensors
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.cellars(), batch, shuffle=True, drop_last=True)
         for step, (bottles, years) in enumerate(epochs(loader), 1):
@@ -284,7 +284,7 @@ def waterfalls(fault: bool) -> Training:
     return Training(
         model,
         given.waterfalls(),
-        batch=12,
+        batch=4,
         loss=functional.mse_loss,
         optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
     )

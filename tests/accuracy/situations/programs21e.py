@@ -102,7 +102,7 @@ def cellars(count: int = 1600, bottles: int = 48, measured: int = 8) -> TensorDa
     return TensorDataset(torch.randn(count, bottles, measured), torch.randint(6, (count,)))
 
 
-def unsure(model: nn.Module, bottles: Tensor, draws: int = 12) -> float:
+def unsure(model: nn.Module, bottles: Tensor, draws: int = 10) -> float:
     """Return how much what is told of cellars differs, where other parts are hidden each time."""
     told = torch.stack([model(bottles).softmax(1) for _ in range(draws)])
     whole = torch.special.entr(told.mean(0)).sum(1)
