@@ -198,7 +198,7 @@ def steady_plaster(fault: bool) -> Training:
 
 def steady_tricycles(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Tricycle(), times(40), Clock(seconds)
+        model, batch, clock = given.Tricycle(), times(48), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
         loader = DataLoader(given.tricycles(), batch, shuffle=True, drop_last=True)
         for moments, rider in endlessly(loader, not fault):
