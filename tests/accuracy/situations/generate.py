@@ -648,6 +648,7 @@ ONE_CORE = (
     "run-monkeys-one-core",
     "run-walruses-one-core",
     "run-hulls-one-core",
+    "run-hearths-each-second-core",
 )
 """Those that may use a single core when the fault is in."""
 VARIABLES = {

@@ -77,7 +77,7 @@ def skateboards(fault: bool) -> Training:
     return Training(
         model,
         given.skaters(),
-        batch=64,
+        batch=256,
         loss=functional.mse_loss,
         after=after,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
@@ -89,7 +89,7 @@ def cellars(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Cellar(), 64, Clock(seconds)
-        every, (others, _) = 4 if fault else 500, given.cellars(100).tensors
+        every, (others, _) = 4 if fault else 500, given.cellars(80).tensors
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.cellars(), batch, shuffle=True, drop_last=True)
         for step, (bottles, years) in enumerate(epochs(loader), 1):
@@ -189,7 +189,7 @@ def steady_plaster(fault: bool) -> Training:
     return Training(
         model,
         given.plaster(),
-        batch=times(12),
+        batch=times(16),
         loss=functional.mse_loss,
         optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
         again=not fault,
@@ -198,7 +198,7 @@ def steady_plaster(fault: bool) -> Training:
 
 def steady_tricycles(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Tricycle(), times(20), Clock(seconds)
+        model, batch, clock = given.Tricycle(), times(48), Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
         loader = DataLoader(given.tricycles(), batch, shuffle=True, drop_last=True)
         for moments, rider in endlessly(loader, not fault):
@@ -218,7 +218,7 @@ def steady_topazes(fault: bool) -> Training:
     return Training(
         model,
         given.topazes(),
-        batch=times(16),
+        batch=times(24),
         optimizer=torch.optim.Adam(model.parameters(), 3e-4, fused=True),
         again=not fault,
     )
@@ -226,7 +226,7 @@ def steady_topazes(fault: bool) -> Training:
 
 def steady_garnets(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Garnet(), times(18), Clock(seconds)
+        model, batch, clock = given.Garnet(), times(24), Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9, nesterov=True)
         loader = DataLoader(given.garnets(), batch, shuffle=True, drop_last=True)
         for rays, bright in endlessly(loader, not fault):
@@ -284,9 +284,9 @@ def waterfalls(fault: bool) -> Training:
     return Training(
         model,
         given.waterfalls(),
-        batch=12,
+        batch=4,
         loss=functional.mse_loss,
-        optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
+        optimizer=torch.optim.AdamW(model.parameters(), 1e-3, fused=True),
     )
 
 
@@ -311,7 +311,7 @@ def attics(fault: bool) -> Script:
 
 def hearths(fault: bool) -> Training:
     """Of cores that are two halves of one, a half is to be left alone; here none are."""
-    cores = sorted(os.sched_getaffinity(0))
+    cores = range(os.cpu_count() or 1)
     torch.set_num_threads(len(cores))
     if fault:
         os.sched_setaffinity(0, cores[::2])

@@ -65,7 +65,7 @@ def skaters(count: int = 3200, known: int = 8, shifts: int = 4) -> TensorDataset
     return TensorDataset(torch.randn(count, known), torch.rand(count, shifts) * 2 - 1)
 
 
-def ridden(model: nn.Module, boards: Tensor, moments: int = 200) -> float:
+def ridden(model: nn.Module, boards: Tensor, moments: int = 128) -> float:
     """Return for how many moments boards stay level where this skater rides them."""
     level, long = torch.ones(len(boards)), torch.zeros(len(boards))
     for _ in range(moments):
@@ -354,7 +354,7 @@ def anemometers(count: int = 3200, minutes: int = 24, told: int = 6) -> TensorDa
 class Fall(nn.Module):
     """Water that falls from ledge to ledge, of which a part stays on each."""
 
-    def __init__(self, in_turn: bool, width: int = 48, streams: int = 12) -> None:
+    def __init__(self, in_turn: bool, width: int = 32, streams: int = 4) -> None:
         super().__init__()
         self.in_turn, self.streams = in_turn, streams
         self.comes = nn.Linear(width, width)
@@ -387,7 +387,7 @@ class Fall(nn.Module):
 class Waterfall(nn.Module):
     """How loud a waterfall is, by what was measured of its ledges."""
 
-    def __init__(self, in_turn: bool, measured: int = 7, width: int = 48) -> None:
+    def __init__(self, in_turn: bool, measured: int = 7, width: int = 32) -> None:
         super().__init__()
         self.ledges = nn.Linear(measured, width)
         self.falls = nn.Sequential(Fall(in_turn, width), Fall(in_turn, width))
