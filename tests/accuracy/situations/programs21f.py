@@ -150,7 +150,7 @@ def shocks(count: int = 900, moments: int = 600) -> TensorDataset:
 class Fjord(nn.Module):
     """Which water a fjord holds, by its sections as an echo sounder sees them."""
 
-    def __init__(self, width: int = 16, waters: int = 7) -> None:
+    def __init__(self, width: int = 28, waters: int = 7) -> None:
         super().__init__()
         self.surface = nn.Conv2d(1, width, 3, stride=2, padding=1)
         self.middle = nn.Conv2d(width, 2 * width, 3, stride=2, padding=1)
@@ -199,7 +199,7 @@ def eclipses(count: int = 4000) -> TensorDataset:
 class Parachute(nn.Module):
     """How a parachute opens, by the forces in its cords as it does so."""
 
-    def __init__(self, cords: int = 8, width: int = 32, depth: int = 3) -> None:
+    def __init__(self, cords: int = 8, width: int = 48, depth: int = 3) -> None:
         super().__init__()
         self.cords = nn.Conv1d(cords, width, 7, stride=2, padding=3)
         self.layers = nn.ModuleList(nn.Conv1d(width, width, 5, padding=2) for _ in range(depth))
