@@ -164,7 +164,7 @@ def parachutes(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         torch.set_num_threads(there)
-        model, batch, clock = given.Parachute(), 16, Clock(seconds)
+        model, batch, clock = given.Parachute(), 24, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         for forces, opened in epochs(DataLoader(given.openings(), batch, True, drop_last=True)):
             loss = functional.cross_entropy(model(forces), opened)
