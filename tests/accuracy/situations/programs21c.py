@@ -10,6 +10,7 @@ import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,18 +32,30 @@ def epochs(loader: Iterable[Any]) -> Iterator[Any]:
 # Scheduling: other programs and quotas are put in by the generator
 
 
-def sunspots(fault: bool) -> Training:
+def sunspots(fault: bool) -> Script:
     """Half of the cores is for the training, the other half for who looks at the sun meanwhile."""
     torch.set_num_threads(2)  # as many as the computer has cores
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, cores[: max(1, len(cores) // 2)] if fault else cores)
-    model = given.Sunspot()
-    return Training(
-        model,
-        given.discs(),
-        batch=96,
-        optimizer=torch.optim.SGD(model.parameters(), 0.02),
-    )
+
+    def run(seconds: float) -> float:
+        model, batch, clock = given.Sunspot(), 64, Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), 0.02)
+        loader = epochs(DataLoader(given.discs(), batch, True, drop_last=True))
+        with ThreadPoolExecutor(1) as before:
+            coming = before.submit(given.evened, loader)
+            while True:
+                disc, flare = coming.result()
+                coming = before.submit(given.evened, loader)
+                loss = functional.cross_entropy(model(disc), flare)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                if clock.over(batch):
+                    break
+        return clock.rate
+
+    return Script(run)
 
 
 def gravel_pits(_fault: bool) -> Training:
@@ -51,7 +64,7 @@ def gravel_pits(_fault: bool) -> Training:
     return Training(
         model,
         given.sieved(),
-        batch=32,
+        batch=24,
         optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
     )
 
@@ -147,11 +160,11 @@ def with_threads(count: int) -> Iterator[None]:
 
 def parachutes(fault: bool) -> Script:
     """The way back has more to do than the way there, for which it gets more threads."""
-    there, back = CORES, 4 * CORES if fault else CORES
+    there, back = CORES, 2 * CORES if fault else CORES
 
     def run(seconds: float) -> float:
         torch.set_num_threads(there)
-        model, batch, clock = given.Parachute(), 16, Clock(seconds)
+        model, batch, clock = given.Parachute(), 24, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         for forces, opened in epochs(DataLoader(given.openings(), batch, True, drop_last=True)):
             loss = functional.cross_entropy(model(forces), opened)

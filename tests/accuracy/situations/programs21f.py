@@ -2,7 +2,7 @@
 ``programs21c.py``."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch.utils.data import TensorDataset
 class Sunspot(nn.Module):
     """How large a flare follows, by the strips into which the disc of the sun is cut."""
 
-    def __init__(self, points: int = 512, width: int = 256, flares: int = 6) -> None:
+    def __init__(self, points: int = 512, width: int = 512, flares: int = 6) -> None:
         super().__init__()
         self.strip, self.flare = nn.Linear(points, width), nn.Linear(width, flares)
 
@@ -27,6 +27,12 @@ class Sunspot(nn.Module):
 def discs(count: int = 800, strips: int = 12, points: int = 512) -> TensorDataset:
     """Return random strips of discs, and the flares that followed."""
     return TensorDataset(torch.randn(count, strips, points), torch.randint(6, (count,)))
+
+
+def evened(discs: Iterator[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Return the next discs, each strip with the same light in all, and the flares."""
+    disc, flare = next(discs)
+    return (disc - disc.mean(2, keepdim=True)) / disc.std(2, keepdim=True), flare
 
 
 # Gravel pits
@@ -144,7 +150,7 @@ def shocks(count: int = 900, moments: int = 600) -> TensorDataset:
 class Fjord(nn.Module):
     """Which water a fjord holds, by its sections as an echo sounder sees them."""
 
-    def __init__(self, width: int = 16, waters: int = 7) -> None:
+    def __init__(self, width: int = 28, waters: int = 7) -> None:
         super().__init__()
         self.surface = nn.Conv2d(1, width, 3, stride=2, padding=1)
         self.middle = nn.Conv2d(width, 2 * width, 3, stride=2, padding=1)
@@ -158,7 +164,7 @@ class Fjord(nn.Module):
         return self.water(functional.adaptive_avg_pool2d(x, (4, 2)).flatten(1))
 
 
-def sections(count: int = 500, deep: int = 64, long: int = 96) -> TensorDataset:
+def sections(count: int = 400, deep: int = 96, long: int = 128) -> TensorDataset:
     """Return random sections of fjords, and which water they hold."""
     return TensorDataset(torch.rand(count, 1, deep, long), torch.randint(7, (count,)))
 
@@ -193,7 +199,7 @@ def eclipses(count: int = 4000) -> TensorDataset:
 class Parachute(nn.Module):
     """How a parachute opens, by the forces in its cords as it does so."""
 
-    def __init__(self, cords: int = 8, width: int = 32, depth: int = 3) -> None:
+    def __init__(self, cords: int = 8, width: int = 48, depth: int = 3) -> None:
         super().__init__()
         self.cords = nn.Conv1d(cords, width, 7, stride=2, padding=3)
         self.layers = nn.ModuleList(nn.Conv1d(width, width, 5, padding=2) for _ in range(depth))
@@ -258,7 +264,7 @@ def streets(count: int = 500, balconies: int = 80) -> TensorDataset:
 class Moraine(nn.Module):
     """In which age a moraine was left, by the heights of its valley in five years."""
 
-    def __init__(self, width: int = 16, depth: int = 2, ages: int = 8) -> None:
+    def __init__(self, width: int = 8, depth: int = 1, ages: int = 8) -> None:
         super().__init__()
         self.heights = nn.Conv3d(1, width, 3, stride=(1, 2, 2), padding=1)
         self.layers = nn.ModuleList(nn.Conv3d(width, width, 3, padding=1) for _ in range(depth))
@@ -271,7 +277,7 @@ class Moraine(nn.Module):
         return self.age(x.mean((2, 3, 4)))
 
 
-def valleys(kind: torch.dtype, count: int = 300, years: int = 5, side: int = 32) -> TensorDataset:
+def valleys(kind: torch.dtype, count: int = 300, years: int = 5, side: int = 64) -> TensorDataset:
     """Return random heights of valleys, and the ages of their moraines."""
     heights = torch.randn(count, 1, years, side, side, dtype=kind)
     return TensorDataset(heights, torch.randint(8, (count,)))
@@ -283,7 +289,7 @@ def valleys(kind: torch.dtype, count: int = 300, years: int = 5, side: int = 32)
 class Jade(nn.Module):
     """In which mine jade was found, by its spectrum."""
 
-    def __init__(self, bands: int = 256, width: int = 128, mines: int = 20) -> None:
+    def __init__(self, bands: int = 256, width: int = 256, mines: int = 20) -> None:
         super().__init__()
         self.layers = nn.Sequential(
             nn.Linear(bands, width),
@@ -322,7 +328,7 @@ class Sawdust(nn.Module):
         return self.wood(x.sum((2, 3)) / inside.sum((2, 3)))
 
 
-GLASS = 128
+GLASS = 112
 """Points of each side of what the microscope sees at once."""
 
 
