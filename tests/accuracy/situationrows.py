@@ -21,6 +21,7 @@ python tests/accuracy/situationrows.py --seventeenth # the seventeenth batch, he
 python tests/accuracy/situationrows.py --eighteenth # the eighteenth batch, held out whole
 python tests/accuracy/situationrows.py --nineteenth # the nineteenth batch, held out whole
 python tests/accuracy/situationrows.py --twentieth # the twentieth batch, held out whole
+python tests/accuracy/situationrows.py --twenty-first # the twenty-first batch, held out whole
 """
 
 import csv
@@ -87,6 +88,7 @@ TENTH, ELEVENTH, TWELFTH = "index10.csv", "index11.csv", "index12.csv"
 THIRTEENTH, FOURTEENTH, FIFTEENTH = "index13.csv", "index14.csv", "index15.csv"
 SIXTEENTH, SEVENTEENTH = "index16.csv", "index17.csv"
 EIGHTEENTH, NINETEENTH, TWENTIETH = "index18.csv", "index19.csv", "index20.csv"
+TWENTY_FIRST = "index21.csv"
 """The batches of situations; all of them are held out whole but the first, which is in part, and
 the fourth, which is not."""
 
@@ -161,6 +163,7 @@ if __name__ == "__main__":
         "--eighteenth": (EIGHTEENTH, True),
         "--nineteenth": (NINETEENTH, True),
         "--twentieth": (TWENTIETH, True),
+        "--twenty-first": (TWENTY_FIRST, True),
     }
     batch, held_out = next(
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)
