@@ -41,6 +41,7 @@ from situationrows import (  # noqa: E402
     THIRTEENTH,
     TWELFTH,
     TWENTIETH,
+    TWENTY_FIRST,
     Situation,
     kept,
 )
@@ -56,7 +57,7 @@ from trainwright.plan.file import write_text  # noqa: E402
 SEEN = (
     *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
     *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
-    *(SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH),
+    *(SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST),
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

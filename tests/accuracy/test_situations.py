@@ -34,6 +34,7 @@ from situationrows import (
     THIRTEENTH,
     TWELFTH,
     TWENTIETH,
+    TWENTY_FIRST,
     Situation,
     judged,
     kept,
@@ -206,6 +207,7 @@ def test_the_tenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_dra
         (EIGHTEENTH, "eighteenth", 60, 16),
         (NINETEENTH, "nineteenth", 60, 16),
         (TWENTIETH, "twentieth", 60, 16),
+        (TWENTY_FIRST, "twenty-first", 60, 16),
     ],
 )
 def test_a_later_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn(
@@ -256,7 +258,7 @@ ALL = [*kept(held_out=False), *kept(held_out=True)]
 HELD_OUT = (
     *(SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH),
     *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH),
-    *(SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH),
+    *(SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST),
 )
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
@@ -345,6 +347,7 @@ def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> 
         (EIGHTEENTH, 58),
         (NINETEENTH, 59),
         (TWENTIETH, 55),
+        (TWENTY_FIRST, 69),
     ],
 )
 def test_verdicts_on_later_batches_are_no_worse_than_when_they_were_scored(
