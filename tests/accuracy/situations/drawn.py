@@ -13,6 +13,7 @@
     python drawn.py --nineteenth # the nineteenth round's
     python drawn.py --twentieth  # the twentieth round's
     python drawn.py --twenty-first # the twenty-first round's
+    python drawn.py --twenty-second # the twenty-second round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -155,6 +156,16 @@ SUBJECTS_OF_THE_TWENTY_FIRST = (
     "pantries", "kilns", "quarries", "gravel pits", "sawdust", "plaster", "varnish", "resin",
     "amber", "jade", "opals", "garnets", "topazes",
 )  # fmt: skip
+SUBJECTS_OF_THE_TWENTY_SECOND = (
+    "meadows", "hedges", "orchards", "greenhouses", "beehives of clay", "haystacks", "barns",
+    "silos", "troughs", "buckets", "wheelbarrows", "rakes", "sickles", "scythes", "millstones",
+    "grindstones", "bathtubs", "taps", "showers", "sponges of rubber", "combs", "razors", "wigs",
+    "bonnets", "turbans", "sashes", "sandals", "slippers", "clogs", "stilts", "swings", "seesaws",
+    "carousels", "slides", "trampolines", "hoops", "yo-yos", "spinning tops", "rattles",
+    "music boxes", "player pianos", "gramophones", "jukeboxes", "typewriters", "abacuses",
+    "slide rules", "blotters", "envelopes", "parchments", "scrolls", "bookmarks", "easels",
+    "palettes", "turnstiles", "escalators", "footbridges",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +202,7 @@ ROUNDS = {
     "nineteenth": Round("877f2b7", 45, SUBJECTS_OF_THE_NINETEENTH),
     "twentieth": Round("cb2cb8c", 45, SUBJECTS_OF_THE_TWENTIETH),
     "twenty-first": Round("7e0b4ce", 45, SUBJECTS_OF_THE_TWENTY_FIRST),
+    "twenty-second": Round("6c69d7f", 45, SUBJECTS_OF_THE_TWENTY_SECOND),
 }
 
 
