@@ -89,6 +89,12 @@ def _swaps(evidence: Evidence) -> bool:
     return pressed or at_least(1000, number("host.major_faults_s"))(evidence)
 
 
+def _reads_pages_back(evidence: Evidence) -> bool:
+    """Whether pages are read back in every second, and the system takes most of the run's time."""
+    busy = at_least(0.5, number("host.main_system_share"))(evidence)
+    return busy and at_least(1, number("host.major_faults_s"))(evidence)
+
+
 def _killed(evidence: Evidence) -> float | None:
     failure = evidence.failure
     if failure is None:
@@ -327,6 +333,20 @@ RULES = (
         above(
             1000, 3, "assumed: pages that are read back from a drive, each takes 0.1 ms and more"
         ),
+        variant="swapping",
+    ),
+    _rule(
+        "host.system_share",
+        given(_reads_pages_back, number("host.main_system_share")),
+        "share",
+        above(0.5, 3, "assumed: a system that reads pages back does little else for a run"),
+        variant="swapping",
+    ),
+    _rule(
+        "throughput.expected",
+        given(_reads_pages_back, number("throughput.expected_times")),
+        "times",
+        above(1.5, 2, "assumed: a run that waits for its pages is as much slower"),
         variant="swapping",
     ),
     _rule(

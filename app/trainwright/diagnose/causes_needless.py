@@ -10,6 +10,7 @@ from trainwright.diagnose.measures_kernels import (
 from trainwright.diagnose.measures_needless import (
     AGAIN,
     LONG_BACKWARD,
+    OWN,
     POOLED,
     computes_again,
     few_samples,
@@ -20,6 +21,7 @@ from trainwright.diagnose.measures_needless import (
     long_calls,
     longest_other,
     max_pooling,
+    own_backward,
     passes_by_element,
     pools_planes,
     products_again,
@@ -134,6 +136,13 @@ MEMORY = (
         "times",
         above(AGAIN, 3, AUTOGRAD),
         above(2.5, 4, AUTOGRAD),
+        variant="recomputation",
+    ),
+    _memory(
+        "profile.host_recomputation",
+        own_backward,
+        "share",
+        above(OWN, 3, BACKWARD),
         variant="recomputation",
     ),
     _memory(

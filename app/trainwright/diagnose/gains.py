@@ -20,6 +20,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import bubble, offloading, page_faults, update_elsewhere
 from trainwright.diagnose.measures_kernels import clock_of
 from trainwright.diagnose.measures_names import fallback_attention, functions_of
+from trainwright.diagnose.measures_needless import own_backward
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -188,6 +189,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         saved_by("without_checkpointing"),
         time_share("recomputation_seconds"),
         functions_of("recomputation"),
+        own_backward,
     ),
     (Cause.MEMORY, "garbage"): (saved_by("without_garbage"), time_share("garbage_seconds")),
     (Cause.MEMORY, "offload"): (

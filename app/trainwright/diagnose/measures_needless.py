@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from trainwright.diagnose.evidence import Evidence, Operator
-from trainwright.diagnose.measures import number, on_cpu, step_share
+from trainwright.diagnose.measures import number, on_cpu, ranks, step_share
 from trainwright.diagnose.measures_cost import keeps_all_alone, takes_pages
 from trainwright.diagnose.measures_kernels import convolve_apart, planes_apart_on_cpu
 from trainwright.diagnose.measures_work import (
@@ -29,6 +29,8 @@ _APART = re.compile(
 computes much that nobody counts; and the layers between products, which are the model itself."""
 AGAIN = 1.6
 """Times that products are computed from which many of them are computed again; assumed."""
+OWN = 0.5
+"""Of a step, in a way back that Python computes: forward again, and its gradient; assumed."""
 LONG_BACKWARD = 2.5
 """Times of the forward pass from which a backward pass does more than gradients; assumed."""
 LONG_CALL = 200e-6
@@ -77,7 +79,21 @@ def products_again(evidence: Evidence) -> float | None:
 
 def computes_again(evidence: Evidence) -> bool:
     """Whether the backward pass computes much of the forward pass again."""
-    return (products_again(evidence) or 1.0) >= AGAIN
+    return (products_again(evidence) or 1.0) >= AGAIN or (own_backward(evidence) or 0.0) >= OWN
+
+
+def own_backward(evidence: Evidence) -> float | None:
+    """Return the share of a way back that Python computes, where its pass is a long one.
+
+    Of one process, whose way back is its own and waits for nobody else's.
+    """
+    steps, profile = evidence.steps, evidence.profile
+    if steps is None or profile is None or not steps.forward or ranks(evidence) > 1:
+        return None
+    if (steps.backward or 0) < LONG_BACKWARD * steps.forward:
+        return None
+    named = (row.share for row in profile.host_top if row.name.endswith(".backward"))
+    return max(named, default=None)
 
 
 def _calls(rows: Sequence[Operator], named: str) -> float:

@@ -237,3 +237,58 @@ def test_a_cache_that_was_emptied_twice_in_hundreds_of_steps_is_not_what_slows_t
     )
     assert seldom.cause is Cause.MONITORING
     assert (often.cause, often.variant) == (Cause.MEMORY, "fragmentation")
+
+
+def test_a_system_that_reads_pages_back_is_short_of_memory() -> None:
+    """An M2 whose process has 0.94 of its time in the system, and pages read back each second."""
+    mac = {"main_process_cores": 0.28, "major_faults_s": 3.3, "memory_total_bytes": 24e9}
+    parts = {
+        "steps": {"steps": 5000, "seconds": 13.1},
+        "throughput": {"tokens_s": 1250, "expected_times": 2.2},
+        "setup": {"device": "mps", "batch": 8},
+    }
+    pages, computes = (
+        first(host=mac | {"main_system_share": share}, **parts) for share in (0.94, 0.05)
+    )
+    assert (pages.cause, pages.variant) == (Cause.MEMORY, "swapping")
+    assert computes.cause is not Cause.MEMORY
+
+
+STEP = {"steps": 260, "seconds": 0.0077, "data_wait": 0.0002, "optimizer": 0.0005}
+ON_CPU = {"device": "cpu", "torch_threads": 2, "batch": 10}
+TWO_CORES = {"cores": 2, "usable_cores": 2.0, "run_cores": 1.98, "starved_share": 0.01}
+
+
+def on_a_processor(**parts: Any) -> Verdict:
+    top = [{"name": f"aten::{name}", "share": share, "calls": 1.0} for name, share in TOP]
+    profile = {"kernels_a_step": 182.0, "top": top, "matrix_flops_s": 2e11, "flops_a_step": 7e6}
+    return first(
+        setup=ON_CPU, gpus=[], **{"profile": profile, "host": TWO_CORES, "steps": STEP, **parts}
+    )
+
+
+TOP = (("_index_put_impl_", 0.41), ("index", 0.06), ("mm", 0.03), ("addmm", 0.02))
+
+
+def test_pages_that_the_system_gives_slowly_cost_what_the_system_takes() -> None:
+    """50,000 pages a second, 43 % of the time: 9 us each on a virtual computer."""
+    taken = TWO_CORES | {"main_minor_faults_s": 49_500.0, "main_system_share": 0.43}
+    steps = STEP | {"compute": 0.0073, "forward": 0.0058, "backward": 0.0011}
+    quiet = {"main_read_bytes_s": 49_000.0, "main_written_bytes_s": 27_000.0}
+    verdict = on_a_processor(host=taken | quiet, steps=steps)
+    assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "heap")
+
+
+def test_a_way_back_of_ones_own_that_takes_most_of_a_step_computes_the_way_there_again() -> None:
+    steps = STEP | {"compute": 0.0074, "forward": 0.0011, "backward": 0.0060}
+    parts = {"kernels_a_step": 1200.0, "matrix_flops_s": 2e11, "flops_a_step": 7e6}
+    names = ("model.py:FromTheGround.backward", "run_backward()")
+    again, plain = (
+        on_a_processor(
+            steps=steps,
+            profile=parts | {"host_top": [{"name": name, "share": 0.77}]},
+        )
+        for name in names
+    )
+    assert (again.cause, again.variant) == (Cause.MEMORY, "recomputation")
+    assert plain.cause is not Cause.MEMORY
