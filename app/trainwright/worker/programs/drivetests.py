@@ -1,7 +1,6 @@
 """The tests of a drive: KDiskMark's four, small files, and readers side by side."""
 
 import json
-import mmap
 import os
 import random
 import shutil
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import drivefile
-from drivequeue import Clock, Count, Pattern, buffer, measure
+from drivequeue import HUGE_PAGE, Clock, Count, Pattern, buffer, measure
 from refusal import Refusal
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -25,6 +24,8 @@ SMALL_FILE = 112 * KIB
 """Whole pages; a mean file of ImageNet has 110 KB, as most sets of photographs made small."""
 SMALL_FILES = 512
 """Assumed: 55 MiB, and less than the 1024 files that a program may have open."""
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+"""Has fio's memory ask for huge pages, as ours does (glibc 2.35 and later)."""
 WRITES_OF_SIZE = 2
 """How many times the file's size a test may write at most; assumed, to spare the drive."""
 
@@ -191,6 +192,8 @@ def by_fio(
         # how many calls a second the processor makes.
         f"--iodepth_batch={test.depth}", "--iodepth_batch_complete_min=1",
         f"--iodepth_batch_complete_max={test.depth}",
+        # Room for a huge page to begin: see HUGE_PAGES.
+        f"--mem_align={2 * HUGE_PAGE}",
         "--group_reporting", "--output-format=json",
     ]  # fmt: skip
     if writes:
@@ -200,7 +203,7 @@ def by_fio(
     try:
         told = subprocess.run(
             command, pass_fds=[file.descriptor], capture_output=True, text=True,
-            timeout=10 * seconds + 30,
+            timeout=10 * seconds + 30, env=os.environ | HUGE_PAGES,
         )  # fmt: skip
         found = json.loads(told.stdout[told.stdout.index("{") :])["jobs"][0]
         side = found["write" if writes else "read"]
@@ -250,7 +253,7 @@ def small_files(folder: str, done: Callable[[float], None], seconds: float) -> d
             os.close(file)
 
 
-def _filled(file: int, content: mmap.mmap) -> None:
+def _filled(file: int, content: memoryview) -> None:
     """Write a small file past the page cache, or through it: waiting for each would take long."""
     try:
         direct = drivefile.again(file, os.O_WRONLY | os.O_DIRECT)
