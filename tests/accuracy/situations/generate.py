@@ -76,6 +76,7 @@ import programs21
 import programs21b
 import programs21c
 import programs22
+import programs22b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -552,6 +553,7 @@ PROGRAMS = {
     "programs21b.py": programs21b.TWENTY_FIRST_B,
     "programs21c.py": programs21c.TWENTY_FIRST_C,
     "programs22.py": programs22.TWENTY_SECOND,
+    "programs22b.py": programs22b.TWENTY_SECOND_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
