@@ -77,6 +77,7 @@ import programs21b
 import programs21c
 import programs22
 import programs22b
+import programs22c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -142,6 +143,7 @@ QUOTAS = {
     "run-xylophones-quota": 0.3,
     "run-lagoons-quota": 0.6,
     "run-seismographs-quota": 0.3,
+    "run-millstones-quota": 0.5,
 }
 """Cores of the quota."""
 PERIODS_US = {
@@ -149,6 +151,7 @@ PERIODS_US = {
     "run-lasers-quota": 250_000,
     "run-sea-cucumbers-quota": 50_000,
     "run-seismographs-quota": 40_000,
+    "run-millstones-quota": 30_000,
 }
 """The period of a quota, where it is not 100 ms."""
 SPIN = "while True: pass"
@@ -453,6 +456,43 @@ while True:
     even = swings[37:-37] - n.median(around, axis=1)
     n.flatnonzero((even[1:] > 0) & (even[:-1] <= 0))
 """
+PLANS = """
+import numpy as n
+from scipy.spatial import Delaunay
+ground = n.random.default_rng(22)
+while True:
+    plan = Delaunay(ground.random((6_000, 2)))
+    n.bincount(plan.neighbors.ravel() + 1)
+"""
+PARADES = """
+import math, random
+groups = [(random.random(), random.random()) for _ in range(120)]
+heat = 1.0
+while True:
+    one, other = sorted(random.sample(range(121), 2))
+    turned = groups[:one] + groups[one:other][::-1] + groups[other:]
+    less = sum(map(math.dist, groups, groups[1:])) - sum(map(math.dist, turned, turned[1:]))
+    if less > 0 or random.random() < math.exp(less / heat):
+        groups = turned
+    heat = max(0.9999 * heat, 1e-3)
+"""
+LOGARITHMS = """
+import decimal
+decimal.getcontext().prec = 300
+while True:
+    table = [decimal.Decimal(number).log10() for number in range(2, 500)]
+    [high - low for low, high in zip(table, table[1:])]
+"""
+DYKES = """
+import numpy as n
+from scipy import sparse
+from scipy.sparse.linalg import splu
+along = sparse.diags([1.0, -2.0, 1.0], [-1, 0, 1], (90, 90))
+ground = (sparse.identity(8100) - sparse.kronsum(along, along)).tocsc()
+water = n.random.rand(8100)
+while True:
+    water = splu(ground).solve(water + 0.01)
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -494,6 +534,10 @@ OTHERS = {
     "run-anagrams-beside-letters": [LETTERS],
     "run-gravel-pits-beside-weighbridges": 10 * [WEIGHED],
     "run-horseshoes-beside-gaits": 4 * [GAITS],
+    "run-slides-beside-plans": 3 * [PLANS],
+    "run-stilts-beside-parades": 3 * [PARADES],
+    "run-slide-rules-beside-logarithms": 7 * [LOGARITHMS],
+    "run-buckets-beside-dykes": 3 * [DYKES],
 }
 """Programs that compute beside the run."""
 
@@ -554,6 +598,7 @@ PROGRAMS = {
     "programs21c.py": programs21c.TWENTY_FIRST_C,
     "programs22.py": programs22.TWENTY_SECOND,
     "programs22b.py": programs22b.TWENTY_SECOND_B,
+    "programs22c.py": programs22c.TWENTY_SECOND_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -716,6 +761,9 @@ UNTIMED = (
     "run-seen-metronomes",
     "run-seen-saddles",
     "run-seen-carriages",
+    "run-seen-trampolines",
+    "run-seen-slippers",
+    "run-seen-haystacks",
 )
 """Those that are seen from outside only."""
 
