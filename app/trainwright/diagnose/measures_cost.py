@@ -327,21 +327,22 @@ def page_faults(evidence: Evidence) -> float | None:
     if host is None or host.main_minor_faults_s is None:
         return None
     counted = min(1.0, host.main_minor_faults_s * PAGE_S)
-    many = host.main_minor_faults_s >= MANY_PAGES_S
-    return max(counted, _only_pages(evidence) or 0.0) if many else counted
+    system = _system_of_quiet(evidence) or 0.0
+    slow = host.main_minor_faults_s >= MANY_PAGES_S and system >= MOSTLY_PAGES
+    return max(counted, system) if slow else counted
 
 
 QUIET_BYTES_S = 1e6
 """Read and written by the training process: less is no work for the system; assumed."""
-MANY_PAGES_S = 1e4
-"""Pages anew from which a third of the time in the system is theirs; assumed: some virtual
+MANY_PAGES_S, MOSTLY_PAGES = 1e4, 0.3
+"""Pages anew, and the system's share, from which that share is theirs; assumed: some virtual
 computers take 9 µs for each."""
 
 
-def _only_pages(evidence: Evidence) -> float | None:
-    """Return the system's share, a third and more, of a process that asks it for nothing else."""
+def _system_of_quiet(evidence: Evidence) -> float | None:
+    """Return the system's share of the time on cores, of one process that moves few bytes."""
     host = evidence.host
-    if host is None or ranks(evidence) > 1 or (host.main_system_share or 0) < 0.3:
+    if host is None or ranks(evidence) > 1:
         return None
     if host.main_read_bytes_s is None or host.main_written_bytes_s is None:
         return None
@@ -354,13 +355,7 @@ def system_for_pages(evidence: Evidence) -> float | None:
 
     Of runs that take many, read and write next to nothing and do not switch between ranks.
     """
-    host = evidence.host
-    if host is None or ranks(evidence) > 1 or (page_faults(evidence) or 0) < 0.1:
-        return None
-    if host.main_read_bytes_s is None or host.main_written_bytes_s is None:
-        return None
-    moved = host.main_read_bytes_s + host.main_written_bytes_s
-    return host.main_system_share if moved < QUIET_BYTES_S else None
+    return _system_of_quiet(evidence) if (page_faults(evidence) or 0) >= 0.1 else None
 
 
 OWN_READS_S = 1e5
