@@ -326,17 +326,18 @@ def page_faults(evidence: Evidence) -> float | None:
     host = evidence.host
     if host is None or host.main_minor_faults_s is None:
         return None
-    counted = min(1.0, host.main_minor_faults_s * PAGE_S)
+    pages = host.main_minor_faults_s
     system = _system_of_quiet(evidence) or 0.0
-    slow = host.main_minor_faults_s >= MANY_PAGES_S and system >= MOSTLY_PAGES
-    return max(counted, system) if slow else counted
+    slow = pages >= MANY_PAGES_S and system >= max(MOSTLY_PAGES, pages * SLOW_PAGE_S)
+    return system if slow else min(1.0, pages * PAGE_S)
 
 
 QUIET_BYTES_S = 1e6
 """Read and written by the training process: less is no work for the system; assumed."""
 MANY_PAGES_S, MOSTLY_PAGES = 1e4, 0.3
-"""Pages anew, and the system's share, from which that share is theirs; assumed: some virtual
-computers take 9 µs for each."""
+"""Pages anew, and the system's share, from which that share is theirs; assumed."""
+SLOW_PAGE_S = 3e-6
+"""Of a page on a computer that gives them slowly; assumed: some virtual ones take 9 µs."""
 
 
 def _system_of_quiet(evidence: Evidence) -> float | None:
