@@ -22,6 +22,7 @@ from trainwright.diagnose.measures_crowd import (
     computes,
     computes_in_long_operators,
     cores_a_bound_worker,
+    stopped,
 )
 from trainwright.diagnose.measures_trials import fewer_workers, saved_by
 from trainwright.diagnose.measures_work import (
@@ -50,8 +51,7 @@ _STARVED = (above(0.15, 1, ASSUMED), above(0.3, 3, ASSUMED), above(0.5, 4, ASSUM
 
 def _starved_by(evidence: Evidence) -> str:
     """Return who takes the cores that the run waits for."""
-    host = evidence.host
-    if host is not None and (host.throttled_periods or 0) >= 0.05:
+    if stopped(evidence):
         return "quota"
     if _too_many_of_its_own(evidence) or (workers_threads(evidence) or 0) >= 0.25:
         return "workers" if (workers_of_cores(evidence) or 0) > 2 else "threads"
@@ -69,8 +69,8 @@ def _too_many_of_its_own(evidence: Evidence) -> bool:
 
 def _crowds_itself(evidence: Evidence) -> bool:
     """Whether a run on the processor has more threads than cores, and no quota beside."""
-    limited = (number("host.throttled_periods")(evidence) or 0) >= 0.05
-    return on_cpu(evidence) and not limited and (threads_of_cores(evidence) or 0) >= 1.6
+    crowds = (threads_of_cores(evidence) or 0) >= 1.6
+    return on_cpu(evidence) and not stopped(evidence) and crowds
 
 
 def _starved_for(variant: str) -> Measure:

@@ -45,11 +45,14 @@ def cores_a_bound_worker(evidence: Evidence) -> float | None:
     return cores_a_worker(evidence) if few and not slow else None
 
 
+stopped = at_least(0.05, number("host.throttled_periods"))
+"""Whether a quota stops a run in one period of twenty and more; assumed."""
+
+
 def lacks_cores(evidence: Evidence) -> bool:
     """Whether a run is known to have fewer cores than it would keep busy."""
-    stopped = at_least(0.05, number("host.throttled_periods"))(evidence)
     used_up = at_least(0.9, cores_of_usable)(evidence)
-    return stopped or used_up or cores_a_bound_worker(evidence) is not None
+    return stopped(evidence) or used_up or cores_a_bound_worker(evidence) is not None
 
 
 def computes(evidence: Evidence) -> bool:

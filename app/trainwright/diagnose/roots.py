@@ -9,6 +9,7 @@ _SHORT_OF_CORES: AnyOf = tuple(
     for each in ("quota", "other-programs-cpu", "workers", "threads", "affinity")
 )
 _ELSEWHERE: AnyOf = ((Cause.MEMORY, "offload"), (Cause.MEMORY, "swapping"))
+_LATE_BATCHES: AnyOf = tuple((Cause.INPUT, each) for each in ("", "fetch", "preprocessing"))
 _DEBUGS: AnyOf = ((Cause.MONITORING, "profiler"), (Cause.MONITORING, "anomaly-detection"))
 EXPLAINED: dict[tuple[Cause, str], AnyOf] = {
     (Cause.PARALLELISM, ""): (
@@ -30,7 +31,7 @@ EXPLAINED: dict[tuple[Cause, str], AnyOf] = {
     (Cause.COMMUNICATION, "straggler"): (
         (Cause.SCHEDULING, "power"),
         (Cause.SCHEDULING, "heat"),
-        *((Cause.INPUT, each) for each in ("", "fetch", "preprocessing")),
+        *_LATE_BATCHES,
     ),
     (Cause.COMMUNICATION, "exposed"): ((Cause.SCHEDULING, "heat"),),
     (Cause.INPUT, "transfer"): (
@@ -50,7 +51,7 @@ EXPLAINED: dict[tuple[Cause, str], AnyOf] = {
 """Cause -> what shows the same symptoms, and is nearer to their root: a device waits for its host
 or for a read also because something else keeps those."""
 PARTS: AnyOf = (
-    *((Cause.INPUT, each) for each in ("", "fetch", "preprocessing")),
+    *_LATE_BATCHES,
     (Cause.MONITORING, "logging"),
     *((Cause.MEMORY, each) for each in ("garbage", "recomputation")),
 )
