@@ -11,7 +11,9 @@ SEQUENCE = 16
 SIGNAL = 64
 """Positions from which rows of single numbers are: shorter ones are features; assumed."""
 FULL = 0.1
-"""Share of padding up to which the longest row counts as whole; assumed."""
+"""Share of padding up to which the largest picture counts as whole; assumed."""
+AROUND = 0.02
+"""Share of pictures' sides up to which nothing is around them; assumed."""
 COMMON = 0.2
 """Share of a row within which makes of a value that fills up one like any other; assumed."""
 IGNORED = -100
@@ -24,7 +26,8 @@ def batch_facts(batch: Any) -> dict[str, Any]:
     """Return the share of a batch's positions that only fill rows up, and of ignored targets.
 
     What fills up: of whole numbers, the value that most rows end or begin with; of features,
-    positions of zeros alone; of signals and pictures, those that the longest one has not.
+    positions of zeros alone; of signals, zeros at their ends; of pictures, ends that the largest
+    one has not, or that are not at their beginnings as well.
     """
     inputs, targets = _parted(batch)
     shares = [share for each in inputs if (share := padding(each)) is not None]
@@ -85,8 +88,7 @@ def padding(values: Any) -> float | None:
     if values.dim() == 3:  # positions and what each has, or the other way round
         empty = ((values == 0).all(at) for at in (2, 1) if values.shape[3 - at] >= SEQUENCE)
         return max(_fills(each, back) for each in empty for _, back in _ENDS)
-    filled = _run(values == 0, True).float().mean(1)  # a signal's end
-    return (float(filled.mean()) or None) if float(filled.min()) <= FULL else None
+    return _fills(values == 0, True) or None  # a signal's end
 
 
 _ENDS: Sequence[tuple[int, bool]] = ((-1, True), (0, False))
@@ -104,12 +106,16 @@ def _fills(filling: Any, back: bool) -> float:
 
 
 def _margins(pictures: Any) -> float | None:
-    """Return the share of pictures below and right of what they show, where the largest has none.
+    """Return the share of pictures below and right of what they show.
 
-    What fills up is of one colour, that of the last corner.
+    What fills up is of one colour, that of the last corner. The largest has none of it, or none
+    has it above and on the left, where it were a background.
     """
     plain = (pictures == pictures[:, :, -1:, -1:]).all(1)
-    below, right = (_run(plain.all(at), True).float().mean(1) for at in (2, 1))
-    if max(float(below.min()), float(right.min())) > FULL:
+    below, right, above, left = (
+        _run(plain.all(at), back).float().mean(1) for back in (True, False) for at in (2, 1)
+    )
+    whole = max(float(below.min()), float(right.min())) <= FULL
+    if not whole and max(float(above.mean()), float(left.mean())) > AROUND:
         return None
     return float((1 - (1 - below) * (1 - right)).mean()) or None

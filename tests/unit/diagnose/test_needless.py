@@ -236,6 +236,8 @@ for row in range(8):
 for row in range(4):
     pictures[row, :, 64 - 16 * row :] = 0
 digits = nn.functional.pad(torch.rand(4, 1, 20, 20), (4, 4, 4, 4))
+held, spoken = torch.zeros(4, 1, 64, 64), torch.zeros(8, 1000)
+held[:, :, :32, :32], spoken[:, :500] = torch.rand(4, 1, 32, 32), torch.randn(8, 500)
 rare = (torch.rand(8, 64) < 0.02).long()
 full = torch.randint(2, 900, (8, 64))
 sides = [
@@ -243,7 +245,9 @@ sides = [
     {"input_ids": full, "attention_mask": torch.ones_like(full), "token_type_ids": kinds},
     [words.flip(1), torch.zeros(8)], [full, rare], [waves, torch.zeros(8)],
     [torch.stack([waves, waves], 1), torch.zeros(8)],
-    [pictures, torch.zeros(4)], [digits, torch.zeros(4)], [rare * 7, torch.zeros(8)],
+    [pictures, torch.zeros(4)], [held, torch.zeros(4)], [spoken, torch.zeros(8)],
+    [digits, torch.zeros(4)], [rare * 7, torch.zeros(8)],
+    [rare.float(), torch.zeros(8)],
 ]
 labels = full.where(torch.rand(8, 64) < 0.15, -100)
 layers = [nn.Conv3d(2, 4, 3), nn.Conv3d(2, 4, 3).to(memory_format=torch.channels_last_3d)]
@@ -281,12 +285,14 @@ def test_what_batches_hold_for_nothing_is_told_from_what_they_are_made_of() -> N
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )
     found = json.loads(done.stdout)
-    filled, full, left, marked, waves, channels, pictures, digits, sparse = found["padding"]
+    filled, full, left, marked, waves, channels, pictures, held, spoken, *plain = found["padding"]
     assert filled == left == pytest.approx(7 / 8 * 24 / 64)
     assert waves == pytest.approx(0.35)
     assert channels == pytest.approx(0.35)
     assert pictures == pytest.approx((0 + 16 + 32 + 48) / 64 / 4)
-    assert max(full, marked, digits, sparse) < 0.05
+    assert held == pytest.approx(0.75)  # a quarter of what each row and picture is given
+    assert spoken == pytest.approx(0.5)
+    assert max(full, marked, *plain) < 0.05
     assert found["ignored"]["ignored_targets"] == pytest.approx(found["true"])
     assert found["last"] == [False, True]
     assert found["grouped"][0] == 0
