@@ -15,6 +15,7 @@ from trainwright.diagnose.measures import (
     step_share,
     throttled,
 )
+from trainwright.diagnose.measures_crowd import foreign_memory
 from trainwright.diagnose.measures_kernels import clock_share
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.rules import above, any_of, below, less_than, rules_of, yes
@@ -215,7 +216,7 @@ RULES = (
     # Other programs on the GPU, slices of it
     _rule(
         "gpus.foreign_memory",
-        gpu_ratio("foreign_memory_bytes", "memory_total_bytes"),
+        foreign_memory,
         "share",
         above(0.05, 2, FOREIGN),
         above(0.25, 3, FOREIGN),

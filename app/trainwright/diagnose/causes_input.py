@@ -14,7 +14,6 @@ from trainwright.diagnose.measures import (
     loader_pace,
     loading_without_contention,
     number,
-    on_cpu,
     on_gpu,
     outside_steps,
     processes,
@@ -26,9 +25,14 @@ from trainwright.diagnose.measures import (
     time_share,
     utilisation,
 )
-from trainwright.diagnose.measures_cost import copies_slowly, loader_alone, offloads
+from trainwright.diagnose.measures_cost import (
+    copies_slowly,
+    late_batch,
+    loader_alone,
+    offloads,
+)
 from trainwright.diagnose.measures_hardware import another_gpu, on_the_processor
-from trainwright.diagnose.measures_names import HostFamily, functions_of
+from trainwright.diagnose.measures_names import HostFamily, functions_of, reads_within
 from trainwright.diagnose.measures_scaling import one_computer
 from trainwright.diagnose.measures_trials import saved_by, waits_by_samples
 from trainwright.diagnose.measures_work import (
@@ -53,7 +57,13 @@ _WAITS = (
     above(0.2, 3, FAR),
     above(0.5, 4, FAR),
 )
-_SAVED = (below(0.05, -4, DS), above(0.05, 1, DS), above(0.15, 2, DS), above(0.3, 3, DS))
+_SAVED = (
+    below(0.05, -4, DS),
+    above(0.05, 1, DS),
+    above(0.15, 2, DS),
+    above(0.3, 3, DS),
+    above(0.45, 4, DS),
+)
 _rule = rules_of(Cause.INPUT)
 
 
@@ -65,7 +75,7 @@ def _waits(evidence: Evidence) -> bool:
         or (number("loading.queue_empty")(evidence) or 0) >= 0.3
         or (_makes_batches(evidence) or 0) >= 0.2
         or (saved_by("synthetic_batch")(evidence) or 0) >= 0.15
-        or _late_batch(evidence) is not None
+        or late_batch(evidence) is not None
         or workers_starve_computing(evidence)
     )
 
@@ -75,7 +85,8 @@ def _named(*families: HostFamily) -> Callable[[Evidence], float | None]:
 
     def share(evidence: Evidence) -> float | None:
         wait = data_wait(evidence)
-        return functions_of(*families)(evidence) if wait is None or wait >= 0.1 else None
+        waits = wait is None or wait >= 0.1 or reads_within(evidence)
+        return functions_of(*families)(evidence) if waits else None
 
     return share
 
@@ -157,32 +168,16 @@ def _reads_pictures_for_many(evidence: Evidence) -> bool:
     return processes(evidence) >= 4 and _never_busy(evidence) and setup.strategy != "dp"
 
 
-def _late_batch(evidence: Evidence) -> float | None:
-    """Return the time between two batches where that is long for a GPU as busy as this one."""
-    busy, seconds = utilisation(evidence), _untimed_batch(evidence) or 0
-    return (
-        seconds
-        if (seconds >= 1 and (busy or 0) < 0.5) or (seconds >= 0.2 and (busy or 1) < 0.3)
-        else None
-    )
-
-
-def _untimed_batch(evidence: Evidence) -> float | None:
-    """Return the time between two batches for a device of which no step was timed."""
-    loading, setup = evidence.loading, evidence.setup
-    if loading is None or not loading.batch_seconds or on_cpu(evidence):
-        return None
-    workers = max(1, setup.num_workers or 0) if setup is not None else 1
-    return loading.batch_seconds / workers if evidence.steps is None else None
-
-
-def _copies_in_time(evidence: Evidence) -> bool:
-    return not copies_slowly(evidence)
+def _fed_by_itself(evidence: Evidence) -> bool:
+    """Whether a short wait says that batches are in time: on all ranks, and whole, and copied."""
+    late = (number("steps.slowest_rank")(evidence) or 0) >= 1.4
+    elsewhere = late and (saved_by("synthetic_batch")(evidence) or 0) >= 0.3
+    return not (elsewhere or copies_slowly(evidence) or reads_within(evidence))
 
 
 RULES = (
     _rule("steps.data_wait", waits_by_samples, "share", *_WAITS),
-    _rule("steps.data_wait", given(_copies_in_time, data_wait), "share", _FED),
+    _rule("steps.data_wait", given(_fed_by_itself, data_wait), "share", _FED),
     _rule(
         "steps.data_wait_p95",
         given(_waits_at_times, wait_of_slow_steps),
@@ -245,7 +240,7 @@ RULES = (
     ),
     _rule(
         "loading.batch_seconds",
-        _late_batch,
+        late_batch,
         "seconds",
         above(0.2, 3, "assumed: a GPU that rests would be done with most batches in that time"),
     ),
@@ -374,7 +369,7 @@ RULES = (
     ),
     _rule(
         "loading.queue_empty",
-        given(_copies_in_time, reading("loading.queue_empty")),
+        given(lambda evidence: not copies_slowly(evidence), reading("loading.queue_empty")),
         "share",
         above(0.3, 2, ASSUMED),
         above(0.5, 3, ASSUMED),

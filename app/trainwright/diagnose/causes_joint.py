@@ -33,7 +33,14 @@ from trainwright.diagnose.measures_cost import (
     power_share,
 )
 from trainwright.diagnose.measures_kernels import untried
-from trainwright.diagnose.measures_names import filled, functions_of, kernels_of, odd_takes_most
+from trainwright.diagnose.measures_names import (
+    filled,
+    fills_memory_by_lookups,
+    functions_of,
+    kernels_of,
+    odd_takes_most,
+)
+from trainwright.diagnose.measures_play import MOST, in_one_world, model_in_play
 from trainwright.diagnose.measures_scaling import one_computer
 from trainwright.diagnose.measures_trials import doubled_batch, saved_by
 from trainwright.diagnose.measures_work import passes_timed, workers_of_cores
@@ -52,6 +59,7 @@ FULL = "assumed: workers that had batches to spare would rest"
 FEW_BITS = "assumed: a function that rounds as fewer bits would computes no faster for it"
 NEITHER = "Williams et al. 2009 (roofline): where neither holds work back, it is too small"
 RESTS = "torch-tb-profiler: utilisation below 50 % has another cause"
+LINK_READ = "assumed: kernels that read over the link leave the GPU's own memory alone"
 LINK = "assumed: what crosses the link all the time is what the GPU waits for"
 
 
@@ -115,6 +123,12 @@ def _link_used(evidence: Evidence) -> float | None:
     return min(1.0, max(known) / link_rate(evidence)) if known else None
 
 
+def _memory_beside_the_link(evidence: Evidence) -> float | None:
+    """Return how busy a GPU's memory is beside a link that is, where all it works on is its own."""
+    linked = keeps_all_alone(evidence) and at_least(0.5, _link_used)(evidence)
+    return number("gpus.dram_active")(evidence) if linked else None
+
+
 def _waits_for_a_drive(evidence: Evidence) -> bool:
     """Whether a reading says that a drive or a network is waited for."""
     readings = ("host.pressure_io", "host.io_wait", "host.drive_busy", "loading.drive_wait_share")
@@ -128,7 +142,7 @@ def _busy_alone(evidence: Evidence) -> bool:
     full = (utilisation(evidence) or 0) >= 0.9 and (draws is None or draws >= 0.5)
     shared = at_least(1, number("gpus.foreign_processes"))(evidence)
     apart = processes(evidence) == 1 or less_than(0.05, saved_by("single_device"))(evidence)
-    return full and apart and not shared
+    return full and apart and not (shared or fills_memory_by_lookups(evidence))
 
 
 def _beside_the_passes(evidence: Evidence) -> float | None:
@@ -182,6 +196,19 @@ INPUT = (
         variant="transfer",
     ),
     _input(
+        "setup.batch",
+        in_one_world,
+        "number",
+        below(2, -1, "assumed: the work of one world, or that there is only one"),
+    ),
+    _input(
+        "gpus.dram_active",
+        _memory_beside_the_link,
+        "share",
+        below(0.2, 3, LINK_READ),
+        variant="transfer",
+    ),
+    _input(
         "host.utilisation",
         given(_waits_for_a_drive, number("host.utilisation")),
         "share",
@@ -222,6 +249,11 @@ MEMORY = (
 )
 
 
+def _below_good(evidence: Evidence) -> bool:
+    """Whether a device is not known to compute as much as good runs do."""
+    return not at_least(0.4, number("profile.achieved_of_peak"))(evidence)
+
+
 def _deterministic(evidence: Evidence) -> bool:
     return evidence.setup is not None and bool(evidence.setup.deterministic)
 
@@ -233,11 +265,24 @@ _memory_beside_arithmetic = given(
 
 PARALLELISM = (
     _parallelism(
+        "profile.host_model",
+        model_in_play,
+        "share",
+        above(MOST, 3, "assumed: a model that is asked of many positions at once is as fast"),
+        variant="host-bound",
+    ),
+    _parallelism(
         "gpus.dram_active",
         _memory_beside_arithmetic,
         "share",
         below(0.1, 2, NEITHER),
         variant="host-bound",
+    ),
+    _parallelism(
+        "profile.recompilations",
+        reading("profile.recompilations"),
+        "number",
+        above(0.15, -3, "assumed: a host that compiles in one step of seven launches nothing"),
     ),
 )
 
@@ -256,7 +301,7 @@ TUNING = (
     ),
     _tuning(
         "profile.attention_kernels",
-        kernels_of("attention"),
+        given(_below_good, kernels_of("attention")),
         "share",
         above(0.6, 3, "assumed: attention beside which all layers' products are little"),
         variant="attention",
@@ -276,6 +321,7 @@ TUNING = (
         above(0.4, 4, FEW_BITS),
         variant="precision",
     ),
+    _tuning("gpus.dram_active", _memory_beside_the_link, "share", below(0.2, -3, LINK_READ)),
     _tuning(
         "gpus.dram_active",
         _memory_beside_arithmetic,

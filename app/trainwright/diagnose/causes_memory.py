@@ -24,6 +24,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import (
     beyond_memory,
     memory_share,
+    mostly_takes_pages,
     page_faults,
     power_share,
     recomputes,
@@ -104,7 +105,8 @@ def _killed(evidence: Evidence) -> float | None:
 
 def _writes_pages(evidence: Evidence) -> bool:
     """Whether pages are taken anew for large tensors that are written, not multiplied."""
-    return (page_faults(evidence) or 0) >= 0.1 and writes_much(evidence)
+    taken = (page_faults(evidence) or 0) >= 0.1 and not mostly_takes_pages(evidence)
+    return taken and writes_much(evidence)
 
 
 RULES = (

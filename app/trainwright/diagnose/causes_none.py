@@ -43,7 +43,7 @@ from trainwright.diagnose.measures_kernels import (
     multiplies_on_tensor_cores,
     multiprocessors_busy,
 )
-from trainwright.diagnose.measures_names import kernels_of
+from trainwright.diagnose.measures_names import fills_memory_by_lookups, kernels_of
 from trainwright.diagnose.measures_needless import products_with_cores
 from trainwright.diagnose.measures_scaling import lost_by_doubling
 from trainwright.diagnose.measures_trials import (
@@ -126,6 +126,13 @@ def _between(counter: str) -> Rule:
 
 
 _REMEDIES = dict.fromkeys(("more_workers", *(each.experiment for each in REMEDIES)))
+
+
+def _multiplies(evidence: Evidence) -> bool:
+    """Whether a device's arithmetic is what a run needs, and not its memory for tables."""
+    return not fills_memory_by_lookups(evidence)
+
+
 RULES = (
     *causes_needless.NONE,
     *map(_between, ("evaluation_seconds", "garbage_seconds", "checkpoint_seconds")),
@@ -250,7 +257,7 @@ RULES = (
     ),
     _rule(
         "profile.achieved_of_peak",
-        reading("profile.achieved_of_peak"),
+        given(_multiplies, reading("profile.achieved_of_peak")),
         "share",
         above(0.4, 3, "ml-engineering: half of the peak is a good result"),
         below(0.15, -4, ASSUMED),

@@ -35,7 +35,14 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.fixes import fixes
 from trainwright.diagnose.gains import gain, measured_gain
 from trainwright.diagnose.likeness import Likeness, likeness
-from trainwright.diagnose.roots import DOUBTED, EXPLAINED, PARTS, WITHIN_OPERATORS, among
+from trainwright.diagnose.roots import (
+    DOUBTED,
+    EXPLAINED,
+    PARTS,
+    WITHIN_OPERATORS,
+    among,
+    explains,
+)
 from trainwright.diagnose.rules import Rule, signals
 from trainwright.diagnose.symptoms import symptoms
 from trainwright.diagnose.traits import measured, traits
@@ -148,9 +155,9 @@ def _likeliest(
 
 def _tried(verdict: Verdict) -> bool:
     """Whether the run without the cause was timed, and something else says the same."""
-    taken = (signal for signal in verdict.signals if signal.reading.startswith("experiments."))
     low = verdict.confidence is Confidence.LOW
-    return not low and any(signal.weight >= CONTRARY for signal in taken)
+    decisive = (signal for signal in verdict.signals if signal.weight >= CONTRARY)
+    return not low and any(map(_is_trial, decisive))
 
 
 def _as_sure_as(alike: Likeness, verdict: Verdict) -> Verdict:
@@ -201,9 +208,12 @@ def _by_rules(every: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
 def _may_be(cause: Cause, chance: float, found: tuple[Signal, ...], first: Verdict) -> bool:
     """Whether a cause may be suspected because runs that are alike had it, as nothing denies it.
 
-    What rules see wrong by two signals is not well because other runs were.
+    What rules see wrong by two signals is not well because other runs were; nor is what they are
+    sure of another cause, for what it shows itself in.
     """
     if cause is Cause.UNKNOWN or chance < _CHANCE:
+        return False
+    if first.confidence is Confidence.HIGH and explains(first.cause, first.variant, cause):
         return False
     weights = [each.weight for each in found]
     seen = first.cause is not Cause.UNKNOWN and first.confidence is not Confidence.LOW
@@ -336,7 +346,7 @@ def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple
     roots = [
         case
         for case in holding
-        if case.score >= LIKELY and among(EXPLAINED, case, leading) and not case.takes_little
+        if case.score >= LIKELY and _is_root(case, leading) and not case.takes_little
     ]
     first = (*roots, leading)[0]
     others = [case for case in holding if case is not first]
@@ -344,13 +354,28 @@ def _ranked(holding: list[Case], cases: list[Case], evidence: Evidence) -> tuple
     rivals = [
         case.strength
         for case in others
-        if case.cause is not first.cause and not among(EXPLAINED, first, case)
+        if case.cause is not first.cause and not _is_root(first, case)
     ]
-    close = bool(rivals) and first.strength - max(rivals) < MARGIN
+    own = max(case.strength for case in holding if case.cause is first.cause)
+    close = bool(rivals) and own - max(rivals) < MARGIN
     doubted = any(case.score >= SYMPTOM and among(DOUBTED, case, first) for case in cases)
     if close or doubted:
         verdict = replace(verdict, confidence=_less(verdict.confidence))
     return (verdict, *(_verdict(case, evidence) for case in others))
+
+
+def _is_root(root: Case, symptom: Case) -> bool:
+    """Whether one cause shows itself in the other: always does, or did until it was taken away.
+
+    Ranks wait for the one whose batch is late, and that looks like a slow exchange.
+    """
+    exchanges = symptom.cause is Cause.COMMUNICATION and root.cause is Cause.INPUT
+    gone = any(signal.weight >= CONTRARY and _is_trial(signal) for signal in root.speaks_for)
+    return among(EXPLAINED, root, symptom) or (exchanges and gone)
+
+
+def _is_trial(signal: Signal) -> bool:
+    return signal.reading.startswith("experiments.")
 
 
 def _largest(holding: list[Case]) -> Case:

@@ -1,5 +1,6 @@
 """What something costs at least, by what the hardware can do, beside what a step takes."""
 
+import re
 from functools import lru_cache
 
 from trainwright.catalog.query import find_gpu
@@ -17,6 +18,7 @@ from trainwright.diagnose.measures import (
     step_share,
     step_time,
     time_share,
+    utilisation,
 )
 from trainwright.messages import UserError
 
@@ -198,7 +200,33 @@ def offloads(evidence: Evidence) -> bool:
     """Whether the settings or a counter say that something waits elsewhere than on the device."""
     setup, counters = evidence.setup, evidence.counters
     told = setup is not None and (setup.offload or setup.offloaded or _updates_on_host(setup))
-    return bool(told) or bool(counters is not None and counters.offloaded_bytes)
+    rows = evidence.profile.host_top if evidence.profile is not None else ()
+    seen = any(_CPU_ADAM.search(row.name.lower()) and row.share >= 0.2 for row in rows)
+    counted = bool(counters is not None and counters.offloaded_bytes)
+    return bool(told) or counted or (seen and on_gpu(evidence))
+
+
+_CPU_ADAM = re.compile(r"cpu_?adam")
+"""DeepSpeed's optimizer for states that lie on the host."""
+
+
+def late_batch(evidence: Evidence) -> float | None:
+    """Return the time between two batches where that is long for a GPU as busy as this one."""
+    busy, seconds = utilisation(evidence), _untimed_batch(evidence) or 0
+    return (
+        seconds
+        if (seconds >= 1 and (busy or 0) < 0.5) or (seconds >= 0.2 and (busy or 1) < 0.3)
+        else None
+    )
+
+
+def _untimed_batch(evidence: Evidence) -> float | None:
+    """Return the time between two batches for a device of which no step was timed."""
+    loading, setup = evidence.loading, evidence.setup
+    if loading is None or not loading.batch_seconds or on_cpu(evidence):
+        return None
+    workers = max(1, setup.num_workers or 0) if setup is not None else 1
+    return loading.batch_seconds / workers if evidence.steps is None else None
 
 
 def copies_slowly(evidence: Evidence) -> bool:
@@ -296,7 +324,13 @@ def bubble(evidence: Evidence) -> float | None:
 def takes_pages(evidence: Evidence) -> bool:
     """Whether much of a run's time is the system's, which gives it pages."""
     system = evidence.host.main_system_share if evidence.host is not None else None
-    return (page_faults(evidence) or 0) >= 0.15 and (system or 0) >= 0.3
+    much = (page_faults(evidence) or 0) >= 0.15 and (system or 0) >= 0.3
+    return much or mostly_takes_pages(evidence)
+
+
+def mostly_takes_pages(evidence: Evidence) -> bool:
+    """Whether nothing else takes as much of a run's time as the pages that the system gives it."""
+    return (system_for_pages(evidence) or 0) >= ALMOST_HALF
 
 
 def swapped_files(evidence: Evidence) -> float | None:
@@ -332,6 +366,9 @@ def page_faults(evidence: Evidence) -> float | None:
     return system if slow else min(1.0, pages * PAGE_S)
 
 
+ALMOST_HALF = 0.43
+"""Share of the time from which a system gives pages to a quiet run and little is beside; assumed,
+of ten such runs."""
 QUIET_BYTES_S = 1e6
 """Read and written by the training process: less is no work for the system; assumed."""
 MANY_PAGES_S, MOSTLY_PAGES = 1e4, 0.3

@@ -4,8 +4,10 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     cores_of_usable,
     data_wait,
+    gpu_ratio,
     number,
     on_cpu,
+    processes,
     ranks_here,
 )
 from trainwright.diagnose.measures_names import functions_of
@@ -27,6 +29,25 @@ def others_read(evidence: Evidence) -> float | None:
 def drives_are_shared(evidence: Evidence) -> bool:
     """Return whether other programs read all the time: 50 MB/s and more, assumed."""
     return (others_read(evidence) or 0) >= 50e6
+
+
+def foreign_memory(evidence: Evidence) -> float | None:
+    """Return the share of the GPUs' memory that other programs hold.
+
+    Where nobody looked at whose it is: what one process did not reserve, and that is more than a
+    context, libraries and a desktop take.
+    """
+    told = gpu_ratio("foreign_memory_bytes", "memory_total_bytes")(evidence)
+    used, total = (number(f"gpus.memory_{each}_bytes")(evidence) for each in ("used", "total"))
+    own = evidence.counters.reserved_bytes if evidence.counters is not None else None
+    if told is not None or not own or not used or not total or processes(evidence) > 1:
+        return told
+    others = (used - own) / total
+    return others if others >= MORE_THAN_CONTEXTS else None
+
+
+MORE_THAN_CONTEXTS = 0.3
+"""Share of a GPU's memory that no context, library and desktop take; assumed."""
 
 
 def share_cores(evidence: Evidence) -> bool:

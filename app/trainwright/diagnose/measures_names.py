@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from trainwright.diagnose.evidence import Evidence, HostFunction, Operator
-from trainwright.diagnose.measures import lowest_capability, on_gpu
+from trainwright.diagnose.measures import data_wait, lowest_capability, number, on_gpu
 
 Family = Literal[
     "communication", "copy", "attention", "tensor-core", "plain-matrix", "double-matrix", "layout",
@@ -77,7 +77,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                       r"|grad(ient)?s?[ _](sync|reduc|exchang)|_sync_params"
                       r"|(sync\w*|average|reduce|exchange)[ _]\w*grad|param(eter)?[ _]server"
                       r"|\bray\.get|^(moe|experts?|tokens?)?[ _.]?(dispatch|combine)$"),
-    ("fetch", r"h5py|lmdb|zarr|nibabel|dicom|netcdf|xarray|gfile|tfrecord|sequencefile"),
+    ("fetch", r"h5py|lmdb|zarr|nibabel|dicom|netcdf|xarray|\bdask\b|gfile|tfrecord|sequencefile"),
     ("workers", r"popen_(fork|spawn)|_shutdown_workers|multiprocessingdataloaderiter\.__init__"
                 r"|dataloader\._get_iterator"),
     ("loader", r"dataloader|_next_data|_try_get_data|worker_loop|queue.*get|_poll\b|prefetch"
@@ -169,6 +169,22 @@ def functions_of(*families: HostFamily) -> Callable[[Evidence], float | None]:
     return share
 
 
+def reads_within(evidence: Evidence) -> bool:
+    """Whether a step on a GPU itself reads or prepares what its batch only points to."""
+    wait, row = data_wait(evidence), functions_of("fetch", "preprocess")(evidence)
+    return on_gpu(evidence) and wait is not None and wait < 0.05 and (row or 0) >= 0.3
+
+
+_LOOKUPS = re.compile(r"embedding|lookup|gather|scatter|index_?select|rowwise")
+
+
+def fills_memory_by_lookups(evidence: Evidence) -> bool:
+    """Whether kernels that read and update tables keep the device's memory as busy as it can be."""
+    rows = evidence.operators
+    looked_up = _sum(row.share for row in rows if _LOOKUPS.search(row.name.lower()))
+    return looked_up >= 0.4 and (number("gpus.dram_active")(evidence) or 0) >= 0.75
+
+
 def is_compiled(evidence: Evidence) -> bool:
     """Whether a compiler has fused the run's element-wise kernels."""
     return evidence.setup is not None and evidence.setup.compile is True
@@ -179,9 +195,9 @@ def odd_kernel(evidence: Evidence) -> float | None:
 
     The passes of a convolution that is computed directly are one. Torch's operators on the
     processor are names of another kind; those of a GPU's time count where none is a matrix product,
-    attention or element-wise.
+    attention or element-wise. Lookups that fill the memory's bandwidth can do no better.
     """
-    top = evidence.operators
+    top = () if fills_memory_by_lookups(evidence) else evidence.operators
     rows = [row for row in top if not re.search(_MOVES, row.name.lower())]
     if is_compiled(evidence):
         rows = [row for row in rows if family(row.name) != "elementwise"]

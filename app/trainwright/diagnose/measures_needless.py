@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from trainwright.diagnose.evidence import Evidence, Operator
 from trainwright.diagnose.measures import number, on_cpu, ranks, step_share
-from trainwright.diagnose.measures_cost import keeps_all_alone, takes_pages
+from trainwright.diagnose.measures_cost import keeps_all_alone, mostly_takes_pages, takes_pages
 from trainwright.diagnose.measures_kernels import convolve_apart, planes_apart_on_cpu
 from trainwright.diagnose.measures_work import (
     DRAWS,
@@ -257,7 +257,8 @@ def slow_by_nature(evidence: Evidence) -> bool:
 def slow_beside_products(evidence: Evidence) -> float | None:
     """Return ``slow_operators`` but where products are fast: what is beside is no arithmetic."""
     fast = (any_products_rate(evidence) or 0) >= FAST_PRODUCTS
-    return None if fast or slow_by_nature(evidence) else slow_operators(evidence)
+    apart = fast or slow_by_nature(evidence) or mostly_takes_pages(evidence)
+    return None if apart else slow_operators(evidence)
 
 
 def layout_shows(evidence: Evidence) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import data_wait, on_gpu, processes, utilisation
+from trainwright.diagnose.measures_play import asks_the_model
 from trainwright.diagnose.trials import Changed, Trial
 
 _TRIED: dict[str, tuple[Changed, ...]] = {
@@ -260,11 +261,12 @@ def waits_by_samples(evidence: Evidence) -> float | None:
     """Return ``data_wait``, but where larger batches are waited for as long.
 
     What is read or prepared takes its time for each sample; what is as long for all of them is a
-    chain of small operations, as of words that a model writes one after the other.
+    chain of small operations, as of words that a model writes one after the other. Nor is a wait
+    for games one for batches whose most is the model, asked about a position at a time.
     """
     wait, doubled = data_wait(evidence), _doubled(evidence, "batch")
     flat = wait is not None and doubled is not None and doubled - 1 < wait / 2
-    return None if flat else wait
+    return None if flat or asks_the_model(evidence) else wait
 
 
 def doubled_model(evidence: Evidence) -> float | None:
@@ -285,12 +287,20 @@ def _doubled(evidence: Evidence, *changed: Changed) -> float | None:
         1 + (times - 1) / (factor - 1)
         for trial in evidence.trials
         if trial.changed in changed and (factor := factor_of(trial, evidence)) is not None
-        if factor != 1 and (times := step_times(trial, evidence)) is not None
+        if factor != 1 and (times := _of_a_step(trial, factor, evidence)) is not None
         if _FEWER_CHUNKS.search(trial.to.lower()) is None
     ]
     if "batch" in changed:
         found += _by_fewer_devices(evidence)
     return max(0.0, min(found)) if found else None
+
+
+def _of_a_step(trial: Trial, factor: float, evidence: Evidence) -> float | None:
+    """Return a step's time in a trial over now, also where epochs were timed: they have fewer."""
+    times = step_times(trial, evidence)
+    epochs = evidence.steps is not None and evidence.steps.unit == "epoch"
+    fewer = epochs and trial.changed == "batch" and trial.rate_times is None
+    return times * factor if times is not None and fewer else times
 
 
 def _by_fewer_devices(evidence: Evidence) -> list[float]:

@@ -83,3 +83,9 @@ def among(table: dict[tuple[Cause, str], AnyOf], root: Case, symptom: Case) -> b
     """Whether one cause would show what speaks for the other."""
     known = table.get((symptom.cause, symptom.variant)) or table.get((symptom.cause, ""))
     return (root.cause, root.variant) in (known or ())
+
+
+def explains(cause: Cause, variant: str, symptom: Cause) -> bool:
+    """Whether a cause shows itself in what would speak for the other one."""
+    roots = (known for (shown, _), known in EXPLAINED.items() if shown is symptom)
+    return any((cause, variant) in known for known in roots)

@@ -1,0 +1,149 @@
+"""Where a wait ends is not where it begins: games, late ranks, lazy arrays, tables and quotas."""
+
+from typing import Any
+
+import pytest
+
+from trainwright.diagnose.decide import judge
+from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures_trials import doubled_batch
+from trainwright.diagnose.verdict import Cause, Confidence, Verdict
+
+
+def first(**parts: Any) -> Verdict:
+    """Return the first verdict on what somebody wrote down of a run."""
+    told = {"trainwright_record": 1, "made_by": "hand", **parts}
+    return judge(Evidence.model_validate(told | {"steps": {"steps": 1} | parts["steps"]})).first
+
+
+def rows(shares: dict[str, float]) -> dict[str, Any]:
+    """Return a profile of the host by the names of its functions."""
+    return {"host_top": [{"name": name, "share": share} for name, share in shares.items()]}
+
+
+SETUP = {"device": "cuda", "precision": "fp32", "batch": 1, "world_size": 1}
+PLAYED = {
+    "gpus": [{"utilisation": {"mean": 0.34}}],
+    "steps": {"seconds": 2.31, "data_wait": 1.62, "compute": 0.67, "samples": 2048},
+    "setup": SETUP,
+}
+
+
+def test_games_that_wait_for_the_model_are_too_little_work_at_once() -> None:
+    asked = {"collect_rollouts": 0.7, "ActorCriticPolicy.forward": 0.53, "env.step": 0.06}
+    verdict = first(**PLAYED, profile=rows(asked))
+    assert (verdict.cause, verdict.variant) == (Cause.PARALLELISM, "host-bound")
+
+
+def test_games_whose_world_takes_the_time_are_waited_for_and_one_world_is_never_sure() -> None:
+    world = rows({"env.step": 0.6, "policy": 0.08})
+    played = PLAYED | {"gpus": [{"utilisation": {"mean": 0.01}}]}
+    alone = first(**played, profile=world)
+    assert alone.cause is Cause.INPUT
+    assert alone.confidence is not Confidence.HIGH
+    many = first(**played | {"setup": SETUP | {"batch": 512}}, profile=world)
+    assert (many.cause, many.confidence) == (Cause.INPUT, Confidence.HIGH)
+
+
+def ranks(**more: Any) -> Verdict:
+    """Return the verdict on four ranks that exchange 0.5 of the step and wait for no batch."""
+    gpu = {"utilisation": {"mean": 0.99}, "power_w": {"mean": 141}, "power_limit_w": 300}
+    times = {"seconds": 0.86, "data_wait": 0.018, "communication": 0.43, "slowest_rank": 1.6}
+    setup = {"device": "cuda", "batch": 16, "world_size": 4, "nodes": 1, "strategy": "ddp"}
+    return first(gpus=[gpu] * 4, steps=times, setup=setup, **more)
+
+
+def test_ranks_that_wait_for_one_whose_batches_are_late_lack_batches() -> None:
+    """The timers are those of one rank, whose batches may all have been there."""
+    assert ranks().cause is Cause.COMMUNICATION
+    assert ranks(experiments={"synthetic_batch": 0.435}).cause is Cause.INPUT
+
+
+@pytest.mark.parametrize(("taken", "cause"), [(0.66, Cause.INPUT), (0.06, Cause.PARALLELISM)])
+def test_arrays_that_are_read_when_the_step_asks_for_them_are_late_batches(
+    taken: float, cause: Cause
+) -> None:
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.33}}],
+        host={"cores": 32, "run_cores": 1.6},
+        steps={"seconds": 3.4, "data_wait": 0.004, "compute": 3.38, "samples": 1},
+        setup={"device": "cuda", "batch": 1, "num_workers": 0, "world_size": 1},
+        profile=rows({"training_step": 0.78, "dask.local.get_async": taken}),
+    )
+    assert verdict.cause is cause
+
+
+TABLES = {
+    "steps": {"seconds": 0.0243, "data_wait": 0.0007, "samples": 65536},
+    "setup": {"device": "cuda", "precision": "fp16", "batch": 65536, "world_size": 1},
+    "profile": {
+        "idle": 0.03,
+        "achieved_of_peak": 0.02,
+        "top": [
+            {"name": "split_embedding_backward_rowwise_adagrad_kernel", "share": 0.49},
+            {"name": "split_embedding_forward_kernel", "share": 0.29},
+            {"name": "ampere_fp16_s16816gemm_fp16_128x128", "share": 0.08},
+        ],
+    },
+    "trials": [{"changed": "batch", "factor": 2, "to": "twice as many", "step_times": 1.96}],
+}
+
+
+@pytest.mark.parametrize(("busy", "cause"), [(0.84, Cause.NONE), (0.2, Cause.TUNING)])
+def test_lookups_that_fill_the_memory_s_bandwidth_can_do_no_better(
+    busy: float, cause: Cause
+) -> None:
+    gpu = {"utilisation": {"mean": 1.0}, "dram_active": {"mean": busy}}
+    assert first(gpus=[gpu], **TABLES).cause is cause
+
+
+def test_a_busy_kernel_that_reads_over_the_link_waits_for_the_copy() -> None:
+    gpu = {
+        "utilisation": {"mean": 0.98},
+        "received_bytes_s": 16.3e9,
+        "copy_bytes_s": 24e9,
+        "copy_expected_bytes_s": 31.5e9,
+    }
+    profile = {"idle": 0.03, "top": [{"name": "IndexSelectMultiKernelAligned", "share": 0.75}]}
+    told = {
+        "steps": {"seconds": 0.071, "samples": 4096},
+        "setup": {"device": "cuda", "precision": "fp32", "batch": 4096, "world_size": 1},
+        "profile": profile,
+    }
+    verdict = first(gpus=[gpu | {"dram_active": {"mean": 0.08}}], **told)
+    assert (verdict.cause, verdict.variant) == (Cause.INPUT, "transfer")
+    assert first(gpus=[gpu | {"dram_active": {"mean": 0.7}}], **told).cause is not Cause.INPUT
+
+
+def test_what_two_signals_say_of_one_cause_is_not_doubted_for_a_third_of_the_same() -> None:
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.29, "low": 0, "high": 1}, "power_w": {"mean": 94}}],
+        host={"cores": 16, "run_cores": 7.4},
+        steps={"seconds": 0.95, "p95_seconds": 5.1, "data_wait": 0.02, "samples": 24},
+        setup={"device": "cuda", "batch": 24, "num_workers": 8, "compile": True},
+        profile={"recompilations": 0.31},
+        trials=[{"changed": "shapes", "to": "eight lengths", "step_times": 0.36}],
+    )
+    assert verdict.cause is Cause.TUNING
+    assert verdict.confidence is not Confidence.LOW
+
+
+def test_a_quota_that_stops_the_workers_is_not_outvoted_by_the_batches_that_they_owe() -> None:
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.24, "low": 0.0, "high": 1.0}, "idle_share": 0.7}],
+        host={"cores": 96, "usable_cores": 4.0, "throttled_periods": 0.97, "starved_share": 0.77}
+        | {"quota_cores": 4.0, "runnable_threads": 15.4},
+        steps={"steps": 200, "seconds": 0.981, "data_wait": 0.748, "compute": 0.214},
+        loading={"queue_empty": 0.99, "data_on": "nvme"},
+        setup={"device": "cuda", "batch": 512, "num_workers": 16, "model_kind": "convolution"},
+    )
+    assert (verdict.cause, verdict.variant) == (Cause.SCHEDULING, "quota")
+
+
+def test_an_epoch_of_larger_batches_has_fewer_steps() -> None:
+    """As long with three times the batch: each of its steps takes three times as long."""
+    trial = {"changed": "batch", "factor": 3.2, "to": "32", "step_times": 1.1}
+    for unit, twice in (("epoch", 1 + (1.1 * 3.2 - 1) / 2.2), ("step", 1 + 0.1 / 2.2)):
+        steps = {"steps": 1, "seconds": 60.0, "unit": unit}
+        told = {"trainwright_record": 1, "steps": steps, "trials": [trial]}
+        assert doubled_batch(Evidence.model_validate(told)) == pytest.approx(twice)
