@@ -35,10 +35,11 @@ from trainwright.diagnose.measures_cost import (
 from trainwright.diagnose.measures_kernels import untried
 from trainwright.diagnose.measures_names import (
     filled,
-    fills_memory_by_lookups,
+    fills_memory,
     functions_of,
     kernels_of,
     odd_takes_most,
+    reads_within,
 )
 from trainwright.diagnose.measures_play import MOST, in_one_world, model_in_play
 from trainwright.diagnose.measures_scaling import one_computer
@@ -142,7 +143,7 @@ def _busy_alone(evidence: Evidence) -> bool:
     full = (utilisation(evidence) or 0) >= 0.9 and (draws is None or draws >= 0.5)
     shared = at_least(1, number("gpus.foreign_processes"))(evidence)
     apart = processes(evidence) == 1 or less_than(0.05, saved_by("single_device"))(evidence)
-    return full and apart and not (shared or fills_memory_by_lookups(evidence))
+    return full and apart and not (shared or fills_memory(evidence))
 
 
 def _beside_the_passes(evidence: Evidence) -> float | None:
@@ -277,6 +278,12 @@ PARALLELISM = (
         "share",
         below(0.1, 2, NEITHER),
         variant="host-bound",
+    ),
+    _parallelism(
+        "profile.host_loader",
+        given(reads_within, functions_of("fetch", "preprocess")),
+        "share",
+        above(0.3, -3, "assumed: what the training thread does is known, and no launching"),
     ),
     _parallelism(
         "profile.recompilations",

@@ -4,7 +4,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings
 from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu, over_gpus
 from trainwright.diagnose.measures_names import (
-    fills_memory_by_lookups,
+    fills_memory,
     is_compiled,
     kernels_of,
 )
@@ -148,7 +148,7 @@ def multiprocessors_busy(evidence: Evidence) -> bool:
 
 def arithmetic_busy(evidence: Evidence) -> bool:
     """Return whether most of the GPU has work, and not of reading tables."""
-    return multiprocessors_busy(evidence) and not fills_memory_by_lookups(evidence)
+    return multiprocessors_busy(evidence) and not fills_memory(evidence)
 
 
 def counts_what_is_wanted(evidence: Evidence) -> bool:
