@@ -118,7 +118,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
              r"|host[ _-]to[ _-]device|device_put"),
     ("log", r"tensorboard|wandb|mlflow|comet|neptune|logg|log_dict|add_(scalar|image|figure)"
             r"|histogram|print\b|tqdm|\bwrite|json|matplotlib|savefig|\bplt\b|imsave|imwrite"
-            r"|flush|\blog\b|visdom|imshow|make_grid|save_image|imageio|video_?writer|event_file"
+            r"|flush|\blog\b|record_?video|video_?recorder|visdom|imshow|make_grid|save_image|imageio|video_?writer|event_file"
             r"|log_metric|\bsummar(y|ies)|_summar(y|ies)|progress[ _]?bar|visuali[sz]|\bplot"),
     ("evaluation", r"evaluat(?!e_(action|polic|state|position|lea))|validat|metric"
                    r"|(val|test)_(step|loop|epoch)|\beval(?!_frame|uat)|sklearn|accuracy|run_eval"
