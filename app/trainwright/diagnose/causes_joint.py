@@ -60,6 +60,7 @@ FULL = "assumed: workers that had batches to spare would rest"
 FEW_BITS = "assumed: a function that rounds as fewer bits would computes no faster for it"
 NEITHER = "Williams et al. 2009 (roofline): where neither holds work back, it is too small"
 RESTS = "torch-tb-profiler: utilisation below 50 % has another cause"
+ASKED = "assumed: a model that is asked of many positions at once is as fast"
 LINK_READ = "assumed: kernels that read over the link leave the GPU's own memory alone"
 LINK = "assumed: what crosses the link all the time is what the GPU waits for"
 
@@ -196,6 +197,7 @@ INPUT = (
         above(0.6, 3, LINK),
         variant="transfer",
     ),
+    _input("profile.host_model", model_in_play, "share", above(MOST, -3, ASKED)),
     _input(
         "setup.batch",
         in_one_world,
@@ -269,7 +271,7 @@ PARALLELISM = (
         "profile.host_model",
         model_in_play,
         "share",
-        above(MOST, 3, "assumed: a model that is asked of many positions at once is as fast"),
+        above(MOST, 3, ASKED),
         variant="host-bound",
     ),
     _parallelism(
