@@ -155,7 +155,7 @@ def wigs(fault: bool) -> Training:
 
 def rattles(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Rattle(), 12, Clock(seconds)
+        model, batch, clock = given.Rattle(), 10, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
         shaken = given.Rattles(ready=not fault)
         for told, filling in epochs(DataLoader(shaken, batch, True, drop_last=True)):

@@ -357,7 +357,7 @@ class Parchment(nn.Module):
 class Wigs(Dataset[Item]):
     """Strands of wigs, whose curls are measured along a smooth curve through their points."""
 
-    def __init__(self, ready: bool, count: int = 240, strands: int = 8, points: int = 40) -> None:
+    def __init__(self, ready: bool, count: int = 240, strands: int = 7, points: int = 40) -> None:
         chance = np.random.default_rng(563)
         around = np.linspace(0, 1, points) * chance.uniform(10, 40, (count, strands, 1))
         hang = np.stack([np.cos(around), np.sin(around), around / 4], -1)
@@ -443,7 +443,7 @@ class Rattles(Dataset[Item]):
 class Rattle(nn.Module):
     """What a rattle is filled with: its frames heed each other."""
 
-    def __init__(self, width: int = 112, fillings: int = 5) -> None:
+    def __init__(self, width: int = 144, fillings: int = 5) -> None:
         super().__init__()
         self.frames = nn.Linear(17, width)
         self.when = nn.Parameter(torch.randn(24, width) / 8)
@@ -495,13 +495,13 @@ class Sponges(Dataset[Item]):
 class Sponge(nn.Module):
     """How soft a sponge of rubber is."""
 
-    def __init__(self, channels: int = 28, kinds: int = 4) -> None:
+    def __init__(self, channels: int = 24, kinds: int = 4) -> None:
         super().__init__()
         self.pores = nn.Conv2d(6, channels, 5, 2)
         self.first = nn.BatchNorm2d(channels)
-        self.walls = nn.Conv2d(channels, 40, 3)
-        self.second = nn.BatchNorm2d(40)
-        self.kind = nn.Linear(40, kinds)
+        self.walls = nn.Conv2d(channels, 32, 3)
+        self.second = nn.BatchNorm2d(32)
+        self.kind = nn.Linear(32, kinds)
 
     def forward(self, pores: Tensor) -> Tensor:
         x = functional.relu(self.first(self.pores(pores)))
