@@ -443,7 +443,7 @@ class Rattles(Dataset[Item]):
 class Rattle(nn.Module):
     """What a rattle is filled with: its frames heed each other."""
 
-    def __init__(self, width: int = 144, fillings: int = 5) -> None:
+    def __init__(self, width: int = 128, fillings: int = 5) -> None:
         super().__init__()
         self.frames = nn.Linear(17, width)
         self.when = nn.Parameter(torch.randn(24, width) / 8)
@@ -468,7 +468,7 @@ class Sponges(Dataset[Item]):
         rough = chance.standard_normal((count, side, side))
         self.cuts = ndimage.gaussian_filter(rough, (0, 1.5, 1.5)).astype(np.float32)
         self.sieves = []
-        for wide in range(1, 6):
+        for wide in range(2, 7):
             line = np.arange(-wide, wide + 1)
             self.sieves.append(np.hypot(line[:, None], line) <= wide + 0.1)
         self.known = [self.sifted(each) for each in self.cuts] if ready else []
@@ -555,11 +555,11 @@ class Hoops(Dataset[int]):
 class Hoop(nn.Module):
     """In which game hoops are thrown."""
 
-    def __init__(self, channels: int = 40, games: int = 6) -> None:
+    def __init__(self, channels: int = 32, games: int = 6) -> None:
         super().__init__()
         self.middles = nn.Conv2d(10, channels, 3, padding=1)
-        self.pairs = nn.Conv2d(channels, 56, 3, 2, padding=1)
-        self.game = nn.Linear(56, games)
+        self.pairs = nn.Conv2d(channels, 44, 3, 2, padding=1)
+        self.game = nn.Linear(44, games)
 
     def forward(self, votes: Tensor) -> Tensor:
         x = functional.hardswish(self.middles(votes))
@@ -601,11 +601,11 @@ class Razors(Dataset[Item]):
 class Razor(nn.Module):
     """How many shaves a razor has done, in sevens."""
 
-    def __init__(self, channels: int = 72, sevens: int = 7) -> None:
+    def __init__(self, channels: int = 60, sevens: int = 7) -> None:
         super().__init__()
         self.rough = nn.Conv1d(3, channels, 5, padding=2)
-        self.worn = nn.Conv1d(channels, 88, 5, padding=2)
-        self.sevens = nn.Linear(88, sevens)
+        self.worn = nn.Conv1d(channels, 76, 5, padding=2)
+        self.sevens = nn.Linear(76, sevens)
 
     def forward(self, rough: Tensor) -> Tensor:
         x = functional.softplus(self.worn(functional.softplus(self.rough(rough))))
@@ -651,11 +651,11 @@ class Sashes(IterableDataset[Item]):
 class Sash(nn.Module):
     """From which town a sash is."""
 
-    def __init__(self, channels: int = 56, towns: int = 10) -> None:
+    def __init__(self, channels: int = 48, towns: int = 10) -> None:
         super().__init__()
         self.shades = nn.Conv2d(15, channels, 3, padding=1)
-        self.stripes = nn.Conv2d(channels, 72, 3)
-        self.town = nn.Linear(72, towns)
+        self.stripes = nn.Conv2d(channels, 64, 3)
+        self.town = nn.Linear(64, towns)
 
     def forward(self, pairs: Tensor) -> Tensor:
         x = functional.mish(self.shades(pairs))
