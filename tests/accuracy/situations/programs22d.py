@@ -495,13 +495,13 @@ class Sponges(Dataset[Item]):
 class Sponge(nn.Module):
     """How soft a sponge of rubber is."""
 
-    def __init__(self, channels: int = 24, kinds: int = 4) -> None:
+    def __init__(self, channels: int = 28, kinds: int = 4) -> None:
         super().__init__()
         self.pores = nn.Conv2d(6, channels, 5, 2)
         self.first = nn.BatchNorm2d(channels)
-        self.walls = nn.Conv2d(channels, 32, 3)
-        self.second = nn.BatchNorm2d(32)
-        self.kind = nn.Linear(32, kinds)
+        self.walls = nn.Conv2d(channels, 40, 3)
+        self.second = nn.BatchNorm2d(40)
+        self.kind = nn.Linear(40, kinds)
 
     def forward(self, pores: Tensor) -> Tensor:
         x = functional.relu(self.first(self.pores(pores)))
