@@ -35,10 +35,11 @@ from trainwright.diagnose.measures_cost import (
 from trainwright.diagnose.measures_kernels import untried
 from trainwright.diagnose.measures_names import (
     filled,
-    fills_memory_by_lookups,
+    fills_memory,
     functions_of,
     kernels_of,
     odd_takes_most,
+    reads_within,
 )
 from trainwright.diagnose.measures_play import MOST, in_one_world, model_in_play
 from trainwright.diagnose.measures_scaling import one_computer
@@ -59,6 +60,7 @@ FULL = "assumed: workers that had batches to spare would rest"
 FEW_BITS = "assumed: a function that rounds as fewer bits would computes no faster for it"
 NEITHER = "Williams et al. 2009 (roofline): where neither holds work back, it is too small"
 RESTS = "torch-tb-profiler: utilisation below 50 % has another cause"
+ASKED = "assumed: a model that is asked of many positions at once is as fast"
 LINK_READ = "assumed: kernels that read over the link leave the GPU's own memory alone"
 LINK = "assumed: what crosses the link all the time is what the GPU waits for"
 
@@ -142,7 +144,7 @@ def _busy_alone(evidence: Evidence) -> bool:
     full = (utilisation(evidence) or 0) >= 0.9 and (draws is None or draws >= 0.5)
     shared = at_least(1, number("gpus.foreign_processes"))(evidence)
     apart = processes(evidence) == 1 or less_than(0.05, saved_by("single_device"))(evidence)
-    return full and apart and not (shared or fills_memory_by_lookups(evidence))
+    return full and apart and not (shared or fills_memory(evidence))
 
 
 def _beside_the_passes(evidence: Evidence) -> float | None:
@@ -195,6 +197,7 @@ INPUT = (
         above(0.6, 3, LINK),
         variant="transfer",
     ),
+    _input("profile.host_model", model_in_play, "share", above(MOST, -3, ASKED)),
     _input(
         "setup.batch",
         in_one_world,
@@ -268,7 +271,7 @@ PARALLELISM = (
         "profile.host_model",
         model_in_play,
         "share",
-        above(MOST, 3, "assumed: a model that is asked of many positions at once is as fast"),
+        above(MOST, 3, ASKED),
         variant="host-bound",
     ),
     _parallelism(
@@ -277,6 +280,12 @@ PARALLELISM = (
         "share",
         below(0.1, 2, NEITHER),
         variant="host-bound",
+    ),
+    _parallelism(
+        "profile.host_loader",
+        given(reads_within, functions_of("fetch", "preprocess")),
+        "share",
+        above(0.3, -3, "assumed: what the training thread does is known, and no launching"),
     ),
     _parallelism(
         "profile.recompilations",

@@ -43,7 +43,7 @@ from trainwright.diagnose.measures_kernels import (
     multiplies_on_tensor_cores,
     multiprocessors_busy,
 )
-from trainwright.diagnose.measures_names import fills_memory_by_lookups, kernels_of
+from trainwright.diagnose.measures_names import fills_memory, kernels_of
 from trainwright.diagnose.measures_needless import products_with_cores
 from trainwright.diagnose.measures_scaling import lost_by_doubling
 from trainwright.diagnose.measures_trials import (
@@ -130,7 +130,7 @@ _REMEDIES = dict.fromkeys(("more_workers", *(each.experiment for each in REMEDIE
 
 def _multiplies(evidence: Evidence) -> bool:
     """Whether a device's arithmetic is what a run needs, and not its memory for tables."""
-    return not fills_memory_by_lookups(evidence)
+    return not fills_memory(evidence)
 
 
 RULES = (

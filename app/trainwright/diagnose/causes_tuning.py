@@ -22,6 +22,7 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import keeps_all_alone
 from trainwright.diagnose.measures_kernels import (
+    arithmetic_busy,
     could_be_faster,
     counts_what_is_wanted,
     double_on_cpu,
@@ -34,7 +35,6 @@ from trainwright.diagnose.measures_kernels import (
     is_kind,
     keeps_scores,
     mixed_convolutions,
-    multiprocessors_busy,
     planes_apart_on_cpu,
     reduced_on_cpu,
     seconds_a_sample,
@@ -116,7 +116,7 @@ RULES = (
     ),
     _rule(
         "gpus.tensor_active",
-        given(multiprocessors_busy, reading("gpus.tensor_active")),
+        given(arithmetic_busy, reading("gpus.tensor_active")),
         "share",
         below(0.15, 2, KEMPNER),
         below(0.02, 3, KEMPNER),

@@ -112,6 +112,8 @@ _SURE_CHANCE = 0.5
 the rules of its day, one of the three that were wrong had less, and ten that were right."""
 LARGER = 1.2
 """How many times as much of the time a cause takes that goes before a surer one; assumed."""
+_REPORTED = ("heat", "power", "quota")
+"""Variants that the device or the system itself reports."""
 CONTRARY = 4
 """Weight against "nothing is wrong" that no number of signs for it outweighs; assumed."""
 _ONE_VARIANT = (Cause.INPUT, Cause.PARALLELISM, Cause.COMMUNICATION)
@@ -213,10 +215,11 @@ def _may_be(cause: Cause, chance: float, found: tuple[Signal, ...], first: Verdi
     """
     if cause is Cause.UNKNOWN or chance < _CHANCE:
         return False
-    if first.confidence is Confidence.HIGH and explains(first.cause, first.variant, cause):
-        return False
     weights = [each.weight for each in found]
     seen = first.cause is not Cause.UNKNOWN and first.confidence is not Confidence.LOW
+    sure = first.confidence is Confidence.HIGH or (seen and first.variant in _REPORTED)
+    if sure and explains(first.cause, first.variant, cause):
+        return False
     denied = cause is Cause.NONE and (seen or min(weights, default=0) <= -CONTRARY)
     return (not weights or sum(weights) > 0) and not denied
 

@@ -196,6 +196,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
         saved_by("without_offloading"),
         step_share("transfer"),
         time_share("mid_step_seconds"),
+        functions_of("offload"),
         offloading,
         _stored_elsewhere,
         number("profile.copies"),

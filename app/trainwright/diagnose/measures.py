@@ -160,11 +160,22 @@ on two cores. A wait below this is no stall, however short the step is."""
 
 
 def data_wait(evidence: Evidence) -> float | None:
-    """Return the share of the step that waits for a batch; DataLoader's own is at most 10 %."""
+    """Return the share of the step that waits for a batch; DataLoader's own is at most 10 %.
+
+    None of a GPU that is traced to work all the time: it makes the batches, as of its own worlds.
+    """
     share, steps = step_share("data_wait")(evidence), evidence.steps
     if share is None or steps is None or steps.data_wait is None:
         return None
+    if share >= 0.15 and _never_rests(evidence):
+        return None
     return min(share, 0.1) if steps.data_wait < LOADER_OVERHEAD_S else share
+
+
+def _never_rests(evidence: Evidence) -> bool:
+    idle, active = number("profile.idle")(evidence), number("gpus.sm_active")(evidence)
+    busy = (idle if idle is not None else 1.0) < 0.1 or (active or 0.0) >= 0.8
+    return busy and on_gpu(evidence) and processes(evidence) == 1
 
 
 utilisation = number("gpus.utilisation")

@@ -3,7 +3,11 @@
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings
 from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu, over_gpus
-from trainwright.diagnose.measures_names import is_compiled, kernels_of
+from trainwright.diagnose.measures_names import (
+    fills_memory,
+    is_compiled,
+    kernels_of,
+)
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import any_products_rate, convolutions, score_matrices
 
@@ -140,6 +144,11 @@ def seconds_a_sample(evidence: Evidence) -> float | None:
 def multiprocessors_busy(evidence: Evidence) -> bool:
     """Return whether most of the GPU has work."""
     return (number("gpus.sm_active")(evidence) or 0) >= 0.4
+
+
+def arithmetic_busy(evidence: Evidence) -> bool:
+    """Return whether most of the GPU has work, and not of reading tables."""
+    return multiprocessors_busy(evidence) and not fills_memory(evidence)
 
 
 def counts_what_is_wanted(evidence: Evidence) -> bool:

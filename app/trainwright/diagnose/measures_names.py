@@ -118,7 +118,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
              r"|host[ _-]to[ _-]device|device_put"),
     ("log", r"tensorboard|wandb|mlflow|comet|neptune|logg|log_dict|add_(scalar|image|figure)"
             r"|histogram|print\b|tqdm|\bwrite|json|matplotlib|savefig|\bplt\b|imsave|imwrite"
-            r"|flush|\blog\b|visdom|imshow|make_grid|save_image|imageio|video_?writer|event_file"
+            r"|flush|\blog\b|record_?video|video_?recorder|visdom|imshow|make_grid|save_image|imageio|video_?writer|event_file"
             r"|log_metric|\bsummar(y|ies)|_summar(y|ies)|progress[ _]?bar|visuali[sz]|\bplot"),
     ("evaluation", r"evaluat(?!e_(action|polic|state|position|lea))|validat|metric"
                    r"|(val|test)_(step|loop|epoch)|\beval(?!_frame|uat)|sklearn|accuracy|run_eval"
@@ -178,11 +178,15 @@ def reads_within(evidence: Evidence) -> bool:
 _LOOKUPS = re.compile(r"embedding|lookup|gather|scatter|index_?select|rowwise")
 
 
-def fills_memory_by_lookups(evidence: Evidence) -> bool:
-    """Whether kernels that read and update tables keep the device's memory as busy as it can be."""
+def fills_memory(evidence: Evidence) -> bool:
+    """Whether a device's memory is as busy as it can be, and no kernel reads what it need not.
+
+    Of kernels that a compiler fused, or that read and update tables.
+    """
     rows = evidence.operators
     looked_up = _sum(row.share for row in rows if _LOOKUPS.search(row.name.lower()))
-    return looked_up >= 0.4 and (number("gpus.dram_active")(evidence) or 0) >= 0.75
+    needed = looked_up >= 0.4 or is_compiled(evidence)
+    return needed and (number("gpus.dram_active")(evidence) or 0) >= 0.75
 
 
 def is_compiled(evidence: Evidence) -> bool:
@@ -197,7 +201,7 @@ def odd_kernel(evidence: Evidence) -> float | None:
     processor are names of another kind; those of a GPU's time count where none is a matrix product,
     attention or element-wise. Lookups that fill the memory's bandwidth can do no better.
     """
-    top = () if fills_memory_by_lookups(evidence) else evidence.operators
+    top = () if fills_memory(evidence) else evidence.operators
     rows = [row for row in top if not re.search(_MOVES, row.name.lower())]
     if is_compiled(evidence):
         rows = [row for row in rows if family(row.name) != "elementwise"]

@@ -9,8 +9,12 @@ import re
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import data_wait
 
-_MODEL = re.compile(r"predict|infer|polic|\bact(or|ion)?\b|choose|\b\w*net\b|forward|evaluat")
-_NO_MODEL = re.compile(r"train|learn|updat|loss|back|optim|log_?prob|\benv|world|wait|legal|gen")
+_MODEL = re.compile(
+    r"predict|infer|polic|(?<![a-z])act(or|ion)?(?![a-z])|choose|\b\w*net\b|forward|evaluat"
+)
+_NO_MODEL = re.compile(
+    r"train|learn|updat|loss|back|optim|log_?prob|\benv|world|wait|legal|(?<!a)gen"
+)
 _WORLD = re.compile(r"\benv|\bworld|simulat|rollout|self.?play|\bgame")
 LEAST = 0.3
 """Share of a step that waits for play, from which it is asked for what; assumed."""

@@ -16,6 +16,7 @@ EXPLAINED: dict[tuple[Cause, str], AnyOf] = {
         *_ELSEWHERE,
         *_SHORT_OF_CORES,
         *_DEBUGS,
+        (Cause.MEMORY, ""),
         (Cause.MEMORY, "empty-cache"),
         (Cause.MEMORY, "heap"),
         (Cause.MONITORING, "synchronisation"),
@@ -27,7 +28,11 @@ EXPLAINED: dict[tuple[Cause, str], AnyOf] = {
         (Cause.SCHEDULING, "threads"),
     ),
     (Cause.INPUT, "fetch"): ((Cause.MEMORY, "swapping"),),
-    (Cause.TUNING, "kernels"): ((Cause.MEMORY, "heap"),),
+    (Cause.TUNING, "kernels"): (
+        (Cause.MEMORY, "heap"),
+        (Cause.SCHEDULING, "other-programs-gpu"),
+    ),
+    (Cause.TUNING, "shapes"): ((Cause.MEMORY, "full"),),
     (Cause.COMMUNICATION, "straggler"): (
         (Cause.SCHEDULING, "power"),
         (Cause.SCHEDULING, "heat"),

@@ -147,3 +147,63 @@ def test_an_epoch_of_larger_batches_has_fewer_steps() -> None:
         steps = {"steps": 1, "seconds": 60.0, "unit": unit}
         told = {"trainwright_record": 1, "steps": steps, "trials": [trial]}
         assert doubled_batch(Evidence.model_validate(told)) == pytest.approx(twice)
+
+
+def test_worlds_that_the_device_itself_computes_are_no_batches_that_it_waits_for() -> None:
+    """A simulation on the GPU that takes seven tenths of an iteration, and fills it."""
+    told: dict[str, Any] = {
+        "steps": {"seconds": 0.447, "data_wait": 0.318, "compute": 0.124, "samples": 163840},
+        "setup": {"device": "cuda", "batch": 8192, "world_size": 1},
+        "trials": [{"changed": "batch", "factor": 2, "to": "16384", "step_times": 1.97}],
+    }
+    full = {"utilisation": {"mean": 1.0}, "power_w": {"mean": 566}, "power_limit_w": 700}
+    assert first(gpus=[full | {"sm_active": {"mean": 0.94}}], **told).cause is Cause.NONE
+    assert first(gpus=[{"utilisation": {"mean": 0.3}}], **told).cause is Cause.INPUT
+
+
+def test_features_that_the_step_makes_are_input_however_long_the_step_s_kernels_are() -> None:
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.3}, "power_w": {"mean": 73}, "power_limit_w": 140}],
+        steps={"seconds": 1.04, "data_wait": 0.006, "device_seconds": 0.304, "samples": 48},
+        setup=SETUP | {"batch": 48, "num_workers": 8},
+        profile={"kernel_median_seconds": 8.8e-05}
+        | rows({"training_step": 0.66, "librosa.feature.melspectrogram": 0.37}),
+    )
+    assert verdict.cause is Cause.INPUT
+
+
+def test_a_driver_that_allocates_in_every_step_is_not_outvoted_by_the_idle_gpu() -> None:
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.56, "low": 0.1, "high": 0.97}}],
+        steps={"seconds": 3.62, "data_wait": 0.07, "samples": 4},
+        setup=SETUP | {"batch": 4, "accumulation": 8},
+        profile={"idle": 0.44, "allocation_calls": 704} | rows({"cudaFree": 0.31}),
+    )
+    assert verdict.cause is Cause.MEMORY
+
+
+def test_fewer_pixels_that_fit_into_the_memory_say_that_it_was_full() -> None:
+    lent = {"memory_used_bytes": 12.1e9, "memory_total_bytes": 12.88e9}
+    told: dict[str, Any] = {
+        "steps": {"seconds": 31.4, "data_wait": 0.01, "samples": 1},
+        "setup": SETUP,
+        "trials": [{"changed": "shapes", "to": "512 pixels", "step_times": 0.062}],
+    }
+    gpu = {"utilisation": {"mean": 1.0}, "power_w": {"mean": 68}, "power_limit_w": 200} | lent
+    assert first(gpus=[gpu | {"memory_shared_bytes": 6.1e9}], **told).cause is Cause.MEMORY
+    assert first(gpus=[gpu], **told).cause is Cause.TUNING
+
+
+def test_memory_that_the_run_did_not_reserve_is_another_program_s() -> None:
+    gpu = {"utilisation": {"mean": 1.0}, "power_w": {"mean": 331}, "power_limit_w": 350}
+    memory = {"memory_used_bytes": 21.6e9, "memory_total_bytes": 24e9}
+    told = {
+        "steps": {"seconds": 0.47, "data_wait": 0.008},
+        "throughput": {"expected_times": 2.1},
+        "setup": {"device": "cuda", "batch": 32, "world_size": 1},
+    }
+    counters = {"steps": 1, "reserved_bytes": 8_900_000_000}
+    verdict = first(gpus=[gpu | memory], counters=counters, **told)
+    assert (verdict.cause, verdict.variant) == (Cause.SCHEDULING, "other-programs-gpu")
+    own = {"steps": 1, "reserved_bytes": 21_000_000_000}
+    assert first(gpus=[gpu | memory], counters=own, **told).cause is not Cause.SCHEDULING
