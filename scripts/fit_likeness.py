@@ -42,6 +42,7 @@ from situationrows import (  # noqa: E402
     TWELFTH,
     TWENTIETH,
     TWENTY_FIRST,
+    TWENTY_SECOND,
     Situation,
     kept,
 )
@@ -57,7 +58,7 @@ from trainwright.plan.file import write_text  # noqa: E402
 SEEN = (
     *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
     *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
-    *(SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST),
+    *(SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST, TWENTY_SECOND),
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

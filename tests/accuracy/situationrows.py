@@ -22,6 +22,7 @@ python tests/accuracy/situationrows.py --eighteenth # the eighteenth batch, held
 python tests/accuracy/situationrows.py --nineteenth # the nineteenth batch, held out whole
 python tests/accuracy/situationrows.py --twentieth # the twentieth batch, held out whole
 python tests/accuracy/situationrows.py --twenty-first # the twenty-first batch, held out whole
+python tests/accuracy/situationrows.py --twenty-second # the twenty-second batch, held out whole
 """
 
 import csv
@@ -88,7 +89,7 @@ TENTH, ELEVENTH, TWELFTH = "index10.csv", "index11.csv", "index12.csv"
 THIRTEENTH, FOURTEENTH, FIFTEENTH = "index13.csv", "index14.csv", "index15.csv"
 SIXTEENTH, SEVENTEENTH = "index16.csv", "index17.csv"
 EIGHTEENTH, NINETEENTH, TWENTIETH = "index18.csv", "index19.csv", "index20.csv"
-TWENTY_FIRST = "index21.csv"
+TWENTY_FIRST, TWENTY_SECOND = "index21.csv", "index22.csv"
 """The batches of situations; all of them are held out whole but the first, which is in part, and
 the fourth, which is not."""
 
@@ -164,6 +165,7 @@ if __name__ == "__main__":
         "--nineteenth": (NINETEENTH, True),
         "--twentieth": (TWENTIETH, True),
         "--twenty-first": (TWENTY_FIRST, True),
+        "--twenty-second": (TWENTY_SECOND, True),
     }
     batch, held_out = next(
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)

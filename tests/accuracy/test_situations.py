@@ -35,6 +35,7 @@ from situationrows import (
     TWELFTH,
     TWENTIETH,
     TWENTY_FIRST,
+    TWENTY_SECOND,
     Situation,
     judged,
     kept,
@@ -208,6 +209,7 @@ def test_the_tenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_dra
         (NINETEENTH, "nineteenth", 60, 16),
         (TWENTIETH, "twentieth", 60, 16),
         (TWENTY_FIRST, "twenty-first", 60, 16),
+        (TWENTY_SECOND, "twenty-second", 60, 16),
     ],
 )
 def test_a_later_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn(
@@ -258,7 +260,7 @@ ALL = [*kept(held_out=False), *kept(held_out=True)]
 HELD_OUT = (
     *(SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH),
     *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH),
-    *(SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST),
+    *(SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST, TWENTY_SECOND),
 )
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
@@ -348,6 +350,7 @@ def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> 
         (NINETEENTH, 59),
         (TWENTIETH, 55),
         (TWENTY_FIRST, 69),
+        (TWENTY_SECOND, 51),
     ],
 )
 def test_verdicts_on_later_batches_are_no_worse_than_when_they_were_scored(

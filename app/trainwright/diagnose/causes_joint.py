@@ -252,6 +252,12 @@ MEMORY = (
 )
 
 
+def _far_from_peak(evidence: Evidence) -> bool:
+    """Whether a device that its memory does not hold back reaches a third of its peak at most."""
+    achieved = less_than(0.35, number("profile.achieved_of_peak"))(evidence)
+    return achieved and not fills_memory(evidence)
+
+
 def _below_good(evidence: Evidence) -> bool:
     """Whether a device is not known to compute as much as good runs do."""
     return not at_least(0.4, number("profile.achieved_of_peak"))(evidence)
@@ -349,6 +355,13 @@ TUNING = (
         given(_busy_alone, reading("profile.achieved_of_peak")),
         "share",
         below(0.15, 2, MFU),
+        variant="kernels",
+    ),
+    _tuning(
+        "experiments.doubled_batch",
+        given(_far_from_peak, doubled_batch),
+        "times",
+        above(1.9, 3, "assumed: a device that more samples do not fill more, far from its peak"),
         variant="kernels",
     ),
     _tuning(

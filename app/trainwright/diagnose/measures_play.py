@@ -7,7 +7,7 @@ position after the other, more of them at once fill the device.
 import re
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import data_wait
+from trainwright.diagnose.measures import data_wait, on_cpu
 
 _MODEL = re.compile(
     r"predict|infer|polic|(?<![a-z])act(or|ion)?(?![a-z])|choose|\b\w*net\b|forward|evaluat"
@@ -24,8 +24,8 @@ def model_in_play(evidence: Evidence) -> float | None:
     """Return the share of the wait for play in which the model is asked; None: nobody timed it."""
     wait = data_wait(evidence)
     rows = evidence.profile.host_top if evidence.profile is not None else ()
-    if wait is None or wait < LEAST:
-        return None
+    if wait is None or wait < LEAST or on_cpu(evidence):
+        return None  # a processor launches nothing, and its loader may have a model of its own
     names = ((row.name.lower(), row.share) for row in rows)
     asked = [
         share

@@ -296,10 +296,14 @@ def _doubled(evidence: Evidence, *changed: Changed) -> float | None:
 
 
 def _of_a_step(trial: Trial, factor: float, evidence: Evidence) -> float | None:
-    """Return a step's time in a trial over now, also where epochs were timed: they have fewer."""
+    """Return a step's time in a trial over now, also where epochs were timed: they have fewer.
+
+    Not where most of an epoch is waited for, as iterations of play are: more worlds play more.
+    """
     times = step_times(trial, evidence)
     epochs = evidence.steps is not None and evidence.steps.unit == "epoch"
     fewer = epochs and trial.changed == "batch" and trial.rate_times is None
+    fewer = fewer and (data_wait(evidence) or 0.0) < 0.5
     return times * factor if times is not None and fewer else times
 
 

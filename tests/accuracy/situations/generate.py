@@ -537,7 +537,7 @@ OTHERS = {
     "run-slides-beside-plans": 3 * [PLANS],
     "run-stilts-beside-parades": 3 * [PARADES],
     "run-slide-rules-beside-logarithms": 7 * [LOGARITHMS],
-    "run-buckets-beside-dykes": 3 * [DYKES],
+    "run-buckets-beside-dykes": [DYKES],
 }
 """Programs that compute beside the run."""
 

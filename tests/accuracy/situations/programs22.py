@@ -93,7 +93,7 @@ def greenhouses(fault: bool) -> Training:
     return Training(
         model,
         given.greenhouses(),
-        batch=12,
+        batch=18,
         loss=functional.l1_loss,
         before_update=given.in_eight_bits if fault else lambda _: None,
         optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
@@ -155,7 +155,7 @@ def wigs(fault: bool) -> Training:
 
 def rattles(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Rattle(), 8, Clock(seconds)
+        model, batch, clock = given.Rattle(), 10, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
         shaken = given.Rattles(ready=not fault)
         for told, filling in epochs(DataLoader(shaken, batch, True, drop_last=True)):

@@ -91,7 +91,7 @@ def palettes(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Palette(), 64, Clock(seconds)
-        every, (others, by) = 2 if fault else 500, given.palettes(280).tensors
+        every, (others, by) = 3 if fault else 500, given.palettes(280).tensors
         optimizer = torch.optim.NAdam(model.parameters(), 1e-3)
         loader = DataLoader(given.palettes(), batch, shuffle=True, drop_last=True)
         for step, (dabs, painters) in enumerate(epochs(loader), 1):
@@ -114,7 +114,7 @@ def easels(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Easel(), 32, Clock(seconds)
-        every, (others, distances) = 5 if fault else 500, given.easels(36).tensors
+        every, (others, distances) = 5 if fault else 500, given.easels(44).tensors
         optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9)
         loader = DataLoader(given.easels(), batch, shuffle=True, drop_last=True)
         for step, (pictures, far) in enumerate(epochs(loader), 1):
@@ -165,7 +165,7 @@ def typewriters(fault: bool) -> Script:
     """Keys are heeded by how they were told: read one by one, or all of a batch at once."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Typewriter(), 32, Clock(seconds)
+        model, batch, clock = given.Typewriter(), 64, Clock(seconds)
         heed = [1.0] * 40
         optimizer = torch.optim.RMSprop(model.parameters(), 1e-3)
         loader = DataLoader(given.typewriters(), batch, shuffle=True, drop_last=True)
@@ -223,7 +223,7 @@ def steady_taps(fault: bool) -> Training:
     return Training(
         model,
         given.taps(),
-        batch=times(32),
+        batch=times(26),
         optimizer=torch.optim.AdamW(model.parameters(), 3e-4, fused=True),
         again=not fault,
     )
@@ -231,7 +231,7 @@ def steady_taps(fault: bool) -> Training:
 
 def steady_sickles(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Sickle(), times(28), Clock(seconds)
+        model, batch, clock = given.Sickle(), times(24), Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.003, momentum=0.9)
         loader = DataLoader(given.sickles(), batch, shuffle=True, drop_last=True)
         for points, sharp in endlessly(loader, not fault):

@@ -43,7 +43,7 @@ def grindstones(fault: bool) -> Script:
     os.sched_setaffinity(0, (cores[:-1] or cores) if fault else cores)
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Grindstone(), 48, Clock(seconds)
+        model, batch, clock = given.Grindstone(), 31, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.02)
         loader = DataLoader(
             given.Sparks(),
@@ -115,8 +115,8 @@ def buckets(_fault: bool) -> Script:
     torch.set_num_threads(2)  # as many as the computer has cores
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Bucket(), 128, Clock(seconds)
-        optimizer = torch.optim.SGD(model.parameters(), 0.02, momentum=0.9)
+        model, batch, clock = given.Bucket(), 72, Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), 0.02)
         for tones, full in epochs(DataLoader(given.buckets(), batch, True, drop_last=True)):
             loss = functional.cross_entropy(model(tones), full, label_smoothing=0.05)
             optimizer.zero_grad()
@@ -152,7 +152,7 @@ def barns(fault: bool) -> Training:
     return Training(
         model,
         given.roofs(),
-        batch=12,
+        batch=20,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
 
@@ -187,7 +187,7 @@ def beehives(fault: bool) -> Training:
     return Training(
         model,
         given.walls(),
-        batch=3,
+        batch=2,
         loss=functional.binary_cross_entropy_with_logits,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
@@ -201,14 +201,14 @@ def showers(fault: bool) -> Training:
     return Training(
         model,
         given.showers(),
-        batch=32,
+        batch=12,
         optimizer=torch.optim.SGD(model.parameters(), 0.05),
     )
 
 
 def wheelbarrows(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Wheelbarrow(as_waves=fault), 12, Clock(seconds)
+        model, batch, clock = given.Wheelbarrow(as_waves=fault), 6, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         loader = DataLoader(given.wheelbarrows(), batch, shuffle=True, drop_last=True)
         for picture, load in epochs(loader):

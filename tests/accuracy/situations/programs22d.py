@@ -88,7 +88,7 @@ class Carousel(nn.Module):
         return Summed.apply(mine) if self.apart else mine
 
 
-def carousels(count: int = 600, gauges: int = 192, seats: int = 48) -> TensorDataset:
+def carousels(count: int = 600, gauges: int = 288, seats: int = 48) -> TensorDataset:
     """Return what gauges at random carousels said, and how heavy the seats were."""
     return TensorDataset(torch.randn(count, gauges, 6), torch.rand(count, seats))
 
@@ -220,7 +220,7 @@ class Bed(nn.Module):
 class Greenhouse(nn.Module):
     """How much heat five greenhouses need, by what is measured in 96 hours."""
 
-    def __init__(self, width: int = 32, beds: int = 9) -> None:
+    def __init__(self, width: int = 48, beds: int = 5) -> None:
         super().__init__()
         self.measured = nn.Conv1d(6, width, 1)
         self.beds = nn.Sequential(*(Bed(width) for _ in range(beds)))
@@ -357,7 +357,7 @@ class Parchment(nn.Module):
 class Wigs(Dataset[Item]):
     """Strands of wigs, whose curls are measured along a smooth curve through their points."""
 
-    def __init__(self, ready: bool, count: int = 240, strands: int = 10, points: int = 40) -> None:
+    def __init__(self, ready: bool, count: int = 240, strands: int = 7, points: int = 40) -> None:
         chance = np.random.default_rng(563)
         around = np.linspace(0, 1, points) * chance.uniform(10, 40, (count, strands, 1))
         hang = np.stack([np.cos(around), np.sin(around), around / 4], -1)
@@ -394,7 +394,7 @@ class Wigs(Dataset[Item]):
 class Wig(nn.Module):
     """Who made a wig: its strands are looked at each by itself, then all together."""
 
-    def __init__(self, width: int = 640, makers: int = 8) -> None:
+    def __init__(self, width: int = 960, makers: int = 8) -> None:
         super().__init__()
         self.strand = nn.Sequential(
             nn.Linear(128, width), nn.GELU(), nn.Linear(width, width), nn.GELU()
@@ -443,7 +443,7 @@ class Rattles(Dataset[Item]):
 class Rattle(nn.Module):
     """What a rattle is filled with: its frames heed each other."""
 
-    def __init__(self, width: int = 176, fillings: int = 5) -> None:
+    def __init__(self, width: int = 128, fillings: int = 5) -> None:
         super().__init__()
         self.frames = nn.Linear(17, width)
         self.when = nn.Parameter(torch.randn(24, width) / 8)
@@ -468,7 +468,7 @@ class Sponges(Dataset[Item]):
         rough = chance.standard_normal((count, side, side))
         self.cuts = ndimage.gaussian_filter(rough, (0, 1.5, 1.5)).astype(np.float32)
         self.sieves = []
-        for wide in range(1, 6):
+        for wide in range(2, 7):
             line = np.arange(-wide, wide + 1)
             self.sieves.append(np.hypot(line[:, None], line) <= wide + 0.1)
         self.known = [self.sifted(each) for each in self.cuts] if ready else []
@@ -495,13 +495,13 @@ class Sponges(Dataset[Item]):
 class Sponge(nn.Module):
     """How soft a sponge of rubber is."""
 
-    def __init__(self, channels: int = 32, kinds: int = 4) -> None:
+    def __init__(self, channels: int = 28, kinds: int = 4) -> None:
         super().__init__()
         self.pores = nn.Conv2d(6, channels, 5, 2)
         self.first = nn.BatchNorm2d(channels)
-        self.walls = nn.Conv2d(channels, 48, 3)
-        self.second = nn.BatchNorm2d(48)
-        self.kind = nn.Linear(48, kinds)
+        self.walls = nn.Conv2d(channels, 40, 3)
+        self.second = nn.BatchNorm2d(40)
+        self.kind = nn.Linear(40, kinds)
 
     def forward(self, pores: Tensor) -> Tensor:
         x = functional.relu(self.first(self.pores(pores)))
@@ -555,11 +555,11 @@ class Hoops(Dataset[int]):
 class Hoop(nn.Module):
     """In which game hoops are thrown."""
 
-    def __init__(self, channels: int = 40, games: int = 6) -> None:
+    def __init__(self, channels: int = 32, games: int = 6) -> None:
         super().__init__()
         self.middles = nn.Conv2d(10, channels, 3, padding=1)
-        self.pairs = nn.Conv2d(channels, 56, 3, 2, padding=1)
-        self.game = nn.Linear(56, games)
+        self.pairs = nn.Conv2d(channels, 44, 3, 2, padding=1)
+        self.game = nn.Linear(44, games)
 
     def forward(self, votes: Tensor) -> Tensor:
         x = functional.hardswish(self.middles(votes))
@@ -601,11 +601,11 @@ class Razors(Dataset[Item]):
 class Razor(nn.Module):
     """How many shaves a razor has done, in sevens."""
 
-    def __init__(self, channels: int = 64, sevens: int = 7) -> None:
+    def __init__(self, channels: int = 60, sevens: int = 7) -> None:
         super().__init__()
         self.rough = nn.Conv1d(3, channels, 5, padding=2)
-        self.worn = nn.Conv1d(channels, 80, 5, padding=2)
-        self.sevens = nn.Linear(80, sevens)
+        self.worn = nn.Conv1d(channels, 76, 5, padding=2)
+        self.sevens = nn.Linear(76, sevens)
 
     def forward(self, rough: Tensor) -> Tensor:
         x = functional.softplus(self.worn(functional.softplus(self.rough(rough))))
@@ -628,6 +628,9 @@ class Sashes(IterableDataset[Item]):
         self.sashes = shades.clip(0, 15).astype(np.uint8)
         self.known = [self.paired(each) for each in self.sashes] if ready else []
 
+    def __len__(self) -> int:
+        return len(self.sashes)
+
     def __iter__(self) -> Iterator[Item]:
         for index in torch.randperm(len(self.sashes)).tolist():
             pairs = self.known[index] if self.known else self.paired(self.sashes[index])
@@ -648,11 +651,11 @@ class Sashes(IterableDataset[Item]):
 class Sash(nn.Module):
     """From which town a sash is."""
 
-    def __init__(self, channels: int = 80, towns: int = 10) -> None:
+    def __init__(self, channels: int = 48, towns: int = 10) -> None:
         super().__init__()
         self.shades = nn.Conv2d(15, channels, 3, padding=1)
-        self.stripes = nn.Conv2d(channels, 112, 3)
-        self.town = nn.Linear(112, towns)
+        self.stripes = nn.Conv2d(channels, 64, 3)
+        self.town = nn.Linear(64, towns)
 
     def forward(self, pairs: Tensor) -> Tensor:
         x = functional.mish(self.shades(pairs))
@@ -665,7 +668,7 @@ class Sash(nn.Module):
 class Gramophones(Dataset[Item]):
     """Pieces of records, as a gramophone's needle hears them, out of a large cupboard."""
 
-    def __init__(self, count: int = 600, records: int = 45_000) -> None:
+    def __init__(self, count: int = 600, records: int = 40_000) -> None:
         self.cupboard: list[dict[str, Any]] = [
             {"sides": [number % 11, number % 13], "pressed": 1900 + number % 60}
             for number in range(records)
@@ -676,7 +679,7 @@ class Gramophones(Dataset[Item]):
         return len(self.heard)
 
     def __getitem__(self, index: int) -> Item:
-        record = self.cupboard[index * 71]
+        record = self.cupboard[index * 61]
         return self.heard[index], torch.tensor(record["pressed"] // 10 - 190)
 
 

@@ -36,7 +36,7 @@ class Moment(nn.Module):
 class Bathtub(nn.Module):
     """How full and how warm bathtubs are in the end, by how their taps were turned."""
 
-    def __init__(self, turns: int = 48, moments: int = 12, width: int = 256) -> None:
+    def __init__(self, turns: int = 48, moments: int = 12, width: int = 144) -> None:
         super().__init__()
         self.turned, self.hands = nn.Linear(turns, width), nn.Linear(width, width)
         self.taps = nn.Linear(width, moments)
@@ -172,7 +172,7 @@ def around(model: nn.Module, others: Tensor, far: Tensor, places: int = 7) -> li
 class Envelope(nn.Module):
     """Five figures of the place to which an envelope goes."""
 
-    def __init__(self, width: int = 24, figures: int = 5) -> None:
+    def __init__(self, width: int = 16, figures: int = 5) -> None:
         super().__init__()
         self.figures = figures
         self.seen = nn.Conv2d(1, width, 4, stride=2, padding=1)
@@ -214,7 +214,7 @@ def posted(envelope: Tensor, told: Tensor, wrong: float, step: int, box: Path) -
 class Typewriter(nn.Module):
     """Which keys of a typewriter were struck, by the sound of each stroke and those beside it."""
 
-    def __init__(self, heard: int = 16, width: int = 64, keys: int = 40) -> None:
+    def __init__(self, heard: int = 16, width: int = 32, keys: int = 40) -> None:
         super().__init__()
         self.stroke = nn.Conv1d(heard, width, 3, padding=1)
         self.hammer = nn.Linear(width, width)

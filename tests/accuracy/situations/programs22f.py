@@ -17,20 +17,19 @@ from torch.utils.data import Dataset, TensorDataset
 class Grindstone(nn.Module):
     """How sharp a blade becomes, by the strips of a film of its sparks."""
 
-    def __init__(self, points: int = 256, width: int = 384) -> None:
+    def __init__(self, points: int = 5120, width: int = 128) -> None:
         super().__init__()
-        self.strip, self.again = nn.Linear(points, width), nn.Linear(width, width)
+        self.strip = nn.Linear(points, width)
         self.sharp = nn.Linear(width, 10)
 
     def forward(self, sparks: Tensor) -> Tensor:
-        x = self.strip(sparks).tanh()
-        return self.sharp((x + self.again(x).tanh()).mean(1))
+        return self.sharp(self.strip(sparks).tanh().mean(1))
 
 
 class Sparks(Dataset[Item]):
     """Films of sparks, whose strips are made equally bright when they are asked for."""
 
-    def __init__(self, count: int = 800, strips: int = 16, points: int = 256) -> None:
+    def __init__(self, count: int = 400, strips: int = 8, points: int = 5120) -> None:
         chance = np.random.default_rng(2231)
         self.films = chance.random((count, strips, points), np.float32)
         self.sharp = torch.from_numpy(chance.integers(0, 10, count))
@@ -123,20 +122,19 @@ def rules(count: int = 700, high: int = 24, wide: int = 192) -> TensorDataset:
 class Bucket(nn.Module):
     """What is in a bucket and how full it is, by the tones when it is struck."""
 
-    def __init__(self, tones: int = 512, width: int = 448) -> None:
+    def __init__(self, tones: int = 2048, width: int = 448) -> None:
         super().__init__()
         self.struck = nn.Linear(tones, width)
-        self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
+        self.first = nn.Linear(width, width)
         self.full = nn.Linear(width, 24)
 
     def forward(self, tones: Tensor) -> Tensor:
         x = functional.relu(self.struck(tones))
         x = x + functional.relu(self.first(x))
-        x = x + functional.relu(self.second(x))
         return self.full(x)
 
 
-def buckets(count: int = 3000, tones: int = 512) -> TensorDataset:
+def buckets(count: int = 2160, tones: int = 2048) -> TensorDataset:
     """Return random tones of buckets, and which of six things fills a quarter of them or more."""
     return TensorDataset(torch.rand(count, tones), torch.randint(24, (count,)))
 
@@ -195,7 +193,7 @@ def roofs(count: int = 500, side: int = 64) -> TensorDataset:
 class Trough(nn.Module):
     """How full each of a yard's two troughs is, by a picture of the yard."""
 
-    def __init__(self, width: int = 20, depth: int = 2) -> None:
+    def __init__(self, width: int = 28, depth: int = 1) -> None:
         super().__init__()
         self.yard = nn.Conv2d(3, width, 3, stride=2, padding=1)
         self.corners = nn.Conv2d(width, 2 * width, 3, stride=2, padding=1)
@@ -224,7 +222,7 @@ class Beehive(nn.Module):
     """Which hives of a wall of clay swarm next: each heeds the others, the less the further."""
 
     def __init__(
-        self, by_rows: bool, rows: int = 16, across: int = 20, width: int = 64, heads: int = 4
+        self, by_rows: bool, rows: int = 40, across: int = 8, width: int = 64, heads: int = 4
     ) -> None:
         super().__init__()
         self.by_rows, self.across, self.heads = by_rows, across, heads
@@ -266,7 +264,7 @@ def walls(count: int = 400, hives: int = 320) -> TensorDataset:
 class Shower(nn.Module):
     """How a shower feels, by the sizes of the drops that a light barrier met."""
 
-    def __init__(self, every_edge: bool, edges: int = 600, width: int = 16, feels: int = 8) -> None:
+    def __init__(self, every_edge: bool, edges: int = 650, width: int = 8, feels: int = 8) -> None:
         super().__init__()
         self.every_edge = every_edge
         self.register_buffer("edges", torch.linspace(-3.0, 3.0, edges))

@@ -207,3 +207,42 @@ def test_memory_that_the_run_did_not_reserve_is_another_program_s() -> None:
     assert (verdict.cause, verdict.variant) == (Cause.SCHEDULING, "other-programs-gpu")
     own = {"steps": 1, "reserved_bytes": 21_000_000_000}
     assert first(gpus=[gpu | memory], counters=own, **told).cause is not Cause.SCHEDULING
+
+
+def test_an_iteration_of_more_worlds_is_no_epoch_of_larger_batches() -> None:
+    """With 64 times as many worlds it takes 1.2 times as long: there were too few of them."""
+    verdict = first(
+        gpus=[{"utilisation": {"mean": 0.44}, "power_w": {"mean": 112}, "power_limit_w": 450}],
+        steps={"seconds": 1.302, "unit": "epoch", "data_wait": 1.21, "compute": 0.092},
+        setup=SETUP | {"batch": 64},
+        trials=[{"changed": "batch", "factor": 64, "to": "4096", "step_times": 1.22}],
+    )
+    assert verdict.cause is Cause.PARALLELISM
+
+
+def test_a_loader_on_a_processor_may_predict_something_and_is_no_game() -> None:
+    verdict = judge(
+        Evidence.model_validate(
+            {
+                "trainwright_record": 1,
+                "setup": {"device": "cpu", "batch": 16, "num_workers": 0},
+                "steps": {"steps": 60, "seconds": 0.03, "data_wait": 0.014, "compute": 0.0155},
+                "loading": {"cpu_share": 0.97, "batch_seconds": 0.014},
+                "profile": rows({"sounds.py:predicted": 0.44, "backward": 0.2}),
+            }
+        )
+    ).first
+    assert verdict.cause is Cause.INPUT
+
+
+def test_samples_that_bring_nothing_far_from_the_peak_tell_of_slow_kernels() -> None:
+    verdict = first(
+        gpus=[{"name": "NVIDIA GB200", "compute_capability": "10.0"}] * 8,
+        steps={"seconds": 10.0},
+        throughput={"tokens_s": 3250},
+        setup={"device": "cuda", "precision": "bf16-mixed", "batch": 16, "world_size": 8}
+        | {"nodes": 1, "strategy": "fsdp", "compile": False, "sequence_length": 2048},
+        profile={"achieved_of_peak": 0.2958},
+        trials=[{"changed": "batch", "factor": 2, "to": "32", "rate_times": 1.007}],
+    )
+    assert verdict.cause is Cause.TUNING
