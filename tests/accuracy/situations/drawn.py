@@ -14,6 +14,7 @@
     python drawn.py --twentieth  # the twentieth round's
     python drawn.py --twenty-first # the twenty-first round's
     python drawn.py --twenty-second # the twenty-second round's
+    python drawn.py --twenty-third # the twenty-third round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -167,6 +168,17 @@ SUBJECTS_OF_THE_TWENTY_SECOND = (
     "palettes", "turnstiles", "escalators", "footbridges",
 )  # fmt: skip
 
+SUBJECTS_OF_THE_TWENTY_THIRD = (
+    "ropewalks", "capstans", "portholes", "figureheads", "astrolabes", "weathercocks",
+    "skylights", "dormers", "shutters", "awnings", "keyholes", "letterboxes", "doormats",
+    "umbrella stands", "monocles", "paperweights", "bookends", "chandeliers", "candlesticks",
+    "lampshades", "matchboxes", "snuffboxes", "samovars", "pincushions", "brooches", "cufflinks",
+    "suspenders", "earmuffs", "cradles", "tin soldiers", "dollhouses", "boomerangs", "igloos",
+    "tepees", "corkscrews", "funnels", "ladles", "colanders", "mortars", "pestles", "whisks",
+    "graters", "trellises", "pergolas", "gargoyles", "belfries", "parasols", "kimonos",
+    "epaulettes", "medallions", "cameos", "lockets", "tiaras", "trivets", "tureens", "decanters",
+    "goblets",
+)  # fmt: skip
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -203,6 +215,7 @@ ROUNDS = {
     "twentieth": Round("cb2cb8c", 45, SUBJECTS_OF_THE_TWENTIETH),
     "twenty-first": Round("7e0b4ce", 45, SUBJECTS_OF_THE_TWENTY_FIRST),
     "twenty-second": Round("6c69d7f", 45, SUBJECTS_OF_THE_TWENTY_SECOND),
+    "twenty-third": Round("b266583", 45, SUBJECTS_OF_THE_TWENTY_THIRD),
 }
 
 
