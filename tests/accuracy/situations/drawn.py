@@ -180,6 +180,7 @@ SUBJECTS_OF_THE_TWENTY_THIRD = (
     "goblets",
 )  # fmt: skip
 
+
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """One run to write: its cause and kind, what it is about, and what the fault should cost."""
