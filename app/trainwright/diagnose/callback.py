@@ -44,7 +44,7 @@ from .recorder_facts import (
 from .recorder_file import replaced
 from .recorder_hooks import SLOT, SLOTS, hook
 from .recorder_passes import Passes
-from .recorder_sample import Sample, matrix_rate
+from .recorder_sample import LOOKS, Sample, matrix_rate
 from .recorder_stack import StackSample
 
 RECORD = 1
@@ -204,8 +204,8 @@ class Recorder:
             self._over(self._current, now)  # validation takes over, say
             self._current.asked_at = None
         self._over(timed, now)
-        if self._batches == WARM_UP - 1 and self._sample is not None and timed.trains:
-            self._sample.start()
+        if timed.trains:
+            self._watch()
         self._current, timed.asked_at = timed, time.perf_counter()
         self._own_seconds += timed.asked_at - now  # what recording takes is no wait for a batch
 
@@ -243,7 +243,7 @@ class Recorder:
     @guarded
     def looked_at(self, batch: Any) -> None:
         """Look at what a batch holds, once."""
-        if self._batches == WARM_UP - 2 and self.mine():
+        if self._batches == WARM_UP - LOOKS - 1 and self.mine():  # before a step is watched
             self._setup |= batch_facts(batch)
 
     @guarded
@@ -289,8 +289,7 @@ class Recorder:
         self._micro_batches += 1
         self._times.add(seconds, 0.0, 0.0)
         self._stepped(now)
-        if self._batches == WARM_UP - 1 and self._sample is not None:
-            self._sample.start()
+        self._watch()
 
     @guarded
     def counted(self, what: str, seconds: float) -> None:
@@ -347,8 +346,15 @@ class Recorder:
 
     # The record
 
+    def _watch(self) -> None:
+        """Look at the step that begins now, where it is one of the last before timing."""
+        if self._sample is not None and WARM_UP - LOOKS <= self._batches < WARM_UP:
+            self._sample.start()
+
     def _stepped(self, now: float) -> None:
         self._batches += 1
+        if self._sample is not None:
+            self._sample.stop()
         if self._batches in (1, WARM_UP):  # the first too: some runs are over before warm-up is
             self._look()
             self._begin()
@@ -357,10 +363,10 @@ class Recorder:
             self._written = now
 
     def _look(self) -> None:
-        """End the look at one step, and keep what it says."""
-        if self._sample is None or not self._sample.on:
+        """Keep what the looks at single steps say."""
+        found = self._sample.told() if self._sample is not None else {}
+        if not found:
             return
-        found = self._sample.stop()
         self._setup = found.pop("_setup", {}) | self._setup
         if settled(torch_facts() | self._setup).get("device") == "cpu":
             found["matrix_flops_s"] = matrix_rate()
@@ -371,8 +377,8 @@ class Recorder:
     @guarded
     def make_way(self) -> None:
         """End the look at one step without a word: there may be one profiler only."""
-        if self._sample is not None and self._sample.on:
-            self._sample.stop()
+        if self._sample is not None:
+            self._sample.drop()
 
     def _begin(self) -> None:
         """Count and time from here on."""

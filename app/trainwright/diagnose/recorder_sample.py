@@ -1,8 +1,9 @@
-"""One step looked at closely: which operators it has, and what they take.
+"""A step looked at closely: which operators it has, and what they take.
 
-torch's own profiler watches the last step before timing begins, so that it costs no timed step.
-Counts and arithmetic of one step are those of all; its times are shares only, as one step may be
-disturbed.
+torch's own profiler watches the last steps before timing begins, so that it costs no timed one.
+Counts and arithmetic of one step are those of all; its times are shares only. As one step may be
+disturbed (one operator that another program interrupts looks like the heaviest), the middle one of
+a few is told.
 """
 
 import bisect
@@ -15,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+LOOKS = 3
+"""Steps that are watched: the least with a middle one."""
 MOST_EVENTS = 200_000
 """Events above which a step is not taken apart: a second of Python at most; assumed."""
 TOP = 12
@@ -22,6 +25,10 @@ TOP = 12
 SIDE = 512
 """Of the matrices that are multiplied to see what the processor gives: 0.27 GFLOP; assumed."""
 REPEATS = 5
+MOST, MUCH = 0.5, 0.2
+CALLING_SECONDS = 100e-6
+"""Of an operator's own time, where it is much of its whole: more than calling others takes, so that
+it computes besides, as a sum of truth values does after it has made numbers of them; assumed."""
 LEAST_POSITIONS = 64
 """Positions from which a softmax over them is one of attention's scores; assumed."""
 LEAST_GROUPS = 8
@@ -33,11 +40,12 @@ _FUSED_ATTENTION = "_attention"
 
 
 class Sample:
-    """A step in the profiler, from ``start`` to ``stop``."""
+    """Steps in the profiler, each from ``start`` to ``stop``; the middle one is told."""
 
     def __init__(self) -> None:
         self._profiler: Any = None
         self._started = 0.0
+        self._looks: list[tuple[float, Any]] = []
 
     @property
     def on(self) -> bool:
@@ -54,15 +62,29 @@ class Sample:
         watching.__enter__()
         self._profiler, self._started = watching, time.perf_counter()
 
-    def stop(self) -> dict[str, Any]:
-        """Return what was seen, as a record's ``profile`` and facts of its set-up (``_setup``)."""
-        if not self.on:
+    def stop(self) -> None:
+        """End the look at a step, and keep it."""
+        if self.on:
+            wall = time.perf_counter() - self._started
+            self._looks.append((wall, self._ended().kineto_results.events()))
+
+    def drop(self) -> None:
+        """End the look at a step without keeping it."""
+        if self.on:
+            self._ended()
+
+    def told(self) -> dict[str, Any]:
+        """Return the middle step, by its time: a record's ``profile``, and facts of its ``_setup``."""
+        if not self._looks:
             return {}
-        wall = time.perf_counter() - self._started
+        looks, self._looks = sorted(self._looks, key=lambda look: look[0]), []
+        wall, events = looks[len(looks) // 2]
+        return described(events, wall) if 0 < len(events) <= MOST_EVENTS else {}
+
+    def _ended(self) -> Any:
         profiler, self._profiler = self._profiler, None
         profiler.__exit__(None, None, None)
-        events = profiler.kineto_results.events()
-        return described(events, wall) if 0 < len(events) <= MOST_EVENTS else {}
+        return profiler
 
 
 def described(events: Iterable[Any], wall: float) -> dict[str, Any]:
@@ -115,8 +137,11 @@ def _own_seconds(operators: Sequence[Any]) -> list[tuple[Any, float]]:
 
 
 def _computes(event: Any, own: float) -> bool:
-    """Whether an operator computes by itself: it makes no view, and calls others for little."""
-    return event.name().removeprefix("aten::") not in VIEWS and own * 2e9 >= event.duration_ns()
+    """Whether an operator computes by itself: it makes no view, and does not merely call others."""
+    if event.name().removeprefix("aten::") in VIEWS:
+        return False
+    share = 1e9 * own / max(1, event.duration_ns())
+    return share >= MOST or (own >= CALLING_SECONDS and share >= MUCH)
 
 
 VIEWS = frozenset(

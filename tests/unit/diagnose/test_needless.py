@@ -257,7 +257,8 @@ for groups in (1, 32):
     layer = nn.Conv2d(32, 32, 3, groups=groups)
     look.start()
     layer(image).sum().backward()
-    grouped.append(look.stop().get("grouped_convolutions", 0))
+    look.stop()
+    grouped.append(look.told().get("grouped_convolutions", 0))
 grown = {}
 for apart in (False, True):
     look, all_ones = recorder_sample.Sample(), torch.ones(4, 1, 50, 50)
@@ -267,7 +268,8 @@ for apart in (False, True):
         rows.append(rows[-1][:, -1:] * 2)
         all_ones = all_ones if apart else torch.cat([all_ones, rows[-1]], 1)
     torch.cat(rows, 1)
-    grown[apart] = look.stop().get("grown", 0)
+    look.stop()
+    grown[apart] = look.told().get("grown", 0)
 print(json.dumps({
     "padding": [batch_facts(each).get("sequence_padding", 0) for each in sides],
     "ignored": batch_facts({"input_ids": full, "labels": labels}),

@@ -61,6 +61,13 @@ def test_an_operator_counts_for_itself_and_not_for_those_that_it_calls() -> None
     assert [row["share"] for row in found["top"]] == pytest.approx([0.36, 0.1])
 
 
+def test_an_operator_that_computes_after_it_has_called_another_is_named() -> None:
+    found = described(Event("aten::sum", 0, 40), Event("aten::copy_", 1, 25))
+    assert {row["name"]: row["share"] for row in found["top"]} == pytest.approx(
+        {"aten::copy_": 0.24, "aten::sum": 0.16}
+    )
+
+
 def test_operators_of_two_threads_do_not_call_each_other() -> None:
     found = described(Event("aten::mm", 0, 40, thread=1), Event("aten::bmm", 10, 30, thread=2))
     assert {row["name"]: row["share"] for row in found["top"]} == pytest.approx(
@@ -116,16 +123,19 @@ with FlopCounterMode(display=False) as counter:
 look = sample.Sample()
 look.start()
 step()
-found = look.stop()
+look.stop()
+found = look.told()
 q, k = torch.randn(2, 4, 32, 8), torch.randn(2, 4, 64, 8)
 look.start()
 nn.functional.scaled_dot_product_attention(q, k, k)
-attention = look.stop()
+look.stop()
+attention = look.told()
 cell = nn.LSTM(8, 16, num_layers=1, batch_first=False)
 look.start()
 with torch.no_grad():
     cell(torch.randn(10, 4, 8))
-recurrent = look.stop()
+look.stop()
+recurrent = look.told()
 print(json.dumps({"torch": counter.get_total_flops(), "ours": found["flops_a_step"],
                   "attention": attention["flops_a_step"], "on": look.on,
                   "recurrent": recurrent["flops_a_step"], "rate": sample.matrix_rate()}))
@@ -149,6 +159,32 @@ def test_the_arithmetic_of_a_step_is_what_torch_counts() -> None:
     assert found["recurrent"] == pytest.approx(by_hand, rel=0.01)
     assert found["rate"] > 1e8
     assert found["on"] is False
+
+
+DISTURBED = """
+import json, torch
+from trainwright.diagnose import recorder_sample as sample
+
+look, few, many = sample.Sample(), torch.rand(64, 64), torch.rand(1500, 1500)
+for disturbed in (False, True, False):
+    look.start()
+    few @ few
+    if disturbed:
+        many.exp()
+    look.stop()
+print(json.dumps([row["name"] for row in look.told()["top"]] + [look.told() == {}]))
+"""
+
+
+@pytest.mark.slow
+def test_one_step_that_is_disturbed_does_not_say_what_a_step_takes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DISTURBED], capture_output=True, text=True, check=True
+    )
+    names = json.loads(done.stdout)
+    assert "aten::mm" in names
+    assert "aten::exp" not in names
+    assert names[-1] is True  # told once
 
 
 def test_parts_of_steps_are_means_and_never_less_than_nothing() -> None:
