@@ -74,7 +74,7 @@ class Sample:
             self._ended()
 
     def told(self) -> dict[str, Any]:
-        """Return the middle step, by its time: a record's ``profile``, and facts of its ``_setup``."""
+        """Return the middle step, by its time, as a ``profile`` with facts of its ``_setup``."""
         if not self._looks:
             return {}
         looks, self._looks = sorted(self._looks, key=lambda look: look[0]), []
