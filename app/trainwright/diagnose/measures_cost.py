@@ -371,8 +371,9 @@ ALMOST_HALF = 0.43
 of ten such runs."""
 QUIET_BYTES_S = 1e6
 """Read and written by the training process: less is no work for the system; assumed."""
-MANY_PAGES_S, MOSTLY_PAGES = 1e4, 0.3
-"""Pages anew, and the system's share, from which that share is theirs; assumed."""
+MANY_PAGES_S, MOSTLY_PAGES = 2e3, 0.3
+"""Pages anew, and the system's share, from which that share is theirs; assumed: one of 2 MiB takes
+0.1 ms and more to clear."""
 SLOW_PAGE_S = 3e-6
 """Of a page on a computer that gives them slowly; assumed: some virtual ones take 9 µs."""
 

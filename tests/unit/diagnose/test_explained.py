@@ -271,12 +271,13 @@ TOP = (("_index_put_impl_", 0.41), ("index", 0.06), ("mm", 0.03), ("addmm", 0.02
 
 
 def test_pages_that_the_system_gives_slowly_cost_what_the_system_takes() -> None:
-    """50,000 pages a second, 43 % of the time: 9 us each on a virtual computer."""
-    taken = TWO_CORES | {"main_minor_faults_s": 49_500.0, "main_system_share": 0.43}
+    """43 % of the time: 9 us each on a virtual computer, or fewer that are large."""
     steps = STEP | {"compute": 0.0073, "forward": 0.0058, "backward": 0.0011}
     quiet = {"main_read_bytes_s": 49_000.0, "main_written_bytes_s": 27_000.0}
-    verdict = on_a_processor(host=taken | quiet, steps=steps)
-    assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "heap")
+    for pages in (49_500.0, 9_600.0):
+        taken = TWO_CORES | {"main_minor_faults_s": pages, "main_system_share": 0.43}
+        verdict = on_a_processor(host=taken | quiet, steps=steps)
+        assert (verdict.cause, verdict.variant) == (Cause.MEMORY, "heap")
 
 
 def test_a_way_back_of_ones_own_that_takes_most_of_a_step_computes_the_way_there_again() -> None:
