@@ -293,3 +293,16 @@ def test_a_way_back_of_ones_own_that_takes_most_of_a_step_computes_the_way_there
     )
     assert (again.cause, again.variant) == (Cause.MEMORY, "recomputation")
     assert plain.cause is not Cause.MEMORY
+
+
+def test_a_run_that_waits_for_cores_which_nobody_else_uses_waits_for_its_own_threads() -> None:
+    steps = STEP | {"compute": 0.0074, "forward": 0.0011, "backward": 0.0060}
+    waiting = TWO_CORES | {"run_cores": 1.56, "starved_share": 0.29, "runnable_threads": 2.2}
+
+    def beside(foreign_cores: float, threads: int) -> Verdict:
+        host = waiting | {"foreign_cores": foreign_cores}
+        return first(setup=ON_CPU | {"torch_threads": threads}, gpus=[], host=host, steps=steps)
+
+    alone = beside(0.18, 3)
+    assert (alone.cause, alone.variant) == (Cause.SCHEDULING, "threads")
+    assert beside(1.2, 2).variant != "threads"
