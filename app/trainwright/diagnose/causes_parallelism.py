@@ -29,7 +29,7 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_kernels import slow_in_few_bits, waits_rarely
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_needless import longest_other
+from trainwright.diagnose.measures_needless import long_others, longest_other
 from trainwright.diagnose.measures_trials import saved_by, waits_by_samples
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -57,6 +57,11 @@ MFU = "ml-engineering: half of the peak is a good result"
 
 
 _rule = rules_of(Cause.PARALLELISM)
+
+
+def _long_in_others(evidence: Evidence) -> bool:
+    """Whether one long operator, or a few together, take the step: a batch is large for them."""
+    return at_least(0.4, longest_other)(evidence) or at_least(0.5, long_others)(evidence)
 
 
 def _synchronises(evidence: Evidence) -> float | None:
@@ -256,9 +261,7 @@ RULES = (
     _rule(
         "steps.seconds",
         given(
-            lambda evidence: (
-                input_keeps_up(evidence) and not at_least(0.4, longest_other)(evidence)
-            ),
+            lambda evidence: input_keeps_up(evidence) and not _long_in_others(evidence),
             given(on_cpu, number("steps.seconds")),
         ),
         "seconds",

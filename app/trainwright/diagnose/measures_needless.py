@@ -44,14 +44,24 @@ def longest_other(evidence: Evidence) -> float | None:
     Of steps that only compute, and of long calls; where much of the time is the system's, giving
     pages, they are not what takes it.
     """
+    shares = _long_others(evidence)
+    return None if shares is None else max(shares, default=0.0)
+
+
+def long_others(evidence: Evidence) -> float | None:
+    """Return the share of all such operators together."""
+    shares = _long_others(evidence)
+    return None if shares is None else sum(shares)
+
+
+def _long_others(evidence: Evidence) -> list[float] | None:
     rows, steps = evidence.operators, evidence.steps
     if not rows or steps is None or not has_its_operators(evidence) or takes_pages(evidence):
         return None
     long = long_operators(evidence)
     apart = [row for row in rows if _APART.search(row.name) and not _draws_most(row)]
     other = [row for row in rows if not heavy(row.name) and row not in apart]
-    called = (row.share for row in other if long or _call_seconds(row, steps.seconds) >= LONG_CALL)
-    return max(called, default=0.0)
+    return [row.share for row in other if long or _call_seconds(row, steps.seconds) >= LONG_CALL]
 
 
 def products_again(evidence: Evidence) -> float | None:

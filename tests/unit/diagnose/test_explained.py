@@ -306,3 +306,21 @@ def test_a_run_that_waits_for_cores_which_nobody_else_uses_waits_for_its_own_thr
     alone = beside(0.18, 3)
     assert (alone.cause, alone.variant) == (Cause.SCHEDULING, "threads")
     assert beside(1.2, 2).variant != "threads"
+
+
+def test_a_short_step_of_a_few_long_operators_has_no_small_batch() -> None:
+    """A sum of comparisons with every edge: 5.4 ms, a half of them in three operators."""
+    steps = {"steps": 290, "seconds": 0.0054, "data_wait": 0.0002, "compute": 0.0051}
+
+    def with_top(operators: float, **calls: float) -> Verdict:
+        shares = {"gt": 0.25, "copy_": 0.25, "sum": 0.17, "sort": 0.05}
+        top = [
+            {"name": f"aten::{name}", "share": share, "calls": calls.get(name, 1.0)}
+            for name, share in shares.items()
+        ]
+        profile = {"kernels_a_step": operators, "top": top, "flops_a_step": 7e4}
+        rate = {"matrix_flops_s": 2e11}
+        return first(setup=ON_CPU, gpus=[], host=TWO_CORES, steps=steps, profile=profile | rate)
+
+    assert with_top(57).cause is Cause.TUNING
+    assert with_top(400, gt=100, copy_=100, sum=100).cause is Cause.PARALLELISM
