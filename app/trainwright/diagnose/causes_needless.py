@@ -29,7 +29,7 @@ from trainwright.diagnose.measures_needless import (
     scattered,
     simulated,
 )
-from trainwright.diagnose.measures_work import copies_with_cores, operator_seconds, written
+from trainwright.diagnose.measures_work import copies_with_cores, operator_calls, written
 from trainwright.diagnose.rules import above, any_of, at_least, rules_of
 from trainwright.diagnose.verdict import Cause
 
@@ -191,7 +191,7 @@ PARALLELISM = (
     ),
     _parallelism(
         "profile.passes_by_element",
-        given(at_least(20e-6, operator_seconds), passes_by_element),
+        given(at_least(10, operator_calls), passes_by_element),
         "share",
         above(0.3, -2, BY_ELEMENT),
     ),

@@ -59,7 +59,7 @@ from trainwright.diagnose.measures_work import (
     heavy_operators,
     in_operators,
     least_core_rate,
-    operator_seconds,
+    operator_calls,
     products_of_matrix_rate,
     queued,
     score_matrices,
@@ -75,7 +75,7 @@ _rule = rules_of(Cause.NONE)
 
 
 def _long_operators(evidence: Evidence) -> bool:
-    return (operator_seconds(evidence) or 0) >= 100e-6
+    return (operator_calls(evidence) or 0) >= 50
 
 
 def _no_slow_products(evidence: Evidence) -> bool:
@@ -318,16 +318,16 @@ RULES = (
         below(0.1, -4, "assumed: a tenth of what a plain matrix product reaches beside the run"),
     ),
     _rule(
-        "profile.operator_seconds",
-        given(lambda evidence: (achieved_of_matrix_rate(evidence) or 0) < 0.3, operator_seconds),
-        "seconds",
-        below(30e-6, -4, DISPATCH),
+        "profile.operator_calls",
+        given(lambda evidence: (achieved_of_matrix_rate(evidence) or 0) < 0.3, operator_calls),
+        "times",
+        below(15, -4, DISPATCH),
     ),
     _rule(
-        "profile.operator_seconds",
-        operator_seconds,
-        "seconds",
-        above(300e-6, 1, DISPATCH),
+        "profile.operator_calls",
+        operator_calls,
+        "times",
+        above(150, 1, DISPATCH),
     ),
     _rule(
         "steps.least_core_rate",

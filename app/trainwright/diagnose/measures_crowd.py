@@ -11,12 +11,12 @@ from trainwright.diagnose.measures import (
     ranks_here,
 )
 from trainwright.diagnose.measures_names import functions_of
-from trainwright.diagnose.measures_work import cores_a_worker, operator_seconds
+from trainwright.diagnose.measures_work import cores_a_worker, operator_calls
 from trainwright.diagnose.rules import at_least
 
-DIVIDED = 20e-6
-"""Operators shorter than this, Python included, are too small for threads; assumed, as PyTorch
-gives a thread 32,768 numbers and more (GRAIN_SIZE), which it adds in 10 µs."""
+DIVIDED = 10
+"""Operators shorter than so many calls, Python included, are too small for threads; assumed, as
+PyTorch gives a thread 32,768 numbers and more (GRAIN_SIZE), which it adds in 10 µs."""
 
 
 def others_read(evidence: Evidence) -> float | None:
@@ -84,4 +84,4 @@ def computes(evidence: Evidence) -> bool:
 def computes_in_long_operators(evidence: Evidence) -> bool:
     """Whether a run on the processor spends its steps in what several threads could share."""
     alone = (functions_of("profiler", "anomaly")(evidence) or 0) >= 0.3  # Python's, in one thread
-    return computes(evidence) and not alone and (operator_seconds(evidence) or DIVIDED) >= DIVIDED
+    return computes(evidence) and not alone and (operator_calls(evidence) or DIVIDED) >= DIVIDED

@@ -25,6 +25,8 @@ TOP = 12
 SIDE = 512
 """Of the matrices that are multiplied to see what the processor gives: 0.27 GFLOP; assumed."""
 REPEATS = 5
+CALLS = 500
+"""Of a small operator in a row: a millisecond; assumed."""
 MOST, MUCH = 0.5, 0.2
 CALLING_SECONDS = 100e-6
 """Of an operator's own time, where it is much of its whole: more than calling others takes, so that
@@ -316,6 +318,20 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             found.append((start, end))
     return found
+
+
+def call_seconds() -> float:
+    """Return what an operator takes here that has next to nothing to compute: the best of a few."""
+    torch = sys.modules["torch"]
+    best = math.inf
+    with torch.no_grad(), torch.autocast("cpu", enabled=False):
+        few = torch.ones(16, dtype=torch.float32, device="cpu")
+        for _ in range(REPEATS):
+            started = time.perf_counter()
+            for _ in range(CALLS):
+                torch.mul(few, few)
+            best = min(best, time.perf_counter() - started)
+    return float(best / CALLS)
 
 
 def matrix_rate() -> float:

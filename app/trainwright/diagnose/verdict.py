@@ -147,7 +147,7 @@ SHARED = {
     "gpus.received_bytes_s": "link-traffic",
     "gpus.link_used": "link-traffic",
     "host.foreign_cores": "core-times",
-    "profile.operator_seconds": "operators",
+    "profile.operator_calls": "operators",
     "profile.kernel_median_seconds": "operators",
     "steps.least_core_rate": "arithmetic",
     "profile.achieved_of_matrix_rate": "arithmetic",
