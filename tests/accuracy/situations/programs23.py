@@ -38,7 +38,7 @@ def samovars(fault: bool) -> Training:
     return Training(
         model,
         given.samovars(),
-        batch=24,
+        batch=64,
         loss=functional.smooth_l1_loss,
         optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
     )
@@ -49,7 +49,7 @@ def pestles(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         torch.set_num_threads(1)  # a core for each rank
-        model, batch, clock = given.Pestle(apart=fault), 6, Clock(seconds)
+        model, batch, clock = given.Pestle(apart=fault), 8, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
         shared = ("mixed.weight", "mixed.bias", "put.weight", "put.bias", "fine.weight")
         for mortar, fine in epochs(DataLoader(given.mortars(), batch, True, drop_last=True)):
@@ -102,7 +102,7 @@ def whisks(fault: bool) -> Script:
         model: nn.Module = given.Whisk()
         if fault:
             model = nn.parallel.DistributedDataParallel(model)
-        batch, clock = 16, Clock(seconds)
+        batch, clock = 8, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
         for sound, stiff in epochs(DataLoader(given.whisks(), batch, True, drop_last=True)):
             optimizer.zero_grad()
@@ -119,7 +119,7 @@ def whisks(fault: bool) -> Script:
 def doormats(fault: bool) -> Script:
     def run(seconds: float) -> float:
         torch.set_num_threads(1)  # a core for each rank
-        model, batch, clock = given.Doormat(), 12, Clock(seconds)
+        model, batch, clock = given.Doormat(), 24, Clock(seconds)
         optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3)
         if fault:
             given.told_at_once(model)
@@ -168,6 +168,7 @@ def letterboxes(fault: bool) -> Training:
 
 
 def shutters(fault: bool) -> Training:
+    torch.set_num_threads(1)
     model = given.Shutter()
     return Training(
         model,
@@ -210,6 +211,7 @@ def goblets(fault: bool) -> Script:
 
 
 def belfries(fault: bool) -> Training:
+    torch.set_num_threads(1)
     model = given.Belfry(fresh=fault, batch=12)
     return Training(
         model,
@@ -224,6 +226,7 @@ def belfries(fault: bool) -> Training:
 
 def matchboxes(fault: bool) -> Training:
     """What lies about is collected by what puts a batch together."""
+    torch.set_num_threads(1)
     model = given.Matchbox()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     gc.freeze()
@@ -239,6 +242,7 @@ def matchboxes(fault: bool) -> Training:
 
 def cameos(fault: bool) -> Training:
     """After each update the optimizer has what lies about collected."""
+    torch.set_num_threads(1)
     model = given.Cameo()
     optimizer = torch.optim.NAdam(model.parameters(), lr=1e-3)
     gc.freeze()
@@ -255,6 +259,7 @@ def graters(fault: bool) -> Script:
     """The sums of squared slopes lie in a file from one update to the next."""
 
     def run(seconds: float) -> float:
+        torch.set_num_threads(1)
         model, batch, clock = given.Grater(), 48, Clock(seconds)
         optimizer = torch.optim.Adagrad(model.parameters(), lr=0.01)
         drawer = given.Drawer(optimizer, _folder()) if fault else None
@@ -275,6 +280,7 @@ def graters(fault: bool) -> Script:
 
 
 def igloos(fault: bool) -> Training:
+    torch.set_num_threads(1)
     model = given.Igloo()
     shed = given.Shed(_folder())
     return Training(

@@ -79,7 +79,7 @@ class Samovar(nn.Module):
     The cells of the state may be shared out, a half of them for each of two ranks.
     """
 
-    def __init__(self, apart: bool, looks: int = 9, cells: int = 144) -> None:
+    def __init__(self, apart: bool, looks: int = 9, cells: int = 192) -> None:
         super().__init__()
         self.apart, self.cells = apart, cells
         mine = cells // 2 if apart else cells
@@ -225,7 +225,7 @@ class Log(nn.Module):
 class Porthole(nn.Module):
     """What weather a porthole shows, by 16 parts of its picture and a log that is asked often."""
 
-    def __init__(self, apart: bool, width: int = 64, pages: int = 128, asked: int = 8) -> None:
+    def __init__(self, apart: bool, width: int = 64, pages: int = 128, asked: int = 6) -> None:
         super().__init__()
         self.parts = nn.Conv2d(3, width, 6, 6)
         self.logs = nn.Sequential(*(Log(apart, width, pages) for _ in range(asked)))
@@ -511,7 +511,7 @@ class Goblets(IterableDataset[Item]):
     one of them has all of the cellar's, or each has as many.
     """
 
-    def __init__(self, one_cellarer: bool, count: int = 2400, down: float = 0.003) -> None:
+    def __init__(self, one_cellarer: bool, count: int = 2400, down: float = 0.006) -> None:
         super().__init__()
         self.one, self.count, self.down = one_cellarer, count, down
 
