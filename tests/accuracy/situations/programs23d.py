@@ -559,7 +559,7 @@ class Belfry(nn.Module):
     made anew for each batch, or kept and cleared where strokes were.
     """
 
-    def __init__(self, fresh: bool, batch: int, room: int = 300_000, width: int = 32) -> None:
+    def __init__(self, fresh: bool, batch: int, room: int = 600_000, width: int = 32) -> None:
         super().__init__()
         self.fresh, self.room = fresh, (batch, room)
         self.air = torch.full(self.room, HUM) if not fresh else None
@@ -592,7 +592,7 @@ def belfries(count: int = 800, strokes: int = 120) -> TensorDataset:
 class Matchboxes(Dataset[Item]):
     """Labels of matchboxes, and a list for each match that is in them."""
 
-    def __init__(self, tidied: bool, count: int = 700, matches: int = 55) -> None:
+    def __init__(self, tidied: bool, count: int = 1800, matches: int = 55) -> None:
         chance = np.random.default_rng(1123)
         self.tidied = tidied
         self.labels = torch.from_numpy(chance.random((count, 1, 32, 32), np.float32))
@@ -640,7 +640,7 @@ class Relief:
 class Cameos(Dataset[Item]):
     """Cameos as layers of stone, each an object with lines of its own."""
 
-    def __init__(self, count: int = 600) -> None:
+    def __init__(self, count: int = 1000) -> None:
         chance = np.random.default_rng(1129)
         self.cameos = [
             [
@@ -723,7 +723,7 @@ class Block(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.around = nn.Conv2d(width, width, 3, padding=1, groups=4)
+        self.around = nn.Conv2d(width, width, 3, padding=1)
         self.snow = nn.Conv2d(width, width, 1)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -733,7 +733,7 @@ class Block(nn.Module):
 class Igloo(nn.Module):
     """How long an igloo stands, by a picture of its dome; its blocks lie one on the other."""
 
-    def __init__(self, width: int = 16, blocks: int = 5) -> None:
+    def __init__(self, width: int = 8, blocks: int = 8) -> None:
         super().__init__()
         self.dome = nn.Conv2d(2, width, 4, 4)
         self.blocks = nn.Sequential(*(Block(width) for _ in range(blocks)))
