@@ -559,7 +559,7 @@ class Belfry(nn.Module):
     made anew for each batch, or kept and cleared where strokes were.
     """
 
-    def __init__(self, fresh: bool, batch: int, room: int = 600_000, width: int = 32) -> None:
+    def __init__(self, fresh: bool, batch: int, room: int = 720_000, width: int = 80) -> None:
         super().__init__()
         self.fresh, self.room = fresh, (batch, room)
         self.air = torch.full(self.room, HUM) if not fresh else None
