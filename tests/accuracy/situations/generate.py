@@ -78,6 +78,7 @@ import programs21c
 import programs22
 import programs22b
 import programs22c
+import programs23
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -599,6 +600,7 @@ PROGRAMS = {
     "programs22.py": programs22.TWENTY_SECOND,
     "programs22b.py": programs22b.TWENTY_SECOND_B,
     "programs22c.py": programs22c.TWENTY_SECOND_C,
+    "programs23.py": programs23.TWENTY_THIRD,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -684,6 +686,12 @@ TOGETHER = (
     "run-bookmark-gradients",
     "run-greenhouse-gradients",
     "run-yo-yos-thrown-again",
+    "run-samovars-cells-in-halves",
+    "run-pestles-waves-turned-over",
+    "run-portholes-two-logs",
+    "run-lockets-changing-hands",
+    "run-whisk-gradients",
+    "run-doormat-gradients",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
