@@ -78,6 +78,7 @@ import programs21c
 import programs22
 import programs22b
 import programs22c
+import programs23b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -493,6 +494,14 @@ water = n.random.rand(8100)
 while True:
     water = splu(ground).solve(water + 0.01)
 """
+HAWSERS = """
+import numpy as n
+from scipy.integrate import solve_ivp
+def hauled(_, strain):
+    return n.diff(n.tanh(n.diff(strain, prepend=0.0, append=1.0)))
+while True:
+    solve_ivp(hauled, (0, 40), n.random.rand(50))
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -538,6 +547,7 @@ OTHERS = {
     "run-stilts-beside-parades": 3 * [PARADES],
     "run-slide-rules-beside-logarithms": 7 * [LOGARITHMS],
     "run-buckets-beside-dykes": [DYKES],
+    "run-capstans-beside-hawsers": 4 * [HAWSERS],
 }
 """Programs that compute beside the run."""
 
@@ -599,6 +609,7 @@ PROGRAMS = {
     "programs22.py": programs22.TWENTY_SECOND,
     "programs22b.py": programs22b.TWENTY_SECOND_B,
     "programs22c.py": programs22c.TWENTY_SECOND_C,
+    "programs23b.py": programs23b.TWENTY_THIRD_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
