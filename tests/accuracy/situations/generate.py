@@ -547,7 +547,7 @@ OTHERS = {
     "run-stilts-beside-parades": 3 * [PARADES],
     "run-slide-rules-beside-logarithms": 7 * [LOGARITHMS],
     "run-buckets-beside-dykes": [DYKES],
-    "run-capstans-beside-hawsers": 4 * [HAWSERS],
+    "run-capstans-beside-hawsers": 9 * [HAWSERS],
 }
 """Programs that compute beside the run."""
 

@@ -50,7 +50,7 @@ def brooches(fault: bool) -> Training:
     return Training(
         model,
         given.brooches(),
-        batch=16,
+        batch=32,
         after=after,
         optimizer=torch.optim.SGD(model.parameters(), 0.02, momentum=0.9),
     )
@@ -98,7 +98,7 @@ def bookends(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Bookend(), 32, Clock(seconds)
-        every, (others, made) = 6 if fault else 500, given.bookends(24).tensors
+        every, (others, made) = 8 if fault else 500, given.bookends(24).tensors
         optimizer = torch.optim.RMSprop(model.parameters(), 5e-4)
         loader = DataLoader(given.bookends(), batch, shuffle=True, drop_last=True)
         for step, (sounds, kinds) in enumerate(epochs(loader), 1):
@@ -165,9 +165,9 @@ def medallions(fault: bool) -> Script:
     """Who was taken for whom is counted for one medallion after the other."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Medallion(), 64, Clock(seconds)
-        every, seen, near = 1 if fault else 500, torch.zeros(20, 20), torch.zeros(20)
-        optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+        model, batch, clock = given.Medallion(), 128, Clock(seconds)
+        every, seen, near = 1 if fault else 500, torch.zeros(20, 20), torch.zeros(3)
+        optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
         loader = DataLoader(given.medallions(), batch, shuffle=True, drop_last=True)
         for step, (rings, who) in enumerate(epochs(loader), 1):
             told = model(rings)
@@ -192,7 +192,7 @@ def steady_skylights(fault: bool) -> Training:
     return Training(
         model,
         given.skylights(),
-        batch=times(16),
+        batch=times(12),
         loss=functional.mse_loss,
         optimizer=torch.optim.AdamW(model.parameters(), 3e-4, fused=True),
         again=not fault,
@@ -201,7 +201,7 @@ def steady_skylights(fault: bool) -> Training:
 
 def steady_paperweights(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Paperweight(), times(24), Clock(seconds)
+        model, batch, clock = given.Paperweight(), times(10), Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 2e-4, fused=True)
         loader = DataLoader(given.paperweights(), batch, shuffle=True, drop_last=True)
         for (bubbles,) in endlessly(loader, not fault):
@@ -266,7 +266,7 @@ def tureens(fault: bool) -> Script:
 
 def gargoyles(fault: bool) -> Script:
     def run(seconds: float) -> float:
-        model, batch, clock = given.Gargoyle(at_once=not fault), 64, Clock(seconds)
+        model, batch, clock = given.Gargoyle(at_once=not fault), 32, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.05)
         loader = DataLoader(given.gargoyles(), batch, shuffle=True, drop_last=True)
         for rows, mouths in epochs(loader):
@@ -291,11 +291,12 @@ def cufflinks(fault: bool) -> Script:
     def run(seconds: float) -> float:
         if fault:
             os.sched_setaffinity(0, given.cores_of(1))
-        model, batch, clock = given.Cufflink(), 24, Clock(seconds)
-        optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+        model, batch, clock = given.Cufflink(), 90, Clock(seconds)
+        optimizer = torch.optim.SGD(model.parameters(), 0.02)
         loader = DataLoader(given.cufflinks(), batch, shuffle=True, drop_last=True)
-        for left, right, pair in epochs(loader):
-            loss = functional.cosine_embedding_loss(model(left), model(right), pair, 0.1)
+        for both, pair in epochs(loader):
+            left, right = model(both).unbind(1)
+            loss = functional.cosine_embedding_loss(left, right, pair, 0.1)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -310,12 +311,12 @@ def cufflinks(fault: bool) -> Script:
 
 
 def capstans(_fault: bool) -> Training:
-    torch.set_num_threads(CORES)  # how hawsers are strained is computed beside it
+    torch.set_num_threads(1)  # how hawsers are strained is computed beside it
     model = given.Capstan()
     return Training(
         model,
         given.capstans(),
-        batch=32,
+        batch=12,
         loss=functional.huber_loss,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )

@@ -233,7 +233,7 @@ class Kimono(nn.Module):
         return functional.normalize(self.place(x.mean((2, 3))), dim=1)
 
 
-def kimonos(count: int = 1600, side: int = 48) -> TensorDataset:
+def kimonos(count: int = 1600, side: int = 32) -> TensorDataset:
     """Return random patterns of kimonos, and of which of eight houses these are."""
     return TensorDataset(torch.rand(count, 3, side, side), torch.randint(8, (count,)))
 
@@ -266,7 +266,7 @@ def hardest(far: Tensor, houses: Tensor) -> tuple[Tensor, Tensor]:
 class Chandelier(nn.Module):
     """How bright a room is under a chandelier, by light that goes from crystal to crystal."""
 
-    def __init__(self, known: int = 6, width: int = 48, bounces: int = 10) -> None:
+    def __init__(self, known: int = 6, width: int = 32, bounces: int = 10) -> None:
         super().__init__()
         self.bounces = bounces
         self.lit, self.passed = nn.Linear(known, width), nn.Linear(width, width)
@@ -302,9 +302,9 @@ def chandeliers(count: int = 1600, crystals: int = 20, known: int = 6) -> Tensor
 class Medallion(nn.Module):
     """Who is on a medallion, by how high it is around its rim, ring by ring."""
 
-    def __init__(self, rings: int = 8, width: int = 40, who: int = 20) -> None:
+    def __init__(self, rings: int = 8, width: int = 20, who: int = 20) -> None:
         super().__init__()
-        self.relief = nn.Conv1d(rings, width, 7, padding=3, padding_mode="circular")
+        self.relief = nn.Conv1d(rings, width, 5, padding=2, padding_mode="circular")
         self.coarser = nn.Conv1d(width, width, 4, stride=4)
         self.who = nn.Linear(width, who)
 
@@ -313,18 +313,19 @@ class Medallion(nn.Module):
         return self.who(functional.gelu(self.coarser(x)).amax(2))
 
 
-def medallions(count: int = 2560, around: int = 64) -> TensorDataset:
+def medallions(count: int = 2560, around: int = 32) -> TensorDataset:
     """Return random reliefs of medallions, and who is on these."""
     return TensorDataset(torch.randn(count, 8, around), torch.randint(20, (count,)))
 
 
 def counted(told: Tensor, who: Tensor, seen: Tensor, near: Tensor) -> None:
-    """Count who was taken for whom, and who was among the three that were likeliest."""
-    first, three = told.argmax(1), told.topk(3).indices
+    """Count who was taken for whom, and how often the first, second or third guess was right."""
+    guesses = told.topk(3).indices
     for number in range(len(who)):
-        seen[who[number], first[number]] += 1
-        if who[number] in three[number]:
-            near[who[number]] += 1
+        seen[who[number], guesses[number, 0]] += 1
+        for place in range(3):
+            if guesses[number, place] == who[number]:
+                near[place] += 1
 
 
 # Skylights
@@ -436,23 +437,22 @@ def epaulettes(count: int = 480, threads: int = 256, measured: int = 12) -> Tens
 
 
 class Weathercock(nn.Module):
-    """Where a weathercock points next, by how the wind was at other ones."""
+    """Where a weathercock points next, by how the wind was at places around it."""
 
-    def __init__(self, known: int = 96, width: int = 256) -> None:
+    def __init__(self, known: int = 8, width: int = 176) -> None:
         super().__init__()
         self.wind, self.gusts = nn.Linear(known, width), nn.Linear(width, width)
         self.points = nn.Linear(width, 2)
 
     def forward(self, wind: Tensor) -> Tensor:
         x = functional.silu(self.gusts(functional.silu(self.wind(wind))))
-        return functional.normalize(self.points(x), dim=1)
+        return functional.normalize(self.points(x.mean(1)), dim=1)
 
 
-def weathercocks(count: int = 6400, known: int = 96) -> TensorDataset:
-    """Return random winds, and where weathercocks pointed then."""
-    return TensorDataset(
-        torch.randn(count, known), functional.normalize(torch.randn(count, 2), dim=1)
-    )
+def weathercocks(count: int = 6400, places: int = 24, known: int = 8) -> TensorDataset:
+    """Return random winds at places, and where weathercocks pointed then."""
+    pointed = functional.normalize(torch.randn(count, 2), dim=1)
+    return TensorDataset(torch.randn(count, places, known), pointed)
 
 
 # Tureens
@@ -491,7 +491,7 @@ class Gargoyle(nn.Module):
     """Through which mouth rain goes, by what each one of a row of gargoyles is like; each has a
     layer of its own."""
 
-    def __init__(self, at_once: bool, mouths: int = 9, known: int = 24, width: int = 64) -> None:
+    def __init__(self, at_once: bool, mouths: int = 12, known: int = 24, width: int = 48) -> None:
         super().__init__()
         self.at_once = at_once
         self.stone = nn.Linear(known, width)
@@ -509,7 +509,7 @@ class Gargoyle(nn.Module):
         return self.rain(functional.relu(x))[..., 0].T
 
 
-def gargoyles(count: int = 6400, mouths: int = 9, known: int = 24) -> TensorDataset:
+def gargoyles(count: int = 6400, mouths: int = 12, known: int = 24) -> TensorDataset:
     """Return random rows of gargoyles, and through which mouth most rain goes."""
     return TensorDataset(torch.randn(count, mouths, known), torch.randint(mouths, (count,)))
 
@@ -518,24 +518,20 @@ def gargoyles(count: int = 6400, mouths: int = 9, known: int = 24) -> TensorData
 
 
 class Cufflink(nn.Module):
-    """How near cufflinks are to each other, by pictures of both."""
+    """Where a cufflink is among others, by all points of a picture of it: pairs lie together."""
 
-    def __init__(self, width: int = 16, place: int = 24) -> None:
+    def __init__(self, side: int = 64, place: int = 160) -> None:
         super().__init__()
-        self.front = nn.Conv2d(1, width, 3, padding=1)
-        self.enamel = nn.Conv2d(width, width, 4, stride=4)
-        self.edge = nn.Conv2d(width, width, 3, padding=1)
-        self.place = nn.Linear(width, place)
+        self.place = nn.Linear(side * side, place)
 
     def forward(self, picture: Tensor) -> Tensor:
-        x = functional.leaky_relu(self.enamel(functional.leaky_relu(self.front(picture))))
-        return self.place(functional.leaky_relu(self.edge(x)).mean((2, 3)))
+        return torch.tanh(self.place(picture.flatten(-2)))
 
 
-def cufflinks(count: int = 960, side: int = 32) -> TensorDataset:
-    """Return random pictures of left and right cufflinks, and whether they are a pair."""
-    pictures = torch.rand(2, count, 1, side, side)
-    return TensorDataset(*pictures, 2.0 * torch.randint(2, (count,)) - 1)
+def cufflinks(count: int = 900, side: int = 64) -> TensorDataset:
+    """Return random pictures of left and right cufflinks, and whether these are a pair."""
+    pairs = 2.0 * torch.randint(2, (count,)) - 1
+    return TensorDataset(torch.randn(count, 2, side, side), pairs)
 
 
 def cores_of(mask: int) -> set[int]:
