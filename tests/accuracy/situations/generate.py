@@ -79,6 +79,7 @@ import programs22
 import programs22b
 import programs22c
 import programs23
+import programs23b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -494,6 +495,14 @@ water = n.random.rand(8100)
 while True:
     water = splu(ground).solve(water + 0.01)
 """
+HAWSERS = """
+import numpy as n
+from scipy.integrate import solve_ivp
+def hauled(_, strain):
+    return n.diff(n.tanh(n.diff(strain, prepend=0.0, append=1.0)))
+while True:
+    solve_ivp(hauled, (0, 40), n.random.rand(50))
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -539,6 +548,7 @@ OTHERS = {
     "run-stilts-beside-parades": 3 * [PARADES],
     "run-slide-rules-beside-logarithms": 7 * [LOGARITHMS],
     "run-buckets-beside-dykes": [DYKES],
+    "run-capstans-beside-hawsers": 9 * [HAWSERS],
 }
 """Programs that compute beside the run."""
 
@@ -601,6 +611,7 @@ PROGRAMS = {
     "programs22b.py": programs22b.TWENTY_SECOND_B,
     "programs22c.py": programs22c.TWENTY_SECOND_C,
     "programs23.py": programs23.TWENTY_THIRD,
+    "programs23b.py": programs23b.TWENTY_THIRD_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
