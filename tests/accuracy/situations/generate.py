@@ -78,6 +78,7 @@ import programs21c
 import programs22
 import programs22b
 import programs22c
+import programs23c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -144,6 +145,9 @@ QUOTAS = {
     "run-lagoons-quota": 0.6,
     "run-seismographs-quota": 0.3,
     "run-millstones-quota": 0.5,
+    "run-dormers-quota": 0.4,
+    "run-tiaras-quota": 0.5,
+    "run-dollhouses-quota": 0.22,
 }
 """Cores of the quota."""
 PERIODS_US = {
@@ -152,6 +156,7 @@ PERIODS_US = {
     "run-sea-cucumbers-quota": 50_000,
     "run-seismographs-quota": 40_000,
     "run-millstones-quota": 30_000,
+    "run-dollhouses-quota": 50_000,
 }
 """The period of a quota, where it is not 100 ms."""
 SPIN = "while True: pass"
@@ -493,6 +498,14 @@ water = n.random.rand(8100)
 while True:
     water = splu(ground).solve(water + 0.01)
 """
+AUCTIONS = """
+import numpy as n
+chance = n.random.default_rng(23)
+prices = chance.lognormal(3, 1, 4_000)
+while True:
+    again = prices[chance.integers(0, 4_000, (50, 4_000))]
+    n.percentile(n.median(again, axis=1), (5, 95))
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -538,6 +551,7 @@ OTHERS = {
     "run-stilts-beside-parades": 3 * [PARADES],
     "run-slide-rules-beside-logarithms": 7 * [LOGARITHMS],
     "run-buckets-beside-dykes": [DYKES],
+    "run-tin-soldiers-beside-auctions": 3 * [AUCTIONS],
 }
 """Programs that compute beside the run."""
 
@@ -599,6 +613,7 @@ PROGRAMS = {
     "programs22.py": programs22.TWENTY_SECOND,
     "programs22b.py": programs22b.TWENTY_SECOND_B,
     "programs22c.py": programs22c.TWENTY_SECOND_C,
+    "programs23c.py": programs23c.TWENTY_THIRD_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -764,6 +779,9 @@ UNTIMED = (
     "run-seen-trampolines",
     "run-seen-slippers",
     "run-seen-haystacks",
+    "run-seen-earmuffs",
+    "run-seen-umbrella-stands",
+    "run-seen-tepees",
 )
 """Those that are seen from outside only."""
 
