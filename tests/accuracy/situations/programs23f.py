@@ -1,6 +1,7 @@
 """Models and data of the twenty-third round's last runs, from tin soldiers to tepees: see
 ``programs23c.py``."""
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -139,7 +140,7 @@ class Figurehead(nn.Module):
     def __init__(
         self,
         masked: bool,
-        patches: int = 512,
+        patches: int = 384,
         window: int = 32,
         width: int = 64,
         heads: int = 4,
@@ -174,7 +175,7 @@ class Figurehead(nn.Module):
         return heard.transpose(1, 2).reshape(len(every), every.shape[1], -1)
 
 
-def figureheads(count: int = 300, patches: int = 512) -> TensorDataset:
+def figureheads(count: int = 300, patches: int = 384) -> TensorDataset:
     """Return patches of random figureheads, window by window, and their ships."""
     return TensorDataset(torch.rand(count, patches, 48), torch.randint(20, (count,)))
 
@@ -185,7 +186,7 @@ def figureheads(count: int = 300, patches: int = 512) -> TensorDataset:
 class Ladle(nn.Module):
     """How heavy each next ladle of molten iron will be, by those that were poured before it."""
 
-    def __init__(self, own: bool, ladles: int = 256, width: int = 96, heads: int = 4) -> None:
+    def __init__(self, own: bool, ladles: int = 320, width: int = 96, heads: int = 4) -> None:
         super().__init__()
         self.own, self.heads = own, heads
         self.poured = nn.Linear(5, width)
@@ -211,7 +212,7 @@ class Ladle(nn.Module):
         return self.heavy(x + self.further(x))[..., 0]
 
 
-def ladles(count: int = 400, poured: int = 256) -> TensorDataset:
+def ladles(count: int = 400, poured: int = 320) -> TensorDataset:
     """Return random days of a foundry, ladle by ladle, and how heavy each next one was."""
     return TensorDataset(torch.randn(count, poured, 5), torch.rand(count, poured))
 
@@ -219,23 +220,24 @@ def ladles(count: int = 400, poured: int = 256) -> TensorDataset:
 # Candlesticks
 
 
-class OwnMish(nn.Module):
+class OwnGelu(nn.Module):
     """The activation as its paper writes it."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * torch.tanh(torch.log(1 + torch.exp(x)))
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3))
+        return 0.5 * x * (1 + torch.tanh(inner))
 
 
 class Candlestick(nn.Module):
     """Where a picture's candlestick stands and how large it is."""
 
-    def __init__(self, own: bool, width: int = 24) -> None:
+    def __init__(self, own: bool, width: int = 16) -> None:
         super().__init__()
-        kind = OwnMish if own else nn.Mish
+        kind = OwnGelu if own else functools.partial(nn.GELU, approximate="tanh")
         self.seen = nn.Sequential(
-            nn.Conv2d(3, width, 3, stride=2, padding=1),
+            nn.Conv2d(3, width, 2, stride=2),
             kind(),
-            nn.Conv2d(width, width, 3, padding=1),
+            nn.Conv2d(width, width, 1),
             kind(),
             nn.Conv2d(width, width, 1),
             kind(),
