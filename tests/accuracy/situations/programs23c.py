@@ -142,7 +142,7 @@ def candlesticks(fault: bool) -> Training:
     return Training(
         model,
         given.candlesticks(),
-        batch=8,
+        batch=12,
         loss=functional.l1_loss,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )

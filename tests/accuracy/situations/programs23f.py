@@ -1,7 +1,6 @@
 """Models and data of the twenty-third round's last runs, from tin soldiers to tepees: see
 ``programs23c.py``."""
 
-import functools
 import math
 from collections.abc import Sequence
 
@@ -224,8 +223,7 @@ class OwnGelu(nn.Module):
     """The activation as its paper writes it."""
 
     def forward(self, x: Tensor) -> Tensor:
-        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3))
-        return 0.5 * x * (1 + torch.tanh(inner))
+        return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
 
 
 class Candlestick(nn.Module):
@@ -233,7 +231,7 @@ class Candlestick(nn.Module):
 
     def __init__(self, own: bool, width: int = 16) -> None:
         super().__init__()
-        kind = OwnGelu if own else functools.partial(nn.GELU, approximate="tanh")
+        kind = OwnGelu if own else nn.GELU
         self.seen = nn.Sequential(
             nn.Conv2d(3, width, 2, stride=2),
             kind(),
