@@ -80,6 +80,7 @@ import programs22b
 import programs22c
 import programs23
 import programs23b
+import programs23c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -146,6 +147,9 @@ QUOTAS = {
     "run-lagoons-quota": 0.6,
     "run-seismographs-quota": 0.3,
     "run-millstones-quota": 0.5,
+    "run-dormers-quota": 0.4,
+    "run-tiaras-quota": 0.5,
+    "run-dollhouses-quota": 0.22,
 }
 """Cores of the quota."""
 PERIODS_US = {
@@ -154,6 +158,7 @@ PERIODS_US = {
     "run-sea-cucumbers-quota": 50_000,
     "run-seismographs-quota": 40_000,
     "run-millstones-quota": 30_000,
+    "run-dollhouses-quota": 50_000,
 }
 """The period of a quota, where it is not 100 ms."""
 SPIN = "while True: pass"
@@ -502,6 +507,13 @@ def hauled(_, strain):
     return n.diff(n.tanh(n.diff(strain, prepend=0.0, append=1.0)))
 while True:
     solve_ivp(hauled, (0, 40), n.random.rand(50))
+AUCTIONS = """
+import numpy as n
+chance = n.random.default_rng(23)
+prices = chance.lognormal(3, 1, 4_000)
+while True:
+    again = prices[chance.integers(0, 4_000, (50, 4_000))]
+    n.percentile(n.median(again, axis=1), (5, 95))
 """
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
@@ -549,6 +561,7 @@ OTHERS = {
     "run-slide-rules-beside-logarithms": 7 * [LOGARITHMS],
     "run-buckets-beside-dykes": [DYKES],
     "run-capstans-beside-hawsers": 9 * [HAWSERS],
+    "run-tin-soldiers-beside-auctions": 3 * [AUCTIONS],
 }
 """Programs that compute beside the run."""
 
@@ -612,6 +625,7 @@ PROGRAMS = {
     "programs22c.py": programs22c.TWENTY_SECOND_C,
     "programs23.py": programs23.TWENTY_THIRD,
     "programs23b.py": programs23b.TWENTY_THIRD_B,
+    "programs23c.py": programs23c.TWENTY_THIRD_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -783,6 +797,9 @@ UNTIMED = (
     "run-seen-trampolines",
     "run-seen-slippers",
     "run-seen-haystacks",
+    "run-seen-earmuffs",
+    "run-seen-umbrella-stands",
+    "run-seen-tepees",
 )
 """Those that are seen from outside only."""
 
