@@ -507,6 +507,7 @@ def hauled(_, strain):
     return n.diff(n.tanh(n.diff(strain, prepend=0.0, append=1.0)))
 while True:
     solve_ivp(hauled, (0, 40), n.random.rand(50))
+"""
 AUCTIONS = """
 import numpy as n
 chance = n.random.default_rng(23)
