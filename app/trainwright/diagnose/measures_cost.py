@@ -372,8 +372,8 @@ of ten such runs."""
 QUIET_BYTES_S = 1e6
 """Read and written by the training process: less is no work for the system; assumed."""
 MANY_PAGES_S, MOSTLY_PAGES = 2e3, 0.3
-"""Pages anew, and the system's share, from which that share is theirs; assumed: a page takes 9 µs on
-some virtual computers, and one of 2 MiB 0.1 ms and more to clear."""
+"""Pages anew, and the system's share, from which that share is theirs; assumed: a page takes 9 µs
+on some virtual computers, and one of 2 MiB 0.1 ms and more to clear."""
 
 
 def _system_of_quiet(evidence: Evidence) -> float | None:
