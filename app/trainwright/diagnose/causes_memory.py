@@ -189,6 +189,13 @@ RULES = (
         variant="garbage",
     ),
     _rule(
+        "steps.uneven",
+        given(at_least(0.1, time_share("garbage_seconds")), uneven),
+        "times",
+        above(2, 2, "assumed: a step in which Python looks at all it has is a long one"),
+        variant="garbage",
+    ),
+    _rule(
         "counters.recomputation_seconds",
         _again,
         "share",

@@ -83,5 +83,5 @@ def computes(evidence: Evidence) -> bool:
 
 def computes_in_long_operators(evidence: Evidence) -> bool:
     """Whether a run on the processor spends its steps in what several threads could share."""
-    alone = (functions_of("profiler", "anomaly")(evidence) or 0) >= 0.3  # Python's, in one thread
+    alone = (functions_of("profiler", "anomaly")(evidence) or 0) >= 0.2  # Python's, in one thread
     return computes(evidence) and not alone and (operator_calls(evidence) or DIVIDED) >= DIVIDED
