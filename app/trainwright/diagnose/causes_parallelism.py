@@ -40,6 +40,7 @@ from trainwright.diagnose.measures_work import (
     one_core,
     operator_calls,
     short_operator_calls,
+    step_calls,
 )
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -59,9 +60,10 @@ MFU = "ml-engineering: half of the peak is a good result"
 _rule = rules_of(Cause.PARALLELISM)
 
 
-def _long_in_others(evidence: Evidence) -> bool:
-    """Whether one long operator, or a few together, take the step: a batch is large for them."""
-    return at_least(0.4, longest_other)(evidence) or at_least(0.5, long_others)(evidence)
+def _of_short_operators(evidence: Evidence) -> bool:
+    """Whether calls, and no few long operators, may take a step on the processor."""
+    long = at_least(0.4, longest_other)(evidence) or at_least(0.5, long_others)(evidence)
+    return not long and (operator_calls(evidence) or 0) < 30 and (step_calls(evidence) or 0) < 5000
 
 
 def _synchronises(evidence: Evidence) -> float | None:
@@ -261,7 +263,7 @@ RULES = (
     _rule(
         "steps.seconds",
         given(
-            lambda evidence: input_keeps_up(evidence) and not _long_in_others(evidence),
+            lambda evidence: input_keeps_up(evidence) and _of_short_operators(evidence),
             given(on_cpu, number("steps.seconds")),
         ),
         "seconds",

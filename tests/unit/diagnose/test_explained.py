@@ -342,3 +342,19 @@ def test_garbage_that_takes_half_of_the_time_in_few_long_steps_is_what_slows_the
 
     assert collecting(1.09) is Cause.MEMORY
     assert collecting(0.02) is not Cause.MEMORY
+
+
+def test_a_short_step_tells_of_a_small_batch_only_where_calls_take_it() -> None:
+    """8 ms: 100 operators that work for 80 µs each, or 800 that are called in 10."""
+
+    def says(operators: float, call: float = 2e-6) -> bool:
+        profile = {"kernels_a_step": operators, "call_seconds": call}
+        steps = {"steps": 250, "seconds": 0.0082, "data_wait": 0.0002, "compute": 0.008}
+        run = evidence(setup=ON_CPU, gpus=[], host=TWO_CORES, steps=steps, profile=profile)
+        found = judge(run)
+        signals = (one for each in (*found.verdicts, *found.ruled_out) for one in each.signals)
+        return any(one.reading == "steps.seconds" and one.weight > 0 for one in signals)
+
+    assert says(800)
+    assert not says(100)
+    assert not says(800, call=1e-6)  # twice as fast a computer calls 8,000 of them meanwhile
