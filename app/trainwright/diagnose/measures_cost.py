@@ -362,8 +362,8 @@ def page_faults(evidence: Evidence) -> float | None:
         return None
     pages = host.main_minor_faults_s
     system = _system_of_quiet(evidence) or 0.0
-    theirs = pages >= MANY_PAGES_S and system >= MOSTLY_PAGES
-    return system if theirs else min(1.0, pages * PAGE_S)
+    slow = pages >= MANY_PAGES_S and system >= max(MOSTLY_PAGES, pages * SLOW_PAGE_S)
+    return system if slow else min(1.0, pages * PAGE_S)
 
 
 ALMOST_HALF = 0.43
@@ -372,8 +372,10 @@ of ten such runs."""
 QUIET_BYTES_S = 1e6
 """Read and written by the training process: less is no work for the system; assumed."""
 MANY_PAGES_S, MOSTLY_PAGES = 2e3, 0.3
-"""Pages anew, and the system's share, from which that share is theirs; assumed: a page takes 9 µs
-on some virtual computers, and one of 2 MiB 0.1 ms and more to clear."""
+"""Pages anew, and the system's share, from which that share is theirs; assumed: one of 2 MiB takes
+0.1 ms and more to clear."""
+SLOW_PAGE_S = 3e-6
+"""Of a page on a computer that gives them slowly; assumed: some virtual ones take 9 µs."""
 
 
 def _system_of_quiet(evidence: Evidence) -> float | None:
