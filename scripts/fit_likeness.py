@@ -43,6 +43,7 @@ from situationrows import (  # noqa: E402
     TWENTIETH,
     TWENTY_FIRST,
     TWENTY_SECOND,
+    TWENTY_THIRD,
     Situation,
     kept,
 )
@@ -59,6 +60,7 @@ SEEN = (
     *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
     *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
     *(SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST, TWENTY_SECOND),
+    TWENTY_THIRD,
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

@@ -23,6 +23,7 @@ python tests/accuracy/situationrows.py --nineteenth # the nineteenth batch, held
 python tests/accuracy/situationrows.py --twentieth # the twentieth batch, held out whole
 python tests/accuracy/situationrows.py --twenty-first # the twenty-first batch, held out whole
 python tests/accuracy/situationrows.py --twenty-second # the twenty-second batch, held out whole
+python tests/accuracy/situationrows.py --twenty-third # the twenty-third batch, held out whole
 """
 
 import csv
@@ -89,7 +90,7 @@ TENTH, ELEVENTH, TWELFTH = "index10.csv", "index11.csv", "index12.csv"
 THIRTEENTH, FOURTEENTH, FIFTEENTH = "index13.csv", "index14.csv", "index15.csv"
 SIXTEENTH, SEVENTEENTH = "index16.csv", "index17.csv"
 EIGHTEENTH, NINETEENTH, TWENTIETH = "index18.csv", "index19.csv", "index20.csv"
-TWENTY_FIRST, TWENTY_SECOND = "index21.csv", "index22.csv"
+TWENTY_FIRST, TWENTY_SECOND, TWENTY_THIRD = "index21.csv", "index22.csv", "index23.csv"
 """The batches of situations; all of them are held out whole but the first, which is in part, and
 the fourth, which is not."""
 
@@ -166,6 +167,7 @@ if __name__ == "__main__":
         "--twentieth": (TWENTIETH, True),
         "--twenty-first": (TWENTY_FIRST, True),
         "--twenty-second": (TWENTY_SECOND, True),
+        "--twenty-third": (TWENTY_THIRD, True),
     }
     batch, held_out = next(
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)

@@ -36,6 +36,7 @@ from situationrows import (
     TWENTIETH,
     TWENTY_FIRST,
     TWENTY_SECOND,
+    TWENTY_THIRD,
     Situation,
     judged,
     kept,
@@ -210,6 +211,7 @@ def test_the_tenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_dra
         (TWENTIETH, "twentieth", 60, 16),
         (TWENTY_FIRST, "twenty-first", 60, 16),
         (TWENTY_SECOND, "twenty-second", 60, 16),
+        (TWENTY_THIRD, "twenty-third", 57, 12),
     ],
 )
 def test_a_later_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn(
@@ -261,6 +263,7 @@ HELD_OUT = (
     *(SECOND, THIRD, FIFTH, SIXTH, SEVENTH, EIGHTH),
     *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH),
     *(SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST, TWENTY_SECOND),
+    TWENTY_THIRD,
 )
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
