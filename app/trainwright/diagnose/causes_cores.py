@@ -83,7 +83,8 @@ def _waits_for_itself(evidence: Evidence) -> bool:
     free = others is not None and others < 0.15 and not stopped(evidence)
     late = (data_wait(evidence) or 0) > 0.15
     starved_itself = at_least(0.25, number("host.starved_share"))(evidence)
-    return free and starved_itself and not late and not setup.num_workers
+    told = _too_many_of_its_own(evidence)
+    return free and starved_itself and not late and not setup.num_workers and not told
 
 
 def _starved_for(variant: str) -> Measure:

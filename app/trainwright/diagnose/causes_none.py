@@ -70,7 +70,7 @@ from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
 BUSY = "assumed: a remedy that does nothing for a device that is busy"
-DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
+FEW_CALLS = "assumed: PyTorch takes a few empty ones for an operator, and as much for its gradient"
 _rule = rules_of(Cause.NONE)
 
 
@@ -321,13 +321,13 @@ RULES = (
         "profile.operator_calls",
         given(lambda evidence: (achieved_of_matrix_rate(evidence) or 0) < 0.3, operator_calls),
         "times",
-        below(15, -4, DISPATCH),
+        below(15, -4, FEW_CALLS),
     ),
     _rule(
         "profile.operator_calls",
         operator_calls,
         "times",
-        above(150, 1, DISPATCH),
+        above(150, 1, FEW_CALLS),
     ),
     _rule(
         "steps.least_core_rate",
