@@ -44,7 +44,7 @@ from .recorder_facts import (
 from .recorder_file import replaced
 from .recorder_hooks import SLOT, SLOTS, hook
 from .recorder_passes import Passes
-from .recorder_sample import LOOKS, Sample, call_seconds, matrix_rate
+from .recorder_sample import LOOKS, Sample, empty_call_seconds, matrix_rate
 from .recorder_stack import StackSample
 
 RECORD = 1
@@ -369,7 +369,10 @@ class Recorder:
             return
         self._setup = found.pop("_setup", {}) | self._setup
         if settled(torch_facts() | self._setup).get("device") == "cpu":
-            found |= {"matrix_flops_s": matrix_rate(), "call_seconds": call_seconds()}
+            found |= {
+                "matrix_flops_s": matrix_rate(),
+                "empty_call_seconds": empty_call_seconds(),
+            }
         else:  # operators' own times are their launches' there
             found = {key: found[key] for key in ("kernels_a_step", "flops_a_step") if key in found}
         self._profile = found

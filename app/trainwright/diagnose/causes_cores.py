@@ -203,14 +203,14 @@ RULES = (
     ),
     _rule("host.starved_share", _starved_for("threads"), "share", *_STARVED, variant="threads"),
     _rule(
-        "host.starved_share",
+        "host.starved_threads",
         given(_crowds_itself, number("host.starved_share")),
         "share",
         above(0.3, 2, "assumed: threads beyond the cores wait for each other's at every operator"),
         variant="threads",
     ),
     _rule(
-        "host.starved_share",
+        "host.starved_threads",
         given(_waits_for_itself, number("host.starved_share")),
         "share",
         above(0.25, 3, ITSELF),

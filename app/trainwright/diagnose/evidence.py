@@ -309,7 +309,7 @@ class Profile(Frozen):
     """Of matrix products, convolutions and attention, by their shapes: a lower bound."""
     matrix_flops_s: Annotated[float, Field(gt=0)] | None = None
     """What a plain matrix product in fp32 reached on this processor beside the run."""
-    call_seconds: Annotated[float, Field(gt=0)] | None = None
+    empty_call_seconds: Annotated[float, Field(gt=0)] | None = None
     """What an operator took there that computes next to nothing, called from Python."""
     achieved_of_peak: Share | None = None
     """FLOP/s over the peak of the precision in use (MFU)."""

@@ -135,17 +135,17 @@ def operator_calls(evidence: Evidence) -> float | None:
     A computer that calls operators in half the time also gets short ones done in half of it.
     """
     taken = operator_seconds(evidence)
-    return None if taken is None else taken / _call_seconds(evidence)
+    return None if taken is None else taken / _empty_call(evidence)
 
 
 def step_calls(evidence: Evidence) -> float | None:
     """Return how many such operators could be called one after the other in a step."""
-    return None if evidence.steps is None else evidence.steps.seconds / _call_seconds(evidence)
+    return None if evidence.steps is None else evidence.steps.seconds / _empty_call(evidence)
 
 
-def _call_seconds(evidence: Evidence) -> float:
+def _empty_call(evidence: Evidence) -> float:
     profile = evidence.profile
-    return (profile.call_seconds if profile is not None else None) or CALL_S
+    return (profile.empty_call_seconds if profile is not None else None) or CALL_S
 
 
 SHORT = 0.15

@@ -320,7 +320,7 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def call_seconds() -> float:
+def empty_call_seconds() -> float:
     """Return what an operator takes here that has next to nothing to compute: the best of a few."""
     torch = sys.modules["torch"]
     best = math.inf

@@ -139,6 +139,7 @@ SHARED = {
     "gpus.clock": "clocks",
     "profile.host_wait": "trace-gaps",
     "profile.idle": "trace-gaps",
+    "host.starved_threads": "host.starved_share",
     "host.run_cores": "core-times",
     "host.workers_threads": "core-times",
     "host.busy_cores": "core-times",

@@ -390,7 +390,7 @@ def test_few_long_operators_among_many_short_ones_are_no_sign_of_short_ones() ->
 
 
 def test_an_operator_is_short_by_what_a_call_takes_on_that_computer() -> None:
-    slow, fast = (signs_of_short_operators(call_seconds=each) for each in (2e-6, 0.8e-6))
+    slow, fast = (signs_of_short_operators(empty_call_seconds=each) for each in (2e-6, 0.8e-6))
     assert max(slow) > max(fast)
 
 

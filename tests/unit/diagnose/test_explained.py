@@ -348,7 +348,7 @@ def test_a_short_step_tells_of_a_small_batch_only_where_calls_take_it() -> None:
     """8 ms: 100 operators that work for 80 µs each, or 800 that are called in 10."""
 
     def says(operators: float, call: float = 2e-6) -> bool:
-        profile = {"kernels_a_step": operators, "call_seconds": call}
+        profile = {"kernels_a_step": operators, "empty_call_seconds": call}
         steps = {"steps": 250, "seconds": 0.0082, "data_wait": 0.0002, "compute": 0.008}
         run = evidence(setup=ON_CPU, gpus=[], host=TWO_CORES, steps=steps, profile=profile)
         found = judge(run)
