@@ -69,6 +69,8 @@ def parse(text: str, name: str, *, above: Place = ()) -> Document:
         mark = error.problem_mark or error.context_mark
         last = max(1, len(text.splitlines()))
         where = _at(name, min(mark.line + 1, last) if mark is not None and not above else None)
+        if "nesting depth" in (error.problem or ""):  # libyaml's own limit
+            raise UserError.of("yaml.too-deep", where=where, limit=MAX_DEPTH) from None
         raise UserError.of("yaml.not-yaml", where=where, problem=error.problem or "") from None
     except (yaml.YAMLError, UnicodeError):
         raise UserError.of("yaml.binary", where=name) from None

@@ -42,7 +42,7 @@ from .recorder_facts import (
     torch_facts,
 )
 from .recorder_file import replaced
-from .recorder_hooks import SLOT, SLOTS, hook
+from .recorder_hooks import SLOT, SLOTS, adapter, hook
 from .recorder_passes import Passes
 from .recorder_sample import LOOKS, Sample, empty_call_seconds, matrix_rate
 from .recorder_stack import StackSample
@@ -172,13 +172,13 @@ class Recorder:
     def for_transformers(self) -> Any:
         """Return a callback for the ``callbacks`` of transformers' Trainer."""
         base = importlib.import_module("transformers").TrainerCallback
-        return _adapter(self, base, "on_train_begin", "on_train_end")
+        return adapter(self, base, "on_train_begin", "on_train_end")
 
     def for_lightning(self) -> Any:
         """Return a callback for the ``callbacks`` of Lightning's Trainer."""
         there = importlib.util.find_spec("lightning") is not None
         base = importlib.import_module("lightning.pytorch" if there else "pytorch_lightning")
-        return _adapter(self, base.Callback, "on_train_start", "on_train_end")
+        return adapter(self, base.Callback, "on_train_start", "on_train_end")
 
     # What the hooks call
 
@@ -496,12 +496,3 @@ COUNTED = (
 OPTIMIZERS_OWN = ("synchronise", "device_reads", "host_reads")
 """What optimizers do themselves; the rest is done by what a script hooks onto them."""
 PARTS = ("transfer", "communication")
-
-
-def _adapter(recorder: Recorder, base: Any, begin: str, end: str) -> Any:
-    """Return a trainer's callback that starts and stops the recorder."""
-    calls = {
-        begin: lambda self, *_, **__: recorder.start(),
-        end: lambda self, *_, **__: recorder.stop(),
-    }
-    return type("TrainwrightCallback", (base,), calls)()

@@ -5,7 +5,6 @@ from trainwright.diagnose.measures import (
     Measure,
     affinity,
     cores_of_usable,
-    data_wait,
     foreign_share,
     given,
     number,
@@ -35,7 +34,7 @@ from trainwright.diagnose.measures_work import (
     workers_of_cores,
     workers_threads,
 )
-from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
+from trainwright.diagnose.rules import above, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
@@ -43,7 +42,6 @@ THREADS = "PyTorch: as many threads as cores by default"
 LOCKED = "assumed: cores that work while the training thread rests do its other threads' work"
 CGROUP = "assumed, on the cgroup's nr_throttled"
 SPIN = "assumed: one core launches kernels; more of them spin or fight"
-ITSELF = "assumed: a run waits for its own threads on cores that no other program uses"
 _BESIDE_OTHERS = "assumed: what others take, ranks of one computer do not get either"
 
 _rule = rules_of(Cause.SCHEDULING)
@@ -55,12 +53,12 @@ def _starved_by(evidence: Evidence) -> str:
     """Return who takes the cores that the run waits for."""
     if stopped(evidence):
         return "quota"
-    if _too_many_of_its_own(evidence) or (workers_threads(evidence) or 0) >= 0.25:
+    if too_many_of_its_own(evidence) or (workers_threads(evidence) or 0) >= 0.25:
         return "workers" if (workers_of_cores(evidence) or 0) > 2 else "threads"
     return "other-programs-cpu"
 
 
-def _too_many_of_its_own(evidence: Evidence) -> bool:
+def too_many_of_its_own(evidence: Evidence) -> bool:
     """Whether the run's own threads want more cores than it may use.
 
     A thread that is kept from its core wants it for longer; beside busy others only many count.
@@ -73,18 +71,6 @@ def _crowds_itself(evidence: Evidence) -> bool:
     """Whether a run on the processor has more threads than cores, and no quota beside."""
     crowds = (threads_of_cores(evidence) or 0) >= 1.6
     return on_cpu(evidence) and not stopped(evidence) and crowds
-
-
-def _waits_for_itself(evidence: Evidence) -> bool:
-    """Whether a run of one process wants cores that nobody else uses and nothing keeps from it."""
-    host, setup, others = evidence.host, evidence.setup, foreign_share(evidence)
-    if host is None or setup is None or not on_cpu(evidence) or ranks(evidence) > 1:
-        return False
-    free = others is not None and others < 0.15 and not stopped(evidence)
-    late = (data_wait(evidence) or 0) > 0.15
-    starved_itself = at_least(0.25, number("host.starved_share"))(evidence)
-    told = _too_many_of_its_own(evidence)
-    return free and starved_itself and not late and not setup.num_workers and not told
 
 
 def _starved_for(variant: str) -> Measure:
@@ -207,27 +193,6 @@ RULES = (
         given(_crowds_itself, number("host.starved_share")),
         "share",
         above(0.3, 2, "assumed: threads beyond the cores wait for each other's at every operator"),
-        variant="threads",
-    ),
-    _rule(
-        "host.starved_threads",
-        given(_waits_for_itself, number("host.starved_share")),
-        "share",
-        above(0.25, 3, ITSELF),
-        variant="threads",
-    ),
-    _rule(
-        "host.foreign_cores",
-        given(_waits_for_itself, foreign_share),
-        "share",
-        below(0.15, 1, ITSELF),
-        variant="threads",
-    ),
-    _rule(
-        "setup.torch_threads",
-        given(_waits_for_itself, threads_of_cores),
-        "share",
-        above(1.1, 1, THREADS),
         variant="threads",
     ),
     _rule(

@@ -2,6 +2,7 @@
 
 from trainwright.diagnose.causes_tuning import BACKWARD
 from trainwright.diagnose.measures import given, number, ratio, reading, step_share
+from trainwright.diagnose.measures_calls import operator_calls
 from trainwright.diagnose.measures_kernels import (
     double_on_cpu,
     double_precision,
@@ -29,7 +30,7 @@ from trainwright.diagnose.measures_needless import (
     scattered,
     simulated,
 )
-from trainwright.diagnose.measures_work import copies_with_cores, operator_calls, written
+from trainwright.diagnose.measures_work import copies_with_cores, written
 from trainwright.diagnose.rules import above, any_of, at_least, rules_of
 from trainwright.diagnose.verdict import Cause
 

@@ -27,6 +27,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
+from trainwright.diagnose.measures_calls import operator_calls
 from trainwright.diagnose.measures_cost import (
     achieved_by_rate,
     bubble,
@@ -59,7 +60,6 @@ from trainwright.diagnose.measures_work import (
     heavy_operators,
     in_operators,
     least_core_rate,
-    operator_calls,
     products_of_matrix_rate,
     queued,
     score_matrices,

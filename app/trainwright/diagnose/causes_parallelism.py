@@ -18,6 +18,7 @@ from trainwright.diagnose.measures import (
     step_share,
     utilisation,
 )
+from trainwright.diagnose.measures_calls import operator_calls, short_operator_calls
 from trainwright.diagnose.measures_cost import (
     close_launches,
     keeps_all_alone,
@@ -29,7 +30,7 @@ from trainwright.diagnose.measures_cost import (
 )
 from trainwright.diagnose.measures_kernels import slow_in_few_bits, waits_rarely
 from trainwright.diagnose.measures_names import functions_of, kernels_of
-from trainwright.diagnose.measures_needless import long_others, longest_other
+from trainwright.diagnose.measures_needless import of_short_operators
 from trainwright.diagnose.measures_trials import saved_by, waits_by_samples
 from trainwright.diagnose.measures_work import (
     achieved_of_matrix_rate,
@@ -38,9 +39,6 @@ from trainwright.diagnose.measures_work import (
     device_of_step,
     in_operators,
     one_core,
-    operator_calls,
-    short_operator_calls,
-    step_calls,
 )
 from trainwright.diagnose.rules import above, any_of, at_least, below, less_than, no, rules_of
 from trainwright.diagnose.verdict import Cause
@@ -59,12 +57,6 @@ MFU = "ml-engineering: half of the peak is a good result"
 
 
 _rule = rules_of(Cause.PARALLELISM)
-
-
-def _of_short_operators(evidence: Evidence) -> bool:
-    """Whether calls, and no few long operators, may take a step on the processor."""
-    long = at_least(0.4, longest_other)(evidence) or at_least(0.5, long_others)(evidence)
-    return not long and (operator_calls(evidence) or 0) < 30 and (step_calls(evidence) or 0) < 5000
 
 
 def _synchronises(evidence: Evidence) -> float | None:
@@ -264,7 +256,7 @@ RULES = (
     _rule(
         "steps.seconds",
         given(
-            lambda evidence: input_keeps_up(evidence) and _of_short_operators(evidence),
+            lambda evidence: input_keeps_up(evidence) and of_short_operators(evidence),
             given(on_cpu, number("steps.seconds")),
         ),
         "seconds",

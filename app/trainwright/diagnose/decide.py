@@ -25,6 +25,7 @@ from trainwright.diagnose import (
     causes_none,
     causes_offload,
     causes_parallelism,
+    causes_threads,
     causes_transfer,
     causes_trials,
     causes_tuning,
@@ -87,6 +88,7 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
     Cause.SCHEDULING: (
         *causes_devices.RULES,
         *causes_cores.RULES,
+        *causes_threads.RULES,
         *causes_joint.SCHEDULING,
     ),
     Cause.MONITORING: (*causes_monitoring.RULES, *causes_needless.MONITORING),

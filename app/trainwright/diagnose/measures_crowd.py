@@ -10,8 +10,9 @@ from trainwright.diagnose.measures import (
     processes,
     ranks_here,
 )
+from trainwright.diagnose.measures_calls import operator_calls
 from trainwright.diagnose.measures_names import functions_of
-from trainwright.diagnose.measures_work import cores_a_worker, operator_calls
+from trainwright.diagnose.measures_work import cores_a_worker
 from trainwright.diagnose.rules import at_least
 
 DIVIDED = 10

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from trainwright.diagnose.evidence import Evidence, Operator
 from trainwright.diagnose.measures import number, on_cpu, ranks, step_share
+from trainwright.diagnose.measures_calls import operator_calls, step_calls
 from trainwright.diagnose.measures_cost import keeps_all_alone, mostly_takes_pages, takes_pages
 from trainwright.diagnose.measures_kernels import convolve_apart, planes_apart_on_cpu
 from trainwright.diagnose.measures_work import (
@@ -19,6 +20,7 @@ from trainwright.diagnose.measures_work import (
     reads_more,
     slow_operators,
 )
+from trainwright.diagnose.rules import at_least
 
 _APART = re.compile(
     rf"::(cat|{DRAWS})$"
@@ -52,6 +54,12 @@ def long_others(evidence: Evidence) -> float | None:
     """Return the share of all such operators together."""
     shares = _long_others(evidence)
     return None if shares is None else sum(shares)
+
+
+def of_short_operators(evidence: Evidence) -> bool:
+    """Whether calls, and no few long operators, may take a step on the processor."""
+    long = at_least(0.4, longest_other)(evidence) or at_least(0.5, long_others)(evidence)
+    return not long and (operator_calls(evidence) or 0) < 30 and (step_calls(evidence) or 0) < 5000
 
 
 def _long_others(evidence: Evidence) -> list[float] | None:

@@ -18,6 +18,7 @@ from trainwright.diagnose.measures import (
     threads_of_cores,
     too_few_threads,
 )
+from trainwright.diagnose.measures_calls import LONG_CALLS, operator_calls
 from trainwright.diagnose.measures_cost import QUIET_BYTES_S, takes_pages
 
 DOUBLE_RATE = 0.5
@@ -108,57 +109,6 @@ def score_matrices(evidence: Evidence) -> float | None:
     fused = evidence.setup is not None and evidence.setup.attention in ("sdpa", "flash")
     profile = evidence.profile
     return None if profile is None or fused else profile.attention_eager
-
-
-def operator_seconds(evidence: Evidence) -> float | None:
-    """Return what an operator of a step on the processor takes on average, Python included.
-
-    Of a step without parts, where they are short though nothing else took time.
-    """
-    steps, profile = evidence.steps, evidence.profile
-    if steps is None or profile is None or not profile.kernels_a_step or not on_cpu(evidence):
-        return None
-    if steps.compute:
-        return steps.compute / profile.kernels_a_step
-    most = steps.seconds / profile.kernels_a_step
-    return most if steps.unit == "step" and most < LONG else None
-
-
-CALL_S = 2e-6
-"""Of an operator that has next to nothing to compute, called from Python, where it was not timed:
-1.5 to 2.5 µs on servers' processors; assumed."""
-
-
-def operator_calls(evidence: Evidence) -> float | None:
-    """Return how many times as long an operator takes as one that computes next to nothing.
-
-    A computer that calls operators in half the time also gets short ones done in half of it.
-    """
-    taken = operator_seconds(evidence)
-    return None if taken is None else taken / _empty_call(evidence)
-
-
-def step_calls(evidence: Evidence) -> float | None:
-    """Return how many such operators could be called one after the other in a step."""
-    return None if evidence.steps is None else evidence.steps.seconds / _empty_call(evidence)
-
-
-def _empty_call(evidence: Evidence) -> float:
-    profile = evidence.profile
-    return (profile.empty_call_seconds if profile is not None else None) or CALL_S
-
-
-SHORT = 0.15
-"""Least share of a step of operators as short as the middle one, for short ones to hold it up;
-assumed."""
-
-
-def short_operator_calls(evidence: Evidence) -> float | None:
-    """Return that, where it is not due to a few long operators among many short ones."""
-    taken, profile = operator_seconds(evidence), evidence.profile
-    middle = None if profile is None else profile.kernel_median_seconds
-    few = taken is not None and middle is not None and middle < SHORT * taken
-    return None if few else operator_calls(evidence)
 
 
 def achieved_of_matrix_rate(evidence: Evidence) -> float | None:
@@ -271,10 +221,6 @@ def slow_operators(evidence: Evidence) -> float | None:
     return rate / max(0.1, 1 - update - drawn)
 
 
-LONG = 80e-6
-"""Seconds of an operator from which it is its own work that takes them, and no call; assumed."""
-
-
 def has_its_operators(evidence: Evidence) -> bool:
     """Whether operators take a step on the processor, with their cores and little beside."""
     shares = (data_wait(evidence), step_share("other")(evidence), step_share("blocked")(evidence))
@@ -284,7 +230,7 @@ def has_its_operators(evidence: Evidence) -> bool:
 
 def long_operators(evidence: Evidence) -> bool:
     """Whether a step's operators are long ones on average."""
-    return (operator_calls(evidence) or 0) >= LONG / CALL_S
+    return (operator_calls(evidence) or 0) >= LONG_CALLS
 
 
 def only_computes(evidence: Evidence) -> bool:

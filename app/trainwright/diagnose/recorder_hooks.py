@@ -280,3 +280,12 @@ def _note_parallel(recorder: "Recorder", torch: Any) -> None:
             _original(self, *arguments, **named)
 
         _put(recorder, holder, "__init__", functools.wraps(original)(begin))
+
+
+def adapter(recorder: "Recorder", base: Any, begin: str, end: str) -> Any:
+    """Return a trainer's callback that starts and stops the recorder."""
+    calls = {
+        begin: lambda self, *_, **__: recorder.start(),
+        end: lambda self, *_, **__: recorder.stop(),
+    }
+    return type("TrainwrightCallback", (base,), calls)()

@@ -1,5 +1,6 @@
 """The formula of the cache against what transformers' own cache holds after real tokens."""
 
+import inspect
 from typing import Any
 
 import pytest
@@ -112,9 +113,11 @@ def held(name: str, requests: int, prompt: int, new: int) -> int:
     own = transformers.models.auto.configuration_auto.CONFIG_MAPPING[name].from_dict(fields)
     model = transformers.AutoModelForCausalLM.from_config(own, dtype=torch.float32).eval()
     cache = transformers.DynamicCache(config=own)
+    known = inspect.signature(model.forward).parameters
+    named = "cache" if "cache" in known else "past_key_values"  # renamed in transformers 5.24
     with torch.no_grad():
         for length in (prompt, *[1] * new):
-            model(torch.zeros((requests, length), dtype=torch.int64), past_key_values=cache)
+            model(torch.zeros((requests, length), dtype=torch.int64), **{named: cache})
     storages: dict[int, int] = {}
     for layer in cache.layers:
         tensors = [getattr(layer, "keys", None), getattr(layer, "values", None)]

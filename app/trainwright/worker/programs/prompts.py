@@ -4,6 +4,7 @@ Follows PEFT 0.21 (``peft_model.py``, ``tuners/prompt_tuning``, ``tuners/prefix_
 without projection): what it allocates, in its order. The virtual tokens are fp32.
 """
 
+import inspect
 from typing import Any
 
 import torch
@@ -62,6 +63,11 @@ class Prompted(Virtual):
         return model(inputs_embeds=torch.cat((prompts, embedded), dim=1))
 
 
+def cache_keyword(model: nn.Module) -> str:
+    """Return what a model of transformers calls the keys and values so far: renamed in 5.24."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+
 class Prefixed(Virtual):
     """Trained keys and values before every layer's own: prefix tuning (arXiv 2101.00190)."""
 
@@ -76,7 +82,8 @@ class Prefixed(Virtual):
     def forward(self, input_ids: torch.Tensor) -> Any:
         """Return the model's output for the text, which attends to the prefix."""
         model: Any = self.model
-        return model(input_ids=input_ids, past_key_values=self._cache(input_ids, model))
+        cache = {cache_keyword(model): self._cache(input_ids, model)}
+        return model(input_ids=input_ids, **cache)
 
     def _cache(self, input_ids: torch.Tensor, model: Any) -> Any:
         from transformers import DynamicCache

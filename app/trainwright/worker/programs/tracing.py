@@ -14,6 +14,7 @@ import simdevice
 import step
 import torch
 from autocast import tensors
+from prompts import cache_keyword
 from questions import Answers
 from recorder import ALLOC, PACK, Recorder, Segment
 from refusal import Refusal
@@ -285,7 +286,7 @@ class Run:
             from transformers import DynamicCache
 
             cache = DynamicCache(config=subject.config)
-            options = {"past_key_values": cache, "use_cache": True, "logits_to_keep": 1}
+            options = {cache_keyword(subject.model): cache, "use_cache": True, "logits_to_keep": 1}
         segments = {}
         for name, given in (("prefill", host), ("decode", one)):
             if name == "decode" and not subject.decodes:
