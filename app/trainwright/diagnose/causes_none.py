@@ -27,7 +27,7 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     utilisation,
 )
-from trainwright.diagnose.measures_calls import operator_calls
+from trainwright.diagnose.measures_calls import FEW_CALLS, operator_calls
 from trainwright.diagnose.measures_cost import (
     achieved_by_rate,
     bubble,
@@ -70,7 +70,6 @@ from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
 BUSY = "assumed: a remedy that does nothing for a device that is busy"
-FEW_CALLS = "assumed: PyTorch takes a few empty ones for an operator, and as much for its gradient"
 _rule = rules_of(Cause.NONE)
 
 

@@ -18,7 +18,7 @@ from trainwright.diagnose.measures import (
     step_share,
     utilisation,
 )
-from trainwright.diagnose.measures_calls import operator_calls, short_operator_calls
+from trainwright.diagnose.measures_calls import FEW_CALLS, operator_calls, short_operator_calls
 from trainwright.diagnose.measures_cost import (
     close_launches,
     keeps_all_alone,
@@ -51,7 +51,6 @@ DCGM = "DCGM user guide: SM activity below 0.5 is likely ineffective"
 ASSUMED = "assumed"
 FED = "assumed: one device, its batches ready: it waits for launches or is not filled"
 UPDATE = "assumed: an update reads each weight a few times, and its kernels are small"
-FEW_CALLS = "assumed: PyTorch takes a few empty ones for an operator, and as much for its gradient"
 DISPATCH = "assumed: PyTorch takes 5 to 10 µs for an operator, and as much for its gradient"
 MFU = "ml-engineering: half of the peak is a good result"
 

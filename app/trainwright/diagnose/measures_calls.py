@@ -6,6 +6,7 @@ from trainwright.diagnose.measures import on_cpu
 CALL_S = 2e-6
 """Of an operator that has next to nothing to compute, called from Python, where it was not timed:
 1.5 to 2.5 µs on servers' processors; assumed."""
+FEW_CALLS = "assumed: PyTorch takes a few empty ones for an operator, and as much for its gradient"
 LONG_CALLS = 40
 """Calls from which an operator's time is its own work; assumed."""
 
