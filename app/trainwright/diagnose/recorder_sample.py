@@ -13,7 +13,7 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 LOOKS = 3
@@ -323,15 +323,13 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def empty_call_seconds() -> float:
     """Return what an operator takes here that has next to nothing to compute: the best of a few."""
     torch = sys.modules["torch"]
-    best = math.inf
-    with torch.no_grad(), torch.autocast("cpu", enabled=False):
-        few = torch.ones(16, dtype=torch.float32, device="cpu")
-        for _ in range(REPEATS):
-            started = time.perf_counter()
-            for _ in range(CALLS):
-                torch.mul(few, few)
-            best = min(best, time.perf_counter() - started)
-    return float(best / CALLS)
+    few = torch.ones(16, dtype=torch.float32, device="cpu")
+
+    def called() -> None:
+        for _ in range(CALLS):
+            torch.mul(few, few)
+
+    return _quickest(called) / CALLS
 
 
 def matrix_rate() -> float:
@@ -340,11 +338,17 @@ def matrix_rate() -> float:
     The matrices are of ones: drawing numbers would change those that the script draws.
     """
     torch = sys.modules["torch"]
+    one = torch.ones(SIDE, SIDE, dtype=torch.float32, device="cpu")
+    return 2 * SIDE**3 / _quickest(lambda: torch.mm(one, one))
+
+
+def _quickest(work: Callable[[], Any]) -> float:
+    """Return the seconds of the quickest of a few runs, without gradients or autocast."""
+    torch = sys.modules["torch"]
     best = math.inf
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
-        one = torch.ones(SIDE, SIDE, dtype=torch.float32, device="cpu")
         for _ in range(REPEATS):
             started = time.perf_counter()
-            torch.mm(one, one)
+            work()
             best = min(best, time.perf_counter() - started)
-    return float(2 * SIDE**3 / best)
+    return best
