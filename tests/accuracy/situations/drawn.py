@@ -15,6 +15,7 @@
     python drawn.py --twenty-first # the twenty-first round's
     python drawn.py --twenty-second # the twenty-second round's
     python drawn.py --twenty-third # the twenty-third round's
+    python drawn.py --twenty-fourth # the twenty-fourth round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -180,6 +181,18 @@ SUBJECTS_OF_THE_TWENTY_THIRD = (
     "goblets",
 )  # fmt: skip
 
+SUBJECTS_OF_THE_TWENTY_FOURTH = (
+    "bagels", "birdcages", "braziers", "broomsticks", "cartwheels", "catapults", "crutches",
+    "cupboards", "cymbals", "davits", "dovecotes", "fezzes", "fishhooks", "flagstones", "gondolas",
+    "hairpins", "harpoons", "javelins", "jugs", "lecterns", "lutes", "mailbags", "moccasins",
+    "parapets", "pennants", "pews", "pitchforks", "ponchos", "rafters", "rickshaws", "sarongs",
+    "scabbards", "thermoses", "toboggans", "tweezers", "urns", "vests", "wigwams", "yokes", "abaci",
+    "bassinets", "cauldrons", "chopsticks", "dustpans", "eyelets", "flasks", "galoshes",
+    "hatstands", "jackboots", "kazoos", "lorgnettes", "mousetraps", "napkins", "ottomans",
+    "ramparts", "spatulas", "ukuleles", "veils", "waistcoats", "sporrans", "cummerbunds",
+    "bollards", "gazebos", "verandas",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -217,6 +230,7 @@ ROUNDS = {
     "twenty-first": Round("7e0b4ce", 45, SUBJECTS_OF_THE_TWENTY_FIRST),
     "twenty-second": Round("6c69d7f", 45, SUBJECTS_OF_THE_TWENTY_SECOND),
     "twenty-third": Round("b266583", 45, SUBJECTS_OF_THE_TWENTY_THIRD),
+    "twenty-fourth": Round("54d745c", 45, SUBJECTS_OF_THE_TWENTY_FOURTH),
 }
 
 
