@@ -1,6 +1,7 @@
 """Signs of work that need not be done, in the operators and settings of runs on a processor."""
 
 from trainwright.diagnose.causes_tuning import BACKWARD
+from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import given, number, ratio, reading, step_share
 from trainwright.diagnose.measures_calls import operator_calls
 from trainwright.diagnose.measures_kernels import (
@@ -13,7 +14,9 @@ from trainwright.diagnose.measures_needless import (
     LONG_BACKWARD,
     OWN,
     POOLED,
+    SLOW_BACK,
     computes_again,
+    convolutions_back,
     few_samples,
     filled_for_products,
     filled_on_processor,
@@ -29,6 +32,7 @@ from trainwright.diagnose.measures_needless import (
     rounded,
     scattered,
     simulated,
+    slow_way_back,
 )
 from trainwright.diagnose.measures_work import copies_with_cores, written
 from trainwright.diagnose.rules import above, any_of, at_least, rules_of
@@ -48,11 +52,17 @@ BY_ELEMENT = "assumed: layers of a library read a tensor once where operators re
 SCATTERED = "PyTorch: an indexed sum runs on one core; windows and strides need no indices"
 FILLED = "assumed: a product with a table of zeros and ones is a lookup by other means"
 FILLS = "assumed: healthy steps fill next to nothing"
+TWO = "autograd: a convolution's way back is two convolutions of its arithmetic"
 DOUBLE = "assumed: what computes in double precision is slow by that first"
 
 _tuning, _memory = rules_of(Cause.TUNING), rules_of(Cause.MEMORY)
 _parallelism, _none = rules_of(Cause.PARALLELISM), rules_of(Cause.NONE)
 _monitoring = rules_of(Cause.MONITORING)
+
+
+def _apart_and_fast_back(evidence: Evidence) -> bool:
+    return planes_apart_on_cpu(evidence) and not slow_way_back(evidence)
+
 
 TUNING = (
     _tuning(
@@ -108,9 +118,23 @@ TUNING = (
     ),
     _tuning(
         "profile.grouped_convolutions",
-        given(planes_apart_on_cpu, reading("profile.grouped_convolutions")),
+        given(_apart_and_fast_back, reading("profile.grouped_convolutions")),
         "share",
         above(0.1, -3, "measured: 0.75 times as fast in channels_last on two cores"),
+        variant="layout",
+    ),
+    _tuning(
+        "profile.convolutions_back",
+        convolutions_back,
+        "times",
+        above(SLOW_BACK, 3, TWO),
+        variant="layout",
+    ),
+    _tuning(
+        "steps.backward",
+        given(slow_way_back, ratio("steps.backward", "steps.forward")),
+        "times",
+        above(LONG_BACKWARD, 2, TWO),
         variant="layout",
     ),
     _tuning(
@@ -235,6 +259,7 @@ NONE = (
     _none("profile.passes_by_element", passes_by_element, "share", above(0.3, -4, BY_ELEMENT)),
     _none("profile.scattered", scattered, "share", above(0.15, -4, SCATTERED)),
     _none("profile.fills", filled_on_processor, "share", above(0.1, -4, FILLS)),
+    _none("profile.convolutions_back", convolutions_back, "times", above(SLOW_BACK, -4, TWO)),
     _none("profile.joined", joined, "share", above(0.2, -4, JOINED)),
     _none("profile.rounded", rounded, "share", above(0.01, -4, ROUNDED)),
     _none("profile.simulated", simulated, "share", above(0.08, -4, SIMULATED)),

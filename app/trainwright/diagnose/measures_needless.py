@@ -35,6 +35,11 @@ OWN = 0.5
 """Of a step, in a way back that Python computes: forward again, and its gradient; assumed."""
 LONG_BACKWARD = 2.5
 """Times of the forward pass from which a backward pass does more than gradients; assumed."""
+SLOW_BACK = 10
+"""Times of their forward pass from which convolutions have a slow way back, which is two of its
+size; of 186 recorded runs that have their cores, one has more than 7.1, and one in that is slow."""
+LARGE_BACK = 0.25
+"""Share of a step from which such a way back is worth another layout; assumed."""
 LONG_CALL = 200e-6
 """Seconds of one call from which an operator is no small one, whatever is beside it; assumed."""
 
@@ -95,6 +100,25 @@ def products_again(evidence: Evidence) -> float | None:
     return max(found, default=None)
 
 
+def convolutions_back(evidence: Evidence) -> float | None:
+    """Return the time of convolutions' gradients over that of the convolutions, on the processor.
+
+    Gradients of inputs and weights are two convolutions of the same arithmetic. Of runs that have
+    their cores: threads that wait for one take long in the way back first.
+    """
+    starved = number("host.starved_share")(evidence)
+    if starved is None or starved >= 0.05 or ranks(evidence) > 1 or not has_its_cores(evidence):
+        return None
+    back = _share(evidence.operators, "aten::convolution_backward")
+    there = _share(evidence.operators, "aten::mkldnn_convolution")
+    return back / there if there and back >= LARGE_BACK else None
+
+
+def slow_way_back(evidence: Evidence) -> bool:
+    """Whether gradients of convolutions take far longer than their arithmetic."""
+    return (convolutions_back(evidence) or 0.0) >= SLOW_BACK
+
+
 def computes_again(evidence: Evidence) -> bool:
     """Whether the backward pass computes much of the forward pass again."""
     return (products_again(evidence) or 1.0) >= AGAIN or (own_backward(evidence) or 0.0) >= OWN
@@ -112,6 +136,10 @@ def own_backward(evidence: Evidence) -> float | None:
         return None
     named = (row.share for row in profile.host_top if row.name.endswith(".backward"))
     return max(named, default=None)
+
+
+def _share(rows: Sequence[Operator], named: str) -> float:
+    return sum(row.share for row in rows if row.name == named)
 
 
 def _calls(rows: Sequence[Operator], named: str) -> float:
