@@ -81,6 +81,7 @@ import programs22c
 import programs23
 import programs23b
 import programs23c
+import programs24b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -627,6 +628,7 @@ PROGRAMS = {
     "programs23.py": programs23.TWENTY_THIRD,
     "programs23b.py": programs23b.TWENTY_THIRD_B,
     "programs23c.py": programs23c.TWENTY_THIRD_C,
+    "programs24b.py": programs24b.TWENTY_FOURTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
