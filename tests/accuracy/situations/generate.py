@@ -82,6 +82,7 @@ import programs23
 import programs23b
 import programs23c
 import programs24
+import programs24b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -629,6 +630,7 @@ PROGRAMS = {
     "programs23b.py": programs23b.TWENTY_THIRD_B,
     "programs23c.py": programs23c.TWENTY_THIRD_C,
     "programs24.py": programs24.TWENTY_FOURTH,
+    "programs24b.py": programs24b.TWENTY_FOURTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
