@@ -160,10 +160,10 @@ def sporrans(fault: bool) -> Training:
 
 
 def mousetraps(fault: bool) -> Script:
-    torch.set_num_threads(2 * CORES if fault else CORES)
+    torch.set_num_threads(5 * CORES if fault else CORES)
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Mousetrap(), 64, Clock(seconds)
+        model, batch, clock = given.Mousetrap(), 16, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
         houses = DataLoader(given.mousetraps(), batch, True, drop_last=True)
         for seen, marks, sprung in epochs(houses):

@@ -60,7 +60,7 @@ class Reigns(Sampler[list[int]]):
 class Javelin(nn.Module):
     """How far a thrower will throw, by the throws before, of which each thrower has some."""
 
-    def __init__(self, apart: bool, told: int = 10, width: int = 288) -> None:
+    def __init__(self, apart: bool, told: int = 10, width: int = 400) -> None:
         super().__init__()
         self.apart = apart
         self.throw = nn.Sequential(
@@ -427,7 +427,7 @@ def mailbags(count: int = 720, few: int = 50) -> list[tuple[Tensor, int]]:
     """Return the letters of random mailbags, of which a few are very full, and their rounds."""
     chance = np.random.default_rng(2444)
     many = chance.integers(few // 2, few, count)
-    many[: count // 15] = chance.integers(700, 900, count // 15)
+    many[: count // 15] = chance.integers(1000, 1200, count // 15)
     return [(torch.randn(each, 14), int(chance.integers(18))) for each in many.tolist()]
 
 
