@@ -83,6 +83,7 @@ import programs23b
 import programs23c
 import programs24
 import programs24b
+import programs24c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -152,6 +153,8 @@ QUOTAS = {
     "run-dormers-quota": 0.4,
     "run-tiaras-quota": 0.5,
     "run-dollhouses-quota": 0.22,
+    "run-thermoses-quota": 0.6,
+    "run-jackboots-quota": 0.5,
 }
 """Cores of the quota."""
 PERIODS_US = {
@@ -161,6 +164,7 @@ PERIODS_US = {
     "run-seismographs-quota": 40_000,
     "run-millstones-quota": 30_000,
     "run-dollhouses-quota": 50_000,
+    "run-jackboots-quota": 200_000,
 }
 """The period of a quota, where it is not 100 ms."""
 SPIN = "while True: pass"
@@ -518,6 +522,32 @@ while True:
     again = prices[chance.integers(0, 4_000, (50, 4_000))]
     n.percentile(n.median(again, axis=1), (5, 95))
 """
+TUNINGS = """
+import numpy as n
+while True:
+    for length in range(60, 200):
+        string = n.random.uniform(-1, 1, length)
+        for _ in range(200):
+            string = 0.498 * (string + n.roll(string, 1))
+"""
+ROSTERS = """
+import random
+while True:
+    nurses = [[random.random() < 0.4 for _ in range(21)] for _ in range(30)]
+    for _ in range(2000):
+        one, other, shift = random.randrange(30), random.randrange(30), random.randrange(21)
+        tired = sum(map(sum, nurses))
+        nurses[one][shift], nurses[other][shift] = nurses[other][shift], nurses[one][shift]
+        rested = sum(a and b for nurse in nurses for a, b in zip(nurse, nurse[1:]))
+"""
+SPLINTERS = """
+import numpy as n
+from scipy import ndimage
+skin = n.random.default_rng(24).random((600, 600))
+while True:
+    found, many = ndimage.label(ndimage.gaussian_filter(skin, 2) > 0.52)
+    ndimage.sum(skin, found, range(1, many + 1))
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -565,6 +595,9 @@ OTHERS = {
     "run-buckets-beside-dykes": [DYKES],
     "run-capstans-beside-hawsers": 9 * [HAWSERS],
     "run-tin-soldiers-beside-auctions": 3 * [AUCTIONS],
+    "run-ukuleles-beside-tunings": 8 * [TUNINGS],
+    "run-crutches-beside-rosters": 4 * [ROSTERS],
+    "run-tweezers-beside-splinters": 3 * [SPLINTERS],
 }
 """Programs that compute beside the run."""
 
@@ -631,6 +664,7 @@ PROGRAMS = {
     "programs23c.py": programs23c.TWENTY_THIRD_C,
     "programs24.py": programs24.TWENTY_FOURTH,
     "programs24b.py": programs24b.TWENTY_FOURTH_B,
+    "programs24c.py": programs24c.TWENTY_FOURTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -808,6 +842,7 @@ UNTIMED = (
     "run-seen-earmuffs",
     "run-seen-umbrella-stands",
     "run-seen-tepees",
+    "run-seen-galoshes",
 )
 """Those that are seen from outside only."""
 
