@@ -9,6 +9,7 @@ from trainwright.diagnose.measures_kernels import (
     double_precision,
     planes_apart_on_cpu,
 )
+from trainwright.diagnose.measures_names import kernels_of
 from trainwright.diagnose.measures_needless import (
     AGAIN,
     LONG_BACKWARD,
@@ -52,6 +53,7 @@ BY_ELEMENT = "assumed: layers of a library read a tensor once where operators re
 SCATTERED = "PyTorch: an indexed sum runs on one core; windows and strides need no indices"
 FILLED = "assumed: a product with a table of zeros and ones is a lookup by other means"
 FILLS = "assumed: healthy steps fill next to nothing"
+LEFT = "PyTorch: slow_conv and the like are what is left where no library fits"
 TWO = "autograd: a convolution's way back is two convolutions of its arithmetic"
 DOUBLE = "assumed: what computes in double precision is slow by that first"
 
@@ -228,6 +230,7 @@ PARALLELISM = (
         above(0.3, 2, UPDATE),
         variant="small-batch",
     ),
+    _parallelism("profile.fallback", kernels_of("fallback"), "share", above(0.5, -3, LEFT)),
     _parallelism(
         "setup.precision", given(double_on_cpu, double_precision), "word", any_of(-3, DOUBLE)
     ),

@@ -11,6 +11,7 @@ from trainwright.diagnose.measures import (
     number,
     on_cpu,
     outside_steps,
+    ranks,
     starved,
     step_share,
     time_share,
@@ -102,6 +103,13 @@ def _logs(evidence: Evidence) -> float | None:
     rare = None if usual is None else max(0.0, 1 - usual)
     known = [step_share("other")(evidence), outside_steps(evidence), named, rare]
     return max((share for share in known if share is not None), default=None)
+
+
+def _waits_for_ranks(evidence: Evidence) -> float | None:
+    """What collectives take in the step looked at, or what a rank sleeps in all steps."""
+    asleep = step_share("blocked")(evidence) if ranks(evidence) > 1 else None
+    known = [share for share in (exposed_communication(evidence), asleep) if share is not None]
+    return max(known, default=None)
 
 
 def _bound_cores(evidence: Evidence) -> float | None:
@@ -205,7 +213,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.COMMUNICATION, ""): (
         saved_by("single_device"),
         step_share("communication"),
-        exposed_communication,
+        _waits_for_ranks,
     ),
     (Cause.SCHEDULING, "threads"): (saved_by("all_threads"), _misfit_threads),
     (Cause.SCHEDULING, "workers"): (starved,),

@@ -358,3 +358,27 @@ def test_a_short_step_tells_of_a_small_batch_only_where_calls_take_it() -> None:
     assert says(800)
     assert not says(100)
     assert not says(800, call=1e-6)  # twice as fast a computer calls 8,000 of them meanwhile
+
+
+def test_ranks_that_sleep_in_all_steps_wait_for_each_other_though_one_step_looks_quick() -> None:
+    """Two ranks, one of which has more to compute: its exchange was ready in the step looked at."""
+    slept = first(
+        steps={
+            **{"steps": 137, "seconds": 0.0155, "data_wait": 0.0005, "compute": 0.0142},
+            **{"blocked": 0.0057, "forward": 0.0037, "backward": 0.0097, "optimizer": 0.0008},
+        },
+        setup={
+            "device": "cpu",
+            "strategy": "ddp",
+            "world_size": 2,
+            "torch_threads": 1,
+            "batch": 32,
+        },
+        host={"cores": 2, "usable_cores": 2.0, "run_cores": 0.65, "starved_share": 0.17},
+        profile={
+            **{"kernels_a_step": 661, "kernel_median_seconds": 2.8e-6, "flops_a_step": 9.6e7},
+            **{"matrix_flops_s": 9.5e10, "communication": 0.05, "communication_hidden": 0.0},
+            "top": [{"name": "aten::mm", "share": 0.12}, {"name": "aten::addmm", "share": 0.07}],
+        },
+    )
+    assert slept.cause is Cause.COMMUNICATION

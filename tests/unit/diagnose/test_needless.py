@@ -151,6 +151,16 @@ def test_gradients_of_convolutions_that_take_ten_times_their_arithmetic_are_a_sl
     assert waits.variant != "layout"
 
 
+def test_convolutions_without_a_library_are_slow_kernels_and_no_short_operators() -> None:
+    """In double precision on a fast computer: 76 calls of 60 us each, and 800 operators beside."""
+    left = {"_slow_conv2d_backward": 0.39, "_slow_conv2d_forward": 0.26, "copy_": 0.02}
+    figures = {"flops_a_step": 2.5e7, "kernel_median_seconds": 1.5e-6, "empty_call_seconds": 1.5e-6}
+    times = {"steps": 270, "seconds": 0.0073, "data_wait": 0.00015, "compute": 0.0071}
+    double = {"precision": "fp64", "batch": 3}
+    verdict = first(left, 794, profile=figures, steps=times, setup=double)
+    assert verdict.cause is Cause.TUNING
+
+
 def test_planes_that_are_pooled_lie_better_with_their_channels_last() -> None:
     """Measured on two cores: 1.35 times as fast with 0.18 in max pooling, 0.99 times without."""
     planes = {"model_kind": "convolution", "channels_last": False}
