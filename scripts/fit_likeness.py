@@ -42,6 +42,7 @@ from situationrows import (  # noqa: E402
     TWELFTH,
     TWENTIETH,
     TWENTY_FIRST,
+    TWENTY_FOURTH,
     TWENTY_SECOND,
     TWENTY_THIRD,
     Situation,
@@ -61,6 +62,7 @@ SEEN = (
     *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
     *(SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST, TWENTY_SECOND),
     TWENTY_THIRD,
+    TWENTY_FOURTH,
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

@@ -35,6 +35,7 @@ from situationrows import (
     TWELFTH,
     TWENTIETH,
     TWENTY_FIRST,
+    TWENTY_FOURTH,
     TWENTY_SECOND,
     TWENTY_THIRD,
     Situation,
@@ -212,6 +213,7 @@ def test_the_tenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_dra
         (TWENTY_FIRST, "twenty-first", 60, 16),
         (TWENTY_SECOND, "twenty-second", 60, 16),
         (TWENTY_THIRD, "twenty-third", 57, 12),
+        (TWENTY_FOURTH, "twenty-fourth", 57, 12),
     ],
 )
 def test_a_later_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn(
@@ -230,7 +232,8 @@ def _assert_drawn(batch: str, draw: Iterable[drawn.Drawn], *, least: int, public
     assert sum(row.origin == "public" for row in rows) >= public
     kinds = sorted((run.cause, run.sub_cause) for run in draw)
     assert sorted((row.cause, row.sub_cause) for row in runs) == kinds
-    _assert_apart(rows, (FIRST, FOURTH, *HELD_OUT[: HELD_OUT.index(batch)]))
+    earlier = (FIRST, FOURTH, *HELD_OUT[: HELD_OUT.index(batch)])
+    _assert_apart(rows, earlier, odd=batch != TWENTY_FOURTH)  # whose sources may have any digest
 
 
 def _assert_measured(batch: str) -> None:
@@ -239,11 +242,11 @@ def _assert_measured(batch: str) -> None:
     assert all(measured(row.evidence) >= 4 for row in public)
 
 
-def _assert_apart(rows: list[Situation], earlier: Iterable[str]) -> None:
+def _assert_apart(rows: list[Situation], earlier: Iterable[str], *, odd: bool = True) -> None:
     """Assert that a batch is held out whole, and shares no source and no name with earlier ones."""
     assert all(row.held_out for row in rows)
     assert all(bool(row.also_right) == bool(row.also_because) for row in rows)
-    assert all(_odd(row.source) for row in rows if row.source)
+    assert not odd or all(_odd(row.source) for row in rows if row.source)
     before = [row for batch in earlier for row in situations(batch)]
     assert not {row.source for row in rows if row.source} & {row.source for row in before}
     assert not {row.id for row in rows} & {row.id for row in before}
@@ -264,6 +267,7 @@ HELD_OUT = (
     *(NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH, SIXTEENTH),
     *(SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST, TWENTY_SECOND),
     TWENTY_THIRD,
+    TWENTY_FOURTH,
 )
 LATER = [each for batch in HELD_OUT for each in kept(held_out=True, batch=batch)]
 GUIDING = kept(held_out=False, batch=FOURTH)
