@@ -16,6 +16,7 @@
     python drawn.py --twenty-second # the twenty-second round's
     python drawn.py --twenty-third # the twenty-third round's
     python drawn.py --twenty-fourth # the twenty-fourth round's
+    python drawn.py --twenty-fifth # the twenty-fifth round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -193,6 +194,17 @@ SUBJECTS_OF_THE_TWENTY_FOURTH = (
     "bollards", "gazebos", "verandas",
 )  # fmt: skip
 
+SUBJECTS_OF_THE_TWENTY_FIFTH = (
+    "axles", "canteens", "dowels", "earplugs", "ferrules", "girders", "hatchets", "icepicks",
+    "jerseys", "kerbs", "lozenges", "manholes", "nozzles", "oilcans", "quoits", "ratchets",
+    "sprockets", "tassels", "visors", "wallets", "armchairs", "bunk beds", "crowbars", "dartboards",
+    "etchings", "flints", "garlands", "hubcaps", "kennels", "ledgers", "mallets", "nightgowns",
+    "pinwheels", "ringbinders", "sundresses", "tarpaulins", "vises", "wristbands", "crossbows",
+    "doorstops", "handrails", "inkstands", "jetties", "kilts", "lintels", "mangles", "nutcrackers",
+    "overalls", "ravelins", "spigots", "thatch", "wainscots", "pontoons", "culverts", "trestles",
+    "pagodas",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -231,6 +243,7 @@ ROUNDS = {
     "twenty-second": Round("6c69d7f", 45, SUBJECTS_OF_THE_TWENTY_SECOND),
     "twenty-third": Round("b266583", 45, SUBJECTS_OF_THE_TWENTY_THIRD),
     "twenty-fourth": Round("54d745c", 45, SUBJECTS_OF_THE_TWENTY_FOURTH),
+    "twenty-fifth": Round("3719c1c", 36, SUBJECTS_OF_THE_TWENTY_FIFTH),
 }
 
 
