@@ -96,6 +96,15 @@ def _stored_elsewhere(evidence: Evidence) -> float | None:
     return step_share("other")(evidence) or None
 
 
+def _put_and_taken(evidence: Evidence) -> float | None:
+    """What is saved and loaded, of a run that does both in each step: its own state."""
+    counters = evidence.counters
+    if counters is None or not counters.steps or (counters.loads or 0) < counters.steps:
+        return None
+    shares = (time_share(f"{each}_seconds")(evidence) for each in ("load", "checkpoint"))
+    return sum(share or 0.0 for share in shares)
+
+
 def _logs(evidence: Evidence) -> float | None:
     """What lies after the update, outside the timed steps, in few of them, or in its functions."""
     named = functions_of("log", "checkpoint", "evaluation")(evidence)
@@ -203,6 +212,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.MEMORY, "offload"): (
         saved_by("without_offloading"),
         step_share("transfer"),
+        _put_and_taken,
         time_share("mid_step_seconds"),
         functions_of("offload"),
         offloading,

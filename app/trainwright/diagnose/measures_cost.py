@@ -20,6 +20,7 @@ from trainwright.diagnose.measures import (
     time_share,
     utilisation,
 )
+from trainwright.diagnose.measures_names import inserts_rows
 from trainwright.messages import UserError
 
 LINK_BYTES_S = 25e9
@@ -338,10 +339,10 @@ def swapped_files(evidence: Evidence) -> float | None:
 
     The lesser of both, where they are of one size: what is written and read is state, no data and
     no log. Of single processes whose steps do not wait for batches, and that are not known to save
-    checkpoints, which may be read again too.
+    checkpoints or rows of a database, which may be read again too.
     """
     host = evidence.host
-    saves = (time_share("checkpoint_seconds")(evidence) or 0) >= 0.05
+    saves = (time_share("checkpoint_seconds")(evidence) or 0) >= 0.05 or inserts_rows(evidence)
     if host is None or ranks(evidence) > 1 or saves:
         return None
     read, written = host.main_read_bytes_s, host.main_written_bytes_s

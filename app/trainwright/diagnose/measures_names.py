@@ -169,6 +169,13 @@ def functions_of(*families: HostFamily) -> Callable[[Evidence], float | None]:
     return share
 
 
+def inserts_rows(evidence: Evidence) -> bool:
+    """Whether much of the time goes into a database's writes, which read its own pages again."""
+    rows = evidence.profile.host_top if evidence.profile is not None else ()
+    named = [row.share for row in rows if re.search(r"executemany|\.commit\(", row.name)]
+    return _sum(named) >= 0.1
+
+
 def reads_within(evidence: Evidence) -> bool:
     """Whether a step on a GPU itself reads or prepares what its batch only points to."""
     wait, row = data_wait(evidence), functions_of("fetch", "preprocess")(evidence)

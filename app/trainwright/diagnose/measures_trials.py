@@ -103,7 +103,8 @@ def _times_of(experiment: str, evidence: Evidence) -> Iterator[float]:
         elif experiment == "more_workers" and _tells_of_workers(trial, evidence):
             yield _with_more(factor, times)
         elif experiment == "single_device" and _tells_of_devices(trial, evidence):
-            yield 1 / _with_more(factor, _of_as_much(trial, factor, times, evidence))
+            as_much = _of_as_much(trial, factor, times, evidence)
+            yield as_much if factor is None or factor < 1 else 1 / as_much
 
 
 def _tells_of_workers(trial: Trial, evidence: Evidence) -> bool:
@@ -200,9 +201,15 @@ def _set(key: str) -> Callable[[Evidence], float | None]:
     return lambda evidence: getattr(evidence.setup, key, None)
 
 
+def _if_one(evidence: Evidence) -> float | None:
+    """Return 1; None of a run over a network, whose computers nobody counted."""
+    network = evidence.setup is not None and evidence.setup.link == "network"
+    return None if network else 1.0
+
+
 _NOW: dict[Changed, Callable[[Evidence], float | None]] = {
     "devices": processes,
-    "nodes": lambda evidence: _set("nodes")(evidence) or 1,
+    "nodes": lambda evidence: _set("nodes")(evidence) or _if_one(evidence),
     "batch": _set("batch"),
     "accumulation": _set("accumulation"),
     "sequence-length": _set("sequence_length"),

@@ -405,6 +405,20 @@ def test_what_is_kept_in_files_is_not_called_memory() -> None:
     assert not diagnosis.first.fixes[0].patch
 
 
+def test_state_that_each_step_saves_and_loads_is_no_checkpoint_however_long_saving_takes() -> None:
+    """Weights that lie in a file between steps: 3.0 s saving, 1.8 s loading of 10 s."""
+    saved = {"checkpoints": 100, "checkpoint_seconds": 15, "loads": 100, "load_seconds": 9}
+    diagnosis = diagnosed(
+        steps=steps(data_wait=0.04, compute=0.8, other=0.16),
+        counters={"steps": 50, "mid_step_seconds": 4.4, **saved},
+        host={"main_read_bytes_s": 2.9e8, "main_written_bytes_s": 2.9e8},
+        profile={"host_top": [{"name": "torch/serialization.py:save", "share": 0.3}]},
+        setup={"device": "cpu"},
+    )
+    assert (diagnosis.first.cause, diagnosis.first.variant) == (Cause.MEMORY, "offload")
+    assert diagnosis.first.gain == pytest.approx(0.48)
+
+
 def test_double_precision_is_fixed_by_single_precision() -> None:
     fix = fixing.fixes(
         Cause.TUNING, "precision", Evidence(trainwright_record=1, setup=Setup(precision="fp64"))

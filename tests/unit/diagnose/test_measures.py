@@ -198,6 +198,10 @@ def test_state_is_written_and_read_back_and_data_and_logs_are_not() -> None:
         assert measures_cost.swapped_files(other) is None
     ranks = seen(steps=steps(), setup=setup | {"world_size": 2}, host=host(90e6, 80e6))
     assert measures_cost.swapped_files(ranks) is None  # they talk through the same calls
+    rows = [{"name": "self.base.executemany()", "share": 0.57}]
+    base = {"profile": {"host_top": rows}}
+    database = seen(steps=steps(), setup=setup, host=host(90e6, 80e6), **base)
+    assert measures_cost.swapped_files(database) is None  # it reads its own pages to write rows
 
 
 def test_a_loader_that_gives_what_is_used_has_nothing_to_spare() -> None:

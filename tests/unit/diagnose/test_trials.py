@@ -178,3 +178,13 @@ def test_twice_the_batch_that_is_two_fifths_faster_a_sample_is_enough_for_a_caus
         "trials": [{"changed": "batch", "factor": 2, "rate_times": 1.45}],
     }
     assert by_rules(Evidence.model_validate(seen)).cause is Cause.PARALLELISM
+
+
+def test_two_of_computers_that_nobody_counted_are_fewer_of_them() -> None:
+    over = {"device": "cuda", "strategy": "zero", "link": "network"}
+    faster = {"changed": "nodes", "to": "two nodes", "step_times": 0.6}
+    saved = measures_trials.saved_by("single_device")
+    many = {"trainwright_record": 1, "steps": {"steps": 1, "seconds": 18.0}, "trials": [faster]}
+    assert saved(Evidence.model_validate(many | {"setup": over})) == pytest.approx(0.4)
+    of_one = Evidence.model_validate(many | {"setup": ONE})  # a second one is more of them
+    assert (saved(of_one) or 0) < 0
