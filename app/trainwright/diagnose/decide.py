@@ -227,7 +227,8 @@ def _may_be(cause: Cause, chance: float, found: tuple[Signal, ...], first: Verdi
     sure = first.confidence is Confidence.HIGH or (seen and first.variant in _REPORTED)
     if sure and explains(first.cause, first.variant, cause):
         return False
-    weights = [each.weight for each in found]
+    apart = cause is not Cause.NONE and cause not in _ONE_VARIANT
+    weights = [each.weight for each in found if not (apart and each.variant and each.weight < 0)]
     least = min(weights, default=0)
     if cause is Cause.NONE and (seen or least <= -CONTRARY):
         return False

@@ -63,6 +63,20 @@ def test_what_an_experiment_denies_is_not_suspected() -> None:
     assert judge(evidence(**FEATURES, **denied)).first.cause is not Cause.INPUT
 
 
+def test_a_trial_that_denies_one_fault_leaves_the_others_of_its_cause() -> None:
+    """Four ranks that are bound to a core each, on a computer of 16 cores: more threads for each
+    change nothing, and what binds them is there as before (from an issue of a library for CPUs)."""
+    bound = evidence(
+        made_by="hand",
+        host={"cores": 16, "run_cores": 4},
+        steps={"steps": 1, "seconds": 23, "unit": "epoch"},
+        loading={"data_on": "memory"},
+        setup={"device": "cpu", "model_kind": "convolution", "world_size": 4, "nodes": 1},
+        trials=[{"changed": "threads", "to": "no limit of threads", "step_times": 1.0}],
+    )
+    assert judge(bound).first.cause is Cause.SCHEDULING
+
+
 def test_a_run_that_others_do_in_a_third_of_the_time_is_not_said_to_be_well() -> None:
     busy = evidence(
         gpus=[{"name": "NVIDIA RTX 3080", "utilisation": {"mean": 0.99}}],
