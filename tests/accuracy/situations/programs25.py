@@ -29,7 +29,7 @@ def crossbows(fault: bool) -> Training:
     return Training(
         model,
         given.crossbows(),
-        batch=128,
+        batch=256,
         loss=functional.mse_loss,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.01),
     )
@@ -45,7 +45,7 @@ def jetties(fault: bool) -> Training:
     return Training(
         model,
         given.jetties(),
-        batch=8,
+        batch=4,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.02),
     )
 

@@ -132,7 +132,7 @@ class Trestle(nn.Module):
 class Nozzles(Dataset[Item]):
     """How fast water left nozzles, in one file of numbers, read one by one or at once."""
 
-    def __init__(self, path: Path, at_once: bool, count: int = 1200, long: int = 1200) -> None:
+    def __init__(self, path: Path, at_once: bool, count: int = 1200, long: int = 1000) -> None:
         chance = np.random.default_rng(2501)
         chance.gamma(2.0, 3.0, (count, long)).astype("<f4").tofile(path)
         self.file = path.open("rb", buffering=0)
@@ -144,16 +144,17 @@ class Nozzles(Dataset[Item]):
     def __getitem__(self, index: int) -> Item:
         self.file.seek(4 * self.long * index)
         if self.at_once:
-            speed = list(struct.unpack(f"<{self.long}f", self.file.read(4 * self.long)))
+            speed = np.frombuffer(self.file.read(4 * self.long), "<f4").copy()
         else:
-            speed = [struct.unpack("<f", self.file.read(4))[0] for _ in range(self.long)]
-        return torch.tensor(speed), torch.tensor(index % 6)
+            each = [struct.unpack("<f", self.file.read(4))[0] for _ in range(self.long)]
+            speed = np.array(each, np.float32)
+        return torch.from_numpy(speed), torch.tensor(index % 6)
 
 
 class Nozzle(nn.Module):
     """Which of six nozzles it is, by how fast water leaves it."""
 
-    def __init__(self, width: int = 12) -> None:
+    def __init__(self, width: int = 36) -> None:
         super().__init__()
         self.jet = nn.Conv1d(1, width, 15, 10)
         self.spray = nn.Conv1d(width, 2 * width, 9, 3)
