@@ -84,6 +84,7 @@ import programs23c
 import programs24
 import programs24b
 import programs24c
+import programs25
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -665,6 +666,7 @@ PROGRAMS = {
     "programs24.py": programs24.TWENTY_FOURTH,
     "programs24b.py": programs24b.TWENTY_FOURTH_B,
     "programs24c.py": programs24c.TWENTY_FOURTH_C,
+    "programs25.py": programs25.TWENTY_FIFTH,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -759,6 +761,9 @@ TOGETHER = (
     "run-kazoo-gradients",
     "run-cartwheel-gradients",
     "run-abacus-gradients",
+    "run-crossbows-whitened-together",
+    "run-jetty-gradients",
+    "run-trestles-short-and-long",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
