@@ -156,7 +156,7 @@ QUOTAS = {
     "run-dollhouses-quota": 0.22,
     "run-thermoses-quota": 0.6,
     "run-jackboots-quota": 0.5,
-    "run-ratchets-quota": 0.2,
+    "run-ratchets-quota": 0.23,
     "run-flints-quota": 0.34,
     "run-quoits-quota": 0.45,
 }

@@ -177,7 +177,7 @@ def nutcrackers(fault: bool) -> Script:
     """Each nutcracker has room for as many parts as the largest of all has."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Nutcracker(), 16, Clock(seconds)
+        model, batch, clock = given.Nutcracker(), 20, Clock(seconds)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         carved = given.nutcrackers()
         if fault:

@@ -235,7 +235,7 @@ def quoits(count: int = 4000, told: int = 200) -> TensorDataset:
 class Sprocket(nn.Module):
     """How long a sprocket lasts, by the outline of its teeth and the chain on it."""
 
-    def __init__(self, points: int = 360, width: int = 480) -> None:
+    def __init__(self, points: int = 360, width: int = 720) -> None:
         super().__init__()
         self.outline = nn.Linear(points, width)
         self.teeth = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
@@ -304,7 +304,7 @@ class Nutcracker(nn.Module):
 Carved = tuple[Tensor, Tensor, int]
 
 
-def nutcrackers(count: int = 640, largest: int = 240) -> list[Carved]:
+def nutcrackers(count: int = 640, largest: int = 296) -> list[Carved]:
     """Return the parts of random nutcrackers, what is joined, and who carved them."""
     chance = np.random.default_rng(2535)
     many = chance.integers(16, 44, count)
