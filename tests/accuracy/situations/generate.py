@@ -85,6 +85,7 @@ import programs24
 import programs24b
 import programs24c
 import programs25
+import programs25c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -156,6 +157,9 @@ QUOTAS = {
     "run-dollhouses-quota": 0.22,
     "run-thermoses-quota": 0.6,
     "run-jackboots-quota": 0.5,
+    "run-ratchets-quota": 0.23,
+    "run-flints-quota": 0.34,
+    "run-quoits-quota": 0.45,
 }
 """Cores of the quota."""
 PERIODS_US = {
@@ -166,6 +170,7 @@ PERIODS_US = {
     "run-millstones-quota": 30_000,
     "run-dollhouses-quota": 50_000,
     "run-jackboots-quota": 200_000,
+    "run-flints-quota": 60_000,
 }
 """The period of a quota, where it is not 100 ms."""
 SPIN = "while True: pass"
@@ -549,6 +554,22 @@ while True:
     found, many = ndimage.label(ndimage.gaussian_filter(skin, 2) > 0.52)
     ndimage.sum(skin, found, range(1, many + 1))
 """
+CHECKOUTS = """
+import itertools
+fields = [ring * number for number in range(1, 21) for ring in (1, 2, 3)] + [25, 50]
+while True:
+    ways = {}
+    for darts in itertools.product(fields, repeat=3):
+        ways[sum(darts)] = ways.get(sum(darts), 0) + 1
+"""
+STAIRWELLS = """
+import numpy as n
+from scipy.interpolate import CubicSpline
+while True:
+    up = n.cumsum(n.random.rand(400) + 0.1)
+    rail = CubicSpline(up, n.random.rand(400, 3))(n.linspace(up[0], up[-1], 20_000))
+    n.sqrt(n.square(n.diff(rail, axis=0)).sum(1)).sum()
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -599,6 +620,8 @@ OTHERS = {
     "run-ukuleles-beside-tunings": 8 * [TUNINGS],
     "run-crutches-beside-rosters": 4 * [ROSTERS],
     "run-tweezers-beside-splinters": 3 * [SPLINTERS],
+    "run-dartboards-beside-checkouts": 3 * [CHECKOUTS],
+    "run-handrails-beside-stairwells": 9 * [STAIRWELLS],
 }
 """Programs that compute beside the run."""
 
@@ -667,6 +690,7 @@ PROGRAMS = {
     "programs24b.py": programs24b.TWENTY_FOURTH_B,
     "programs24c.py": programs24c.TWENTY_FOURTH_C,
     "programs25.py": programs25.TWENTY_FIFTH,
+    "programs25c.py": programs25c.TWENTY_FIFTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -848,6 +872,7 @@ UNTIMED = (
     "run-seen-umbrella-stands",
     "run-seen-tepees",
     "run-seen-galoshes",
+    "run-seen-ferrules",
 )
 """Those that are seen from outside only."""
 
