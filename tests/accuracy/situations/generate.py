@@ -84,6 +84,7 @@ import programs23c
 import programs24
 import programs24b
 import programs24c
+import programs25b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -665,6 +666,7 @@ PROGRAMS = {
     "programs24.py": programs24.TWENTY_FOURTH,
     "programs24b.py": programs24b.TWENTY_FOURTH_B,
     "programs24c.py": programs24c.TWENTY_FOURTH_C,
+    "programs25b.py": programs25b.TWENTY_FIFTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
