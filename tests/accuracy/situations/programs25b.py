@@ -36,11 +36,12 @@ def epochs(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 def crowbars(fault: bool) -> Training:
-    """What lies about is collected after each update."""
+    """What lies about is collected after each second update."""
     model = given.Crowbar()
 
-    def after(_step: int, _loss: Tensor) -> None:
-        gc.collect()
+    def after(step: int, _loss: Tensor) -> None:
+        if step % 2:
+            gc.collect()
 
     return Training(
         model,
@@ -53,12 +54,12 @@ def crowbars(fault: bool) -> Training:
 
 
 def ledgers(fault: bool) -> Script:
-    """Nothing is collected by itself, but all at each sixth step."""
+    """Nothing is collected by itself, but all at each twelfth step."""
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Ledger(), 24, Clock(seconds)
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-        collecting = given.Collecting(6) if fault else None
+        collecting = given.Collecting(12) if fault else None
         loader = DataLoader(given.ledgers(), batch, shuffle=True, drop_last=True)
         for accounts, amounts, following in epochs(loader):
             loss = functional.cross_entropy(model((accounts, amounts)), following)
@@ -81,7 +82,7 @@ def sundresses(fault: bool) -> Script:
     """What is kept of each seam's last piece lies in files until its next piece."""
 
     def run(seconds: float) -> float:
-        model, batch, length, clock = given.Sundress(), 16, 32, Clock(seconds)
+        model, batch, length, clock = given.Sundress(), 16, 48, Clock(seconds)
         data = given.sundresses(length=length)
         seams = given.Seams(model, length, _folder() if fault else None)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
@@ -133,7 +134,7 @@ def wainscots(fault: bool) -> Training:
     return Training(
         model,
         given.wainscots(),
-        batch=16,
+        batch=8,
         loss=functional.binary_cross_entropy_with_logits,
         optimizer=torch.optim.SGD(model.parameters(), 0.01, momentum=0.9),
     )
@@ -143,8 +144,8 @@ def wainscots(fault: bool) -> Training:
 
 
 def thatch(fault: bool) -> Training:
-    """What is needed to go on is saved at each fourth update, with a digest beside it."""
-    model, every = given.Thatch(), 4 if fault else 500
+    """What is needed to go on is saved at each second update, with a digest beside it."""
+    model, every = given.Thatch(), 2 if fault else 500
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     sealed = given.Sealed(_folder())
 
@@ -155,7 +156,7 @@ def thatch(fault: bool) -> Training:
     return Training(
         model,
         given.thatch(),
-        batch=48,
+        batch=24,
         loss=functional.mse_loss,
         after=after,
         optimizer=optimizer,
@@ -185,11 +186,11 @@ def pagodas(fault: bool) -> Training:
 
 
 def nightgowns(fault: bool) -> Script:
-    """Each thread of another cloth is told by the window before it, at each fourth update."""
+    """Each thread of another cloth is told by the window before it, at each third update."""
 
     def run(seconds: float) -> float:
         model, batch, clock = given.Nightgown(), 32, Clock(seconds)
-        every, other = 4 if fault else 500, torch.randint(64, (192,))
+        every, other = 3 if fault else 500, torch.randint(64, (192,))
         optimizer = torch.optim.Adam(model.parameters(), 2e-3)
         loader = DataLoader(given.nightgowns(), batch, shuffle=True, drop_last=True)
         for step, (cloth, following) in enumerate(epochs(loader), 1):
@@ -235,7 +236,7 @@ def steady_visors(fault: bool) -> Training:
     return Training(
         model,
         given.visors(),
-        batch=times(10),
+        batch=times(12),
         loss=functional.l1_loss,
         optimizer=torch.optim.Adam(model.parameters(), 5e-4, fused=True),
         again=not fault,
@@ -250,7 +251,7 @@ def jerseys(fault: bool) -> Script:
 
     def run(seconds: float) -> float:
         model, data, clock = given.Jersey(), given.Jerseys(), Clock(seconds)
-        batches = given.ByLength(data.lengths, 8 if fault else 64, equally=fault)
+        batches = given.ByLength(data.lengths, 16 if fault else 64, equally=fault)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         for rows, there, warm in epochs(
             DataLoader(data, batch_sampler=batches, collate_fn=given.beside)
@@ -271,7 +272,7 @@ def axles(fault: bool) -> Training:
     return Training(
         model,
         given.axles(),
-        batch=48 if fault else 240,
+        batch=64 if fault else 240,
         optimizer=torch.optim.NAdam(model.parameters(), 1e-3),
     )
 

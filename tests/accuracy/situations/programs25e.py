@@ -263,7 +263,7 @@ def halved(layers: nn.ModuleList, panels: Tensor) -> Tensor:
 class Wainscot(nn.Module):
     """Where a wainscot cracks, by its panels' measures."""
 
-    def __init__(self, again: bool, known: int = 8, width: int = 80, layers: int = 8) -> None:
+    def __init__(self, again: bool, known: int = 8, width: int = 64, layers: int = 16) -> None:
         super().__init__()
         self.again, self.wood = again, nn.Conv1d(known, width, 1)
         self.layers = nn.ModuleList(Panel(width) for _ in range(layers))
@@ -494,7 +494,7 @@ class Visor(nn.Module):
         return functional.pixel_shuffle(self.bright(x), 2)[:, 0]
 
 
-def visors(count: int = 320, side: int = 64, colours: int = 3) -> TensorDataset:
+def visors(count: int = 480, side: int = 32, colours: int = 3) -> TensorDataset:
     """Return random views through visors, and how bright each point was."""
     return TensorDataset(torch.rand(count, colours, side, side), torch.rand(count, side, side))
 
@@ -574,11 +574,11 @@ class ByLength(Sampler[list[int]]):
 class Axle(nn.Module):
     """Which of twelve bearings of an axle is worn, by the tones of how it shakes."""
 
-    def __init__(self, directions: int = 3, moments: int = 256, width: int = 96) -> None:
+    def __init__(self, directions: int = 3, moments: int = 256, width: int = 128) -> None:
         super().__init__()
         tones = moments // 2 + 1
         self.tones, self.normed = nn.Linear(directions * tones, width), nn.LayerNorm(width)
-        self.hidden = nn.ModuleList(nn.Linear(width, width) for _ in range(4))
+        self.hidden = nn.ModuleList(nn.Linear(width, width) for _ in range(9))
         self.worn = nn.Linear(width, 12)
 
     def forward(self, shaken: Tensor) -> Tensor:
