@@ -250,8 +250,9 @@ def jerseys(fault: bool) -> Script:
     """Only jerseys that are equally long come into a batch, which so holds few."""
 
     def run(seconds: float) -> float:
+        torch.set_num_threads(1)
         model, data, clock = given.Jersey(), given.Jerseys(), Clock(seconds)
-        batches = given.ByLength(data.lengths, 16 if fault else 64, equally=fault)
+        batches = given.ByLength(data.lengths, 12 if fault else 64, equally=fault)
         optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
         for rows, there, warm in epochs(
             DataLoader(data, batch_sampler=batches, collate_fn=given.beside)
