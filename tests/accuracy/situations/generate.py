@@ -86,6 +86,7 @@ import programs24b
 import programs24c
 import programs25
 import programs25c
+import programs25b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -691,6 +692,7 @@ PROGRAMS = {
     "programs24c.py": programs24c.TWENTY_FOURTH_C,
     "programs25.py": programs25.TWENTY_FIFTH,
     "programs25c.py": programs25c.TWENTY_FIFTH_C,
+    "programs25b.py": programs25b.TWENTY_FIFTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
