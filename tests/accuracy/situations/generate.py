@@ -85,8 +85,8 @@ import programs24
 import programs24b
 import programs24c
 import programs25
-import programs25c
 import programs25b
+import programs25c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
