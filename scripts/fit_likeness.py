@@ -41,6 +41,7 @@ from situationrows import (  # noqa: E402
     THIRTEENTH,
     TWELFTH,
     TWENTIETH,
+    TWENTY_FIFTH,
     TWENTY_FIRST,
     TWENTY_FOURTH,
     TWENTY_SECOND,
@@ -63,6 +64,7 @@ SEEN = (
     *(SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST, TWENTY_SECOND),
     TWENTY_THIRD,
     TWENTY_FOURTH,
+    TWENTY_FIFTH,
 )
 """Batches that have been scored, or guide the rules."""
 LEAST = 2

@@ -25,6 +25,7 @@ python tests/accuracy/situationrows.py --twenty-first # the twenty-first batch, 
 python tests/accuracy/situationrows.py --twenty-second # the twenty-second batch, held out whole
 python tests/accuracy/situationrows.py --twenty-third # the twenty-third batch, held out whole
 python tests/accuracy/situationrows.py --twenty-fourth # the twenty-fourth batch, held out whole
+python tests/accuracy/situationrows.py --twenty-fifth # the twenty-fifth batch, held out whole
 """
 
 import csv
@@ -92,7 +93,7 @@ THIRTEENTH, FOURTEENTH, FIFTEENTH = "index13.csv", "index14.csv", "index15.csv"
 SIXTEENTH, SEVENTEENTH = "index16.csv", "index17.csv"
 EIGHTEENTH, NINETEENTH, TWENTIETH = "index18.csv", "index19.csv", "index20.csv"
 TWENTY_FIRST, TWENTY_SECOND, TWENTY_THIRD = "index21.csv", "index22.csv", "index23.csv"
-TWENTY_FOURTH = "index24.csv"
+TWENTY_FOURTH, TWENTY_FIFTH = "index24.csv", "index25.csv"
 """The batches of situations; all of them are held out whole but the first, which is in part, and
 the fourth, which is not."""
 
@@ -171,6 +172,7 @@ if __name__ == "__main__":
         "--twenty-second": (TWENTY_SECOND, True),
         "--twenty-third": (TWENTY_THIRD, True),
         "--twenty-fourth": (TWENTY_FOURTH, True),
+        "--twenty-fifth": (TWENTY_FIFTH, True),
     }
     batch, held_out = next(
         (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import fit_likeness
 from situationrows import (
-    TWENTY_FIRST,
+    TWENTY_FIFTH,
     TWENTY_FOURTH,
     TWENTY_SECOND,
     TWENTY_THIRD,
@@ -21,7 +21,7 @@ from situationrows import (
 from trainwright.diagnose.likeness import ALWAYS, weights
 from trainwright.diagnose.verdict import Cause
 
-LEFT_OUT = (TWENTY_FIRST, TWENTY_SECOND, TWENTY_THIRD, TWENTY_FOURTH)
+LEFT_OUT = (TWENTY_SECOND, TWENTY_THIRD, TWENTY_FOURTH, TWENTY_FIFTH)
 """The newest: each is fitted without for 6 seconds."""
 GUESS = 0.5
 """Less than this would be no help; a guess among nine causes is right for a ninth."""
