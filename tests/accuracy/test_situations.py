@@ -365,6 +365,7 @@ def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> 
         (TWENTY_SECOND, 51),
         (TWENTY_THIRD, 57),
         (TWENTY_FOURTH, 57),
+        (TWENTY_FIFTH, 53),
     ],
 )
 def test_verdicts_on_later_batches_are_no_worse_than_when_they_were_scored(
