@@ -1,6 +1,6 @@
 """Signs of work that need not be done, in the operators and settings of runs on a processor."""
 
-from trainwright.diagnose.causes_tuning import BACKWARD
+from trainwright.diagnose.causes_tuning import BACKWARD, LEFT
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import given, number, ratio, reading, step_share
 from trainwright.diagnose.measures_calls import operator_calls
@@ -53,7 +53,6 @@ BY_ELEMENT = "assumed: layers of a library read a tensor once where operators re
 SCATTERED = "PyTorch: an indexed sum runs on one core; windows and strides need no indices"
 FILLED = "assumed: a product with a table of zeros and ones is a lookup by other means"
 FILLS = "assumed: healthy steps fill next to nothing"
-LEFT = "PyTorch: slow_conv and the like are what is left where no library fits"
 TWO = "autograd: a convolution's way back is two convolutions of its arithmetic"
 DOUBLE = "assumed: what computes in double precision is slow by that first"
 

@@ -6,7 +6,7 @@ from trainwright.diagnose import causes_needless
 from trainwright.diagnose.causes_communication import SCALES
 from trainwright.diagnose.causes_remedies import REMEDIES
 from trainwright.diagnose.causes_trials import GPIPE
-from trainwright.diagnose.causes_tuning import TENSOR_CORES
+from trainwright.diagnose.causes_tuning import LEFT, TENSOR_CORES
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
     affinity,
@@ -449,7 +449,7 @@ RULES = (
         "profile.fallback",
         kernels_of("fallback"),
         "share",
-        above(0.15, -4, "PyTorch: slow_conv and the like are what is left where no library fits"),
+        above(0.15, -4, LEFT),
     ),
     _rule(
         "host.system_share",

@@ -73,7 +73,6 @@ from trainwright.diagnose.measures_work import (
 from trainwright.diagnose.rules import above, any_of, below, no, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
-TB = "torch-tb-profiler: tensor cores unused though operators could use them"
 KEMPNER = "KempnerPulse: tensor pipe below 15 % with SMs active above 40 %"
 NVIDIA = "NVIDIA, Deep Learning Performance Guide: widths in multiples of 8 (fp16)"
 GUIDE = "PyTorch performance tuning guide"
@@ -85,6 +84,7 @@ PRODUCTS = "assumed: products of few rows, read rather than computed, reach a th
 WRITTEN = "assumed: operators that fill and copy compute nothing"
 BACKWARD = "assumed: a gradient takes twice its operator's time, with recomputing thrice"
 SLOW = "assumed: long operators that do a tenth of what a plain product does beside the run"
+LEFT = "PyTorch: slow_conv and the like are what is left where no library fits"
 CHANNELS = f"{GUIDE}; PyTorch's figures for processors: 1.0 to 1.8 times"
 
 _rule = rules_of(Cause.TUNING)
@@ -109,7 +109,7 @@ RULES = (
         "profile.tensor_core",
         tensor_cores_of_eligible,
         "share",
-        below(0.05, 4, TB),
+        below(0.05, 4, "torch-tb-profiler: tensor cores unused though operators could use them"),
         below(0.3, 2, ASSUMED),
         above(0.7, -3, ASSUMED),
         variant="precision",
@@ -462,8 +462,8 @@ RULES = (
         "profile.fallback",
         kernels_of("fallback"),
         "share",
-        above(0.15, 2, "PyTorch: slow_conv and the like are what is left where no library fits"),
-        above(0.3, 3, "PyTorch: slow_conv and the like are what is left where no library fits"),
+        above(0.15, 2, LEFT),
+        above(0.3, 3, LEFT),
         variant="kernels",
     ),
     _rule(

@@ -107,7 +107,7 @@ def convolutions_back(evidence: Evidence) -> float | None:
     their cores: threads that wait for one take long in the way back first.
     """
     starved = number("host.starved_share")(evidence)
-    if starved is None or starved >= 0.05 or ranks(evidence) > 1 or not has_its_cores(evidence):
+    if starved is None or starved >= 0.05 or not has_its_cores(evidence):
         return None
     back = _share(evidence.operators, "aten::convolution_backward")
     there = _share(evidence.operators, "aten::mkldnn_convolution")

@@ -691,8 +691,8 @@ PROGRAMS = {
     "programs24b.py": programs24b.TWENTY_FOURTH_B,
     "programs24c.py": programs24c.TWENTY_FOURTH_C,
     "programs25.py": programs25.TWENTY_FIFTH,
-    "programs25c.py": programs25c.TWENTY_FIFTH_C,
     "programs25b.py": programs25b.TWENTY_FIFTH_B,
+    "programs25c.py": programs25c.TWENTY_FIFTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
