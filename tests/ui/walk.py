@@ -139,13 +139,19 @@ def settle(window: Any) -> None:
         spin(10)
         if not (session.provisional or not session.resting or session.advising):
             break
-    for _ in range(6):
+    still, before = 0, None
+    for _ in range(100):
         QApplication.sendPostedEvents()
         spin(10)
+        places = [widget.geometry() for widget in window.findChildren(QWidget)]
+        still, before = (still + 1 if places == before else 0), places
+        if still == 5:
+            break
 
 
 def answered_build(window: Any) -> None:
     """Show builds with every wish, a cloud's rate, and two of them side by side."""
+    screen = window.screen_named("build")
     window.session.set_keys(
         {
             "limits.power_w": 1500,
@@ -153,10 +159,9 @@ def answered_build(window: Any) -> None:
             "limits.rates.cloud": "1.99 USD",
         }
     )
-    screen = window.screen_named("build")
     for _ in range(500):
         spin(20)
-        if screen.cards() and not screen.strip.isVisible():
+        if not screen.searching:
             break
     for card in screen.cards()[:2]:
         card.compare.click()

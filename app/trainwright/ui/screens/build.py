@@ -106,6 +106,11 @@ class BuildScreen(Scroll):
         """``buy`` or ``upgrade``."""
         return self.question.way.value
 
+    @property
+    def searching(self) -> bool:
+        """Whether the answer to the last edit is still to come."""
+        return self._pause.isActive() or not self.strip.isHidden()
+
     def refresh(self) -> None:
         """Show the plan's work and budget, and search anew where either changed."""
         plan = self._session.plan
