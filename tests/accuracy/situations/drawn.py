@@ -17,6 +17,7 @@
     python drawn.py --twenty-third # the twenty-third round's
     python drawn.py --twenty-fourth # the twenty-fourth round's
     python drawn.py --twenty-fifth # the twenty-fifth round's
+    python drawn.py --twenty-sixth # the twenty-sixth round's
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
@@ -205,6 +206,16 @@ SUBJECTS_OF_THE_TWENTY_FIFTH = (
     "pagodas",
 )  # fmt: skip
 
+SUBJECTS_OF_THE_TWENTY_SIXTH = (
+    "brackets", "bridles", "bungalows", "cabooses", "chaises", "cobblestones", "coasters", "cots",
+    "daggers", "dinghies", "fenders", "footstools", "halberds", "jackets", "mugs", "paddles",
+    "pails", "parkas", "pillars", "plinths", "tongs", "trowels", "trunks", "yurts", "abbeys",
+    "alcoves", "amulets", "anklets", "arbours", "armbands", "badges", "barges", "basins",
+    "beakers", "beanbags", "bedspreads", "berets", "bibs", "binoculars", "blankets", "blinds",
+    "bowsprits", "brushes", "bulbs", "bunkers", "cabinets", "cakestands", "camshafts", "capes",
+    "cardigans", "casks", "chains", "chapels", "cisterns", "clamps", "clasps",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -244,6 +255,7 @@ ROUNDS = {
     "twenty-third": Round("b266583", 45, SUBJECTS_OF_THE_TWENTY_THIRD),
     "twenty-fourth": Round("54d745c", 45, SUBJECTS_OF_THE_TWENTY_FOURTH),
     "twenty-fifth": Round("3719c1c", 36, SUBJECTS_OF_THE_TWENTY_FIFTH),
+    "twenty-sixth": Round("3150797", 45, SUBJECTS_OF_THE_TWENTY_SIXTH),
 }
 
 
