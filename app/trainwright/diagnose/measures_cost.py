@@ -375,8 +375,8 @@ QUIET_BYTES_S = 1e6
 MANY_PAGES_S, MOSTLY_PAGES = 2e3, 0.3
 """Pages anew, and the system's share, from which that share is theirs; assumed: one of 2 MiB takes
 0.1 ms and more to clear."""
-SLOW_PAGE_S = 3e-6
-"""Of a page on a computer that gives them slowly; assumed: some virtual ones take 9 µs."""
+SLOW_PAGE_S = 2e-6
+"""Of a page on a computer that gives them slowly; assumed: virtual ones take 2.2 to 9 µs."""
 
 
 def _system_of_quiet(evidence: Evidence) -> float | None:

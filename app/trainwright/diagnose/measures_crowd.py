@@ -15,9 +15,12 @@ from trainwright.diagnose.measures_names import functions_of
 from trainwright.diagnose.measures_work import cores_a_worker
 from trainwright.diagnose.rules import at_least
 
-DIVIDED = 10
-"""Operators shorter than so many calls, Python included, are too small for threads; assumed, as
-PyTorch gives a thread 32,768 numbers and more (GRAIN_SIZE), which it adds in 10 µs."""
+DIVIDED = 20
+"""Operators shorter than so many calls, Python included, are too small for two threads; assumed, as
+PyTorch gives each 32,768 numbers and more (GRAIN_SIZE), which it adds in 10 µs, or ten calls."""
+OF_THE_SYSTEM = 0.4
+"""Share of the time on cores that the system works for one thread, which none other takes over;
+assumed."""
 
 
 def others_read(evidence: Evidence) -> float | None:
@@ -84,5 +87,6 @@ def computes(evidence: Evidence) -> bool:
 
 def computes_in_long_operators(evidence: Evidence) -> bool:
     """Whether a run on the processor spends its steps in what several threads could share."""
-    alone = (functions_of("profiler", "anomaly")(evidence) or 0) >= 0.2  # Python's, in one thread
+    python = (functions_of("profiler", "anomaly")(evidence) or 0) >= 0.2  # in one thread
+    alone = python or at_least(OF_THE_SYSTEM, number("host.main_system_share"))(evidence)
     return computes(evidence) and not alone and (operator_calls(evidence) or DIVIDED) >= DIVIDED

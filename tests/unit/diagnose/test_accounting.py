@@ -112,6 +112,33 @@ def test_pages_that_are_taken_anew_cost_half_a_microsecond_each() -> None:
     assert measures_cost.page_faults(seen(host={})) is None
 
 
+def test_a_quiet_process_has_the_systems_time_for_its_pages_and_no_thread_would_share_it() -> None:
+    quiet = {"main_read_bytes_s": 4e4, "main_written_bytes_s": 3e4}
+    faults = {"main_minor_faults_s": 1.7e5, "main_system_share": 0.45}
+    assert measures_cost.page_faults(seen(host=faults | quiet)) == pytest.approx(0.45)
+    busy = {"main_read_bytes_s": 4e8, "main_written_bytes_s": 3e4}
+    assert measures_cost.page_faults(seen(host=faults | busy)) == pytest.approx(0.085)
+    run = on_cores(flops_a_step=4e9)
+    run["setup"] = run["setup"] | {"torch_threads": 1}
+    run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
+    assert diagnosed(**run).first.variant == "threads"
+    run["host"] |= faults | quiet
+    first = diagnosed(**run).first
+    assert (first.cause, first.variant) == (Cause.MEMORY, "heap")
+
+
+def test_a_second_thread_is_no_cure_for_operators_of_a_few_numbers() -> None:
+    def with_one_thread(operators: int) -> Diagnosis:
+        run = on_cores(flops_a_step=4e8, empty_call_seconds=1.5e-6)
+        run["profile"]["kernels_a_step"] = operators
+        run["setup"] = run["setup"] | {"torch_threads": 1}
+        run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
+        return diagnosed(**run)
+
+    assert with_one_thread(1000).first.cause is Cause.SCHEDULING
+    assert with_one_thread(6000).first.cause is not Cause.SCHEDULING
+
+
 def test_long_operators_that_do_little_are_slow_kernels_and_short_ones_are_not() -> None:
     rows = [{"name": "aten::pow", "share": 0.7}]
     long = on_cores(flops_a_step=5e8, top=rows)
