@@ -21,31 +21,6 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "accuracy"))
 
 from situationrows import (  # noqa: E402
-    EIGHTEENTH,
-    EIGHTH,
-    ELEVENTH,
-    FIFTEENTH,
-    FIFTH,
-    FIRST,
-    FOURTEENTH,
-    FOURTH,
-    NINETEENTH,
-    NINTH,
-    SECOND,
-    SEVENTEENTH,
-    SEVENTH,
-    SIXTEENTH,
-    SIXTH,
-    TENTH,
-    THIRD,
-    THIRTEENTH,
-    TWELFTH,
-    TWENTIETH,
-    TWENTY_FIFTH,
-    TWENTY_FIRST,
-    TWENTY_FOURTH,
-    TWENTY_SECOND,
-    TWENTY_THIRD,
     Situation,
     kept,
 )
@@ -58,14 +33,7 @@ from trainwright.diagnose.traits import traits  # noqa: E402
 from trainwright.diagnose.verdict import Cause  # noqa: E402
 from trainwright.plan.file import write_text  # noqa: E402
 
-SEEN = (
-    *(FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH),
-    *(SEVENTH, EIGHTH, NINTH, TENTH, ELEVENTH, TWELFTH, THIRTEENTH, FOURTEENTH, FIFTEENTH),
-    *(SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH, TWENTIETH, TWENTY_FIRST, TWENTY_SECOND),
-    TWENTY_THIRD,
-    TWENTY_FOURTH,
-    TWENTY_FIFTH,
-)
+SEEN = range(1, 26)
 """Batches that have been scored, or guide the rules."""
 LEAST = 2
 """Runs that must have a trait for it to be fitted: what one run has alone tells nothing."""
@@ -78,7 +46,7 @@ the rules of its day: from 1 / 0.2 to 1 / 0.05 as many first verdicts are right,
 DIGITS = 3
 
 
-def seen(batches: Iterable[str] = SEEN) -> list[Situation]:
+def seen(batches: Iterable[int] = SEEN) -> list[Situation]:
     """Return the situations of the batches, those that were dropped left out."""
     return [
         row

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from situationrows import FIFTH, FOURTH, SECOND, SIXTH, THIRD, Situation, kept
+from situationrows import FOURTH, Situation, kept
 
 from trainwright.diagnose import decide
 from trainwright.diagnose.evidence import Evidence
@@ -23,7 +23,7 @@ Rules = dict[Cause, tuple[Rule, ...]]
 NOISE = 0.25
 """Standard deviation of the logarithm of a reading's factor."""
 DRAWS = 10
-LATER = (SECOND, THIRD, FIFTH, SIXTH)
+LATER = (2, 3, 5, 6)
 """Batches that were held out whole."""
 EXACT = ("usable_cores", "quota_cores", "cores", "memory_total_bytes", "power_limit_w")
 """Figures that nobody measures."""

@@ -2,30 +2,7 @@
 
 python tests/accuracy/situationrows.py             # those that may guide thresholds
 python tests/accuracy/situationrows.py --held-out  # those that may not
-python tests/accuracy/situationrows.py --second    # the second batch, held out whole
-python tests/accuracy/situationrows.py --third     # the third batch, held out whole
-python tests/accuracy/situationrows.py --fourth    # the fourth round, which guides the rules
-python tests/accuracy/situationrows.py --fifth     # the fifth batch, held out whole
-python tests/accuracy/situationrows.py --sixth     # the sixth batch, held out whole
-python tests/accuracy/situationrows.py --seventh   # the seventh batch, held out whole
-python tests/accuracy/situationrows.py --eighth    # the eighth batch, held out whole
-python tests/accuracy/situationrows.py --ninth     # the ninth batch, held out whole
-python tests/accuracy/situationrows.py --tenth     # the tenth batch, held out whole
-python tests/accuracy/situationrows.py --eleventh  # the eleventh batch, held out whole
-python tests/accuracy/situationrows.py --twelfth   # the twelfth batch, held out whole
-python tests/accuracy/situationrows.py --thirteenth # the thirteenth batch, held out whole
-python tests/accuracy/situationrows.py --fourteenth # the fourteenth batch, held out whole
-python tests/accuracy/situationrows.py --fifteenth # the fifteenth batch, held out whole
-python tests/accuracy/situationrows.py --sixteenth # the sixteenth batch, held out whole
-python tests/accuracy/situationrows.py --seventeenth # the seventeenth batch, held out whole
-python tests/accuracy/situationrows.py --eighteenth # the eighteenth batch, held out whole
-python tests/accuracy/situationrows.py --nineteenth # the nineteenth batch, held out whole
-python tests/accuracy/situationrows.py --twentieth # the twentieth batch, held out whole
-python tests/accuracy/situationrows.py --twenty-first # the twenty-first batch, held out whole
-python tests/accuracy/situationrows.py --twenty-second # the twenty-second batch, held out whole
-python tests/accuracy/situationrows.py --twenty-third # the twenty-third batch, held out whole
-python tests/accuracy/situationrows.py --twenty-fourth # the twenty-fourth batch, held out whole
-python tests/accuracy/situationrows.py --twenty-fifth # the twenty-fifth batch, held out whole
+python tests/accuracy/situationrows.py --second    # a later batch, by its number in words
 """
 
 import csv
@@ -85,34 +62,33 @@ class Judged:
         return not self.right and self.verdict.confidence is Confidence.HIGH
 
 
-FIRST, SECOND, THIRD = "index.csv", "index2.csv", "index3.csv"
-FOURTH, FIFTH, SIXTH = "index4.csv", "index5.csv", "index6.csv"
-SEVENTH, EIGHTH, NINTH = "index7.csv", "index8.csv", "index9.csv"
-TENTH, ELEVENTH, TWELFTH = "index10.csv", "index11.csv", "index12.csv"
-THIRTEENTH, FOURTEENTH, FIFTEENTH = "index13.csv", "index14.csv", "index15.csv"
-SIXTEENTH, SEVENTEENTH = "index16.csv", "index17.csv"
-EIGHTEENTH, NINETEENTH, TWENTIETH = "index18.csv", "index19.csv", "index20.csv"
-TWENTY_FIRST, TWENTY_SECOND, TWENTY_THIRD = "index21.csv", "index22.csv", "index23.csv"
-TWENTY_FOURTH, TWENTY_FIFTH = "index24.csv", "index25.csv"
-"""The batches of situations; all of them are held out whole but the first, which is in part, and
-the fourth, which is not."""
+BATCHES = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+    "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth",
+    "eighteenth", "nineteenth", "twentieth", "twenty-first", "twenty-second", "twenty-third",
+    "twenty-fourth", "twenty-fifth",
+)  # fmt: skip
+"""The batches of situations, numbered from 1; all of them are held out whole but the first, which
+is in part, and the fourth, which is not."""
+FIRST, FOURTH = 1, 4
 
 
-def situations(batch: str = FIRST) -> list[Situation]:
+def situations(batch: int = FIRST) -> list[Situation]:
     """Return every situation of a batch that was named, the dropped ones too."""
-    with (FOLDER / batch).open(encoding="utf-8", newline="") as file:
+    index = FOLDER / ("index.csv" if batch == FIRST else f"index{batch}.csv")
+    with index.open(encoding="utf-8", newline="") as file:
         return [
             Situation(**(row | {"held_out": row["held_out"] == "yes"}))
             for row in csv.DictReader(file)
         ]
 
 
-def kept(*, held_out: bool, batch: str = FIRST) -> list[Situation]:
+def kept(*, held_out: bool, batch: int = FIRST) -> list[Situation]:
     """Return the situations of one part of a batch that were not dropped."""
     return [each for each in situations(batch) if each.held_out is held_out and not each.dropped]
 
 
-def set_apart(batch: str) -> list[Situation]:
+def set_apart(batch: int) -> list[Situation]:
     """Return the public ones that a reader of their records dropped: no share counts them."""
     dropped = [each for each in situations(batch) if each.dropped and each.origin == "public"]
     return [each for each in dropped if each.path.exists()]
@@ -148,36 +124,9 @@ def _words(cause: str, finer: str) -> str:
 
 
 if __name__ == "__main__":
-    whole = {
-        "--second": (SECOND, True),
-        "--third": (THIRD, True),
-        "--fourth": (FOURTH, False),
-        "--fifth": (FIFTH, True),
-        "--sixth": (SIXTH, True),
-        "--seventh": (SEVENTH, True),
-        "--eighth": (EIGHTH, True),
-        "--ninth": (NINTH, True),
-        "--tenth": (TENTH, True),
-        "--eleventh": (ELEVENTH, True),
-        "--twelfth": (TWELFTH, True),
-        "--thirteenth": (THIRTEENTH, True),
-        "--fourteenth": (FOURTEENTH, True),
-        "--fifteenth": (FIFTEENTH, True),
-        "--sixteenth": (SIXTEENTH, True),
-        "--seventeenth": (SEVENTEENTH, True),
-        "--eighteenth": (EIGHTEENTH, True),
-        "--nineteenth": (NINETEENTH, True),
-        "--twentieth": (TWENTIETH, True),
-        "--twenty-first": (TWENTY_FIRST, True),
-        "--twenty-second": (TWENTY_SECOND, True),
-        "--twenty-third": (TWENTY_THIRD, True),
-        "--twenty-fourth": (TWENTY_FOURTH, True),
-        "--twenty-fifth": (TWENTY_FIFTH, True),
-    }
-    batch, held_out = next(
-        (whole[flag] for flag in sys.argv if flag in whole), (FIRST, "--held-out" in sys.argv)
-    )
+    asked = [n for n, name in enumerate(BATCHES, 1) if f"--{name}" in sys.argv]
+    batch = asked[0] if asked else FIRST
+    held_out = "--held-out" in sys.argv or batch not in (FIRST, FOURTH)
     print(table(judged(kept(held_out=held_out, batch=batch))))
-    early = (FIRST, SECOND, THIRD, FOURTH, FIFTH)
-    if batch not in early and (apart := set_apart(batch)):
+    if batch >= 6 and (apart := set_apart(batch)):
         print("\nset apart, as their records do not carry their causes:\n" + table(judged(apart)))

@@ -2,22 +2,7 @@
 
     python drawn.py              # the tenth round's runs that are held out, a line each
     python drawn.py --guiding    # those that guide the rules
-    python drawn.py --eleventh   # the eleventh round's
-    python drawn.py --twelfth    # the twelfth round's
-    python drawn.py --thirteenth # the thirteenth round's
-    python drawn.py --fourteenth # the fourteenth round's
-    python drawn.py --fifteenth  # the fifteenth round's
-    python drawn.py --sixteenth  # the sixteenth round's
-    python drawn.py --seventeenth # the seventeenth round's
-    python drawn.py --eighteenth # the eighteenth round's
-    python drawn.py --nineteenth # the nineteenth round's
-    python drawn.py --twentieth  # the twentieth round's
-    python drawn.py --twenty-first # the twenty-first round's
-    python drawn.py --twenty-second # the twenty-second round's
-    python drawn.py --twenty-third # the twenty-third round's
-    python drawn.py --twenty-fourth # the twenty-fourth round's
-    python drawn.py --twenty-fifth # the twenty-fifth round's
-    python drawn.py --twenty-sixth # the twenty-sixth round's
+    python drawn.py --eleventh   # a later round's, by its number in words
 
 Whoever writes a run writes the fault and the model; he does not choose what they are of.
 A kind is drawn as often as the rounds before had it among their real runs.
