@@ -31,7 +31,7 @@ def epochs(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 def cabinets(fault: bool) -> Script:
-    """Slopes of four small batches make an update, and the ranks add them up after each."""
+    """Slopes of eight small batches make an update, and the ranks add them up after each."""
 
     def run(seconds: float) -> float:
         torch.set_num_threads(1)  # a core for each rank
@@ -42,11 +42,11 @@ def cabinets(fault: bool) -> Script:
         loader = DataLoader(given.cabinets(), 2, shuffle=True, drop_last=True)
         clock = Clock(seconds)
         for number, (sizes, joiners) in enumerate(epochs(loader)):
-            (functional.cross_entropy(model(sizes), joiners) / 4).backward()
-            if number % 4 == 3:
+            (functional.cross_entropy(model(sizes), joiners) / 8).backward()
+            if number % 8 == 7:
                 optimizer.step()
                 optimizer.zero_grad()
-                if _over(clock.over(8)):
+                if _over(clock.over(16)):
                     break
         return clock.rate
 
@@ -75,7 +75,7 @@ def bulbs(fault: bool) -> Training:
     return Training(
         model,
         given.bulbs(),
-        batch=96,
+        batch=128,
         loss=functional.mse_loss,
         optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
     )
@@ -88,7 +88,7 @@ def chaises(fault: bool) -> Training:
     return Training(
         model,
         given.chaises(),
-        batch=64,
+        batch=256,
         loss=functional.mse_loss,
         before_update=given.LayerWise(together=fault),
         optimizer=torch.optim.SGD(model.parameters(), lr=0.002),
@@ -105,7 +105,7 @@ def cobblestones(fault: bool) -> Training:
     return Training(
         model,
         given.Cobblestones(_folder() / "street.raw", cut=not fault),
-        batch=32,
+        batch=40,
         optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
     )
 
@@ -178,7 +178,7 @@ def yurts(fault: bool) -> Training:
     return Training(
         model,
         given.yurts(),
-        batch=64,
+        batch=128,
         loss=functional.mse_loss,
         optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
     )
@@ -191,20 +191,22 @@ def armbands(fault: bool) -> Script:
         torch.set_num_threads(1)
         model = given.Armband()
         kept = copy.deepcopy(model)
+        weights = list(kept.parameters())
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        loader = DataLoader(given.armbands(), 8, shuffle=True, drop_last=True)
+        loader = DataLoader(given.armbands(), 32, shuffle=True, drop_last=True)
         clock = Clock(seconds)
         for measured, gestures in epochs(loader):
             if fault:
                 kept = copy.deepcopy(model)
+                weights = list(kept.parameters())
             else:
-                kept.load_state_dict(model.state_dict())
-            weights = list(kept.parameters())
-            first = functional.cross_entropy(kept(measured[:4]), gestures[:4])
+                with torch.no_grad():
+                    torch._foreach_copy_(weights, list(model.parameters()))
+            first = functional.cross_entropy(kept(measured[:16]), gestures[:16])
             slopes = torch.autograd.grad(first, weights)
             with torch.no_grad():
                 torch._foreach_add_(weights, slopes, alpha=-0.05)
-            loss = functional.cross_entropy(kept(measured[4:]), gestures[4:])
+            loss = functional.cross_entropy(kept(measured[16:]), gestures[16:])
             slopes = torch.autograd.grad(loss, weights)
             for weight, slope in zip(model.parameters(), slopes, strict=True):
                 weight.grad = slope
@@ -222,10 +224,12 @@ def armbands(fault: bool) -> Script:
 def casks(fault: bool) -> Training:
     """What the libraries made is never looked at again; what was noted is, after each update."""
     torch.set_num_threads(1)
+    model = given.Cask()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    optimizer.zero_grad()
     gc.collect()
     gc.freeze()
-    notes = [given.Noted(number) for number in range(45_000)]
-    model = given.Cask()
+    notes = [given.Noted(number) for number in range(48_000)]
 
     def after(_step: int, _loss: Tensor) -> None:
         assert notes
@@ -235,20 +239,20 @@ def casks(fault: bool) -> Training:
     return Training(
         model,
         given.casks(),
-        batch=128,
+        batch=256,
         loss=functional.mse_loss,
         after=after,
-        optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
+        optimizer=optimizer,
     )
 
 
 def daggers(fault: bool) -> Training:
-    """What lies about is collected at the end of each epoch, which is four batches long."""
+    """What lies about is collected at the end of each epoch, which is five batches long."""
     torch.set_num_threads(1)
     model = given.Dagger()
 
     def after(step: int, _loss: Tensor) -> None:
-        if fault and step % 4 == 3:
+        if fault and step % 5 == 4:
             gc.collect()
 
     return Training(

@@ -20,7 +20,7 @@ from torch.utils.data import Dataset, TensorDataset
 class Cabinet(nn.Module):
     """Which of ten joiners made a cabinet, by the sizes of its drawers; wide layers."""
 
-    def __init__(self, width: int = 1024) -> None:
+    def __init__(self, width: int = 640) -> None:
         super().__init__()
         self.drawers = nn.Linear(400, width)
         self.inside = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
@@ -44,7 +44,7 @@ def cabinets(count: int = 4000) -> TensorDataset:
 class Cardigan(nn.Module):
     """How near two photographs of a cardigan are to each of 96 patterns that are learnt."""
 
-    def __init__(self, width: int = 160, patterns: int = 96) -> None:
+    def __init__(self, width: int = 256, patterns: int = 96) -> None:
         super().__init__()
         self.wool = nn.Sequential(nn.Linear(120, width), nn.SiLU(), nn.Linear(width, 48))
         self.patterns = nn.Linear(48, patterns, bias=False)
@@ -59,7 +59,7 @@ class SharedOut:
     What one photograph is given is what the other one is to tell.
     """
 
-    def __init__(self, together: bool, turns: int = 24) -> None:
+    def __init__(self, together: bool, turns: int = 5) -> None:
         self.together, self.turns = together, turns
 
     def summed(self, values: Tensor) -> Tensor:
@@ -151,7 +151,7 @@ def bulbs(count: int = 4000) -> TensorDataset:
 class Chaise(nn.Module):
     """How a chaise rides, by the road it was on; layers with a norm before each."""
 
-    def __init__(self, width: int = 112, depth: int = 10) -> None:
+    def __init__(self, width: int = 224, depth: int = 3) -> None:
         super().__init__()
         self.road = nn.Linear(60, width)
         self.springs = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
@@ -197,16 +197,16 @@ def chaises(count: int = 6000) -> TensorDataset:
 
 
 class Cobblestones(Dataset[Item]):
-    """Cobblestones in one picture of a street, row by row; or each cut out and in one piece."""
+    """Cobblestones in one grey picture of a street, row by row; or each cut out and in one piece."""
 
     SIDE = 80
 
     def __init__(self, path: Path, cut: bool, stones: int = 24) -> None:
         chance = np.random.default_rng(2601)
-        street = chance.integers(0, 256, (stones * self.SIDE, stones * self.SIDE, 3), np.uint8)
+        street = chance.integers(0, 256, (stones * self.SIDE, stones * self.SIDE), np.uint8)
         if cut:
-            tiles = street.reshape(stones, self.SIDE, stones, self.SIDE, 3)
-            street = np.ascontiguousarray(tiles.transpose(0, 2, 1, 3, 4))
+            tiles = street.reshape(stones, self.SIDE, stones, self.SIDE)
+            street = np.ascontiguousarray(tiles.transpose(0, 2, 1, 3))
         path.write_bytes(street.tobytes())
         self.file = path.open("rb", buffering=0)
         self.cut, self.stones = cut, stones
@@ -215,7 +215,7 @@ class Cobblestones(Dataset[Item]):
         return self.stones**2
 
     def __getitem__(self, index: int) -> Item:
-        row = 3 * self.SIDE
+        row = self.SIDE
         if self.cut:
             self.file.seek(index * self.SIDE * row)
             stone = self.file.read(self.SIDE * row)
@@ -225,21 +225,21 @@ class Cobblestones(Dataset[Item]):
             for line in range(down * self.SIDE, (down + 1) * self.SIDE):
                 self.file.seek((line * self.stones + across) * row)
                 stone += self.file.read(row)
-        picture = np.frombuffer(stone, np.uint8).reshape(self.SIDE, self.SIDE, 3)
+        picture = np.frombuffer(stone, np.uint8).reshape(self.SIDE, self.SIDE)
         return torch.from_numpy(picture.copy()), torch.tensor(index % 9)
 
 
 class Cobblestone(nn.Module):
     """Of which of nine rocks a cobblestone is, by its picture in patches that attend."""
 
-    def __init__(self, width: int = 64) -> None:
+    def __init__(self, width: int = 48) -> None:
         super().__init__()
-        self.patch = nn.Linear(3 * 10 * 10, width)
+        self.patch = nn.Linear(16 * 16, width)
         self.seen = nn.MultiheadAttention(width, 4, batch_first=True)
         self.wide = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, 9))
 
     def forward(self, stones: Tensor) -> Tensor:
-        parts = stones.float().div(255).unfold(1, 10, 10).unfold(2, 10, 10).flatten(3)
+        parts = stones.float().div(255).unfold(1, 16, 16).unfold(2, 16, 16).flatten(3)
         x = self.patch(parts.flatten(1, 2))
         return self.wide((x + self.seen(x, x, x, need_weights=False)[0]).mean(1))
 
@@ -248,12 +248,12 @@ class Cobblestone(nn.Module):
 
 
 class Beakers(Dataset[Item]):
-    """How what is in a beaker grew warm, a file for each, in one of 40 racks.
+    """How what is in a beaker grew warm, a file for each, in one of 72 racks.
 
     In which rack each is was written down, or all of them are looked through for it.
     """
 
-    def __init__(self, folder: Path, known: bool, count: int = 800, racks: int = 40) -> None:
+    def __init__(self, folder: Path, known: bool, count: int = 800, racks: int = 72) -> None:
         chance = np.random.default_rng(2603)
         self.folder, self.known = folder, {}
         for rack in range(racks):
@@ -318,14 +318,13 @@ class Coasters(Dataset[Item]):
         side = len(picture)
         slopes = np.stack(np.gradient(picture))
         steep = np.hypot(*slopes)
-        y, x = np.nonzero(steep > np.quantile(steep, 0.7))
+        y, x = np.nonzero(steep > np.quantile(steep, 0.75))
         towards = slopes[:, y, x] / steep[y, x]
         votes = np.zeros((8, side, side), np.float32)
         for at, radius in enumerate(range(6, 14)):
-            for sign in (-radius, radius):
-                place = np.rint(np.stack([y, x]) + sign * towards).astype(int)
-                inside = ((place >= 0) & (place < side)).all(0)
-                np.add.at(votes[at], (place[0, inside], place[1, inside]), 1.0)
+            place = np.rint(np.stack([y, x]) + radius * towards).astype(int)
+            inside = ((place >= 0) & (place < side)).all(0)
+            np.add.at(votes[at], (place[0, inside], place[1, inside]), 1.0)
         return torch.from_numpy(votes)
 
 
@@ -434,7 +433,7 @@ class Cots(Dataset[Item]):
 class Cot(nn.Module):
     """Why, of four reasons, there is a cry from a cot, by how high it is frame by frame."""
 
-    def __init__(self, width: int = 112) -> None:
+    def __init__(self, width: int = 176) -> None:
         super().__init__()
         self.frame = nn.Linear(3, width)
         self.cry = nn.LSTM(width, width, batch_first=True)
@@ -496,7 +495,7 @@ class Yurt(nn.Module):
     What was is moved on by one batch in new memory, or the oldest is written over in its place.
     """
 
-    def __init__(self, anew: bool, moments: int = 40_000, width: int = 192) -> None:
+    def __init__(self, anew: bool, moments: int = 38_400, width: int = 192) -> None:
         super().__init__()
         self.anew, self.at = anew, 0
         self.register_buffer("history", torch.zeros(moments, width))
@@ -526,16 +525,21 @@ def yurts(count: int = 6400) -> TensorDataset:
 
 
 class Armband(nn.Module):
-    """Which of seven gestures an arm makes, by what an armband measures of its muscles."""
+    """Which of seven gestures an arm makes, by what an armband measures of its muscles.
 
-    def __init__(self, width: int = 1280) -> None:
+    What is usual is looked up in a table that never changes.
+    """
+
+    def __init__(self, width: int = 1280, usual: int = 21_200) -> None:
         super().__init__()
+        self.register_buffer("usual", torch.randn(usual, 8 * 50))
         self.muscles = nn.Linear(8 * 50, width)
         self.arm = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
         self.gesture = nn.Linear(width, 7)
 
     def forward(self, measured: Tensor) -> Tensor:
-        x = functional.relu(self.muscles(measured.flatten(1)))
+        usual = self.usual[(1000 * measured.sum((1, 2)).abs()).long() % len(self.usual)]
+        x = functional.relu(self.muscles(measured.flatten(1) - 0.1 * usual))
         for layer in self.arm:
             x = functional.relu(layer(x))
         return self.gesture(x)
@@ -594,7 +598,7 @@ class Dagger(nn.Module):
         return self.town(functional.relu(self.forged(x)).mean((2, 3)))
 
 
-def daggers(count: int = 64) -> TensorDataset:
+def daggers(count: int = 80) -> TensorDataset:
     """Return the steel of the few daggers that there are, and where each was forged."""
     return TensorDataset(torch.rand(count, 1, 16, 96), torch.randint(5, (count,)))
 
@@ -608,10 +612,10 @@ class Badges(nn.Module):
     Parts that a step does not need lie in files, or stay.
     """
 
-    def __init__(self, folder: Path | None, wearers: int = 3000, width: int = 128) -> None:
+    def __init__(self, folder: Path | None, wearers: int = 4500, width: int = 128) -> None:
         super().__init__()
         self.folder, self.states = folder, {}
-        self.parts = nn.ModuleList(nn.Embedding(wearers, width) for _ in range(8))
+        self.parts = nn.ModuleList(nn.Embedding(wearers, width, sparse=True) for _ in range(8))
         self.meet = nn.Sequential(nn.Linear(2 * width, 128), nn.ReLU(), nn.Linear(128, 1))
 
     def forward(self, pairs: Tensor, one: int, other: int) -> Tensor:
@@ -637,4 +641,4 @@ class Badges(nn.Module):
 
 def badges(count: int = 16_000) -> TensorDataset:
     """Return random pairs of wearers, each in a part, and whether they know each other."""
-    return TensorDataset(torch.randint(3000, (count, 2)), torch.randint(2, (count,)).float())
+    return TensorDataset(torch.randint(4500, (count, 2)), torch.randint(2, (count,)).float())
