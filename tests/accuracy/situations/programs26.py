@@ -75,7 +75,7 @@ def bulbs(fault: bool) -> Training:
     return Training(
         model,
         given.bulbs(),
-        batch=128,
+        batch=160,
         loss=functional.mse_loss,
         optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
     )

@@ -197,7 +197,7 @@ def chaises(count: int = 6000) -> TensorDataset:
 
 
 class Cobblestones(Dataset[Item]):
-    """Cobblestones in one grey picture of a street, row by row; or each cut out and in one piece."""
+    """Cobblestones in one grey picture of a street, row by row; or each cut out, in one piece."""
 
     SIDE = 80
 
@@ -469,8 +469,8 @@ class Capes(Dataset[Item]):
         joined = np.exp(-40 * apart) * (apart < 0.1)
         held = 1 / np.sqrt(joined.sum(1))
         cloth = np.eye(self.points, dtype=np.float32) - held[:, None] * joined * held
-        _, waves = np.linalg.eigh(cloth)
-        return torch.from_numpy(np.concatenate([places, waves[:, 1 : kept + 1]], 1))
+        _, waves = torch.linalg.eigh(torch.from_numpy(cloth))
+        return torch.cat([torch.from_numpy(places), waves[:, 1 : kept + 1]], 1)
 
 
 class Cape(nn.Module):
