@@ -87,6 +87,7 @@ import programs24c
 import programs25
 import programs25b
 import programs25c
+import programs26
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -693,6 +694,7 @@ PROGRAMS = {
     "programs25.py": programs25.TWENTY_FIFTH,
     "programs25b.py": programs25b.TWENTY_FIFTH_B,
     "programs25c.py": programs25c.TWENTY_FIFTH_C,
+    "programs26.py": programs26.TWENTY_SIXTH,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -790,6 +792,10 @@ TOGETHER = (
     "run-crossbows-whitened-together",
     "run-jetty-gradients",
     "run-trestles-short-and-long",
+    "run-cabinet-gradients",
+    "run-cardigans-shared-out-together",
+    "run-bulbs-codes-counted-together",
+    "run-chaises-norms-in-turn",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
