@@ -173,7 +173,7 @@ def bridles(fault: bool) -> Training:
     return Training(
         model,
         given.bridles(),
-        batch=2,
+        batch=1,
         loss=functional.huber_loss,
         optimizer=torch.optim.AdamW(model.parameters(), 1e-3),
     )

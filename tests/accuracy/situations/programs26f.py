@@ -176,7 +176,7 @@ def hung_up(some: Sequence[Quilted]) -> tuple[list[Tensor], Tensor]:
 class Alcove(nn.Module):
     """How an alcove sounds in six ways, by all moments of how a clap comes back from it."""
 
-    def __init__(self, moments: int = 8192, width: int = 272) -> None:
+    def __init__(self, moments: int = 16384, width: int = 272) -> None:
         super().__init__()
         self.clap = nn.Linear(moments, width)
         self.sounds = nn.Linear(width, 6)
@@ -185,7 +185,7 @@ class Alcove(nn.Module):
         return self.sounds(functional.elu(self.clap(back)))
 
 
-def alcoves(count: int = 1200, moments: int = 8192) -> TensorDataset:
+def alcoves(count: int = 720, moments: int = 16384) -> TensorDataset:
     """Return how claps come back from random alcoves, and how these sound."""
     return TensorDataset(torch.randn(count, moments), torch.rand(count, 6))
 
@@ -269,7 +269,7 @@ def cisterns(count: int = 1500, before: int = 48, told: int = 5) -> TensorDatase
 class Bridle(nn.Module):
     """How hard reins are pulled next, by the pulls before; each moment looks at those before."""
 
-    def __init__(self, wanted: bool, told: int = 4, moments: int = 768, width: int = 32) -> None:
+    def __init__(self, wanted: bool, told: int = 4, moments: int = 1024, width: int = 32) -> None:
         super().__init__()
         self.wanted = wanted
         self.pull = nn.Linear(told, width)
@@ -285,7 +285,7 @@ class Bridle(nn.Module):
         return self.next(x + seen)
 
 
-def bridles(count: int = 200, moments: int = 768, told: int = 4) -> TensorDataset:
+def bridles(count: int = 200, moments: int = 1024, told: int = 4) -> TensorDataset:
     """Return how reins were pulled in random rides, and how both are pulled next."""
     return TensorDataset(torch.randn(count, moments, told), torch.rand(count, moments, 2))
 
@@ -299,7 +299,7 @@ class Amulet(nn.Module):
     The shares of the mixture solve equations, by a pseudo-inverse or by Cholesky's decomposition.
     """
 
-    def __init__(self, pseudo: bool, told: int = 40, signs: int = 320, others: int = 48) -> None:
+    def __init__(self, pseudo: bool, told: int = 64, signs: int = 320, others: int = 48) -> None:
         super().__init__()
         self.pseudo = pseudo
         self.sign = nn.Linear(told, others)
@@ -317,7 +317,7 @@ class Amulet(nn.Module):
         return self.wore(shares[..., 0])
 
 
-def amulets(count: int = 600, signs: int = 320, told: int = 40) -> TensorDataset:
+def amulets(count: int = 600, signs: int = 320, told: int = 64) -> TensorDataset:
     """Return the signs on random amulets, and who wore these."""
     return TensorDataset(torch.randn(count, signs, told), torch.randint(18, (count,)))
 
