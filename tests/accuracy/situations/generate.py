@@ -88,6 +88,7 @@ import programs25
 import programs25b
 import programs25c
 import programs26
+import programs26c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -162,6 +163,8 @@ QUOTAS = {
     "run-ratchets-quota": 0.23,
     "run-flints-quota": 0.34,
     "run-quoits-quota": 0.45,
+    "run-cakestands-quota": 0.23,
+    "run-cisterns-quota": 0.68,
 }
 """Cores of the quota."""
 PERIODS_US = {
@@ -173,6 +176,7 @@ PERIODS_US = {
     "run-dollhouses-quota": 50_000,
     "run-jackboots-quota": 200_000,
     "run-flints-quota": 60_000,
+    "run-cakestands-quota": 150_000,
 }
 """The period of a quota, where it is not 100 ms."""
 SPIN = "while True: pass"
@@ -572,6 +576,17 @@ while True:
     rail = CubicSpline(up, n.random.rand(400, 3))(n.linspace(up[0], up[-1], 20_000))
     n.sqrt(n.square(n.diff(rail, axis=0)).sum(1)).sum()
 """
+FELTERS = """
+import numpy as n
+chance = n.random.default_rng(26)
+ends = chance.random((2, 300, 2))
+while True:
+    ends = (ends + 0.01 * chance.standard_normal(ends.shape)) % 1
+    (ax, ay), (bx, by) = (ends[0].T[..., None], ends[1].T[..., None])
+    side = (bx - ax) * (ay.T - ay) - (by - ay) * (ax.T - ax)
+    other = (bx - ax) * (by.T - ay) - (by - ay) * (bx.T - ax)
+    ((side * other < 0) & (side * other < 0).T).sum()
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -624,6 +639,7 @@ OTHERS = {
     "run-tweezers-beside-splinters": 3 * [SPLINTERS],
     "run-dartboards-beside-checkouts": 3 * [CHECKOUTS],
     "run-handrails-beside-stairwells": 9 * [STAIRWELLS],
+    "run-berets-beside-felters": 8 * [FELTERS],
 }
 """Programs that compute beside the run."""
 
@@ -695,6 +711,7 @@ PROGRAMS = {
     "programs25b.py": programs25b.TWENTY_FIFTH_B,
     "programs25c.py": programs25c.TWENTY_FIFTH_C,
     "programs26.py": programs26.TWENTY_SIXTH,
+    "programs26c.py": programs26c.TWENTY_SIXTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -881,6 +898,8 @@ UNTIMED = (
     "run-seen-tepees",
     "run-seen-galoshes",
     "run-seen-ferrules",
+    "run-seen-bungalows",
+    "run-seen-fenders",
 )
 """Those that are seen from outside only."""
 
