@@ -87,6 +87,7 @@ import programs24c
 import programs25
 import programs25b
 import programs25c
+import programs26b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -693,6 +694,7 @@ PROGRAMS = {
     "programs25.py": programs25.TWENTY_FIFTH,
     "programs25b.py": programs25b.TWENTY_FIFTH_B,
     "programs25c.py": programs25c.TWENTY_FIFTH_C,
+    "programs26b.py": programs26b.TWENTY_SIXTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
