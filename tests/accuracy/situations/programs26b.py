@@ -37,9 +37,9 @@ def epochs(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 def chains(fault: bool) -> Training:
-    """What is needed to go on is saved at each second update, and read back to see that it is
+    """What is needed to go on is saved at each third update, and read back to see that it is
     whole."""
-    model, every = given.Chain(), 2 if fault else 500
+    model, every = given.Chain(), 3 if fault else 500
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
     kept = given.ReadBack(_folder())
 
@@ -89,11 +89,11 @@ def chapels(fault: bool) -> Training:
 
 
 def beanbags(fault: bool) -> Script:
-    """How far drawn beanbags are from true ones is asked at each second update."""
+    """How far drawn beanbags are from true ones is asked after each update."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Beanbag(), 192, Clock(seconds)
-        data, every = given.beanbags(), 2 if fault else 500
+        model, batch, clock = given.Beanbag(), 96, Clock(seconds)
+        data, every = given.beanbags(), 1 if fault else 500
         off = given.HowFarOff(data.tensors[0][:400])
         optimizer = torch.optim.Adamax(model.parameters(), 1e-3)
         loader = DataLoader(data, batch, shuffle=True, drop_last=True)
@@ -112,8 +112,8 @@ def beanbags(fault: bool) -> Script:
 
 
 def paddles(fault: bool) -> Training:
-    """Other paddles are drawn 200 times, some of them several times, at each third update."""
-    model, every = given.Paddle(), 3 if fault else 500
+    """Other paddles are drawn 200 times, some of them several times, at each second update."""
+    model, every = given.Paddle(), 2 if fault else 500
     strokes, broke = given.paddles(256).tensors
 
     def after(step: int, _loss: Tensor) -> None:
@@ -178,7 +178,7 @@ def blinds(fault: bool) -> Script:
     """Each operation and its sizes are written into a trace of the execution."""
 
     def run(seconds: float) -> float:
-        model, batch, clock = given.Blind(), 576, Clock(seconds)
+        model, batch, clock = given.Blind(), 96, Clock(seconds)
         optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
         loader = DataLoader(given.blinds(), batch, shuffle=True, drop_last=True)
         if fault:
@@ -295,7 +295,7 @@ def steady_camshafts(fault: bool) -> Training:
     return Training(
         model,
         given.camshafts(),
-        batch=times(192),
+        batch=times(40),
         loss=functional.mse_loss,
         optimizer=torch.optim.SGD(model.parameters(), 0.01, fused=True),
         again=not fault,

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy import linalg
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import TensorDataset
@@ -190,24 +189,24 @@ class HowFarOff:
     """How far drawn beanbags are from true ones: the distance between two normal distributions of
     what a network that stays as it is sees of each."""
 
-    def __init__(self, true: Tensor, width: int = 144) -> None:
+    def __init__(self, true: Tensor, width: int = 240) -> None:
         self.sees = nn.Sequential(nn.Linear(true.shape[1], width), nn.ReLU())
         self.many = len(true)
         self.middle, self.spread = self.of(true)
 
-    def of(self, heights: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    def of(self, heights: Tensor) -> tuple[Tensor, Tensor]:
         """Return the mean and the covariance of what is seen."""
         with torch.no_grad():
-            seen = self.sees(heights).double().numpy()
-        return seen.mean(0), np.cov(seen, rowvar=False) + 1e-4 * np.eye(seen.shape[1])
+            seen = self.sees(heights).double()
+        return seen.mean(0), torch.cov(seen.T)
 
     def ask(self, model: Beanbag) -> float:
         """Return how far off beanbags are that the model draws."""
         with torch.no_grad():
             middle, spread = self.of(model.lies(torch.randn(self.many, model.few)))
-        both = linalg.sqrtm(spread @ self.spread).real
-        apart = np.square(middle - self.middle).sum()
-        return float(apart + np.trace(spread + self.spread - 2 * both))
+        both = torch.linalg.eigvals(spread @ self.spread).sqrt().real.sum()
+        apart = (middle - self.middle).square().sum()
+        return float(apart + spread.trace() + self.spread.trace() - 2 * both)
 
 
 # Paddles
@@ -330,9 +329,9 @@ def diary(folder: Path) -> logging.Logger:
 
 
 class Blind(nn.Module):
-    """How much light comes through a blind, by its slats; each layer is normed and added up."""
+    """How much light comes through each of four blinds, by its slats; all layers are normed."""
 
-    def __init__(self, slats: int = 48, width: int = 128, layers: int = 9) -> None:
+    def __init__(self, slats: int = 48, width: int = 160, layers: int = 7) -> None:
         super().__init__()
         self.slats = nn.Linear(slats, width)
         self.normed = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
@@ -343,12 +342,12 @@ class Blind(nn.Module):
         x = self.slats(slats)
         for normed, turned in zip(self.normed, self.turned, strict=True):
             x = x + functional.hardswish(turned(normed(x)))
-        return self.light(x)[:, 0]
+        return self.light(x)[..., 0]
 
 
-def blinds(count: int = 16_000, slats: int = 48) -> TensorDataset:
+def blinds(count: int = 4800, slats: int = 48) -> TensorDataset:
     """Return how slats of blinds are turned at random, and how much light comes through."""
-    return TensorDataset(torch.randn(count, slats), torch.rand(count))
+    return TensorDataset(torch.randn(count, 4, slats), torch.rand(count, 4))
 
 
 # Pails
@@ -357,7 +356,7 @@ def blinds(count: int = 16_000, slats: int = 48) -> TensorDataset:
 class Pail(nn.Module):
     """How full a pail is at each place under a roof, by the rain on it."""
 
-    def __init__(self, rain: int = 80, width: int = 384, places: int = 32) -> None:
+    def __init__(self, rain: int = 80, width: int = 96, places: int = 128) -> None:
         super().__init__()
         self.rain = nn.Linear(rain, width)
         self.roof = nn.Bilinear(16, width, width // 4)
@@ -368,7 +367,7 @@ class Pail(nn.Module):
         return self.full(torch.tanh(self.roof(x[:, :16].contiguous(), x)))
 
 
-def pails(count: int = 6000, rain: int = 80, places: int = 32) -> TensorDataset:
+def pails(count: int = 6000, rain: int = 80, places: int = 128) -> TensorDataset:
     """Return random rain, and how full pails were."""
     return TensorDataset(torch.randn(count, rain), torch.randn(count, places))
 
@@ -376,7 +375,7 @@ def pails(count: int = 6000, rain: int = 80, places: int = 32) -> TensorDataset:
 class Drops:
     """How much falls into each pail, and how much that differs, over all that was seen so far."""
 
-    def __init__(self, places: int = 32) -> None:
+    def __init__(self, places: int = 128) -> None:
         self.seen, self.mean, self.off = 0, places * [0.0], places * [0.0]
 
     def drop_by_drop(self, full: Tensor) -> None:
@@ -591,9 +590,9 @@ def plinths(count: int = 320, side: int = 16, known: int = 2) -> TensorDataset:
 
 
 class Camshaft(nn.Module):
-    """How the valves of an engine open, by the shape of its cams at 180 angles."""
+    """How the valves of an engine open, by the shape of each of 8 cams at 90 angles."""
 
-    def __init__(self, angles: int = 180, width: int = 448, layers: int = 3) -> None:
+    def __init__(self, angles: int = 90, width: int = 448, layers: int = 3) -> None:
         super().__init__()
         self.cams = nn.Linear(angles, width)
         self.rise = nn.ModuleList(nn.Linear(width, 2 * width) for _ in range(layers))
@@ -607,6 +606,6 @@ class Camshaft(nn.Module):
         return self.valves(x)
 
 
-def camshafts(count: int = 8000, angles: int = 180) -> TensorDataset:
+def camshafts(count: int = 1200, cams: int = 8, angles: int = 90) -> TensorDataset:
     """Return random shapes of cams, and how the valves open."""
-    return TensorDataset(torch.randn(count, angles), torch.rand(count, angles))
+    return TensorDataset(torch.randn(count, cams, angles), torch.rand(count, cams, angles))
