@@ -37,9 +37,9 @@ def epochs(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 def chains(fault: bool) -> Training:
-    """What is needed to go on is saved at each third update, and read back to see that it is
+    """What is needed to go on is saved at each fifth update, and read back to see that it is
     whole."""
-    model, every = given.Chain(), 3 if fault else 500
+    model, every = given.Chain(), 5 if fault else 500
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
     kept = given.ReadBack(_folder())
 
@@ -112,8 +112,8 @@ def beanbags(fault: bool) -> Script:
 
 
 def paddles(fault: bool) -> Training:
-    """Other paddles are drawn 200 times, some of them several times, at each second update."""
-    model, every = given.Paddle(), 2 if fault else 500
+    """Other paddles are drawn 200 times, some of them several times, at each third update."""
+    model, every = given.Paddle(), 3 if fault else 500
     strokes, broke = given.paddles(256).tensors
 
     def after(step: int, _loss: Tensor) -> None:
