@@ -37,9 +37,9 @@ def epochs(loader: Iterable[Any]) -> Iterator[Any]:
 
 
 def chains(fault: bool) -> Training:
-    """What is needed to go on is saved at each second update, and read back to see that it is
+    """What is needed to go on is saved at each third update, and read back to see that it is
     whole."""
-    model, every = given.Chain(), 2 if fault else 500
+    model, every = given.Chain(), 3 if fault else 500
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
     kept = given.ReadBack(_folder())
 

@@ -356,7 +356,7 @@ def blinds(count: int = 4800, slats: int = 48) -> TensorDataset:
 class Pail(nn.Module):
     """How full a pail is at each place under a roof, by the rain on it."""
 
-    def __init__(self, rain: int = 80, width: int = 96, places: int = 48) -> None:
+    def __init__(self, rain: int = 80, width: int = 96, places: int = 32) -> None:
         super().__init__()
         self.rain = nn.Linear(rain, width)
         self.roof = nn.Bilinear(16, width, width // 4)
@@ -367,7 +367,7 @@ class Pail(nn.Module):
         return self.full(torch.tanh(self.roof(x[:, :16].contiguous(), x)))
 
 
-def pails(count: int = 6000, rain: int = 80, places: int = 48) -> TensorDataset:
+def pails(count: int = 6000, rain: int = 80, places: int = 32) -> TensorDataset:
     """Return random rain, and how full pails were."""
     return TensorDataset(torch.randn(count, rain), torch.randn(count, places))
 
@@ -375,7 +375,7 @@ def pails(count: int = 6000, rain: int = 80, places: int = 48) -> TensorDataset:
 class Drops:
     """How much falls into each pail, and how much that differs, over all that was seen so far."""
 
-    def __init__(self, places: int = 48) -> None:
+    def __init__(self, places: int = 32) -> None:
         self.seen, self.mean, self.off = 0, places * [0.0], places * [0.0]
 
     def drop_by_drop(self, full: Tensor) -> None:
