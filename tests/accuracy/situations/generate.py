@@ -88,6 +88,7 @@ import programs25
 import programs25b
 import programs25c
 import programs26
+import programs26b
 import programs26c
 from programs import CORES, RANKS, SITUATIONS
 
@@ -712,6 +713,7 @@ PROGRAMS = {
     "programs25c.py": programs25c.TWENTY_FIFTH_C,
     "programs26.py": programs26.TWENTY_SIXTH,
     "programs26c.py": programs26c.TWENTY_SIXTH_C,
+    "programs26b.py": programs26b.TWENTY_SIXTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
