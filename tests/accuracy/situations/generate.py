@@ -712,8 +712,8 @@ PROGRAMS = {
     "programs25b.py": programs25b.TWENTY_FIFTH_B,
     "programs25c.py": programs25c.TWENTY_FIFTH_C,
     "programs26.py": programs26.TWENTY_SIXTH,
-    "programs26c.py": programs26c.TWENTY_SIXTH_C,
     "programs26b.py": programs26b.TWENTY_SIXTH_B,
+    "programs26c.py": programs26c.TWENTY_SIXTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
