@@ -201,6 +201,17 @@ SUBJECTS_OF_THE_TWENTY_SIXTH = (
     "cardigans", "casks", "chains", "chapels", "cisterns", "clamps", "clasps",
 )  # fmt: skip
 
+SUBJECTS_OF_THE_TWENTY_SEVENTH = (
+    "cloaks", "coffers", "collars", "consoles", "cornices", "corsets", "crayons", "crests",
+    "cribs", "cushions", "dials", "diadems", "drawers", "drills", "dungarees", "dynamos",
+    "epergnes", "ewers", "fiddles", "fireplaces", "flagons", "flippers", "fryers", "gantries",
+    "gavels", "girdles", "goggles", "griddles", "hampers", "harnesses", "headbands", "hobbyhorses",
+    "hoists", "hoods", "hooks", "jewels", "joists", "kegs", "kiosks", "lassos", "latches",
+    "leashes", "lids", "lunchboxes", "manacles", "mantelpieces", "megaphones", "mobiles",
+    "muzzles", "notepads", "obelisks", "peepholes", "pegs", "pencils", "pendants", "petticoats",
+    "pipettes", "planters", "platters", "plugs",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -241,6 +252,7 @@ ROUNDS = {
     "twenty-fourth": Round("54d745c", 45, SUBJECTS_OF_THE_TWENTY_FOURTH),
     "twenty-fifth": Round("3719c1c", 36, SUBJECTS_OF_THE_TWENTY_FIFTH),
     "twenty-sixth": Round("3150797", 45, SUBJECTS_OF_THE_TWENTY_SIXTH),
+    "twenty-seventh": Round("aae0e6c", 45, SUBJECTS_OF_THE_TWENTY_SEVENTH),
 }
 
 
