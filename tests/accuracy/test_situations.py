@@ -193,6 +193,7 @@ def test_the_tenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_dra
         (23, 57, 12),
         (24, 57, 12),
         (25, 46, 12),
+        (26, 57, 12),
     ],
 )
 def test_a_later_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn(
@@ -335,6 +336,7 @@ def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> 
         (23, 57),
         (24, 57),
         (25, 53),
+        (26, 55),
     ],
 )
 def test_verdicts_on_later_batches_are_no_worse_than_when_they_were_scored(

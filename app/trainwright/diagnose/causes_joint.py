@@ -23,6 +23,7 @@ from trainwright.diagnose.measures import (
     ratio,
     reading,
     starved,
+    step_share,
     utilisation,
 )
 from trainwright.diagnose.measures_cost import (
@@ -302,6 +303,13 @@ PARALLELISM = (
 )
 
 TUNING = (
+    _tuning(
+        "steps.other",
+        given(at_least(0.15, reading("profile.recompilations")), step_share("other")),
+        "share",
+        above(0.3, 2, "assumed: what lies beside steps that compile anew is their compiling"),
+        variant="compile",
+    ),
     _tuning(
         "profile.idle",
         given(_kernels_untried, number("profile.idle")),

@@ -20,6 +20,7 @@ from trainwright.diagnose.measures import (
     utilisation,
 )
 from trainwright.diagnose.measures_cost import (
+    loads_in_each_step,
     offloads,
     page_faults,
     swapped_files,
@@ -116,7 +117,8 @@ def _launches_more(evidence: Evidence) -> bool:
 
 def _compiles_little(evidence: Evidence) -> bool:
     """Whether time beside the steps is not known to be a compiler's."""
-    return (functions_of("compile")(evidence) or 0) < 0.3
+    anew = number("profile.recompilations")(evidence) or 0
+    return (functions_of("compile")(evidence) or 0) < 0.3 and anew < 0.15
 
 
 RULES = (
@@ -167,7 +169,7 @@ RULES = (
     ),
     _rule(
         "counters.load_seconds",
-        time_share("load_seconds"),
+        given(loads_in_each_step, time_share("load_seconds")),
         "share",
         above(0.03, -4, "assumed: what is loaded in every step is the step's own state"),
         variant="logging",

@@ -3,7 +3,8 @@
 from trainwright.diagnose.causes_tuning import BACKWARD, LEFT
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import given, number, ratio, reading, step_share
-from trainwright.diagnose.measures_calls import operator_calls
+from trainwright.diagnose.measures_calls import WATCHED_S, operator_calls, watched_call
+from trainwright.diagnose.measures_cost import written_a_step
 from trainwright.diagnose.measures_kernels import (
     double_on_cpu,
     double_precision,
@@ -16,8 +17,10 @@ from trainwright.diagnose.measures_needless import (
     OWN,
     POOLED,
     SLOW_BACK,
+    by_decomposition,
     computes_again,
     convolutions_back,
+    decompositions,
     few_samples,
     filled_for_products,
     filled_on_processor,
@@ -54,6 +57,8 @@ SCATTERED = "PyTorch: an indexed sum runs on one core; windows and strides need 
 FILLED = "assumed: a product with a table of zeros and ones is a lookup by other means"
 FILLS = "assumed: healthy steps fill next to nothing"
 TWO = "autograd: a convolution's way back is two convolutions of its arithmetic"
+WATCHES = "assumed: the emptiest operator takes 1.5 to 3 µs where nothing watches each call"
+DECOMPOSED = "Golub, Van Loan: a singular value decomposition takes 20 n³ and more, Cholesky's n³/3"
 DOUBLE = "assumed: what computes in double precision is slow by that first"
 
 _tuning, _memory = rules_of(Cause.TUNING), rules_of(Cause.MEMORY)
@@ -66,6 +71,20 @@ def _apart_and_fast_back(evidence: Evidence) -> bool:
 
 
 TUNING = (
+    _tuning(
+        "profile.decompositions",
+        given(lambda evidence: by_decomposition(evidence) is not None, decompositions),
+        "share",
+        above(0.15, 2, DECOMPOSED),
+        variant="kernels",
+    ),
+    _tuning(
+        "profile.host_decompositions",
+        by_decomposition,
+        "share",
+        above(0.15, 3, DECOMPOSED),
+        variant="kernels",
+    ),
     _tuning(
         "setup.ignored_targets",
         ignored_scores,
@@ -242,6 +261,20 @@ MONITORING = (
         "share",
         above(0.08, -3, "PyTorch: fake quantisation's observers read the ranges that they see"),
         variant="synchronisation",
+    ),
+    _monitoring(
+        "profile.empty_call",
+        watched_call,
+        "seconds",
+        above(WATCHED_S, 4, WATCHES),
+        variant="profiler",
+    ),
+    _monitoring(
+        "host.written_a_step",
+        given(lambda evidence: watched_call(evidence) is not None, written_a_step),
+        "times",
+        above(0.3, 3, "assumed: what watches each call and writes much writes them down"),
+        variant="profiler",
     ),
 )
 

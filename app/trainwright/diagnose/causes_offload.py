@@ -15,6 +15,7 @@ from trainwright.diagnose.measures import (
     time_share,
 )
 from trainwright.diagnose.measures_cost import (
+    loads_in_each_step,
     main_read_a_step,
     memory_share,
     offloading,
@@ -58,6 +59,10 @@ def _read_in_steps(evidence: Evidence) -> float | None:
 def _alone(evidence: Evidence) -> bool:
     """Whether the run is one process: several pickle the objects that they exchange."""
     return ranks(evidence) == 1
+
+
+def _loads_state(evidence: Evidence) -> bool:
+    return _alone(evidence) and loads_in_each_step(evidence)
 
 
 def _saves_within(evidence: Evidence) -> bool:
@@ -258,7 +263,7 @@ RULES = (
     ),
     _rule(
         "counters.load_seconds",
-        given(_alone, time_share("load_seconds")),
+        given(_loads_state, time_share("load_seconds")),
         "share",
         above(0.03, 2, "assumed: what is loaded in every step is the step's own state"),
         above(0.15, 3, "assumed: what is loaded in every step is the step's own state"),

@@ -107,10 +107,11 @@ def _put_and_taken(evidence: Evidence) -> float | None:
 
 def _logs(evidence: Evidence) -> float | None:
     """What lies after the update, outside the timed steps, in few of them, or in its functions."""
+    evaluated = time_share("evaluation_seconds")(evidence)
     named = functions_of("log", "checkpoint", "evaluation")(evidence)
     usual = uneven(evidence)
     rare = None if usual is None else max(0.0, 1 - usual)
-    known = [step_share("other")(evidence), outside_steps(evidence), named, rare]
+    known = [step_share("other")(evidence), outside_steps(evidence), named, rare, evaluated]
     return max((share for share in known if share is not None), default=None)
 
 

@@ -6,6 +6,9 @@ from trainwright.diagnose.measures import on_cpu
 CALL_S = 2e-6
 """Of an operator that has next to nothing to compute, called from Python, where it was not timed:
 1.5 to 2.5 µs on servers' processors; assumed."""
+WATCHED_S = 6e-6
+"""Of such a call, from which something watches each; assumed: 3 µs at most in 121 records of runs
+that nothing watched, 10 µs in one whose operators were written down."""
 FEW_CALLS = "assumed: PyTorch takes a few empty ones for an operator, and as much for its gradient"
 LONG_CALLS = 40
 """Calls from which an operator's time is its own work; assumed."""
@@ -28,15 +31,22 @@ def operator_seconds(evidence: Evidence) -> float | None:
 def operator_calls(evidence: Evidence) -> float | None:
     """Return how many times as long an operator takes as one that computes next to nothing.
 
-    A computer that calls operators in half the time also gets short ones done in half of it.
+    A computer that calls operators in half the time also gets short ones done in half of it. None
+    where each call is watched: that makes operators of any work take longer.
     """
     taken = operator_seconds(evidence)
-    return None if taken is None else taken / _empty_call(evidence)
+    return None if taken is None or watched_call(evidence) else taken / _empty_call(evidence)
 
 
 def step_calls(evidence: Evidence) -> float | None:
     """Return how many such operators could be called one after the other in a step."""
     return None if evidence.steps is None else evidence.steps.seconds / _empty_call(evidence)
+
+
+def watched_call(evidence: Evidence) -> float | None:
+    """Return the seconds of an empty operator's call, where something must be watching it."""
+    taken = _empty_call(evidence)
+    return taken if taken >= WATCHED_S else None
 
 
 def _empty_call(evidence: Evidence) -> float:

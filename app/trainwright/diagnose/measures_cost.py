@@ -7,6 +7,7 @@ from trainwright.catalog.query import find_gpu
 from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.evidence_readings import GpuReadings
 from trainwright.diagnose.measures import (
+    each_step,
     lowest_capability,
     number,
     on_cpu,
@@ -398,6 +399,15 @@ def system_for_pages(evidence: Evidence) -> float | None:
     return _system_of_quiet(evidence) if (page_faults(evidence) or 0) >= 0.1 else None
 
 
+def loads_in_each_step(evidence: Evidence) -> bool:
+    """Whether what is loaded, if that is counted, is loaded in every step: a step's own state.
+
+    What is loaded now and then is a checkpoint that somebody looks at again.
+    """
+    loads = each_step("loads")(evidence)
+    return not loads or loads >= 0.9
+
+
 OWN_READS_S = 1e5
 """Bytes a second: twice what the recorder itself reads of the system's tables in training,
 20 to 50 kB/s in its records."""
@@ -414,6 +424,8 @@ def main_read_a_step(evidence: Evidence) -> float | None:
     if host.main_read_bytes_s is None or ranks(evidence) > 1:
         return None
     if host.main_read_bytes_s < OWN_READS_S or (step_share("data_wait")(evidence) or 0) > 0.15:
+        return None
+    if not loads_in_each_step(evidence):
         return None
     return host.main_read_bytes_s * steps.seconds / (4.0 * setup.parameters)
 

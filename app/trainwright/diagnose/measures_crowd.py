@@ -12,12 +12,16 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_calls import operator_calls
 from trainwright.diagnose.measures_names import functions_of
+from trainwright.diagnose.measures_needless import decompositions
 from trainwright.diagnose.measures_work import cores_a_worker
 from trainwright.diagnose.rules import at_least
 
 DIVIDED = 20
 """Operators shorter than so many calls, Python included, are too small for two threads; assumed, as
 PyTorch gives each 32,768 numbers and more (GRAIN_SIZE), which it adds in 10 µs, or ten calls."""
+DECOMPOSES = 0.2
+"""Of a step in decompositions of matrices, of which LAPACK makes small ones in one thread;
+assumed."""
 OF_THE_SYSTEM = 0.4
 """Share of the time on cores that the system works for one thread, which none other takes over;
 assumed."""
@@ -88,5 +92,6 @@ def computes(evidence: Evidence) -> bool:
 def computes_in_long_operators(evidence: Evidence) -> bool:
     """Whether a run on the processor spends its steps in what several threads could share."""
     python = (functions_of("profiler", "anomaly")(evidence) or 0) >= 0.2  # in one thread
-    alone = python or at_least(OF_THE_SYSTEM, number("host.main_system_share"))(evidence)
+    alone = python or at_least(DECOMPOSES, decompositions)(evidence)
+    alone = alone or at_least(OF_THE_SYSTEM, number("host.main_system_share"))(evidence)
     return computes(evidence) and not alone and (operator_calls(evidence) or DIVIDED) >= DIVIDED

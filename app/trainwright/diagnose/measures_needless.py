@@ -325,3 +325,21 @@ def layout_may_cost(evidence: Evidence) -> bool:
     slow = rate is not None and rate < SLOW_CONVOLUTIONS
     shown = slow or pools_planes(evidence) or not evidence.operators
     return planes_apart_on_cpu(evidence) and shown
+
+
+_DECOMPOSES = re.compile(r"linalg_(svd|eig)|geqrf|orgqr")
+_BY_DECOMPOSITION = re.compile(r"\b(pinv|pinverse|lstsq|matrix_rank)\b")
+
+
+def decompositions(evidence: Evidence) -> float | None:
+    """Return the share of a step in decompositions of matrices, into singular values, say."""
+    rows = evidence.operators
+    return sum(row.share for row in rows if _DECOMPOSES.search(row.name)) if rows else None
+
+
+def by_decomposition(evidence: Evidence) -> float | None:
+    """Return the share of the host's time in functions that solve equations by one of them."""
+    profile = evidence.profile
+    rows = profile.host_top if profile is not None else None
+    found = [row.share for row in rows or () if _BY_DECOMPOSITION.search(row.name)]
+    return max(found, default=None)

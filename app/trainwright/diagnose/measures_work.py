@@ -16,6 +16,7 @@ from trainwright.diagnose.measures import (
     starved,
     step_share,
     threads_of_cores,
+    time_share,
     too_few_threads,
 )
 from trainwright.diagnose.measures_calls import LONG_CALLS, operator_calls
@@ -123,8 +124,17 @@ def achieved_of_matrix_rate(evidence: Evidence) -> float | None:
         return None
     double = evidence.setup is not None and evidence.setup.precision == "fp64"
     rate = profile.matrix_flops_s * (DOUBLE_RATE if double else 1.0)
-    uncounted = steps.seconds * uncounted_convolutions(evidence)
+    uncounted = steps.seconds * (uncounted_convolutions(evidence) + _evaluated(evidence))
     return profile.flops_a_step / max(0.1 * steps.compute, steps.compute - uncounted) / rate
+
+
+def _evaluated(evidence: Evidence) -> float:
+    """Return the least share of a step's computing that is an evaluation, no arithmetic of its own.
+
+    What of the counted evaluations has no room beside the computing lies in it.
+    """
+    counted = time_share("evaluation_seconds")(evidence) or 0.0
+    return max(0.0, counted + (step_share("compute")(evidence) or 0.0) - 1)
 
 
 def _uncounted(evidence: Evidence) -> float:
@@ -151,7 +161,8 @@ def any_products_rate(evidence: Evidence) -> float | None:
     if not profile.matrix_flops_s:
         return None
     counted = max(0.1 * heavy, heavy - uncounted_convolutions(evidence))
-    seconds = counted * steps.seconds * (1 - min(0.9, starved(evidence) or 0))
+    elsewhere = min(0.9, (starved(evidence) or 0) + _evaluated(evidence))
+    seconds = counted * steps.seconds * (1 - elsewhere)
     return profile.flops_a_step / seconds / profile.matrix_flops_s
 
 

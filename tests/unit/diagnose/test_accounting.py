@@ -180,3 +180,59 @@ def test_what_is_left_of_a_step_beside_its_passes_is_the_loaders() -> None:
     assert diagnosed(steps=steps(**parts), setup=CUDA, gpus=gpu(0.3)).first.cause is Cause.INPUT
     filled = {"forward": 0.3, "backward": 0.6, "optimizer": 0.05}
     assert diagnosed(steps=steps(**filled), setup=CUDA).first.cause is not Cause.INPUT
+
+
+def test_a_checkpoint_that_is_read_back_now_and_then_is_no_state_that_is_put_away() -> None:
+    def saving(every: int) -> Diagnosis:
+        times = 50 // every
+        counters = {"steps": 50, "checkpoints": times, "loads": times}
+        counters |= {"checkpoint_seconds": 12.0, "load_seconds": 10.0}
+        host = {"main_read_bytes_s": 2e8, "main_written_bytes_s": 2e8}
+        setup = CPU | {"parameters": 1_000_000}
+        own = steps(compute=0.55, other=0.44, data_wait=0.01)
+        return diagnosed(steps=own, counters=counters, host=host, setup=setup)
+
+    assert saving(every=3).first.cause is Cause.MONITORING
+    assert saving(every=1).first.cause is Cause.MEMORY
+
+
+def test_what_watches_every_operator_is_told_before_operators_that_it_makes_long() -> None:
+    watched = on_cores(flops_a_step=4e8, empty_call_seconds=1e-5)
+    watched["profile"]["kernels_a_step"] = 1000
+    watched["host"] |= {"main_written_bytes_s": 5e7}
+    watched["setup"] = CPU | {"parameters": 200_000}
+    first = diagnosed(**watched).first
+    assert (first.cause, first.variant) == (Cause.MONITORING, "profiler")
+    watched["profile"]["empty_call_seconds"] = 2e-6
+    assert diagnosed(**watched).first.variant != "profiler"
+
+
+def test_an_evaluation_within_a_step_makes_its_products_no_slower() -> None:
+    rows = [{"name": "aten::mm", "share": 0.6}]
+    run = on_cores(flops_a_step=4e9, top=rows)
+    alone = work.any_products_rate(seen(**run)) or 0.0
+    evaluating = run | {"counters": {"steps": 50, "evaluations": 50, "evaluation_seconds": 2.5}}
+    assert work.any_products_rate(seen(**evaluating)) == pytest.approx(alone * 0.97 / 0.48)
+    first = diagnosed(**evaluating).first
+    assert first.cause is Cause.MONITORING
+    assert first.gain == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_pseudo_inverse_is_a_slow_way_to_solve_and_no_lack_of_threads() -> None:
+    rows = [{"name": "aten::_linalg_svd", "share": 0.3}, {"name": "aten::bmm", "share": 0.5}]
+    run = on_cores(flops_a_step=4e9, top=rows)
+    run["setup"] = CPU | {"torch_threads": 1}
+    run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
+    assert diagnosed(**run).first.variant != "threads"
+    run["profile"]["host_top"] = [{"name": "torch.linalg.pinv()", "share": 0.35}]
+    assert (diagnosed(**run).first.cause, diagnosed(**run).first.variant) == (
+        Cause.TUNING,
+        "kernels",
+    )
+
+
+def test_what_lies_beside_steps_that_compile_anew_is_no_log() -> None:
+    run = {"steps": steps(20.0, other=17.0), "setup": {"model_kind": "transformer"}}
+    assert diagnosed(**run).first.cause is Cause.MONITORING
+    anew = diagnosed(**run, profile={"recompilations": 1.0}).first
+    assert (anew.cause, anew.variant) == (Cause.TUNING, "compile")
