@@ -30,7 +30,7 @@ def dynamos(fault: bool) -> Training:
     return Training(
         model,
         given.dynamos(),
-        batch=28,
+        batch=32,
         loss=functional.mse_loss,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.01),
     )
@@ -43,7 +43,7 @@ def flagons(fault: bool) -> Training:
     training = Training(
         model,
         given.flagons(),
-        batch=128,
+        batch=160,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
     )
     if fault:

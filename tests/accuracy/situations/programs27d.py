@@ -173,9 +173,9 @@ class Mobile(nn.Module):
 
 
 class Joists(Dataset[Item]):
-    """How joists bent at 16 places, in a file for each place or in one for all."""
+    """How joists bent at 22 places, in a file for each place or in one for all."""
 
-    def __init__(self, folder: Path, apart: bool, count: int = 240, places: int = 16) -> None:
+    def __init__(self, folder: Path, apart: bool, count: int = 240, places: int = 22) -> None:
         chance = np.random.default_rng(2702)
         self.paths: list[list[Path]] = []
         for number in range(count):
@@ -199,9 +199,9 @@ class Joists(Dataset[Item]):
 class Joist(nn.Module):
     """Which of three woods a joist is of, by how it bent; along time, then over its places."""
 
-    def __init__(self, width: int = 36) -> None:
+    def __init__(self, width: int = 40) -> None:
         super().__init__()
-        self.load = nn.Conv1d(16, width, 9, 2, 4)
+        self.load = nn.Conv1d(22, width, 9, 2, 4)
         self.grain = nn.Conv1d(width, width, 9, 2, 4, groups=4)
         self.knots = nn.GRU(width, width, batch_first=True)
         self.wood = nn.Linear(width, 3)
