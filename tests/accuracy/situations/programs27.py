@@ -178,7 +178,7 @@ def headbands(fault: bool) -> Training:
 
 
 def collars(fault: bool) -> Training:
-    """The two workers are ended and started again with each epoch, which is 16 batches long."""
+    """The two workers are ended and started again with each epoch, which is 20 batches long."""
     torch.set_num_threads(1)  # and a core for the workers
     model = given.Collar()
     return Training(

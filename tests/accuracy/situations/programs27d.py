@@ -584,7 +584,7 @@ class Headband(nn.Module):
 class Collars(Dataset[Item]):
     """What collars of dogs measure while these walk; turned at random."""
 
-    def __init__(self, count: int = 384, long: int = 160) -> None:
+    def __init__(self, count: int = 480, long: int = 160) -> None:
         self.walks = torch.randn(count, long, 3)
 
     def __len__(self) -> int:
