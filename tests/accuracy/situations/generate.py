@@ -90,6 +90,7 @@ import programs25c
 import programs26
 import programs26b
 import programs26c
+import programs27
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -714,6 +715,7 @@ PROGRAMS = {
     "programs26.py": programs26.TWENTY_SIXTH,
     "programs26b.py": programs26b.TWENTY_SIXTH_B,
     "programs26c.py": programs26c.TWENTY_SIXTH_C,
+    "programs27.py": programs27.TWENTY_SEVENTH,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
@@ -815,6 +817,9 @@ TOGETHER = (
     "run-cardigans-shared-out-together",
     "run-bulbs-codes-counted-together",
     "run-chaises-norms-in-turn",
+    "run-dynamo-gradients",
+    "run-flagon-gradients",
+    "run-cornices-plain-and-carved",
 )
 """Those that run on two processes when the fault is in."""
 ONE_CORE = (
