@@ -90,6 +90,7 @@ import programs25c
 import programs26
 import programs26b
 import programs26c
+import programs27b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -714,6 +715,7 @@ PROGRAMS = {
     "programs26.py": programs26.TWENTY_SIXTH,
     "programs26b.py": programs26b.TWENTY_SIXTH_B,
     "programs26c.py": programs26c.TWENTY_SIXTH_C,
+    "programs27b.py": programs27b.TWENTY_SEVENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
