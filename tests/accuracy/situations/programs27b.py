@@ -261,6 +261,7 @@ def few_cribs(fault: bool) -> Training:
 
 def gavels(fault: bool) -> Training:
     """Auctions are told one at a time, or several together."""
+    torch.set_num_threads(1)
     model = given.Gavel()
     return Training(
         model,

@@ -334,7 +334,7 @@ def swept(model: nn.Module, others: Tensor, values: int) -> list[list[float]]:
 class Hook(nn.Module):
     """Which of 12 fish a hook is for, by its outline; circular convolutions."""
 
-    def __init__(self, width: int = 40) -> None:
+    def __init__(self, width: int = 32) -> None:
         super().__init__()
         around = {"padding": 2, "padding_mode": "circular"}
         self.outline = nn.Conv1d(2, width, 5, **around)
@@ -358,23 +358,28 @@ class Noted:
 
     def __init__(self) -> None:
         self.losses: dict[int, float] = {}
+        self.ahead: dict[int, float] = {}
         self.right: dict[int, int] = {}
 
-    def note(self, number: int, loss: float, right: bool) -> None:
+    def note(self, number: int, loss: float, ahead: float, right: bool) -> None:
         """Note one hook."""
         self.losses[number] = 0.8 * self.losses.get(number, loss) + 0.2 * loss
+        self.ahead[number] = ahead
         self.right[number] = self.right.get(number, 0) + right
 
     def one_by_one(self, numbers: Tensor, losses: Tensor, told: Tensor, kinds: Tensor) -> None:
         """Note the hooks of a batch, each of which is asked."""
         for place in range(len(numbers)):
+            first, second = told[place].topk(2).values
             right = bool(told[place].argmax() == kinds[place])
-            self.note(int(numbers[place]), float(losses[place]), right)
+            self.note(int(numbers[place]), float(losses[place]), float(first - second), right)
 
     def at_once(self, numbers: Tensor, losses: Tensor, told: Tensor, kinds: Tensor) -> None:
         """Note the hooks of a batch, which are asked together."""
         right = (told.argmax(1) == kinds).tolist()
-        for one in zip(numbers.tolist(), losses.tolist(), right, strict=True):
+        best = told.topk(2, 1).values
+        ahead = (best[:, 0] - best[:, 1]).tolist()
+        for one in zip(numbers.tolist(), losses.tolist(), ahead, right, strict=True):
             self.note(*one)
 
 
@@ -382,14 +387,14 @@ class Noted:
 
 
 class Lunchbox(nn.Module):
-    """Which of 60 foods a lunchbox holds, by a small picture of it."""
+    """Which of 40 foods a lunchbox holds, by a small picture of it."""
 
     def __init__(self, width: int = 20) -> None:
         super().__init__()
         self.looks = nn.Conv2d(3, width, 4, 4)
         self.nearby = nn.Conv2d(width, width, 3, padding=1, groups=4)
         self.mixed = nn.Conv2d(width, 2 * width, 1)
-        self.foods = nn.Linear(2 * width, 60)
+        self.foods = nn.Linear(2 * width, 40)
 
     def forward(self, pictures: Tensor) -> Tensor:
         x = functional.relu(self.looks(pictures))
@@ -399,14 +404,14 @@ class Lunchbox(nn.Module):
 
 def lunchboxes(count: int = 3000) -> TensorDataset:
     """Return pictures of random lunchboxes, and what is in each."""
-    return TensorDataset(torch.rand(count, 3, 32, 32), (torch.rand(count, 60) < 0.1).float())
+    return TensorDataset(torch.rand(count, 3, 32, 32), (torch.rand(count, 40) < 0.1).float())
 
 
 class Counted:
     """How often each food was found, missed and made up."""
 
     def __init__(self) -> None:
-        self.counts = [[0, 0, 0] for _ in range(60)]
+        self.counts = [[0, 0, 0] for _ in range(40)]
 
     def food_by_food(self, told: Tensor, there: Tensor) -> None:
         """Count the foods of a batch, each of which is asked."""
