@@ -387,14 +387,14 @@ class Noted:
 
 
 class Lunchbox(nn.Module):
-    """Which of 40 foods a lunchbox holds, by a small picture of it."""
+    """Which of 32 foods a lunchbox holds, by a small picture of it."""
 
     def __init__(self, width: int = 20) -> None:
         super().__init__()
         self.looks = nn.Conv2d(3, width, 4, 4)
         self.nearby = nn.Conv2d(width, width, 3, padding=1, groups=4)
         self.mixed = nn.Conv2d(width, 2 * width, 1)
-        self.foods = nn.Linear(2 * width, 40)
+        self.foods = nn.Linear(2 * width, 32)
 
     def forward(self, pictures: Tensor) -> Tensor:
         x = functional.relu(self.looks(pictures))
@@ -404,14 +404,14 @@ class Lunchbox(nn.Module):
 
 def lunchboxes(count: int = 3000) -> TensorDataset:
     """Return pictures of random lunchboxes, and what is in each."""
-    return TensorDataset(torch.rand(count, 3, 32, 32), (torch.rand(count, 40) < 0.1).float())
+    return TensorDataset(torch.rand(count, 3, 32, 32), (torch.rand(count, 32) < 0.1).float())
 
 
 class Counted:
     """How often each food was found, missed and made up."""
 
     def __init__(self) -> None:
-        self.counts = [[0, 0, 0] for _ in range(40)]
+        self.counts = [[0, 0, 0] for _ in range(32)]
 
     def food_by_food(self, told: Tensor, there: Tensor) -> None:
         """Count the foods of a batch, each of which is asked."""
