@@ -91,6 +91,7 @@ import programs26
 import programs26b
 import programs26c
 import programs27
+import programs27b
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -716,6 +717,7 @@ PROGRAMS = {
     "programs26b.py": programs26b.TWENTY_SIXTH_B,
     "programs26c.py": programs26c.TWENTY_SIXTH_C,
     "programs27.py": programs27.TWENTY_SEVENTH,
+    "programs27b.py": programs27b.TWENTY_SEVENTH_B,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
