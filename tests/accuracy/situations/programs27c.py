@@ -46,7 +46,7 @@ def pipettes(fault: bool) -> Training:
     return Training(
         model,
         given.pipettes(),
-        batch=32,
+        batch=36,
         loss=functional.mse_loss,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
@@ -189,7 +189,7 @@ def kiosks(fault: bool) -> Training:
     return Training(
         model,
         given.kiosks(),
-        batch=512,
+        batch=448,
         loss=given.unlikely_sales,
         optimizer=torch.optim.Adam(model.parameters(), 1e-3),
     )
@@ -203,7 +203,7 @@ def crests(fault: bool) -> Training:
     return Training(
         model,
         given.crests(),
-        batch=16,
+        batch=20,
         optimizer=torch.optim.AdamW(learning, 1e-3),
     )
 
@@ -214,7 +214,7 @@ def crests(fault: bool) -> Training:
 def dials(fault: bool) -> Training:
     """Small pictures are made larger, as an example for photographs does it."""
     torch.set_num_threads(1)
-    model = given.Dial(68 if fault else None)
+    model = given.Dial(60 if fault else None)
     return Training(
         model,
         given.dials(),
