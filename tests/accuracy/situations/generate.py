@@ -92,6 +92,7 @@ import programs26b
 import programs26c
 import programs27
 import programs27b
+import programs27c
 from programs import CORES, RANKS, SITUATIONS
 
 from trainwright.diagnose import record as records
@@ -168,6 +169,7 @@ QUOTAS = {
     "run-quoits-quota": 0.45,
     "run-cakestands-quota": 0.23,
     "run-cisterns-quota": 0.68,
+    "run-kegs-quota": 0.64,
 }
 """Cores of the quota."""
 PERIODS_US = {
@@ -180,6 +182,7 @@ PERIODS_US = {
     "run-jackboots-quota": 200_000,
     "run-flints-quota": 60_000,
     "run-cakestands-quota": 150_000,
+    "run-kegs-quota": 80_000,
 }
 """The period of a quota, where it is not 100 ms."""
 SPIN = "while True: pass"
@@ -590,6 +593,15 @@ while True:
     other = (bx - ax) * (by.T - ay) - (by - ay) * (bx.T - ax)
     ((side * other < 0) & (side * other < 0).T).sum()
 """
+CUTTERS = """
+import random
+while True:
+    pieces = [(random.randrange(5, 60), random.randrange(1, 90)) for _ in range(60)]
+    best = [0] * 1001
+    for long, worth in pieces:
+        for cloth in range(1000, long - 1, -1):
+            best[cloth] = max(best[cloth], best[cloth - long] + worth)
+"""
 OTHERS = {
     "run-foreign-load": 6 * [SPIN],
     "run-neighbour-jobs": 3 * [MULTIPLY],
@@ -643,6 +655,7 @@ OTHERS = {
     "run-dartboards-beside-checkouts": 3 * [CHECKOUTS],
     "run-handrails-beside-stairwells": 9 * [STAIRWELLS],
     "run-berets-beside-felters": 8 * [FELTERS],
+    "run-cushions-beside-cutters": 5 * [CUTTERS],
 }
 """Programs that compute beside the run."""
 
@@ -718,6 +731,7 @@ PROGRAMS = {
     "programs26c.py": programs26c.TWENTY_SIXTH_C,
     "programs27.py": programs27.TWENTY_SEVENTH,
     "programs27b.py": programs27b.TWENTY_SEVENTH_B,
+    "programs27c.py": programs27c.TWENTY_SEVENTH_C,
 }
 """The files, and the situations of each."""
 ALL = {name: made for situations in PROGRAMS.values() for name, made in situations.items()}
