@@ -33,7 +33,7 @@ from trainwright.diagnose.traits import traits  # noqa: E402
 from trainwright.diagnose.verdict import Cause  # noqa: E402
 from trainwright.plan.file import write_text  # noqa: E402
 
-SEEN = range(1, 27)
+SEEN = range(1, 28)
 """Batches that have been scored, or guide the rules."""
 LEAST = 2
 """Runs that must have a trait for it to be fitted: what one run has alone tells nothing."""

@@ -194,6 +194,7 @@ def test_the_tenth_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_dra
         (24, 57, 12),
         (25, 46, 12),
         (26, 57, 12),
+        (27, 57, 12),
     ],
 )
 def test_a_later_batch_is_as_large_as_its_rule_says_and_its_runs_are_those_drawn(
@@ -337,6 +338,7 @@ def test_verdicts_on_the_second_batch_are_no_worse_than_when_it_was_scored() -> 
         (24, 57),
         (25, 53),
         (26, 55),
+        (27, 51),
     ],
 )
 def test_verdicts_on_later_batches_are_no_worse_than_when_they_were_scored(

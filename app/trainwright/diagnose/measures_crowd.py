@@ -13,8 +13,8 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_calls import operator_calls
 from trainwright.diagnose.measures_names import functions_of
 from trainwright.diagnose.measures_needless import decompositions
-from trainwright.diagnose.measures_work import cores_a_worker
-from trainwright.diagnose.rules import at_least
+from trainwright.diagnose.measures_work import achieved_of_matrix_rate, cores_a_worker
+from trainwright.diagnose.rules import at_least, less_than
 
 DIVIDED = 20
 """Operators shorter than so many calls, Python included, are too small for two threads; assumed, as
@@ -22,6 +22,9 @@ PyTorch gives each 32,768 numbers and more (GRAIN_SIZE), which it adds in 10 µs
 DECOMPOSES = 0.2
 """Of a step in decompositions of matrices, of which LAPACK makes small ones in one thread;
 assumed."""
+WELL = 0.3
+"""Of that rate, from which a step's operators are well enough for a second thread to be worth most;
+assumed, of nine runs with half of the threads, which reach 0.32 to 0.8."""
 OF_THE_SYSTEM = 0.4
 """Share of the time on cores that the system works for one thread, which none other takes over;
 assumed."""
@@ -90,8 +93,22 @@ def computes(evidence: Evidence) -> bool:
 
 
 def computes_in_long_operators(evidence: Evidence) -> bool:
-    """Whether a run on the processor spends its steps in what several threads could share."""
-    python = (functions_of("profiler", "anomaly")(evidence) or 0) >= 0.2  # in one thread
-    alone = python or at_least(DECOMPOSES, decompositions)(evidence)
-    alone = alone or at_least(OF_THE_SYSTEM, number("host.main_system_share"))(evidence)
-    return computes(evidence) and not alone and (operator_calls(evidence) or DIVIDED) >= DIVIDED
+    """Whether a run on the processor spends its steps in what several threads could share.
+
+    A step far below the rate of a plain product by as many threads loses more by its operators.
+    """
+    return (
+        computes(evidence)
+        and not _works_in_one_thread(evidence)
+        and (operator_calls(evidence) or DIVIDED) >= DIVIDED
+        and not less_than(WELL, achieved_of_matrix_rate)(evidence)
+    )
+
+
+def _works_in_one_thread(evidence: Evidence) -> bool:
+    """Whether Python, the system or a decomposition takes much of a step, which threads leave."""
+    return (
+        at_least(0.2, functions_of("profiler", "anomaly"))(evidence)
+        or at_least(DECOMPOSES, decompositions)(evidence)
+        or at_least(OF_THE_SYSTEM, number("host.main_system_share"))(evidence)
+    )

@@ -17,7 +17,6 @@ from trainwright.diagnose.measures import (
     step_share,
     threads_of_cores,
     time_share,
-    too_few_threads,
 )
 from trainwright.diagnose.measures_calls import LONG_CALLS, operator_calls
 from trainwright.diagnose.measures_cost import QUIET_BYTES_S, takes_pages
@@ -167,9 +166,11 @@ def any_products_rate(evidence: Evidence) -> float | None:
 
 
 def has_its_cores(evidence: Evidence) -> bool:
-    """Whether one process on the processor has the cores and the threads that it wants."""
-    few, many = too_few_threads(evidence), threads_of_cores(evidence) or 0
-    starves = (starved(evidence) or 0) >= 0.15 or (few is not None and few < 0.6) or many >= 1.6
+    """Whether one process on the processor has the cores that its threads want.
+
+    Few threads do not make a rate low: the plain product beside it is timed with as many.
+    """
+    starves = (starved(evidence) or 0) >= 0.15 or (threads_of_cores(evidence) or 0) >= 1.6
     return on_cpu(evidence) and ranks(evidence) == 1 and not starves
 
 

@@ -118,7 +118,7 @@ def test_a_quiet_process_has_the_systems_time_for_its_pages_and_no_thread_would_
     assert measures_cost.page_faults(seen(host=faults | quiet)) == pytest.approx(0.45)
     busy = {"main_read_bytes_s": 4e8, "main_written_bytes_s": 3e4}
     assert measures_cost.page_faults(seen(host=faults | busy)) == pytest.approx(0.085)
-    run = on_cores(flops_a_step=4e9)
+    run = on_cores(flops_a_step=1e10)
     run["setup"] = run["setup"] | {"torch_threads": 1}
     run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
     assert diagnosed(**run).first.variant == "threads"
@@ -129,7 +129,7 @@ def test_a_quiet_process_has_the_systems_time_for_its_pages_and_no_thread_would_
 
 def test_a_second_thread_is_no_cure_for_operators_of_a_few_numbers() -> None:
     def with_one_thread(operators: int) -> Diagnosis:
-        run = on_cores(flops_a_step=4e8, empty_call_seconds=1.5e-6)
+        run = on_cores(flops_a_step=1e10, empty_call_seconds=1.5e-6)
         run["profile"]["kernels_a_step"] = operators
         run["setup"] = run["setup"] | {"torch_threads": 1}
         run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
@@ -180,6 +180,19 @@ def test_what_is_left_of_a_step_beside_its_passes_is_the_loaders() -> None:
     assert diagnosed(steps=steps(**parts), setup=CUDA, gpus=gpu(0.3)).first.cause is Cause.INPUT
     filled = {"forward": 0.3, "backward": 0.6, "optimizer": 0.05}
     assert diagnosed(steps=steps(**filled), setup=CUDA).first.cause is not Cause.INPUT
+
+
+def test_slow_operators_are_told_before_a_thread_that_would_halve_them_at_most() -> None:
+    rows = [{"name": "aten::mm", "share": 0.8}]
+
+    def with_one_thread(flops: float) -> Diagnosis:
+        run = on_cores(flops_a_step=flops, top=rows)
+        run["setup"] = run["setup"] | {"torch_threads": 1}
+        run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
+        return diagnosed(**run)
+
+    assert with_one_thread(1e10).first.variant == "threads"
+    assert with_one_thread(1e9).first.cause is Cause.TUNING
 
 
 def test_a_checkpoint_that_is_read_back_now_and_then_is_no_state_that_is_put_away() -> None:
