@@ -23,8 +23,8 @@ DECOMPOSES = 0.2
 """Of a step in decompositions of matrices, of which LAPACK makes small ones in one thread;
 assumed."""
 WELL = 0.3
-"""Of that rate, from which a step's operators are well enough for a second thread to be worth most;
-assumed, of nine runs with half of the threads, which reach 0.32 to 0.8."""
+"""Of a plain product's rate, from which operators are well enough for a second thread to be worth
+most; assumed, of nine runs with half of the threads, which reach 0.32 to 0.8."""
 OF_THE_SYSTEM = 0.4
 """Share of the time on cores that the system works for one thread, which none other takes over;
 assumed."""
