@@ -390,3 +390,8 @@ class Evidence(Frozen):
     def operators(self) -> tuple[Operator, ...]:
         """The rows of a profiler's table of operators; none where nobody profiled."""
         return self.profile.top if self.profile is not None else ()
+
+    @property
+    def functions(self) -> tuple[HostFunction, ...]:
+        """The rows of the host program's profile, each with what it calls; none without one."""
+        return self.profile.host_top if self.profile is not None else ()

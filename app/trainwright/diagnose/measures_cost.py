@@ -202,7 +202,7 @@ def offloads(evidence: Evidence) -> bool:
     """Whether the settings or a counter say that something waits elsewhere than on the device."""
     setup, counters = evidence.setup, evidence.counters
     told = setup is not None and (setup.offload or setup.offloaded or _updates_on_host(setup))
-    rows = evidence.profile.host_top if evidence.profile is not None else ()
+    rows = evidence.functions
     seen = any(_CPU_ADAM.search(row.name.lower()) and row.share >= 0.2 for row in rows)
     counted = bool(counters is not None and counters.offloaded_bytes)
     return bool(told) or counted or (seen and on_gpu(evidence))

@@ -162,7 +162,7 @@ def functions_of(*families: HostFamily) -> Callable[[Evidence], float | None]:
     """
 
     def share(evidence: Evidence) -> float | None:
-        rows = evidence.profile.host_top if evidence.profile is not None else ()
+        rows = evidence.functions
         found = [row.share for row in rows if host_family(row.name) in families]
         return max(found, default=0.0) if rows else None
 
@@ -171,7 +171,7 @@ def functions_of(*families: HostFamily) -> Callable[[Evidence], float | None]:
 
 def inserts_rows(evidence: Evidence) -> bool:
     """Whether much of the time goes into a database's writes, which read its own pages again."""
-    rows = evidence.profile.host_top if evidence.profile is not None else ()
+    rows = evidence.functions
     named = [row.share for row in rows if re.search(r"executemany|\.commit\(", row.name)]
     return _sum(named) >= 0.1
 

@@ -339,7 +339,5 @@ def decompositions(evidence: Evidence) -> float | None:
 
 def by_decomposition(evidence: Evidence) -> float | None:
     """Return the share of the host's time in functions that solve equations by one of them."""
-    profile = evidence.profile
-    rows = profile.host_top if profile is not None else None
-    found = [row.share for row in rows or () if _BY_DECOMPOSITION.search(row.name)]
+    found = [row.share for row in evidence.functions if _BY_DECOMPOSITION.search(row.name)]
     return max(found, default=None)

@@ -23,7 +23,7 @@ LEAST = 0.3
 def model_in_play(evidence: Evidence) -> float | None:
     """Return the share of the wait for play in which the model is asked; None: nobody timed it."""
     wait = data_wait(evidence)
-    rows = evidence.profile.host_top if evidence.profile is not None else ()
+    rows = evidence.functions
     if wait is None or wait < LEAST or on_cpu(evidence):
         return None  # a processor launches nothing, and its loader may have a model of its own
     names = ((row.name.lower(), row.share) for row in rows)
@@ -37,7 +37,7 @@ def model_in_play(evidence: Evidence) -> float | None:
 
 def in_one_world(evidence: Evidence) -> float | None:
     """Return the worlds that a learner waits for, where a row says that they are that."""
-    rows = evidence.profile.host_top if evidence.profile is not None else ()
+    rows = evidence.functions
     waits = (data_wait(evidence) or 0) >= LEAST
     plays = waits and any(_WORLD.search(row.name.lower()) for row in rows)
     return evidence.setup.batch if plays and evidence.setup is not None else None

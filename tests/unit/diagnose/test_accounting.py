@@ -40,6 +40,14 @@ def on_cores(**profile: Any) -> dict[str, Any]:
     }
 
 
+def in_one_thread(**profile: Any) -> dict[str, Any]:
+    """Return such a run with one thread for its two cores."""
+    run = on_cores(**profile)
+    run["setup"] = CPU | {"torch_threads": 1}
+    run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
+    return run
+
+
 def test_a_batch_that_takes_long_beside_a_gpu_that_rests_is_the_input() -> None:
     slow = diagnosed(gpus=gpu(0.03), loading={"batch_seconds": 0.5}, setup=CUDA)
     assert slow.first.cause is Cause.INPUT
@@ -118,9 +126,7 @@ def test_a_quiet_process_has_the_systems_time_for_its_pages_and_no_thread_would_
     assert measures_cost.page_faults(seen(host=faults | quiet)) == pytest.approx(0.45)
     busy = {"main_read_bytes_s": 4e8, "main_written_bytes_s": 3e4}
     assert measures_cost.page_faults(seen(host=faults | busy)) == pytest.approx(0.085)
-    run = on_cores(flops_a_step=1e10)
-    run["setup"] = run["setup"] | {"torch_threads": 1}
-    run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
+    run = in_one_thread(flops_a_step=1e10)
     assert diagnosed(**run).first.variant == "threads"
     run["host"] |= faults | quiet
     first = diagnosed(**run).first
@@ -129,10 +135,8 @@ def test_a_quiet_process_has_the_systems_time_for_its_pages_and_no_thread_would_
 
 def test_a_second_thread_is_no_cure_for_operators_of_a_few_numbers() -> None:
     def with_one_thread(operators: int) -> Diagnosis:
-        run = on_cores(flops_a_step=1e10, empty_call_seconds=1.5e-6)
+        run = in_one_thread(flops_a_step=1e10, empty_call_seconds=1.5e-6)
         run["profile"]["kernels_a_step"] = operators
-        run["setup"] = run["setup"] | {"torch_threads": 1}
-        run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
         return diagnosed(**run)
 
     assert with_one_thread(1000).first.cause is Cause.SCHEDULING
@@ -186,10 +190,7 @@ def test_slow_operators_are_told_before_a_thread_that_would_halve_them_at_most()
     rows = [{"name": "aten::mm", "share": 0.8}]
 
     def with_one_thread(flops: float) -> Diagnosis:
-        run = on_cores(flops_a_step=flops, top=rows)
-        run["setup"] = run["setup"] | {"torch_threads": 1}
-        run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
-        return diagnosed(**run)
+        return diagnosed(**in_one_thread(flops_a_step=flops, top=rows))
 
     assert with_one_thread(1e10).first.variant == "threads"
     assert with_one_thread(1e9).first.cause is Cause.TUNING
@@ -233,9 +234,7 @@ def test_an_evaluation_within_a_step_makes_its_products_no_slower() -> None:
 
 def test_a_pseudo_inverse_is_a_slow_way_to_solve_and_no_lack_of_threads() -> None:
     rows = [{"name": "aten::_linalg_svd", "share": 0.3}, {"name": "aten::bmm", "share": 0.5}]
-    run = on_cores(flops_a_step=4e9, top=rows)
-    run["setup"] = CPU | {"torch_threads": 1}
-    run["host"] |= {"run_cores": 1.0, "starved_share": 0.0}
+    run = in_one_thread(flops_a_step=4e9, top=rows)
     assert diagnosed(**run).first.variant != "threads"
     run["profile"]["host_top"] = [{"name": "torch.linalg.pinv()", "share": 0.35}]
     assert (diagnosed(**run).first.cause, diagnosed(**run).first.variant) == (
