@@ -1,5 +1,6 @@
 """How often the likeness to known runs names the cause of runs that it was not fitted to."""
 
+import hashlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,6 +55,37 @@ def test_runs_of_a_batch_are_told_by_those_of_the_others(had: dict[str, frozense
     right, all_of_them = (sum(column) for column in zip(*rights, strict=True))
     print(f"{'together':14} {right:3} of {all_of_them} ({right / all_of_them:.0%})")
     assert right / all_of_them >= GUESS
+
+
+def test_more_known_runs_tell_more(had: dict[str, frozenset[str]]) -> None:
+    """The newest batches by fewer and more of the runs before them, without the rules' signals."""
+    print(
+        "\nThe same by a part of the runs before these batches, and without what rules say of them"
+    )
+    plain = {name: frozenset(filter(_is_plain, traits)) for name, traits in had.items()}
+    before = sorted(fit_likeness.seen(range(1, LEFT_OUT[0])), key=lambda row: _digest(row.id))
+    rows = [row for batch in LEFT_OUT for row in kept(held_out=True, batch=batch)]
+    shares = []
+    for part in (8, 4, 2, 1):
+        known = before[: len(before) // part]
+        table = fit_likeness.fitted(known, [plain[row.id] for row in known])
+        rights = {row.id: told(row, plain[row.id], table) for row in rows}
+        shares.append(sum(rights.values()) / len(rows))
+        by_origin = (
+            [rights[row.id] for row in rows if row.origin == origin]
+            for origin in ("real-run", "public")
+        )
+        runs, public = (f"{sum(each)} of {len(each)}" for each in by_origin)
+        print(f"{len(known):5} runs known: {shares[-1]:.0%} (real runs {runs}, public {public})")
+    assert shares[-1] > shares[0]
+
+
+def _is_plain(trait: str) -> bool:
+    return not trait.startswith("rule ")
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
 
 
 def _of_batch(batch: int, had: dict[str, frozenset[str]]) -> tuple[int, int]:

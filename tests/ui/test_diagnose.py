@@ -62,6 +62,7 @@ def test_a_record_gets_a_verdict_whose_fix_is_one_click(opened: Any, slow_loader
     spin(50)
     assert "Input pipeline" in texts(screen)
     assert "65 %" in texts(screen)  # 0.2 s of 0.31 s
+    assert any("earlier first verdicts of high confidence" in text for text in texts(screen))
     before = window.session.plan
     applying(screen)[0].click()
     assert window.session.plan.settings.loader.num_workers == 4

@@ -27,6 +27,8 @@ def show(
     screen.line(_title(first), _STYLES.get(first.cause, "bold"))
     screen.line(first.says)
     _gain(screen, first)
+    if diagnosis.reliability is not None:
+        screen.line(diagnosis.reliability.says, "dim")
     _signals(screen, first.signals, "diagnose.evidence")
     _signals(screen, first.against, "diagnose.against")
     _fixes(screen, first.fixes)

@@ -36,6 +36,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.fixes import fixes
 from trainwright.diagnose.gains import gain, measured_gain
 from trainwright.diagnose.likeness import Likeness, likeness
+from trainwright.diagnose.reliability import reliability
 from trainwright.diagnose.roots import (
     DOUBTED,
     EXPLAINED,
@@ -136,14 +137,15 @@ def judge(evidence: Evidence) -> Diagnosis:
     verdicts = _by_rules(cases, evidence)
     alike = likeness(traits(evidence, chain.from_iterable(found.values())))
     cause = verdicts[0].cause
-    if cause is Cause.UNKNOWN or evidence.made_by == "hand":  # of what is recorded, rules tell more
+    if cause is Cause.UNKNOWN or evidence.by_hand:  # of what is recorded, rules tell more
         cause = _likeliest(verdicts[0], alike, found, evidence)
     if cause is not verdicts[0].cause:
         verdicts = _by_likeness(cause, verdicts, cases, alike, evidence)
     verdicts = tuple(_as_sure_as(alike, verdict) for verdict in verdicts)
     said = {verdict.cause for verdict in verdicts}
     ruled_out = tuple(_ruled_out(cause, found[cause]) for cause in RULES if cause not in said)
-    return Diagnosis(verdicts, ruled_out, unseen(evidence))
+    before = reliability(evidence, verdicts[0])
+    return Diagnosis(verdicts, ruled_out, unseen(evidence), before)
 
 
 def _likeliest(

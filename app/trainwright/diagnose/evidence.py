@@ -360,7 +360,7 @@ class Evidence(Frozen):
     trainwright_record: Literal[1]
     """Version of this format."""
     made_by: Word = ""
-    """Such as ``callback``, ``diagnose``, ``hand``."""
+    """``callback``, ``diagnose``, ``readings``; ``hand``, or nothing: a person wrote it."""
     source: Annotated[str, Field(max_length=2000)] = ""
     """Where the figures come from, if not from this computer: a link."""
     note: Annotated[str, Field(max_length=2000)] = ""
@@ -395,3 +395,8 @@ class Evidence(Frozen):
     def functions(self) -> tuple[HostFunction, ...]:
         """The rows of the host program's profile, each with what it calls; none without one."""
         return self.profile.host_top if self.profile is not None else ()
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person wrote the record: our programs say which of them made it."""
+        return self.made_by in ("", "hand")

@@ -4,7 +4,7 @@ from typing import Any
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation
-from trainwright.diagnose.verdict import Diagnosis, Fix, Signal, Verdict
+from trainwright.diagnose.verdict import Diagnosis, Fix, Reliability, Signal, Verdict
 from trainwright.messages import Message, render
 
 
@@ -12,6 +12,7 @@ def as_json(diagnosis: Diagnosis, evidence: Evidence) -> dict[str, Any]:
     """Return a diagnosis with the evidence that it was made from."""
     return {
         "verdict": _verdict(diagnosis.first),
+        "reliability": _reliability(diagnosis.reliability),
         "others": [_verdict(each) for each in diagnosis.verdicts[1:]],
         "ruled_out": [
             {
@@ -60,6 +61,12 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "against": [_signal(each) for each in verdict.against],
         "fixes": [_fix(each) for each in verdict.fixes],
     }
+
+
+def _reliability(before: Reliability | None) -> dict[str, Any] | None:
+    if before is None:
+        return None
+    return {"right": before.right, "of": before.of, "says": _said(before.says)}
 
 
 def _signal(signal: Signal) -> dict[str, Any]:

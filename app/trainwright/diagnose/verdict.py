@@ -302,6 +302,27 @@ class Unseen:
 
 
 @dataclass(frozen=True, slots=True)
+class Reliability:
+    """How many first verdicts that were as sure were right, on runs that no rule had seen."""
+
+    kind: str
+    """``recorded`` or ``reported``."""
+    confidence: Confidence
+    right: int
+    of: int
+
+    @property
+    def says(self) -> Message:
+        """The count as a sentence."""
+        return Message.of(
+            f"diagnose.reliability.{self.kind}",
+            right=self.right,
+            of=self.of,
+            sure=Message.of(f"diagnose.confidence.{self.confidence}"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The outcome: the first verdict is the answer, the others hold as well."""
 
@@ -309,6 +330,8 @@ class Diagnosis:
     """At least one; ``unknown`` may be followed by suspicions of low confidence."""
     ruled_out: tuple[RuledOut, ...] = ()
     unseen: tuple[Unseen, ...] = ()
+    reliability: Reliability | None = None
+    """Of the first verdict; None: it names no cause, or too few like it were scored."""
 
     @property
     def first(self) -> Verdict:

@@ -35,6 +35,7 @@ def test_a_record_gets_its_verdict(inside, slow_loader):
     assert "Input pipeline: high confidence" in outcome.out
     assert "--set settings.loader.num_workers=4" in outcome.out
     assert "torch-tb-profiler" in outcome.out
+    assert "earlier first verdicts of high confidence were right" in outcome.out
 
 
 def test_the_verdict_speaks_korean(inside, slow_loader):

@@ -18,7 +18,7 @@ ONE = {"device": "cuda", "world_size": 1, "batch": 16}
 
 
 def seen(**parts: Any) -> Evidence:
-    return Evidence.model_validate({"trainwright_record": 1, **parts})
+    return Evidence.model_validate({"trainwright_record": 1, "made_by": "callback", **parts})
 
 
 def first(**parts: Any) -> Verdict:

@@ -23,7 +23,7 @@ ALL_RULES = [rule for rules in (*RULES.values(), causes_none.RULES) for rule in 
 
 
 def diagnosed(**parts: Any) -> Diagnosis:
-    return judge(Evidence.model_validate({"trainwright_record": 1, **parts}))
+    return judge(Evidence.model_validate({"trainwright_record": 1, "made_by": "callback", **parts}))
 
 
 def steps(**parts: float) -> dict[str, Any]:

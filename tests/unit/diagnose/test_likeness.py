@@ -164,3 +164,20 @@ def test_of_what_a_person_reports_runs_like_it_tell_as_well_as_rules_do(
     first = judge(waits).first
     assert first.cause is cause
     assert first.alike == (cause is Cause.MEMORY)
+
+
+def test_a_record_that_says_not_who_made_it_is_judged_as_one_that_a_person_wrote() -> None:
+    # A layer of an LSTM on an old card that is slower in half precision (pytorch/pytorch#1539).
+    half = {
+        "steps": {"steps": 1, "seconds": 0.39, "forward": 0.11, "backward": 0.28, "unit": "part"},
+        "throughput": {"samples_s": 164.0},
+        "gpus": [{"name": "NVIDIA Tesla P100", "compute_capability": "6.0"}],
+        "setup": {"device": "cuda", "precision": "fp16", "batch": 64, "model_kind": "recurrent"},
+        "experiments": {"doubled_batch": 0.46},
+        "trials": [{"changed": "precision", "to": "fp32", "step_times": 0.615}],
+    }
+    unsaid, written, recorded = (
+        judge(evidence(made_by=made_by, **half)).first.cause for made_by in ("", "hand", "callback")
+    )
+    assert unsaid is written is Cause.TUNING
+    assert recorded is Cause.PARALLELISM  # of what is recorded, rules tell more

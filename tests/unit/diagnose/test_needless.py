@@ -30,6 +30,7 @@ def first(shares: dict[str, float], kernels: float = 60, **parts: Any) -> Verdic
         Evidence.model_validate(
             {
                 "trainwright_record": 1,
+                "made_by": "callback",
                 "steps": parts.pop("steps", times),
                 "host": parts.pop("host", CORES),
                 "setup": SETUP | parts.pop("setup", {}),

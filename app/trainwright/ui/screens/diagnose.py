@@ -200,7 +200,7 @@ class DiagnoseScreen(Scroll):
     def _show_diagnosis(self, evidence: Evidence) -> None:
         diagnosis = judge(evidence)
         clear(self._results)
-        first = VerdictCard(diagnosis.first, can_apply=self._had_plan)
+        first = VerdictCard(diagnosis, can_apply=self._had_plan)
         first.applied.connect(self._apply)
         self._results.addWidget(first)
         if len(diagnosis.verdicts) > 1:

@@ -36,14 +36,17 @@ class VerdictCard(Surface):
 
     applied = Signal(object)
 
-    def __init__(self, verdict: Verdict, *, can_apply: bool) -> None:
+    def __init__(self, diagnosis: Diagnosis, *, can_apply: bool) -> None:
         super().__init__(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
-        self.verdict = verdict
+        verdict = self.verdict = diagnosis.first
         self.column.addLayout(_head(verdict))
         self.column.addWidget(Label(verdict.says, px=tokens.SECTION, wrap=True))
         if verdict.gain is not None and verdict.faster is not None:
             gain = Message.of("diagnose.gain", share=verdict.gain, faster=verdict.faster)
             self.column.addWidget(Label(gain, colour="text2", wrap=True))
+        if diagnosis.reliability is not None:
+            before = diagnosis.reliability.says
+            self.column.addWidget(Label(before, px=tokens.LABEL, colour="text3", wrap=True))
         if verdict.signals:
             self.column.addWidget(Hairline())
             self.column.addWidget(Heading(Message.of("diagnose.evidence")))
