@@ -53,3 +53,5 @@ def test_living_bytes_of_examples(name):
         f"measured {allocated.measured.value:,.0f} B, {allocated.difference:+.3%}"
     )
     assert abs(allocated.difference) <= WITHIN
+    with_convolutions = outcome.measured.allocated.value
+    assert abs(with_convolutions / allocated.predicted.value - 1) <= WITHIN

@@ -20,7 +20,15 @@ from trainwright.messages.units import signed
 from trainwright.plan import file, verifying
 from trainwright.plan.evaluate import look_again
 from trainwright.plan.trial import SECONDS, STEPS, Limits, look, prepared
-from trainwright.plan.verified import Outcome, Row, as_json, counted, loader_notes, verdict
+from trainwright.plan.verified import (
+    Outcome,
+    Row,
+    as_json,
+    counted,
+    loader_notes,
+    memory_notes,
+    verdict,
+)
 from trainwright.plan.verified import keep as keep_correction
 
 if TYPE_CHECKING:
@@ -179,7 +187,7 @@ def _show_counts(screen: "Screen", outcome: Outcome) -> None:
     measured = outcome.measured
     assert measured is not None
     screen.line(counted(outcome, measured))
-    for message in loader_notes(measured):
+    for message in (*memory_notes(measured), *loader_notes(measured)):
         screen.line(message)
 
 

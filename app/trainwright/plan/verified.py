@@ -14,6 +14,10 @@ from trainwright.plan.evaluate import evaluate, look_again
 from trainwright.plan.trial import Trial
 from trainwright.probe import kept
 
+_TOLD = 0.02
+"""Share of the allocated bytes that convolutions take for themselves from which it is told:
+predictions are as exact as that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -28,6 +32,8 @@ class Measured:
     """Standard deviation of the logarithm of the steps' seconds."""
     context_bytes: int | None
     workspace_bytes: int | None
+    tensors: Quantity | None = None
+    """Of ``allocated``, on the CPU: without what convolutions take only while they compute."""
     loader: Mapping[str, Any] | None = None
     profile: Mapping[str, Any] | None = None
 
@@ -151,6 +157,11 @@ def measured_of(trial: Trial, answer: Mapping[str, Any]) -> Measured:
         scatter=statistics.pstdev([log(one) for one in times]),
         context_bytes=context,
         workspace_bytes=_whole(answer, "workspace_bytes"),
+        tensors=_optional(
+            "allocated",
+            _whole(answer, "between_convolutions_bytes"),
+            f"{log_source}, while no convolution is computed",
+        ),
         loader=answer["loader"] if isinstance(answer.get("loader"), dict) else None,
         profile=answer["profile"] if isinstance(answer.get("profile"), dict) else None,
     )
@@ -182,7 +193,7 @@ def rows_of(trial: Trial, measured: Measured) -> tuple[Row, ...]:
     untimed = Message.of("verify.no-time-on-cpu" if cpu else "verify.no-time")
     unread = Message.of("verify.not-read")
     return (
-        Row("allocated", predicted.allocated, measured.allocated),
+        Row("allocated", predicted.allocated, measured.tensors or measured.allocated),
         Row(
             "reserved",
             predicted.reserved,
@@ -206,6 +217,15 @@ def counted(outcome: Outcome, measured: Measured) -> Message:
     if run == whole:
         return Message.of("verify.counts-all", steps=steps, count=whole, batch=batch)
     return Message.of("verify.counts", steps=steps, run=run, all=whole, batch=batch)
+
+
+def memory_notes(measured: Measured) -> tuple[Message, ...]:
+    """Return what the CPU's convolutions take beside the tensors; empty where it is little."""
+    tensors, allocated = measured.tensors, measured.allocated.value
+    if tensors is None or allocated - tensors.value < _TOLD * allocated:
+        return ()
+    own = allocated - tensors.value
+    return (Message.of("verify.convolutions", own=own, together=allocated),)
 
 
 def loader_notes(measured: Measured) -> tuple[Message, ...]:
@@ -283,6 +303,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "loader": dict(measured.loader) if measured and measured.loader else None,
         "profile": dict(measured.profile) if measured and measured.profile else None,
         "evidence": evidence(measured.profile) if measured and measured.profile else None,
+        "allocated_with_convolutions_bytes": measured.allocated.value if measured else None,
         "predicted_peak_bytes": round(trial.predicted.allocated.value),
     }
 

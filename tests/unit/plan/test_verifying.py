@@ -17,7 +17,7 @@ from trainwright.plan import verifying
 from trainwright.plan.question import question
 from trainwright.plan.schema import Plan
 from trainwright.plan.trial import Here, Limits
-from trainwright.plan.verified import Outcome, RanOut
+from trainwright.plan.verified import Outcome, RanOut, as_json, memory_notes
 from trainwright.profile import interpreter
 from trainwright.worker import client
 
@@ -250,6 +250,30 @@ def test_factory_that_prints_does_not_answer_for_the_child(own):
     outcome = verifying.run(own(line), steps=1, limits=Limits(300, 4 * GIB))
     assert outcome.measured.allocated.value > 100
     assert outcome.measured.step.value > 1e-6
+
+
+SMALL = """
+import torch
+from torch import nn
+
+def build():
+    net = nn.Sequential(nn.Conv2d(256, 256, 3, padding=1), nn.Flatten(), nn.Linear(1024, 4))
+    return {"model": net, "example_inputs": torch.zeros(2, 256, 2, 2)}
+"""
+
+
+@pytest.mark.slow
+def test_tensors_are_compared_and_what_convolutions_take_beside_them_is_told(tmp_path, cache):
+    file = tmp_path / "small.py"
+    file.write_text(SMALL)
+    plan = planned({"python": {"file": str(file), "factory": "build"}}, effective_batch=4)
+    outcome = verifying.run(trials.prepared(plan, HERE), steps=1, limits=Limits(300, 4 * GIB))
+    (allocated,) = (row for row in outcome.rows if row.name == "allocated")
+    assert abs(allocated.difference) <= 0.02
+    together = outcome.measured.allocated.value
+    assert as_json(outcome)["allocated_with_convolutions_bytes"] == together
+    told = " ".join(render(note, "en") for note in memory_notes(outcome.measured))
+    assert ("convolutions on the CPU take" in told) == (together > 1.02 * allocated.measured.value)
 
 
 @pytest.fixture

@@ -348,3 +348,24 @@ def test_what_must_stay_in_fp32_is_not_quantised(programs):
     adapters.add_lora(model, 4, (), None)
     assert model.wi.weight.dtype == torch.uint8  # an adapted layer has its base's weight
     assert model.wo.weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("pixels", "threads"), [(2, 1), (2, 4), (16, 1), (16, 4)], ids=lambda value: str(value)
+)
+def test_what_convolutions_take_while_they_compute_is_told_from_tensors(programs, pixels, threads):
+    """Pictures that are smaller than the kernel make oneDNN take several times the weights."""
+    conv = torch.nn.Conv2d(64, 64, 3, padding=1, bias=False)
+    x = torch.randn(4, 64, pixels, pixels, requires_grad=True)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with programs("memorylog").HostLog() as log:
+            y = conv(x)
+            seed = torch.ones_like(y)
+            grads = torch.autograd.grad(y, (x, conv.weight), seed)
+    finally:
+        torch.set_num_threads(before)
+    tensors = sum(each.nbytes for each in (y, seed, *grads))
+    assert log.peak_between_convolutions() == tensors
+    assert log.peak() >= tensors

@@ -16,7 +16,7 @@ from trainwright.messages import Message, UserError
 from trainwright.messages.units import percent, signed
 from trainwright.plan import verifying
 from trainwright.plan.trial import SECONDS, STEPS, Limits, Wanted
-from trainwright.plan.verified import Outcome, Row, counted, loader_notes, verdict
+from trainwright.plan.verified import Outcome, Row, counted, loader_notes, memory_notes, verdict
 from trainwright.ui import tokens
 from trainwright.ui.figures import figure, span
 from trainwright.ui.i18n import say, tr
@@ -255,7 +255,7 @@ class VerifyScreen(QWidget):
         assert measured is not None
         counts = counted(outcome, measured)
         card.column.addWidget(Label(counts, px=tokens.LABEL, colour="text2", wrap=True))
-        for message in loader_notes(measured):
+        for message in (*memory_notes(measured), *loader_notes(measured)):
             card.column.addWidget(Label(message, px=tokens.LABEL, colour="text2", wrap=True))
         line = QHBoxLayout()
         keep = Button(

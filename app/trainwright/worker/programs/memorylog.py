@@ -3,9 +3,18 @@
 import contextlib
 import re
 import sys
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import torch
+
+CONVOLUTIONS = (
+    "aten::mkldnn_convolution",
+    "aten::slow_conv2d_forward",
+    "aten::slow_conv3d_forward",
+    "aten::convolution_backward",
+)
+"""Operators that compute a convolution on the CPU, or its gradients."""
 
 
 class HostLog:
@@ -29,6 +38,26 @@ class HostLog:
     def peak(self) -> int:
         """Return the most bytes that lived at once."""
         return max((living for _, living in living_bytes(self._profile)), default=0)
+
+    def peak_between_convolutions(self) -> int:
+        """Return the most bytes that lived while no convolution was computed.
+
+        On the CPU those are oneDNN's, which takes memory of its own while it computes: copies of
+        the weights in its layout, and where pictures are smaller than the kernel four times the
+        weights for each thread (``jit_gemm_convolution_utils``: it books their bytes as floats).
+        """
+        events = self._profile.profiler.kineto_results.events()
+        spans = [
+            (event.start_ns(), event.start_ns() + event.duration_ns())
+            for event in events
+            if event.name() in CONVOLUTIONS
+        ]
+        living = living_bytes(self._profile)
+        moments = [moment for moment, _ in living]
+        within: set[int] = set()
+        for begin, end in spans:  # what is left at the last change within is what the step keeps
+            within.update(range(bisect_left(moments, begin), bisect_right(moments, end) - 1))
+        return max((each for at, (_, each) in enumerate(living) if at not in within), default=0)
 
 
 def living_bytes(profile: Any, before: int = 0, device: str = "CPU") -> list[tuple[int, int]]:

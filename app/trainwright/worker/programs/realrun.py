@@ -160,6 +160,7 @@ class Run:
                 self.say(0.1 + 0.15 * number, "worker.verify-warming")
                 self._step()
         live = log.peak() if log is not None else None
+        between = log.peak_between_convolutions() if log is not None else None
         del log
         gc.collect()
         self.micro.clear()
@@ -169,6 +170,7 @@ class Run:
         answer = {
             "device": self.question["device"],
             "allocated_peak_bytes": live,
+            "between_convolutions_bytes": between,
             "reserved_peak_bytes": None,
             "device_used_bytes": None,
             "context_bytes": None,
