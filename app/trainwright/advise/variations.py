@@ -87,7 +87,7 @@ def _input(plan: Plan, report: Report) -> Iterator[Variation]:
         match remedy.name:
             case "workers" if better is not None:
                 count = better.num_workers
-                yield _setting("workers", {"settings.loader.num_workers": count}, workers=count)
+                yield _setting("workers", {"settings.loader.num_workers": count}, count=count)
             case "pinned":
                 yield _setting("pinned", {"settings.loader.pin_memory": True})
             case "shards":

@@ -54,7 +54,7 @@ def _more_workers(evidence: Evidence) -> Fix | None:
     if goal <= now:
         return None
     patch = {"settings.loader.num_workers": goal, "settings.loader.persistent_workers": True}
-    return _say("workers", patch, workers=goal)
+    return _say("workers", patch, count=goal)
 
 
 def _fewer_workers(evidence: Evidence) -> Fix | None:
@@ -62,14 +62,14 @@ def _fewer_workers(evidence: Evidence) -> Fix | None:
     host = evidence.host
     usable = int(host.usable_cores) if host is not None and host.usable_cores else 2
     goal = max(1, usable - 1)
-    return _say("fewer-workers", {"settings.loader.num_workers": goal}, workers=goal)
+    return _say("fewer-workers", {"settings.loader.num_workers": goal}, count=goal)
 
 
 def _waiting_workers(evidence: Evidence) -> Fix | None:
     """Workers that wait need no core each: four, or twice those of now."""
     goal = min(MOST_WORKERS, max(4, 2 * (_setup(evidence).num_workers or 0)))
     patch = {"settings.loader.num_workers": goal, "settings.loader.persistent_workers": True}
-    return _say("workers", patch, workers=goal)
+    return _say("workers", patch, count=goal)
 
 
 def _prefetch(evidence: Evidence) -> Fix | None:
@@ -201,7 +201,7 @@ def _workers_of_quota(evidence: Evidence) -> Fix | None:
     goal = max(1, int(host.usable_cores) - 1)
     if goal >= (_setup(evidence).num_workers or 0):
         return None
-    return _say("fewer-workers", {"settings.loader.num_workers": goal}, workers=goal)
+    return _say("fewer-workers", {"settings.loader.num_workers": goal}, count=goal)
 
 
 _PIN = _saying("pin", loader__pin_memory=True)

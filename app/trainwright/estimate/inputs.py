@@ -191,7 +191,7 @@ def _remedy(remedy: Remedy, found: Feeding, better: LoaderChoice | None) -> Mess
     most = "at-most" if remedy.at_most else "about"
     values: dict[str, object] = {"gain": remedy.gain, "rate": remedy.samples_per_second}
     if remedy.name == "workers" and better is not None:
-        values["workers"] = better.num_workers
+        values["count"] = better.num_workers
     if remedy.name == "memory":
         values["need"] = found.dataset_bytes or 0.0
     return Message.of(f"pipeline.remedy.{remedy.name}.{most}", **values)
