@@ -27,6 +27,7 @@
  *   silent           an RTX 4090 that does not tell its memory
  *   narrow           an x16 card in an x4 slot of generation 3
  *   throttled        too hot and at its power limit
+ *   low-power        at a power limit that somebody lowered to half of the board's own
  *   foreign-process  another person's training holds 18 GiB
  *   hidden-processes the list of processes needs permission
  *   garbage          names that are no UTF-8
@@ -201,21 +202,28 @@ static Status alive(Device gpu) {
 
 /* --- what changes with the time ------------------------------------------------------------- */
 
+static int at_limit(void) { return is("throttled") || is("low-power"); }
+
 /* A training run as its readings go: busy in waves of 10 s. */
 static double busy(const Gpu *gpu) {
-  if (is("throttled")) return 0.99;
+  if (at_limit()) return 0.99;
   return 0.6 + 0.3 * sin(2 * M_PI * now() / 10 + gpu->index);
 }
 
+/* The limit in force. */
+static double limit_watts(const Gpu *gpu) {
+  return is("low-power") ? gpu->card->watts / 2 : gpu->card->watts;
+}
+
 static double watts(const Gpu *gpu) {
-  double limit = gpu->card->watts ? gpu->card->watts : 100;
-  return is("throttled") ? limit - 1 : limit * (0.1 + 0.8 * busy(gpu));
+  double limit = gpu->card->watts ? limit_watts(gpu) : 100;
+  return at_limit() ? limit - 1 : limit * (0.1 + 0.8 * busy(gpu));
 }
 
 /* The integral of watts() from 0, in joules. */
 static double joules(const Gpu *gpu) {
-  double limit = gpu->card->watts ? gpu->card->watts : 100, t = now();
-  if (is("throttled")) return (limit - 1) * t;
+  double limit = gpu->card->watts ? limit_watts(gpu) : 100, t = now();
+  if (at_limit()) return (limit - 1) * t;
   double wave = (cos(gpu->index) - cos(2 * M_PI * t / 10 + gpu->index)) * 10 / (2 * M_PI);
   return limit * (0.1 * t + 0.8 * (0.6 * t + 0.3 * wave));
 }
@@ -227,12 +235,13 @@ static int celsius(const Gpu *gpu) {
 
 static u64 reasons(const Gpu *gpu) {
   if (is("throttled")) return 0x04 | 0x20; /* power cap, software thermal slowdown */
+  if (is("low-power")) return 0x04;
   return busy(gpu) < 0.35 ? 0x01 : 0;
 }
 
 static unsigned mhz(const Gpu *gpu, unsigned domain) {
   if (domain == 2) return gpu->card->memory_mhz;
-  double share = is("throttled") ? 0.55 : 0.8 + 0.15 * busy(gpu);
+  double share = at_limit() ? 0.55 : 0.8 + 0.15 * busy(gpu);
   return (unsigned)(gpu->card->graphics_mhz * share);
 }
 
@@ -552,14 +561,17 @@ PUBLIC Status nvmlDeviceGetPowerUsage(Device gpu, unsigned *mw) {
 PUBLIC Status nvmlDeviceGetEnforcedPowerLimit(Device gpu, unsigned *mw) {
   WHOLE(gpu);
   if (!power_told(gpu)) return NOT_SUPPORTED;
-  *mw = 1000 * gpu->card->watts;
+  *mw = (unsigned)(1000 * limit_watts(gpu));
   return OK;
 }
 PUBLIC Status nvmlDeviceGetPowerManagementLimit(Device gpu, unsigned *mw) {
   return nvmlDeviceGetEnforcedPowerLimit(gpu, mw);
 }
 PUBLIC Status nvmlDeviceGetPowerManagementDefaultLimit(Device gpu, unsigned *mw) {
-  return nvmlDeviceGetEnforcedPowerLimit(gpu, mw);
+  WHOLE(gpu);
+  if (!power_told(gpu)) return NOT_SUPPORTED;
+  *mw = 1000 * gpu->card->watts;
+  return OK;
 }
 PUBLIC Status nvmlDeviceGetPowerManagementLimitConstraints(Device gpu, unsigned *least,
                                                            unsigned *most) {

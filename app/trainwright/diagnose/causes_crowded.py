@@ -32,7 +32,7 @@ from trainwright.diagnose.measures import (
 from trainwright.diagnose.measures_cost import QUIET_BYTES_S, memory_share, offloads, page_faults
 from trainwright.diagnose.measures_crowd import drives_are_shared, others_read, share_cores
 from trainwright.diagnose.measures_hardware import on_another_processor, saved_by_fewer_cores
-from trainwright.diagnose.measures_kernels import half_precision, is_kind
+from trainwright.diagnose.measures_kernels import half_precision, held_by_heat, is_kind
 from trainwright.diagnose.measures_scaling import kept_by_fewer_devices
 from trainwright.diagnose.measures_trials import (
     beyond_their_size,
@@ -155,8 +155,8 @@ def _least_clock(evidence: Evidence) -> float | None:
     working = (
         gpu
         for gpu in evidence.gpus or ()
-        if gpu.utilisation is None or gpu.utilisation.mean >= 0.5  # one at rest lowers its clock
-    )
+        if not held_by_heat(gpu) and (gpu.utilisation is None or gpu.utilisation.mean >= 0.5)
+    )  # one at rest lowers its clock
     clocks = [gpu.sm_clock_mhz.mean for gpu in working if gpu.sm_clock_mhz is not None]
     return min(clocks) / median(clocks) if len(clocks) > 2 and median(clocks) else None
 

@@ -55,8 +55,9 @@ def _partitioned(evidence: Evidence) -> bool:
 
 
 def _capped_below(evidence: Evidence) -> float | None:
-    """Return power over its limit where the driver caps it nevertheless."""
-    if (throttled("power-cap", "power-brake")(evidence) or 0) < 0.1:
+    """Return power over its limit where the driver caps it, and nobody lowered the limit."""
+    capped = (throttled("power-cap", "power-brake")(evidence) or 0) >= 0.1
+    if not capped or less_than(0.9, _power_is_low)(evidence):
         return None
     return gpu_ratio("power_w", "power_limit_w")(evidence)
 

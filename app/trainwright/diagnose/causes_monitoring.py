@@ -26,6 +26,7 @@ from trainwright.diagnose.measures_cost import (
     swapped_files,
     written_a_step,
 )
+from trainwright.diagnose.measures_gpu import beside_step
 from trainwright.diagnose.measures_kernels import waits_rarely
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_work import (
@@ -220,7 +221,7 @@ RULES = (
     ),
     _rule(
         "steps.other",
-        given(_compiles_little, step_share("other")),
+        given(_compiles_little, beside_step),
         "share",
         above(0.1, 2, "assumed: between the optimizer and the next batch there is little to do"),
         above(0.25, 3, ASSUMED),
@@ -236,14 +237,14 @@ RULES = (
     ),
     _rule(
         "profile.in_operators",
-        given(lambda evidence: (step_share("other")(evidence) or 0) >= 0.1, in_operators),
+        given(lambda evidence: (beside_step(evidence) or 0) >= 0.1, in_operators),
         "share",
         below(0.5, 1, "assumed: most of the step is no operator's, but Python's or a drive's"),
         variant="logging",
     ),
     _rule(
         "profile.forward",
-        given(lambda evidence: (step_share("other")(evidence) or 0) >= 0.1, forward_of_backward),
+        given(lambda evidence: (beside_step(evidence) or 0) >= 0.1, forward_of_backward),
         "times",
         above(1.5, 2, "assumed: a gradient takes as long as its operator or longer"),
         variant="logging",
@@ -264,7 +265,7 @@ RULES = (
     ),
     _rule(
         "counters.item_reads",
-        given(lambda evidence: (step_share("other")(evidence) or 0) >= 0.1, _reads),
+        given(lambda evidence: (beside_step(evidence) or 0) >= 0.1, _reads),
         "number",
         above(8, 1, "assumed: values that are read after the update are written down somewhere"),
         variant="logging",

@@ -36,6 +36,7 @@ from trainwright.diagnose.measures_cost import (
     recomputes,
     short_steps_alone,
 )
+from trainwright.diagnose.measures_gpu import beside_step
 from trainwright.diagnose.measures_hardware import another_gpu
 from trainwright.diagnose.measures_kernels import (
     few_bits,
@@ -162,6 +163,7 @@ RULES = (
         "gpus.power",
         gpu_ratio("power_w", "power_limit_w"),
         "share",
+        above(0.7, 1, ASSUMED),
         above(0.8, 2, ASSUMED),
         below(0.5, -2, ASSUMED),
     ),
@@ -180,7 +182,7 @@ RULES = (
     ),
     _rule(
         "steps.other",
-        step_share("other"),
+        beside_step,
         "share",
         above(0.1, -4, "assumed: between the optimizer and the next batch there is little to do"),
     ),

@@ -24,9 +24,10 @@ from trainwright.diagnose.measures_cost import (
     swapped_files,
     update_elsewhere,
 )
+from trainwright.diagnose.measures_gpu import beside_step
 from trainwright.diagnose.measures_names import functions_of, kernels_of
 from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import device_of_compute, read_a_step, run_reads
+from trainwright.diagnose.measures_work import device_of_compute, read_a_step, reads_of_steps
 from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of, yes
 from trainwright.diagnose.verdict import Cause
 
@@ -161,7 +162,7 @@ RULES = (
     ),
     _rule(
         "host.read_bytes_s",
-        given(_reads_elsewhere, run_reads),
+        given(_reads_elsewhere, reads_of_steps),
         "bytes",
         above(50e6, 2, "assumed: a run whose loader keeps up reads little else"),
         variant="offload",
@@ -169,8 +170,8 @@ RULES = (
     _rule(
         "steps.other",
         given(
-            lambda evidence: _reads_elsewhere(evidence) and (run_reads(evidence) or 0) >= 50e6,
-            step_share("other"),
+            lambda evidence: _reads_elsewhere(evidence) and (reads_of_steps(evidence) or 0) >= 50e6,
+            beside_step,
         ),
         "share",
         above(0.25, 2, "assumed: state that is read from a drive between the steps"),

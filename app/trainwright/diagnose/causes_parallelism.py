@@ -6,7 +6,6 @@ from trainwright.diagnose.measures import (
     each_step,
     given,
     gpu_ratio,
-    host_thread_full,
     input_keeps_up,
     is_word,
     number,
@@ -125,7 +124,7 @@ def _updates_here(evidence: Evidence) -> bool:
     return on_gpu(evidence) and not offloads(evidence) and not (shared and processes(evidence) > 1)
 
 
-def _only_launches(evidence: Evidence) -> bool:
+def only_launches(evidence: Evidence) -> bool:
     """Whether the training thread is known to make no batches and no updates itself."""
     makes = evidence.setup is not None and evidence.setup.num_workers == 0
     return input_keeps_up(evidence) and not makes and not offloads(evidence)
@@ -133,7 +132,7 @@ def _only_launches(evidence: Evidence) -> bool:
 
 def _alone_at_launches(evidence: Evidence) -> bool:
     """Whether a GPU idles beside a thread that does nothing but launch."""
-    return _only_launches(evidence) and device_idles(evidence)
+    return only_launches(evidence) and device_idles(evidence)
 
 
 def _no_parts(evidence: Evidence) -> bool:
@@ -310,13 +309,6 @@ RULES = (
         variant="host-bound",
     ),
     _rule(
-        "host.main_process",
-        given(_only_launches, host_thread_full),
-        "number",
-        above(0.9, 2, "assumed: the one thread that launches kernels is never idle"),
-        variant="host-bound",
-    ),
-    _rule(
         "setup.optimizer_foreach",
         given(on_gpu, reading("setup.optimizer_foreach")),
         "yes-no",
@@ -378,7 +370,6 @@ RULES = (
         given(on_gpu, close_launches),
         "number",
         above(500, 1, "assumed: more launches than a step of a few large layers has"),
-        above(3000, 2, "assumed: 20 ms and more of launches at 5 to 10 µs each"),
         variant="host-bound",
     ),
     _rule(

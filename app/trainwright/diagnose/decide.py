@@ -17,6 +17,7 @@ from trainwright.diagnose import (
     causes_cores,
     causes_crowded,
     causes_devices,
+    causes_gpu,
     causes_input,
     causes_joint,
     causes_memory,
@@ -63,6 +64,7 @@ from trainwright.messages import Message
 _SIGNS: dict[Cause, tuple[Rule, ...]] = {
     Cause.PARALLELISM: (
         *causes_parallelism.RULES,
+        *causes_gpu.PARALLELISM,
         *causes_needless.PARALLELISM,
         *causes_trials.PARALLELISM,
         *causes_joint.PARALLELISM,
@@ -88,6 +90,7 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
     Cause.COMMUNICATION: causes_communication.RULES,
     Cause.SCHEDULING: (
         *causes_devices.RULES,
+        *causes_gpu.SCHEDULING,
         *causes_cores.RULES,
         *causes_threads.RULES,
         *causes_joint.SCHEDULING,
@@ -199,7 +202,7 @@ def _all_cases(found: dict[Cause, tuple[Signal, ...]], evidence: Evidence) -> li
 def _by_rules(every: list[Case], evidence: Evidence) -> tuple[Verdict, ...]:
     """Return the verdicts by what each reading means by itself."""
     *cases, fine = every
-    named = (case for case in cases if case.holds or case.suspected)
+    named = (case for case in cases if (case.holds or case.suspected) and not _negligible(case))
     holding = sorted(named, key=_rank)
     if (
         fine.holds
@@ -300,6 +303,12 @@ def _case(cause: Cause, variant: str, found: Iterable[Signal], evidence: Evidenc
 def _rank(case: Case) -> tuple[bool, bool, bool, float]:
     """Return what cases are sorted by: what takes little, measured, goes after all that hold."""
     return (_says_little(case), not case.agreed, case.takes_little, -case.strength)
+
+
+def _negligible(case: Case) -> bool:
+    """Whether what a case takes was measured, and nobody would notice it."""
+    hosts = case.cause in (Cause.PARALLELISM, Cause.MONITORING)
+    return hosts and case.measured is not None and case.measured < WORTH
 
 
 def _says_little(case: Case) -> bool:
@@ -437,7 +446,8 @@ def _less(confidence: Confidence) -> Confidence:
 
 def _suspicions(cases: list[Case], evidence: Evidence) -> list[Verdict]:
     """Return the causes that one signal alone speaks for."""
-    suspected = [case for case in cases if case.score >= 2 and case.speaks_for[0].weight >= 2]
+    seen = (case for case in cases if case.score >= 2 and not _negligible(case))
+    suspected = [case for case in seen if case.speaks_for[0].weight >= 2]
     ranked = sorted(suspected, key=lambda case: -case.strength)[:2]
     return [replace(_verdict(case, evidence), confidence=Confidence.LOW) for case in ranked]
 

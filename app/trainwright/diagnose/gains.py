@@ -19,6 +19,7 @@ from trainwright.diagnose.measures import (
     uneven,
 )
 from trainwright.diagnose.measures_cost import bubble, offloading, page_faults, update_elsewhere
+from trainwright.diagnose.measures_gpu import beside_step, least_idle, narrow_link_used
 from trainwright.diagnose.measures_kernels import clock_of
 from trainwright.diagnose.measures_names import fallback_attention, functions_of
 from trainwright.diagnose.measures_needless import own_backward
@@ -48,7 +49,15 @@ def gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:
 
     Measured by an experiment where there is one; else the whole share that the cause takes.
     """
-    return _first(_bounds(cause, variant), evidence)
+    return _of_idle(cause, variant, evidence, _first(_bounds(cause, variant), evidence))
+
+
+def _of_idle(cause: Cause, variant: str, evidence: Evidence, share: float | None) -> float | None:
+    """Return a share, or what the GPU idles at all where that is less and nobody tried it."""
+    idle, bounds = least_idle(cause, variant, evidence), _bounds(cause, variant)
+    if any(bound(evidence) is not None for bound in bounds[:1]):  # the first is a trial's
+        return share
+    return share if idle is None else min(idle, 1.0 if share is None else share)
 
 
 def measured_gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:
@@ -58,7 +67,7 @@ def measured_gain(cause: Cause, variant: str, evidence: Evidence) -> float | Non
     near: a cause is not put before others for it.
     """
     found = (each for each in _bounds(cause, variant) if each is not _below_matrix_rate)
-    return _first(found, evidence)
+    return _of_idle(cause, variant, evidence, _first(found, evidence))
 
 
 def _bounds(cause: Cause, variant: str) -> tuple[Bound, ...]:
@@ -111,7 +120,7 @@ def _logs(evidence: Evidence) -> float | None:
     named = functions_of("log", "checkpoint", "evaluation")(evidence)
     usual = uneven(evidence)
     rare = None if usual is None else max(0.0, 1 - usual)
-    known = [step_share("other")(evidence), outside_steps(evidence), named, rare, evaluated]
+    known = [beside_step(evidence), outside_steps(evidence), named, rare, evaluated]
     return max((share for share in known if share is not None), default=None)
 
 
@@ -242,7 +251,11 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.SCHEDULING, "heat"): (saved_by("cooling"), _slower_clock),
     (Cause.SCHEDULING, "power"): (saved_by("power_limit"), _slower_clock),
     (Cause.SCHEDULING, "battery"): (_slower_clock,),
-    (Cause.SCHEDULING, "link"): (step_share("transfer"), number("profile.copies")),
+    (Cause.SCHEDULING, "link"): (
+        step_share("transfer"),
+        number("profile.copies"),
+        narrow_link_used,
+    ),
     (Cause.SCHEDULING, "numa"): (step_share("transfer"),),
     (Cause.MONITORING, "synchronisation"): (saved_by("without_synchronisation"),),
     (Cause.MONITORING, "profiler"): (saved_by("without_profiler"),),

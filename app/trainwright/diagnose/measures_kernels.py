@@ -200,6 +200,12 @@ def clock_of(gpu: GpuReadings) -> float | None:
     return gpu.sm_clock_mhz.mean / gpu.sm_clock_max_mhz
 
 
+def held_by_heat(gpu: GpuReadings) -> bool:
+    """Whether heat lowers a GPU's clock for a tenth of the time and more."""
+    reasons = gpu.throttled or {}
+    return max(reasons.get("thermal", 0), reasons.get("hardware-thermal", 0)) >= 0.1
+
+
 def clock_share(evidence: Evidence) -> float | None:
     """Return ``clock_of`` all GPUs, their mean."""
     return over_gpus(evidence, clock_of)

@@ -111,6 +111,11 @@ def score_matrices(evidence: Evidence) -> float | None:
     return None if profile is None or fused else profile.attention_eager
 
 
+IMPOSSIBLE = 4.0
+"""Times a plain product's rate that no processor reaches in the precisions that it is better at:
+what was counted was computed elsewhere; assumed."""
+
+
 def achieved_of_matrix_rate(evidence: Evidence) -> float | None:
     """Return a step's arithmetic a second over that of a plain matrix product beside it.
 
@@ -124,7 +129,9 @@ def achieved_of_matrix_rate(evidence: Evidence) -> float | None:
     double = evidence.setup is not None and evidence.setup.precision == "fp64"
     rate = profile.matrix_flops_s * (DOUBLE_RATE if double else 1.0)
     uncounted = steps.seconds * (uncounted_convolutions(evidence) + _evaluated(evidence))
-    return profile.flops_a_step / max(0.1 * steps.compute, steps.compute - uncounted) / rate
+    seconds = max(0.1 * steps.compute, steps.compute - uncounted)
+    found = profile.flops_a_step / seconds / rate
+    return found if found <= IMPOSSIBLE else None
 
 
 def _evaluated(evidence: Evidence) -> float:
@@ -437,13 +444,14 @@ def threads_at_work(evidence: Evidence) -> float | None:
 
 
 def read_a_step(evidence: Evidence) -> float | None:
-    """Return what the run itself reads from drives a step over its parameters, in bytes."""
+    """Return what the run reads from drives a step, but its workers, over its parameters."""
     host, steps, setup = evidence.host, evidence.steps, evidence.setup
     if host is None or steps is None or setup is None or not setup.parameters:
         return None
     if host.run_read_bytes_s is None:
         return None
-    return host.run_read_bytes_s * steps.seconds / (4.0 * setup.parameters)
+    read = reads_of_steps(evidence)
+    return None if read is None else read * steps.seconds / (4.0 * setup.parameters)
 
 
 def oversubscription(evidence: Evidence) -> float | None:
@@ -471,6 +479,14 @@ def others_on(*places: str) -> Measure:
         return float(sum(each.gpu in places for each in others)) if others else None
 
     return count
+
+
+def reads_of_steps(evidence: Evidence) -> float | None:
+    """Return what the run reads a second beside its workers, which read the data set."""
+    setup, host = evidence.setup, evidence.host
+    if setup is None or not setup.num_workers:
+        return run_reads(evidence)
+    return None if host is None else host.main_read_bytes_s
 
 
 def run_reads(evidence: Evidence) -> float | None:

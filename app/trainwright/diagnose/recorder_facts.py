@@ -43,7 +43,8 @@ def optimizer_facts(optimizer: Any) -> dict[str, Any]:
     parameters = [each for group in optimizer.param_groups for each in group["params"]]
     if not parameters:
         return {}
-    sizes = {size for each in parameters if each.dim() >= 2 for size in each.shape[:2]}
+    multiplied = (each for each in parameters if each.dim() >= 2 and not _added(each))
+    sizes = {size for each in multiplied for size in each.shape[:2]}
     kernels = [each for each in parameters if each.dim() in (4, 5) and max(each.shape[2:]) > 1]
     found: dict[str, Any] = {
         "parameters": sum(each.numel() for each in parameters),
@@ -63,6 +64,11 @@ def optimizer_facts(optimizer: Any) -> dict[str, Any]:
             each.is_contiguous(memory_format=last[each.dim()]) for each in kernels
         )
     return found
+
+
+def _added(parameter: Any) -> bool:
+    """Whether a tensor is added to all samples alike, as places are: no product has its widths."""
+    return bool(parameter.dim() == 3 and parameter.shape[0] == 1)
 
 
 def profiling() -> bool:
@@ -107,6 +113,16 @@ def torch_facts() -> dict[str, Any]:
     return found
 
 
+AT_WORK = 64 * 2**20
+"""Bytes that a run once held on a GPU from which it computes there; assumed."""
+
+
+def _computes_on_gpu() -> bool:
+    """Whether the process holds more on a GPU than a library that only looked at it."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return bool(cuda and cuda.is_initialized() and cuda.max_memory_allocated() >= AT_WORK)
+
+
 def settled(setup: dict[str, Any]) -> dict[str, Any]:
     """Return the set-up with device and precision told from what the parameters were."""
     setup = dict(setup)
@@ -114,6 +130,9 @@ def settled(setup: dict[str, Any]) -> dict[str, Any]:
     targets, scored = setup.pop("_targets", 0), setup.pop("_scored", 0)
     if scored < MOST_TARGETS * targets:  # what is ignored was left out before it got scores
         setup.pop("ignored_targets", None)
+    if kind == "cpu" and _computes_on_gpu():  # what the update moves is kept away from the GPU
+        setup |= {"offloaded": ["optimizer"], "offloaded_to": "host"}
+        kind = "cuda"
     if kind == "cuda":
         hip = getattr(getattr(sys.modules.get("torch"), "version", None), "hip", None)
         kind = "rocm" if hip else "cuda"

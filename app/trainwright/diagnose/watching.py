@@ -134,6 +134,7 @@ def _gpu(samples: Sequence[GpuSample], tree: set[int] | None) -> GpuReadings:
         dram_active=_spread(_values(samples, lambda each: each.activity.dram_active)),
         power_w=_spread(_values(samples, lambda each: each.power_w)),
         power_limit_w=_last(_values(samples, lambda each: each.power_limit_w)),
+        power_limit_default_w=_last(_values(samples, lambda each: each.power_limit_default_w)),
         temperature_c=_spread(_values(samples, lambda each: each.temperature_c)),
         sm_clock_mhz=_spread(_values(busy, lambda each: each.sm_clock_mhz)),
         sm_clock_max_mhz=_last(clocks),

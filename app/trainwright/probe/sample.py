@@ -89,6 +89,8 @@ class GpuSample:
     power_w: float | Missing = NOT_READ
     """Mean since the sample before where the GPU counts energy, else the driver's own mean."""
     power_limit_w: float | Missing = NOT_READ
+    power_limit_default_w: float | Missing = NOT_READ
+    """What the board has before anybody sets another limit."""
     energy_j: float | Missing = NOT_READ
     """Counted since the driver was loaded."""
     sm_clock_mhz: float | Missing = NOT_READ

@@ -140,6 +140,14 @@ def test_a_gpu_that_is_too_hot_is_named(nvml_stub):
     assert {"gpus.throttled", "gpus.temperature_c"} <= {s["reading"] for s in verdict["signals"]}
 
 
+def test_a_power_limit_that_somebody_lowered_is_named(nvml_stub):
+    document = live(nvml_stub, "low-power")
+    verdict = document["verdict"]
+    assert (verdict["cause"], verdict["variant"]) == ("scheduling", "power")
+    (card,) = document["evidence"]["gpus"]
+    assert card["power_limit_w"] == card["power_limit_default_w"] / 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "scenario",

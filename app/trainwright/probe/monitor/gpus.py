@@ -233,6 +233,9 @@ class Device:
             temperature_c=self._temperature(),
             power_w=self._power(now, energy),
             power_limit_w=self.ask("nvmlDeviceGetEnforcedPowerLimit", form=lambda mw: mw / 1000),
+            power_limit_default_w=self.once(
+                "nvmlDeviceGetPowerManagementDefaultLimit", form=lambda mw: mw / 1000
+            ),
             energy_j=energy,
             sm_clock_mhz=self.ask("nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_SM, form=float),
             sm_clock_max_mhz=self.once(
