@@ -473,7 +473,8 @@ def _once(ranked: tuple[Signal, ...]) -> tuple[Signal, ...]:
 
 
 def _ruled_out(cause: Cause, found: tuple[Signal, ...]) -> RuledOut:
-    against = sorted((each for each in found if each.weight < 0), key=lambda each: each.weight)
+    denying = (each for each in found if each.weight <= -SYMPTOM)
+    against = sorted(denying, key=lambda each: each.weight)
     speaks_for = [each for each in found if each.weight > 0]
     if against:
         first = against[0]

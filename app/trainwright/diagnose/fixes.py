@@ -1,10 +1,12 @@
 """What to do about a cause: a sentence, and the plan's settings where it has some for it."""
 
 from collections.abc import Callable
+from math import ceil
 from typing import Any, get_args
 
 from trainwright.diagnose.evidence import Evidence, Setup
-from trainwright.diagnose.measures import lowest_capability
+from trainwright.diagnose.measures import lowest_capability, number, on_gpu
+from trainwright.diagnose.measures_cost import memory_share
 from trainwright.diagnose.measures_trials import step_times
 from trainwright.diagnose.measures_work import (
     waits_for_the_interpreter,
@@ -17,7 +19,11 @@ from trainwright.workload.settings import Precision
 
 PLAN_PRECISIONS = get_args(Precision)
 MOST_WORKERS = 16
-"""Workers that are proposed at most; assumed."""
+"""Workers that are proposed at most where nobody timed how many keep up; assumed."""
+SPARE = 1.25
+"""Times the workers that would just keep up: some batches take longer; assumed."""
+FULL = 0.6
+"""Share of a GPU's memory in use from which twice the batch is not proposed; assumed."""
 
 
 def fixes(cause: Cause, variant: str, evidence: Evidence) -> tuple[Fix, ...]:
@@ -50,11 +56,19 @@ def _more_workers(evidence: Evidence) -> Fix | None:
     setup, host = _setup(evidence), evidence.host
     usable = int(host.usable_cores) if host is not None and host.usable_cores else None
     now = setup.num_workers or 0
-    goal = min(MOST_WORKERS, max(1, (usable or 5) - 1), max(2, 2 * now))
+    goal = min(max(1, (usable or 5) - 1), _enough_workers(evidence) or max(2, 2 * now))
     if goal <= now:
         return None
     patch = {"settings.loader.num_workers": goal, "settings.loader.persistent_workers": True}
     return _say("workers", patch, count=goal)
+
+
+def _enough_workers(evidence: Evidence) -> int | None:
+    """Return the workers whose batches come as fast as steps compute; None: not timed."""
+    loading, steps = evidence.loading, evidence.steps
+    if loading is None or not loading.batch_seconds or steps is None or not steps.compute:
+        return None
+    return max(2, ceil(SPARE * loading.batch_seconds / steps.compute))
 
 
 def _fewer_workers(evidence: Evidence) -> Fix | None:
@@ -79,7 +93,10 @@ def _prefetch(evidence: Evidence) -> Fix | None:
 
 
 def _larger_batch(evidence: Evidence) -> Fix | None:
+    """Twice the batch, where the half of the memory that it may take is free."""
     setup = _setup(evidence)
+    if on_gpu(evidence) and (memory_share(evidence) or 0) > FULL:
+        return None
     if setup.batch is None:
         return _say("larger-batch")
     patch: dict[str, Any] = {"settings.micro_batch": 2 * setup.batch}
@@ -105,6 +122,8 @@ def _smaller_batch(evidence: Evidence) -> Fix | None:
 
 
 def _compile(evidence: Evidence) -> Fix | None:
+    if wording(Cause.TUNING, "compile", evidence) == "anew":
+        return _say("compile-once")
     return None if _setup(evidence).compile else _say("compile", {"settings.compile": True})
 
 
@@ -175,13 +194,30 @@ def _expandable(evidence: Evidence) -> Fix | None:
 
 
 def _checkpointing(evidence: Evidence) -> Fix | None:
-    if _setup(evidence).checkpointing not in (None, "none"):
+    recomputes = (number("counters.recomputations")(evidence) or 0) > 0
+    if recomputes or _setup(evidence).checkpointing not in (None, "none"):
         return None
     return _say("checkpointing", {"settings.checkpointing": "full"})
 
 
+def _sharded(evidence: Evidence) -> bool:
+    return _setup(evidence).strategy in ("fsdp", "zero")
+
+
+def _fewer_shards(evidence: Evidence) -> Fix | None:
+    """Sharded parameters are gathered in each pass, whatever is accumulated."""
+    return _say("fewer-shards") if _sharded(evidence) else None
+
+
+def _overlap(evidence: Evidence) -> Fix | None:
+    return None if _sharded(evidence) else _say("overlap")
+
+
 def _fewer_updates(evidence: Evidence) -> Fix | None:
+    """Not of shards: FSDP keeps whole gradients under ``no_sync``, and gathers as often."""
     setup = _setup(evidence)
+    if _sharded(evidence):
+        return None
     patch = {"settings.accumulation": 2 * setup.accumulation} if setup.accumulation else {}
     return _say("fewer-updates", patch)
 
@@ -233,7 +269,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.MEMORY, "recomputation"): (_saying("no-checkpointing", checkpointing="none"),),
     (Cause.MEMORY, "heap"): (_heap,),
     (Cause.MEMORY, "swapping"): (_workers_of_quota, _saying("swapping")),
-    (Cause.COMMUNICATION, ""): (_fewer_updates, _saying("overlap")),
+    (Cause.COMMUNICATION, ""): (_fewer_shards, _fewer_updates, _overlap),
     (Cause.COMMUNICATION, "data-parallel"): (_saying("ddp", strategy="ddp"),),
     (Cause.COMMUNICATION, "backend"): (_saying("nccl"),),
     (Cause.COMMUNICATION, "straggler"): (_saying("straggler"),),

@@ -134,7 +134,21 @@ def _waits_for_ranks(evidence: Evidence) -> float | None:
 def _bound_cores(evidence: Evidence) -> float | None:
     """Computing spread over the cores that the run may not use."""
     share = affinity(evidence)
-    return None if share is None else (step_share("compute")(evidence) or 1) * (1 - share)
+    if share is None:
+        return None
+    computing = (step_share("compute")(evidence) or 1) * (1 - share) if on_cpu(evidence) else 0.0
+    return max(computing, _batches_late(evidence))
+
+
+def _batches_late(evidence: Evidence) -> float:
+    """What steps wait for batches: cores that the run lacks are those that make them."""
+    return data_wait(evidence) or 0.0
+
+
+def _stood_still(evidence: Evidence) -> float | None:
+    """What a quota takes of the run's threads, or of its batches."""
+    lost = starved(evidence)
+    return None if lost is None else max(lost, _batches_late(evidence))
 
 
 def _slower_clock(evidence: Evidence) -> float | None:
@@ -240,7 +254,7 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.SCHEDULING, "affinity"): (saved_by("affinity"), _bound_cores),
     (Cause.SCHEDULING, "quota"): (
         saved_by("quota"),
-        starved,
+        _stood_still,
         number("host.throttled_periods"),
     ),
     (Cause.SCHEDULING, "other-programs-cpu"): (saved_by("alone"), starved),

@@ -130,7 +130,7 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
     ("offload", r"wake_?up|(?<!time\.)\bsleep\b|swap_?(in|out)|to_host|to_device|cpu_?adam|paged"
                 r"|async_io|\baio_?|aligndeviceshook|fetch_sub_module|nvme_|async_swap"),
     ("optimizer", r"adam|optimizer|apply_gradients|(update|apply)_ema|ema_update|soft_update"
-                  r"|polyak|\bstep\b|\bmuon|newton_?schulz|shampoo|zero_grad|clip_grad"),
+                  r"|polyak|(?<!env\.)\bstep\b|\bmuon|newton_?schulz|shampoo|zero_grad|clip_grad"),
 )  # fmt: skip
 """The first that matches holds."""
 

@@ -38,6 +38,10 @@ MOST_TARGETS = 0.9
 has no score where each score is of the next; assumed."""
 
 
+_SHARDS, _FSDP1 = ("DTensor", "FlatParameter"), "_fsdp_flattened"
+"""What PyTorch's FSDP calls a parameter that it shards, and sets on one that it flattens."""
+
+
 def optimizer_facts(optimizer: Any) -> dict[str, Any]:
     """Return what the parameters that an optimizer moves say of the model."""
     parameters = [each for group in optimizer.param_groups for each in group["params"]]
@@ -53,6 +57,8 @@ def optimizer_facts(optimizer: Any) -> dict[str, Any]:
         "_dtype": str(parameters[0].dtype),
         "_device": parameters[0].device.type,
     }
+    if any(type(each).__name__ in _SHARDS or getattr(each, _FSDP1, False) for each in parameters):
+        found["strategy"] = "fsdp"
     group = optimizer.param_groups[0]
     if group.get("foreach") is False and not group.get("fused"):
         found["optimizer_foreach"] = False
@@ -101,6 +107,7 @@ def torch_facts() -> dict[str, Any]:
     if torch.cuda.is_initialized():
         found["tf32_allowed"] = torch.get_float32_matmul_precision() != "highest"
         found["cudnn_benchmark"] = torch.backends.cudnn.benchmark
+        found["_convolutions_tf32"] = torch.backends.cudnn.allow_tf32
         settings = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF")
         found["allocator"] = (
             "expandable" if "expandable_segments:true" in (settings or "").lower() else "native"
@@ -127,6 +134,7 @@ def settled(setup: dict[str, Any]) -> dict[str, Any]:
     """Return the set-up with device and precision told from what the parameters were."""
     setup = dict(setup)
     kind, dtype = setup.pop("_device", None), setup.pop("_dtype", "")
+    convolutions_tf32 = setup.pop("_convolutions_tf32", False)
     targets, scored = setup.pop("_targets", 0), setup.pop("_scored", 0)
     if scored < MOST_TARGETS * targets:  # what is ignored was left out before it got scores
         setup.pop("ignored_targets", None)
@@ -139,7 +147,8 @@ def settled(setup: dict[str, Any]) -> dict[str, Any]:
     if kind in ("cuda", "rocm", "xpu", "mps", "cpu"):
         setup["device"] = kind
     if setup.get("precision") is None:
-        tf32 = setup.get("tf32_allowed") and kind == "cuda"
+        convolutions = setup.get("model_kind") == "convolution" and convolutions_tf32
+        tf32 = (setup.get("tf32_allowed") or convolutions) and kind == "cuda"
         setup["precision"] = {
             "torch.float32": "tf32" if tf32 else "fp32",
             "torch.bfloat16": "bf16",

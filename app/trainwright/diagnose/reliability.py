@@ -7,15 +7,18 @@
 
 import csv
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 from trainwright.data import resources
 from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import on_cpu
 from trainwright.diagnose.verdict import Cause, Confidence, Reliability, Verdict
 
-RECORDED, REPORTED = "recorded", "reported"
-"""Kinds of evidence: the product's recorder was in the run, or a person wrote down what is said
-of it. Runs that are watched from outside were scored too seldom to say how often."""
+RECORDED, ON_GPU, REPORTED = "recorded", "on-gpu", "reported"
+"""Kinds of evidence: the product's recorder was in the run, on a processor or on a GPU, or a person
+wrote down what is said of it. Runs that are watched from outside were scored too seldom to say how
+often, and recorded runs on GPUs not at all."""
 _RECORDERS = ("callback", "diagnose")
 LEAST = 20
 """Verdicts that a share is told of; of fewer it could be far off; assumed."""
@@ -25,14 +28,15 @@ def reliability(evidence: Evidence, first: Verdict) -> Reliability | None:
     """Return how often first verdicts like this one were right; None: too few were scored."""
     if first.cause is Cause.UNKNOWN:
         return None
-    counted = counts().get((kind_of(evidence), first.confidence))
-    return counted if counted is not None and counted.of >= LEAST else None
+    kind = kind_of(evidence)
+    counted = counts().get((RECORDED if kind == ON_GPU else kind, first.confidence))
+    return replace(counted, kind=kind) if counted is not None and counted.of >= LEAST else None
 
 
 def kind_of(evidence: Evidence) -> str:
     """Return the kind of evidence that verdicts are counted by; empty: none."""
     if evidence.made_by in _RECORDERS:
-        return RECORDED
+        return RECORDED if on_cpu(evidence) else ON_GPU
     return REPORTED if evidence.by_hand else ""
 
 

@@ -66,7 +66,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 def _reliability(before: Reliability | None) -> dict[str, Any] | None:
     if before is None:
         return None
-    return {"right": before.right, "of": before.of, "says": _said(before.says)}
+    return {"kind": before.kind, "right": before.right, "of": before.of, "says": _said(before.says)}
 
 
 def _signal(signal: Signal) -> dict[str, Any]:

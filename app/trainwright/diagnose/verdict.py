@@ -257,6 +257,8 @@ class Verdict:
     @property
     def title(self) -> Message:
         """The cause in a few words."""
+        if self.variant == "nothing-measured":
+            return Message.of("diagnose.cause.monitoring.nothing-measured")
         return Message.of(f"diagnose.cause.{self.cause}")
 
     @property
@@ -306,7 +308,7 @@ class Reliability:
     """How many first verdicts that were as sure were right, on runs that no rule had seen."""
 
     kind: str
-    """``recorded`` or ``reported``."""
+    """``recorded``, ``reported``, or ``on-gpu``: then the figures are of runs on a processor."""
     confidence: Confidence
     right: int
     of: int

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import number, on_cpu, on_gpu
+from trainwright.diagnose.measures import number, on_cpu, on_gpu, time_share
 from trainwright.diagnose.measures_cost import main_read_a_step, swapped_files
 from trainwright.diagnose.measures_kernels import untuned_convolutions
 from trainwright.diagnose.measures_names import fallback_attention, odd_kernel
@@ -28,9 +28,9 @@ def _on_drive(evidence: Evidence) -> bool:
         number("counters.mid_step_seconds")(evidence),
         number("counters.load_seconds")(evidence),
         swapped_files(evidence),
-        main_read_a_step(evidence),
     )
-    return any(seen) or (on_cpu(evidence) and not (setup is not None and setup.offload))
+    reads = (main_read_a_step(evidence) or 0) >= 0.3  # the limit of causes_offload
+    return any(seen) or reads or (on_cpu(evidence) and not (setup is not None and setup.offload))
 
 
 def _in_double(evidence: Evidence) -> bool:
@@ -73,6 +73,22 @@ def _by_growing(evidence: Evidence) -> bool:
     return (number("profile.grown")(evidence) or 0) >= 0.05  # the limit of causes_memory
 
 
+def _compiles_anew(evidence: Evidence) -> bool:
+    return (number("profile.recompilations")(evidence) or 0) >= 0.02  # the limit of causes_tuning
+
+
+def _most_of_what_is_beside(*counters: str) -> Callable[[Evidence], bool]:
+    """Return whether these take most of what was timed beside the steps."""
+
+    def most(evidence: Evidence) -> bool:
+        shares = {each: time_share(each)(evidence) or 0.0 for each in _BESIDE_STEPS}
+        taken = sum(shares[each] for each in counters)
+        return taken >= 0.05 and taken > 0.5 * (sum(shares.values()) or 1)
+
+    return most
+
+
+_BESIDE_STEPS = ("checkpoint_seconds", "evaluation_seconds", "log_seconds")
 WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], ...]] = {
     (Cause.PARALLELISM, ""): (("on-cpu", on_cpu),),
     (Cause.PARALLELISM, "small-batch"): (("on-cpu", on_cpu),),
@@ -92,7 +108,13 @@ WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], 
     (Cause.MEMORY, "offload"): (("on-drive", _on_drive),),
     (Cause.SCHEDULING, "threads"): (("own", waits_for_the_interpreter),),
     (Cause.COMMUNICATION, ""): (("on-cpu", on_cpu),),
+    (Cause.TUNING, "compile"): (("anew", _compiles_anew),),
     (Cause.MONITORING, "synchronisation"): (("on-cpu", on_cpu),),
+    (Cause.MONITORING, "logging"): (
+        ("checkpoints", _most_of_what_is_beside("checkpoint_seconds")),
+        ("evaluation", _most_of_what_is_beside("evaluation_seconds")),
+        ("logs", _most_of_what_is_beside("log_seconds")),
+    ),
     (Cause.NONE, ""): (("on-cpu", on_cpu),),
 }
 """Of several that would fit, the first."""

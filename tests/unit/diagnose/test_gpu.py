@@ -5,6 +5,9 @@ Runs as a GPU shows them: kernels are queued and a read waits for them (CUDA C++
 ``cudaDeviceScheduleAuto``); NVML's utilisation is the share of time in which a kernel ran.
 """
 
+import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ import pytest
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.verdict import Cause, Diagnosis
+from trainwright.messages import render
 
 # A ResNet in mixed precision whose 24 workers keep up with a card that is at work all the time.
 CARD = {
@@ -167,3 +171,92 @@ def test_a_hot_card_among_others_is_told_no_more_power() -> None:
     )
     assert ("scheduling", "heat") in named(found)
     assert ("scheduling", "power") not in named(found)
+
+
+def said(diagnosis: Diagnosis) -> str:
+    fixes = [render(fix.says, "en") for each in diagnosis.verdicts for fix in each.fixes]
+    return " ".join([render(diagnosis.first.says, "en"), *fixes])
+
+
+def test_a_step_that_is_compiled_anew_is_told_so_and_what_to_do() -> None:
+    found = judged(
+        card={"utilisation": {"mean": 0.05}, "power_w": {"mean": 80.0}},
+        setup={"compile": True},
+        profile={"recompilations": 1.0, "host_top": [{"name": "torch/_dynamo", "share": 0.8}]},
+    )
+    assert (found.first.cause, found.first.variant) == (Cause.TUNING, "compile")
+    assert "compiles again and again" in said(found)
+    assert "dynamic=True" in said(found)
+
+
+@pytest.mark.parametrize(("used", "larger"), [(2e10, True), (7.4e10, False)])
+def test_twice_the_batch_is_proposed_only_where_it_may_fit(used: float, larger: bool) -> None:
+    found = judged(
+        card={
+            "utilisation": {"mean": 0.3},
+            "power_w": {"mean": 100.0},
+            "memory_used_bytes": used,
+            "memory_total_bytes": 8.5e10,
+        },
+        host={"main_process_cores": 1.0},
+        profile={"kernels_a_step": 4200.0},
+    )
+    assert found.first.cause is Cause.PARALLELISM
+    assert ("512" in said(found)) is larger
+
+
+def test_no_updates_are_saved_up_of_parameters_that_are_shared_out() -> None:
+    # PyTorch's FSDP: under no_sync the full gradients are kept instead of their shards.
+    shared = {"world_size": 4, "batch": 2, "accumulation": 4}
+    waits = {"communication": 0.06, "compute": 0.035}
+    ddp, fsdp = (
+        judged(setup=SETUP | shared | {"strategy": strategy}, steps=waits)
+        for strategy in ("ddp", "fsdp")
+    )
+    assert ddp.first.cause is fsdp.first.cause is Cause.COMMUNICATION
+    assert "no_sync" in said(ddp)
+    assert "no_sync" not in said(fsdp)
+    assert "SHARD_GRAD_OP" in said(fsdp)
+
+
+def test_batches_that_come_late_bound_what_more_cores_bring() -> None:
+    steps = {"seconds": 1.2, "data_wait": 1.0, "compute": 0.2, "other": 0.0}
+    host = {"usable_cores": 1.0, "cores": 32, "starved_share": 0.6, "run_cores": 1.0}
+    found = judged(card={"utilisation": {"mean": 0.15}}, steps=steps, host=host)
+    bound = next(each for each in found.verdicts if each.variant == "affinity")
+    assert bound.gain is not None
+    assert bound.gain >= 1.0 / 1.2
+
+
+FACTS = """
+import json, torch
+from trainwright.diagnose.recorder_facts import optimizer_facts, settled
+def facts(*parameters):
+    return optimizer_facts(torch.optim.SGD([torch.nn.Parameter(each) for each in parameters]))
+places, layer = torch.zeros(1, 197, 768), torch.zeros(768, 3072)
+flat = torch.nn.Parameter(torch.zeros(64))
+flat._fsdp_flattened = True
+host = {"_device": "cpu", "_dtype": "torch.float32"}
+torch.cuda.is_initialized, torch.cuda.max_memory_allocated = (lambda: True), (lambda: 2**30)
+print(json.dumps({
+    "dims": facts(places, layer)["dims"],
+    "plain": facts(layer).get("strategy"),
+    "fsdp": optimizer_facts(torch.optim.SGD([flat]))["strategy"],
+    "offloaded": settled(host),
+    "convolutions": settled({"_device": "cuda", "_dtype": "torch.float32",
+        "model_kind": "convolution", "_convolutions_tf32": True})["precision"],
+}))
+"""
+
+
+@pytest.mark.slow
+def test_what_the_recorder_learns_from_parameters_is_so_on_a_gpu() -> None:
+    pytest.importorskip("torch")
+    run = subprocess.run([sys.executable, "-c", FACTS], capture_output=True, text=True, check=True)
+    told = json.loads(run.stdout)
+    assert told["dims"] == [768, 3072]  # places are added, no product has their number
+    assert (told["plain"], told["fsdp"]) == (None, "fsdp")
+    offloaded = told["offloaded"]
+    assert (offloaded["device"], offloaded["offloaded_to"]) == ("cuda", "host")
+    assert offloaded["offloaded"] == ["optimizer"]
+    assert told["convolutions"] == "tf32"  # torch.backends.cudnn.allow_tf32 is True by default

@@ -15,7 +15,8 @@ from trainwright.messages import render
 # The quota is used up in each period, and the run stands still for a third of its time.
 QUOTA: dict[str, Any] = {
     "host": {"cores": 8, "quota_cores": 1.0, "throttled_periods": 0.99, "starved_share": 0.35},
-    "steps": {"steps": 200, "seconds": 0.2, "data_wait": 0.01, "compute": 0.99},
+    "steps": {"steps": 200, "seconds": 0.2, "data_wait": 0.01, "compute": 0.15},
+    "setup": {"device": "cpu"},
 }
 
 
@@ -51,6 +52,15 @@ def test_a_verdict_says_how_many_as_sure_were_right_and_of_which_runs(
     assert said.startswith(f"{right} of {of} earlier first verdicts")
     assert diagnosis.first.confidence in said
     assert whose in said
+
+
+def test_of_a_recorded_gpu_run_it_says_that_none_was_scored() -> None:
+    diagnosis = judge(evidence("callback", **QUOTA | {"setup": {"device": "cuda"}}))
+    assert diagnosis.reliability is not None
+    said = render(diagnosis.reliability.says, "en")
+    assert "on recorded GPU runs was not measured" in said
+    right, of = shipped("recorded", diagnosis.first.confidence)
+    assert f"{right} of {of}" in said
 
 
 def test_nothing_is_said_of_what_was_not_scored() -> None:
