@@ -31,7 +31,7 @@ def bench_options(function: Callable[..., Any]) -> Callable[..., Any]:
             option("--bench", metavar="disk,cpu,gpu,link", help="cli.option.bench"),
             option("--folder", type=click.Path(path_type=Path), help="cli.option.bench-folder"),
             option(
-                "--size", type=click.IntRange(min=1), metavar="MIB", help="cli.option.bench-size"
+                "--size", type=click.IntRange(min=64), metavar="MIB", help="cli.option.bench-size"
             ),
             option(
                 "--seconds",

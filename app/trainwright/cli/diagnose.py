@@ -47,6 +47,8 @@ def command(
         raise UserError.of("monitor.bad-seconds", value=seconds)
     if sum(each is not None and each != () for each in (pid, traceback, command or None)) > 1:
         raise UserError.of("diagnose.one-source")
+    if traceback is not None and (record is not None or seconds is not None):
+        raise UserError.of("diagnose.traceback-alone")
     if plan is not None and traceback is None:
         raise UserError.of("diagnose.plan-without-traceback")
     if traceback is not None:

@@ -40,6 +40,7 @@ from .recorder_facts import (
     profiling,
     settled,
     torch_facts,
+    world_facts,
 )
 from .recorder_file import replaced
 from .recorder_hooks import SLOT, SLOTS, adapter, hook
@@ -276,7 +277,7 @@ class Recorder:
         self._optimizer_steps += 1
         self._profiled += profiling()
         if self._optimizer_steps == 1:
-            self._setup = optimizer_facts(optimizer) | self._setup
+            self._setup = optimizer_facts(optimizer) | world_facts() | self._setup
         if self._updates is not None:
             self._updated(self._updates, optimizer, now)
 

@@ -34,7 +34,7 @@ from trainwright.diagnose.measures_work import (
     workers_of_cores,
     workers_threads,
 )
-from trainwright.diagnose.rules import above, below, less_than, rules_of
+from trainwright.diagnose.rules import above, at_least, below, less_than, rules_of
 from trainwright.diagnose.verdict import Cause
 
 ASSUMED = "assumed"
@@ -53,7 +53,8 @@ def _starved_by(evidence: Evidence) -> str:
     """Return who takes the cores that the run waits for."""
     if stopped(evidence):
         return "quota"
-    if too_many_of_its_own(evidence) or (workers_threads(evidence) or 0) >= 0.25:
+    full = at_least(0.8, cores_of_usable)(evidence) and less_than(0.05, foreign_share)(evidence)
+    if full or too_many_of_its_own(evidence) or (workers_threads(evidence) or 0) >= 0.25:
         return "workers" if (workers_of_cores(evidence) or 0) > 2 else "threads"
     return "other-programs-cpu"
 

@@ -333,7 +333,7 @@ RULES = (
     _rule(
         "steps.least_core_rate",
         least_core_rate,
-        "number",
+        "flops",
         above(1e10, 2, "assumed: a core with AVX2 does 30 to 100 GFLOP/s at best"),
     ),
     _rule(

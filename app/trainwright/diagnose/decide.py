@@ -479,7 +479,7 @@ def _ruled_out(cause: Cause, found: tuple[Signal, ...]) -> RuledOut:
     if against:
         first = against[0]
         because = Message.of("diagnose.ruled.against", name=first.name, value=first.shown)
-        return RuledOut(cause, because, tuple(against))
+        return RuledOut(cause, because, _once(tuple(against)))
     if speaks_for:
         strongest = max(speaks_for, key=lambda each: each.weight)
         because = Message.of("diagnose.ruled.weak", name=strongest.name, value=strongest.shown)

@@ -8,9 +8,10 @@ A record is one JSON document of this shape; the only key that it must have is
 and people write it.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from trainwright.diagnose.evidence_readings import (
     Amount,
@@ -72,6 +73,21 @@ class StepTimes(Frozen):
     """The slowest rank's own work (data wait + transfer + compute) / the mean of all ranks."""
     samples: Annotated[float, Field(gt=0)] | None = None
     """Samples a step, on this rank."""
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        """Refuse a part that is longer than the step, but for what rounding does."""
+        for part in _PARTS:
+            if (getattr(self, part) or 0) > ROOM * self.seconds:
+                raise PydanticCustomError(
+                    "diagnose.problem.long-part", "longer than the step", {"part": part}
+                )
+        return self
+
+
+_PARTS = ("data_wait", "transfer", "compute", "forward", "backward", "optimizer", "communication")
+ROOM = 1.05
+"""Times a step that a part of it may come to by rounding; assumed."""
 
 
 class Throughput(Frozen):

@@ -5,7 +5,8 @@ Seconds and bytes throughout, shares from 0 to 1; what is absent was not read.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from trainwright.workload.settings import Frozen
 
@@ -31,25 +32,39 @@ class Spread(Frozen):
     """The largest value seen."""
 
 
+def _of_one(spread: Spread) -> Spread:
+    """Refuse what is no share: 35 where 0.35 is meant."""
+    for value in (spread.mean, spread.low, spread.high):
+        if value is not None and not 0 <= value <= ROUNDED:
+            raise PydanticCustomError("diagnose.problem.no-share", "no share")
+    return spread
+
+
+ROUNDED = 1.001
+"""What a share of all may come to by rounding; assumed."""
+Shares = Annotated[Spread, AfterValidator(_of_one)]
+"""A share over the time that was watched."""
+
+
 class GpuReadings(Frozen):
     """A GPU while the run was on it."""
 
     name: Word | None = None
     compute_capability: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$")] | None = None
     """Such as ``8.9``."""
-    utilisation: Spread | None = None
+    utilisation: Shares | None = None
     """Share of the time in which a kernel ran, as NVML and nvidia-smi say it; not how full the
     GPU was."""
     idle_share: Share | None = None
     """Share of the samples whose utilisation was below 0.1: what a saw-tooth shows."""
-    sm_active: Spread | None = None
+    sm_active: Shares | None = None
     """Share of multiprocessors with work (GPM, DCGM)."""
-    sm_occupancy: Spread | None = None
-    tensor_active: Spread | None = None
+    sm_occupancy: Shares | None = None
+    tensor_active: Shares | None = None
     """Share of the time in which tensor cores worked (GPM, DCGM)."""
-    dram_active: Spread | None = None
+    dram_active: Shares | None = None
     """Share of the memory's bandwidth in use (GPM, DCGM)."""
-    memory_utilisation: Spread | None = None
+    memory_utilisation: Shares | None = None
     """Share of the time in which memory was read or written, as NVML says it."""
     power_w: Spread | None = None
     power_limit_w: Amount | None = None
@@ -121,7 +136,7 @@ class HostReadings(Frozen):
     """What the run may use of them: affinity and container quota (which may be a fraction)."""
     quota_cores: Annotated[float, Field(gt=0)] | None = None
     """The container's quota alone; absent does not say that there is none."""
-    utilisation: Spread | None = None
+    utilisation: Shares | None = None
     """Share of all cores that were busy."""
     run_cores: Amount | None = None
     """Cores that the run with its workers kept busy on average."""

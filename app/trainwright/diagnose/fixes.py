@@ -5,7 +5,7 @@ from math import ceil
 from typing import Any, get_args
 
 from trainwright.diagnose.evidence import Evidence, Setup
-from trainwright.diagnose.measures import lowest_capability, number, on_gpu
+from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu
 from trainwright.diagnose.measures_cost import memory_share
 from trainwright.diagnose.measures_trials import step_times
 from trainwright.diagnose.measures_work import (
@@ -188,9 +188,14 @@ def _on_device(evidence: Evidence) -> Fix:
 
 
 def _expandable(evidence: Evidence) -> Fix | None:
-    if _setup(evidence).allocator == "expandable":
+    if on_cpu(evidence) or _setup(evidence).allocator == "expandable":
         return None
     return _say("expandable", {"settings.allocator": "expandable"})
+
+
+def _less_at_once(evidence: Evidence) -> Fix | None:
+    """A processor's run has the system's memory, and shares it with its workers."""
+    return _say("swapping") if on_cpu(evidence) else None
 
 
 def _checkpointing(evidence: Evidence) -> Fix | None:
@@ -240,6 +245,11 @@ def _workers_of_quota(evidence: Evidence) -> Fix | None:
     return _say("fewer-workers", {"settings.loader.num_workers": goal}, count=goal)
 
 
+def _measure(evidence: Evidence) -> Fix:
+    """A command that was run, and in which no step was seen, has a loop of another kind."""
+    return _say("measure-loop" if evidence.command else "measure")
+
+
 _PIN = _saying("pin", loader__pin_memory=True)
 _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = {
     (Cause.INPUT, ""): (_more_workers, _prefetch, _saying("input")),
@@ -260,7 +270,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.MEMORY, ""): (_expandable, _smaller_batch),
     (Cause.MEMORY, "empty-cache"): (_saying("empty-cache"), _expandable),
     (Cause.MEMORY, "fragmentation"): (_expandable, _smaller_batch),
-    (Cause.MEMORY, "full"): (_smaller_batch, _checkpointing, _expandable),
+    (Cause.MEMORY, "full"): (_smaller_batch, _checkpointing, _expandable, _less_at_once),
     (Cause.MEMORY, "offload"): (
         _on_device,
         _checkpointing,
@@ -290,5 +300,5 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.MONITORING, "anomaly-detection"): (_saying("anomaly-detection"),),
     (Cause.MONITORING, "profiler"): (_saying("profiler"),),
     (Cause.MONITORING, "logging"): (_saying("logging"),),
-    (Cause.MONITORING, "nothing-measured"): (_saying("measure"),),
+    (Cause.MONITORING, "nothing-measured"): (_measure,),
 }

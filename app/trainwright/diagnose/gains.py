@@ -116,11 +116,11 @@ def _put_and_taken(evidence: Evidence) -> float | None:
 
 def _logs(evidence: Evidence) -> float | None:
     """What lies after the update, outside the timed steps, in few of them, or in its functions."""
-    evaluated = time_share("evaluation_seconds")(evidence)
+    timed = (time_share(f"{each}_seconds")(evidence) for each in ("evaluation", "checkpoint"))
     named = functions_of("log", "checkpoint", "evaluation")(evidence)
     usual = uneven(evidence)
     rare = None if usual is None else max(0.0, 1 - usual)
-    known = [beside_step(evidence), outside_steps(evidence), named, rare, evaluated]
+    known = [beside_step(evidence), outside_steps(evidence), named, rare, *timed]
     return max((share for share in known if share is not None), default=None)
 
 
@@ -277,6 +277,5 @@ _BOUNDS: dict[tuple[Cause, str], tuple[Bound, ...]] = {
     (Cause.MONITORING, "logging"): (
         saved_by("without_logging"),
         _logs,
-        time_share("checkpoint_seconds"),
     ),
 }

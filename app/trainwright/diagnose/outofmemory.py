@@ -27,6 +27,8 @@ OTHERS_SHARE = 0.1
 """Share of the memory from which other programs are worth a word; assumed."""
 OUTSIDE_SHARE = 0.15
 """Share that this process holds outside torch from which that is worth a word; assumed."""
+ONE_ERROR = 4000
+"""Characters in which the lines of one error stand, a worker's traceback among them; assumed."""
 _SIZES = {"bytes": 1, "byte": 1, "B": 1}
 _SIZES |= {f"{prefix}{unit}": 1 << power for prefix, power in
            (("K", 10), ("M", 20), ("G", 30), ("T", 40)) for unit in ("iB", "B")}  # fmt: skip
@@ -69,12 +71,23 @@ class Explanation:
 def explain(text: str) -> Explanation:
     """Return the last out-of-memory error in a text, explained."""
     text = " ".join(text[-MAX_BYTES:].split())
-    for pattern, form in _FORMS:
-        found = list(re.finditer(pattern, text))
-        if found:
-            tail = text[max(0, found[-1].start() - 200) : found[-1].start() + 2000]
-            return form(tail)
-    return Explanation("none", Message.of("diagnose.oom.none"), Account())
+    found = []
+    for side in (_ON_DEVICE, _ON_HOST):
+        places = [(_last_place(pattern, text), form) for pattern, form in side]
+        seen = [(place, form) for place, form in places if place >= 0]
+        if seen:
+            last = max(place for place, _ in seen)
+            # Of one error's lines the most telling counts, which is not always the last.
+            found.append((last, next(each for each in seen if each[0] > last - ONE_ERROR)))
+    if not found:
+        return Explanation("none", Message.of("diagnose.oom.none"), Account())
+    _, (place, form) = max(found, key=lambda each: each[0])
+    return form(text[max(0, place - 200) : place + 2000])
+
+
+def _last_place(pattern: str, text: str) -> int:
+    """Return where a pattern is found for the last time; -1: nowhere."""
+    return max((each.start() for each in re.finditer(pattern, text)), default=-1)
 
 
 def halved(explanation: Explanation, micro_batch: int, accumulation: int) -> Explanation:
@@ -157,7 +170,8 @@ def _judged(account: Account, text: str) -> Explanation:
     def told(kind: Kind, *fixes: Fix) -> Explanation:
         known = {"asked": asked, "free": free, "unused": unused, "total": total or 0}
         known |= {"others": others, "missing": missing, "allocated": allocated}
-        message = Message.of(f"diagnose.oom.{kind}", **known)
+        untold = kind == "too-big" and None in (account.allocated, account.free, total)
+        message = Message.of(f"diagnose.oom.{kind}{'-untold' if untold else ''}", **known)
         return Explanation(kind, message, account, fixes, missing, quoted)
 
     if total is not None and asked > total:
@@ -174,13 +188,16 @@ def _judged(account: Account, text: str) -> Explanation:
 
 
 def _mps(text: str) -> Explanation:
+    allocated = _bytes(r"MPS allocated: SIZE", text)
+    besides = _bytes(r"other allocations: SIZE", text)  # by Metal, of this process too
+    taken = (allocated or 0) + (besides or 0)
     account = Account(
         asked=_bytes(r"[Tt]ried to allocate SIZE", text),
-        allocated=_bytes(r"MPS allocated: SIZE", text),
-        others=_bytes(r"other allocations: SIZE", text),
+        process=taken or None,
+        allocated=allocated,
         allowed=_bytes(r"max allowed: SIZE", text),
     )
-    allowed, taken = account.allowed or 0, (account.allocated or 0) + (account.others or 0)
+    allowed = account.allowed or 0
     missing = max(0, (account.asked or 0) + taken - allowed)
     says = Message.of(
         "diagnose.oom.mps", asked=account.asked or 0, taken=taken, allowed=allowed, missing=missing
@@ -229,11 +246,13 @@ _SMALLER = (
     _fix("optimizer-8bit", {"settings.optimizer": "adamw-8bit"}),
 )
 _LIMIT = (_fix("memory-limit"),)
-_FORMS = (
+_ON_DEVICE = (
     (r"MPS backend out of memory", _mps),
     (r"(CUDA|HIP|XPU) out of memory|Tried to allocate [0-9.]+ [KMG]iB \(GPU", _device),
     (r"(CUDA|HIP) error: out of memory|cudaErrorMemoryAlloc|CUDA_ERROR_OUT_OF_MEMORY", _device),
     (r"C(UBLAS|UDNN|USOLVER)_STATUS_ALLOC_FAILED", _library),
+)
+_ON_HOST = (
     (r"[Bb]us error|out of shared memory|unable to (write to file|mmap)[^.]*/?torch_", _shared),
     (r"No space left on device[^.]*(shm|torch_)|shm[^.]*No space left on device", _shared),
     (r"DefaultCPUAllocator|[Cc]annot allocate memory|can't allocate memory|MemoryError|bad_alloc",

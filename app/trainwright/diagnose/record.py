@@ -110,8 +110,9 @@ def _refusal(error: ValidationError, name: str) -> UserError:
     details: list[Any] = error.errors(include_url=False)
     first = min(details, key=lambda each: each["type"] != "extra_forbidden")
     place = tuple(first["loc"])
+    alone = len(details) == 1
     return UserError.of(
-        "diagnose.record-invalid",
+        "diagnose.record-invalid-alone" if alone else "diagnose.record-invalid",
         where=name,
         key=one_line(dotted(place)) or "trainwright_record",
         problem=_problem(first, place),
@@ -125,6 +126,8 @@ def _problem(details: dict[str, Any], place: tuple[str | int, ...]) -> Message:
         if near is None:
             return Message.of("diagnose.problem.unknown-key")
         return Message.of("plan.problem.unknown-key-near", near=near)
+    if details["type"].startswith("diagnose."):
+        return Message.of(details["type"], **details.get("ctx", {}))
     return Message.of(
         "diagnose.problem.value", reason=details["msg"], found=shown(details.get("input"))
     )

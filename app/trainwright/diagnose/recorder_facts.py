@@ -113,11 +113,15 @@ def torch_facts() -> dict[str, Any]:
             "expandable" if "expandable_segments:true" in (settings or "").lower() else "native"
         )
     found["compile"] = bool(compiled())
+    return found | world_facts()
+
+
+def world_facts() -> dict[str, Any]:
+    """Return how many processes train together, while they are joined."""
     distributed = sys.modules.get("torch.distributed")
-    if distributed and distributed.is_available() and distributed.is_initialized():
-        found["world_size"] = distributed.get_world_size()
-        found["backend"] = distributed.get_backend()
-    return found
+    if not (distributed and distributed.is_available() and distributed.is_initialized()):
+        return {}
+    return {"world_size": distributed.get_world_size(), "backend": distributed.get_backend()}
 
 
 AT_WORK = 64 * 2**20

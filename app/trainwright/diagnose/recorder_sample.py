@@ -18,6 +18,8 @@ from typing import Any
 
 LOOKS = 3
 """Steps that are watched: the least with a middle one."""
+LOOK = "trainwright.look"
+"""Name of the span of a watched step among the profiler's events."""
 MOST_EVENTS = 200_000
 """Events above which a step is not taken apart: a second of Python at most; assumed."""
 TOP = 12
@@ -42,51 +44,77 @@ _FUSED_ATTENTION = "_attention"
 
 
 class Sample:
-    """Steps in the profiler, each from ``start`` to ``stop``; the middle one is told."""
+    """Steps in the profiler, each from ``start`` to ``stop``; the middle one is told.
+
+    One profiler watches all of them: where gloo's threads end their work while one profiler
+    follows another, torch reads what is gone, and the run dies.
+    """
 
     def __init__(self) -> None:
         self._profiler: Any = None
+        self._mark: Any = None
         self._started = 0.0
-        self._looks: list[tuple[float, Any]] = []
+        self._walls: list[float] = []
 
     @property
     def on(self) -> bool:
         """Whether a step is being watched."""
-        return self._profiler is not None
+        return self._mark is not None
 
     def start(self) -> None:
         """Watch from now on; nothing where a profiler of the script does."""
         profiler = sys.modules["torch.autograd.profiler"]
-        if sys.modules["torch"].autograd._profiler_enabled():
-            return
-        watching = profiler.profile(use_device=None, record_shapes=True)
-        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it would write onto standard error
-        watching.__enter__()
-        self._profiler, self._started = watching, time.perf_counter()
+        if self._profiler is None:
+            if sys.modules["torch"].autograd._profiler_enabled():
+                return
+            os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it would write onto standard error
+            watching = profiler.profile(use_device=None, record_shapes=True)
+            watching.__enter__()  # as the script's own would, it has whoever watches make way
+            self._profiler = watching
+        self._mark = profiler.record_function(f"{LOOK}{len(self._walls)}")
+        self._mark.__enter__()
+        self._started = time.perf_counter()
 
     def stop(self) -> None:
         """End the look at a step, and keep it."""
         if self.on:
-            wall = time.perf_counter() - self._started
-            self._looks.append((wall, self._ended().kineto_results.events()))
+            self._walls.append(time.perf_counter() - self._started)
+            self._unmark()
 
     def drop(self) -> None:
-        """End the look at a step without keeping it."""
-        if self.on:
-            self._ended()
+        """End all looks without keeping them."""
+        self._unmark()
+        self._ended()
 
     def told(self) -> dict[str, Any]:
         """Return the middle step, by its time, as a ``profile`` with facts of its ``_setup``."""
-        if not self._looks:
+        walls, events = self._walls, self._ended()
+        if not walls:
             return {}
-        looks, self._looks = sorted(self._looks, key=lambda look: look[0]), []
-        wall, events = looks[len(looks) // 2]
-        return described(events, wall) if 0 < len(events) <= MOST_EVENTS else {}
+        middle = sorted(range(len(walls)), key=lambda step: walls[step])[len(walls) // 2]
+        own = _within(f"{LOOK}{middle}", events)
+        return described(own, walls[middle]) if 0 < len(own) <= MOST_EVENTS else {}
 
-    def _ended(self) -> Any:
-        profiler, self._profiler = self._profiler, None
+    def _unmark(self) -> None:
+        mark, self._mark = self._mark, None
+        if mark is not None:
+            mark.__exit__(None, None, None)
+
+    def _ended(self) -> list[Any]:
+        """End the profiler, and return what it saw."""
+        profiler, self._profiler, self._walls = self._profiler, None, []
+        if profiler is None:
+            return []
         profiler.__exit__(None, None, None)
-        return profiler
+        found: list[Any] = profiler.kineto_results.events()
+        return found
+
+
+def _within(name: str, events: Sequence[Any]) -> list[Any]:
+    """Return the events that begin within the one of a name, whatever thread they are of."""
+    spans = [_span(each) for each in events if each.name() == name]
+    begin, end = spans[0] if spans else (0, 0)
+    return [each for each in events if begin <= each.start_ns() < end and each.name() != name]
 
 
 def described(events: Iterable[Any], wall: float) -> dict[str, Any]:

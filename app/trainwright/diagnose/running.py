@@ -116,7 +116,7 @@ def _awaited(process: "subprocess.Popen[bytes]", watch: Watch, seconds: float | 
     asked = 0
     with _forwarding(process) as forwarded:
         due = seconds if seconds is not None else float("inf")
-        while process.poll() is None:
+        while not _has_ended(process):
             if watch.seconds >= due and asked < len(STOPPING):
                 with contextlib.suppress(OSError):
                     process.send_signal(STOPPING[asked])
@@ -125,6 +125,18 @@ def _awaited(process: "subprocess.Popen[bytes]", watch: Watch, seconds: float | 
                 process.kill()
             time.sleep(TICK_S)
     return asked > 0 or bool(forwarded)
+
+
+def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether the process has ended; where the system can tell, without taking it away.
+
+    What it has spent is read once more afterwards, and is gone with the process.
+    """
+    if process.returncode is None and hasattr(os, "waitid"):
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        with contextlib.suppress(ChildProcessError):
+            return os.waitid(os.P_PID, process.pid, options) is not None
+    return process.poll() is not None
 
 
 @contextlib.contextmanager

@@ -12,9 +12,10 @@ def unseen(evidence: Evidence) -> tuple[Unseen, ...]:
 
 
 def _parts(evidence: Evidence) -> list[Unseen]:
+    run = "loop" if evidence.command else "run"  # the command was run, and no step was seen
     absent = [
-        ("steps", evidence.steps is None, "run"),
-        ("counters", evidence.counters is None, "run"),
+        ("steps", evidence.steps is None, run),
+        ("counters", evidence.counters is None, run),
         ("host", evidence.host is None, "live"),
         ("gpus", evidence.gpus is None and not on_cpu(evidence) and not _told(evidence), "live"),
         ("profile", evidence.profile is None, "profile"),

@@ -47,7 +47,7 @@ class Confidence(StrEnum):
     LOW = "low"
 
 
-Form = Literal["share", "seconds", "bytes", "number", "yes-no", "word", "celsius", "times"]
+Form = Literal["share", "seconds", "bytes", "number", "yes-no", "word", "celsius", "times", "flops"]
 """How a value is written for people."""
 
 

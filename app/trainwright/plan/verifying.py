@@ -160,6 +160,8 @@ def run(
             cancelled=cancelled,
         )
     except UserError as error:
+        if error.message.id == "worker.timeout":  # the limit was ours to set, and is to raise
+            raise UserError.of("verify.timeout", seconds=limits.seconds) from None
         if error.message.id != RAN_OUT:
             raise
         return Outcome(trial, None, RanOut("host", heard[0], "", limit))

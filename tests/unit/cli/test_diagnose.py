@@ -98,6 +98,8 @@ def test_an_error_with_a_plan_names_settings_that_fit(inside, tmp_path, plan_fil
         (["--seconds", "-1"], "seconds"),
         (["--pid", "1", "--traceback", "x"], "exclude"),
         (["--plan", "x"], "--traceback"),
+        (["--traceback", "x", "--record", "y"], "explains a text alone"),
+        (["--traceback", "x", "--seconds", "3"], "explains a text alone"),
         (["--record", "x", "--seconds", "3"], "needs no time"),
         (["--", "no-such-command-here"], "no such command"),
     ],

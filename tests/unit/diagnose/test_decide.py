@@ -642,9 +642,20 @@ SHARES = st.floats(0, 1)
 ANY = st.fixed_dictionaries(
     {},
     optional={
-        "steps": st.fixed_dictionaries(
-            {"steps": st.integers(1, 99), "seconds": st.floats(1e-6, 100)},
-            optional={key: SHARES for key in ("data_wait", "compute", "other", "communication")},
+        "steps": st.builds(
+            lambda count, seconds, parts: {
+                "steps": count,
+                "seconds": seconds,
+                **{part: share * seconds for part, share in parts.items()},
+            },
+            st.integers(1, 99),
+            st.floats(1e-6, 100),
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    key: SHARES for key in ("data_wait", "compute", "other", "communication")
+                },
+            ),
         ),
         "gpus": st.lists(
             st.fixed_dictionaries(

@@ -143,3 +143,34 @@ def test_lines_broken_by_a_terminal_are_read() -> None:
 )
 def test_hostile_text_gets_an_answer(text: str) -> None:
     assert explain(text).kind
+
+
+CAUGHT = (
+    "WARNING retry: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 "
+    "has a total capacity of 23.64 GiB of which 1.31 GiB is free. (caught, batch halved)\n"
+)
+BUS = (
+    "RuntimeError: DataLoader worker (pid 2312) is killed by signal: Bus error. It is possible "
+    "that dataloader's workers are out of shared memory."
+)
+
+
+def test_the_error_that_ended_the_run_is_explained_and_not_one_that_was_caught_before() -> None:
+    assert explain(CAUGHT + "epoch 2\n" + BUS).kind == "shared-memory"
+    assert explain(BUS + "\n" + CAUGHT).kind == "too-big"
+
+
+def test_what_the_message_does_not_tell_is_not_told_as_nothing() -> None:
+    for language in LANGUAGES:
+        said = render(explain(CAUGHT).says, language)
+        assert "0 MiB" not in said
+        assert "2.00 GiB" in said
+
+
+def test_metals_other_allocations_are_no_other_programs() -> None:
+    account = explain(
+        "RuntimeError: MPS backend out of memory (MPS allocated: 17.00 GB, other allocations: "
+        "100.00 MB, max allowed: 18.00 GB). Tried to allocate 2.00 GB on private pool."
+    ).account
+    assert account.others is None
+    assert account.process == 17 * GIB + 100 * MIB

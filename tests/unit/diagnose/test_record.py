@@ -69,6 +69,12 @@ def test_absent_is_not_zero() -> None:
         ('{"trainwright_record": 1, "watched_seconds": 1e999}', "watched_seconds"),
         ('{"trainwright_record": 1, "profile": {"idle": 34}}', "profile.idle"),
         ('{"trainwright_record": 1, "gpus": 0}', "gpus"),
+        ('{"trainwright_record": 1, "gpus": [{"utilisation": {"mean": 35}}]}', "35 % is 0.35"),
+        ('{"trainwright_record": 1, "host": {"utilisation": {"mean": 0.5, "high": 90}}}', "host"),
+        (
+            '{"trainwright_record": 1, "steps": {"steps": 9, "seconds": 1, "data_wait": 5}}',
+            "data_wait is longer than the step itself",
+        ),
         ('{"trainwright_record": 1, "note": "' + "x" * 3000 + '"}', "note"),
         ('{"trainwright_record": 1, "watched_seconds": ' + "9" * 9000 + "}", "run"),
     ],

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -17,7 +18,7 @@ from trainwright.diagnose import callback, record, running, surroundings
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.verdict import Cause
-from trainwright.messages import UserError
+from trainwright.messages import UserError, render
 
 TRAINING = """
 import sys, time, torch
@@ -384,3 +385,72 @@ def test_a_thread_that_waits_within_the_step_is_blocked_and_one_that_works_is_no
     assert working.optimizer is not None
     parts = working.forward + working.backward + working.optimizer
     assert parts == pytest.approx(working.compute, rel=0.01)
+
+
+POOL = """
+import multiprocessing, time
+def busy(_):
+    end = time.perf_counter() + 1.5
+    while time.perf_counter() < end:
+        pass
+if __name__ == "__main__":
+    with multiprocessing.Pool(2) as pool:
+        pool.map(busy, range(2))
+"""
+
+
+def test_what_a_command_without_a_step_computed_is_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "pool.py"
+    path.write_text(POOL, encoding="utf-8")
+    host = observed(path).evidence.host
+    assert host is not None
+    assert host.run_cores is not None
+    assert host.run_cores >= 0.5  # two processes for most of the time, on two cores at least
+
+
+def test_a_command_in_which_no_step_was_seen_is_not_told_to_run_the_command() -> None:
+    evidence = running.run([sys.executable, "-c", "pass"]).evidence
+    remedies = " ".join(
+        render(each.remedy, "en") for each in judge(evidence).unseen if each.remedy is not None
+    )
+    assert "recorder.batches" in remedies
+    assert "trainwright diagnose -- python" not in remedies
+
+
+RANKS = """
+import os, torch, torch.distributed as dist, torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel
+
+def train(rank):
+    torch.set_num_threads(1)
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="{port}")
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+    net = DistributedDataParallel(torch.nn.Linear(64, 64))
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    for _ in range(40):
+        optimizer.zero_grad()
+        net(torch.randn(8, 64)).sum().backward()
+        optimizer.step()
+    dist.barrier()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(train, nprocs=2)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", range(3))  # a second profiler killed one of three such runs
+def test_ranks_that_part_at_the_end_are_known_to_have_been_two(
+    tmp_path: Path, attempt: int
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    path = tmp_path / "ranks.py"
+    path.write_text(RANKS.replace("{port}", str(port)), encoding="utf-8")
+    outcome = observed(path)
+    assert outcome.exit_code == 0
+    setup = outcome.evidence.setup
+    assert setup is not None
+    assert (setup.world_size, setup.backend, setup.strategy) == (2, "gloo", "ddp")
