@@ -47,7 +47,7 @@ def _setup(evidence: Evidence) -> Setup:
 
 
 def _more_workers(evidence: Evidence) -> Fix | None:
-    """As many workers as cores, one left for the training process, at most twice those of now.
+    """As many workers as keep up, or twice those of now; one core is left for the training process.
 
     None where those that are there take the cores that a step is computed on.
     """
@@ -56,7 +56,8 @@ def _more_workers(evidence: Evidence) -> Fix | None:
     setup, host = _setup(evidence), evidence.host
     usable = int(host.usable_cores) if host is not None and host.usable_cores else None
     now = setup.num_workers or 0
-    goal = min(max(1, (usable or 5) - 1), _enough_workers(evidence) or max(2, 2 * now))
+    wanted = _enough_workers(evidence) or min(MOST_WORKERS, max(2, 2 * now))
+    goal = min(max(1, (usable or 5) - 1), wanted)
     if goal <= now:
         return None
     patch = {"settings.loader.num_workers": goal, "settings.loader.persistent_workers": True}
@@ -64,11 +65,12 @@ def _more_workers(evidence: Evidence) -> Fix | None:
 
 
 def _enough_workers(evidence: Evidence) -> int | None:
-    """Return the workers whose batches come as fast as steps compute; None: not timed."""
+    """Return the workers whose batches come as fast as steps take them; None: not timed."""
     loading, steps = evidence.loading, evidence.steps
-    if loading is None or not loading.batch_seconds or steps is None or not steps.compute:
+    if loading is None or not loading.batch_seconds or steps is None or steps.data_wait is None:
         return None
-    return max(2, ceil(SPARE * loading.batch_seconds / steps.compute))
+    taken = max(0.01 * steps.seconds, steps.seconds - steps.data_wait)
+    return max(2, ceil(SPARE * loading.batch_seconds / taken))
 
 
 def _fewer_workers(evidence: Evidence) -> Fix | None:
@@ -93,7 +95,7 @@ def _prefetch(evidence: Evidence) -> Fix | None:
 
 
 def _larger_batch(evidence: Evidence) -> Fix | None:
-    """Twice the batch, where the half of the memory that it may take is free."""
+    """Twice the batch, unless more of the GPU's memory is in use than that leaves room for."""
     setup = _setup(evidence)
     if on_gpu(evidence) and (memory_share(evidence) or 0) > FULL:
         return None

@@ -19,7 +19,7 @@ from trainwright.diagnose.measures_cost import kernel_spacing, launches
 from trainwright.diagnose.verdict import Cause
 
 BUSY = 0.95
-"""Utilisation from which a device hardly idles: NVML counts the time in which a kernel ran."""
+"""Utilisation from which a device hardly idles; assumed: NVML counts time in which a kernel ran."""
 IDLES = 0.9
 """Utilisation below which a device waits now and then; assumed."""
 CLOSE_S = 5e-5

@@ -205,6 +205,18 @@ def test_twice_the_batch_is_proposed_only_where_it_may_fit(used: float, larger: 
     assert ("512" in said(found)) is larger
 
 
+def test_as_many_workers_are_proposed_as_keep_up() -> None:
+    # A batch takes a worker 2.3 s, and the card 0.11 s: 21 and a few more.
+    found = judged(
+        card={"utilisation": {"mean": 0.2}, "power_w": {"mean": 100.0}},
+        steps={"seconds": 0.58, "data_wait": 0.47, "compute": 0.105},
+        setup={"num_workers": 4},
+        loading={"batch_seconds": 2.3, "cpu_share": 0.97},
+    )
+    assert found.first.cause is Cause.INPUT
+    assert found.first.fixes[0].patch["settings.loader.num_workers"] == 27
+
+
 def test_no_updates_are_saved_up_of_parameters_that_are_shared_out() -> None:
     # PyTorch's FSDP: under no_sync the full gradients are kept instead of their shards.
     shared = {"world_size": 4, "batch": 2, "accumulation": 4}
