@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 
 import click
 
@@ -11,7 +12,7 @@ from trainwright.cli import language
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import explained
 from trainwright.cli.program import program
-from trainwright.cli.terminal import OpenWindow, Terminal, silence, speak_utf8
+from trainwright.cli.terminal import OpenWindow, Terminal, keep_for_answer, silence, speak_utf8
 from trainwright.messages import Message, UserError
 
 
@@ -21,6 +22,9 @@ def run(arguments: Sequence[str], open_window: OpenWindow) -> int:
     ``TRAINWRIGHT_DEBUG=1`` lets unexpected exceptions through, with their traceback.
     """
     speak_utf8()
+    own = takewhile(lambda word: word != "--", arguments)  # what follows is another program's
+    if "--json" in own:
+        keep_for_answer()
     spoken = language.asked_for(arguments) or language.of_system()
     terminal = Terminal(spoken, open_window)
     try:

@@ -86,6 +86,20 @@ def speak_utf8() -> None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
+def keep_for_answer() -> None:
+    """Send what libraries print by themselves to standard error: a driver's print is no JSON."""
+    stream = sys.stdout
+    try:
+        if stream.fileno() != 1:
+            return
+        stream.flush()
+        ours = os.dup(1)
+        os.dup2(2, 1)
+    except (AttributeError, OSError, ValueError):
+        return  # no stream, no descriptor behind it, or no standard error
+    sys.stdout = os.fdopen(ours, "w", encoding="utf-8", errors="backslashreplace")
+
+
 def silence(stream: TextIO) -> None:
     """Point a stream that failed at nothing, so that the interpreter's exit stays quiet."""
     nothing = os.open(os.devnull, os.O_WRONLY)

@@ -115,6 +115,15 @@ def test_what_a_command_prints_stays_out_of_the_json(trainwright):
     assert "mine" in outcome.err
 
 
+def test_what_a_command_prints_stays_where_it_prints_it_without_json():
+    words = ["diagnose", "--", sys.executable, "-c", "print('loss 0.5')", "--json"]
+    run = subprocess.run(
+        [sys.executable, "-m", "trainwright", *words], capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert "loss 0.5" in run.stdout
+
+
 def test_a_failing_command_is_told_with_its_code(trainwright):
     outcome = trainwright("diagnose", "--", sys.executable, "-S", "-c", "raise SystemExit(7)")
     assert outcome.code == 1

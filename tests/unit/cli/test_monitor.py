@@ -259,3 +259,10 @@ def test_a_log_that_cannot_be_written_is_refused_before_the_first_reading(nvml_s
     run = monitor(nvml_stub, "plain", "--csv", str(tmp_path / "absent" / "log.csv"))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.count("\n") == 1
+
+
+def test_what_a_driver_prints_stays_out_of_the_json(nvml_stub: Any) -> None:
+    run = monitor(nvml_stub, "chatty", "--seconds", "0.5", "--json")
+    assert run.returncode == 0
+    assert all("gpus" in json.loads(line) for line in run.stdout.splitlines())
+    assert '"reading"' in run.stderr  # what the driver printed
