@@ -82,6 +82,10 @@ def outcome(row: Situation, verdict: Verdict) -> str:
     return "unknown" if verdict.cause is Cause.UNKNOWN else "wrong"
 
 
+PARTS = {"data_wait", "transfer", "compute", "forward", "backward", "optimizer", "communication"}
+"""Of a step: a record in which one is longer than the step is refused."""
+
+
 def noisy(value: Any, draw: random.Random) -> Any:
     """Return data with every number that is no count multiplied by a random factor."""
     if isinstance(value, dict):
@@ -90,6 +94,11 @@ def noisy(value: Any, draw: random.Random) -> Any:
         }
         if "slowest_rank" in each_noisy:  # over the mean of all: 1 is the least there is
             each_noisy["slowest_rank"] = max(1.0, each_noisy["slowest_rank"])
+        if "steps" in each_noisy and "seconds" in each_noisy:  # no part is longer than the step
+            longest = each_noisy["seconds"]
+            each_noisy |= {
+                part: min(each_noisy[part], longest) for part in PARTS & each_noisy.keys()
+            }
         return each_noisy
     if isinstance(value, list | tuple):
         return [noisy(each, draw) for each in value]

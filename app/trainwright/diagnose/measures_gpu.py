@@ -72,9 +72,9 @@ def thread_is_the_limit(evidence: Evidence) -> float | None:
 
 
 def filling_launches(evidence: Evidence) -> float | None:
-    """Return a step's launches where they may fill it."""
+    """Return a step's launches where they may fill it, or nobody timed it."""
     spacing = kernel_spacing(evidence)
-    return launches(evidence) if spacing is not None and spacing < FILLING_S else None
+    return launches(evidence) if spacing is None or spacing < FILLING_S else None
 
 
 def narrow_link_used(evidence: Evidence) -> float | None:
