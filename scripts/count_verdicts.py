@@ -23,7 +23,7 @@ from trainwright.plan.file import write_text  # noqa: E402
 
 def text() -> str:
     """Return the counts as a file's text."""
-    named = [each for each in of(scored()[-NEWEST:]) if each.cause is not Cause.UNKNOWN]
+    named = [each for each in of(scored()[-NEWEST:]) if each.verdict.cause is not Cause.UNKNOWN]
     kinds = [kind_of(each.situation.evidence) for each in named]
     lines = ["kind,confidence,right,of"]
     for kind in (RECORDED, REPORTED):
@@ -31,7 +31,7 @@ def text() -> str:
             rights = [
                 each.right
                 for each, its in zip(named, kinds, strict=True)
-                if its == kind and each.confidence is confidence
+                if its == kind and each.verdict.confidence is confidence
             ]
             lines.append(f"{kind},{confidence},{sum(rights)},{len(rights)}")
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from typing import Any
 from situationrows import FOURTH, Situation, kept
 
 from trainwright.diagnose import decide
-from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.evidence import STEP_PARTS, Evidence
 from trainwright.diagnose.rules import Rule
 from trainwright.diagnose.verdict import Cause, Confidence, Verdict
 
@@ -82,10 +82,6 @@ def outcome(row: Situation, verdict: Verdict) -> str:
     return "unknown" if verdict.cause is Cause.UNKNOWN else "wrong"
 
 
-PARTS = {"data_wait", "transfer", "compute", "forward", "backward", "optimizer", "communication"}
-"""Of a step: a record in which one is longer than the step is refused."""
-
-
 def noisy(value: Any, draw: random.Random) -> Any:
     """Return data with every number that is no count multiplied by a random factor."""
     if isinstance(value, dict):
@@ -97,7 +93,7 @@ def noisy(value: Any, draw: random.Random) -> Any:
         if "steps" in each_noisy and "seconds" in each_noisy:  # no part is longer than the step
             longest = each_noisy["seconds"]
             each_noisy |= {
-                part: min(each_noisy[part], longest) for part in PARTS & each_noisy.keys()
+                part: min(each_noisy[part], longest) for part in each_noisy.keys() & STEP_PARTS
             }
         return each_noisy
     if isinstance(value, list | tuple):

@@ -102,12 +102,7 @@ def judged(chosen: Iterable[Situation]) -> list[Judged]:
 def table(rows: Iterable[Judged]) -> str:
     """Return the verdicts as text, and a last line that counts them."""
     rows = sorted(rows, key=lambda row: (row.situation.origin, row.situation.cause))
-    lines = [
-        f"{row.situation.id:27} {_words(row.situation.cause, row.situation.sub_cause):34} "
-        f"{_words(row.verdict.cause, row.verdict.variant):34} {row.verdict.confidence:6} "
-        f"{'right' if row.right else 'WRONG'}"
-        for row in rows
-    ]
+    lines = [line(row.situation, row.verdict, right=row.right) for row in rows]
     head = f"{'situation':27} {'truth':34} {'first verdict':34} {'sure':6}"
     right, wrong = sum(row.right for row in rows), sum(row.confidently_wrong for row in rows)
     share = f"{right} of {len(rows)} right ({right / len(rows):.0%}), {wrong} confidently wrong"
@@ -117,6 +112,14 @@ def table(rows: Iterable[Judged]) -> str:
         if (of := [each for each in rows if each.situation.origin == origin])
     ]
     return "\n".join([head, *lines, f"{share}; {', '.join(parts)}"])
+
+
+def line(situation: Situation, verdict: Verdict, *, right: bool) -> str:
+    """Return a situation and what was said of it, on one line."""
+    truth = _words(situation.cause, situation.sub_cause)
+    said = _words(verdict.cause, verdict.variant)
+    mark = "right" if right else "WRONG"
+    return f"{situation.id:27} {truth:34} {said:34} {verdict.confidence:6} {mark}"
 
 
 def _words(cause: str, finer: str) -> str:

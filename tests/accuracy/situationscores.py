@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from situationrows import BATCHES, FOLDER, Situation, situations
+from situationrows import BATCHES, FOLDER, Situation, line, situations
 
-from trainwright.diagnose.verdict import Cause, Confidence
+from trainwright.diagnose.verdict import Cause, Confidence, Verdict
 
 NEWEST = 10
 """Batches that tell how good the rules are now: those before were scored by other rules."""
@@ -27,15 +27,14 @@ class Score:
 
     batch: int
     situation: Situation
-    cause: Cause
-    variant: str
-    confidence: Confidence
+    verdict: Verdict
     right: bool
 
     @property
     def sure(self) -> str:
         """How sure the verdict was; ``unknown`` is not sure of anything."""
-        return "unknown" if self.cause is Cause.UNKNOWN else self.confidence.value
+        unknown = self.verdict.cause is Cause.UNKNOWN
+        return "unknown" if unknown else self.verdict.confidence.value
 
 
 @cache
@@ -47,9 +46,7 @@ def scores() -> tuple[Score, ...]:
             Score(
                 int(row["batch"]),
                 named[row["situation"]],
-                Cause(row["cause"]),
-                row["variant"],
-                Confidence(row["confidence"]),
+                Verdict(Cause(row["cause"]), row["variant"], Confidence(row["confidence"])),
                 row["right"] == "yes",
             )
             for row in csv.DictReader(file)
@@ -101,7 +98,7 @@ def by_confidence() -> str:
 
 
 def _line(name: str, rows: Sequence[Score]) -> str:
-    wrong = sum(not each.right and each.confidence is Confidence.HIGH for each in rows)
+    wrong = sum(not each.right and each.verdict.confidence is Confidence.HIGH for each in rows)
     return f"{name:16} {_by_origin(rows)} {wrong}"
 
 
@@ -113,16 +110,7 @@ def _by_origin(rows: Sequence[Score]) -> str:
 
 def verdicts(batch: int) -> str:
     """Return the verdicts on a batch, as they were said."""
-    return "\n".join(
-        f"{each.situation.id:34} {_words(each.situation.cause, each.situation.sub_cause):36} "
-        f"{_words(each.cause, each.variant):36} {each.confidence:6} "
-        f"{'right' if each.right else 'WRONG'}"
-        for each in of([batch])
-    )
-
-
-def _words(cause: str, finer: str) -> str:
-    return f"{cause} ({finer})" if finer else cause
+    return "\n".join(line(each.situation, each.verdict, right=each.right) for each in of([batch]))
 
 
 if __name__ == "__main__":

@@ -322,7 +322,7 @@ def test_each_held_out_situation_was_scored_once_and_as_its_index_says() -> None
     held_out = [row.id for batch in scored() for row in kept(held_out=True, batch=batch)]
     assert sorted(each.situation.id for each in scores()) == sorted(held_out)
     for each in scores():
-        named = each.cause in (each.situation.cause, each.situation.also_right)
+        named = each.verdict.cause in (each.situation.cause, each.situation.also_right)
         # What became as right later does not make the verdict of that day right.
         assert named == each.right or "after the score" in each.situation.also_because
 

@@ -21,10 +21,10 @@ def run(arguments: Sequence[str], open_window: OpenWindow) -> int:
 
     ``TRAINWRIGHT_DEBUG=1`` lets unexpected exceptions through, with their traceback.
     """
-    speak_utf8()
     own = takewhile(lambda word: word != "--", arguments)  # what follows is another program's
     if "--json" in own:
         keep_for_answer()
+    speak_utf8()
     spoken = language.asked_for(arguments) or language.of_system()
     terminal = Terminal(spoken, open_window)
     try:

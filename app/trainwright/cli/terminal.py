@@ -97,7 +97,7 @@ def keep_for_answer() -> None:
         os.dup2(2, 1)
     except (AttributeError, OSError, ValueError):
         return  # no stream, no descriptor behind it, or no standard error
-    sys.stdout = os.fdopen(ours, "w", encoding="utf-8", errors="backslashreplace")
+    sys.stdout = os.fdopen(ours, "w", encoding="utf-8")
 
 
 def silence(stream: TextIO) -> None:

@@ -77,7 +77,7 @@ class StepTimes(Frozen):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         """Refuse a part that is longer than the step, but for what rounding does."""
-        for part in _PARTS:
+        for part in STEP_PARTS:
             if (getattr(self, part) or 0) > ROOM * self.seconds:
                 raise PydanticCustomError(
                     "diagnose.problem.long-part", "longer than the step", {"part": part}
@@ -85,7 +85,10 @@ class StepTimes(Frozen):
         return self
 
 
-_PARTS = ("data_wait", "transfer", "compute", "forward", "backward", "optimizer", "communication")
+STEP_PARTS = (
+    "data_wait", "transfer", "compute", "forward", "backward", "optimizer", "communication",
+)  # fmt: skip
+"""None of which is longer than the step."""
 ROOM = 1.05
 """Times a step that a part of it may come to by rounding; assumed."""
 
@@ -411,6 +414,11 @@ class Evidence(Frozen):
     def functions(self) -> tuple[HostFunction, ...]:
         """The rows of the host program's profile, each with what it calls; none without one."""
         return self.profile.host_top if self.profile is not None else ()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the product's recorder was in the run, and timed its steps."""
+        return self.made_by in ("callback", "diagnose")
 
     @property
     def by_hand(self) -> bool:

@@ -54,10 +54,10 @@ def gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:
 
 def _of_idle(cause: Cause, variant: str, evidence: Evidence, share: float | None) -> float | None:
     """Return a share, or what the GPU idles at all where that is less and nobody tried it."""
-    idle, bounds = least_idle(cause, variant, evidence), _bounds(cause, variant)
-    if any(bound(evidence) is not None for bound in bounds[:1]):  # the first is a trial's
+    idle = least_idle(cause, variant, evidence)
+    if idle is None or _bounds(cause, variant)[0](evidence) is not None:  # the first is a trial's
         return share
-    return share if idle is None else min(idle, 1.0 if share is None else share)
+    return min(idle, 1.0 if share is None else share)
 
 
 def measured_gain(cause: Cause, variant: str, evidence: Evidence) -> float | None:

@@ -223,7 +223,7 @@ def loader_pace(evidence: Evidence) -> float | None:
 def outside_steps(evidence: Evidence) -> float | None:
     """Return the share of the time watched that lies between the timed steps: evaluation, say."""
     steps = evidence.steps
-    timed_alone = evidence.made_by in ("callback", "diagnose")  # others watched for longer
+    timed_alone = evidence.recorded  # others watched for longer
     if steps is None or not evidence.watched_seconds or not timed_alone or accumulates(evidence):
         return None
     return max(0.0, 1 - steps.steps * steps.seconds / evidence.watched_seconds)

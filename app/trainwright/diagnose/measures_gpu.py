@@ -17,6 +17,7 @@ from trainwright.diagnose.measures import (
 )
 from trainwright.diagnose.measures_cost import kernel_spacing, launches
 from trainwright.diagnose.verdict import Cause
+from trainwright.machine.wiring import gb_s
 
 BUSY = 0.95
 """Utilisation from which a device hardly idles; assumed: NVML counts time in which a kernel ran."""
@@ -29,10 +30,8 @@ FILLING_S = 1e-4
 """The same, up to which thousands of launches take a tenth of a step and more; assumed."""
 NARROW = 0.6
 """Share of a link's best rate below which it is narrow: half of the lanes, or a generation less."""
-LANE_BYTES_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9}
-"""Of a PCIe lane in each direction, by generation: the PCI-SIG's transfer rates, less encoding."""
 PAYLOAD = 0.85
-"""Share of it that copies reach beside headers; assumed."""
+"""Share of what a link's lanes carry that copies reach beside headers; assumed."""
 _OF_THE_HOST = (
     (Cause.MONITORING, "synchronisation"),
     (Cause.PARALLELISM, "host-bound"),
@@ -84,9 +83,9 @@ def narrow_link_used(evidence: Evidence) -> float | None:
 
     def used(gpu: GpuReadings) -> float | None:
         known = [rate for rate in (gpu.received_bytes_s, gpu.sent_bytes_s) if rate is not None]
-        if not known or not gpu.link_width or gpu.link_generation not in LANE_BYTES_S:
+        if not known or not gpu.link_width or not gpu.link_generation:
             return None
-        carries = LANE_BYTES_S[gpu.link_generation] * gpu.link_width * PAYLOAD
-        return min(1.0, max(known) / carries)
+        carries = gb_s(gpu.link_generation, gpu.link_width) * 1e9
+        return min(1.0, max(known) / (PAYLOAD * carries))
 
     return over_gpus(evidence, used)

@@ -19,7 +19,6 @@ RECORDED, ON_GPU, REPORTED = "recorded", "on-gpu", "reported"
 """Kinds of evidence: the product's recorder was in the run, on a processor or on a GPU, or a person
 wrote down what is said of it. Runs that are watched from outside were scored too seldom to say how
 often, and recorded runs on GPUs not at all."""
-_RECORDERS = ("callback", "diagnose")
 LEAST = 20
 """Verdicts that a share is told of; of fewer it could be far off; assumed."""
 
@@ -35,7 +34,7 @@ def reliability(evidence: Evidence, first: Verdict) -> Reliability | None:
 
 def kind_of(evidence: Evidence) -> str:
     """Return the kind of evidence that verdicts are counted by; empty: none."""
-    if evidence.made_by in _RECORDERS:
+    if evidence.recorded:
         return RECORDED if on_cpu(evidence) else ON_GPU
     return REPORTED if evidence.by_hand else ""
 

@@ -77,13 +77,12 @@ def _compiles_anew(evidence: Evidence) -> bool:
     return (number("profile.recompilations")(evidence) or 0) >= 0.02  # the limit of causes_tuning
 
 
-def _most_of_what_is_beside(*counters: str) -> Callable[[Evidence], bool]:
-    """Return whether these take most of what was timed beside the steps."""
+def _most_of_what_is_beside(counter: str) -> Callable[[Evidence], bool]:
+    """Return whether this takes most of what was timed beside the steps."""
 
     def most(evidence: Evidence) -> bool:
         shares = {each: time_share(each)(evidence) or 0.0 for each in _BESIDE_STEPS}
-        taken = sum(shares[each] for each in counters)
-        return taken >= 0.05 and taken > 0.5 * (sum(shares.values()) or 1)
+        return shares[counter] >= 0.05 and shares[counter] > 0.5 * sum(shares.values())
 
     return most
 
