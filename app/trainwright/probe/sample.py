@@ -119,9 +119,7 @@ class GpuSample:
 def unread(index: int, name: str | Missing, why: Missing) -> GpuSample:
     """Return the sample of a GPU that could not be read at all."""
     kept = ("index", "name", "activity", "slices")
-    readings: dict[str, Any] = {
-        key: why for key in GpuSample.__slots__ if key not in kept
-    }
+    readings: dict[str, Any] = {key: why for key in GpuSample.__slots__ if key not in kept}
     return GpuSample(index, name, activity=Activity(why, why, why, why), **readings)
 
 

@@ -78,7 +78,7 @@ def _read(kind: type[T], document: Any, where: str) -> T:
     """Return a dataclass from the object that holds its fields; further keys are ignored."""
     if not isinstance(document, Mapping):
         raise ValueError(f"{where}: an object is needed here, not {document!r:.40}")
-    hints = _hints(kind)
+    hints = _hints(cast("Any", kind))
     known = {
         name: _value(hint, document[name], f"{where}.{name}")
         for name, hint in hints.items()
@@ -91,7 +91,7 @@ def _read(kind: type[T], document: Any, where: str) -> T:
 
 
 @cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 

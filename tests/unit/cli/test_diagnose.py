@@ -159,11 +159,16 @@ def test_a_power_limit_that_somebody_lowered_is_named(nvml_stub):
     assert card["power_limit_w"] == card["power_limit_default_w"] / 2
 
 
+def test_a_driver_that_crashes_is_a_reason_and_the_computer_is_still_seen(nvml_stub):
+    evidence = live(nvml_stub, "crash-init")["evidence"]
+    assert evidence["unavailable"]["gpus"] == "probe.driver-crashed"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "scenario",
     ["not-loaded", "updated", "no-permission", "none", "hang", "lost", "lost-midway", "wsl", "mig",
-     "mig-container", "laptop", "garbage", "old-driver", "silent", "unified"],
+     "mig-container", "laptop", "garbage", "old-driver", "silent", "unified", "crash", "chatty"],
 )  # fmt: skip
 def test_no_computer_makes_it_sure_of_what_it_cannot_see(nvml_stub, scenario):
     verdict = live(nvml_stub, scenario)["verdict"]

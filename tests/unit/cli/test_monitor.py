@@ -158,7 +158,7 @@ def test_a_driver_that_hangs_is_said_while_the_rest_goes_on(nvml_stub, scenario)
 
 
 def test_a_crash_costs_the_readings_of_its_gpu(nvml_stub):
-    """The library aborts while it reads the second of two GPUs, twice; then that one is left out."""
+    """The library aborts while it reads the second of two; that one is left out then."""
     found = samples(nvml_stub, "crash", "2", "4")
     first, second = found[-1]["gpus"]
     assert isinstance(first["utilisation"], float)
@@ -300,7 +300,11 @@ def test_what_a_driver_prints_stays_out_of_the_json(nvml_stub: Any) -> None:
     assert run.returncode == 0
     assert all("gpus" in json.loads(line) for line in run.stdout.splitlines())
     assert run.stderr == "", "nor does it reach the terminal"
-    child = [sys.executable, "-c", "from trainwright.probe.monitor.gpus_program import main; main([])"]
+    child = [
+        sys.executable,
+        "-c",
+        "from trainwright.probe.monitor.gpus_program import main; main([])",
+    ]
     asked = subprocess.run(
         child, env=nvml_stub.environment("chatty"), input="read\n", capture_output=True, text=True,
         timeout=60, check=True,

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from trainwright.probe.monitor.session import PATIENCE_S, GpuSession
 from trainwright.probe.monitor.host import HostReader
+from trainwright.probe.monitor.session import PATIENCE_S, GpuSession
 from trainwright.probe.sample import Sample
 
 SLOWEST_HZ, FASTEST_HZ = 1.0, 10.0
