@@ -45,6 +45,7 @@ from .recorder_facts import (
 from .recorder_file import replaced
 from .recorder_hooks import SLOT, SLOTS, adapter, hook
 from .recorder_passes import Passes
+from .recorder_redact import cleaned, here
 from .recorder_sample import LOOKS, Sample, empty_call_seconds, matrix_rate
 from .recorder_stack import StackSample
 
@@ -436,7 +437,8 @@ class Recorder:
                 document["profile"]["recompilations"] = anew / self._times.count
         document["setup"] = setup
         document["failure"] = self._failure
-        return {key: part for key, part in document.items() if part not in ({}, None)}
+        told = {key: part for key, part in document.items() if part not in ({}, None)}
+        return cleaned(told, here())
 
     def _functions(self) -> dict[str, Any]:
         rows = self._stack.rows() if self._stack is not None else []

@@ -1,6 +1,6 @@
 """A program of ours in a child process that says JSON objects, a line each.
 
-What crashes, hangs or prints in the child does so there: whoever listens waits as long as they like.
+What crashes, hangs or prints in the child does so there; its listener waits as long as it likes.
 """
 
 import contextlib
