@@ -410,7 +410,7 @@ class Recorder:
     def _write(self) -> None:
         document = self.document()
         if document is not None:
-            replaced(self.path, json.dumps(document, indent=1) + "\n")
+            replaced(self.path, json.dumps(cleaned(document, here()), indent=1) + "\n")
 
     def document(self) -> dict[str, Any] | None:
         """Return the record as plain data; None where there is nothing to say."""
@@ -437,8 +437,7 @@ class Recorder:
                 document["profile"]["recompilations"] = anew / self._times.count
         document["setup"] = setup
         document["failure"] = self._failure
-        told = {key: part for key, part in document.items() if part not in ({}, None)}
-        return cleaned(told, here())
+        return {key: part for key, part in document.items() if part not in ({}, None)}
 
     def _functions(self) -> dict[str, Any]:
         rows = self._stack.rows() if self._stack is not None else []

@@ -20,12 +20,11 @@ from typing import Any
 SHADOW = "…"
 LEAST_VALUE, LEAST_SECRET, LEAST_NAME = 8, 4, 3
 """Shorter values of the environment, secrets and names are too common in other texts; assumed."""
-COMMON_NAMES = frozenset(
-    (
-        "root user users home admin ubuntu localhost host node worker server data model models "
-        "train training test python torch cuda nvidia gpu cpu memory"
-    ).split()
-)
+COMMON_NAMES = frozenset({
+    "root", "user", "users", "home", "admin", "ubuntu", "localhost", "host", "node", "worker",
+    "server", "data", "model", "models", "train", "training", "test", "python", "torch", "cuda",
+    "nvidia", "gpu", "cpu", "memory",
+})  # fmt: skip
 """Users and computers are called so, and it says nothing of them."""
 
 # Secrets
