@@ -300,14 +300,14 @@ def test_what_a_driver_prints_stays_out_of_the_json(nvml_stub: Any) -> None:
     assert run.returncode == 0
     assert all("gpus" in json.loads(line) for line in run.stdout.splitlines())
     assert run.stderr == "", "nor does it reach the terminal"
-    child = [
-        sys.executable,
-        "-c",
-        "from trainwright.probe.monitor.gpus_program import main; main([])",
-    ]
-    asked = subprocess.run(
-        child, env=nvml_stub.environment("chatty"), input="read\n", capture_output=True, text=True,
-        timeout=60, check=True,
-    )  # fmt: skip
-    assert '"reading"' in asked.stderr, "the driver did print"
-    assert all(isinstance(json.loads(line), dict) for line in asked.stdout.splitlines())
+    program = "from trainwright.probe.monitor.gpus_program import main; main([])"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=nvml_stub.environment("chatty"), text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        child.stdin.write("read\n")
+        child.stdin.flush()
+        while "gpus" not in json.loads(child.stdout.readline()):
+            pass
+        child.stdin.close()
+        assert '"reading"' in child.stderr.read(), "the driver did print"

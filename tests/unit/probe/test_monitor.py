@@ -2,6 +2,8 @@
 
 import csv
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -396,6 +398,29 @@ def test_a_driver_that_keeps_crashing_is_not_asked_without_end(
     told(crashing, lambda gpus: len(started) == 2 and gpus == CRASHED)
     assert [crashing.read() for _ in range(20)] == [CRASHED] * 20
     assert len(started) == 2
+
+
+def test_a_hanging_driver_leaves_no_process_behind_when_we_are_killed(nvml_stub: NvmlStub) -> None:
+    program = """
+import psutil, time
+from trainwright.probe.monitor.session import GpuSession
+session = GpuSession(1.0)
+while session.read().reason.id != "probe.driver-hangs":
+    time.sleep(0.05)
+print(psutil.Process().children()[0].pid, flush=True)
+time.sleep(60)
+"""
+    ours = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=nvml_stub.environment("hang-init"),
+        stdout=subprocess.PIPE,
+    )
+    with ours:
+        assert ours.stdout is not None
+        child = psutil.Process(int(ours.stdout.readline()))
+        ours.kill()
+    psutil.wait_procs([child], timeout=10)
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE  # no init here
 
 
 def test_a_fault_while_reading_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

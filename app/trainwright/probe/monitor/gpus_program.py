@@ -6,7 +6,9 @@ ended it; the answer is ``{"gpus": ...}`` as ``samplejson`` writes it. It ends w
 
 import json
 import os
+import queue
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,12 +29,21 @@ def main(arguments: Sequence[str]) -> None:
         channel.flush()
 
     gpus = Gpus(lambda gpu: say(asking=gpu), frozenset(map(int, arguments)))
+    words: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(words,), daemon=True).start()
     say(ready=True)
-    for word in iter(sys.stdin.readline, ""):
-        if word.strip() == FORGET:
+    while True:
+        if words.get() == FORGET:
             gpus.forget_rates()
         else:
             say(gpus=_reading(gpus))
+
+
+def _listen(words: "queue.SimpleQueue[str]") -> None:
+    """Pass on what the parent says; end with it, even while a call of the driver hangs."""
+    for line in iter(sys.stdin.readline, ""):
+        words.put(line.strip())
+    os._exit(0)
 
 
 def _reading(gpus: Gpus) -> Any:
