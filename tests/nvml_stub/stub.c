@@ -41,11 +41,14 @@
  *   hang-midway      every call hangs after $NVML_STUB_AT (2) seconds
  *   hang-init        the library's start never returns
  *   crash            reading the second of two kills the process
+ *   crash-init       the library's start kills the process
+ *   crash-midway     every call kills the process after $NVML_STUB_AT (2) seconds
  *   chatty           prints on standard output at every call
  *   none             a driver without GPUs
  *   not-loaded, updated, no-permission: the library's start fails
  */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +189,7 @@ static const Card *card_at(unsigned index) {
 /* Whether the library and this GPU answer at all; every call on a GPU begins with it. */
 static Status alive(Device gpu) {
   if (is("hang-midway") && now() >= number("NVML_STUB_AT", 2)) hang();
+  if (is("crash-midway") && now() >= number("NVML_STUB_AT", 2)) raise(SIGSEGV);
   if (is("chatty")) printf("{\"gpu\": 0, \"reading\""), fflush(stdout);
   if (!started || away() || era != age()) return UNINITIALIZED;
   if (!gpu) return INVALID;
@@ -260,6 +264,7 @@ PUBLIC Status nvmlInitWithFlags(unsigned flags) {
   if (is("updated")) return MISMATCH;
   if (is("no-permission")) return NO_PERMISSION;
   if (is("hang-init")) hang();
+  if (is("crash-init")) raise(SIGSEGV);
   started++;
   era = age();
   for (unsigned i = 0; i < 2; i++) gpus[i] = (Gpu){card_at(i), i, NULL, 0};

@@ -1,4 +1,7 @@
-"""Crash files: what went wrong, for a bug report, without a traceback in anybody's face."""
+"""Crash files: what went wrong, for a bug report, without a traceback in anybody's face.
+
+They hold no values of options, no secrets, and no folders or names of people.
+"""
 
 import platform
 import sys
@@ -7,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from trainwright import __version__
+from trainwright.diagnose import recorder_redact
 
 
 def folder() -> Path:
@@ -20,11 +24,12 @@ def record(error: BaseException) -> Path | None:
     """Write the exception to a new file and return its path; None where none can be written."""
     moment = datetime.now().astimezone()
     path = folder() / f"{moment:%Y%m%d-%H%M%S-%f}.txt"
+    text = "".join(traceback.format_exception(error))
     lines = [
         f"trainwright {__version__}, Python {platform.python_version()}, {platform.platform()}\n",
         f"{moment.isoformat()}\n",
-        f"arguments: {sys.argv[1:]!r}\n\n",
-        *traceback.format_exception(error),
+        f"command: {_command(sys.argv[1:])}\n\n",
+        recorder_redact.here().prose(text),
     ]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,3 +37,10 @@ def record(error: BaseException) -> Path | None:
     except OSError:
         return None
     return path
+
+
+def _command(words: list[str]) -> str:
+    """Return the sub-command, which is a module here, and the names of its options."""
+    modules = {module.stem for module in Path(__file__).parent.glob("*.py")}
+    known = [word for word in words[:1] if word in modules]
+    return " ".join([*known, recorder_redact.command(words[len(known) :])])

@@ -11,7 +11,7 @@ import click
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
-from trainwright.cli.terminal import Terminal
+from trainwright.cli.terminal import Terminal, one_line
 from trainwright.messages import Message, UserError, render
 
 if TYPE_CHECKING:
@@ -104,11 +104,15 @@ def _check_place(path: str | None) -> None:
 
 
 def _keep(terminal: Terminal, evidence: "Evidence", path: str | None) -> None:
-    """Write the record; where its drive has filled up since, the verdict still follows."""
+    """Say what the record holds and write it; on a full drive the verdict still follows."""
     if path is None:
         return
+    from trainwright.diagnose.contents import contents
     from trainwright.diagnose.record import write
 
+    click.echo(one_line(terminal.say("diagnose.holds", path=path)), err=True)
+    for part in contents(evidence):
+        click.echo(f"  {terminal.say(part.id, **part.values)}", err=True)
     try:
         write(evidence, Path(path))
     except UserError as error:

@@ -18,6 +18,7 @@ from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.finding import Finding
 from trainwright.cli.parsing import Command
 from trainwright.messages import Message, UserError, render
+from trainwright.probe.privacy import from_home, without_names
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
@@ -52,13 +53,14 @@ def command() -> Answer:
 def answer(findings: list[Finding]) -> Answer:
     """Return the findings as an answer; exit 1 where a needed one fails."""
     versions = {name: installed(name) for name in PACKAGES}
-    paths = {
-        "program": str(Path(__file__).parents[1]),
-        "hardware_db": str(data.folder("hardware_db")),
-        "resources": str(data.folder("resources")),
-        "cache": str(cache_folder()),
-        "crashes": str(crash.folder()),
+    folders = {
+        "program": Path(__file__).parents[1],
+        "hardware_db": data.folder("hardware_db"),
+        "resources": data.folder("resources"),
+        "cache": cache_folder(),
+        "crashes": crash.folder(),
     }
+    paths = {name: from_home(folder) for name, folder in folders.items()}
     document = {
         "trainwright": __version__,
         "python": platform.python_version(),
@@ -117,7 +119,7 @@ def cache_folder() -> Path:
 def _data() -> Finding:
     catalog = [data.hardware_db(kind) for kind in NAMES]
     wanted = [*catalog, data.resources("profiles"), data.resources("i18n")]
-    absent = [str(folder) for folder in wanted if not folder.is_dir()]
+    absent = [from_home(folder) for folder in wanted if not folder.is_dir()]
     if absent:
         return Finding("data", False, Message.of("cli.doctor.data-absent", paths=absent), True)
     return Finding("data", True, Message.of("cli.doctor.data-found"), True)
@@ -131,7 +133,9 @@ def _cache() -> Finding:
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
-        because = Message.of("cli.doctor.cache-refused", path=str(folder), detail=error.strerror)
+        because = Message.of(
+            "cli.doctor.cache-refused", path=from_home(folder), detail=error.strerror
+        )
         return Finding("cache", False, because)
     free = shutil.disk_usage(folder).free
     return Finding("cache", True, Message.of("cli.doctor.cache-free", free=free))
@@ -146,7 +150,8 @@ def _tracing() -> Finding:
         except UserError as error:
             return Finding("tracing", False, error.message)
         torch = found.version("torch")
-        because = Message.of("cli.doctor.torch-of", version=torch, path=found.path)
+        path = without_names(found.path)
+        because = Message.of("cli.doctor.torch-of", version=torch, path=path)
         return Finding("tracing", True, because)
     version = installed("torch")
     if version is None:

@@ -55,16 +55,17 @@ def command(terminal: Terminal, seconds: float | None, hz: float, path: str | No
     view = _view(terminal)
     sampler = Sampler(Reader, lambda sample: heard.put(monitor.hear(sample)), hz)
     sampler.start()
-    start = time.monotonic()
+    start: float | None = None  # with the first sample: before it the readers start
     try:
         with suppress(KeyboardInterrupt):
-            while seconds is None or time.monotonic() - start < seconds:
+            while seconds is None or start is None or time.monotonic() - start < seconds:
                 with suppress(queue.Empty):
                     _tell(view, heard.get(timeout=_POLL_S))
+                    start = start or time.monotonic()
     finally:
         sampler.stop()
         monitor.log_to(None)
-    view.finish(monitor, time.monotonic() - start)
+    view.finish(monitor, time.monotonic() - start if start is not None else 0.0)
     return Exit.DONE
 
 
@@ -108,7 +109,7 @@ class _JsonLines:
             {"kind": event.kind, "gpu": event.gpu, "message": render(event.message, "en")}
             for event in heard.events
         ]
-        document = as_document(heard.sample) | {"events": events}
+        document = as_document(heard.sample, because=True) | {"events": events}
         stream = standard_output()
         stream.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
         stream.flush()

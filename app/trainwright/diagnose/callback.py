@@ -45,6 +45,7 @@ from .recorder_facts import (
 from .recorder_file import replaced
 from .recorder_hooks import SLOT, SLOTS, adapter, hook
 from .recorder_passes import Passes
+from .recorder_redact import cleaned, here
 from .recorder_sample import LOOKS, Sample, empty_call_seconds, matrix_rate
 from .recorder_stack import StackSample
 
@@ -409,7 +410,7 @@ class Recorder:
     def _write(self) -> None:
         document = self.document()
         if document is not None:
-            replaced(self.path, json.dumps(document, indent=1) + "\n")
+            replaced(self.path, json.dumps(cleaned(document, here()), indent=1) + "\n")
 
     def document(self) -> dict[str, Any] | None:
         """Return the record as plain data; None where there is nothing to say."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from trainwright import __version__
 from trainwright.diagnose.evidence import RECORD, Evidence
+from trainwright.diagnose.recorder_redact import cleaned, here
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
 from trainwright.plan.file import STDIN, write_text
@@ -155,11 +156,15 @@ def _annotated(kind: Any) -> bool:
     return hasattr(kind, "__metadata__")
 
 
+def document(evidence: Evidence) -> dict[str, Any]:
+    """Return the evidence as plain data without anything private; what is absent is left out."""
+    data = evidence.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    return cleaned({"trainwright_record": evidence.trainwright_record} | data, here())
+
+
 def text_of(evidence: Evidence) -> str:
     """Return the evidence as a record's text; what is absent is left out."""
-    data = evidence.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    data = {"trainwright_record": evidence.trainwright_record} | data
-    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(document(evidence), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write(evidence: Evidence, path: Path) -> None:

@@ -23,6 +23,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from .recorder_redact import SHADOW, Private, here
+
 EVERY_S = 0.04
 """Mean time between two looks; assumed."""
 GOLDEN = 0.618034
@@ -107,15 +109,18 @@ class StackSample:
         if looks < LEAST_LOOKS:
             return []
         shares: Counter[str] = Counter()
+        known = here()
         for call, times in seen.items():
-            if times >= LEAST_SHARE * looks and (name := self._name(call)) is not None:
+            if times >= LEAST_SHARE * looks and (name := self._name(call, known)) is not None:
                 shares[name] += times
         named = ((name, times / looks) for name, times in shares.most_common())
         told = [(name, share) for name, share in named if LEAST_SHARE <= share < WHOLE]
         return [{"name": name, "share": share} for name, share in told[:MOST_ROWS]]
 
-    def _name(self, call: Call) -> str | None:
+    def _name(self, call: Call, known: Private) -> str | None:
         """Return ``folder/file.py:function``, or what it calls; None: of no interest.
+
+        Of folders that are a person's own it says ``~``.
 
         Modules' forward passes and what hands calls on are the model itself; operators of torch
         have a table of their own.
@@ -130,7 +135,9 @@ class StackSample:
         if hands_on or any(part in path.as_posix() for part in _DISPATCH):
             return None
         whole = _qualified(file, function, self._lines[file, function])
-        return f"{path.parent.name}/{path.name}:{whole}"[:200]
+        folder = known.path(path.as_posix()).split("/")[-2:-1]
+        named = "~" if folder == [SHADOW] else "".join(folder)
+        return f"{named}/{path.name}:{whole}"[:200]
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from trainwright.diagnose import record
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation
 from trainwright.diagnose.verdict import Diagnosis, Fix, Reliability, Signal, Verdict
@@ -30,8 +31,7 @@ def as_json(diagnosis: Diagnosis, evidence: Evidence) -> dict[str, Any]:
             }
             for each in diagnosis.unseen
         ],
-        "evidence": evidence.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-        | {"trainwright_record": evidence.trainwright_record},
+        "evidence": record.document(evidence),
     }
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from trainwright.diagnose import record
+from trainwright.diagnose import record, recorder_redact
 from trainwright.diagnose.evidence import Evidence, Failure
 from trainwright.diagnose.watching import Watch
 from trainwright.messages import UserError
@@ -83,10 +83,8 @@ def run(command: Sequence[str], *, seconds: float | None = None, quiet: bool = F
         failure = _failure(process.returncode, stopped)
         if failure is not None and evidence.failure is None:
             evidence = evidence.model_copy(update={"failure": failure})
-        command_text = " ".join(command)[:2000]
-        return Outcome(
-            evidence.model_copy(update={"command": command_text}), process.returncode, stopped
-        )
+        update = {"command": recorder_redact.command(command)[:2000]}
+        return Outcome(evidence.model_copy(update=update), process.returncode, stopped)
 
 
 def _prepare(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Live readings of a run, summed up as evidence."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ from trainwright.diagnose.evidence_readings import (
 )
 from trainwright.messages import Message, UserError, render
 from trainwright.probe.monitor.sampler import Reader, Sampler
+from trainwright.probe.monitor.session import GpuSession
 from trainwright.probe.reading import Missing
 from trainwright.probe.sample import SLOWING, GpuSample, HostSample, Sample
 
@@ -22,6 +24,8 @@ HZ = 2.0
 """Samples a second; assumed: a driver's utilisation is a mean over up to a second."""
 IDLE = 0.1
 """Utilisation below which a sample counts as idle, as ``GpuReadings.idle_share`` says."""
+LOOK_S = 5.0
+"""That a single look at the GPUs' processes may take; assumed, starting its child takes 0.3 s."""
 MOST_SAMPLES = 20_000
 """The latest samples that are kept: hours at two a second."""
 
@@ -249,11 +253,8 @@ def _reason(message: Message) -> str:
 
 def likely_run() -> int | None:
     """Return the process that holds most of a GPU's memory, where it can be seen from here."""
-    reader = Reader()
-    try:
-        gpus = reader().gpus
-    finally:
-        reader.close()
+    with contextlib.closing(GpuSession(LOOK_S)) as session:
+        gpus = session.read()
     held: dict[int, int] = {}
     for gpu in () if isinstance(gpus, Missing) else gpus:
         for process in () if isinstance(gpu.processes, Missing) else gpu.processes:

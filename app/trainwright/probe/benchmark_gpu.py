@@ -1,6 +1,7 @@
 """The benchmarks of a GPU and of its link; of the processor's products where there is none."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from trainwright.explain import Unit
@@ -87,34 +88,32 @@ def _measured(
     on_progress: Progress | None,
     cancelled: Callable[[], bool] | None,
 ) -> Outcome:
-    slowing: set[str] = set()
-    links: dict[str, float] = {}
-
-    def progress(share: float, id: str) -> None:
-        slowing.update(occupied.slowed())
-        links.update(occupied.links())
-        if on_progress is not None:
-            on_progress(share, id)
-
-    here, read = host.read(), nvml.read()
+    here, read = host.read(), nvml.read(identifiers=True)
     memory = here.memory_bytes if isinstance(here.memory_bytes, int) else 4 * GIB
-    answer = client.run(
-        "bench_device",
-        {
-            "device": "auto",
-            "parts": list(parts),
-            "seconds": choices.seconds,
-            "host_bytes": round(PINNED_SHARE * memory),
-        },
-        interpreter=choices.interpreter,
-        timeout_s=10 * gpu_cost(choices).seconds + 60,
-        silence_s=choices.patience_s,
-        on_progress=progress,
-        cancelled=cancelled,
-    )
+    with closing(occupied.Watch(read)) as watch:
+
+        def progress(share: float, id: str) -> None:
+            watch.look()
+            if on_progress is not None:
+                on_progress(share, id)
+
+        answer = client.run(
+            "bench_device",
+            {
+                "device": "auto",
+                "parts": list(parts),
+                "seconds": choices.seconds,
+                "host_bytes": round(PINNED_SHARE * memory),
+            },
+            interpreter=choices.interpreter,
+            timeout_s=10 * gpu_cost(choices).seconds + 60,
+            silence_s=choices.patience_s,
+            on_progress=progress,
+            cancelled=cancelled,
+        )
     cpu = here.cpu if isinstance(here.cpu, str) else "CPU"
     driver = read.driver if isinstance(read, Nvidia) and isinstance(read.driver, str) else ""
-    found = outcome(answer, cpu, driver, now(), slowing, links)
+    found = outcome(answer, cpu, driver, now(), watch.slowing, watch.links)
     if answer["device"]["type"] == "cuda" and isinstance(read, Nvidia) and len(read.gpus) > 1:
         note = Message.of("bench.note.first", gpu=answer["device"]["name"], count=len(read.gpus))
         return Outcome(found.measurements, (note, *found.notes))

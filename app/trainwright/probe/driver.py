@@ -4,18 +4,13 @@ A call that does not return, or takes its process down, costs the readings of on
 is ended, and another reads the GPUs that are left.
 """
 
-import json
 import queue
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import Any
 
 from trainwright.messages import Message
+from trainwright.probe.conversation import Conversation
 from trainwright.probe.reading import Missing
 from trainwright.worker.client import PROGRAMS
 
@@ -95,11 +90,11 @@ def _converse(told: Told, identifiers: bool, patience_s: float) -> tuple[int, Me
     skipped = [word for gpu in sorted(told.faults) for word in ("--skip", str(gpu))]
     options = [*(["--identifiers"] if identifiers else []), *skipped]
     asking = SYSTEM
-    with _child(options) as lines:
+    with closing(Conversation([str(PROGRAMS / "nvml.py"), *options])) as child:
         patience = max(STARTING_S, patience_s)
         while True:
             try:
-                line = lines.get(timeout=patience)
+                line = child.line(patience)
             except queue.Empty:
                 return asking, Message.of("probe.no-answer", seconds=patience_s)
             if line is None:
@@ -108,55 +103,6 @@ def _converse(told: Told, identifiers: bool, patience_s: float) -> tuple[int, Me
             if "asking" in line and isinstance(line.get("gpu"), int):
                 asking, patience = line["gpu"], patience_s
             told.take(line)
-
-
-@contextmanager
-def _child(options: list[str]) -> Iterator["queue.Queue[dict[str, Any] | None]"]:
-    """Start the program; yield its lines as they come, None at the end; end it."""
-    flags = 0
-    if sys.platform == "win32":
-        flags = subprocess.CREATE_NO_WINDOW
-    process = subprocess.Popen(
-        [sys.executable, "-X", "utf8", str(PROGRAMS / "nvml.py"), *options],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        creationflags=flags,
-    )
-    assert process.stdout is not None
-    lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
-    reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
-    reader.start()
-    try:
-        yield lines
-    finally:
-        process.kill()
-        # A call that hangs inside the kernel cannot be ended: its process is left to the system.
-        _leave(process, reader)
-
-
-def _leave(process: "subprocess.Popen[bytes]", reader: threading.Thread) -> None:
-    deadline = time.monotonic() + 1
-    try:
-        process.wait(timeout=1)
-    except subprocess.TimeoutExpired:
-        process.returncode = -9  # nobody waits for it any more
-        return
-    reader.join(timeout=max(0.0, deadline - time.monotonic()))
-    if process.stdout is not None and not reader.is_alive():
-        process.stdout.close()
-
-
-def _read(stream: IO[bytes], lines: "queue.Queue[dict[str, Any] | None]") -> None:
-    """Pass lines on; what is no JSON object is another library's talk."""
-    for line in stream:
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            lines.put(found)
-    lines.put(None)
 
 
 def absent(told: Told, where: tuple[int, str]) -> Missing:

@@ -1,31 +1,24 @@
 """Whether this computer is free to be measured, and what holds its GPUs back meanwhile."""
 
 import os
-import threading
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from contextlib import closing, suppress
 
 import psutil
-import pynvml
 
 from trainwright.messages import Message
+from trainwright.probe.monitor.session import GpuSession
+from trainwright.probe.nvml import Nvidia
+from trainwright.probe.reading import Missing
+from trainwright.probe.sample import SLOWING, GpuSample
 
 LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
 """Of PCI Express by generation, after its encoding (PCI-SIG)."""
-SLOWING = {
-    "nvmlClocksThrottleReasonSwPowerCap": "power-cap",
-    "nvmlClocksThrottleReasonHwSlowdown": "hardware-slowdown",
-    "nvmlClocksEventReasonSwThermalSlowdown": "heat",
-    "nvmlClocksThrottleReasonHwThermalSlowdown": "heat",
-    "nvmlClocksThrottleReasonHwPowerBrakeSlowdown": "power-brake",
-}
-"""NVML's reasons that lower clocks under load, in the words of live readings."""
+HEAT = frozenset({"thermal", "hardware-thermal"})
+"""Of live readings, in the words of benchmarks: heat."""
 
 PATIENCE_S = 3.0
 """That a driver has to answer; assumed, one takes milliseconds."""
-
-T = TypeVar("T")
 
 
 def on_battery() -> Message | None:
@@ -39,61 +32,54 @@ def on_battery() -> Message | None:
 
 def busy_gpu() -> Message | None:
     """Return who computes on a GPU; None where nobody does, or nobody can tell."""
-    names = {name for found in _of_each(_programs) for name in found}
+    with closing(GpuSession(PATIENCE_S)) as session:
+        names = {name for gpu in _seen(session) for name in _programs(gpu)}
     return Message.of("bench.gpu-busy", programs=sorted(names)) if names else None
 
 
-def slowed() -> set[str]:
-    """Return what lowers the clocks of any GPU now."""
-    return {word for found in _of_each(_slowing) for word in found}
+class Watch:
+    """What is seen of the GPUs while a benchmark runs."""
+
+    def __init__(self, read: Nvidia | Missing) -> None:
+        gpus = read.gpus if isinstance(read, Nvidia) else ()
+        self._uuids = {gpu.index: gpu.uuid for gpu in gpus if isinstance(gpu.uuid, str)}
+        self._session = GpuSession(PATIENCE_S)
+        self.slowing: set[str] = set()
+        """What lowered the clocks of any GPU."""
+        self.links: dict[str, float] = {}
+        """Bytes/s of each GPU's link at the last look, by the GPU's UUID."""
+
+    def look(self) -> None:
+        """Add what can be seen now."""
+        for gpu in _seen(self._session):
+            self.slowing |= _slowed(gpu)
+            rate = _link(gpu)
+            if rate is not None and gpu.index in self._uuids:
+                self.links[self._uuids[gpu.index]] = rate
+
+    def close(self) -> None:
+        """Look no more."""
+        self._session.close()
 
 
-def links() -> dict[str, float]:
-    """Return the bytes/s of each GPU's link as it is now, by the GPU's UUID."""
-    return dict(_of_each(_link))
+def _seen(session: GpuSession) -> tuple[GpuSample, ...]:
+    gpus = session.read()
+    return () if isinstance(gpus, Missing) else gpus
 
 
-def _programs(handle: Any) -> list[str]:
-    running = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-    return [_name(each.pid) for each in running if each.pid != os.getpid()]
+def _slowed(gpu: GpuSample) -> set[str]:
+    reasons = frozenset() if isinstance(gpu.throttle, Missing) else gpu.throttle & SLOWING
+    return {"heat" if reason in HEAT else reason for reason in reasons}
 
 
-def _name(pid: int) -> str:
-    try:
-        return f"{psutil.Process(pid).name()} ({pid})"
-    except psutil.Error:  # in another container, or another user's
-        return str(pid)
+def _link(gpu: GpuSample) -> float | None:
+    if isinstance(gpu.pcie_generation, Missing) or isinstance(gpu.pcie_width, Missing):
+        return None
+    lane = LANE_BYTES_PER_S.get(gpu.pcie_generation)
+    return lane * gpu.pcie_width if lane is not None else None
 
 
-def _slowing(handle: Any) -> list[str]:
-    mask = int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
-    return [word for name, word in SLOWING.items() if mask & getattr(pynvml, name, 0)]
-
-
-def _link(handle: Any) -> tuple[str, float]:
-    lane = LANE_BYTES_PER_S[pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)]
-    width = int(pynvml.nvmlDeviceGetCurrPcieLinkWidth(handle))
-    return str(pynvml.nvmlDeviceGetUUID(handle)), lane * width
-
-
-def _of_each(ask: Callable[[Any], T]) -> list[T]:
-    """Return what is read of each GPU, without those that do not say.
-
-    A driver that does not answer in time is left behind in its thread.
-    """
-    found: list[T] = []
-    thread = threading.Thread(target=_read, args=(ask, found), daemon=True)
-    thread.start()
-    thread.join(PATIENCE_S)
-    return list(found)
-
-
-def _read(ask: Callable[[Any], T], found: list[T]) -> None:
-    with suppress(pynvml.NVMLError, OSError):
-        pynvml.nvmlInit()
-        try:
-            for index in range(pynvml.nvmlDeviceGetCount()):
-                with suppress(pynvml.NVMLError, KeyError, UnicodeDecodeError):
-                    found.append(ask(pynvml.nvmlDeviceGetHandleByIndex(index)))
-        finally:
-            pynvml.nvmlShutdown()
+def _programs(gpu: GpuSample) -> Iterator[str]:
+    for each in () if isinstance(gpu.processes, Missing) else gpu.processes:
+        if each.kind == "compute" and each.pid != os.getpid():
+            yield str(each.pid) if isinstance(each.name, Missing) else f"{each.name} ({each.pid})"

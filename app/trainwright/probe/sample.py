@@ -4,7 +4,7 @@ Shares run from 0 to 1. A reading that is not there is ``Missing`` and says why;
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from trainwright.messages import Message
 from trainwright.probe.reading import Missing
@@ -114,6 +114,13 @@ class GpuSample:
     """MIG slices; none where MIG is off or the GPU has none."""
     mig: bool | Missing = NOT_READ
     """Whether MIG is on."""
+
+
+def unread(index: int, name: str | Missing, why: Missing) -> GpuSample:
+    """Return the sample of a GPU that could not be read at all."""
+    kept = ("index", "name", "activity", "slices")
+    readings: dict[str, Any] = {key: why for key in GpuSample.__slots__ if key not in kept}
+    return GpuSample(index, name, activity=Activity(why, why, why, why), **readings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,11 +159,16 @@ def test_a_power_limit_that_somebody_lowered_is_named(nvml_stub):
     assert card["power_limit_w"] == card["power_limit_default_w"] / 2
 
 
+def test_a_driver_that_crashes_is_a_reason_and_the_computer_is_still_seen(nvml_stub):
+    evidence = live(nvml_stub, "crash-init")["evidence"]
+    assert evidence["unavailable"]["gpus"] == "probe.driver-crashed"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "scenario",
     ["not-loaded", "updated", "no-permission", "none", "hang", "lost", "lost-midway", "wsl", "mig",
-     "mig-container", "laptop", "garbage", "old-driver", "silent", "unified"],
+     "mig-container", "laptop", "garbage", "old-driver", "silent", "unified", "crash", "chatty"],
 )  # fmt: skip
 def test_no_computer_makes_it_sure_of_what_it_cannot_see(nvml_stub, scenario):
     verdict = live(nvml_stub, scenario)["verdict"]
@@ -193,6 +198,41 @@ def test_a_command_that_was_ended_is_told_how(inside, script, options, says):
     told = inside("diagnose", *options, "--", sys.executable, "-c", script).out
     assert says in told
     assert "code -" not in told
+
+
+FAILING = """
+import os, sys
+open("ready", "w").close()
+raise OSError(f"{sys.argv[1:]} {os.environ['HF_TOKEN']} {os.environ['TEAM']} {os.environ['HOME']}")
+"""
+
+
+def test_a_record_holds_nothing_of_the_command_or_the_person_and_says_what_it_holds(tmp_path):
+    """A run that fails with its arguments, its environment and its home folder in the error."""
+    mark = "Zq7Marker"
+    home = tmp_path / mark
+    home.mkdir()
+    script = home / "train.py"
+    script.write_text(FAILING, encoding="utf-8")
+    record = tmp_path / "run.record.json"
+    words = [sys.executable, str(script), "--lr", f"0.1{mark}", f"--hf-token={mark}", mark]
+    run = subprocess.run(
+        [sys.executable, "-m", "trainwright", "diagnose", "--json", "--record", str(record), "--",
+         *words],
+        env=os.environ | {"HOME": str(home), "HF_TOKEN": f"x{mark}", "TEAM": f"of {mark}"},
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (tmp_path / "ready").exists()
+    written = record.read_bytes().decode()
+    evidence = json.loads(written)
+    assert mark not in written
+    assert evidence["failure"]["kind"] == "OSError"
+    assert evidence["command"].endswith("… --lr … --hf-token=… …")
+    assert mark not in run.stdout
+    listed = run.stderr.partition("run.record.json will hold:")[2]
+    assert all(word in listed for word in ("its options, without their values", "the error:"))
+    assert "It never holds the environment" in listed
+    json.loads(run.stdout)
 
 
 def test_a_record_that_cannot_be_written_is_refused_before_the_run(inside, tmp_path):

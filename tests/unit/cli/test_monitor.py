@@ -157,6 +157,40 @@ def test_a_driver_that_hangs_is_said_while_the_rest_goes_on(nvml_stub, scenario)
     assert isinstance(found[-1]["host"]["cpu"], float)
 
 
+def test_a_crash_costs_the_readings_of_its_gpu(nvml_stub):
+    """The library aborts while it reads the second of two; that one is left out then."""
+    found = samples(nvml_stub, "crash", "2", "4")
+    first, second = found[-1]["gpus"]
+    assert isinstance(first["utilisation"], float)
+    assert second["index"] == 1
+    assert second["utilisation"] == {
+        "missing": "probe.driver-crashed",
+        "because": "the driver's library crashed",
+    }
+
+
+@pytest.mark.parametrize("scenario", ["crash-midway", "crash-init"])
+def test_a_driver_that_crashes_is_a_reason_and_the_rest_goes_on(nvml_stub, scenario):
+    found = samples(nvml_stub, scenario, "3", "4", NVML_STUB_AT="0.4")
+    gpus = found[-1]["gpus"]
+    last = gpus if scenario == "crash-init" else gpus[0]["utilisation"]
+    assert why(last) == "probe.driver-crashed"
+    assert isinstance(found[-1]["host"]["cpu"], float)
+
+
+def test_every_missing_reading_says_why_in_words(nvml_stub):
+    def missing(value):
+        if isinstance(value, dict) and "missing" in value:
+            yield value
+        for each in value.values() if isinstance(value, dict) else value:
+            if isinstance(each, dict | list):
+                yield from missing(each)
+
+    found = list(missing(samples(nvml_stub, "wsl")[-1]))
+    assert len(found) > 3
+    assert all(" " in each["because"] for each in found)
+
+
 def test_lines_for_people_in_both_languages(nvml_stub):
     english = monitor(nvml_stub, "throttled", "--seconds", "0.3", "--hz", "10").stdout
     assert "GPU 0 busy 99 %" in english
@@ -265,4 +299,15 @@ def test_what_a_driver_prints_stays_out_of_the_json(nvml_stub: Any) -> None:
     run = monitor(nvml_stub, "chatty", "--seconds", "0.5", "--json")
     assert run.returncode == 0
     assert all("gpus" in json.loads(line) for line in run.stdout.splitlines())
-    assert '"reading"' in run.stderr  # what the driver printed
+    assert run.stderr == "", "nor does it reach the terminal"
+    program = "from trainwright.probe.monitor.gpus_program import main; main([])"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], env=nvml_stub.environment("chatty"), text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as child:  # fmt: skip
+        child.stdin.write("read\n")
+        child.stdin.flush()
+        while "gpus" not in json.loads(child.stdout.readline()):
+            pass
+        child.stdin.close()
+        assert '"reading"' in child.stderr.read(), "the driver did print"

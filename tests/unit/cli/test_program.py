@@ -92,6 +92,17 @@ def test_doctor_reports_versions_paths_and_checks(trainwright):
     assert all(each["because"] for each in checks.values())
 
 
+def test_doctor_names_no_folder_of_a_person(inside, monkeypatch, tmp_path):
+    home = tmp_path / "Zq7Marker"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    outcome = inside("doctor", "--json")
+    assert "Zq7Marker" not in outcome.out
+    assert json.loads(outcome.out)["paths"]["crashes"].startswith(("~/", "/"))
+
+
 def test_doctor_fails_where_the_data_is_gone(inside, monkeypatch, tmp_path):
     from trainwright.cli import doctor
 

@@ -204,6 +204,26 @@ def test_a_fault_of_ours_leaves_a_crash_file_and_no_traceback(inside, monkeypatc
     assert "the sky fell" in file.read_text(encoding="utf-8")
 
 
+def test_a_crash_file_holds_nothing_of_the_person(monkeypatch, tmp_path):
+    from trainwright.cli import crash
+
+    mark = "Zq7Marker"
+    monkeypatch.setattr(crash, "folder", lambda: tmp_path)
+    monkeypatch.setenv("HOME", f"/srv/{mark}")
+    monkeypatch.setenv("HF_TOKEN", f"hf-{mark}")
+    words = ["estimate", f"/srv/{mark}/a.plan.yaml", "--set", f"workload.token={mark}"]
+    monkeypatch.setattr(sys, "argv", ["trainwright", *words])
+    try:
+        raise RuntimeError(f"/srv/{mark}/a.plan.yaml: hf-{mark}, {words}")
+    except RuntimeError as error:
+        path = crash.record(error)
+    text = path.read_text(encoding="utf-8")
+    assert mark not in text
+    assert "command: estimate … --set …\n" in text
+    assert "RuntimeError: ~/…" in text
+    assert "test_refusals.py" in text
+
+
 def test_a_fault_of_ours_shows_its_traceback_when_asked(inside, monkeypatch):
     from trainwright.cli import doctor
 

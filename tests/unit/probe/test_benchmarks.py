@@ -207,11 +207,15 @@ def test_on_battery_nothing_is_measured_unless_forced(monkeypatch) -> None:
 
 BUSY = """
 import json, time
-from trainwright.probe import occupied
+from contextlib import closing
+from trainwright.probe import nvml, occupied
+read = nvml.read(identifiers=True, patience_s=0.5)
 began = time.monotonic()
 said = occupied.busy_gpu()
-print(json.dumps([str(said.values["programs"]) if said else "", sorted(occupied.slowed()),
-                  len(occupied.links()), time.monotonic() - began]))
+with closing(occupied.Watch(read)) as watch:
+    watch.look()
+print(json.dumps([str(said.values["programs"]) if said else "", sorted(watch.slowing),
+                  len(watch.links), time.monotonic() - began]))
 """
 
 
@@ -236,6 +240,7 @@ def looked(environment) -> tuple[str, list[str], int, float]:
         ("not-loaded", False, [], 0),
         ("hidden-processes", False, [], 1),
         ("hang-init", False, [], 0),
+        ("crash-init", False, [], 0),
     ],
 )
 def test_programs_and_clocks_of_gpus(nvml_stub, scenario, busy, slowed, links) -> None:

@@ -2,26 +2,38 @@
 
 import csv
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import psutil
 import pytest
+from nvmlstub import NvmlStub
 
 from trainwright.messages import Message, UserError, render
 from trainwright.probe.monitor import sampler as sampling
+from trainwright.probe.monitor import session as sessions
 from trainwright.probe.monitor.alerts import Alert, as_text, from_text
 from trainwright.probe.monitor.events import CALM_S, Witness
+from trainwright.probe.monitor.gpus import Gpus
+from trainwright.probe.monitor.gpus_program import _reading
 from trainwright.probe.monitor.history import SPANS_S, History
 from trainwright.probe.monitor.log import CsvLog
 from trainwright.probe.monitor.monitor import EVENTS, Monitor
 from trainwright.probe.monitor.readings import Series
-from trainwright.probe.monitor.sampler import HANGS, Patient, Sampler
+from trainwright.probe.monitor.sampler import Sampler
+from trainwright.probe.monitor.session import AGAIN_S, CRASHED, HANGS, STARTING, GpuSession
 from trainwright.probe.reading import Missing
 from trainwright.probe.sample import GpuProcess, GpuSample, HostSample, Sample
+from trainwright.probe.samplejson import gpus_of
+
+Play = Callable[..., GpuSession]
 
 GIB = 1 << 30
 LOST = Missing(Message.of("probe.gpu-lost"))
@@ -333,33 +345,89 @@ def test_samples_come_at_their_pace_and_missed_ones_are_not_made_up_for() -> Non
     assert len(taken) == count
 
 
-def test_a_driver_that_hangs_keeps_nobody_waiting() -> None:
-    free = threading.Event()
+@pytest.fixture
+def session(nvml_stub: NvmlStub, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
+    """Return what starts a session with a driver of the stub's; its clock is the test's."""
+    started: list[GpuSession] = []
 
-    def ask() -> str:
-        free.wait(20)
-        return "answer"
+    def play(scenario: str, clock: Callable[[], float] = time.monotonic) -> GpuSession:
+        for name, value in nvml_stub.variables(scenario).items():
+            monkeypatch.setenv(name, value)
+        started.append(GpuSession(1.0, clock))
+        return started[-1]
 
-    patient = Patient(ask, patience_s=0.1)
-    start = time.monotonic()
-    assert [patient(), patient(), patient()] == [HANGS] * 3
-    assert time.monotonic() - start < 5
-    free.set()
+    yield play
+    for each in started:
+        each.close()
+    assert not psutil.Process().children(), "no child is left, and no zombie"
+
+
+def told(session: GpuSession, until: Callable[[Any], bool]) -> Any:
+    """Read until a reading is of the kind; fail after ten seconds."""
     deadline = time.monotonic() + 10
-    while patient() == HANGS and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert patient() == "answer"
-    closed = threading.Event()
-    patient.close(closed.set)
-    assert closed.wait(10)
+    while not until(gpus := session.read()):
+        assert time.monotonic() < deadline, gpus
+        time.sleep(0.05)
+    return gpus
 
 
-def test_a_fault_in_a_driver_is_a_reason() -> None:
-    patient = Patient(lambda: 1 // 0)
-    answer = patient()
+def test_a_driver_that_hangs_keeps_nobody_waiting_and_costs_one_gpu(session: Play) -> None:
+    late = 0.0
+    hanging = session("hang", lambda: time.monotonic() + late)
+    assert told(hanging, lambda gpus: gpus != STARTING) == HANGS
+    start = time.monotonic()
+    assert [hanging.read() for _ in range(20)] == [HANGS] * 20
+    assert time.monotonic() - start < 1
+    late = 20.0  # as if it had hung for so long
+    first, second = told(hanging, lambda gpus: isinstance(gpus, tuple))
+    assert isinstance(first.utilisation, float)
+    assert second.utilisation.reason.id == "probe.no-answer"
+    late += AGAIN_S + 1
+    assert told(hanging, lambda gpus: gpus != STARTING) == HANGS, "it is asked again"
+
+
+def test_a_driver_that_keeps_crashing_is_not_asked_without_end(
+    session: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    real = sessions.Conversation
+    monkeypatch.setattr(
+        sessions, "Conversation", lambda arguments: started.append(arguments) or real(arguments)
+    )
+    crashing = session("crash-init")
+    told(crashing, lambda gpus: len(started) == 2 and gpus == CRASHED)
+    assert [crashing.read() for _ in range(20)] == [CRASHED] * 20
+    assert len(started) == 2
+
+
+def test_a_hanging_driver_leaves_no_process_behind_when_we_are_killed(nvml_stub: NvmlStub) -> None:
+    program = """
+import psutil, time
+from trainwright.probe.monitor.session import GpuSession
+session = GpuSession(1.0)
+while session.read().reason.id != "probe.driver-hangs":
+    time.sleep(0.05)
+print(psutil.Process().children()[0].pid, flush=True)
+time.sleep(60)
+"""
+    ours = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=nvml_stub.environment("hang-init"),
+        stdout=subprocess.PIPE,
+    )
+    with ours:
+        assert ours.stdout is not None
+        child = psutil.Process(int(ours.stdout.readline()))
+        ours.kill()
+    psutil.wait_procs([child], timeout=10)
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE  # no init here
+
+
+def test_a_fault_while_reading_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainwright.probe.monitor.gpus.pynvml.nvmlInit", lambda: 1 // 0)
+    answer = gpus_of(_reading(Gpus()))
     assert isinstance(answer, Missing)
     assert "ZeroDivisionError" in render(answer.reason, "en")
-    patient.close(lambda: None)
 
 
 def test_sleep_makes_no_rates(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainwright.messages import Message
+from trainwright.probe.monitor.session import STARTING
 from trainwright.probe.reading import Missing
 from trainwright.probe.sample import SLOWING, GpuProcess, GpuSample, Sample, Throttle
 
@@ -122,7 +123,7 @@ def _driver(before: Sample, now: Sample) -> Iterator[Event]:
         if not isinstance(before.gpus, Missing):
             message = Message.of("monitor.event.driver-gone", reason=now.gpus.reason)
             yield Event(now.wall_s, "driver-gone", message)
-    elif isinstance(before.gpus, Missing):
+    elif isinstance(before.gpus, Missing) and before.gpus != STARTING:
         message = Message.of("monitor.event.driver-back")
         yield Event(now.wall_s, "driver-back", message, bad=False)
 

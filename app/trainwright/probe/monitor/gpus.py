@@ -1,4 +1,4 @@
-"""NVIDIA GPUs read again and again over one open NVML session.
+"""NVIDIA GPUs read again and again over one open NVML session; runs in a child (``session``).
 
 What a GPU cannot tell is asked once and remembered. A GPU that falls off the bus is lost alone;
 a driver that goes away is asked for again every few seconds, and so is a lost GPU.
@@ -6,18 +6,19 @@ a driver that goes away is asked for again every few seconds, and so is a lost G
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import pynvml
 
 from trainwright.messages import Message
+from trainwright.probe.driver import SYSTEM
 from trainwright.probe.monitor.activity import Counters
 from trainwright.probe.monitor.processes import Names, gpu_processes
 from trainwright.probe.monitor.refusals import LASTING, SESSION_OVER, missing
 from trainwright.probe.reading import Missing
-from trainwright.probe.sample import Activity, GpuSample, SliceSample, Throttle
+from trainwright.probe.sample import Activity, GpuSample, SliceSample, Throttle, unread
 
 T = TypeVar("T")
 
@@ -56,9 +57,20 @@ class SessionOverError(Exception):
 
 
 class Gpus:
-    """The session with the driver, and what is known of each GPU."""
+    """The session with the driver, and what is known of each GPU.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    ``about_to_ask`` hears the number of each GPU before it is asked, and ``SYSTEM`` for the driver
+    itself; GPUs in ``skipped`` are left out.
+    """
+
+    def __init__(
+        self,
+        about_to_ask: Callable[[int], None] = lambda gpu: None,
+        skipped: Collection[int] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._about_to_ask = about_to_ask
+        self._skipped = skipped
         self._clock = clock
         self._devices: list[Device] = []
         self._open = False
@@ -77,19 +89,23 @@ class Gpus:
         if not self._open:
             return self._why
         try:
-            samples = {device.index: device.read(now) for device in self._devices}
+            samples = {device.index: self._sample(device, now) for device in self._devices}
         except SessionOverError as over:
             self.close()
             self._why = over.why
             self._retry_at = now + RETRY_S
             return self._why
         gone = {
-            number: GpuSample(number, name, **_ALL_LOST)
+            number: unread(number, name, LOST)
             for number, name in self._names.items()
             if number not in samples
         }
         self._process_names.keep_only(samples.values())
         return tuple(sample for _, sample in sorted((samples | gone).items()))
+
+    def _sample(self, device: "Device", now: float) -> GpuSample:
+        self._about_to_ask(device.index)
+        return device.read(now)
 
     def close(self) -> None:
         """End the session; the next reading opens another."""
@@ -112,6 +128,7 @@ class Gpus:
     def _reopen(self, now: float) -> None:
         self.close()
         self._retry_at = now + RETRY_S
+        self._about_to_ask(SYSTEM)
         try:
             pynvml.nvmlInit()
         except (pynvml.NVMLError, OSError, AttributeError) as error:
@@ -119,46 +136,45 @@ class Gpus:
             return
         self._open = True
         try:
-            found = [_handle(i) for i in range(int(pynvml.nvmlDeviceGetCount()))]
+            count = int(pynvml.nvmlDeviceGetCount())
         except pynvml.NVMLError as error:
             self.close()
             self._why = missing(error)
             return
-        self._devices = [
-            Device(number, handle, self._process_names) for number, handle in self._numbered(found)
-        ]
-        for device in self._devices:
-            self._names[device.index] = device.name
+        found = {
+            position: self._handle(position)
+            for position in range(count)
+            if position not in self._skipped
+        }
+        for number, handle in self._numbered(found):
+            self._about_to_ask(number)
+            device = Device(number, handle, self._process_names)
+            self._devices.append(device)
+            self._names[number] = device.name
 
-    def _numbered(self, found: list[tuple[Any, str]]) -> list[tuple[int, Any]]:
+    def _handle(self, position: int) -> tuple[Any, str]:
+        """Return a GPU's handle and UUID; no handle where it is lost."""
+        self._about_to_ask(position)
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByIndex(position)
+        except pynvml.NVMLError:
+            return None, ""
+        try:
+            return handle, str(pynvml.nvmlDeviceGetUUID(handle))
+        except (pynvml.NVMLError, UnicodeDecodeError):
+            return handle, f"position {position}"
+
+    def _numbered(self, found: Mapping[int, tuple[Any, str]]) -> list[tuple[int, Any]]:
         """Return the reachable GPUs with their numbers: known ones keep theirs."""
-        for position, (handle, uuid) in enumerate(found):
+        for position, (handle, uuid) in found.items():
             if handle is None:
                 self._names.setdefault(position, LOST)
             elif uuid not in self._numbers:
                 taken = set(self._numbers.values())
                 free = (n for n in range(position, position + len(taken) + 1) if n not in taken)
                 self._numbers[uuid] = next(free)
-        return [(self._numbers[uuid], handle) for handle, uuid in found if handle is not None]
-
-
-_ALL_LOST: dict[str, Any] = {
-    name: LOST
-    for name in GpuSample.__slots__
-    if name not in ("index", "name", "activity", "slices")
-} | {"activity": Activity(LOST, LOST, LOST, LOST)}
-
-
-def _handle(position: int) -> tuple[Any, str]:
-    """Return a GPU's handle and UUID; no handle where it is lost."""
-    try:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(position)
-    except pynvml.NVMLError:
-        return None, ""
-    try:
-        return handle, str(pynvml.nvmlDeviceGetUUID(handle))
-    except (pynvml.NVMLError, UnicodeDecodeError):
-        return handle, f"position {position}"
+        reached = ((uuid, handle) for handle, uuid in found.values() if handle is not None)
+        return [(self._numbers[uuid], handle) for uuid, handle in reached]
 
 
 class Device:
@@ -257,7 +273,7 @@ class Device:
             slices=self._read_slices(now) if mig is True else (),
             mig=mig,
         )
-        return GpuSample(self.index, self.name, **_ALL_LOST) if self.lost else sample
+        return unread(self.index, self.name, LOST) if self.lost else sample
 
     def close(self) -> None:
         """Give back what the driver keeps for the counters."""
