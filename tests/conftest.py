@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-sys.path.insert(0, str(Path(__file__).parent / "nvml_stub"))
+for shared in ("nvml_stub", "hostile"):
+    sys.path.insert(0, str(Path(__file__).parent / shared))
 
 import nvmlstub
 
