@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-for shared in ("nvml_stub", "hostile"):
-    sys.path.insert(0, str(Path(__file__).parent / shared))
+sys.path.insert(0, str(Path(__file__).parent / "nvml_stub"))
+sys.path.insert(0, str(Path(__file__).parent / "hostile"))
 
 import nvmlstub
 

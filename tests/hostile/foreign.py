@@ -52,7 +52,8 @@ ORDERS = (
     "x" * 200,
 )
 """On one line, and of characters that show."""
-BREAKS = tuple(f"x{each}touch {MARK}" for each in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029") + (
+BREAKS = (
+    *(f"x{each}touch {MARK}" for each in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"),
     f"x\nEOF\ntouch {MARK}",
     "x\r\nraise SystemExit",
 )
