@@ -304,6 +304,51 @@ def test_only_our_own_colours_reach_a_colour_terminal(monkeypatch: pytest.Monkey
         assert len(plain.splitlines()) <= len(foreign.splitlines())
 
 
+def test_cards_and_prices_of_any_name_are_printed_as_lines(
+    inside: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINWRIGHT_HARDWARE", str(tmp_path))
+    cards = [
+        {"id": f"card-{number}", "name": f"{number} {name}"[:100], "vendor": "NVIDIA",
+         "segment": "workstation", "architecture": name[:50], "compute_capability": "8.9",
+         "source": name, "confidence": "medium", "memory_gib": 48, "bandwidth_gb_s": 900}
+        for number, name in enumerate((*BREAKS, *UNSEEN))
+    ]  # fmt: skip
+    (tmp_path / "gpu").mkdir()
+    (tmp_path / "gpu" / "mine.yaml").write_text(
+        dump({"schema": 1, "gpus": cards}), encoding="utf-8"
+    )
+    prices = tmp_path / "prices.csv"
+    rows = [["part_or_name", "unit_price", "currency", "seller"]]
+    sellers = [name for name in NAMES if "\0" not in name]  # which no list of prices may hold
+    rows += [["card-1", str(100 + number), "USD", each] for number, each in enumerate(sellers)]
+    with prices.open("w", newline="", encoding="utf-8") as lines:
+        csv.writer(lines, quoting=csv.QUOTE_ALL).writerows(rows)
+    for arguments in (
+        ["list"],
+        ["show", "card-3"],
+        ["check"],
+        ["prices", "import", prices, "--keep"],
+        ["prices", "list"],
+        ["prices", "show", "card-1"],
+    ):
+        code, out, err = inside("catalog", *arguments)
+        assert (code, err) == (0, ""), arguments
+        assert not CONTROL.search(out), arguments
+        code, out, err = inside("catalog", *arguments, "--json")
+        assert not CONTROL.search(out), arguments
+        json.loads(out)
+
+
+def test_an_exported_program_complains_in_one_line() -> None:
+    space: dict[str, Any] = {"__name__": "strict"}
+    exec(export.files("plain", named("x"), SETTINGS, {}, "en")["strict.py"], space)
+    for name in NAMES:
+        line = space["InputError"](f"/data/{name}: not there").line()
+        assert len(line.splitlines()) == 1
+        assert not CONTROL.search(line)
+
+
 # Lists, logs and records
 
 

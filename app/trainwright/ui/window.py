@@ -269,7 +269,7 @@ class Window(QMainWindow):
             self.actions_by_id[id].setEnabled(label is not None)
             self._tools[id].setEnabled(label is not None)
             text = tr(f"ui.action.{id}.named", what=say(label)) if label else tr(f"ui.action.{id}")
-            self.actions_by_id[id].setText(text)
+            self.actions_by_id[id].setText(text.replace("&", "&&"))  # no shortcut of a name
             self._tools[id].setToolTip(plain_tip(text))
         if session is None or plan is None:
             self.top.title.show_document("Trainwright", "", tr("ui.tagline"), saved=True)
