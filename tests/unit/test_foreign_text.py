@@ -320,7 +320,7 @@ def test_cards_and_prices_of_any_name_are_printed_as_lines(
     )
     prices = tmp_path / "prices.csv"
     rows = [["part_or_name", "unit_price", "currency", "seller"]]
-    sellers = [name for name in NAMES if "\0" not in name]  # which no list of prices may hold
+    sellers = [name for name in NAMES if not re.search(r"[\0-\x08\v\f\x0e-\x1f]", name)]
     rows += [["card-1", str(100 + number), "USD", each] for number, each in enumerate(sellers)]
     with prices.open("w", newline="", encoding="utf-8") as lines:
         csv.writer(lines, quoting=csv.QUOTE_ALL).writerows(rows)
@@ -329,6 +329,7 @@ def test_cards_and_prices_of_any_name_are_printed_as_lines(
         ["show", "card-3"],
         ["check"],
         ["prices", "import", prices, "--keep"],
+        *(["prices", "add", "card-2", "99 USD", f"--seller={name}"] for name in UNSEEN),
         ["prices", "list"],
         ["prices", "show", "card-1"],
     ):
