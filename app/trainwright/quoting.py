@@ -126,7 +126,7 @@ def cell_text(cell: str) -> str:
 
 def html(text: str) -> str:
     """Return HTML that shows the text, lines and spaces included."""
-    lines = "<br>".join(map(visible, escape(text).split("\n")))
+    lines = visible_lines(escape(text)).replace("\n", "<br>")
     return f'<p style="white-space:pre-wrap">{lines}</p>'
 
 
