@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "nvml_stub"))
+sys.path.insert(0, str(Path(__file__).parent / "hostile"))
 
 import nvmlstub
 

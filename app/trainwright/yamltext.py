@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import yaml
 
 from trainwright.messages import UserError
+from trainwright.quoting import one_line
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
@@ -29,6 +30,10 @@ _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+_YAML_1_1 = {
+    pattern for tags in yaml.SafeLoader.yaml_implicit_resolvers.values() for _, pattern in tags
+}
+"""What readers of YAML 1.1 take for no text: ``no``, ``1:30``, ``2026-01-01``."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Event = Any
@@ -187,36 +192,61 @@ def dotted(place: Place) -> str:
     return text
 
 
-def one_line(text: str, limit: int = 40) -> str:
-    """Return text as an error may quote it: printable, on one line, and short."""
-    text = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def dump(data: dict[str, Any], sections: frozenset[str] = frozenset()) -> str:
-    """Return data as YAML text: a line for each key, and for each key within a section."""
-    return "".join(_lines(data, sections))
+    """Return data as YAML text: a line for each key, and for each key within a section.
+
+    A section is a mapping, or a list of mappings. Readers of YAML 1.1 and 1.2 get the same data.
+    """
+    return "".join(f"{line}\n" for line in _lines(data, sections))
 
 
-def _lines(data: dict[str, Any], sections: frozenset[str], indent: str = "") -> Iterator[str]:
+def _lines(data: dict[str, Any], sections: frozenset[str]) -> Iterator[str]:
     for key, value in data.items():
-        if key in sections and isinstance(value, dict) and value:
-            yield f"{indent}{_text(key)}:\n"
-            yield from _lines(value, frozenset(), indent + "  ")
-        else:
-            yield f"{indent}{_text(key)}: {_flow(value)}\n"
+        inner = _inner(value, sections) if key in sections else []
+        head = f"{_text(key)}:"
+        if _needs_mark(head):
+            yield f"? {_text(key)}"
+            head = ":"
+        yield head if inner else f"{head} {_flow(value)}"
+        yield from (f"  {line}" for line in inner)
+
+
+def _inner(value: Any, sections: frozenset[str]) -> list[str]:
+    """Return the lines of a section; none where it is empty, or holds more than mappings."""
+    if isinstance(value, dict):
+        return list(_lines(value, sections))
+    items = value if isinstance(value, (list, tuple)) else ()
+    if not all(isinstance(item, dict) and item for item in items):
+        return []
+    return [
+        f"{'  ' if number else '- '}{line}"
+        for item in items
+        for number, line in enumerate(_lines(item, sections))
+    ]
 
 
 def _flow(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_text(k)}: {_flow(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_flow_key(k)}: {_flow(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_flow(item) for item in value) + "]"
     if isinstance(value, str):
         return _text(value)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return repr(value)
+    number = repr(value)
+    # To YAML 1.1, 1e-05 is text.
+    return number if "e" not in number or "." in number else number.replace("e", ".0e")
+
+
+def _flow_key(key: str) -> str:
+    text = _text(key)
+    return f"? {text} " if _needs_mark(text) else text
+
+
+def _needs_mark(key: str) -> bool:
+    """Return whether parsers need not look so far ahead for the colon (YAML 1.2, 7.4.2)."""
+    return len(key.encode()) > 1000
 
 
 _PLAIN = re.compile(r"[\w./][\w./+@-]*( [\w./+@-]+)*")
@@ -224,17 +254,18 @@ _PLAIN = re.compile(r"[\w./][\w./+@-]*( [\w./+@-]+)*")
 
 def _text(value: str) -> str:
     """Return the text plain where it reads back as itself, else in double quotes."""
-    plain = _PLAIN.fullmatch(value) is not None and value.isprintable()
-    if plain and isinstance(_reads_as(value), str):
+    if _PLAIN.fullmatch(value) and value.isprintable() and _is_text(value):
         return value
     return '"' + "".join(map(_escaped, value)) + '"'
 
 
-def _reads_as(value: str) -> object:
+def _is_text(value: str) -> bool:
+    """Return whether unquoted text is text to us, and to readers of YAML 1.1."""
     try:
-        return scalar(value)
+        ours = isinstance(scalar(value), str)
     except ValueError:
-        return None
+        return False
+    return ours and not any(pattern.match(value) for pattern in _YAML_1_1)
 
 
 _ESCAPES: dict[str, str] = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}

@@ -222,7 +222,7 @@ def test_commands_are_copied_and_undone_ones_too(screen):
     kind = screen.commands.kind
     for key, told in (
         ("undo", "-dgi"),
-        ("mig-parted", '"3g.40gb": 1'),
+        ("mig-parted", "3g.40gb: 1"),
         ("kubernetes", "nvidia.com/"),
     ):
         kind.setCurrentIndex(kind.findData(key))

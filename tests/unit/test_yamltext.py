@@ -4,7 +4,8 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trainwright.messages import UserError
@@ -19,10 +20,17 @@ VALUES = st.recursive(
 )
 
 
-@given(st.dictionaries(TEXT, VALUES, max_size=5))
-def test_what_is_dumped_reads_back_as_itself(data: dict[str, object]) -> None:
-    text = dump(data, frozenset(data))
+@given(st.dictionaries(TEXT, VALUES, max_size=5), st.booleans())
+@example({"no": "on", "on": "1:30", "a": 1e-05, "b": "2026-01-01", "c": "0x1f", "d": "1_0"}, True)
+@example({"x" * 1100: {"y" * 1100: {"é" * 600: [1]}}}, True)
+@example({"x" * 1100: {"y" * 1100: {"é" * 600: [1]}}}, False)
+@example({"a": [{"b": [{"c": 1}, {"d": {}}], "e": 2}, {"f": []}]}, True)
+def test_what_is_dumped_reads_back_as_itself_by_any_version_of_yaml(
+    data: dict[str, object], open_: bool
+) -> None:
+    text = dump(data, frozenset("abcdef") | frozenset(data) if open_ else frozenset())
     assert parse(text, "plan").data == (data or None)
+    assert yaml.safe_load(text) == (data or None)
 
 
 @pytest.mark.parametrize(

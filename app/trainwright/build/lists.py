@@ -1,13 +1,12 @@
 """A computer as a list of parts: Markdown, CSV, PCPartPicker-style text."""
 
-import csv
-import io
-import json
 from collections.abc import Callable
 
 from trainwright.build.answer import Candidate, Part
 from trainwright.build.report import candidate_as_json
 from trainwright.catalog import PartKind
+from trainwright.quoting import csv_row, json_text, visible
+from trainwright.quoting import markdown as in_markdown
 
 LABELS: dict[PartKind, str] = {
     "cpu": "CPU",
@@ -49,16 +48,18 @@ def markdown(one: Candidate) -> str:
         kind, day = (part.price.kind, part.price.observed or "") if part.price else ("", "")
         label = LABELS[part.kind]
         price = _price(part)
-        lines.append(f"| **{label}** | {part.name} | {part.count} | {price} | {kind} | {day} |")
+        lines.append(
+            f"| **{label}** | {in_markdown(part.name)} | {part.count} | {price} | {kind} | {day} |"
+        )
     lines.append(f"| | **Total** | | **{_total(one)}** | | |")
     return "\n".join(lines) + "\n"
 
 
 def comma_separated(one: Candidate) -> str:
     """Return rows as ``catalog prices`` reads them, prices of a piece."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("part_or_name", "qty", "unit_price", "currency", "kind", "date", "source"))
+    rows: list[tuple[object, ...]] = [
+        ("part_or_name", "qty", "unit_price", "currency", "kind", "date", "source")
+    ]
     for part in _ordered(one):
         price = part.price
         known = (
@@ -66,14 +67,14 @@ def comma_separated(one: Candidate) -> str:
             if price
             else ("", "", "", "", "")
         )
-        writer.writerow((part.id, part.count, *known))
-    return text.getvalue()
+        rows.append((part.id, part.count, *known))
+    return "".join(map(csv_row, rows))
 
 
 def plain_list(one: Candidate) -> str:
     """Return lines as forums know them: ``CPU: name ($299.00)``."""
     lines = [
-        f"{LABELS[part.kind]}: {part.name} ({_price(part)})"
+        f"{LABELS[part.kind]}: {visible(part.name)} ({_price(part)})"
         for part in _ordered(one)
         for _ in range(part.count)
     ]
@@ -82,7 +83,7 @@ def plain_list(one: Candidate) -> str:
 
 def as_data(one: Candidate) -> str:
     """Return the computer as JSON."""
-    return json.dumps(candidate_as_json(one), ensure_ascii=False, indent=2) + "\n"
+    return json_text(candidate_as_json(one), indent=2) + "\n"
 
 
 FORMATS: dict[str, Callable[[Candidate], str]] = {

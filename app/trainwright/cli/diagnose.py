@@ -11,8 +11,9 @@ import click
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
-from trainwright.cli.terminal import Terminal, one_line
+from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError, render
+from trainwright.quoting import visible
 
 if TYPE_CHECKING:
     from trainwright.advise import Choice
@@ -110,9 +111,9 @@ def _keep(terminal: Terminal, evidence: "Evidence", path: str | None) -> None:
     from trainwright.diagnose.contents import contents
     from trainwright.diagnose.record import write
 
-    click.echo(one_line(terminal.say("diagnose.holds", path=path)), err=True)
+    click.echo(visible(terminal.say("diagnose.holds", path=path)), err=True)
     for part in contents(evidence):
-        click.echo(f"  {terminal.say(part.id, **part.values)}", err=True)
+        click.echo(f"  {visible(terminal.say(part.id, **part.values))}", err=True)
     try:
         write(evidence, Path(path))
     except UserError as error:

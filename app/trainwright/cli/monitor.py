@@ -1,6 +1,5 @@
 """``trainwright monitor``: live readings as a table, as lines, as JSON, and into a CSV file."""
 
-import json
 import queue
 import time
 from contextlib import suppress
@@ -15,6 +14,7 @@ from trainwright.cli.answer import Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal, standard_output
 from trainwright.messages import UserError, render
+from trainwright.quoting import json_text
 
 if TYPE_CHECKING:
     from trainwright.probe.monitor.monitor import Heard, Monitor
@@ -111,7 +111,7 @@ class _JsonLines:
         ]
         document = as_document(heard.sample, because=True) | {"events": events}
         stream = standard_output()
-        stream.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+        stream.write(json_text(document) + "\n")
         stream.flush()
 
     def finish(self, monitor: "Monitor", seconds: float) -> None:

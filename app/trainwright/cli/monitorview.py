@@ -245,8 +245,7 @@ def _active(activity: Activity) -> str:
 def _process(process: GpuProcess) -> Message:
     name = str(process.pid)
     if not isinstance(process.name, Missing):
-        printable = "".join(each for each in process.name if each.isprintable())
-        name = f"{printable} ({process.pid})"
+        name = f"{process.name} ({process.pid})"
     held = process.memory_bytes
     memory = MISSING if isinstance(held, Missing) else formed(held, "bytes")
     return Message.of("monitor.line.process", name=name, memory=memory)

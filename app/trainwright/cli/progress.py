@@ -3,7 +3,8 @@
 import sys
 import time
 
-from trainwright.cli.terminal import Terminal, one_line
+from trainwright.cli.terminal import Terminal
+from trainwright.quoting import one_line
 
 _WIDTH = 24
 _REPAINT_S = 0.1
@@ -34,7 +35,7 @@ class ProgressLine:
         self._next = time.monotonic() + _REPAINT_S
         filled = round(_WIDTH * min(max(fraction, 0.0), 1.0))
         bar = "━" * filled + "╌" * (_WIDTH - filled)
-        self._paint(one_line(f"{self._title}  {bar} {fraction:4.0%}  {phase}"))
+        self._paint(one_line(f"{self._title}  {bar} {fraction:4.0%}  {phase}", None))
 
     def _paint(self, text: str) -> None:
         if self._shown:

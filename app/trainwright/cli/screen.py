@@ -16,6 +16,7 @@ from trainwright.cli import figures
 from trainwright.explain import Quantity
 from trainwright.messages import Language, Message, render
 from trainwright.messages.units import FORMATS
+from trainwright.quoting import visible
 
 _WIDTH_WITHOUT_TERMINAL = 110
 """Characters; wide enough for every table, so that files hold whole rows."""
@@ -42,14 +43,14 @@ class Screen:
         )
 
     def text(self, cell: Cell) -> str:
-        """Return a cell as text in the language."""
+        """Return a cell as text in the language; whatever it holds, it is a line and no more."""
         match cell:
             case Message():
-                return render(cell, self.language)
+                return visible(render(cell, self.language))
             case Quantity():
                 return figures.figure(cell, self.language)
             case _:
-                return cell
+                return visible(cell)
 
     def interval(self, quantity: Quantity) -> str:
         """Return ``low – high``, or nothing where the quantity has no interval."""
@@ -69,7 +70,7 @@ class Screen:
 
     def whole_line(self, text: str) -> None:
         """Print a line that is not broken where it is longer than the terminal is wide."""
-        self._console.print(Text(text), soft_wrap=True)
+        self._console.print(Text(visible(text)), soft_wrap=True)
 
     def flush(self) -> None:
         """Let a reader have what was printed so far."""
@@ -132,7 +133,7 @@ class Screen:
         head = Text(f"{self.text(quantity.name)}  {self.text(quantity)}")
         for detail in (quantity.formula, quantity.source):
             if detail:
-                head.append(f"  {detail}", "dim")
+                head.append(f"  {visible(detail)}", "dim")
         if quantity.note is not None:
             head.append(f"  {self.text(quantity.note)}", "italic")
         tree = Tree(head, guide_style="dim")

@@ -1,8 +1,6 @@
 """The two ends of a run: standard streams, and the language of the person behind them."""
 
-import json
 import os
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ from typing import TextIO
 
 from trainwright.cli.answer import Answer, Exit
 from trainwright.messages import Language, Message, UserError, render
+from trainwright.quoting import json_text, one_line
 
 OpenWindow = Callable[[str | None], int]
 """Opens the desktop app, with a plan's path or without; returns the exit code."""
@@ -32,7 +31,7 @@ class Terminal:
 
         ``trainwright-gui`` has no console on Windows: there it is a message box.
         """
-        line = one_line(render(message, self.language))
+        line = one_line(render(message, self.language), None)
         if sys.stderr is not None:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
@@ -51,8 +50,7 @@ class Terminal:
         stream = standard_output()
         try:
             if self.json:
-                text = json.dumps(answer.document, ensure_ascii=False, allow_nan=False)
-                stream.write(text + "\n")
+                stream.write(json_text(answer.document) + "\n")
             else:
                 from trainwright.cli.screen import Screen
 
@@ -109,9 +107,3 @@ def silence(stream: TextIO) -> None:
         pass  # no descriptor behind it (a test's buffer), so nothing is written at exit
     finally:
         os.close(nothing)
-
-
-def one_line(text: str) -> str:
-    """Return text without line breaks and control characters, which a file name may hold."""
-    text = re.sub(r"\s*[\r\n]+\s*", " ", text)
-    return "".join(each if each.isprintable() or each == "\u202f" else "\ufffd" for each in text)

@@ -15,7 +15,8 @@ from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
 from trainwright.plan.file import STDIN, write_text
 from trainwright.plan.problems import shown
-from trainwright.yamltext import dotted, one_line
+from trainwright.quoting import json_text, one_line
+from trainwright.yamltext import dotted
 
 SUFFIX = ".record.json"
 MAX_BYTES = 1 << 20
@@ -164,7 +165,7 @@ def document(evidence: Evidence) -> dict[str, Any]:
 
 def text_of(evidence: Evidence) -> str:
     """Return the evidence as a record's text; what is absent is left out."""
-    return json.dumps(document(evidence), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(document(evidence), indent=1) + "\n"
 
 
 def write(evidence: Evidence, path: Path) -> None:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from trainwright.export import programs
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
@@ -13,6 +11,7 @@ from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
+from trainwright.yamltext import dump
 
 OWN: Mapping[str, str] = {"accelerate": ">=1.10"}
 made_for: Mapping[str, str] = {**programs.LIBRARIES, **OWN}
@@ -27,7 +26,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
     Raises:
         UserError: the model's own file cannot be read.
     """
-    written = yaml.safe_dump(configuration(plan, settings), sort_keys=False, allow_unicode=True)
+    written = dump(configuration(plan, settings))
     launch = programs.Launch(
         target="accelerate",
         start="accelerate launch --config_file accelerate.yaml train.py",

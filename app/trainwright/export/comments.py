@@ -3,6 +3,8 @@
 import unicodedata
 from collections.abc import Iterable
 
+from trainwright.quoting import one_line
+
 WIDTH = 100
 """Columns; East Asian wide characters take two, as linters count them."""
 
@@ -10,19 +12,15 @@ WIDTH = 100
 def comment(paragraphs: Iterable[tuple[int, str]]) -> str:
     """Return (indent, text) paragraphs as wrapped ``#`` lines; empty text is an empty line.
 
-    Whatever the text holds, it stays a comment: line breaks and control characters, which a
-    plan's name may carry, become spaces.
+    Whatever the text holds, which may be a plan's name, it stays a comment, and no line of it
+    begins metadata for what installs a script's packages (PEP 723: ``# ///``).
     """
     lines: list[str] = []
     for indent, text in paragraphs:
         lead = "# " + " " * indent
-        lines += [lead + line for line in wrapped(plain(text), WIDTH - len(lead))] or ["#"]
+        inner = wrapped(one_line(text, None), WIDTH - len(lead))
+        lines += [f"{lead}{' ' * line.startswith('///')}{line}" for line in inner] or ["#"]
     return "".join(f"{line}\n" for line in lines)
-
-
-def plain(text: str) -> str:
-    """Return the text on one line without characters that do not print."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def wrapped(text: str, width: int) -> list[str]:

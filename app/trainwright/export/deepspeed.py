@@ -1,6 +1,5 @@
 """Target ``deepspeed``: the programs of ``plain``, run by DeepSpeed after its JSON file."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,7 +26,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
     Raises:
         UserError: the model's own file cannot be read.
     """
-    written = json.dumps(configuration(plan, settings), indent=2) + "\n"
+    written = programs.configuration(configuration(plan, settings))
     launch = programs.Launch(
         target="deepspeed",
         start=programs.torchrun(batch(plan, settings).gpus),

@@ -1,12 +1,12 @@
 """The comment block at the head of an exported program: what, how to start it, and why so."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from trainwright.export.comments import WIDTH, comment, wrapped
 from trainwright.export.lost import OF_SERVING
 from trainwright.messages import Language, Message, render
 from trainwright.plan.schema import Plan
+from trainwright.quoting import json_text
 from trainwright.workload import FullSettings
 
 Reasons = Mapping[str, Message]
@@ -34,9 +34,10 @@ def header(
         return render(Message.of(id, **values), language)
 
     def paragraphs() -> Iterator[tuple[int, str]]:
-        yield 0, say("export.header.title", name=plan.name, model=title, task=plan.workload.task)
         versions = [f"{library} {versions}" for library, versions in made_for.items()]
         yield 0, say("export.header.made-for", versions=versions)
+        # Python and editors take orders from the first two lines: no name stands there.
+        yield 0, say("export.header.title", name=plan.name, model=title, task=plan.workload.task)
         yield 0, ""
         yield 0, render(start, language)
         for command in commands:
@@ -44,7 +45,7 @@ def header(
         yield 0, ""
         yield 0, say("export.header.settings")
         for name, value, why in explained(plan, settings, reasons):
-            shown = value if isinstance(value, str) else json.dumps(value)
+            shown = value if isinstance(value, str) else json_text(value)
             yield 2, f"{name} = {shown}: {render(why, language)}"
         lines = tuple(lost)
         if lines:

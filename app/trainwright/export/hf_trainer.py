@@ -1,11 +1,8 @@
 """Target ``transformers``: TrainingArguments in a file, and a script around the Trainer."""
 
-import json
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from trainwright.data import resources
 from trainwright.export import programs
 from trainwright.export.batch import Batch, batch
 from trainwright.export.header import Reasons, header
@@ -83,10 +80,10 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
         language=language,
     )
     return {
-        "train_hf.py": f"{head}\n{_own('transformers', 'train_hf.py')}",
-        "training_args.json": _json(training_arguments(plan, settings)),
-        "script_args.json": _json(_script_arguments(plan, settings)),
-        **{f"{name}.py": _own("shared", f"{name}.py") for name in SHARED},
+        "train_hf.py": programs.headed(head, "transformers/train_hf.py"),
+        "training_args.json": programs.configuration(training_arguments(plan, settings)),
+        "script_args.json": programs.configuration(_script_arguments(plan, settings)),
+        **{f"{name}.py": programs.own(f"shared/{name}.py") for name in SHARED},
         "freezing.py": programs.program("freezing.py"),
         **model.files,
     }
@@ -213,12 +210,3 @@ def _commands(plan: Plan, parts: Batch) -> tuple[str, ...]:
     weights = " --weights FOLDER-OR-HUB-ID" if plan.workload.task != "pretrain" else ""
     tried = weights if plan.workload.task == "qlora" else ""
     return (f"{start} --synthetic --steps 20{tried}", f"{start} --data DATA{weights}")
-
-
-def _json(values: Mapping[str, Any]) -> str:
-    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
-
-
-@cache
-def _own(*parts: str) -> str:
-    return resources("export", *parts).read_text(encoding="utf-8")

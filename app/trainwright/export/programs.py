@@ -3,7 +3,6 @@
 They differ in ``engine.py``, which runs the steps, and in what their own launcher reads.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,6 +19,7 @@ from trainwright.export.model import Definition, adapting_libraries, definition
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
+from trainwright.quoting import json_text, python_file
 from trainwright.workload import FullSettings, Lora
 
 LIBRARIES: Mapping[str, str] = {
@@ -96,16 +96,16 @@ def files(
         language=language,
     )
     return {
-        "train.py": f"{head}\n{_own('run/train.py')}",
-        "plan.json": _json(document(plan, settings, launch.replaced)),
+        "train.py": headed(head, "run/train.py"),
+        "plan.json": configuration(document(plan, settings, launch.replaced)),
         **launch.files,
-        "engine.py": _own(f"{launch.target}/engine.py"),
-        **{f"{name}.py": _own(f"run/{name}.py") for name in RUN},
-        **{f"{name}.py": _own(f"shared/{name}.py") for name in SHARED},
-        "step.py": _program("step.py"),
-        "freezing.py": _program("freezing.py"),
-        **({"nets.py": _program("nets.py")} if model.kind == "builtin" else {}),
-        **({"hf_models.py": _own("shared/hf_models.py")} if model.kind == "hf" else {}),
+        "engine.py": own(f"{launch.target}/engine.py"),
+        **{f"{name}.py": own(f"run/{name}.py") for name in RUN},
+        **{f"{name}.py": own(f"shared/{name}.py") for name in SHARED},
+        "step.py": program("step.py"),
+        "freezing.py": program("freezing.py"),
+        **({"nets.py": program("nets.py")} if model.kind == "builtin" else {}),
+        **({"hf_models.py": own("shared/hf_models.py")} if model.kind == "hf" else {}),
         **model.files,
     }
 
@@ -200,13 +200,24 @@ def torchrun(gpus: int) -> str:
 
 
 def own(name: str) -> str:
-    """Return the text of one of our own exported files."""
-    return _own(name)
+    """Return the text of one of our own exported programs."""
+    return python_file(_text(name))
 
 
+@cache
 def program(name: str) -> str:
     """Return the text of a program that the tracer runs too."""
-    return _program(name)
+    return python_file((PROGRAMS / name).read_text(encoding="utf-8"))
+
+
+def headed(head: str, name: str) -> str:
+    """Return one of our own exported programs below a block of comments."""
+    return python_file(f"{head}\n{_text(name)}")
+
+
+def configuration(values: Mapping[str, Any]) -> str:
+    """Return the text of a JSON file that a program reads."""
+    return json_text(values, indent=2) + "\n"
 
 
 def _clip_norm(settings: FullSettings, replaced: Replacements) -> float:
@@ -216,10 +227,6 @@ def _clip_norm(settings: FullSettings, replaced: Replacements) -> float:
     return 0.0 if early or offloaded else CLIP_NORM
 
 
-def _json(values: Mapping[str, Any]) -> str:
-    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
-
-
 def _lora(plan: Plan) -> dict[str, Any] | None:
     if plan.workload.task not in ("lora", "qlora"):
         return None
@@ -227,10 +234,5 @@ def _lora(plan: Plan) -> dict[str, Any] | None:
 
 
 @cache
-def _own(name: str) -> str:
+def _text(name: str) -> str:
     return resources("export", *name.split("/")).read_text(encoding="utf-8")
-
-
-@cache
-def _program(name: str) -> str:
-    return (PROGRAMS / name).read_text(encoding="utf-8")

@@ -6,9 +6,11 @@ Nothing here runs anything: the program never changes a GPU.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from trainwright import quoting
 from trainwright.catalog.mig import MigTable
 from trainwright.messages import Message
 from trainwright.mig.layout import Instance, Layout
+from trainwright.yamltext import dump
 
 RESETS = ("a30", "a100")
 """Tables whose GPUs need a reset to switch MIG on or off; later ones do not. (NVIDIA MIG User
@@ -53,7 +55,7 @@ def _destroy(gone: Sequence[Instance], there: Sequence[Instance], gpu: int) -> I
         return
     yield f"nvidia-smi mig -i {gpu} -lgi"
     for instance in gone:
-        name = f"<{instance.shown}>"
+        name = _word(f"<{instance.shown}>")
         yield f"sudo nvidia-smi mig -i {gpu} -dci -gi {name}"
         yield f"sudo nvidia-smi mig -i {gpu} -dgi -gi {name}"
 
@@ -63,8 +65,13 @@ def _create(table: MigTable, added: Sequence[Instance], gpu: int) -> Iterator[st
     if not added:
         return
     ordered = sorted(added, key=lambda each: (-(table.profile(each.profile).size or 0), each))
-    wanted = ",".join(_wanted(table, instance) for instance in ordered)
+    wanted = _word(",".join(_wanted(table, instance) for instance in ordered))
     yield f"sudo nvidia-smi mig -i {gpu} -cgi {wanted} -C"
+
+
+def _word(text: str) -> str:
+    """Return a name as the driver tells it, or a gap to fill in, as one word of a shell."""
+    return quoting.shell_word(quoting.visible(text))
 
 
 def _wanted(table: MigTable, instance: Instance) -> str:
@@ -100,9 +107,11 @@ def kubernetes(profile: str, count: int = 1) -> str:
     A plus in a profile's name becomes a dot there. (NVIDIA/k8s-device-plugin, README.)
     """
     resource = f"nvidia.com/mig-{profile.replace('+', '.')}"
-    return f"resources:\n  limits:\n    {resource}: {count}\n"
+    data = {"resources": {"limits": {resource: count}}}
+    return dump(data, frozenset({"resources", "limits"}))
 
 
 def visible(job: str, instance: Instance) -> str:
     """Return the line by which a job sees its instance alone; ``nvidia-smi -L`` has the UUID."""
-    return f"CUDA_VISIBLE_DEVICES=MIG-<UUID of {instance.shown}>  # {job}"
+    line = "CUDA_VISIBLE_DEVICES=" + _word(f"MIG-<UUID of {instance.shown}>")
+    return f"{line}  {quoting.shell_comment(job)}" if job else line

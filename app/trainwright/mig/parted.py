@@ -14,7 +14,7 @@ from trainwright.catalog.mig import MigTable
 from trainwright.messages import UserError
 from trainwright.mig.jobs import wrong
 from trainwright.mig.layout import Layout
-from trainwright.yamltext import parse
+from trainwright.yamltext import dump, parse
 
 
 class Devices(BaseModel):
@@ -71,27 +71,8 @@ def found_in(document: object, name: str) -> Configurations:
 
 def write(found: Configurations) -> str:
     """Return the text of configurations."""
-    lines = [f"version: {found.version}", "mig-configs:"]
-    for name, entries in found.configs.items():
-        lines.append(f"  {name}:")
-        for entry in entries:
-            lines += [f"    {line}" for line in _entry(entry)]
-    return "\n".join(lines) + "\n"
-
-
-def _entry(entry: Devices) -> list[str]:
-    devices = entry.devices if entry.devices == "all" else list(entry.devices)
-    lines = [f"devices: {devices}", f"mig-enabled: {str(entry.enabled).lower()}"]
-    if isinstance(entry.filter, str):
-        lines.insert(0, f'device-filter: "{entry.filter}"')
-    elif entry.filter is not None:
-        ids = ", ".join(f'"{id}"' for id in entry.filter)
-        lines.insert(0, f"device-filter: [{ids}]")
-    if entry.instances:
-        lines += ["mig-devices:", *(f'  "{each}": {n}' for each, n in entry.instances.items())]
-    elif entry.instances is not None:
-        lines.append("mig-devices: {}")
-    return [f"- {lines[0]}", *(f"  {line}" for line in lines[1:])]
+    data = found.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return dump(data, frozenset({"mig-configs", *found.configs, "mig-devices"}))
 
 
 def of_layouts(

@@ -15,7 +15,8 @@ from trainwright import __version__, saving
 from trainwright.messages import UserError
 from trainwright.plan import overrides, problems
 from trainwright.plan.schema import SCHEMA, Plan
-from trainwright.yamltext import MAX_BYTES, Document, Place, dump, one_line, parse
+from trainwright.quoting import one_line
+from trainwright.yamltext import MAX_BYTES, Document, Place, dump, parse
 
 SUFFIX = ".plan.yaml"
 STDIN = "stdin"

@@ -6,7 +6,8 @@ from typing import Any
 
 from trainwright.messages import UserError
 from trainwright.plan import problems
-from trainwright.yamltext import Place, dotted, one_line, parse
+from trainwright.quoting import one_line
+from trainwright.yamltext import Place, dotted, parse
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
 from trainwright.plan.schema import Plan
-from trainwright.yamltext import Place, dotted, one_line
+from trainwright.quoting import one_line
+from trainwright.yamltext import Place, dotted
 
 Details = dict[str, Any]
 """One entry of ``ValidationError.errors()``."""

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from trainwright import saving
 from trainwright.messages import Message, UserError
 from trainwright.prices.observation import Observation
+from trainwright.quoting import json_text
 
 FORMAT = 1
 MOST_BYTES = 128 << 20
@@ -152,7 +153,7 @@ def _append(entries: list[dict[str, Any]]) -> None:
     found = _load(goal, stamp(goal))
     if found is not None and found.note is not None:
         raise UserError(found.note)
-    text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+    text = "".join(json_text(entry) + "\n" for entry in entries)
     try:
         before = goal.read_bytes()
     except FileNotFoundError:

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 from trainwright import saving
 from trainwright.explain import Unit
 from trainwright.messages import Message, UserError
+from trainwright.quoting import json_text
 
 FORMAT = 1
 """Of the files; one that says more was written by a later version, and is left alone."""
@@ -161,7 +162,7 @@ def write(goal: Path, form: TypeAdapter[tuple[T, ...]], records: tuple[T, ...]) 
     if _written_later(goal):
         raise UserError.of("kept.later", file=str(goal))
     document = {"format": FORMAT, "records": form.dump_python(records, mode="json")}
-    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    text = json_text(document, indent=1) + "\n"
     try:
         goal.parent.mkdir(parents=True, exist_ok=True)
         saving.replace(goal, text.encode())

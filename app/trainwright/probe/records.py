@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from trainwright.catalog import GpuRecord, catalog, overlay_folder
@@ -22,6 +21,7 @@ from trainwright.probe.nvml import GpuReading, Memory, Nvidia
 from trainwright.probe.privacy import from_home
 from trainwright.probe.reading import Missing
 from trainwright.probe.snapshot import Snapshot, cpu_record, drive_name, drive_record, gpu_record
+from trainwright.yamltext import dump
 
 GIB = 1 << 30
 READ = "read from this computer"
@@ -92,9 +92,8 @@ def _draft(folder: str, key: str, entry: dict[str, Any]) -> Draft:
     content: dict[str, Any] = {key: [entry]}
     if folder == "gpu":
         content = {"schema": 1} | content
-    body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100)
     head = "# What this computer told of it; complete it from a data sheet where you have one.\n"
-    return Draft(str(entry["name"]), path, head + body)
+    return Draft(str(entry["name"]), path, head + dump(content, frozenset({key})))
 
 
 def _gpu(reading: GpuReading) -> Draft | None:

@@ -12,6 +12,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from trainwright.ui.i18n import tr
+from trainwright.ui.tips import plain_tip
 
 Group = Literal["file", "edit", "go", "view", "help"]
 
@@ -93,7 +94,7 @@ def name(bound: Mapping[str, QAction]) -> None:
     """Give the actions their texts in the current language."""
     for action in ACTIONS:
         bound[action.id].setText(action.text.replace("&", "&&"))
-        bound[action.id].setToolTip(action.tip)
+        bound[action.id].setToolTip(plain_tip(action.tip))
         bound[action.id].setStatusTip(action.tip)
 
 

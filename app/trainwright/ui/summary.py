@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from trainwright.quoting import markdown
 from trainwright.ui import doors
 from trainwright.ui.figures import figure
 from trainwright.ui.i18n import say, tr
@@ -17,16 +18,16 @@ def _lines(session: Session) -> Iterator[str]:
     plan, report = session.plan, session.report
     if plan is None or report is None:
         return
-    yield f"**{plan.name}**: {tr(f'ui.verdict.{report.verdict.value}')}"
+    yield f"**{markdown(plan.name)}**: {tr(f'ui.verdict.{report.verdict.value}')}"
     yield ""
     memory, time = report.memory, report.time
     for quantity in (memory.device_used, memory.device_used_p95, memory.device_total, memory.free):
-        yield f"- {say(quantity.name)}: {figure(quantity)}"
+        yield f"- {markdown(say(quantity.name))}: {figure(quantity)}"
     for part in doors.segments(report):
-        yield f"  - {say(part.name)}: {figure(part)}"
+        yield f"  - {markdown(say(part.name))}: {figure(part)}"
     rates = (time.samples_per_second, time.tokens_per_second, time.step_seconds)
     for rate in (*rates, time.epoch_seconds, time.run_seconds):
         if rate is not None:
-            yield f"- {say(rate.name)}: {figure(rate)}"
+            yield f"- {markdown(say(rate.name))}: {figure(rate)}"
     settings = report.settings.model_dump(exclude_none=True)
     yield "- " + ", ".join(f"{key}={value}" for key, value in settings.items())

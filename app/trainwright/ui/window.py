@@ -32,11 +32,13 @@ from PySide6.QtWidgets import (
 from trainwright import __version__
 from trainwright.data import resources
 from trainwright.messages import Message
+from trainwright.quoting import visible
 from trainwright.ui import actions, asking, i18n, places, status, theme, tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.screens.start import StartScreen
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Door
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.notice import Notice
@@ -267,8 +269,8 @@ class Window(QMainWindow):
             self.actions_by_id[id].setEnabled(label is not None)
             self._tools[id].setEnabled(label is not None)
             text = tr(f"ui.action.{id}.named", what=say(label)) if label else tr(f"ui.action.{id}")
-            self.actions_by_id[id].setText(text)
-            self._tools[id].setToolTip(text)
+            self.actions_by_id[id].setText(text.replace("&", "&&"))  # no shortcut of a name
+            self._tools[id].setToolTip(plain_tip(text))
         if session is None or plan is None:
             self.top.title.show_document("Trainwright", "", tr("ui.tagline"), saved=True)
             self.setWindowTitle("Trainwright")
@@ -278,7 +280,8 @@ class Window(QMainWindow):
 
             below = machine_line(plan)
             self.top.title.show_document(plan.name, state, below, saved=not session.unsaved)
-            self.setWindowTitle(f"{plan.name}[*] – Trainwright")
+            named = visible(plan.name).replace("[*]", "[*][*]")  # Qt's mark of a change
+            self.setWindowTitle(f"{named}[*] – Trainwright")
             self.setWindowModified(session.unsaved)
         self._show_answer()
 

@@ -62,7 +62,7 @@ def main() -> int:
 
         run(plan, given)
     except InputError as error:
-        sys.stderr.write(f"{str(error).strip().splitlines()[-1]}\n")
+        sys.stderr.write(f"{error.line()}\n")
         return 2
     return 0
 

@@ -15,6 +15,11 @@ Record = TypeVar("Record")
 class InputError(Exception):
     """Something that the person who started the run can put right; one sentence."""
 
+    def line(self) -> str:
+        """Return the sentence as a terminal shows it, whatever a path in it holds."""
+        text = str(self).strip().splitlines()[-1]
+        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
 
 def read(kind: type[Record], path: Path) -> Record:
     """Return the file's content as the dataclass.

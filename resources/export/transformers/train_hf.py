@@ -72,7 +72,7 @@ def main() -> int:
             os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
         train(script, options)
     except InputError as error:
-        sys.stderr.write(f"{str(error).strip().splitlines()[-1]}\n")
+        sys.stderr.write(f"{error.line()}\n")
         return 2
     return 0
 

@@ -181,7 +181,9 @@ def test_the_step_is_the_traced_one_to_the_letter(tiny: Plan) -> None:
 
     traced = Path(trainwright.worker.__file__).parent / "programs" / "step.py"
     files = export.files("plain", tiny, SETTINGS, {}, "en")
-    assert files["step.py"] == traced.read_text(encoding="utf-8")
+    encoding, _, text = files["step.py"].partition("\n")
+    assert encoding.startswith("# -*- coding: utf-8 -*-")
+    assert text == traced.read_text(encoding="utf-8")
 
 
 def test_unknown_target_names_the_nearest() -> None:

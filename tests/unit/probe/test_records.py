@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
+from foreign import NAMES
 
 from trainwright.catalog import find_cpu, find_drive, find_gpu
 from trainwright.catalog.check import check
@@ -15,6 +17,7 @@ from trainwright.probe.nvml import Clocks, GpuReading, Memory, Nvidia, PowerLimi
 from trainwright.probe.pci import Link
 from trainwright.probe.reading import Missing
 from trainwright.probe.snapshot import Snapshot, machine_of
+from trainwright.yamltext import parse
 
 HOST = Host("linux", "Linux", "AMD Ryzen 9 7950X 16-Core Processor", 32, 64 << 30)
 NONE = Missing(Message.of("probe.no-driver"))
@@ -66,6 +69,16 @@ def test_a_gpu_under_another_name_gets_a_record_much_like_the_catalogs(id: str) 
         assert made.flops[key].value == pytest.approx(known.flops[key].value, rel=0.06)
         assert made.flops[key].source.startswith("assumed")
     assert check().ok
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_drive_of_any_name_has_a_record_that_everybody_reads_alike(name: str) -> None:
+    link = Link(4, 4, 5, 4)
+    drive = DriveReading("nvme0n1", name, "nvme", 4 * 10**12, link=link)
+    [draft] = records.drafts(Snapshot(HOST, NONE, drives=(drive,)))
+    data = yaml.safe_load(draft.text)
+    assert data["drives"][0]["name"] == name
+    assert parse(draft.text, "draft").data == data
 
 
 def test_nothing_is_written_by_looking_and_nothing_is_written_over(overlay: Path) -> None:

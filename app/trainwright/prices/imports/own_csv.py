@@ -17,7 +17,7 @@ from trainwright.prices.imports.money import in_range, read_currency, read_money
 from trainwright.prices.imports.rows import Read, Row, RowError
 from trainwright.prices.imports.words import read_condition
 from trainwright.prices.observation import SECOND_HAND, PriceKind, Tax
-from trainwright.yamltext import one_line
+from trainwright.quoting import cell_text, one_line
 
 NEEDED = ("part_or_name", "unit_price")
 COLUMNS = (
@@ -101,7 +101,7 @@ def _read(columns: list[str], cells: list[str], line: int, today: date) -> Read:
     try:
         if any(map(str.strip, cells[len(columns) :])):
             raise RowError("too-many-cells", cells=len(cells), columns=len(columns))
-        return _row(dict(zip(columns, cells, strict=False)), line, today)
+        return _row(dict(zip(columns, map(cell_text, cells), strict=False)), line, today)
     except RowError as error:
         return error.at(line, ", ".join(cells))
 

@@ -6,7 +6,7 @@ from datetime import date
 from trainwright.catalog import PartKind
 from trainwright.messages import Message
 from trainwright.prices.observation import Condition, Currency, PriceKind, Tax
-from trainwright.yamltext import one_line
+from trainwright.quoting import one_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from trainwright.messages import Message, UserError
 from trainwright.prices import kept
 from trainwright.prices.imports.rows import Row
+from trainwright.quoting import json_text
 
 FORMAT = 1
 
@@ -79,7 +80,7 @@ def _write(rows: Iterable[Row]) -> None:
     lines = [json.dumps({"format": FORMAT})]
     for row in rows:
         entry = _ROW.dump_python(row, mode="json", exclude_defaults=True)
-        lines.append(json.dumps(entry, ensure_ascii=False))
+        lines.append(json_text(entry))
     kept.write(path(), ("\n".join(lines) + "\n").encode())
 
 

@@ -2,12 +2,10 @@
 missing.
 """
 
-import csv
 import errno
-import io
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from trainwright.probe.monitor.events import Event
 from trainwright.probe.monitor.readings import Reading, Series, Unit, devices, readings_of
 from trainwright.probe.reading import Missing
 from trainwright.probe.sample import GpuSample, HostSample, Sample, SliceSample
+from trainwright.quoting import csv_row, visible
 
 _UNIT: dict[Unit, tuple[str, float]] = {
     "share": ("%", 100),
@@ -156,12 +155,8 @@ def _header(readings: Iterable[tuple[Series, tuple[Reading, object]]]) -> str:
     return _line(["time [UTC]", "monotonic [s]", *named, "note"])
 
 
-def _line(cells: Sequence[str]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(
-        [" ".join(cell.splitlines()) for cell in cells]
-    )
-    return buffer.getvalue()
+def _line(cells: Iterable[str]) -> str:
+    return csv_row(map(visible, cells))
 
 
 def _number(value: float) -> str:

@@ -9,6 +9,7 @@ from trainwright.ui import tokens
 from trainwright.ui.charts.axis import Scale, ticks
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Painted
 
 _FILL = {"gpu": "weights", "cpu": "act"}
@@ -30,7 +31,7 @@ class PowerBar(Painted):
         self._power = power
         parts = [f"{say(part.name)} {number(round(part.value))} W" for part in power.parts]
         self.setAccessibleDescription("; ".join(parts))
-        self.setToolTip("\n".join(parts))
+        self.setToolTip(plain_tip("\n".join(parts)))
         self.update()
 
     def rows(self) -> list[tuple[str, str]]:

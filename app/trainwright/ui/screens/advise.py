@@ -22,6 +22,7 @@ from trainwright.ui.names import checkpointing_name
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.screens.searching import SearchStrip
 from trainwright.ui.session import Session
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.copying import offer_copies
@@ -257,7 +258,7 @@ class ChoiceCard(Surface):
         more = say(reason.flips) if reason.flips is not None else ""
         if more:
             column.addWidget(Label(more, px=tokens.MICRO, colour="text3", wrap=True))
-        holder.setToolTip(reason.source)
+        holder.setToolTip(plain_tip(reason.source))
         return holder
 
 

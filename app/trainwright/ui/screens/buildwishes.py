@@ -16,6 +16,7 @@ from trainwright.ui import tokens
 from trainwright.ui.columns import searched, shown
 from trainwright.ui.i18n import tr
 from trainwright.ui.session import Session
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Label, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo, Stepper, Switch
@@ -68,7 +69,7 @@ class WishRow(QWidget):
         self.power = Limit("pc.wish.power", "W", WATTS)
         self.power.chosen.connect(self._choose_power)
         self.deadline = Limit("pc.wish.deadline", "h", HOURS)
-        self.deadline.setToolTip(tr("pc.wish.deadline.tip"))
+        self.deadline.setToolTip(plain_tip(tr("pc.wish.deadline.tip")))
         self.deadline.chosen.connect(self._choose_deadline)
         self.owned = OwnedParts(session)
         self._lay_out()
@@ -77,7 +78,7 @@ class WishRow(QWidget):
         name = Message.of(f"pc.wish.{key}")
         switch = Switch(False, name=name, on=name, off=name)
         switch.setProperty("key", key)
-        switch.setToolTip(tr(f"pc.wish.{key}.tip"))
+        switch.setToolTip(plain_tip(tr(f"pc.wish.{key}.tip")))
         switch.chosen.connect(self._turn)
         return switch
 

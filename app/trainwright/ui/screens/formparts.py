@@ -9,6 +9,7 @@ from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.screens.form import pair
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Painted
 from trainwright.ui.widgets.controls import Decimal, Stepper
 from trainwright.workload import FullSettings
@@ -69,7 +70,7 @@ class FactLine(Painted):
             return
         self._text = text
         self.setAccessibleName(text)
-        self.setToolTip(text)
+        self.setToolTip(plain_tip(text))
         self.setVisible(bool(text))
         self.update()
 

@@ -25,6 +25,7 @@ from trainwright.ui.money import currency_of, lead, missing_note, total_note, to
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.session import Session
 from trainwright.ui.tasks import Latest
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.checklist import CheckList
@@ -339,7 +340,7 @@ class VerdictLine(Surface):
         self._total.tell(text if complete else tr("pc.total.at-least", amount=text))
         missing = missing_note(total)
         self._note.tell(missing or total_note(total))
-        self._note.setToolTip(self._note.text())
+        self._note.setToolTip(plain_tip(self._note.text()))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)

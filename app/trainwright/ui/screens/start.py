@@ -23,6 +23,7 @@ from trainwright.ui.i18n import language, say, tr
 from trainwright.ui.paint import Drawing
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.tasks import Latest
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets import base as kit
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
@@ -329,7 +330,7 @@ class Entry(QAbstractButton):
         super().__init__()
         self._icon, self._title, self._below, self._note = icon, title, below, note
         self.setAccessibleName(", ".join(text for text in (title, below, note) if text))
-        self.setToolTip(below)
+        self.setToolTip(plain_tip(below))
         self.setFixedHeight(44)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

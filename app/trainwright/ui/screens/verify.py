@@ -24,6 +24,7 @@ from trainwright.ui.paint import Drawing
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.session import Session
 from trainwright.ui.tasks import Cancellable
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Painted, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Stepper, Switch
@@ -397,7 +398,7 @@ class Compared(Painted):
         if row.predicted is not None and row.predicted.interval is not None:
             interval = row.predicted.interval
             expected = span(interval.low, interval.high, row.predicted.unit)
-            self.setToolTip(f"{tr('verify.column.interval')}: {expected}")
+            self.setToolTip(plain_tip(f"{tr('verify.column.interval')}: {expected}"))
 
     @property
     def _verdict(self) -> str:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QPushButton, QSizePolicy
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.tips import plain_tip
 
 ButtonKind = Literal["primary", "secondary", "ghost", "fix"]
 
@@ -42,7 +43,7 @@ class Button(QPushButton):
         self._label = say(text)
         self.setAccessibleName(say(name or text))
         if tip:
-            self.setToolTip(say(tip))
+            self.setToolTip(plain_tip(say(tip)))
             self.setAccessibleDescription(say(tip))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -98,7 +99,7 @@ class Lock(QPushButton):
         self.setChecked(free)
         self.blockSignals(False)
         self.setAccessibleName(tr("ui.lock.free" if free else "ui.lock.fixed", name=self._name))
-        self.setToolTip(tr("ui.lock.free.tip" if free else "ui.lock.fixed.tip"))
+        self.setToolTip(plain_tip(tr("ui.lock.free.tip" if free else "ui.lock.fixed.tip")))
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:

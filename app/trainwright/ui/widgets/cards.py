@@ -12,6 +12,7 @@ from trainwright.ui import tokens
 from trainwright.ui.figures import signed
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import STATE_ICON, Drawing
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Heading
 from trainwright.ui.widgets.verdict import STATE
 
@@ -41,7 +42,7 @@ class WhatIfCard(QAbstractButton):
         spoken = ", ".join(text for text in (self._gain, self._beside) if text)
         self.setAccessibleName(f"{self._title}: {spoken}")
         self.setAccessibleDescription(f"{because} {tr('ui.change.apply')}")
-        self.setToolTip(f"{because}\n{tr('ui.change.apply')}")
+        self.setToolTip(plain_tip(f"{because}\n{tr('ui.change.apply')}"))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFixedHeight(_HEIGHT)
         self.setSizePolicy(QSizePolicy.Policy.MinimumExpanding, QSizePolicy.Policy.Fixed)

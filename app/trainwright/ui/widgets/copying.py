@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from trainwright.estimate.roofpoints import Roofs
 from trainwright.explain import Quantity
 from trainwright.plan.report import Report
+from trainwright.quoting import markdown, sheet_cell, visible
 from trainwright.ui import doors
 from trainwright.ui.charts.roofline import point_name, point_text
 from trainwright.ui.figures import figure
@@ -51,13 +52,13 @@ def copy_menu(widget: QWidget, copies: Mapping[str, Callable[[], None]]) -> QMen
 
 def as_text(rows: Rows) -> str:
     """Return rows as lines that paste into two columns of a spreadsheet."""
-    return "\n".join(f"{name}\t{value}" for name, value in rows)
+    return "\n".join("\t".join(sheet_cell(visible(cell)) for cell in row) for row in rows)
 
 
 def as_markdown(rows: Rows) -> str:
     """Return rows as a Markdown table."""
     head = (f"| {tr('ui.copy.what')} | {tr('ui.copy.value')} |", "| --- | ---: |")
-    cells = (f"| {_cell(name)} | {_cell(value)} |" for name, value in rows)
+    cells = (f"| {markdown(name)} | {markdown(value)} |" for name, value in rows)
     return "\n".join((*head, *cells))
 
 
@@ -95,7 +96,3 @@ def operator_rows(roofs: Roofs | None) -> Rows:
 
 def _named(quantities: Sequence[Quantity]) -> Rows:
     return [(say(quantity.name), str(figure(quantity))) for quantity in quantities]
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

@@ -18,6 +18,7 @@ from trainwright.ui import doors, tokens
 from trainwright.ui.figures import figure, sentence
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import draw_icon, draw_mark
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import slim
 
 QUANTITY = Qt.ItemDataRole.UserRole + 1
@@ -68,7 +69,7 @@ class DerivationTree(QTreeView):
         item.setData(quantity, QUANTITY)
         spoken = [sentence(quantity), quantity.formula, quantity.source]
         item.setData(", ".join(s for s in spoken if s), Qt.ItemDataRole.AccessibleTextRole)
-        item.setToolTip("\n".join(_about(quantity)))
+        item.setToolTip(plain_tip("\n".join(_about(quantity))))
         if quantity.parts:
             item.appendRow(QStandardItem())  # stands for the parts until they are asked for
         return item

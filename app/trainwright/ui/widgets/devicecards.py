@@ -13,6 +13,7 @@ from trainwright.ui import tokens
 from trainwright.ui.charts.timeline import draw_spark
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Painted
 
 COLOURS = ("weights", "input", "act", "optim", "work", "head", "data", "grad")
@@ -45,7 +46,7 @@ class GpuCard(Painted):
         more = len(gpu.slices) + min(len(_listed(gpu)), _PROCESSES)
         self.setFixedHeight(_HEAD + (_LINE * more + tokens.S if more else 0))
         self.setAccessibleDescription(_spoken(gpu))
-        self.setToolTip("" if isinstance(gpu.name, Missing) else gpu.name)
+        self.setToolTip(plain_tip("" if isinstance(gpu.name, Missing) else gpu.name))
         self.update()
 
     def draw(self, d: Drawing, w: int, h: int) -> None:

@@ -10,6 +10,7 @@ from trainwright.mig.boards import Place
 from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.migpieces import Piece
 
 ROW = 30
@@ -48,7 +49,7 @@ class JobRow(Piece):
         """Show the job's instance as it is now."""
         self.job = job
         self.setAccessibleName(", ".join((job.name, job.needs, self.where)))
-        self.setToolTip(f"{job.name}\n{tr('ui.mig.job.tip')}")
+        self.setToolTip(plain_tip(f"{job.name}\n{tr('ui.mig.job.tip')}"))
         self.setAccessibleDescription(tr("ui.mig.job.tip"))
         self.update()
 

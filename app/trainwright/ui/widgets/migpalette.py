@@ -11,6 +11,7 @@ from trainwright.mig.board import Sketch
 from trainwright.ui import tokens
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Painted
 from trainwright.ui.widgets.migpieces import Piece, Ruler
 from trainwright.ui.widgets.migstrips import Strips
@@ -47,7 +48,7 @@ class ProfileRow(Piece):
         values = {"memory": self._spoken_memory, "sms": self._sms, "number": self.still}
         self.setAccessibleName(tr("ui.mig.row", profile=self.profile, **values))
         places = ", ".join(map(str, self._open))
-        self.setToolTip(tr("ui.mig.row.places", starts=places) if places else "")
+        self.setToolTip(plain_tip(tr("ui.mig.row.places", starts=places) if places else ""))
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:

@@ -12,6 +12,7 @@ from trainwright.mig.layout import Instance
 from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Painted
 
 _FILLS = ("weights", "input", "act", "optim", "work", "data")
@@ -122,7 +123,7 @@ class Block(Piece):
         spoken = tr("ui.mig.instance", profile=self.instance.profile, start=self.instance.start)
         self.setAccessibleName(", ".join((spoken, *lines[1:])))
         self.setAccessibleDescription(tr("ui.mig.instance.keys"))
-        self.setToolTip("\n".join((spoken, *lines[1:])))
+        self.setToolTip(plain_tip("\n".join((spoken, *lines[1:]))))
         self.update()
 
     def focusInEvent(self, event: QFocusEvent) -> None:

@@ -33,6 +33,7 @@ from trainwright.ui.glance import Glance, Model, matching
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import STATE_ICON, Drawing, draw_icon
 from trainwright.ui.tasks import Cancellable
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Label
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.picker import Picker
@@ -294,7 +295,9 @@ class Rows(QAbstractListModel):
             return model.name
         if role in (Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
             known = glance.text if glance else ""
-            return ", ".join(filter(None, (model.name, model.parameters, known, model.description)))
+            said = filter(None, (model.name, model.parameters, known, model.description))
+            shown = ", ".join(said)
+            return plain_tip(shown) if role == Qt.ItemDataRole.ToolTipRole else shown
         return None
 
 

@@ -12,6 +12,7 @@ from trainwright.ui import tokens
 from trainwright.ui.columns import Line, Record, brief, field_name, kind_of, lines
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 
@@ -180,7 +181,7 @@ class FactRow(QAbstractButton):
         ]
         spoken = f"{name}: {value.replace(chr(10), '; ')}"
         self.setAccessibleName(f"{spoken}, {tr('pc.confidence.low')}" if low else spoken)
-        self.setToolTip(tr("pc.catalog.origin"))
+        self.setToolTip(plain_tip(tr("pc.catalog.origin")))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

@@ -18,6 +18,7 @@ from trainwright.ui.inspection import Inspection, PartRow, errors_with
 from trainwright.ui.money import item_amount, kind_and_day
 from trainwright.ui.paint import STATE_ICON, Drawing
 from trainwright.ui.tasks import Latest
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Painted
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Stepper
@@ -107,7 +108,7 @@ class PartButton(QPushButton):
         state = tr(f"pc.state.{row.state}") if row.state else ""
         spoken = f"{self._kind}: {self._title}, {below}"
         self.setAccessibleName(f"{spoken}, {state}" if state else spoken)
-        self.setToolTip(f"{self._title}\n{self._below}")
+        self.setToolTip(plain_tip(f"{self._title}\n{self._below}"))
         self.setFixedHeight(HEIGHT - 8)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -159,7 +160,7 @@ class State(Painted):
         super().__init__(tr(f"pc.state.{state}") if state else "", height=HEIGHT - 8)
         self._state = state
         self.setFixedWidth(18)
-        self.setToolTip(self.accessibleName())
+        self.setToolTip(plain_tip(self.accessibleName()))
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
         if self._state:
@@ -186,9 +187,9 @@ class Figures(Painted):
         super().__init__(spoken, height=HEIGHT - 8)
         self.setFixedWidth(self._wide())
         if item is not None and item.price is not None:
-            self.setToolTip("\n".join(
+            self.setToolTip(plain_tip("\n".join(
                 text for text in (item.price.basis, item.price.source) if text
-            ))  # fmt: skip
+            )))  # fmt: skip
 
     def _wide(self) -> int:
         texts = ((self._price, tokens.BODY, 600), (self._day, tokens.MICRO, 400))

@@ -26,6 +26,7 @@ from trainwright.ui import tokens
 from trainwright.ui.columns import Column, Record, Shelf
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import draw_icon
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import slim
 
 Index = QModelIndex | QPersistentModelIndex
@@ -76,7 +77,7 @@ class PartModel(QAbstractTableModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return heading(column)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return tr("pc.catalog.sort-by", name=column.title)
+            return plain_tip(tr("pc.catalog.sort-by", name=column.title))
         return None
 
     def record(self, row: int) -> Record:

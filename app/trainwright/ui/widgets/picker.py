@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.tips import plain_tip
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Picker(QPushButton):
             return
         self._title = title
         self.setAccessibleName(f"{self._name}: {title}")
-        self.setToolTip(title)
+        self.setToolTip(plain_tip(title))
         self.updateGeometry()
         self.update()
 

@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say
 from trainwright.ui.paint import draw_icon
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import slim
 
 Index = QModelIndex | QPersistentModelIndex
@@ -85,8 +86,10 @@ class RowModel(QAbstractTableModel):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid():
             return None
-        if role == Qt.ItemDataRole.DisplayRole or role == Qt.ItemDataRole.ToolTipRole:
+        if role == Qt.ItemDataRole.DisplayRole:
             return self.cell(index).text
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tip(self.cell(index).text)
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{say(self.headings[index.column()].title)}: {self.cell(index).text}"
         return None

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QWidget
 from trainwright.ui import tokens
 from trainwright.ui.i18n import tr
 from trainwright.ui.paint import Drawing
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Painted, Surface
 
 
@@ -28,7 +29,7 @@ class DocumentTitle(Painted):
             return
         self._name, self._state, self._below, self._saved = name, state, below, saved
         self.setAccessibleName(", ".join(text for text in (name, state, below) if text))
-        self.setToolTip(f"{name}\n{below}" if below else name)
+        self.setToolTip(plain_tip(f"{name}\n{below}" if below else name))
         self.update()
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
@@ -51,7 +52,7 @@ class SearchButton(QAbstractButton):
     def __init__(self) -> None:
         super().__init__()
         self.setAccessibleName(tr("ui.action.palette"))
-        self.setToolTip(tr("ui.action.palette.tip"))
+        self.setToolTip(plain_tip(tr("ui.action.palette.tip")))
         self.setFixedSize(self.sizeHint())
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
@@ -104,7 +105,7 @@ class StatusBar(Painted):
             return
         self._items, self._version = items, version
         self.setAccessibleName(", ".join(text for _, text, _ in items))
-        self.setToolTip("\n".join(text for _, text, _ in items))
+        self.setToolTip(plain_tip("\n".join(text for _, text, _ in items)))
         self.update()
 
     def draw(self, d: Drawing, w: int, h: int) -> None:

@@ -12,6 +12,7 @@ from trainwright.ui import doors, tokens
 from trainwright.ui.figures import figure, gib, memory, sentence
 from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import STATE_ICON, Drawing
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Door, Painted
 
 STATE = {
@@ -44,7 +45,7 @@ class LegendKey(Door):
         self._quantity: Quantity | None = None
         self._value = ""
         self.show_quantity(quantity)
-        self.setToolTip(say(quantity.name))
+        self.setToolTip(plain_tip(say(quantity.name)))
 
     def show_quantity(self, quantity: Quantity) -> None:
         """Show another value of the same term."""
