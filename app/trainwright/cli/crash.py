@@ -6,7 +6,7 @@ import traceback
 from datetime import datetime
 from pathlib import Path
 
-from trainwright import __version__
+from trainwright import __version__, saving
 
 
 def folder() -> Path:
@@ -28,7 +28,7 @@ def record(error: BaseException) -> Path | None:
     ]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
+        saving.replace(path, "".join(lines).encode(errors="backslashreplace"))
     except OSError:
         return None
     return path

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from trainwright import __version__
+from trainwright import __version__, saving
 from trainwright.diagnose.evidence import RECORD, Evidence
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
-from trainwright.plan.file import STDIN, write_text
+from trainwright.plan.file import STDIN
 from trainwright.plan.problems import shown
 from trainwright.yamltext import dotted, one_line
 
@@ -168,4 +168,4 @@ def write(evidence: Evidence, path: Path) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    write_text(text_of(evidence), path)
+    saving.write(path, text_of(evidence))

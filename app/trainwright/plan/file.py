@@ -142,13 +142,9 @@ def _text(path: Path) -> str:
     except OSError as error:
         if os.path.isdir(path):  # Windows refuses to open a folder with a permission error
             raise UserError.of("plan.is-folder", where=name) from None
-        raise UserError.of("plan.cannot-read", where=name, reason=_reason(error)) from None
+        raise UserError.of("plan.cannot-read", where=name, reason=saving.reason(error)) from None
     except ValueError:  # a null character in the name
         raise UserError.of("plan.not-found", where=name) from None
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or type(error).__name__
 
 
 def _limited(read_bytes: Callable[[int], bytes], name: str) -> bytes:
@@ -230,10 +226,15 @@ def write(plan: Plan, path: Path) -> Plan:
     The file is replaced in one step: a crash leaves the old one or the new one.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: the file cannot be written, or could not be read again.
     """
     saved = plan.model_copy(update={"made_with": _versions()})
-    write_text(text_of(saved, path.parent), path)
+    text = text_of(saved, path.parent)
+    try:
+        parsed(text, one_line(str(path), 300), folder=path.parent)
+    except UserError as error:
+        raise UserError.of("plan.would-not-read", problem=error.message) from None
+    saving.write(path, text)
     return saved
 
 
@@ -242,16 +243,3 @@ def _versions() -> dict[str, str]:
 
     versions = {"trainwright": __version__, "torch": interpreter.torch_version()}
     return {name: version for name, version in versions.items() if version != "none"}
-
-
-def write_text(text: str, path: Path) -> None:
-    """Replace a file's content in one step.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    try:
-        saving.replace(path, text.encode())
-    except (OSError, ValueError) as error:  # includes what UTF-8 cannot say
-        reason = _reason(error) if isinstance(error, OSError) else str(error)
-        raise UserError.of("plan.cannot-write", where=str(path), reason=reason) from None

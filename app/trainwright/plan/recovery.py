@@ -12,6 +12,7 @@ from pathlib import Path
 
 from platformdirs import user_state_path
 
+from trainwright import saving
 from trainwright.messages import UserError
 from trainwright.plan import file
 from trainwright.plan.schema import Plan
@@ -62,7 +63,7 @@ class Autosave:
             if self._lock is None:
                 self._lock = _lock_path(self._copy).open("w+b")
                 _try_lock(self._lock)
-            file.write_text(text, self._copy)
+            saving.replace(self._copy, text.encode())
         except (OSError, UserError):
             return False
         return True

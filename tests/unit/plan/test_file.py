@@ -142,7 +142,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
 
 
 def test_saving_where_there_is_no_folder_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"gone.*cannot be saved"):
+    with pytest.raises(UserError, match=r"gone.*cannot be written"):
         file.write(file.read(EXAMPLE), tmp_path / "gone" / "a.plan.yaml")
 
 
