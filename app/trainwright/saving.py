@@ -1,5 +1,6 @@
 """Files that are replaced in one step: a crash leaves the old one or the new one."""
 
+import hashlib
 import os
 import stat
 import sys
@@ -11,6 +12,8 @@ from trainwright.messages import Message, UserError
 
 _STREAMS = ("/dev/std", "/dev/fd/", "/proc/")
 """Names of what a program has open: they may lead to a regular file that others write to."""
+_MOST_DIGESTED = 16 << 20
+"""Bytes; assumed, documents have at most one MiB."""
 
 
 class NotAFileError(OSError):
@@ -76,6 +79,23 @@ def replace(path: Path, content: bytes) -> None:
             os.unlink(temporary)
         raise
     _sync_folder(target.parent)
+
+
+def digest(path: Path) -> str:
+    """Return what changes when a file's content does; empty where there is no file.
+
+    Of what is not a regular file, or far larger than any of ours, only its kind and size count.
+    """
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_DIGESTED:
+            return f"{stat.S_IFMT(status.st_mode)} {status.st_size}"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        return type(error).__name__
 
 
 def check_name(path: Path) -> None:

@@ -48,7 +48,7 @@ def read(source: Path | str, changes: Sequence[str] = ()) -> Plan:
             _decoded(_limited(sys.stdin.buffer.read, STDIN), STDIN), STDIN, changes=changes
         )
     path = Path(source)
-    return parsed(_text(path), one_line(str(path), 300), folder=path.parent, changes=changes)
+    return parsed(text_in(path), one_line(str(path), 300), folder=path.parent, changes=changes)
 
 
 _STARTS_WITH_KEY = re.compile(r"(model|workload|machine|settings|limits)[a-z_.\[\]0-9]*: ")
@@ -130,7 +130,12 @@ def _migrated(document: Document, name: str) -> dict[str, Any]:
     return data
 
 
-def _text(path: Path) -> str:
+def text_in(path: Path) -> str:
+    """Return the text of a file, not parsed.
+
+    Raises:
+        UserError: it cannot be read, is too large, or is not text.
+    """
     name = one_line(str(path), 300)
     try:
         if path.stat().st_size > MAX_BYTES:

@@ -1,0 +1,127 @@
+"""A document and what holds it: its file, and the copy that outlives a crash."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from trainwright import saving
+from trainwright.messages import UserError
+from trainwright.plan.recovery import Autosave, Origin, Recovered
+
+_KEEP_MS = 500
+"""From an edit until the copy holds it, so that a crash costs less than a second."""
+
+T = TypeVar("T")
+OnDisk = Literal["same", "changed", "gone"]
+
+
+class Draft(QObject, Generic[T]):
+    """Knows whether a document has edits that no file holds, and never loses them."""
+
+    warned = Signal(object)
+    """A message on the copy that a person should see once."""
+
+    def __init__(self, text_of: Callable[[T], str], suffix: str) -> None:
+        super().__init__()
+        self.path: Path | None = None
+        self.value: T | None = None
+        self._saved: T | None = None
+        self._digest = ""
+        self._text_of, self._suffix = text_of, suffix
+        self._copy = Autosave(suffix)
+        self._warned = False
+        self._timer = QTimer(self, singleShot=True, interval=_KEEP_MS)
+        self._timer.timeout.connect(self.keep)
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether there are edits that no file holds."""
+        return self.value is not None and self.value != self._saved
+
+    def open(self, value: T, path: Path | None, *, saved: bool, digest: str = "") -> None:
+        """Make a value the document; one that was unsaved before stays in its copy.
+
+        ``digest`` is its file's, taken before the file was read.
+        """
+        self._leave()
+        self.path, self.value, self._digest = path, value, digest
+        self._saved = value if saved else None
+        self.changed(value)
+
+    def restore(self, recovered: Recovered[T]) -> bool:
+        """Go on with what a crash left; False where another window does already."""
+        copy = Autosave.adopting(recovered)
+        if copy is None:
+            return False
+        self._leave()
+        self._copy = copy
+        origin = recovered.origin
+        self.path, self._digest = (origin.path, origin.digest) if origin else (None, "")
+        self.value, self._saved = recovered.document, None
+        return True
+
+    def changed(self, value: T) -> None:
+        """Take an edit; the copy holds it soon, however fast the edits follow each other."""
+        self.value = value
+        if not self.unsaved:
+            self._drop_copy()
+        elif not self._timer.isActive():
+            self._timer.start()
+
+    def written(self, value: T, path: Path) -> None:
+        """Note that a file holds the document now."""
+        self.path, self.value, self._saved = path, value, value
+        self._digest = saving.digest(path)
+        self._drop_copy()
+
+    def discard(self) -> None:
+        """Let go of the edits: a person said so."""
+        self._saved = self.value
+        self._drop_copy()
+
+    def keep(self) -> None:
+        """Bring the copy up to date."""
+        if self.value is None or not self.unsaved:
+            return
+        origin = Origin(self.path, self._digest) if self.path is not None else None
+        try:
+            self._copy.keep(self._text_of(self.value), origin)
+        except UserError as error:
+            if not self._warned:
+                self._warned = True
+                self.warned.emit(error.message)
+
+    def close(self) -> None:
+        """End the work; edits that nobody saved or discarded stay in their copy."""
+        self._timer.stop()
+        self._leave()
+
+    # The file
+
+    @property
+    def on_disk(self) -> OnDisk:
+        """What became of the file since it was read or written here."""
+        found = saving.digest(self.path) if self.path is not None else self._digest
+        if found == self._digest:
+            return "same"
+        return "changed" if found else "gone"
+
+    def take_note(self) -> None:
+        """Keep the document as it is here although its file differs: it counts as unsaved."""
+        if self.path is not None:
+            self._digest, self._saved = saving.digest(self.path), None
+            self._timer.start()
+
+    def _leave(self) -> None:
+        if self.unsaved:
+            self.keep()
+            self._copy.release()
+        else:
+            self._drop_copy()
+        self._copy = Autosave(self._suffix)
+
+    def _drop_copy(self) -> None:
+        self._timer.stop()
+        self._copy.clear()
