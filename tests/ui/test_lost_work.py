@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QApplication
-from walk import spin
+from walk import overlapping, spin
 
 from trainwright.messages import LANGUAGES, Message
 from trainwright.mig import drawings
@@ -363,6 +363,10 @@ def test_the_dialog_answers_compares_and_closing_it_is_no_answer(qtbot, language
     dialog.show()
     dialog.buttons["compare"].click()
     shown = dialog.shown.toPlainText().splitlines()
+    spin(50)
+    assert list(overlapping(dialog)) == []
+    assert dialog.shown.width() >= 700
+    assert dialog.buttons["keep"].geometry().top() > dialog.shown.geometry().bottom()
     assert [line for line in shown if line[:1] in "+-" and line[1:2] == "b"] == ["-b: 2", "+b: 3"]
     dialog.reject()
     assert dialog.answer == ""

@@ -74,6 +74,9 @@ class QuestionDialog(QDialog):
         self._write(difference(mine, theirs))
         self.column.insertWidget(2, self.shown, 1)
         self.buttons["compare"].hide()
+        self.shown.show()  # a layout reckons only with what is shown
+        self.column.activate()
+        self.resize(self.size().expandedTo(self.sizeHint()))
 
     def _write(self, lines: Sequence[str]) -> None:
         cursor = QTextCursor(self.shown.document())
