@@ -87,8 +87,8 @@ def whole(folder: Path) -> list[str]:
     return [path.name for path in folder.rglob(".*") if path.parent.name != "recovery"]
 
 
-def killed_while_tracing(folder: Path, seed: int, cache: Path) -> bool:
-    """Kill a trace; return whether it had been done."""
+def killed_while_tracing(folder: Path, seed: int, cache: Path, limit_s: float | None) -> bool:
+    """Trace, and kill it after a while; return whether it had been done."""
     folder.mkdir()
     config, out = folder / "config.json", folder / "a.profile"
     config.write_text(json.dumps(CONFIG | {"n_embd": 64 + 2 * seed}), encoding="utf-8")
@@ -98,7 +98,7 @@ def killed_while_tracing(folder: Path, seed: int, cache: Path) -> bool:
         [sys.executable, "-m", "trainwright", *words], stdout=subprocess.DEVNULL
     )
     try:
-        child.wait(random.Random(seed).uniform(2.0, 25.0))
+        child.wait(limit_s)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
@@ -109,6 +109,22 @@ def killed_while_tracing(folder: Path, seed: int, cache: Path) -> bool:
         if not path.name.startswith("."):
             codec.decode(path.read_bytes(), path.name)
     return written != b"old"
+
+
+def traces(folder: Path, kills: int) -> list[bool]:
+    """Kill traces at moments between their start and their end; return which were done."""
+    if not kills:
+        return []
+    start = time.monotonic()
+    assert killed_while_tracing(folder / "trace", 0, folder / "cache", None)
+    whole_s = time.monotonic() - start
+    dice = random.Random(0)
+    return [
+        killed_while_tracing(
+            folder / f"trace-{seed}", seed, folder / "cache", whole_s * dice.uniform(0.1, 1.2)
+        )
+        for seed in range(1, kills + 1)
+    ]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL, nor its clock")
@@ -124,10 +140,7 @@ def test_a_kill_loses_less_than_a_second_and_leaves_whole_files(
     for seed in range(editing):
         killed_while_editing(tmp_path / f"edit-{seed}", seed, losses)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    done = [
-        killed_while_tracing(tmp_path / f"trace-{seed}", seed, tmp_path / "cache")
-        for seed in range(tracing)
-    ]
+    done = traces(tmp_path, tracing)
     print(
         f"{editing + tracing} kills: {losses.edits} edits lost, the oldest "
         f"{losses.oldest_s:.2f} s before its kill; {sum(done)} of {tracing} traces were done; "
