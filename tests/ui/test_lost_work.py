@@ -199,7 +199,7 @@ def changed(path: Path, name: str = "theirs") -> None:
 
 
 def focus(window: Any) -> None:
-    window.filing.look_at_file()
+    window.filing.look_at_files()
 
 
 def test_a_file_that_an_editor_changed_is_reloaded_and_undo_brings_mine_back(
@@ -328,6 +328,24 @@ def test_a_crash_leaves_the_mig_board_with_its_jobs(opened):
     assert [each.shown for each in again._screens["mig"].sketch.layout] == ["3g.20gb@4"]
 
 
+def test_a_mig_file_that_somebody_else_changed_is_not_overwritten(opened, answers, tmp_path):
+    window = opened(plan=None)
+    screen = drawn(window)
+    path = answers["to"] = tmp_path / "lab.mig.yaml"
+    window.save()
+    theirs = path.read_text(encoding="utf-8").replace("start: 4", "start: 0")
+    path.write_text(theirs, encoding="utf-8")
+    screen.empty.click()
+    answers["changed"] = ""
+    window.save()
+    assert path.read_text(encoding="utf-8") == theirs
+    answers["changed"] = "reload"
+    focus(window)
+    assert answers["asked"] == ["to", "changed", "changed"]
+    assert [each.shown for each in screen.sketch.layout] == ["3g.20gb@0"]
+    assert not window.session.board.unsaved
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -378,7 +396,7 @@ def test_the_dialog_answers_compares_and_closing_it_is_no_answer(qtbot, language
 
 
 def test_a_draft_that_is_back_where_it_was_saved_has_no_copy(qtbot):
-    draft: Draft[str] = Draft(str, ".txt")
+    draft: Draft[str] = Draft(lambda text, _: text, ".txt")
     draft.open("a", None, saved=True)
     draft.changed("b")
     draft.keep()

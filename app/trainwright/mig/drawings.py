@@ -1,5 +1,6 @@
 """MIG files (``*.mig.yaml``): the layouts that somebody drew, and the jobs for them."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -74,15 +75,21 @@ def read(path: Path) -> Drawing:
     if version is None:
         raise UserError.of("mig.not-a-drawing", file=path.name)
     try:
-        return Drawing.model_validate(data)
+        drawing = Drawing.model_validate(data)
     except ValidationError as error:
         first: Any = error.errors()[0]
         key = dotted(first["loc"]) or "trainwright_mig"
         raise UserError.of("mig.bad-file", file=path.name, key=key, problem=wrong(first)) from None
+    if drawing.file is None:
+        return drawing
+    return drawing.model_copy(update={"file": os.path.abspath(path.parent / drawing.file)})
 
 
-def text_of(drawing: Drawing) -> str:
-    """Return the drawing as the text of a file."""
+def text_of(drawing: Drawing, folder: Path | None = None) -> str:
+    """Return the drawing as the text of a file; a jobs file below ``folder`` is relative to it."""
+    jobs = Path(drawing.file or "")
+    if drawing.file is not None and folder is not None and jobs.is_relative_to(folder):
+        drawing = drawing.model_copy(update={"file": jobs.relative_to(folder).as_posix()})
     data = drawing.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     data = {"trainwright_mig": FORMAT} | data
     return dump(data, frozenset({"boards"}))

@@ -24,7 +24,8 @@ class Draft(QObject, Generic[T]):
     warned = Signal(object)
     """A message on the copy that a person should see once."""
 
-    def __init__(self, text_of: Callable[[T], str], suffix: str) -> None:
+    def __init__(self, text_of: Callable[[T, Path | None], str], suffix: str) -> None:
+        """Hold nothing yet; ``text_of`` makes a file's text, with paths relative to a folder."""
         super().__init__()
         self.path: Path | None = None
         self.value: T | None = None
@@ -88,7 +89,7 @@ class Draft(QObject, Generic[T]):
             return
         origin = Origin(self.path, self._digest) if self.path is not None else None
         try:
-            self._copy.keep(self._text_of(self.value), origin)
+            self._copy.keep(self._text_of(self.value, None), origin)
         except UserError as error:
             if not self._warned:
                 self._warned = True
@@ -108,6 +109,12 @@ class Draft(QObject, Generic[T]):
         if found == self._digest:
             return "same"
         return "changed" if found else "gone"
+
+    @property
+    def text(self) -> str:
+        """What would be saved."""
+        folder = self.path.parent if self.path is not None else None
+        return self._text_of(self.value, folder) if self.value is not None else ""
 
     def take_note(self) -> None:
         """Keep the document as it is here although its file differs: it counts as unsaved."""

@@ -70,15 +70,23 @@ class Filing:
             self._window.go("plan")
 
     def _open_board(self, path: Path) -> None:
+        if self._read_board(path, self.may_replace_board):
+            self._preferences.opened(path)
+
+    def _read_board(self, path: Path, may: Callable[[], bool] = lambda: True) -> bool:
+        """Lay out a MIG file, if that may be; one that is wrong leaves the board as it is."""
         try:
             digest = saving.digest(path)
             drawing = drawings.read(path)
-            if self.may_replace_board():
-                laid = self._lay_out(drawing)
-                self._session.board.open(laid, path.absolute(), saved=True, digest=digest)
-                self._preferences.opened(path)
+            if not may():
+                return False
+            laid = self._lay_out(drawing)
         except UserError as error:
             self._session.noticed.emit(error.message)
+            return False
+        self._session.board.discard()
+        self._session.board.open(laid, path.absolute(), saved=True, digest=digest)
+        return True
 
     def _restore_board(self, recovered: Recovered[Drawing]) -> None:
         if not self.may_replace_board():
@@ -128,7 +136,8 @@ class Filing:
         path = self._session.path
         if path is None:
             return self.save_plan_as()
-        return self._may_overwrite() and self._save_plan_to(path)
+        may = self._may_overwrite(self._session.draft, self._session.reload)
+        return may and self._save_plan_to(path)
 
     def save_plan_as(self) -> bool:
         """Ask where to, and save the plan."""
@@ -148,8 +157,10 @@ class Filing:
         path = board.path or asking.board_to_save(self._window)
         if path is None or board.value is None:
             return False
+        if not self._may_overwrite(board, self._reload_board):
+            return False
         try:
-            saving.write(path, drawings.text_of(board.value))
+            saving.write(path, drawings.text_of(board.value, path.parent))
         except UserError as error:
             self._session.noticed.emit(error.message)
             return False
@@ -159,44 +170,44 @@ class Filing:
 
     # What others did to the file
 
-    def look_at_file(self) -> None:
-        """Ask what to do where somebody else changed the plan's file; say where it is gone."""
-        draft = self._session.draft
+    def look_at_files(self) -> None:
+        """Ask what to do where somebody else changed an open file; say where it is gone."""
+        self._look_at(self._session.draft, self._session.reload)
+        self._look_at(self._session.board, self._reload_board)
+
+    def _look_at(self, draft: Draft[Any], reload: Callable[[], bool]) -> None:
         if self._asking or draft.on_disk == "same":
             return
         if draft.on_disk == "gone":
             self._session.warned.emit(Message.of("ui.ask.gone", file=str(draft.path)))
-            draft.take_note()
-            self._session.edited.emit()
+        elif self._ask_about_file(draft, ("keep", "reload"), "reload") == "reload" and reload():
             return
-        answer = self._ask_about_file(("keep", "reload"), "reload")
-        if answer != "reload" or not self._session.reload():
-            draft.take_note()
-            self._session.edited.emit()
+        draft.take_note()
+        self._session.edited.emit()
 
-    def _may_overwrite(self) -> bool:
+    def _may_overwrite(self, draft: Draft[Any], reload: Callable[[], bool]) -> bool:
         """Ask before a file is overwritten that somebody else changed."""
-        match self._session.draft.on_disk:
-            case "same" | "gone":
-                return True
-            case "changed":
-                answer = self._ask_about_file(("cancel", "reload", "overwrite"), "cancel")
+        if draft.on_disk != "changed":
+            return True
+        answer = self._ask_about_file(draft, ("cancel", "reload", "overwrite"), "cancel")
         if answer == "reload":
-            self._session.reload()
+            reload()
         return answer == "overwrite"
 
-    def _ask_about_file(self, answers: tuple[str, ...], best: str) -> str:
-        path, plan = self._session.path, self._session.plan
+    def _ask_about_file(self, draft: Draft[Any], answers: tuple[str, ...], best: str) -> str:
+        path = draft.path
         assert path is not None
-        assert plan is not None
         self._asking = True
         try:
-            mine = file.text_of(plan, path.parent)
             return asking.about_changed_file(
-                self._window, path, answers, best, mine, lambda: _text(path)
+                self._window, path, answers, best, draft.text, lambda: _text(path)
             )
         finally:
             self._asking = False
+
+    def _reload_board(self) -> bool:
+        path = self._session.board.path
+        return path is not None and self._read_board(path)
 
 
 def _text(path: Path) -> str:

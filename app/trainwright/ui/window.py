@@ -460,7 +460,7 @@ class Window(QMainWindow):
 
     def _look_at_file(self) -> None:
         if self.filing is not None:
-            self.filing.look_at_file()
+            self.filing.look_at_files()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if self.filing is not None and not self.filing.may_close():
