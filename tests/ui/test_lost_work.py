@@ -123,7 +123,7 @@ def test_a_save_that_fails_keeps_the_plan_and_the_window(opened, answers, tmp_pa
 def crash(window: Any) -> None:
     """Let go of the copies' locks, as the end of a program does."""
     for draft in (window.session.draft, window.session.board):
-        draft._timer.stop()
+        draft._stop()
         draft._copy.release()
 
 

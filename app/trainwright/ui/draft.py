@@ -1,18 +1,18 @@
 """A document and what holds it: its file, and the copy that outlives a crash."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from trainwright import saving
 from trainwright.messages import UserError
 from trainwright.plan.recovery import Autosave, Origin, Recovered
 
-_KEEP_MS = 300
-"""From an edit until the copy holds it: a crash costs less than a second on a busy computer too.
-Writing takes some 12 ms, measured."""
+_KEEP_S = 0.3
+"""From an edit until the copy is written, so that a crash costs less than a second."""
 
 T = TypeVar("T")
 OnDisk = Literal["same", "changed", "gone"]
@@ -34,8 +34,8 @@ class Draft(QObject, Generic[T]):
         self._text_of, self._suffix = text_of, suffix
         self._copy = Autosave(suffix)
         self._warned = False
-        self._timer = QTimer(self, singleShot=True, interval=_KEEP_MS)
-        self._timer.timeout.connect(self.keep)
+        self._writing = threading.Lock()
+        self._timer: threading.Timer | None = None
 
     @property
     def unsaved(self) -> bool:
@@ -47,9 +47,7 @@ class Draft(QObject, Generic[T]):
 
         ``digest`` is its file's, taken before the file was read.
         """
-        self._leave()
-        self.path, self.value, self._digest = path, value, digest
-        self._saved = value if saved else None
+        self._begin(value, value if saved else None, path, digest, Autosave(self._suffix))
         self.changed(value)
 
     def restore(self, recovered: Recovered[T]) -> bool:
@@ -57,11 +55,9 @@ class Draft(QObject, Generic[T]):
         copy = Autosave.adopting(recovered)
         if copy is None:
             return False
-        self._leave()
-        self._copy = copy
         origin = recovered.origin
-        self.path, self._digest = (origin.path, origin.digest) if origin else (None, "")
-        self.value, self._saved = recovered.document, None
+        path, digest = (origin.path, origin.digest) if origin else (None, "")
+        self._begin(recovered.document, None, path, digest, copy)
         return True
 
     def changed(self, value: T) -> None:
@@ -69,8 +65,8 @@ class Draft(QObject, Generic[T]):
         self.value = value
         if not self.unsaved:
             self._drop_copy()
-        elif not self._timer.isActive():
-            self._timer.start()
+        else:
+            self._keep_soon()
 
     def written(self, value: T, path: Path) -> None:
         """Note that a file holds the document now."""
@@ -84,21 +80,37 @@ class Draft(QObject, Generic[T]):
         self._drop_copy()
 
     def keep(self) -> None:
-        """Bring the copy up to date."""
-        if self.value is None or not self.unsaved:
-            return
-        origin = Origin(self.path, self._digest) if self.path is not None else None
-        try:
-            self._copy.keep(self._text_of(self.value, None), origin)
-        except UserError as error:
-            if not self._warned:
-                self._warned = True
-                self.warned.emit(error.message)
+        """Bring the copy up to date; from any thread."""
+        with self._writing:
+            if self.value is None or not self.unsaved:
+                return
+            origin = Origin(self.path, self._digest) if self.path is not None else None
+            try:
+                self._copy.keep(self._text_of(self.value, None), origin)
+            except UserError as error:
+                if not self._warned:
+                    self._warned = True
+                    self.warned.emit(error.message)
+
+    def _keep_soon(self) -> None:
+        """Write in a thread: neither waits for the other, a busy window or a slow drive."""
+        if self._timer is None:
+            self._timer = threading.Timer(_KEEP_S, self._keep_now)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _keep_now(self) -> None:
+        self._timer = None  # before: an edit during the writing is written next
+        self.keep()
+
+    def _stop(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
 
     def close(self) -> None:
         """End the work; edits that nobody saved or discarded stay in their copy."""
-        self._timer.stop()
-        self._leave()
+        self._begin(None, None, None, "", Autosave(self._suffix))
 
     # The file
 
@@ -120,16 +132,23 @@ class Draft(QObject, Generic[T]):
         """Keep the document as it is here although its file differs: it counts as unsaved."""
         if self.path is not None:
             self._digest, self._saved = saving.digest(self.path), None
-            self._timer.start()
+            self._keep_soon()
 
-    def _leave(self) -> None:
-        if self.unsaved:
-            self.keep()
-            self._copy.release()
-        else:
-            self._drop_copy()
-        self._copy = Autosave(self._suffix)
+    def _begin(
+        self, value: T | None, saved: T | None, path: Path | None, digest: str, copy: Autosave
+    ) -> None:
+        """Go on with another document; the copy before stays where it holds unsaved edits."""
+        self._stop()
+        self.keep()
+        with self._writing:
+            if self.unsaved:
+                self._copy.release()
+            else:
+                self._copy.clear()
+            self.value, self._saved, self.path = value, saved, path
+            self._digest, self._copy = digest, copy
 
     def _drop_copy(self) -> None:
-        self._timer.stop()
-        self._copy.clear()
+        self._stop()
+        with self._writing:
+            self._copy.clear()
