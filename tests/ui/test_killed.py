@@ -70,7 +70,8 @@ def board_left(folder: Path) -> int:
     found = recovery.offered(drawings.SUFFIX, drawings.read, folder / "state" / "recovery")
     assert found.notes == ()
     boards = [*saved, *(one.document for one in found.found)]
-    return max((int(board.rows[0].name.removeprefix("job ")) for board in boards), default=0)
+    names = [board.rows[0].name.removeprefix("job ") for board in boards if board.rows]
+    return max((int(name or 0) for name in names), default=0)
 
 
 def whole(folder: Path) -> list[str]:
