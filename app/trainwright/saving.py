@@ -1,10 +1,59 @@
 """Files that are replaced in one step: a crash leaves the old one or the new one."""
 
+import hashlib
 import os
+import stat
 import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+from trainwright.messages import Message, UserError
+
+_STREAMS = ("/dev/std", "/dev/fd/", "/proc/")
+"""Names of what a program has open: they may lead to a regular file that others write to."""
+_MOST_DIGESTED = 16 << 20
+"""Bytes; assumed, documents have at most one MiB."""
+
+
+class NotAFileError(OSError):
+    """The name belongs to a folder, a device or a pipe, which is never replaced."""
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Save a file for a person, as ``replace`` does; text as UTF-8.
+
+    Raises:
+        UserError: it cannot be written; nothing has changed then.
+    """
+    try:
+        replace(path, content.encode() if isinstance(content, str) else content)
+    except (OSError, ValueError) as error:
+        raise _refusal(path, error) from None
+
+
+def check(path: Path) -> None:
+    """Refuse a place that ``write`` would refuse, before the work whose result goes there.
+
+    Raises:
+        UserError: the folder cannot be written, or the name is not one of a regular file.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=_target(path).parent):
+            pass
+    except (OSError, ValueError) as error:
+        raise _refusal(path, error) from None
+
+
+def reason(error: OSError | ValueError) -> Message | str:
+    """Return why a file cannot be written or read: ours, or the system's words."""
+    if isinstance(error, NotAFileError):
+        return Message.of("saving.not-a-file")
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _refusal(path: Path, error: OSError | ValueError) -> UserError:
+    return UserError.of("saving.cannot-write", where=str(path), reason=reason(error))
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -13,10 +62,10 @@ def replace(path: Path, content: bytes) -> None:
     A link stays a link, and the file keeps its permissions.
 
     Raises:
-        OSError: it cannot be written; nothing has changed then.
+        OSError: it cannot be written, ``NotAFileError`` among them; nothing has changed then.
         ValueError: the name cannot be one.
     """
-    target = Path(os.path.realpath(path))
+    target = _target(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".saving")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -30,6 +79,42 @@ def replace(path: Path, content: bytes) -> None:
             os.unlink(temporary)
         raise
     _sync_folder(target.parent)
+
+
+def digest(path: Path) -> str:
+    """Return what changes when a file's content does; empty where there is no file.
+
+    Of what is not a regular file, or far larger than any of ours, only its kind and size count.
+    """
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_DIGESTED:
+            return f"{stat.S_IFMT(status.st_mode)} {status.st_size}"
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        return type(error).__name__
+
+
+def check_name(path: Path) -> None:
+    """Refuse a name that belongs to something else than a regular file.
+
+    Raises:
+        NotAFileError: it does.
+    """
+    if str(path) == "-" or str(path).startswith(_STREAMS):
+        raise NotAFileError
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise NotAFileError
+
+
+def _target(path: Path) -> Path:
+    """Return the file that a name leads to."""
+    check_name(path)
+    return Path(os.path.realpath(path))
 
 
 def _keep_mode(target: Path, temporary: str) -> None:

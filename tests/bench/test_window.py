@@ -79,7 +79,7 @@ for step in range(16):
     answered()
     full.append(time.perf_counter() - start)
 print(*map(statistics.median, (first, cpu, full, burst)))
-window.session.discard_copy()
+window.session.draft.discard()
 window.close()
 """
 

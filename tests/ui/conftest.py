@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import fakes
 from walk import settled
 
-from trainwright.ui import i18n
+from trainwright.ui import asking, i18n
 from trainwright.ui.app import prepared
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.window import Window
@@ -28,6 +28,28 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINWRIGHT_STATE", str(tmp_path / "state"))
 
 
+@pytest.fixture(autouse=True)
+def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a person answers to the questions about their work; a test may change it.
+
+    ``asked`` lists the questions; the usual answer throws edits away.
+    """
+    given: dict[str, Any] = {"edits": "discard", "changed": "keep", "to": None, "asked": []}
+
+    def answer(kind: str) -> Callable[..., Any]:
+        def asked(*_: Any) -> Any:
+            given["asked"].append(kind)
+            return given[kind]
+
+        return asked
+
+    monkeypatch.setattr(asking, "about_edits", answer("edits"))
+    monkeypatch.setattr(asking, "about_changed_file", answer("changed"))
+    monkeypatch.setattr(asking, "file_to_save", answer("to"))
+    monkeypatch.setattr(asking, "board_to_save", answer("to"))
+    return given
+
+
 @pytest.fixture
 def preferences(tmp_path: Path) -> Preferences:
     made = Preferences(tmp_path / "window.ini")
@@ -36,7 +58,9 @@ def preferences(tmp_path: Path) -> Preferences:
 
 
 @pytest.fixture
-def opened(qtbot: Any, qapp: Any, preferences: Preferences) -> Iterator[Opened]:
+def opened(
+    qtbot: Any, qapp: Any, preferences: Preferences, answers: dict[str, Any]
+) -> Iterator[Opened]:
     """Return a function that opens a window on an example, answered by a fake core."""
     windows: list[Window] = []
 
@@ -56,6 +80,7 @@ def opened(qtbot: Any, qapp: Any, preferences: Preferences) -> Iterator[Opened]:
     yield open_window
     i18n.lengthen(False)
     i18n.use("en")
+    answers["edits"] = "discard"
     for window in windows:
         window.close()
     gc.enable()  # for the tests without a window

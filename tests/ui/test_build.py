@@ -335,7 +335,7 @@ def test_a_list_that_cannot_be_written_says_so(opened, qtbot, tmp_path, monkeypa
     card = cards(answered(qtbot, window))[0]
     monkeypatch.setattr(asking, "list_to_save", lambda *_: tmp_path / "gone" / "a.md")
     exported(card, "Save the list of parts as")["Markdown table…"].trigger()
-    assert "cannot be saved" in said(window.notice)
+    assert "cannot be written" in said(window.notice)
     assert list(tmp_path.glob("**/a.md")) == []
 
 

@@ -159,7 +159,7 @@ def test_correction_is_kept_once(opened, qtbot, settings):
 
 def test_serving_plan_has_nothing_to_run(opened, qtbot):
     window = opened()
-    window.session.open_file(resources("examples", "llama-8b-serve-rtx4090.plan.yaml"))
+    window.open_path(resources("examples", "llama-8b-serve-rtx4090.plan.yaml"))
     screen = window.screen_named("verify")
     assert not screen.start.isEnabled()
     shown(qtbot, screen, "has no training step")

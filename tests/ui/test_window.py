@@ -235,21 +235,6 @@ def test_saving_and_opening_gives_the_same_plan(opened, tmp_path, qtbot):
     assert window.preferences.recent[0] == path
 
 
-def test_an_unsaved_plan_is_offered_again_on_start(opened, qtbot):
-    window = opened()
-    window.session.set_key("settings.micro_batch", 4)
-    edited = window.session.plan
-    window.close()
-    again = opened(plan=None)
-    start = again.screen_named("start")
-    # The first window's copy is held until its program ends.
-    window.session._autosave._lock.close()
-    start._offer_recovery()
-    assert [one.plan for one in start._recovered] == [edited]
-    start._recovery_answered("restore 0")
-    assert again.session.plan == edited
-
-
 def test_a_problem_is_shown_in_place_of_figures(opened, qtbot):
     problem = Message.of("ui.advise.trace-first")
     window = opened(core=fakes.core(failing=problem))

@@ -234,6 +234,7 @@ def main() -> int:
     found = walk(window)
     print(f"scale {window.devicePixelRatioF():g}")
     print("\n".join(found))
+    window.session.draft.discard()
     window.close()
     return 1 if found else 0
 

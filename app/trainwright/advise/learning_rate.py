@@ -3,6 +3,7 @@
 from math import sqrt
 
 from trainwright.messages import Message
+from trainwright.workload.settings import MOST_SAMPLES
 
 LORA_CAP = 2.0
 """Assumed: fine-tuning of few parameters stays near what was tried."""
@@ -43,9 +44,13 @@ def learning_rate_advice(
 
 
 def whole_batch(effective: int, gpus: int) -> int:
-    """Return the nearest effective batch that the GPUs share evenly; the larger of two."""
+    """Return the nearest effective batch that the GPUs share evenly; the larger of two.
+
+    Not more than a plan may have.
+    """
     below = effective // gpus * gpus
     above = below + gpus
     if effective % gpus == 0:
         return effective
-    return below if below and effective - below < above - effective else above
+    lower = effective - below < above - effective or above > MOST_SAMPLES
+    return below if below and lower else above

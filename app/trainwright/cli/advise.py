@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command, help="cli.advise.summary")
 @planning.plan_argument
 @option("--top", type=click.IntRange(min=1), default=5, metavar="N", help="cli.option.top")
-@option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT", help="cli.option.out-plan")
+@options.out_file("cli.option.out-plan")
 @options.tracing
 @options.common
 @click.pass_obj

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @option("--household", type=click.FloatRange(min=0), metavar="KWH", help="cli.build.household")
 @option("--cloud", type=click.FloatRange(min=0), metavar="RATE", help="cli.build.cloud")
 @option("--to", "form_of", type=click.Choice(tuple(FORMATS)), help="cli.build.to")
-@option("-o", "--out", type=click.Path(path_type=Path), metavar="OUT", help="cli.option.out-plan")
+@options.out_file("cli.option.out-plan")
 @options.tracing
 @options.common
 @click.pass_obj

@@ -9,7 +9,7 @@ import traceback
 from datetime import datetime
 from pathlib import Path
 
-from trainwright import __version__
+from trainwright import __version__, saving
 from trainwright.diagnose import recorder_redact
 
 
@@ -33,7 +33,7 @@ def record(error: BaseException) -> Path | None:
     ]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
+        saving.replace(path, "".join(lines).encode(errors="backslashreplace"))
     except OSError:
         return None
     return path

@@ -1,13 +1,11 @@
 """``trainwright diagnose``: why a run is slow, or why its memory ran out."""
 
-import errno
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from trainwright import saving
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
@@ -92,16 +90,8 @@ def _run(
 
 def _check_place(path: str | None) -> None:
     """Refuse a record's place before the run, not after the hours that it takes."""
-    if path is None:
-        return
-    try:
-        if Path(path).is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        with tempfile.TemporaryFile(dir=Path(path).parent):
-            pass
-    except (OSError, ValueError) as error:
-        detail = getattr(error, "strerror", None) or str(error)
-        raise UserError.of("cli.cannot-write", path=path, detail=detail) from None
+    if path is not None:
+        saving.check(Path(path))
 
 
 def _keep(terminal: Terminal, evidence: "Evidence", path: str | None) -> None:

@@ -1,10 +1,12 @@
 """Options that every command has."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from trainwright import saving
 from trainwright.cli.parsing import option, terminal_of
 from trainwright.messages import LANGUAGES, UserError
 
@@ -31,6 +33,18 @@ def _set_python(context: click.Context, _parameter: click.Parameter, value: str 
     interpreter.checked(value)
     interpreter.ask_for(value)
     context.call_on_close(lambda: interpreter.ask_for(None))
+
+
+def _checked(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None:
+        saving.check(path)
+    return path
+
+
+def out_file(help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what adds ``--out``: a file to write, refused before the work where it cannot be."""
+    kind = click.Path(path_type=Path)
+    return option("-o", "--out", type=kind, metavar="OUT", callback=_checked, help=help)
 
 
 def tracing(function: Callable[..., Any]) -> Callable[..., Any]:

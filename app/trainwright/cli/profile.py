@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from trainwright import saving
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
-from trainwright.messages import Message, UserError
+from trainwright.messages import Message
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
 from trainwright.profile import codec, presets
 from trainwright.profile.profile import Profile
@@ -38,7 +39,7 @@ BATCH = 8
 @option("--sequence-length", type=click.IntRange(min=1), help="cli.option.sequence-length")
 @option("--image-size", type=click.IntRange(min=8), help="cli.option.image-size")
 @option("--allow-code", is_flag=True, help="cli.option.allow-code")
-@option("-o", "--out", "out", type=click.Path(path_type=Path), help="cli.option.out-profile")
+@options.out_file("cli.option.out-profile")
 @options.tracing
 @options.common
 @click.pass_obj
@@ -64,7 +65,7 @@ def command(
     )
     found = planning.facts(plan, terminal).profile
     if out is not None:
-        save(found, out)
+        saving.write(out, codec.encode(found))
     return Answer(_document(model, found, out), lambda screen: _show(screen, model, found, out))
 
 
@@ -95,19 +96,6 @@ def source(model: str) -> ModelSource:
     if path.exists() or path.suffix == ".json" or len(path.parts) > 1:
         return ModelSource(hf=str(path.absolute()))
     return ModelSource(preset=model)
-
-
-def save(profile: Profile, path: Path) -> None:
-    """Write the profile to a file.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    try:
-        path.write_bytes(codec.encode(profile))
-    except OSError as error:
-        detail = error.strerror or str(error)
-        raise UserError.of("cli.cannot-write", path=str(path), detail=detail) from None
 
 
 def _document(model: str, profile: Profile, out: Path | None) -> dict[str, Any]:

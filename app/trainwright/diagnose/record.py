@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from trainwright import __version__
+from trainwright import __version__, saving
 from trainwright.diagnose.evidence import RECORD, Evidence
 from trainwright.diagnose.recorder_redact import cleaned, here
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
-from trainwright.plan.file import STDIN, write_text
+from trainwright.plan.file import STDIN
 from trainwright.plan.problems import shown
 from trainwright.quoting import json_text, one_line
 from trainwright.yamltext import dotted
@@ -174,4 +174,4 @@ def write(evidence: Evidence, path: Path) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    write_text(text_of(evidence), path)
+    saving.write(path, text_of(evidence))

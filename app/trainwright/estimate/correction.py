@@ -89,9 +89,10 @@ def keep(new: Verified) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    known, _ = load()
-    stayed = (one for one in known if (one.key, one.plan) != (new.key, new.plan))
-    kept.write(path(), _RECORDS, (*stayed, new))
+    with kept.changing(path()):
+        known, _ = load()
+        stayed = (one for one in known if (one.key, one.plan) != (new.key, new.plan))
+        kept.write(path(), _RECORDS, (*stayed, new))
 
 
 def forget() -> int:
@@ -100,9 +101,10 @@ def forget() -> int:
     Raises:
         UserError: the file cannot be written.
     """
-    known, _ = load()
-    if known:
-        kept.write(path(), _RECORDS, ())
+    with kept.changing(path()):
+        known, _ = load()
+        if known:
+            kept.write(path(), _RECORDS, ())
     return len(known)
 
 

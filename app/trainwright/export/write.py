@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
+from trainwright import saving
 from trainwright.messages import UserError
 
 Files = Mapping[str, str]
@@ -15,23 +16,25 @@ Files = Mapping[str, str]
 def write(files: Files, folder: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
     """Write the files into the folder and return their paths in order.
 
-    The files are staged beside their goal and then renamed into place, so that a reader never
-    meets half a file; where a rename fails, those done before are taken back. Other files in
-    the folder stay as they are.
+    All are staged and synced to the drive first, then renamed into place: a new folder in one
+    step, files of a folder that is there one by one, each old or new at any moment. Where a
+    rename fails, those done before are taken back. Other files in the folder stay as they are.
 
     Raises:
-        UserError: the folder is a file, cannot be written, or holds other text under one of
-            the names and ``overwrite`` is false.
+        UserError: the folder is a file, cannot be written, holds something that is not a file
+            under one of the names, or other text and ``overwrite`` is false.
     """
     try:
         if folder.exists() and not folder.is_dir():
             raise UserError.of("export.not-a-folder", path=str(folder))
+        for name in files:
+            saving.check_name(folder / name)
         if not overwrite:
             _refuse_to_overwrite(files, folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         _replace_all(files, folder)
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = saving.reason(error)
         raise UserError.of("export.cannot-write", path=str(folder), reason=reason) from error
     return tuple(folder / name for name in files)
 
@@ -53,13 +56,14 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def _replace_all(files: Files, folder: Path) -> None:
-    stage = Path(tempfile.mkdtemp(prefix=".export-", dir=folder.parent))
+    beside = folder if folder.exists() else folder.parent
+    stage = Path(tempfile.mkdtemp(prefix=".export-", dir=beside))
     try:
         new = stage / "new"
         for name, text in files.items():
             path = new / PurePosixPath(name)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode())
+            saving.replace(path, text.encode())
         if folder.exists():
             _swap(files, new, folder, stage / "old")
         else:
@@ -77,11 +81,13 @@ def _swap(files: Files, new: Path, folder: Path, old: Path) -> None:
             goal.parent.mkdir(parents=True, exist_ok=True)
             kept: Path | None = None
             if goal.exists():
+                goal = goal.resolve()  # a link stays one
                 kept = old / name
                 kept.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(goal, kept)
-            undo.append((goal, kept))
+                shutil.copy2(goal, kept)
+                shutil.copymode(goal, new / name)
             os.replace(new / name, goal)
+            undo.append((goal, kept))
     except OSError:
         for goal, kept in reversed(undo):
             if kept is None:

@@ -49,7 +49,7 @@ def read(source: Path | str, changes: Sequence[str] = ()) -> Plan:
             _decoded(_limited(sys.stdin.buffer.read, STDIN), STDIN), STDIN, changes=changes
         )
     path = Path(source)
-    return parsed(_text(path), one_line(str(path), 300), folder=path.parent, changes=changes)
+    return parsed(text_in(path), one_line(str(path), 300), folder=path.parent, changes=changes)
 
 
 _STARTS_WITH_KEY = re.compile(r"(model|workload|machine|settings|limits)[a-z_.\[\]0-9]*: ")
@@ -131,7 +131,12 @@ def _migrated(document: Document, name: str) -> dict[str, Any]:
     return data
 
 
-def _text(path: Path) -> str:
+def text_in(path: Path) -> str:
+    """Return the text of a file, not parsed.
+
+    Raises:
+        UserError: it cannot be read, is too large, or is not text.
+    """
     name = one_line(str(path), 300)
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -143,13 +148,9 @@ def _text(path: Path) -> str:
     except OSError as error:
         if os.path.isdir(path):  # Windows refuses to open a folder with a permission error
             raise UserError.of("plan.is-folder", where=name) from None
-        raise UserError.of("plan.cannot-read", where=name, reason=_reason(error)) from None
+        raise UserError.of("plan.cannot-read", where=name, reason=saving.reason(error)) from None
     except ValueError:  # a null character in the name
         raise UserError.of("plan.not-found", where=name) from None
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or type(error).__name__
 
 
 def _limited(read_bytes: Callable[[int], bytes], name: str) -> bytes:
@@ -231,10 +232,15 @@ def write(plan: Plan, path: Path) -> Plan:
     The file is replaced in one step: a crash leaves the old one or the new one.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: the file cannot be written, or could not be read again.
     """
     saved = plan.model_copy(update={"made_with": _versions()})
-    write_text(text_of(saved, path.parent), path)
+    text = text_of(saved, path.parent)
+    try:
+        parsed(text, one_line(str(path), 300), folder=path.parent)
+    except UserError as error:
+        raise UserError.of("plan.would-not-read", problem=error.message) from None
+    saving.write(path, text)
     return saved
 
 
@@ -243,16 +249,3 @@ def _versions() -> dict[str, str]:
 
     versions = {"trainwright": __version__, "torch": interpreter.torch_version()}
     return {name: version for name, version in versions.items() if version != "none"}
-
-
-def write_text(text: str, path: Path) -> None:
-    """Replace a file's content in one step.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    try:
-        saving.replace(path, text.encode())
-    except (OSError, ValueError) as error:  # includes what UTF-8 cannot say
-        reason = _reason(error) if isinstance(error, OSError) else str(error)
-        raise UserError.of("plan.cannot-write", where=str(path), reason=reason) from None

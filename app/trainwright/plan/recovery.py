@@ -1,23 +1,31 @@
-"""Copies of unsaved plans, kept while the program runs and offered again after a crash."""
+"""Copies of unsaved documents, kept while the program runs and offered again after a crash."""
 
 import json
 import os
 import secrets
-import sys
+import stat
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BufferedRandom
 from pathlib import Path
+from typing import Generic, Self, TypeVar
 
 from platformdirs import user_state_path
 
-from trainwright.messages import UserError
-from trainwright.plan import file
-from trainwright.plan.schema import Plan
+from trainwright import locks, saving
+from trainwright.messages import Message, UserError
+from trainwright.yamltext import MAX_BYTES
 
 _ORIGIN = "# origin: "
-_LOCK = ".lock"
+_DAMAGED = ".damaged"
+_LITTER_S = 3600.0
+"""Age from which a file that a killed program left half-made is removed; assumed."""
+_LEFT_ALONE = ("plan.newer", "mig.newer", "plan.cannot-read", "plan.not-found")
+"""Refusals of copies that may be whole: of a later version, or not ours to read."""
+
+T = TypeVar("T")
 
 
 def folder() -> Path:
@@ -28,12 +36,21 @@ def folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
-    """A plan that was never saved."""
+class Origin:
+    """The file that a document was opened from."""
 
-    plan: Plan
-    origin: Path | None
-    """File that it was opened from; None where it had none yet."""
+    path: Path
+    digest: str
+    """``saving.digest`` of the file as the document knew it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered(Generic[T]):
+    """A document that was never saved."""
+
+    document: T
+    origin: Origin | None
+    """None where it had no file yet."""
     kept_at: float
     """Seconds since the epoch."""
     copy: Path
@@ -43,97 +60,142 @@ class Recovered:
         _remove(self.copy)
 
 
+@dataclass(frozen=True, slots=True)
+class Offered(Generic[T]):
+    """What earlier programs left."""
+
+    found: tuple[Recovered[T], ...]
+    """Newest first."""
+    notes: tuple[Message, ...]
+    """What is wrong with copies that cannot be offered."""
+
+
 class Autosave:
     """The copy of one open document; it is locked, so that other windows do not offer it."""
 
-    def __init__(self, where: Path | None = None) -> None:
-        """Open a place for the copy; where none can be had, keeping does nothing."""
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}{file.SUFFIX}"
+    def __init__(self, suffix: str, where: Path | None = None) -> None:
+        """Open a place for the copy; nothing is written before the first ``keep``."""
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}{suffix}"
         self._copy = (where or folder()) / name
         self._lock: BufferedRandom | None = None
 
-    def keep(self, plan: Plan, origin: Path | None) -> bool:
-        """Write the copy; return whether it could be written."""
-        text = file.text_of(plan)
+    @classmethod
+    def adopting(cls, recovered: Recovered[T]) -> Self | None:
+        """Go on with the copy of a document that is restored; None where another window does."""
+        found = cls("")
+        found._copy = recovered.copy
+        try:
+            return found if found._locked() else None
+        except OSError:
+            return None
+
+    def keep(self, text: str, origin: Origin | None) -> None:
+        """Replace the copy in one step.
+
+        Raises:
+            UserError: it cannot be written.
+        """
         if origin is not None:
-            text = f"{_ORIGIN}{json.dumps(str(origin.absolute()))}\n{text}"
+            head = json.dumps([str(origin.path.absolute()), origin.digest])
+            text = f"{_ORIGIN}{head}\n{text}"
         try:
             self._copy.parent.mkdir(parents=True, exist_ok=True)
-            if self._lock is None:
-                self._lock = _lock_path(self._copy).open("w+b")
-                _try_lock(self._lock)
-            file.write_text(text, self._copy)
-        except (OSError, UserError):
-            return False
-        return True
+            self._locked()
+            saving.replace(self._copy, text.encode())
+        except (OSError, ValueError) as error:
+            where, reason = str(self._copy.parent), saving.reason(error)
+            raise UserError.of("recovery.unwritable", folder=where, reason=reason) from None
 
-    def clear(self) -> None:
-        """Remove the copy: the document has been saved or closed on purpose."""
+    def release(self) -> None:
+        """Leave the copy to whoever asks for it next."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def clear(self) -> None:
+        """Remove the copy: the document has been saved, or discarded on purpose."""
+        self.release()
         _remove(self._copy)
 
+    def _locked(self) -> bool:
+        if self._lock is None:
+            lock = locks.path_of(self._copy).open("a+b")
+            if not locks.take(lock):
+                lock.close()
+                return False
+            self._lock = lock
+        return True
 
-def offered(where: Path | None = None) -> tuple[Recovered, ...]:
-    """Return the copies that no running program holds, newest first.
 
-    A copy that can no longer be read is passed over and left alone.
+def offered(suffix: str, read: Callable[[Path], T], where: Path | None = None) -> Offered[T]:
+    """Return the copies that no running program holds.
+
+    One that cannot be read is renamed, so that it hides no other and is not lost. What is not a
+    regular file of a document's size is not ours.
     """
-    found: list[Recovered] = []
-    for path in (where or folder()).glob(f"*{file.SUFFIX}"):
-        if _held(path):
-            continue
-        with suppress(UserError, OSError, ValueError):
-            found.append(Recovered(file.read(path), _origin(path), path.stat().st_mtime, path))
-    return tuple(sorted(found, key=lambda one: one.kept_at, reverse=True))
+    place = where or folder()
+    found: list[Recovered[T]] = []
+    notes: list[Message] = []
+    for path in _copies(place, suffix):
+        try:
+            found.append(Recovered(read(path), _origin(path), path.stat().st_mtime, path))
+        except UserError as error:
+            notes.append(error.message if error.message.id in _LEFT_ALONE else _set_aside(path))
+        except (OSError, ValueError, TypeError, RecursionError):  # of the line with the origin
+            notes.append(_set_aside(path))
+    _sweep(place)
+    return Offered(tuple(sorted(found, key=lambda one: one.kept_at, reverse=True)), tuple(notes))
 
 
-def _origin(path: Path) -> Path | None:
+def _copies(place: Path, suffix: str) -> Iterator[Path]:
+    for path in sorted(place.glob(f"[!.]*{suffix}")):
+        with suppress(OSError):
+            status = path.lstat()  # nothing is opened before: a pipe would never end
+            sized = status.st_size <= MAX_BYTES
+            if stat.S_ISREG(status.st_mode) and sized and not _held(path):
+                yield path
+
+
+def _origin(path: Path) -> Origin | None:
     with path.open(encoding="utf-8") as lines:
         first = lines.readline().rstrip("\n")
     if not first.startswith(_ORIGIN):
         return None
-    return Path(json.loads(first.removeprefix(_ORIGIN)))
+    name, digest = json.loads(first.removeprefix(_ORIGIN))
+    return Origin(Path(name), str(digest))
 
 
-def _lock_path(copy: Path) -> Path:
-    return copy.with_name(copy.name + _LOCK)
+def _set_aside(path: Path) -> Message:
+    aside = path.with_name(path.name + _DAMAGED)
+    try:
+        os.replace(path, aside)
+    except OSError as error:
+        where, reason = str(path.parent), saving.reason(error)
+        return Message.of("recovery.unwritable", folder=where, reason=reason)
+    _remove(path)
+    return Message.of("recovery.damaged", aside=str(aside))
 
 
 def _remove(copy: Path) -> None:
-    for path in (copy, _lock_path(copy)):
+    for path in (copy, locks.path_of(copy)):
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
 
 def _held(copy: Path) -> bool:
     """Return whether a running program holds the copy's lock."""
-    try:
-        with _lock_path(copy).open("r+b") as lock:
-            return not _try_lock(lock)
-    except OSError:
+    lock = locks.path_of(copy)
+    if not lock.is_file():
         return False
+    with lock.open("r+b") as file:
+        return not locks.take(file)
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(lock: BufferedRandom) -> bool:
-        """Take the lock unless somebody has it; closing the file gives it back."""
-        try:
-            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _try_lock(lock: BufferedRandom) -> bool:
-        """Take the lock unless somebody has it; closing the file gives it back."""
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
+def _sweep(place: Path) -> None:
+    """Remove what killed programs left half-made: temporary files, and locks of no copy."""
+    for path in (*place.glob(".*.saving"), *place.glob(f"*{locks.SUFFIX}")):
+        with suppress(OSError):
+            copy = path.with_name(path.name.removesuffix(locks.SUFFIX))
+            old = time.time() - path.lstat().st_mtime > _LITTER_S
+            if old and (copy == path or not (copy.exists() or _held(copy))):
+                path.unlink()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from trainwright import saving
 from trainwright.data import resources
 from trainwright.messages import UserError
 from trainwright.plan.trial import STEPS, Cancelled, Limits, Progress, Trial
@@ -57,9 +58,10 @@ def destination(folder: str | None) -> Iterator[Path | None]:
             yield Path(inner)
             for made in Path(inner).iterdir():
                 if made.is_file() and not made.is_symlink():
+                    saving.check_name(goal / made.name)
                     shutil.move(made, goal / made.name)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
+        reason = saving.reason(error)
         raise UserError.of("verify.folder", folder=folder, reason=reason) from error
 
 

@@ -7,6 +7,7 @@ once written stays.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 import platformdirs
 from pydantic import TypeAdapter
 
-from trainwright import saving
+from trainwright import locks, saving
 from trainwright.messages import Message, UserError
 from trainwright.prices.observation import Observation
 from trainwright.quoting import json_text
@@ -56,12 +57,13 @@ def add(new: Iterable[Observation]) -> Kept:
     """Add prices to the file, those that it has already left out; return all of it.
 
     Raises:
-        UserError: the file cannot be written, or a later version wrote it.
+        UserError: the file cannot be written, is in use, or a later version wrote it.
     """
-    before = load()
-    known = set(before.observations)
-    added = [one for one in dict.fromkeys(new) if one not in known]
-    _append([_OBSERVATION.dump_python(one, mode="json", exclude_defaults=True) for one in added])
+    with changing(path()):
+        before = load()
+        known = set(before.observations)
+        added = [one for one in dict.fromkeys(new) if one not in known]
+        _append([_data(one) for one in added])
     return replace(before, observations=(*before.observations, *added))
 
 
@@ -69,17 +71,18 @@ def withdraw(gone: Iterable[Observation]) -> Kept:
     """Add lines that take prices back; return what is left.
 
     Raises:
-        UserError: the file cannot be written, or a later version wrote it.
+        UserError: as ``add`` does.
     """
-    before, out = load(), set(gone)
-    _append(
-        [
-            {_WITHDRAWN: _OBSERVATION.dump_python(one, mode="json", exclude_defaults=True)}
-            for one in before.observations
-            if one in out
-        ]
-    )
+    out = set(gone)
+    with changing(path()):
+        before = load()
+        _append([{_WITHDRAWN: _data(one)} for one in before.observations if one in out])
     return replace(before, observations=tuple(o for o in before.observations if o not in out))
+
+
+def _data(observation: Observation) -> dict[str, Any]:
+    data: dict[str, Any] = _OBSERVATION.dump_python(observation, mode="json", exclude_defaults=True)
+    return data
 
 
 def as_json(observations: Iterable[Observation]) -> list[dict[str, Any]]:
@@ -87,17 +90,36 @@ def as_json(observations: Iterable[Observation]) -> list[dict[str, Any]]:
     return [_OBSERVATION.dump_python(one, mode="json") for one in observations]
 
 
-def stamp(source: Path) -> tuple[int, int]:
-    """Return what changes when somebody writes the file."""
+Stamp = tuple[int, int, int]
+
+
+def stamp(source: Path) -> Stamp:
+    """Return what changes when somebody writes the file, or puts another in its place."""
     try:
         status = source.stat()
     except OSError:
-        return 0, 0
-    return status.st_mtime_ns, status.st_size
+        return 0, 0, 0
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+@contextmanager
+def changing(goal: Path) -> Iterator[None]:
+    """Keep other programs from a file between reading and writing it.
+
+    Raises:
+        UserError: the folder cannot be written, or another program keeps the file too long.
+    """
+    try:
+        with locks.held(goal):
+            yield
+    except OSError as error:
+        raise UserError.of(
+            "prices.unwritable", file=str(goal), reason=saving.reason(error)
+        ) from error
 
 
 @lru_cache(maxsize=2)
-def _load(source: Path, _stamp: tuple[int, int]) -> Kept | None:
+def _load(source: Path, _stamp: Stamp) -> Kept | None:
     """Return what a file holds; None where it is damaged."""
     return read(source, FORMAT, _told, lambda note: Kept(note=note))
 
@@ -122,7 +144,9 @@ def read(
     except FileNotFoundError:
         return silent(None)
     except OSError as error:
-        return silent(Message.of("prices.unreadable", file=str(source), reason=said(error)))
+        return silent(
+            Message.of("prices.unreadable", file=str(source), reason=saving.reason(error))
+        )
     if len(content) > MOST_BYTES:
         return None
     try:
@@ -159,7 +183,9 @@ def _append(entries: list[dict[str, Any]]) -> None:
     except FileNotFoundError:
         before = b""
     except OSError as error:
-        raise UserError.of("prices.unreadable", file=str(goal), reason=said(error)) from error
+        raise UserError.of(
+            "prices.unreadable", file=str(goal), reason=saving.reason(error)
+        ) from error
     head = before or json.dumps({"format": FORMAT}).encode() + b"\n"
     write(goal, head + text.encode())
 
@@ -174,7 +200,9 @@ def write(goal: Path, content: bytes) -> None:
         goal.parent.mkdir(parents=True, exist_ok=True)
         saving.replace(goal, content)
     except OSError as error:
-        raise UserError.of("prices.unwritable", file=str(goal), reason=said(error)) from error
+        raise UserError.of(
+            "prices.unwritable", file=str(goal), reason=saving.reason(error)
+        ) from error
 
 
 def set_aside(source: Path) -> Message:
@@ -183,10 +211,5 @@ def set_aside(source: Path) -> Message:
     try:
         os.replace(source, aside)
     except OSError as error:
-        return Message.of("prices.unreadable", file=str(source), reason=said(error))
+        return Message.of("prices.unreadable", file=str(source), reason=saving.reason(error))
     return Message.of("prices.set-aside", file=str(source), aside=str(aside))
-
-
-def said(error: OSError) -> str:
-    """Return what the system says of an error."""
-    return error.strerror or type(error).__name__

@@ -5,7 +5,8 @@ Corrections of estimates lie in a file of their own and are read and written by 
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 import platformdirs
 from pydantic import ConfigDict, TypeAdapter, with_config
 
-from trainwright import saving
+from trainwright import locks, saving
 from trainwright.explain import Unit
 from trainwright.messages import Message, UserError
 from trainwright.quoting import json_text
@@ -104,13 +105,14 @@ def keep(new: Iterable[Measurement]) -> Kept:
     """Add measurements to the file, in place of earlier ones of the same; return all of it.
 
     Raises:
-        UserError: the file cannot be written, or a later version wrote it.
+        UserError: the file cannot be written, is in use, or a later version wrote it.
     """
     added = {one.key: one for one in new}
-    before = load()
-    stayed = tuple(one for one in before.measurements if one.key not in added)
-    whole = (*stayed, *added.values())
-    write(path(), _MEASUREMENTS, whole)
+    with changing(path()):
+        before = load()
+        stayed = tuple(one for one in before.measurements if one.key not in added)
+        whole = (*stayed, *added.values())
+        write(path(), _MEASUREMENTS, whole)
     return Kept(whole, before.note)
 
 
@@ -123,11 +125,12 @@ def forget(prefix: str = "") -> None:
     """Remove the measurements of a benchmark, or all of them.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: as ``keep`` does.
     """
-    found = load()
-    gone = found.below(prefix) if prefix else found.measurements
-    write(path(), _MEASUREMENTS, tuple(one for one in found.measurements if one not in gone))
+    with changing(path()):
+        found = load()
+        gone = found.below(prefix) if prefix else found.measurements
+        write(path(), _MEASUREMENTS, tuple(one for one in found.measurements if one not in gone))
 
 
 def read(source: Path, form: TypeAdapter[tuple[T, ...]]) -> tuple[tuple[T, ...], Message | None]:
@@ -141,7 +144,7 @@ def read(source: Path, form: TypeAdapter[tuple[T, ...]]) -> tuple[tuple[T, ...],
     except FileNotFoundError:
         return (), None
     except OSError as error:
-        return (), Message.of("kept.unreadable", file=str(source), reason=_said(error))
+        return (), Message.of("kept.unreadable", file=str(source), reason=saving.reason(error))
     try:
         document = json.loads(text) if len(text) <= MOST_BYTES else None
         if isinstance(document, dict) and _later(document):
@@ -151,6 +154,22 @@ def read(source: Path, form: TypeAdapter[tuple[T, ...]]) -> tuple[tuple[T, ...],
     except (ValueError, RecursionError):  # includes pydantic's ValidationError
         pass
     return (), _set_aside(source)
+
+
+@contextmanager
+def changing(goal: Path) -> Iterator[None]:
+    """Keep other programs from a file between reading and writing it.
+
+    Raises:
+        UserError: the folder cannot be written, or another program keeps the file too long.
+    """
+    try:
+        with locks.held(goal):
+            yield
+    except OSError as error:
+        raise UserError.of(
+            "kept.unwritable", file=str(goal), reason=saving.reason(error)
+        ) from error
 
 
 def write(goal: Path, form: TypeAdapter[tuple[T, ...]], records: tuple[T, ...]) -> None:
@@ -167,7 +186,9 @@ def write(goal: Path, form: TypeAdapter[tuple[T, ...]], records: tuple[T, ...]) 
         goal.parent.mkdir(parents=True, exist_ok=True)
         saving.replace(goal, text.encode())
     except OSError as error:
-        raise UserError.of("kept.unwritable", file=str(goal), reason=_said(error)) from error
+        raise UserError.of(
+            "kept.unwritable", file=str(goal), reason=saving.reason(error)
+        ) from error
 
 
 def _later(document: dict[str, object]) -> bool:
@@ -188,9 +209,5 @@ def _set_aside(source: Path) -> Message:
     try:
         os.replace(source, aside)
     except OSError as error:
-        return Message.of("kept.unreadable", file=str(source), reason=_said(error))
+        return Message.of("kept.unreadable", file=str(source), reason=saving.reason(error))
     return Message.of("kept.damaged", file=str(source), aside=str(aside))
-
-
-def _said(error: OSError) -> str:
-    return error.strerror or type(error).__name__

@@ -1,19 +1,24 @@
 """The questions that the window asks in dialogs: which file, which name."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
+from trainwright.messages import Message
 from trainwright.ui.i18n import tr
 
 if TYPE_CHECKING:
+    from trainwright.ui.widgets.questiondialog import QuestionDialog
     from trainwright.ui.yourcode import Code
 
 
 def file_to_open(parent: QWidget) -> Path | None:
     """Ask for a plan or a model's file; None where nobody chose."""
-    kinds = tr("ui.open.filter") + " (*.plan.yaml *.yaml *.json *.safetensors *.py *.pt2)"
+    kinds = (
+        tr("ui.open.filter") + " (*.plan.yaml *.mig.yaml *.yaml *.json *.safetensors *.py *.pt2)"
+    )
     path, _ = QFileDialog.getOpenFileName(parent, tr("ui.action.open"), "", kinds)
     return Path(path) if path else None
 
@@ -24,6 +29,47 @@ def file_to_save(parent: QWidget, plan_name: str) -> Path | None:
     kinds = tr("ui.open.filter") + " (*.plan.yaml)"
     path, _ = QFileDialog.getSaveFileName(parent, tr("ui.action.save-as"), name, kinds)
     return Path(path) if path else None
+
+
+def board_to_save(parent: QWidget) -> Path | None:
+    """Ask where to save a MIG board; None where nobody chose."""
+    kinds = tr("ui.open.filter.mig") + " (*.mig.yaml)"
+    path, _ = QFileDialog.getSaveFileName(parent, tr("ui.mig.save"), "gpu.mig.yaml", kinds)
+    return Path(path) if path else None
+
+
+def about_edits(parent: QWidget, what: Message) -> str:
+    """Ask what becomes of unsaved edits: ``save``, ``discard``, or empty to stay."""
+    from trainwright.ui.widgets.questiondialog import QuestionDialog
+
+    dialog = QuestionDialog(parent, Message.of("ui.ask.edits", what=what),
+                            Message.of("ui.ask.edits.lost"))  # fmt: skip
+    dialog.offer(("discard", "cancel", "save"), "save")
+    return _answer(dialog)
+
+
+def about_changed_file(
+    parent: QWidget,
+    path: Path,
+    answers: Sequence[str],
+    best: str,
+    mine: str,
+    theirs: Callable[[], str],
+) -> str:
+    """Ask what to do about a file that somebody else changed; empty where nobody answered."""
+    from trainwright.ui.widgets.questiondialog import QuestionDialog
+
+    dialog = QuestionDialog(parent, Message.of("ui.ask.changed", file=path.name),
+                            Message.of("ui.ask.changed.text", folder=str(path.parent)))  # fmt: skip
+    dialog.offer(answers, best)
+    dialog.offer_to_compare(mine, theirs)
+    return _answer(dialog)
+
+
+def _answer(dialog: "QuestionDialog") -> str:
+    dialog.exec()
+    dialog.deleteLater()
+    return "" if dialog.answer == "cancel" else dialog.answer
 
 
 def new_name(parent: QWidget, old: str) -> str:

@@ -10,7 +10,7 @@ from trainwright.ui.session import Session
 def take_part(session: Session, record: Record) -> None:
     """Put the part into the plan's machine, or into a new plan's; undoable."""
     if session.plan is None:
-        session.open_plan(starting_plan(), None, saved=False)
+        session.open_plan(starting_plan(), None)
     plan = session.plan
     assert plan is not None
     kind = kind_of(record)

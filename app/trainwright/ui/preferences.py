@@ -1,16 +1,21 @@
 """What the window remembers: look, language, recent files, where it stood. Never the plan."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
 from PySide6.QtCore import QByteArray, QLocale, QSettings
 
-from trainwright.messages import Language
+from trainwright import locks
+from trainwright.messages import Language, UserError
 from trainwright.ui.i18n import Preference as LanguagePreference
 from trainwright.ui.i18n import system_language
 from trainwright.ui.theme import Preference as ThemePreference
 
 _RECENT = 9
+_WAIT_S = 2.0
+"""Longest that the window waits for another one that writes its preferences; assumed."""
 
 
 class Preferences:
@@ -24,6 +29,25 @@ class Preferences:
                 QSettings.Format.IniFormat, QSettings.Scope.UserScope, "trainwright", "window"
             )
 
+    def _put(self, key: str, value: object) -> None:
+        """Write a value at once: Qt replaces the file, with what other windows wrote in it."""
+        self._settings.setValue(key, value)
+        self._settings.sync()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Read what other windows wrote, and keep them waiting until the change is written.
+
+        Where no lock is to be had, the change is made all the same: lists of recent things are
+        not worth an error.
+        """
+        lists = Path(self._settings.fileName() + ".lists")  # Qt locks the file's own name
+        with ExitStack() as stack:
+            with suppress(OSError, UserError):
+                stack.enter_context(locks.held(lists, _WAIT_S))
+            self._settings.sync()
+            yield
+
     @property
     def theme(self) -> ThemePreference:
         """Light, dark, or as the system."""
@@ -33,7 +57,7 @@ class Preferences:
 
     @theme.setter
     def theme(self, value: ThemePreference) -> None:
-        self._settings.setValue("theme", value)
+        self._put("theme", value)
 
     @property
     def language(self) -> LanguagePreference:
@@ -43,7 +67,7 @@ class Preferences:
 
     @language.setter
     def language(self, value: LanguagePreference) -> None:
-        self._settings.setValue("language", value)
+        self._put("language", value)
 
     def spoken_language(self) -> Language:
         """Return the language to speak: the preference, or what the system speaks."""
@@ -61,12 +85,14 @@ class Preferences:
     def opened(self, path: Path) -> None:
         """Put a file at the head of the recent ones."""
         path = path.absolute()
-        others = [old for old in self.recent if old != path]
-        self._settings.setValue("recent", [str(p) for p in (path, *others)][:_RECENT])
+        with self._changing():
+            others = [old for old in self.recent if old != path]
+            self._put("recent", [str(p) for p in (path, *others)][:_RECENT])
 
     def forget(self, path: Path) -> None:
         """Take a file out of the recent ones."""
-        self._settings.setValue("recent", [str(p) for p in self.recent if p != path])
+        with self._changing():
+            self._put("recent", [str(p) for p in self.recent if p != path])
 
     @property
     def recent_models(self) -> tuple[str, ...]:
@@ -77,8 +103,9 @@ class Preferences:
 
     def picked(self, model: str) -> None:
         """Put a model at the head of the recent ones."""
-        others = [old for old in self.recent_models if old != model]
-        self._settings.setValue("recent-models", [model, *others][:_RECENT])
+        with self._changing():
+            others = [old for old in self.recent_models if old != model]
+            self._put("recent-models", [model, *others][:_RECENT])
 
     @property
     def python(self) -> str | None:
@@ -87,7 +114,7 @@ class Preferences:
 
     @python.setter
     def python(self, value: str | None) -> None:
-        self._settings.setValue("python", value or "")
+        self._put("python", value or "")
 
     @property
     def geometry(self) -> QByteArray | None:
@@ -97,7 +124,7 @@ class Preferences:
 
     @geometry.setter
     def geometry(self, value: QByteArray) -> None:
-        self._settings.setValue("geometry", value)
+        self._put("geometry", value)
 
     @property
     def export_folder(self) -> Path | None:
@@ -107,7 +134,7 @@ class Preferences:
 
     @export_folder.setter
     def export_folder(self, value: Path) -> None:
-        self._settings.setValue("export-folder", str(value))
+        self._put("export-folder", str(value))
 
     @property
     def alerts(self) -> str:
@@ -116,7 +143,7 @@ class Preferences:
 
     @alerts.setter
     def alerts(self, value: str) -> None:
-        self._settings.setValue("alerts", value)
+        self._put("alerts", value)
 
     @property
     def pace(self) -> int:
@@ -126,4 +153,4 @@ class Preferences:
 
     @pace.setter
     def pace(self, value: int) -> None:
-        self._settings.setValue("pace", str(value))
+        self._put("pace", str(value))

@@ -12,23 +12,24 @@ from trainwright.advise.whatif import WhatIf
 from trainwright.estimate.roofpoints import Roofs
 from trainwright.explain import Quantity
 from trainwright.messages import Message, UserError
+from trainwright.mig import drawings
+from trainwright.mig.drawings import Drawing
 from trainwright.plan import file
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, Pending
 from trainwright.plan.history import History
-from trainwright.plan.recovery import Autosave
+from trainwright.plan.recovery import Recovered
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.ui import doors, plans
 from trainwright.ui.answer import Answer, answer
 from trainwright.ui.core import Core
+from trainwright.ui.draft import Draft
 from trainwright.ui.tasks import Latest
 from trainwright.ui.tracing import Traces, Tracing
 from trainwright.ui.whatifs import WhatIfs
-from trainwright.ui.yourcode import Code, for_code
 from trainwright.workload import FullSettings
 
-_AUTOSAVE_MS = 1000
 _ASK_MS = 30
 """Pause after an edit before the full answer is asked for; it would compete with the repaint."""
 
@@ -47,15 +48,23 @@ class Session(QObject):
     explained_changed = Signal()
     noticed = Signal(object)
     """A message that a person should see once."""
+    warned = Signal(object)
+    """Likewise, and the next edit does not take it back."""
     model_chosen = Signal(str)
     """A shipped model was picked: the window remembers it."""
     file_wanted = Signal()
     """A person wants to name a file of their own."""
 
-    def __init__(self, core: Core, *, autosave: Autosave | None = None) -> None:
+    def __init__(self, core: Core) -> None:
         super().__init__()
         self.core = core
-        self.path: Path | None = None
+        self.draft: Draft[Plan] = Draft(file.text_of, file.SUFFIX)
+        self.draft.warned.connect(self.warned)
+        self.board: Draft[Drawing] = Draft(drawings.text_of, drawings.SUFFIX)
+        self.board.warned.connect(self.warned)
+        self.may_replace: Callable[[], bool] = lambda: True
+        """Asks what becomes of unsaved edits before another plan is opened; the window knows how.
+        Where nobody is asked they stay in their copy."""
         self.report: Report | None = None
         self.roofs: Roofs | None = None
         """The operators of a step; those of the plan before while the report is provisional. None
@@ -80,10 +89,6 @@ class Session(QObject):
         self.recent_models: Callable[[], tuple[str, ...]] = tuple
         """Ids of models picked lately; the window knows them."""
         self._history: History | None = None
-        self._saved: Plan | None = None
-        self._autosave = autosave or Autosave()
-        self._autosave_timer = QTimer(self, singleShot=True, interval=_AUTOSAVE_MS)
-        self._autosave_timer.timeout.connect(self._keep)
         self._answers = Latest(self)
         self._answers.done.connect(self._answered)
         self._answers.failed.connect(self._failed)
@@ -115,9 +120,14 @@ class Session(QObject):
         return self._history.plan if self._history else None
 
     @property
+    def path(self) -> Path | None:
+        """The plan's file; None before it is saved."""
+        return self.draft.path
+
+    @property
     def unsaved(self) -> bool:
         """Whether there are edits that no file holds."""
-        return self.plan is not None and self.plan != self._saved
+        return self.draft.unsaved
 
     @property
     def undo_label(self) -> Message | None:
@@ -129,58 +139,39 @@ class Session(QObject):
         """What redo would do again."""
         return self._history.redo_label if self._history else None
 
-    def open_plan(self, plan: Plan, path: Path | None, *, saved: bool = True) -> None:
-        """Make a plan the document."""
-        self._autosave.clear()
-        self.path = path
-        self._saved = plan if saved else None
+    def open_plan(
+        self, plan: Plan, path: Path | None, *, saved: bool = True, digest: str = ""
+    ) -> bool:
+        """Make a plan the document, unless a person keeps the one that is open."""
+        if not self.may_replace():
+            return False
+        self.draft.open(plan, path, saved=saved, digest=digest)
+        self._begin(plan)
+        return True
+
+    def restore(self, recovered: Recovered[Plan]) -> bool:
+        """Go on with an unsaved plan that a crash left."""
+        if not self.may_replace():
+            return False
+        if not self.draft.restore(recovered):
+            self.noticed.emit(Message.of("recovery.taken"))
+            return False
+        self._begin(recovered.document)
+        return True
+
+    def _begin(self, plan: Plan) -> None:
         self.report = self.roofs = None
         self.explained = doors.DEFAULT
         self._take(History.of(plan))
 
-    def open_file(self, path: Path) -> bool:
-        """Open a plan file, or a model's ``config.json`` into the present plan.
-
-        A file that cannot be read leaves the document as it is and says so in one line.
-        """
-        try:
-            if path.name.endswith((".json", ".safetensors")) or path.is_dir():
-                self.take_model(path)
-            else:
-                self.open_plan(file.read(path), path.absolute())
-        except UserError as error:
-            self.noticed.emit(error.message)
-            return False
-        return True
-
-    def take_model(self, path: Path) -> None:
-        """Plan for the model of a ``config.json``, in a plan of its own where none is open.
-
-        Raises:
-            UserError: the plan cannot take it.
-        """
-        config = path / "config.json" if path.is_dir() else path
-        base = self.plan or plans.starting_plan()
-        changed = base.model_copy(update={"model": plans.hf_model(config.absolute())})
-        if self.plan is None:
-            self.open_plan(changed, None, saved=False)
-        else:
-            self.put(changed, Message.of("ui.edit.model", value=config.parent.name), key="model")
-
-    def take_code(self, code: Code) -> None:
-        """Plan for the model of a file that a person chose, and allowed to run."""
-        base = self.plan or plans.starting_plan()
-        changed = for_code(base, code)
-        self._allowed.add(str(code.file))
-        if self.plan is None:
-            self.open_plan(changed, None, saved=False)
-        else:
-            self.put(changed, Message.of("ui.edit.model", value=code.file.name), key="model")
+    def allow(self, code: str) -> None:
+        """Let a file's code run from now on, while the window is open: a person said so."""
+        self._allowed.add(code)
 
     def allow_code(self) -> None:
-        """Run the code that the plan's figures wait for, from now on while the window is open."""
+        """Run the code that the plan's figures wait for."""
         if self.unconsented is not None:
-            self._allowed.add(self.unconsented)
+            self.allow(self.unconsented)
             self.ask()
 
     def save(self, path: Path) -> bool:
@@ -196,10 +187,22 @@ class Session(QObject):
         steps = list(self._history.steps)
         steps[self._history.at] = replace(steps[self._history.at], plan=written)
         self._history = History(tuple(steps), self._history.at)
-        self.path, self._saved = path, written
-        self._autosave_timer.stop()
-        self._autosave.clear()
+        self.draft.written(written, path.absolute())
         self.edited.emit()
+        return True
+
+    def reload(self) -> bool:
+        """Take what the plan's file holds now; undo brings back what was here."""
+        path = self.path
+        if path is None or self._history is None:
+            return False
+        try:
+            plan = file.read(path)
+        except UserError as error:
+            self.noticed.emit(error.message)
+            return False
+        self.draft.written(plan, path)
+        self._take(self._history.pushed(plan, Message.of("ui.edit.reloaded")))
         return True
 
     def set_key(self, key: str, value: Any, *, merge: bool = False) -> None:
@@ -239,20 +242,16 @@ class Session(QObject):
 
     def _take(self, history: History) -> None:
         self._history = history
+        self.draft.changed(history.plan)
         self._forget_advice()
-        if self.unsaved:
-            self._autosave_timer.start()
         self.edited.emit()
         self.advised.emit()
         self.ask()
 
-    def _keep(self) -> None:
-        if self.plan is not None and self.unsaved:
-            self._autosave.keep(self.plan, self.path)
-
     def close(self) -> None:
-        """Stop all work; an unsaved plan stays in its recovery copy."""
-        self._keep()
+        """Stop all work; what is unsaved stays in its recovery copy."""
+        self.draft.close()
+        self.board.close()
         self._ask_timer.stop()
         self._neighbours.stop()
         self._traces.cancel_all()
@@ -261,11 +260,6 @@ class Session(QObject):
             worker.wait()
         self._neighbours.wait()
         self._traces.wait()
-
-    def discard_copy(self) -> None:
-        """Remove the recovery copy: the document was closed on purpose."""
-        self._autosave_timer.stop()
-        self._autosave.clear()
 
     # The answer
 

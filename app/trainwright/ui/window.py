@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QEvent, Qt, QTimer
 from PySide6.QtGui import (
     QAction,
     QCloseEvent,
@@ -46,6 +46,7 @@ from trainwright.ui.widgets.rail import Rail
 from trainwright.ui.widgets.topbar import StatusBar, TopBar
 
 if TYPE_CHECKING:
+    from trainwright.ui.filing import Filing
     from trainwright.ui.live import Live
     from trainwright.ui.session import Session
     from trainwright.ui.widgets.picker import Option
@@ -59,6 +60,7 @@ class Window(QMainWindow):
         self.core = core or Core()
         self.preferences = preferences or Preferences()
         self.session: Session | None = None
+        self.filing: Filing | None = None
         self.place = "start"
         self._screens: dict[str, QWidget] = {}
         self._live: Live | None = None
@@ -165,7 +167,7 @@ class Window(QMainWindow):
             if self.session is not None:
                 from trainwright.ui.plans import starting_plan
 
-                self.session.open_plan(starting_plan(), None, saved=False)
+                self.session.open_plan(starting_plan(), None)
         self.place = place
         if place not in self._screens:
             self._screens[place] = places.screen(place, self)
@@ -223,12 +225,14 @@ class Window(QMainWindow):
         if self.session is not None:
             return
         from trainwright.profile import interpreter
+        from trainwright.ui.filing import Filing
         from trainwright.ui.session import Session
 
         interpreter.prefer(self.preferences.python)
         icon = resources("icons", "trainwright.svg")
         self.setWindowIcon(QIcon(str(icon)))
         self.session = Session(self.core)
+        self.filing = Filing(self, self.session, self.preferences)
         self._listen()
         if self.preferences.alerts not in ("", "[]"):
             _ = self.live  # alerts are watched from the start
@@ -246,6 +250,7 @@ class Window(QMainWindow):
         self.session.reported.connect(self._show_answer)
         self.session.advised.connect(self._show_answer)
         self.session.noticed.connect(self._notice)
+        self.session.warned.connect(self._warn)
         self.session.recent_models = lambda: self.preferences.recent_models
         self.session.model_chosen.connect(self.preferences.picked)
         self.session.file_wanted.connect(self.ask_open)
@@ -253,8 +258,11 @@ class Window(QMainWindow):
     def _notice(self, message: Message) -> None:
         self.notice.say(say(message))
 
+    def _warn(self, message: Message) -> None:
+        self.notice.say(say(message), stays=True)
+
     def _show_document(self) -> None:
-        self.notice.hide()  # it spoke of the plan before this edit
+        self.notice.pass_by()  # it spoke of the plan before this edit
         session = self.session
         plan = session.plan if session else None
         for id in ("save", "save-as", "rename", "copy-summary", "make-it-fit", "free-all",
@@ -275,11 +283,12 @@ class Window(QMainWindow):
             self.top.title.show_document("Trainwright", "", tr("ui.tagline"), saved=True)
             self.setWindowTitle("Trainwright")
         else:
-            state = tr("ui.state.unsaved" if session.unsaved else "ui.state.saved")
+            kept = session.path is not None and not session.unsaved
+            state = tr("ui.state.saved" if kept else "ui.state.unsaved")
             from trainwright.ui.names import machine_line
 
             below = machine_line(plan)
-            self.top.title.show_document(plan.name, state, below, saved=not session.unsaved)
+            self.top.title.show_document(plan.name, state, below, saved=kept)
             named = visible(plan.name).replace("[*]", "[*][*]")  # Qt's mark of a change
             self.setWindowTitle(f"{named}[*] – Trainwright")
             self.setWindowModified(session.unsaved)
@@ -299,47 +308,14 @@ class Window(QMainWindow):
     # Actions
 
     def start_with(self, what: str, value: object) -> None:
-        from trainwright.ui.plans import local_plan, starting_plan
-
-        assert self.session is not None
-        if what == "file" and isinstance(value, Path):
-            self.open_path(value)
-        elif what == "example" and isinstance(value, Path):
-            if self.session.open_file(value):
-                self.session.path = None
-                self.go("plan")
-        elif what == "recover":
-            recovered: Any = value
-            self.session.open_plan(recovered.plan, recovered.origin, saved=False)
-            recovered.discard()
-            self.go("plan")
-        elif what == "local":
-            self.session.open_plan(local_plan(), None, saved=False)
-            self.go("plan")
-        elif what == "computer":
-            self.go("computer")
-        elif what == "buy":
-            if self.session.plan is None:
-                self.session.open_plan(starting_plan(), None, saved=False)
-            self.go("build")
-        elif what == "browse":
-            self.ask_open()
-        else:
-            self.session.open_plan(starting_plan(), None, saved=False)
-            self.go("plan")
+        """Begin as a person chose on the first screen."""
+        if self.filing is not None:
+            self.filing.start_with(what, value)
 
     def open_path(self, path: Path) -> None:
-        """Open a plan file or a model's; a bad one leaves everything as it is."""
-        assert self.session is not None
-        if path.suffix in (".py", ".pt2"):
-            code = asking.code_to_run(self, path.absolute())
-            if code is not None:
-                self.session.take_code(code)
-                self.go("plan")
-        elif self.session.open_file(path):
-            if path.name.endswith((".yaml", ".yml")):
-                self.preferences.opened(path)
-            self.go("plan")
+        """Open a plan file, a MIG file or a model's; a bad one leaves everything as it is."""
+        if self.filing is not None:
+            self.filing.open(path)
 
     def ask_open(self) -> None:
         """Ask for a file and open it."""
@@ -348,21 +324,16 @@ class Window(QMainWindow):
             self.when_awake(lambda: self.open_path(path))
 
     def save(self) -> None:
-        """Save the plan where it came from."""
-        if self.session is None or self.session.plan is None:
-            return
-        if self.session.path is None:
-            self.save_as()
-        elif self.session.save(self.session.path):
-            self.preferences.opened(self.session.path)
+        """Save the plan where it came from; on the place MIG, the board."""
+        if self.filing is not None and self.place == "mig":
+            self.filing.save_board()
+        elif self.filing is not None:
+            self.filing.save_plan()
 
     def save_as(self) -> None:
-        """Ask where to, and save."""
-        if self.session is None or self.session.plan is None:
-            return
-        path = asking.file_to_save(self, self.session.plan.name)
-        if path is not None and self.session.save(path):
-            self.preferences.opened(path)
+        """Ask where to, and save the plan."""
+        if self.filing is not None:
+            self.filing.save_plan_as()
 
     def rename(self) -> None:
         """Ask for another name of the plan."""
@@ -485,7 +456,19 @@ class Window(QMainWindow):
         if self.notice.isVisible():
             self.notice.place()
 
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            QTimer.singleShot(0, self, self._look_at_file)
+
+    def _look_at_file(self) -> None:
+        if self.filing is not None:
+            self.filing.look_at_files()
+
     def closeEvent(self, event: QCloseEvent) -> None:
+        if self.filing is not None and not self.filing.may_close():
+            event.ignore()
+            return
         self.preferences.geometry = self.saveGeometry()
         if self.session is not None:
             self.session.close()

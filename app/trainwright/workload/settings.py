@@ -35,6 +35,8 @@ StrategyWord = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp"
 """What a plan may say; ``defaults.filled`` refuses by name what is not planned yet."""
 KvCache = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
 EngineName = Literal["transformers", "vllm", "sglang", "tensorrt-llm", "llama.cpp", "ollama"]
+MOST_SAMPLES = 100_000_000
+"""Largest effective batch, and so most micro-batches of it; assumed."""
 Checkpointing = Annotated[
     str, StringConstraints(pattern=r"^(none|full|selective|every-([2-9]|[1-9][0-9]))$")
 ]
@@ -81,7 +83,7 @@ class Settings(Frozen):
     micro_batch: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Samples a forward pass on one GPU. Default: the largest divisor of the GPU's share
     of the effective batch that is at most 8. Inference: the requests served at once."""
-    accumulation: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    accumulation: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = None
     """Micro-batches an optimizer step. Default: what reaches the effective batch."""
     checkpointing: Checkpointing | None = None
     """Default: none; full where activations are offloaded."""
@@ -111,7 +113,7 @@ class Settings(Frozen):
     """Default: single with one GPU, ddp with more."""
     learning_rate: Annotated[float, Field(gt=0, le=100)] | None = None
     """Default: left to the training script."""
-    warmup: Annotated[int, Field(ge=0)] | None = None
+    warmup: Annotated[int, Field(ge=0, le=10**15)] | None = None
     """Steps of learning-rate warm-up."""
     loader: Loader = Loader()
 

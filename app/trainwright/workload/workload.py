@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainwright.workload.settings import Frozen
+from trainwright.workload.settings import MOST_SAMPLES, Frozen
 
 Task = Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer"]
 Positive = Annotated[int, Field(ge=1)]
@@ -127,9 +127,9 @@ class Workload(Frozen):
 
     task: Task
     inputs: Inputs = Inputs()
-    effective_batch: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    effective_batch: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | None = None
     """Samples an optimizer step; the search keeps it. Required for training."""
-    samples: Annotated[int, Field(ge=1)] | None = None
+    samples: Annotated[int, Field(ge=1, le=10**15)] | None = None
     epochs: Annotated[float, Field(gt=0, le=1e6)] | None = None
     dataset: DatasetChoice | None = None
     lora: Lora | None = None

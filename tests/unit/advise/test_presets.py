@@ -10,13 +10,16 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from trainwright.advise import advise
+from trainwright.advise import advise, make_it_fit, with_whole_batch
 from trainwright.advise.choose import STORED
 from trainwright.data import resources
 from trainwright.plan import file
 from trainwright.plan.evaluate import Facts, evaluate, resolve, time_of
 from trainwright.plan.schema import Plan
+from trainwright.workload.settings import MOST_SAMPLES
 
 PAIRS = (
     ("resnet18", "pretrain", "rtx-4070", 360, {}),
@@ -143,3 +146,28 @@ def test_advice_does_not_contradict_itself(name: str) -> None:
     assert not [v for v in denied if v.removeprefix("precision: ") in compared]
     if plan.settings.precision is not None:
         assert not [value for value in denied if value.startswith("precision")]
+
+
+BATCHES = st.integers(1, 64) | st.integers(1, MOST_SAMPLES) | st.just(MOST_SAMPLES)
+
+
+@given(batch=BATCHES, gpus=st.integers(1, 8), fixed=st.booleans())
+@settings(max_examples=10)
+def test_what_the_search_chose_is_a_plan_that_opens_again(
+    tmp_path_factory: pytest.TempPathFactory, batch: int, gpus: int, fixed: bool
+) -> None:
+    asked = Plan.model_validate({
+        "name": f"batch {batch}",
+        "model": {"preset": "resnet18"},
+        "workload": {
+            "task": "pretrain", "inputs": {"image_size": 224}, "effective_batch": batch,
+        },
+        "machine": {"gpus": [{"id": "rtx-4090", "count": gpus}]},
+        "settings": {"micro_batch": 1, "optimizer": "sgd"} if fixed else {},
+    })  # fmt: skip
+    plan, _ = with_whole_batch(asked)
+    facts = resolve(plan)
+    assert isinstance(facts, Facts)
+    path = tmp_path_factory.getbasetemp() / "advised.plan.yaml"
+    saved = file.write(make_it_fit(plan, advise(plan, facts, top=1)), path)
+    assert file.read(path) == saved

@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,41 @@ def test_failure_half_way_restores_what_was_there(
     with pytest.raises(UserError, match="Permission denied"):
         write(FILES, folder, overwrite=True)
     assert {name: (folder / name).read_text() for name in old} == old
+
+
+def test_every_file_is_the_old_one_or_the_new_one_at_any_moment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = {"train.py": "old\n", "model/config.json": "old\n"}
+    write(old, folder)
+    replace, seen = os.replace, []
+
+    def watched(source: Path, goal: Path) -> None:
+        replace(source, goal)
+        seen.extend((folder / name).read_text() for name in old)
+
+    monkeypatch.setattr(os, "replace", watched)
+    write(FILES, folder, overwrite=True)
+    assert set(seen) == {"old\n", *FILES.values()}
+    assert [path.name for path in folder.parent.iterdir()] == ["run 1"]
+    assert sorted(path.name for path in folder.iterdir()) == ["model", "train.py"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
+def test_what_is_not_a_file_is_never_replaced_and_a_link_stays(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    pipe, real = folder / "train.py", folder / "real.json"
+    os.mkfifo(pipe)
+    with pytest.raises(UserError, match="not a regular file"):
+        write(FILES, folder, overwrite=True)
+    assert pipe.is_fifo()
+    assert [path.name for path in folder.iterdir()] == ["train.py"]
+    pipe.unlink()
+    real.write_text("old")
+    pipe.symlink_to(real)
+    write(FILES, folder, overwrite=True)
+    assert pipe.is_symlink()
+    assert real.read_text() == "x = 1\n"
 
 
 def test_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from trainwright.data import resources
 from trainwright.messages import UserError
 from trainwright.plan import file
 from trainwright.plan.schema import Plan
+from trainwright.workload.settings import MOST_SAMPLES
 
 EXAMPLES = sorted(resources("examples").glob("*.plan.yaml"))
 EXAMPLE = resources("examples", "llama-8b-lora.plan.yaml")
@@ -36,6 +37,8 @@ def plans(draw: st.DrawFn) -> Plan:
             optional={
                 "learning_rate": st.floats(1e-300, 100, exclude_min=True),
                 "micro_batch": st.integers(1, 1_000_000),
+                "accumulation": st.integers(1, MOST_SAMPLES),
+                "warmup": st.integers(0, 10**15),
                 "compile": st.booleans(),
                 "checkpointing": st.sampled_from(["none", "full", "every-4"]),
                 "strategy": st.sampled_from(["ddp", "zero3"]),
@@ -65,7 +68,8 @@ def plans(draw: st.DrawFn) -> Plan:
         "model": draw(sources),
         "workload": {
             "task": draw(st.sampled_from(["pretrain", "lora"])),
-            "effective_batch": draw(st.integers(1, 10_000)),
+            "effective_batch": draw(st.integers(1, MOST_SAMPLES)),
+            "samples": draw(st.none() | st.integers(1, 10**15)),
             "epochs": draw(st.floats(0.1, 1e6)),
             "dataset": draw(datasets),
             "lora": draw(st.sampled_from([None, {}, {"alpha": 8, "targets": ["q_proj"]}])),
@@ -93,6 +97,15 @@ def test_every_plan_comes_back_from_its_file(plan: Plan) -> None:
     again = file.parsed(text, "plan")
     assert again == plan
     assert file.text_of(again) == text
+
+
+def test_a_plan_that_could_not_be_opened_again_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.plan.yaml"
+    plan = file.read(EXAMPLE)
+    settings = plan.settings.model_copy(update={"accumulation": MOST_SAMPLES + 1})
+    with pytest.raises(UserError, match=r"settings\.accumulation: must be at most"):
+        file.write(plan.model_copy(update={"settings": settings}), path)
+    assert not path.exists()
 
 
 def test_saving_names_the_versions_that_made_the_figures(tmp_path: Path) -> None:
@@ -142,7 +155,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
 
 
 def test_saving_where_there_is_no_folder_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"gone.*cannot be saved"):
+    with pytest.raises(UserError, match=r"gone.*cannot be written"):
         file.write(file.read(EXAMPLE), tmp_path / "gone" / "a.plan.yaml")
 
 

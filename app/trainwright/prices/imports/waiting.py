@@ -48,11 +48,12 @@ def add(new: Iterable[Row]) -> int:
     Raises:
         UserError: the file cannot be read or written, or a later version wrote it.
     """
-    before = _writable()
-    known = set(before)
-    added = [row for row in dict.fromkeys(new) if row not in known]
-    if added:
-        _write((*before, *added))
+    with kept.changing(path()):
+        before = _writable()
+        known = set(before)
+        added = [row for row in dict.fromkeys(new) if row not in known]
+        if added:
+            _write((*before, *added))
     return len(added)
 
 
@@ -62,10 +63,12 @@ def drop(gone: Iterable[Row]) -> int:
     Raises:
         UserError: as ``add`` does.
     """
-    before, out = _writable(), set(gone)
-    left = [row for row in before if row not in out]
-    if len(left) < len(before):
-        _write(left)
+    out = set(gone)
+    with kept.changing(path()):
+        before = _writable()
+        left = [row for row in before if row not in out]
+        if len(left) < len(before):
+            _write(left)
     return len(before) - len(left)
 
 
@@ -85,7 +88,7 @@ def _write(rows: Iterable[Row]) -> None:
 
 
 @lru_cache(maxsize=2)
-def _load(source: Path, _stamp: tuple[int, int]) -> Waiting | None:
+def _load(source: Path, _stamp: kept.Stamp) -> Waiting | None:
     """Return what a file holds; None where it is damaged."""
     return kept.read(source, FORMAT, _told, lambda note: Waiting(note=note))
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu, QWidget
 
+from trainwright import saving
 from trainwright.messages import Message, UserError
-from trainwright.plan.file import write_text
 from trainwright.ui import asking
 from trainwright.ui.i18n import tr
 from trainwright.ui.session import Session
@@ -49,7 +49,7 @@ def save(session: Session, candidate: "Candidate", parent: QWidget, kind: str) -
     if path is None:
         return
     try:
-        write_text(FORMATS[kind](candidate), path)
+        saving.write(path, FORMATS[kind](candidate))
     except UserError as error:
         session.noticed.emit(error.message)
         return

@@ -14,6 +14,7 @@ from trainwright.messages import Message, UserError
 from trainwright.mig import board, boards
 from trainwright.mig.board import Sketch
 from trainwright.mig.boards import Boards, Place
+from trainwright.mig.drawings import Drawing
 from trainwright.mig.jobs import Need
 from trainwright.mig.live import Live, live, now
 from trainwright.mig.planning import Planned, plan_jobs
@@ -29,6 +30,8 @@ from trainwright.ui.screens.migdesk import (
     blank,
     by_record,
     cuttable,
+    desk_of,
+    drawing_of,
     first_gpu,
     of_plan,
     record_of,
@@ -58,6 +61,8 @@ class MigScreen(QWidget):
         self._packing.failed.connect(self._not_packed)
         kept = session.cut
         self._desk = kept if isinstance(kept, Desk) else Desk(first_gpu(session.plan))
+        if session.board.value is None:
+            session.board.open(drawing_of(self._desk), None, saved=True)
         self._lay_out()
         self._show_gpu()
         self._say(None)
@@ -71,12 +76,8 @@ class MigScreen(QWidget):
         head = MigHead()
         outer.addWidget(head)
         self.gpu, self.number = head.gpu, head.number
-        self.undo, self.redo, self.empty, self.current = (
-            head.undo,
-            head.redo,
-            head.empty,
-            head.current,
-        )
+        self.undo, self.redo = head.undo, head.redo
+        self.empty, self.current = head.empty, head.current
         sides = QHBoxLayout()
         sides.setSpacing(tokens.M)
         outer.addLayout(sides, 1)
@@ -171,6 +172,18 @@ class MigScreen(QWidget):
         if not self._asked:
             self._asked = True
             self._reading.submit(self._core.snapshot)
+
+    def take(self, drawing: Drawing) -> Drawing:
+        """Lay out what a file holds, and return it as it lies there.
+
+        Raises:
+            UserError: a GPU or a profile is unknown, or an instance has no place.
+        """
+        self._desk = self._session.cut = desk_of(drawing, self._lives)
+        self.jobs.show_wanted(self._desk.wanted)
+        self._show_gpu()
+        self._say(None)
+        return drawing_of(self._desk)
 
     def _read(self, snapshot: Any) -> None:
         found = by_record(live(snapshot.nvidia))
@@ -349,6 +362,7 @@ class MigScreen(QWidget):
 
     def _keep(self, desk: Desk) -> None:
         self._desk = self._session.cut = desk
+        self._session.board.changed(drawing_of(desk))
 
     def _show(self, chosen: Place | None = None) -> None:
         drawn, labels = self.boards, self._labels()

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from trainwright.catalog import GpuRecord, find_gpu
-from trainwright.catalog.mig import MigTable, mig_table, mig_tables
+from trainwright.catalog.mig import MigTable, find_mig_table, mig_table, mig_tables
 from trainwright.messages import UserError
 from trainwright.mig.board import Drawn, Sketch
 from trainwright.mig.boards import MOST_GPUS, Boards
+from trainwright.mig.drawings import Drawing, drawn, placed
 from trainwright.mig.live import Live
 from trainwright.mig.planning import Planned
 from trainwright.plan.schema import Plan
@@ -34,6 +36,39 @@ class Desk:
     def untouched(self) -> bool:
         """Whether nobody has drawn anything yet."""
         return not any(boards.past for boards in self.boards.values())
+
+
+def drawing_of(desk: Desk) -> Drawing:
+    """Return what a file of the desk holds: what somebody drew and typed."""
+    touched = {id: boards for id, boards in desk.boards.items() if boards.past}
+    wanted = desk.wanted
+    return Drawing(
+        gpu=desk.gpu,
+        boards={id: placed(boards) for id, boards in touched.items()},
+        rows=wanted.rows,
+        file=None if wanted.file is None else str(wanted.file.absolute()),
+        needs=wanted.needs,
+    )
+
+
+def desk_of(drawing: Drawing, lives: Lives) -> Desk:
+    """Return the desk that a file holds.
+
+    Raises:
+        UserError: a GPU or a profile is unknown, or an instance has no place.
+    """
+    boards = {}
+    for name, instances in drawing.boards.items():
+        id = _cuttable(name, lives)
+        boards[id] = drawn(blank(id, lives, len(instances)), instances)
+    file = None if drawing.file is None else Path(drawing.file)
+    wanted = Wanted(drawing.rows or Wanted().rows, file, drawing.needs)
+    return Desk(_cuttable(drawing.gpu, lives), lives, boards, wanted=wanted)
+
+
+def _cuttable(name: str, lives: Lives) -> str:
+    """Return the id of a GPU that can be cut."""
+    return name if name in lives else find_mig_table(name)[1].id
 
 
 def by_record(found: Sequence[Live]) -> Lives:

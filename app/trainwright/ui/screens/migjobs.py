@@ -14,6 +14,7 @@ from trainwright.messages import Message, UserError
 from trainwright.messages.units import duration
 from trainwright.mig.board import plain_name
 from trainwright.mig.boards import Boards, Place
+from trainwright.mig.drawings import Typed
 from trainwright.mig.jobs import Need, read
 from trainwright.mig.packing import MOST_JOBS
 from trainwright.mig.planning import WHOLE, Planned
@@ -27,16 +28,6 @@ from trainwright.ui.widgets.migjobrow import JobRow, Placed
 
 MOST_ROWS = 12
 """Rows that are typed; assumed, more are better off in a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A row as it was typed."""
-
-    name: str = ""
-    memory: str = ""
-    hours: str = ""
-    number: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +150,19 @@ class JobsCard(Surface):
 
     def _typed(self) -> None:
         rows = tuple(
-            Typed(name.text(), memory.text(), hours.text(), number.value())
+            Typed(
+                name=name.text(),
+                memory=memory.text(),
+                hours=hours.text(),
+                number=number.value(),
+            )
             for name, memory, hours, number in self.rows
         )
         self.wanted = Wanted(rows)
         self.changed.emit()
 
     def _put(self, wanted: Wanted) -> None:
-        self.wanted = wanted
-        self.tell(None)
-        self._show_rows()
+        self.show_wanted(wanted)
         self.changed.emit()
 
     def _add(self) -> None:
@@ -186,6 +180,12 @@ class JobsCard(Surface):
         path = asking.jobs_file(self)
         if path is not None:
             self.open(path)
+
+    def show_wanted(self, wanted: Wanted) -> None:
+        """Show other rows, or a file's jobs."""
+        self.wanted = wanted
+        self.tell(None)
+        self._show_rows()
 
     def open(self, path: Path) -> None:
         """Take the jobs of a file, and arrange them."""

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -14,7 +14,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from trainwright.messages import Message
+from trainwright import saving
+from trainwright.messages import Message, UserError
 from trainwright.probe.monitor.events import Event
 from trainwright.probe.monitor.figures import device_name, reading_name
 from trainwright.probe.monitor.history import SPANS_S, Course
@@ -353,10 +354,17 @@ class MonitorScreen(QWidget):
 
     def save_picture(self, path: Path) -> bool:
         """Save cards and charts as a picture; return whether it was written."""
-        saved = bool(self._picture.grab().save(str(path), "PNG"))
-        id = "ui.monitor.picture.saved" if saved else "ui.monitor.picture.refused"
-        self._live.noticed.emit(Message.of(id, path=str(path)))
-        return saved
+        picture = QByteArray()
+        buffer = QBuffer(picture)
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        self._picture.grab().save(buffer, "PNG")
+        try:
+            saving.write(path, bytes(picture.data()))
+        except UserError as error:
+            self._live.noticed.emit(error.message)
+            return False
+        self._live.noticed.emit(Message.of("ui.monitor.picture.saved", path=str(path)))
+        return True
 
 
 def _choice(device: str, kinds: tuple[Reading, ...], value: str) -> Combo:

@@ -29,6 +29,8 @@ from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.notice import Strip
 
+_MOST_OFFERED = 3
+"""Unsaved documents shown at once; the others follow as these are restored or discarded."""
 GPU = "cpu"
 """Icon of a GPU's line."""
 
@@ -193,14 +195,27 @@ class StartScreen(Scroll):
     # Recovery
 
     def _offer_recovery(self) -> None:
+        from trainwright.mig import drawings
+        from trainwright.plan import file
         from trainwright.plan.recovery import offered
+        from trainwright.plan.schema import Plan
 
         clear(self._recovery)
-        self._recovered = list(offered())[:3]
+        left = offered(file.SUFFIX, file.read), offered(drawings.SUFFIX, drawings.read)
+        newest = sorted((one for kind in left for one in kind.found), key=lambda one: -one.kept_at)
+        self._recovered = newest[:_MOST_OFFERED]
+        for note in (note for kind in left for note in kind.notes):
+            strip = Strip("warning-fill")
+            strip.label.tell(note)
+            self._recovery.addWidget(strip)
         for index, recovered in enumerate(self._recovered):
             strip = Strip("clock-counter-clockwise")
             age = duration(max(60, time.time() - recovered.kept_at), language())
-            strip.label.tell(Message.of("ui.start.recovered", name=recovered.plan.name, age=age))
+            said = Message.of("ui.start.recovered.board", age=age)
+            if isinstance(recovered.document, Plan):
+                name = recovered.document.name
+                said = Message.of("ui.start.recovered", name=name, age=age)
+            strip.label.tell(said)
             strip.offer(
                 Button(Message.of("ui.start.restore"), "fix", small=True), f"restore {index}"
             )
@@ -215,7 +230,7 @@ class StartScreen(Scroll):
             self.chosen.emit("recover", recovered)
         else:
             recovered.discard()
-            self._offer_recovery()
+        self._offer_recovery()
 
 
 class Reading(QWidget):

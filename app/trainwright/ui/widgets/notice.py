@@ -25,6 +25,7 @@ class Notice(QFrame):
         line.setContentsMargins(44, 6, 8, 6)
         line.addWidget(self._label, 1)
         line.addWidget(close, 0, Qt.AlignmentFlag.AlignTop)
+        self._stays = False
         self._timer = QTimer(self, singleShot=True, interval=_STAYS_MS)
         self._timer.timeout.connect(self.hide)
         self.hide()
@@ -34,8 +35,14 @@ class Notice(QFrame):
         """What is said; empty while nothing is shown."""
         return self._label.text() if self.isVisible() else ""
 
-    def say(self, text: str) -> None:
-        """Show a message."""
+    def pass_by(self) -> None:
+        """Hide what an edit takes back."""
+        if not self._stays:
+            self.hide()
+
+    def say(self, text: str, *, stays: bool = False) -> None:
+        """Show a message; one that ``stays`` is not taken back by the next edit."""
+        self._stays = stays
         self._label.paint_in("surface")
         self._label.setText(text)
         self.setAccessibleName(text)

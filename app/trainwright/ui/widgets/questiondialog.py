@@ -1,0 +1,99 @@
+"""A question about somebody's work, with an answer for each button; closing it is no answer."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from PySide6.QtGui import QPaintEvent, QTextCharFormat, QTextCursor
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+
+from trainwright.messages import Message
+from trainwright.ui import tokens
+from trainwright.ui.i18n import say, tr
+from trainwright.ui.paint import Drawing
+from trainwright.ui.widgets.base import Heading, Label, slim
+from trainwright.ui.widgets.buttons import Button
+
+_COLOURS = {"+": "fits", "-": "no", "@": "text3"}
+_ROOM = (760, 300)
+"""Least size of two texts side by side, in pixels; assumed."""
+
+
+class QuestionDialog(QDialog):
+    """Asks; ``answer`` is that of the button pressed, or empty."""
+
+    def __init__(self, parent: QWidget, title: Message, text: Message) -> None:
+        super().__init__(parent)
+        self.answer = ""
+        self.setWindowTitle(say(title))
+        self.setAccessibleName(say(title))
+        self.setAccessibleDescription(say(text))
+        self.setMinimumWidth(520)
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(tokens.XL, tokens.L, tokens.XL, tokens.L)
+        self.column.setSpacing(tokens.M)
+        self.column.addWidget(Heading(title))
+        self.column.addWidget(Label(text, wrap=True, colour="text2"))
+        self._line = QHBoxLayout()
+        self._line.addStretch(1)
+        self.column.addLayout(self._line)
+        self.buttons: dict[str, Button] = {}
+
+    def offer(self, answers: Sequence[str], best: str) -> None:
+        """Add a button for each answer, as ``ui.ask.ANSWER`` names it; Enter gives the best."""
+        for answer in answers:
+            button = Button(tr(f"ui.ask.{answer}"), "primary" if answer == best else "secondary")
+            button.clicked.connect(partial(self._give, answer))
+            self._line.addWidget(button)
+            self.buttons[answer] = button
+        self.buttons[best].setFocus()
+
+    def offer_to_compare(self, mine: str, theirs: Callable[[], str]) -> None:
+        """Add a button that shows in which lines two texts differ."""
+        button = Button(tr("ui.ask.compare"), "ghost")
+        button.clicked.connect(lambda: self._compare(mine, theirs()))
+        self._line.insertWidget(0, button)
+        self.buttons["compare"] = button
+
+    def _give(self, answer: str) -> None:
+        self.answer = answer
+        self.accept()
+
+    def _compare(self, mine: str, theirs: str) -> None:
+        self.buttons["compare"].setEnabled(False)
+        self.shown = QPlainTextEdit()
+        self.shown.setReadOnly(True)
+        self.shown.setFrameShape(QFrame.Shape.NoFrame)
+        self.shown.setFont(tokens.font(tokens.LABEL, 400, mono=True))
+        self.shown.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.shown.setAccessibleName(tr("ui.ask.compare"))
+        self.shown.setTabChangesFocus(True)
+        self.shown.setMinimumSize(*_ROOM)
+        slim(self.shown.verticalScrollBar())
+        slim(self.shown.horizontalScrollBar())
+        self._write(difference(mine, theirs))
+        self.column.insertWidget(2, self.shown, 1)
+        self.buttons["compare"].hide()
+        self.shown.show()  # a layout reckons only with what is shown
+        self.column.activate()
+        self.resize(self.size().expandedTo(self.sizeHint()))
+
+    def _write(self, lines: Sequence[str]) -> None:
+        cursor = QTextCursor(self.shown.document())
+        for line in lines:
+            look = QTextCharFormat()
+            look.setForeground(tokens.colour(_COLOURS.get(line[:1], "text")))
+            cursor.insertText(line + "\n", look)
+        self.shown.moveCursor(QTextCursor.MoveOperation.Start)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with Drawing(self) as d:
+            d.fillRect(self.rect(), tokens.colour("surface"))
+
+
+def difference(mine: str, theirs: str) -> list[str]:
+    """Return the lines in which the file differs from what is open here."""
+    names = tr("ui.ask.mine"), tr("ui.ask.theirs")
+    return list(
+        difflib.unified_diff(mine.splitlines(), theirs.splitlines(), *names, lineterm="", n=2)
+    )
