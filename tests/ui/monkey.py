@@ -9,19 +9,19 @@ import faulthandler
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import threading
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
-from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, qInstallMessageHandler
+from PySide6.QtCore import QEvent, QEventLoop, QPoint, Qt, QTimer, qInstallMessageHandler
 from PySide6.QtGui import QDesktopServices, QInputMethodEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -67,7 +67,7 @@ class Seen:
     children: list[str] = field(default_factory=list)
     seconds: float = 0
     seconds_to_close: float = 0
-    kinds: Counter[str] = field(default_factory=Counter)
+    kinds: dict[str, int] = field(default_factory=dict)
     last: list[str] = field(default_factory=list)
 
 
@@ -79,9 +79,10 @@ class Monkey:
         self.dice = random.Random(seed)
         self.folder = folder
         self.seen = Seen()
-        self.files = sorted(resources("examples").glob("*.plan.yaml"))
+        examples = resources("examples").glob("*.plan.yaml")
+        self.files = [Path(shutil.copy(one, folder)) for one in sorted(examples)]  # it saves, too
         self._goal = 0
-        self._done: Callable[[], None] = lambda: None
+        self._loop = QEventLoop()
         window.actions_by_id["quit"].setEnabled(False)  # closing is measured at the end
         self._usual = (
             (26, self.click), (10, self.press), (9, self.act), (8, self.visit), (8, self.edit),
@@ -91,10 +92,10 @@ class Monkey:
         )  # fmt: skip
 
     def run(self, actions: int) -> None:
-        """Do so many more actions, then end the application's loop."""
+        """Do so many more actions, then come back."""
         self._goal = self.seen.actions + actions
         self._soon()
-        QApplication.exec()
+        self._loop.exec()
 
     def _soon(self) -> None:
         QTimer.singleShot(self.dice.choice((0, 0, 0, 1, 5, 20)), self._step)
@@ -107,7 +108,7 @@ class Monkey:
                 modal.close()
                 self._soon()
                 return
-            QApplication.quit()
+            self._loop.quit()
             return
         self._soon()  # before the action, which may not return until a later one lets it
         self.seen.actions += 1
@@ -122,7 +123,7 @@ class Monkey:
 
     def _do(self, what: Callable[..., None], *on: Any) -> None:
         name = what.__name__.strip("_")
-        self.seen.kinds[name] += 1
+        self.seen.kinds[name] = self.seen.kinds.get(name, 0) + 1
         self.note(name)
         what(*on)
 
@@ -322,7 +323,7 @@ class Monkey:
                 name = f"{self.dice.choice('abc')}{self.dice.choice(('.plan.yaml', '.txt', ''))}"
                 self._accept(dialog, self.folder / name)
             else:
-                self._accept(dialog, self.dice.choice([*self.files, Path(__file__), self.folder]))
+                self._accept(dialog, self.dice.choice([*self.files, self.folder / "nothing.yaml", self.folder]))
             return
         buttons = [one for one in dialog.findChildren(QAbstractButton)
                    if one.isVisible() and one.isEnabled()]  # fmt: skip
@@ -423,9 +424,9 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     window.show()
     while window.session is None:
         walk.spin(20)
-    window.open_path(fakes.EXAMPLE)
-    walk.settle(window)
     monkey = Monkey(window, seed, home)
+    window.open_path(monkey.files[0])
+    walk.settle(window)
     seen = monkey.seen
     watch(seen, monkey)
     seen.mib_at_start, began = mib(), time.monotonic()
