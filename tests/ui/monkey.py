@@ -323,7 +323,10 @@ class Monkey:
                 name = f"{self.dice.choice('abc')}{self.dice.choice(('.plan.yaml', '.txt', ''))}"
                 self._accept(dialog, self.folder / name)
             else:
-                self._accept(dialog, self.dice.choice([*self.files, self.folder / "nothing.yaml", self.folder]))
+                self._accept(
+                    dialog,
+                    self.dice.choice([*self.files, self.folder / "nothing.yaml", self.folder]),
+                )
             return
         buttons = [one for one in dialog.findChildren(QAbstractButton)
                    if one.isVisible() and one.isEnabled()]  # fmt: skip

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainwright import __version__, data
+from trainwright import __version__, crashes, data
 from trainwright.catalog.part_kinds import NAMES
-from trainwright.cli import crash, display, options, qt_libraries
+from trainwright.cli import display, options, qt_libraries
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.finding import Finding
 from trainwright.cli.parsing import Command
@@ -57,7 +57,7 @@ def answer(findings: list[Finding]) -> Answer:
         "hardware_db": str(data.folder("hardware_db")),
         "resources": str(data.folder("resources")),
         "cache": str(cache_folder()),
-        "crashes": str(crash.folder()),
+        "crashes": str(crashes.folder()),
     }
     document = {
         "trainwright": __version__,

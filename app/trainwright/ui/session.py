@@ -83,7 +83,7 @@ class Session(QObject):
         self._saved: Plan | None = None
         self._autosave = autosave or Autosave()
         self._autosave_timer = QTimer(self, singleShot=True, interval=_AUTOSAVE_MS)
-        self._autosave_timer.timeout.connect(self._keep)
+        self._autosave_timer.timeout.connect(self.keep)
         self._answers = Latest(self)
         self._answers.done.connect(self._answered)
         self._answers.failed.connect(self._failed)
@@ -246,13 +246,14 @@ class Session(QObject):
         self.advised.emit()
         self.ask()
 
-    def _keep(self) -> None:
+    def keep(self) -> None:
+        """Bring the recovery copy up to date."""
         if self.plan is not None and self.unsaved:
             self._autosave.keep(self.plan, self.path)
 
     def close(self) -> None:
         """Stop all work; an unsaved plan stays in its recovery copy."""
-        self._keep()
+        self.keep()
         self._ask_timer.stop()
         self._neighbours.stop()
         self._traces.cancel_all()

@@ -9,6 +9,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Qt, Signal
 from shiboken6 import isValid
 
+from trainwright import crashes
 from trainwright.messages import Message, UserError
 
 Job = Callable[[], Any]
@@ -182,7 +183,10 @@ def attempt(job: Job) -> tuple[Any, Message | None]:
         return None, Message.of("ui.problem.not-here")
     except Exception as error:  # the window must outlive any fault in an estimate
         reason = f"{type(error).__name__}: {error}"
-        return None, Message.of("ui.problem.unexpected", reason=reason)
+        path = crashes.record(error)
+        if path is None:
+            return None, Message.of("ui.problem.unexpected", reason=reason)
+        return None, Message.of("ui.problem.recorded", reason=reason, path=str(path))
 
 
 class Cancellable(QObject):
