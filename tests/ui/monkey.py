@@ -62,6 +62,7 @@ class Seen:
     mib_after_1000: int = 0
     mib_at_end: int = 0
     exceptions: list[str] = field(default_factory=list)
+    crash_files: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     busy_workers: int = 0
     children: list[str] = field(default_factory=list)
@@ -323,10 +324,8 @@ class Monkey:
                 name = f"{self.dice.choice('abc')}{self.dice.choice(('.plan.yaml', '.txt', ''))}"
                 self._accept(dialog, self.folder / name)
             else:
-                self._accept(
-                    dialog,
-                    self.dice.choice([*self.files, self.folder / "nothing.yaml", self.folder]),
-                )
+                nothing = self.folder / "nothing.yaml"
+                self._accept(dialog, self.dice.choice([*self.files, nothing, self.folder]))
             return
         buttons = [one for one in dialog.findChildren(QAbstractButton)
                    if one.isVisible() and one.isEnabled()]  # fmt: skip
@@ -408,14 +407,17 @@ def busy(window: Any) -> int:
 
 def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     """Use a window of this process, close it, and return what was seen."""
-    import fakes
     import walk
 
+    from trainwright import crashes
     from trainwright.ui.app import prepared
+    from trainwright.ui.faults import Faults
     from trainwright.ui.preferences import Preferences
 
     home = Path(tempfile.mkdtemp())
     os.environ["TRAINWRIGHT_STATE"] = str(home / "state")
+    for name in ("CACHE", "CONFIG", "DATA", "STATE"):
+        os.environ[f"XDG_{name}_HOME"] = str(home / name.lower())
     os.chdir(home)
     app = QApplication([])
     QDesktopServices.openUrl = lambda _url: True  # type: ignore[method-assign, assignment]
@@ -427,6 +429,7 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     window.show()
     while window.session is None:
         walk.spin(20)
+    Faults(window)
     monkey = Monkey(window, seed, home)
     window.open_path(monkey.files[0])
     walk.settle(window)
@@ -438,6 +441,7 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
         seen.mib_after_1000 = seen.mib_after_1000 or mib()
         print(f"{seen.actions} actions: {mib()} MiB", file=sys.stderr, flush=True)
     seen.mib_at_end, seen.seconds = mib(), time.monotonic() - began
+    seen.crash_files = [path.read_text(encoding="utf-8") for path in crashes.folder().glob("*")]
     return _closed(seen, window)
 
 
