@@ -21,7 +21,7 @@ __all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
 
 _BACKWARD = PHASES.index("backward")
 
-_KEPT = 32
+_KEPT = 16
 """Layouts that are kept, of one to two megabytes each; assumed: an answer and its what-ifs."""
 
 
