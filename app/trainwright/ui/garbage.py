@@ -11,8 +11,8 @@ from PySide6.QtCore import QObject, QTimer
 _EVERY_MS = 500
 """Assumed: often enough that little piles up."""
 
-_SHARE = 0.25
-"""New objects by old ones from which all are looked at, as in Python's ``gcmodule.c``."""
+_MANY = 50_000
+"""New objects after which all are looked at; assumed: five to ten megabytes of widgets."""
 
 
 class Collector(QObject):
@@ -21,23 +21,24 @@ class Collector(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         gc.disable()
-        self._kept, self._grown = len(gc.get_objects()), 0
+        self._grown = 0
         self._timer = QTimer(self)
         self._timer.timeout.connect(self.collect)
         self._timer.start(_EVERY_MS)
 
     def collect(self) -> None:
-        """Collect what is new; everything, once there is a quarter more than after the last time.
+        """Collect what is new; everything, once much is new.
 
         Python's own rule counts collections. At two a second it would take minutes to come to the
-        screens that a change of theme or language leaves behind.
+        screens that a change of theme or language leaves behind. Objects are not counted by
+        ``gc.get_objects``: it breaks tuples that another thread is making (CPython 3.11).
         """
         new = gc.get_count()[0]
         if new < gc.get_threshold()[0]:
             return
         self._grown += new
-        if self._grown > self._kept * _SHARE:
+        if self._grown > _MANY:
+            self._grown = 0
             gc.collect()
-            self._kept, self._grown = len(gc.get_objects()), 0
         else:
             gc.collect(1)
