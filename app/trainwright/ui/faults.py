@@ -90,8 +90,7 @@ class Faults(QObject):
 
     def _interrupted(self) -> None:
         """End without a question, as Ctrl+C and SIGTERM ask for; edits stay in their copy."""
-        if self._window.session is not None:
-            self._window.session.close()
+        self._window.end_work()
         QApplication.exit(_INTERRUPTED)
 
 

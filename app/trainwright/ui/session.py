@@ -22,7 +22,7 @@ from trainwright.plan.schema import Plan
 from trainwright.ui import doors, plans
 from trainwright.ui.answer import Answer, answer
 from trainwright.ui.core import Core
-from trainwright.ui.tasks import Latest
+from trainwright.ui.tasks import Latest, end_below
 from trainwright.ui.tracing import Traces, Tracing
 from trainwright.ui.whatifs import WhatIfs
 from trainwright.ui.yourcode import Code, for_code
@@ -256,12 +256,7 @@ class Session(QObject):
         self.keep()
         self._ask_timer.stop()
         self._neighbours.stop()
-        self._traces.cancel_all()
-        for worker in (self._answers, self._limiting, self._advising):
-            worker.forget()
-            worker.wait()
-        self._neighbours.wait()
-        self._traces.wait()
+        end_below([self], seconds=0)
 
     def discard_copy(self) -> None:
         """Remove the recovery copy: the document was closed on purpose."""

@@ -2,7 +2,8 @@
 
 import atexit
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
 
@@ -160,9 +161,9 @@ class Latest(QObject):
         self._newest += 1
         self._line.put(None)
 
-    def wait(self, milliseconds: int = 5000) -> bool:
+    def wait(self, seconds: float = 5) -> bool:
         """Wait for the running job to end; return whether it did."""
-        return self._line.wait(milliseconds / 1000)
+        return self._line.wait(seconds)
 
     def _deliver(self, number: int, result: object, problem: object) -> None:
         if number != self._newest:
@@ -225,3 +226,21 @@ class Cancellable(QObject):
 
     def _progress(self, progress: Any) -> None:
         self._send(self, lambda: self.progressed.emit(progress))
+
+
+def end_below(roots: Iterable[QObject], seconds: float) -> None:
+    """End all work of these objects and their children; wait for it so long in all.
+
+    What has not ended by then is left behind: its thread ends with the program.
+    """
+    owners = list(roots)
+    waiting = [one for root in owners for one in root.findChildren(Latest)]
+    running = [one for root in owners for one in root.findChildren(Cancellable)]
+    for asked in waiting:
+        asked.forget()
+    for job in running:
+        job.cancel()
+    until = time.monotonic() + seconds
+    jobs: list[Latest | Cancellable] = [*running, *waiting]
+    for each in jobs:
+        each.wait(max(0, until - time.monotonic()))
