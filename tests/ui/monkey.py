@@ -36,6 +36,7 @@ from PySide6.QtWidgets import (
     QTableView,
     QWidget,
 )
+from shiboken6 import isValid
 
 from trainwright.data import resources
 from trainwright.ui.actions import ACTIONS
@@ -142,10 +143,8 @@ class Monkey:
         place = self._spot(top)
         child = top.childAt(place) or top
         self.note(f"click {type(child).__name__} {child.accessibleName()!r} in {self.window.place}")
-        once = self.dice.random() < 0.9
-        (QTest.mouseClick if once else QTest.mouseDClick)(
-            child, Qt.MouseButton.LeftButton, pos=child.mapFrom(top, place)
-        )
+        for _ in range(1 if self.dice.random() < 0.9 else 2):
+            _click(child, child.mapFrom(top, place))
 
     def _spot(self, top: QWidget) -> QPoint:
         for _ in range(12):
@@ -182,7 +181,7 @@ class Monkey:
                 QApplication.sendEvent(one, composed)
             else:
                 QTest.keyClicks(one, self.dice.choice(WORDS))
-            if self.dice.random() < 0.5:
+            if self.dice.random() < 0.5 and isValid(one):
                 QTest.keyClick(one, Qt.Key.Key_Return)
 
     def drag(self) -> None:
@@ -194,8 +193,10 @@ class Monkey:
         for _ in range(3):
             end = QPoint(self.dice.randrange(self.window.width()),
                          self.dice.randrange(self.window.height()))  # fmt: skip
-            QTest.mouseMove(child, child.mapFrom(self.window, end))
-        QTest.mouseRelease(child, left, pos=child.mapFrom(self.window, end))
+            if isValid(child):
+                QTest.mouseMove(child, child.mapFrom(self.window, end))
+        if isValid(child):
+            QTest.mouseRelease(child, left, pos=child.mapFrom(self.window, start))
 
     def scroll(self) -> None:
         """Turn the wheel over something."""
@@ -282,7 +283,7 @@ class Monkey:
         if head.count():
             section = self.dice.randrange(head.count())
             x = head.sectionViewportPosition(section) + 8
-            QTest.mouseClick(head.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(x, 8))
+            _click(head.viewport(), QPoint(x, 8))
         table.setFocus()
         for _ in range(self.dice.randint(0, 5)):
             alt = self.dice.random() < 0.3
@@ -305,7 +306,6 @@ class Monkey:
                 popup.close()
         elif roll < 0.3:
             QTest.keyClick(popup, Qt.Key.Key_Escape)
-            popup.close()
         elif roll < 0.5:
             QTest.keyClicks(popup.focusWidget() or popup, self.dice.choice(WORDS[:6]))
         elif roll < 0.75:
@@ -330,7 +330,8 @@ class Monkey:
         buttons = [one for one in dialog.findChildren(QAbstractButton)
                    if one.isVisible() and one.isEnabled()]  # fmt: skip
         if buttons and self.dice.random() < 0.7:
-            QTest.mouseClick(self.dice.choice(buttons), Qt.MouseButton.LeftButton)
+            button = self.dice.choice(buttons)
+            _click(button, button.rect().center())
         elif isinstance(dialog, QDialog):
             dialog.reject()
         else:
@@ -342,6 +343,16 @@ class Monkey:
         dialog.accept()
         if dialog.isVisible():  # it wanted another file than that
             dialog.reject()
+
+
+def _click(widget: QWidget, place: QPoint) -> None:
+    """Press and let go, unless pressing it ended the widget: ``QTest.mouseClick`` would crash.
+
+    A menu runs a loop of its own until it closes, and by then there may be other screens.
+    """
+    for step in (QTest.mousePress, QTest.mouseRelease):
+        if isValid(widget):
+            step(widget, Qt.MouseButton.LeftButton, pos=place)
 
 
 def mib() -> int:

@@ -41,6 +41,8 @@ class CrashPage(QDialog):
             column.addWidget(file)
         column.addSpacing(tokens.S)
         column.addLayout(self._buttons())
+        self.on.setDefault(True)
+        self.on.setFocus()
 
     def _buttons(self) -> QHBoxLayout:
         line = QHBoxLayout()
@@ -55,7 +57,6 @@ class CrashPage(QDialog):
         line.addStretch(1)
         line.addWidget(self.end)
         line.addWidget(self.on)
-        self.on.setFocus()
         return line
 
     def _copy(self) -> None:

@@ -30,7 +30,7 @@ from trainwright.ui.paint import draw_icon
 from trainwright.ui.widgets.base import slim
 
 Index = QModelIndex | QPersistentModelIndex
-ROW, HEAD, PAD, MARK, ARROW = 30, 32, 10, 18, 14
+ROW, HEAD, PAD, MARK, ARROW = 30, 32, 10, 14, 14
 _NO_PARENT = QModelIndex()
 
 
@@ -341,7 +341,7 @@ class _Cells(QStyledItemDelegate):
         if cell.icon:
             wide = int(tokens.width(text, cell.px, cell.weight))
             x = inner.right() - wide - MARK if heading.right else inner.left()
-            draw_icon(painter, cell.icon, x, rect.center().y() - 6, 13, cell.icon_colour)
+            draw_icon(painter, cell.icon, x, rect.center().y() - 5, 11, cell.icon_colour)
             inner.setLeft(x + MARK)
         painter.setFont(tokens.font(cell.px, cell.weight))
         painter.setPen(tokens.colour(cell.colour))
