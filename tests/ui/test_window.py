@@ -712,23 +712,23 @@ def test_a_small_window_keeps_its_size_and_every_place(
 def test_closing_during_work_takes_no_second(opened, qtbot, work):
     from trainwright.plan.evaluate import Pending
 
-    base, over = fakes.core(), threading.Event()
+    base, begun, over = fakes.core(), threading.Event(), threading.Event()
 
     def pending(plan):
         facts = base.resolve(plan)
         return Pending(facts.machine, facts.settings, object(), facts.inputs, ())
 
     def slow(*_):
+        begun.set()
         over.wait(20)
         raise UserError.of("ui.notice.close")
 
     slowed = {"trace": slow, "resolve": pending} if work == "trace" else {"advise": slow}
     window = opened(plan=None, core=replace(base, **slowed))
     window.open_path(fakes.EXAMPLE)
-    session = window.session
     if work == "search":
-        session.make_it_fit()
-    qtbot.waitUntil(lambda: session.advising or session.tracing is not None)
+        window.session.make_it_fit()
+    qtbot.waitUntil(begun.is_set)
     began = time.monotonic()
     window.close()
     took = time.monotonic() - began
