@@ -213,3 +213,25 @@ def test_sigterm_ends_the_window_and_keeps_the_edits(tmp_path):
     assert (ran.returncode, "Traceback" in ran.stderr) == (130, False), ran.stderr
     (copy,) = recovery.folder().glob("*.plan.yaml")
     assert "micro_batch: 3" in copy.read_text(encoding="utf-8")
+
+
+UNFINISHED = """
+    from PySide6.QtCore import QAbstractListModel, QCoreApplication, QEvent, QObject
+    import trainwright.ui
+
+    class Asked(QObject):
+        def event(self, event):
+            return ()[0] if event.type() == QEvent.Type.User else super().event(event)
+
+    app = QCoreApplication([])
+    try:
+        QCoreApplication.sendEvent(Asked(), QEvent(QEvent.Type.User))
+    except IndexError as error:
+        print(error)
+"""
+
+
+def test_what_c_code_raises_in_an_override_does_not_end_the_program(tmp_path):
+    """PySide6 6.8 to 6.11 crash on Python 3.11; in a program of its own."""
+    ran = run(UNFINISHED, tmp_path)
+    assert (ran.returncode, "tuple index out of range" in ran.stdout) == (0, True), ran.stderr
