@@ -4,8 +4,8 @@ import statistics
 import time
 
 from trainwright.catalog import list_parts
-from trainwright.ui.columns import Shelf
-from trainwright.ui.widgets.parttable import PartModel
+from trainwright.ui.columns import COLUMNS, Shelf
+from trainwright.ui.widgets.parttable import PartTable
 
 ROWS = 10_000
 
@@ -13,7 +13,9 @@ ROWS = 10_000
 def test_typing_and_sorting_in_ten_thousand_rows(qapp):
     gpus = list_parts("gpu")
     records = [gpus[number % len(gpus)] for number in range(ROWS)]
-    model = PartModel(Shelf("gpu", records))
+    table = PartTable()
+    table.show_shelf(Shelf("gpu", records))
+    model = table.parts
     assert model.rowCount() == ROWS
     for column in range(model.columnCount()):
         model.sort(column)
@@ -22,14 +24,14 @@ def test_typing_and_sorting_in_ten_thousand_rows(qapp):
         for column in range(model.columnCount()):
             start = time.perf_counter()
             model.sort(column)
-            model.filter(text)
+            table.filter(text)
             took.append(time.perf_counter() - start)
     most = max(took) * 1000
     print(
         f"filter and sort of {ROWS} rows: {statistics.median(took) * 1000:.1f} ms, most {most:.1f}"
     )
-    shown = {model.record(row).name for row in range(model.rowCount())}
-    assert all("blackwell" in model.shelf.columns[7].text(gpu).casefold()
+    shown = {record.name for record in model.rows}
+    assert all("blackwell" in COLUMNS["gpu"][7].text(gpu).casefold()
                for gpu in gpus if gpu.name in shown)  # fmt: skip
     first = time.perf_counter()
     Shelf("gpu", records).find("rtx", 1)

@@ -1,18 +1,21 @@
 """The catalog's browser as its reader uses it."""
 
+from itertools import permutations, product
 from typing import get_args
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from trainwright.catalog import GpuRecord, find_cpu, list_parts
-from trainwright.catalog.part_kinds import KINDS, PartKind
+from trainwright.catalog.part_kinds import KINDS as RECORDS
+from trainwright.catalog.part_kinds import PartKind
 from trainwright.catalog.sources import documents
 from trainwright.messages import Message, render
-from trainwright.ui.columns import COLUMNS, HIDDEN, Shelf, lines
-from trainwright.ui.widgets.parttable import is_low
+from trainwright.ui.columns import COLUMNS, HIDDEN, Shelf, kind_of, lines
+from trainwright.ui.screens.catalog import KINDS
+from trainwright.ui.widgets.parttable import PartTable, is_low
 
 
 def catalog(opened):
@@ -23,7 +26,7 @@ def catalog(opened):
 
 def names(screen):
     parts = screen.table.parts
-    return [parts.record(row).name for row in range(parts.rowCount())]
+    return [record.name for record in parts.rows]
 
 
 def said(widget):
@@ -54,11 +57,40 @@ def test_a_click_on_a_heading_sorts_and_unknown_values_come_last_either_way(open
     for order, sign in ((Qt.SortOrder.AscendingOrder, 1), (Qt.SortOrder.DescendingOrder, -1)):
         screen.table.sortByColumn(column, order)
         parts = screen.table.parts
-        values = [COLUMNS["gpu"][column].value(parts.record(row)) for row in range(len(parts.rows))]
+        values = [COLUMNS["gpu"][column].value(record) for record in parts.rows]
         known = [value for value in values if value is not None]
         assert known == sorted(known, key=lambda value: sign * value)
         assert None in values
         assert all(value is None for value in values[len(known) :])
+
+
+def test_each_kind_follows_each_other_whatever_column_that_was_sorted_by(opened, qtbot):
+    _, screen = catalog(opened)
+    for before, after in permutations(KINDS, 2):
+        screen.show_tab(before)
+        screen.table.sortByColumn(len(COLUMNS[before]) - 1, Qt.SortOrder.DescendingOrder)
+        screen.show_tab(after)
+        assert sorted(names(screen)) == sorted(record.name for record in list_parts(after))
+        assert {kind_of(record) for record in screen.table.parts.rows} == {after}
+
+
+def test_a_table_has_an_answer_to_whatever_qt_asks(qapp):
+    table = PartTable()
+    roles = [role.value for role in Qt.ItemDataRole if role < Qt.ItemDataRole.UserRole]
+    shelves = (Shelf("case", list_parts("case")), Shelf("psu", ()), Shelf("gpu", list_parts("gpu")))
+    old = table.parts.index(0, 0)
+    for shelf, text in product(shelves, ("", "no such part", "a")):
+        table.show_shelf(shelf, text)
+        model = table.parts
+        for column, order in product((-1, 0, 9, 99), Qt.SortOrder):
+            model.sort(column, order)
+        last = model.index(len(model.rows) - 1, len(shelf.columns) - 1)
+        for index, role in product((QModelIndex(), old, last), (*roles, -1)):
+            model.data(index, role)
+            model.cell(index)
+        for section, way in product((-1, 0, 9, 99), Qt.Orientation):
+            model.headerData(section, way)
+        old = last  # of what is no longer shown
 
 
 def test_a_cell_says_where_its_value_comes_from(opened, qtbot):
@@ -77,9 +109,9 @@ def test_little_confidence_is_marked_in_the_cell_and_for_screen_readers(opened, 
     _, screen = catalog(opened)
     parts, role = screen.table.parts, Qt.ItemDataRole.AccessibleTextRole
     marked = {True: 0, False: 0}
-    for row in range(parts.rowCount()):
-        for number, column in enumerate(parts.shelf.columns):
-            low = is_low(column, parts.record(row))
+    for row, record in enumerate(parts.rows):
+        for number, column in enumerate(screen.table.shelf.columns):
+            low = is_low(column, record)
             spoken = parts.data(parts.index(row, number), role)
             assert ("low confidence" in spoken) == low
             marked[low] += 1
@@ -90,9 +122,9 @@ def test_little_confidence_is_marked_in_the_cell_and_for_screen_readers(opened, 
 def test_an_unknown_value_is_no_zero(opened, qtbot):
     _, screen = catalog(opened)
     parts = screen.table.parts
-    column = next(i for i, c in enumerate(parts.shelf.columns) if c.field == "tdp_w")
-    row = next(r for r in range(parts.rowCount()) if parts.record(r).tdp_w is None)
-    assert parts.data(parts.index(row, column)) == ""
+    column = next(i for i, c in enumerate(COLUMNS["gpu"]) if c.field == "tdp_w")
+    row = next(number for number, record in enumerate(parts.rows) if record.tdp_w is None)
+    assert parts.data(parts.index(row, column)) == "–"
     spoken = parts.data(parts.index(row, column), Qt.ItemDataRole.AccessibleTextRole)
     assert spoken == "Power, W: unknown"
 
@@ -120,7 +152,7 @@ def test_a_drive_comes_beside_those_that_are_there(opened, qtbot):
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_every_field_of_every_kind_has_a_name(language):
     fields = {column.field for columns in COLUMNS.values() for column in columns}
-    for record in (GpuRecord, *(kind.record for kind in KINDS.values())):
+    for record in (GpuRecord, *(kind.record for kind in RECORDS.values())):
         fields |= {field for field in record.model_fields if field not in HIDDEN}
     for field in fields:
         id = f"pc.field.{field.replace('.', '-').replace('_', '-')}"

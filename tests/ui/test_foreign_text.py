@@ -22,7 +22,7 @@ from trainwright.plan.schema import Plan
 from trainwright.ui.summary import summary
 from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.copying import as_markdown, as_text
-from trainwright.ui.widgets.rowtable import Cell, Heading, RowModel
+from trainwright.ui.widgets.table import Cell, Heading, TableModel
 
 PICTURE = '<img src="nowhere.png"> <b>[*] & *x*</b>'
 
@@ -52,7 +52,8 @@ def test_every_tooltip_is_plain() -> None:
 
 
 def test_a_rows_tooltip_is_plain() -> None:
-    model = RowModel([Heading("name", 100)], [PICTURE], lambda row: [Cell(row)])
+    model = TableModel()
+    model.show([Heading("name", 100)], [PICTURE], lambda row: [Cell(row)])
     index = model.index(0, 0)
     assert shown(model.data(index, Qt.ItemDataRole.ToolTipRole)) == PICTURE
     assert model.data(index) == PICTURE

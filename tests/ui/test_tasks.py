@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 
 from trainwright.ui.garbage import Collector
 from trainwright.ui.tasks import Cancellable, Latest
@@ -58,6 +59,26 @@ class Cycle:
 
     def __del__(self) -> None:
         self.freed.add(threading.get_ident())
+
+
+def test_what_grew_old_is_collected_as_soon_as_much_is_new(qapp):
+    """As screens are that a change of theme replaces; a minute's worth of them filled memory."""
+    collector = Collector()
+    meanwhile: list[list[list[int]]] = []
+
+    def work(rounds):
+        for _ in range(rounds):
+            meanwhile.append([[] for _ in range(2000)])
+            collector.collect()
+
+    Cycle.freed = set()
+    old = Cycle()
+    alive = weakref.ref(old)
+    work(14)  # so that it is looked at rarely
+    del old
+    work(40)
+    gc.enable()
+    assert alive() is None
 
 
 def test_cycles_are_freed_on_the_window_s_thread(qapp, qtbot):

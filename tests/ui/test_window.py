@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 from shiboken6 import isValid
 from walk import settled, spin
 
-from trainwright.messages import LANGUAGES, Message, render
+from trainwright.messages import LANGUAGES, Message, UserError, render
 from trainwright.plan.file import read
 from trainwright.plan.report import Verdict
 from trainwright.ui import i18n, places, tokens
@@ -690,3 +691,31 @@ def test_a_small_window_keeps_its_size_and_every_place(
         spin(50)
         assert (screen, window.width(), window.height()) == (screen, 1024, 640)
     assert not any(place.visibleRegion().isEmpty() for place in window.rail._places)
+
+
+@pytest.mark.parametrize("work", ["search", "trace"])
+def test_closing_during_work_takes_no_second(opened, qtbot, work):
+    from trainwright.plan.evaluate import Pending
+
+    base, begun, over = fakes.core(), threading.Event(), threading.Event()
+
+    def pending(plan):
+        facts = base.resolve(plan)
+        return Pending(facts.machine, facts.settings, object(), facts.inputs, ())
+
+    def slow(*_):
+        begun.set()
+        over.wait(20)
+        raise UserError.of("ui.notice.close")
+
+    slowed = {"trace": slow, "resolve": pending} if work == "trace" else {"advise": slow}
+    window = opened(plan=None, core=replace(base, **slowed))
+    window.open_path(fakes.EXAMPLE)
+    if work == "search":
+        window.session.make_it_fit()
+    qtbot.waitUntil(begun.is_set)
+    began = time.monotonic()
+    window.close()
+    took = time.monotonic() - began
+    over.set()
+    assert took < 1

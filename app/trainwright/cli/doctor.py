@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainwright import __version__, data
+from trainwright import __version__, crashes, data
 from trainwright.catalog.part_kinds import NAMES
-from trainwright.cli import crash, display, options, qt_libraries
+from trainwright.cli import display, options, qt_libraries
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.finding import Finding
 from trainwright.cli.parsing import Command
@@ -58,7 +58,7 @@ def answer(findings: list[Finding]) -> Answer:
         "hardware_db": data.folder("hardware_db"),
         "resources": data.folder("resources"),
         "cache": cache_folder(),
-        "crashes": crash.folder(),
+        "crashes": crashes.folder(),
     }
     paths = {name: from_home(folder) for name, folder in folders.items()}
     document = {

@@ -67,10 +67,10 @@ def _call(terminal: Terminal, arguments: Sequence[str]) -> int:
 
 
 def _crash_message(error: Exception) -> Message:
-    from trainwright.cli import crash
+    from trainwright import crashes
 
     kind = type(error).__name__
-    path = crash.record(error)
+    path = crashes.record(error)
     if path is None:
         return Message.of("cli.crash-unrecorded", kind=kind)
     return Message.of("cli.crash", kind=kind, path=str(path))

@@ -6,7 +6,6 @@ every coefficient are dropped, which leaves a few dozen of tens of thousands, ra
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -50,7 +49,6 @@ def _basis(batch: Ints, sequence: Ints) -> Floats:
     return np.stack([np.ones_like(b), b, s, b * s, s * s, b * s * s])
 
 
-@lru_cache(maxsize=640)
 def ceiling(layout: Layout) -> Ceiling:
     """Return the moments of a layout that can be its peak."""
     per_row = _polynomials(layout)

@@ -21,8 +21,11 @@ __all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
 
 _BACKWARD = PHASES.index("backward")
 
+_KEPT = 16
+"""Layouts that are kept, of one to two megabytes each; assumed: an answer and its what-ifs."""
 
-@lru_cache(maxsize=640)
+
+@lru_cache(maxsize=_KEPT)
 def training_layout(
     profile: Profile,
     device: Device,
@@ -55,7 +58,7 @@ def training_layout(
     return _with_kernels(_with_cublas(layout, device))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=_KEPT)
 def inference_layout(
     profile: Profile,
     device: Device,

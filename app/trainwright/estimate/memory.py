@@ -1,8 +1,10 @@
 """Device memory of a training step: what lives when, what the allocator reserves, who holds it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import hypot
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from trainwright.estimate import cuda
 from trainwright.estimate.allocator import Replay, replay
 from trainwright.estimate.breakdown import Curve, curve, peak_terms
 from trainwright.estimate.calibration import Range, memory_calibration
-from trainwright.estimate.ceiling import ceiling
+from trainwright.estimate.ceiling import Ceiling, ceiling
 from trainwright.estimate.cuda import Device
 from trainwright.estimate.layout import Layout, inference_layout, training_layout
 from trainwright.estimate.offload import pinned_bytes
@@ -60,7 +62,28 @@ class MemoryEstimate:
         return self.allocated_peak.parts
 
 
-def layout_for(
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What makes a layout, and of what: alike for all plans that share one."""
+
+    make: Callable[..., Layout]
+    arguments: tuple[tuple[str, Any], ...]
+
+    def layout(self) -> Layout:
+        """Return the run, valid for every batch and sequence length."""
+        return self.make(**dict(self.arguments))
+
+
+@lru_cache(maxsize=640)
+def _ceiling(asked: _Asked) -> Ceiling:
+    """Return the moments that can be the peak.
+
+    A search keeps these for all that it tries. They take kilobytes, their layouts a megabyte each.
+    """
+    return ceiling(asked.layout())
+
+
+def _asked(
     profile: Profile,
     gpu: Gpu,
     settings: FullSettings,
@@ -69,32 +92,28 @@ def layout_for(
     gpu_count: int = 1,
     served: Served | None = None,
     kept: float | None = None,
-) -> Layout:
-    """Return the run that a plan stands for, valid for every batch and sequence length.
+) -> _Asked:
+    """Return what makes the run that a plan stands for.
 
     ``kept`` is the share that torch.compile saves of what it may compute again; by default
     the middle where the plan compiles.
-
-    Raises:
-        KeyError: the profile knows neither the optimizer nor one to derive it from.
     """
     device = cuda.alike(Device.of(gpu.record, gpu.workspace))  # so that layouts are made once
     if kept is None:
         kept = memory_calibration().compile_kept if settings.compile else 1.0
+    common = {"profile": profile, "device": device, "channels_last": settings.channels_last}
     if infer:
-        channels_last = settings.channels_last
-        return inference_layout(profile, device, channels_last=channels_last, served=served)
-    return training_layout(
-        profile,
-        device,
-        accumulation=min(settings.accumulation, 2),
-        checkpointing=settings.recomputing,
-        optimizer=settings.optimizer,
-        channels_last=settings.channels_last,
-        replicas=min(gpu_count, 2) if settings.strategy == "ddp" else 1,
-        offload=settings.optimizer_offload,
-        kept=kept,
-    )
+        return _Asked(inference_layout, tuple({**common, "served": served}.items()))
+    arguments = {
+        **common,
+        "accumulation": min(settings.accumulation, 2),
+        "checkpointing": settings.recomputing,
+        "optimizer": settings.optimizer,
+        "replicas": min(gpu_count, 2) if settings.strategy == "ddp" else 1,
+        "offload": settings.optimizer_offload,
+        "kept": kept,
+    }
+    return _Asked(training_layout, tuple(arguments.items()))
 
 
 def estimate_memory(
@@ -126,7 +145,8 @@ def estimate_memory(
         KeyError: the profile knows neither the optimizer nor one to derive it from.
     """
     infer = new_tokens is not None
-    layout = layout_for(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
+    asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
+    layout = asked.layout()
     expandable = settings.allocator == "expandable" and system == "linux"
     run = _run(layout, _Point.of(batch, sequence, new_tokens, served), expandable)
     sizes = run.sizes
@@ -173,7 +193,8 @@ def first_look(
 ) -> tuple[int, Curve]:
     """Return (allocated peak in bytes, curve) without a replay: for the first repaint."""
     infer = new_tokens is not None
-    layout = layout_for(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
+    asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
+    layout = asked.layout()
     point = _Point.of(batch, sequence, new_tokens, served)
     seen = curve(layout, point.bytes_of(layout))
     return int(seen.live.sum(axis=0).max(initial=0)), seen
@@ -196,19 +217,19 @@ def allocated_peak_bytes(
     3 % below the replayed peak, since unsplit tails of blocks are not in it.
     """
     infer = new_tokens is not None
-    layout = layout_for(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
+    asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
     batches, lengths = np.broadcast_arrays(np.atleast_1d(batch), np.atleast_1d(sequence))
     if new_tokens is None:
-        return ceiling(layout).peak(batches, lengths)
+        return _ceiling(asked).peak(batches, lengths)
     if served is None or served.traced:
         contexts = np.broadcast_to(lengths + np.atleast_1d(new_tokens) - 1, lengths.shape)
-        return ceiling(layout).peak(batches, lengths, contexts)
+        return _ceiling(asked).peak(batches, lengths, contexts)
     new = np.broadcast_to(np.atleast_1d(new_tokens), lengths.shape)
-    asked = zip(batches.tolist(), lengths.tolist(), new.tolist(), strict=True)
-    points = [_Point.of(count, prompt, tokens, served) for count, prompt, tokens in asked]
+    counted = zip(batches.tolist(), lengths.tolist(), new.tolist(), strict=True)
+    points = [_Point.of(count, prompt, tokens, served) for count, prompt, tokens in counted]
     at = (np.array([getattr(p, name) for p in points]) for name in ("batch", "sequence", "pool"))
     computed, tokens, pool = at
-    total_bytes: Ints = ceiling(layout).peak(computed, tokens) + pool
+    total_bytes: Ints = _ceiling(asked).peak(computed, tokens) + pool
     return total_bytes
 
 
@@ -268,7 +289,7 @@ class _Run:
         return replay(*events, expandable=self._expandable, limit=limit)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _run(layout: Layout, point: _Point, expandable: bool) -> _Run:
     """Return the replays at a point: another GPU, or an edit taken back, needs no new one."""
     return _Run(layout, point.bytes_of(layout), expandable)
@@ -343,9 +364,9 @@ def _fusing(
     points = np.array([batch]), np.array([sequence])
     least, middle, most = (
         float(
-            ceiling(layout_for(profile, gpu, settings, gpu_count=gpu_count, kept=kept)).peak(
-                *points
-            )[0]
+            _ceiling(_asked(profile, gpu, settings, gpu_count=gpu_count, kept=kept)).peak(*points)[
+                0
+            ]
         )
         for kept in (0.0, None, 1.0)
     )

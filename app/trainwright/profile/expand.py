@@ -38,6 +38,9 @@ _PHASE_OF_OP = {
 _HEAD = -2
 """Region of the ops after the last block."""
 
+_KEPT = 8
+"""Structures that are kept, of one to two megabytes each; assumed: those of one plan."""
+
 
 def training_events(
     profile: Profile,
@@ -85,7 +88,7 @@ def op_counts(
     }
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=_KEPT)
 def training_structure(
     profile: Profile, micro_batches: int, checkpointing: str, optimizer: str, steps: int
 ) -> tuple[Structure, ...]:
@@ -121,7 +124,7 @@ def _highest_id(profile: Profile) -> int:
     return max(int(segment.a.max(initial=0)) for segment in profile.segments.values())
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=2 * _KEPT)
 def _part(
     profile: Profile,
     name: str,
@@ -136,7 +139,7 @@ def _part(
     return Structure(log.storage, log.size, row, phase, _terms(profile, log, row, phase))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=2 * _KEPT)
 def _log(
     profile: Profile, name: str, blocks: frozenset[int], fresh: int, moved: bool = False
 ) -> Log:

@@ -2,13 +2,16 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QLibraryInfo, Qt
+from PySide6.QtCore import QLibraryInfo, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
+from trainwright import crashes
 from trainwright.ui import i18n, theme
 from trainwright.ui.core import Core
+from trainwright.ui.faults import Faults
 from trainwright.ui.garbage import Collector
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.window import Window
@@ -16,9 +19,13 @@ from trainwright.ui.window import Window
 
 def main(path: str | None = None) -> int:
     """Open the window, with a plan or a model's config where one is named."""
+    left = crashes.watch_native()
     _choose_input_method()
     app = QApplication(sys.argv[:1])
     window = prepared(app, Core(), Preferences())
+    Faults(window)
+    if left is not None:
+        window.when_awake(partial(QTimer.singleShot, 0, partial(_tell_of_crash, window, left)))
     if path is not None:
         window.when_awake(lambda: window.open_path(Path(path)))
     window.show()
@@ -41,6 +48,11 @@ def prepared(app: QApplication, core: Core, preferences: Preferences) -> Window:
 
     app.styleHints().colorSchemeChanged.connect(follow)
     return window
+
+
+def _tell_of_crash(window: Window, left: Path) -> None:
+    """Say that the last run ended in native code, once."""
+    window.notice.say(i18n.tr("ui.crash.native", path=str(left)))
 
 
 def _choose_input_method() -> None:

@@ -11,20 +11,34 @@ from PySide6.QtCore import QObject, QTimer
 _EVERY_MS = 500
 """Assumed: often enough that little piles up."""
 
+_MANY = 50_000
+"""New objects after which all are looked at; assumed: five to ten megabytes of widgets."""
+
 
 class Collector(QObject):
-    """Collects while the window's event loop runs, as often as Python itself would."""
+    """Collects while the window's event loop runs."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         gc.disable()
+        self._grown = 0
         self._timer = QTimer(self)
         self._timer.timeout.connect(self.collect)
         self._timer.start(_EVERY_MS)
 
     def collect(self) -> None:
-        """Collect the oldest generation that is due."""
-        due = zip(gc.get_count(), gc.get_threshold(), strict=True)
-        generations = [n for n, (count, most) in enumerate(due) if 0 < most < count]
-        if generations:
-            gc.collect(max(generations))
+        """Collect what is new; everything, once much is new.
+
+        Python's own rule counts collections. At two a second it would take minutes to come to the
+        screens that a change of theme or language leaves behind. Objects are not counted by
+        ``gc.get_objects``: it breaks tuples that another thread is making (CPython 3.11).
+        """
+        new = gc.get_count()[0]
+        if new < gc.get_threshold()[0]:
+            return
+        self._grown += new
+        if self._grown > _MANY:
+            self._grown = 0
+            gc.collect()
+        else:
+            gc.collect(1)

@@ -77,7 +77,7 @@ class Live(QObject):
     def close(self) -> None:
         """End the readings and the log."""
         self._wanted.clear()
-        self.sampler.stop(wait_s=1)
+        self.sampler.stop(wait_s=0.3)
         self.monitor.log_to(None)
 
     def _settle(self) -> None:

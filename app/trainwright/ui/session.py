@@ -25,7 +25,7 @@ from trainwright.ui import doors, plans
 from trainwright.ui.answer import Answer, answer
 from trainwright.ui.core import Core
 from trainwright.ui.draft import Draft
-from trainwright.ui.tasks import Latest
+from trainwright.ui.tasks import Latest, end_below
 from trainwright.ui.tracing import Traces, Tracing
 from trainwright.ui.whatifs import WhatIfs
 from trainwright.workload import FullSettings
@@ -248,18 +248,18 @@ class Session(QObject):
         self.advised.emit()
         self.ask()
 
+    def keep(self) -> None:
+        """Bring the recovery copies up to date."""
+        self.draft.keep()
+        self.board.keep()
+
     def close(self) -> None:
         """Stop all work; what is unsaved stays in its recovery copy."""
         self.draft.close()
         self.board.close()
         self._ask_timer.stop()
         self._neighbours.stop()
-        self._traces.cancel_all()
-        for worker in (self._answers, self._limiting, self._advising):
-            worker.forget()
-            worker.wait()
-        self._neighbours.wait()
-        self._traces.wait()
+        end_below([self], seconds=0)
 
     # The answer
 

@@ -2,13 +2,15 @@
 
 import atexit
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal
 from shiboken6 import isValid
 
+from trainwright import crashes
 from trainwright.messages import Message, UserError
 
 Job = Callable[[], Any]
@@ -159,9 +161,9 @@ class Latest(QObject):
         self._newest += 1
         self._line.put(None)
 
-    def wait(self, milliseconds: int = 5000) -> bool:
+    def wait(self, seconds: float = 5) -> bool:
         """Wait for the running job to end; return whether it did."""
-        return self._line.wait(milliseconds / 1000)
+        return self._line.wait(seconds)
 
     def _deliver(self, number: int, result: object, problem: object) -> None:
         if number != self._newest:
@@ -182,7 +184,10 @@ def attempt(job: Job) -> tuple[Any, Message | None]:
         return None, Message.of("ui.problem.not-here")
     except Exception as error:  # the window must outlive any fault in an estimate
         reason = f"{type(error).__name__}: {error}"
-        return None, Message.of("ui.problem.unexpected", reason=reason)
+        path = crashes.record(error)
+        if path is None:
+            return None, Message.of("ui.problem.unexpected", reason=reason)
+        return None, Message.of("ui.problem.recorded", reason=reason, path=str(path))
 
 
 class Cancellable(QObject):
@@ -221,3 +226,21 @@ class Cancellable(QObject):
 
     def _progress(self, progress: Any) -> None:
         self._send(self, lambda: self.progressed.emit(progress))
+
+
+def end_below(roots: Iterable[QObject], seconds: float) -> None:
+    """End all work of these objects and their children; wait for it so long in all.
+
+    What has not ended by then is left behind: its thread ends with the program.
+    """
+    owners = list(roots)
+    waiting = [one for root in owners for one in root.findChildren(Latest)]
+    running = [one for root in owners for one in root.findChildren(Cancellable)]
+    for asked in waiting:
+        asked.forget()
+    for job in running:
+        job.cancel()
+    until = time.monotonic() + seconds
+    jobs: list[Latest | Cancellable] = [*running, *waiting]
+    for each in jobs:
+        each.wait(max(0, until - time.monotonic()))

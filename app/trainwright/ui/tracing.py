@@ -35,7 +35,6 @@ class Traces(QObject):
         self._fit = Cancellable(self)
         self._fitted: TraceSpec | None = None
         self._pending: Pending | None = None
-        self._all: list[Cancellable] = []
 
     def start(self, pending: Pending) -> None:
         """Trace at the point that is asked about; the fit for all others follows."""
@@ -57,10 +56,10 @@ class Traces(QObject):
         )
 
     def _new(self) -> Cancellable:
-        self._all = [old for old in self._all if old.running]
-        made = Cancellable(self)
-        self._all.append(made)
-        return made
+        for old in self.findChildren(Cancellable):
+            if not old.running and old not in (self._waited, self._fit):
+                old.deleteLater()
+        return Cancellable(self)
 
     def stop(self) -> None:
         """End the trace that somebody waits for; nobody listens to it any more."""
@@ -89,13 +88,3 @@ class Traces(QObject):
                 pending.spec, None, lambda _done, _stage: None, cancelled.is_set
             )
         )
-
-    def cancel_all(self) -> None:
-        """End every trace, also those that nobody waits for."""
-        for trace in self._all:
-            trace.cancel()
-
-    def wait(self) -> None:
-        """Wait for the ended ones to be gone."""
-        for trace in self._all:
-            trace.wait()

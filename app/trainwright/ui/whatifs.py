@@ -47,10 +47,6 @@ class WhatIfs(QObject):
         self._timer.stop()
         self._work.forget()
 
-    def wait(self) -> None:
-        """Wait for what runs to end."""
-        self._work.wait()
-
     def _look(self) -> None:
         if self._ready is not None:
             self._work.submit(self._ready)

@@ -38,6 +38,7 @@ from trainwright.ui.core import Core
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.screens.start import StartScreen
+from trainwright.ui.tasks import end_below
 from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Door
 from trainwright.ui.widgets.buttons import Button
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
     from trainwright.ui.live import Live
     from trainwright.ui.session import Session
     from trainwright.ui.widgets.picker import Option
+
+
+_PATIENCE_S = 0.5
+"""How long closing waits for work to end; assumed: longer feels like a window that hangs."""
 
 
 class Window(QMainWindow):
@@ -470,8 +475,13 @@ class Window(QMainWindow):
             event.ignore()
             return
         self.preferences.geometry = self.saveGeometry()
+        self.end_work()
+        super().closeEvent(event)
+
+    def end_work(self) -> None:
+        """End everything that runs; unsaved edits stay in their copy."""
         if self.session is not None:
             self.session.close()
+            end_below([self, self.session], _PATIENCE_S)
         if self._live is not None:
             self._live.close()
-        super().closeEvent(event)

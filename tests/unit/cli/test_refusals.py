@@ -191,13 +191,14 @@ def test_a_python_model_needs_consent(inside, plan_file):
 
 
 def test_a_fault_of_ours_leaves_a_crash_file_and_no_traceback(inside, monkeypatch, tmp_path):
-    from trainwright.cli import crash, doctor
+    from trainwright import crashes
+    from trainwright.cli import doctor
 
     def fail():
         raise RuntimeError("the sky fell")
 
     monkeypatch.setattr(doctor, "CHECKS", (fail,))
-    monkeypatch.setattr(crash, "folder", lambda: tmp_path / "crashes")
+    monkeypatch.setattr(crashes, "folder", lambda: tmp_path / "crashes")
     complaint = inside("doctor").complaint
     (file,) = (tmp_path / "crashes").iterdir()
     assert str(file) in complaint

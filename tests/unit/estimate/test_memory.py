@@ -1,5 +1,8 @@
 """The estimate of a model that is written down by hand: sums, growth, and every option."""
 
+import gc
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from trainwright.estimate.cuda import Device
-from trainwright.estimate.layout import TERM, training_layout
+from trainwright.estimate.layout import TERM, Layout, training_layout
 from trainwright.estimate.memory import allocated_peak_bytes, estimate_memory, first_look
 from trainwright.explain import Kind, Unit
 from trainwright.messages import render
@@ -69,6 +72,18 @@ def test_terms_sum_to_the_peak_and_members_to_their_term(
     assert estimate.reserved_peak.value >= peak.value
     assert estimate.device_used_p95.value >= estimate.device_used.value
     assert estimate.free.value == estimate.device_total.value - estimate.device_used.value
+
+
+def test_a_wide_search_keeps_few_layouts(toy, make_gpu, make_settings):
+    """Of a model of 8 billion parameters each takes one to two megabytes."""
+    checkpointing = ["none", "full", *(f"every-{number}" for number in range(2, 5))]
+    optimizers = ("adamw", "adamw-8bit", "adamw-4bit", "lion")
+    for chosen in product(checkpointing, optimizers, (1, 2), (False, True)):
+        keys = ("checkpointing", "optimizer", "accumulation", "channels_last")
+        wanted = make_settings(**dict(zip(keys, chosen, strict=True)))
+        peak = allocated_peak_bytes(toy, make_gpu(), wanted, batch=8, sequence=2048)
+        assert peak[0] > WEIGHTS
+    assert sum(isinstance(one, Layout) for one in gc.get_objects()) < 50
 
 
 @hypothesis_settings(max_examples=25, deadline=None)

@@ -103,12 +103,14 @@ class CatalogScreen(QWidget):
         self._tell_count()
 
     def _tell_count(self) -> None:
-        shown, all = self.table.parts.rowCount(), len(self.table.parts.shelf.records)
+        assert self.table.shelf is not None
+        shown, all = len(self.table.parts.rows), len(self.table.shelf.records)
         id = "pc.catalog.count" if shown == all else "pc.catalog.some"
         self._count.tell(Message.of(id, count=shown, all=all))
 
     def _show_part(self, record: Record | None, column: int) -> None:
-        field = self.table.parts.shelf.columns[column].field if record is not None else ""
+        shelf = self.table.shelf
+        field = shelf.columns[column].field if record is not None and shelf is not None else ""
         self.pane.show_part(record, field)
 
 

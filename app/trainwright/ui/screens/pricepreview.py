@@ -19,8 +19,8 @@ from trainwright.ui.widgets.base import Heading, Label, Surface
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo
 from trainwright.ui.widgets.entry import Entry
-from trainwright.ui.widgets.rowtable import Cell, RowTable
-from trainwright.ui.widgets.rowtable import Heading as Column
+from trainwright.ui.widgets.table import Cell, RowTable
+from trainwright.ui.widgets.table import Heading as Column
 
 _STATE = {
     "matched": ("check-circle-fill", "fitsFill"),

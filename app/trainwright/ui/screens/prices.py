@@ -27,8 +27,8 @@ from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo, Segmented
 from trainwright.ui.widgets.entry import Entry, TextBox
-from trainwright.ui.widgets.rowtable import Cell, RowTable
-from trainwright.ui.widgets.rowtable import Heading as Column
+from trainwright.ui.widgets.table import Cell, RowTable
+from trainwright.ui.widgets.table import Heading as Column
 
 CONDITIONS = ("new", "used", "refurbished", "overseas", "bulk")
 _AGE_ICON = {
