@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,5 +112,5 @@ def silence(stream: TextIO) -> None:
 
 def one_line(text: str) -> str:
     """Return text without line breaks and control characters, which a file name may hold."""
-    text = re.sub(r"\s*[\r\n]+\s*", " ", text)
+    text = " ".join(line.strip() for line in text.splitlines())
     return "".join(each if each.isprintable() or each == "\u202f" else "\ufffd" for each in text)
