@@ -101,7 +101,8 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                r"|iter_batches|data_time|data_generator|'acquire' of '_thread|select\.poll"
                r"|_start_processes|fork_exec|_shutdown_workers|\bloading\b|iter(rows|tuples)"
                r"|data[ _]?load|load[ _](data|batch)"
-               r"|(fetch|sample|get|make)[ _](\w{1,40}[ _])?batch|data_iter|wait(ing)?[ _]for[ _](data|batch)|(replay|buffer)\w{0,40}\.sample"
+               r"|(fetch|sample|get|make)[ _](\w{1,40}[ _])?batch|data_iter"
+               r"|wait(ing)?[ _]for[ _](data|batch)|(replay|buffer)\w{0,40}\.sample"
                r"|feed_dict|optionalgetvalue|petastorm|multiprocessing/connection"),
     ("preprocess", r"decode|augment|transform(s|\.py|\b)|imread|tokeniz|\bpil\b|pillow|cv2"
                    r"|librosa|collat(e|ion)|resize|crop|\bstft|spectrogram|resample|jpeg"

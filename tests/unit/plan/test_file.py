@@ -13,9 +13,11 @@ from trainwright.data import resources
 from trainwright.messages import UserError
 from trainwright.plan import file
 from trainwright.plan.schema import Plan
+from trainwright.ranges import believed
 
 EXAMPLES = sorted(resources("examples").glob("*.plan.yaml"))
 EXAMPLE = resources("examples", "llama-8b-lora.plan.yaml")
+FRACTIONS = st.floats(-1, 1).filter(believed)
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 
 
@@ -34,7 +36,7 @@ def plans(draw: st.DrawFn) -> Plan:
         "settings": st.fixed_dictionaries(
             {},
             optional={
-                "learning_rate": st.floats(1e-300, 100, exclude_min=True),
+                "learning_rate": st.floats(0, 100, exclude_min=True).filter(believed),
                 "micro_batch": st.integers(1, 1_000_000),
                 "compile": st.booleans(),
                 "checkpointing": st.sampled_from(["none", "full", "every-4"]),
@@ -53,7 +55,11 @@ def plans(draw: st.DrawFn) -> Plan:
                         "file": st.just("/models/net.py"),
                         "factory": NAMES,
                         "args": st.dictionaries(
-                            NAMES, st.integers(-9, 9) | st.floats(-1, 1) | NAMES | st.none()
+                            NAMES,
+                            st.integers(-9, 9)
+                            | st.floats(-1, 1).filter(believed)
+                            | NAMES
+                            | st.none(),
                         ),
                     }
                 )
@@ -75,7 +81,9 @@ def plans(draw: st.DrawFn) -> Plan:
             | st.fixed_dictionaries(
                 {
                     "gpus": st.lists(
-                        st.fixed_dictionaries({"id": NAMES, "reserved_mib": st.floats(0, 1e6)}),
+                        st.fixed_dictionaries(
+                            {"id": NAMES, "reserved_mib": st.floats(0, 1e6).filter(believed)}
+                        ),
                         min_size=1,
                         max_size=3,
                     )
