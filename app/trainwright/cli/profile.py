@@ -35,8 +35,8 @@ BATCH = 8
     default="bf16-mixed",
     help="cli.option.precision",
 )
-@option("--sequence-length", type=click.IntRange(min=1), help="cli.option.sequence-length")
-@option("--image-size", type=click.IntRange(min=8), help="cli.option.image-size")
+@option("--sequence-length", type=click.IntRange(1, 10_000_000), help="cli.option.sequence-length")
+@option("--image-size", type=click.IntRange(8, 16_384), help="cli.option.image-size")
 @option("--allow-code", is_flag=True, help="cli.option.allow-code")
 @option("-o", "--out", "out", type=click.Path(path_type=Path), help="cli.option.out-profile")
 @options.tracing

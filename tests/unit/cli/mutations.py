@@ -157,6 +157,6 @@ def _emptied(content: bytes, chance: random.Random) -> bytes:
 
 
 CHANGES = (
-    _scaled, _scaled, _scaled, _scaled, _pruned, _pruned, _pruned, _pruned, _number, _number, _value, _value, _word, _word, _flip, _flip, _insert, _cut, _lines,
-    _lines, _double, _nested, _encoded, _emptied,
+    *(4 * [_scaled]), *(4 * [_pruned]), _number, _number, _value, _value, _word, _word, _flip,
+    _flip, _insert, _cut, _lines, _lines, _double, _nested, _encoded, _emptied,
 )  # fmt: skip

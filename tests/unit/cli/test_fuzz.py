@@ -6,9 +6,8 @@ import io
 import json
 import os
 import random
-import resource
+import socket
 import struct
-import subprocess
 import sys
 import time
 import traceback
@@ -22,7 +21,6 @@ import drawing
 import mutations
 import pytest
 
-from trainwright import __version__
 from trainwright.catalog import overlay_folder
 from trainwright.cli import terminal
 from trainwright.cli.run import run
@@ -175,9 +173,9 @@ def drawn(kind):
 
 def drawn_jobs(seed):
     chance = random.Random(seed)
-    needs = [drawing.model(jobs.Need, chance) | {"plan": None} for _ in range(chance.choice((1, 3)))]
+    needs = [drawing.model(jobs.Need, chance) for _ in range(chance.choice((1, 3)))]
     for number, need in enumerate(needs):
-        need |= {"name": f"job {number}", "count": chance.choice((1, 2, 40))}
+        need |= {"plan": None, "name": f"job {number}", "count": chance.choice((1, 2, 40))}
         need.setdefault("memory_gib", chance.choice(drawing.SIZES[2:10]))
     return json.dumps({"jobs": needs})
 
@@ -246,7 +244,7 @@ CASES = {
     "pcpartpicker": Case(PICKER, "p.txt", ("catalog", "prices", "import", "FILE"), 6),
     "danawa": Case(DANAWA, "d.csv", ("catalog", "prices", "import", "FILE"), 6),
     "quote": Case(QUOTE, "q.txt", ("catalog", "prices", "import", "FILE"), 6),
-    "overlay": Case(OVERLAY, "OVERLAY/gpu/mine.yaml", ("catalog", "show", "rtx-4090"), 3),
+    "overlay": Case(OVERLAY, "OVERLAY/gpu/mine.yaml", ("catalog", "show", "my-card"), 3),
     "drives": Case(DRIVES, "OVERLAY/storage/mine.yaml",
                    ("catalog", "list", "storage", "my"), 3),
     "prices": Case(PRICES, "PRICES", ("catalog", "prices", "list"), 3),
@@ -289,8 +287,9 @@ CASES = {
     "list": arguments("catalog", "list", "gpu", "--filter", "ODD:memory_gib>=24", "--sort",
                       "ODD:memory_gib", shares=3),
     "show": arguments("catalog", "show", "ODD:GeForce RTX 4090 24GB", shares=2),
-    "seconds": arguments("diagnose", "--pid", "ODD:999999999", "--seconds", "ODD:1"),
-    "hz": arguments("monitor", "--seconds", "ODD:-1", "--hz", "ODD:1"),
+    "seconds": arguments("diagnose", "--pid", "999999999", "--seconds", "ODD:1"),
+    "pid": arguments("diagnose", "--pid", "ODD:999999999", "--seconds", "-1"),
+    "hz": arguments("monitor", "--seconds", "-1", "--hz", "ODD:1"),
     "profile": arguments("profile", "ODD:no/such/model", "--sequence-length", "ODD:32"),
     "words": arguments("ODD:estimate", "ODD:--set", "ODD:x", "--lang", "ODD:ko"),
 }  # fmt: skip
@@ -298,7 +297,7 @@ NAMES = [name for name, case in CASES.items() for _ in range(case.shares)]
 
 
 @pytest.fixture
-def no_tracing(monkeypatch):
+def no_tracing(monkeypatch, tmp_path):
     """Nothing is traced: what would be is refused, as where torch is missing."""
 
     def refuse(*_arguments, **_options):
@@ -306,6 +305,8 @@ def no_tracing(monkeypatch):
 
     monkeypatch.setattr(client, "run", refuse)
     monkeypatch.setenv("TRAINWRIGHT_DEBUG", "1")
+    monkeypatch.setenv("TRAINWRIGHT_HARDWARE", str(tmp_path / "hardware"))
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
 
 
@@ -314,10 +315,13 @@ def prepared(case, seed, folder):
     (folder / "model").mkdir(exist_ok=True)
     path = None
     if case.place:
-        own = {"PRICES": kept.path(), "RATE": exchange.path(), "WAITING": waiting.path(),
-               "MEASURED": random.Random(seed).choice((measured.path(), correction.path()))}  # fmt: skip
+        kept_here = random.Random(seed).choice((measured.path(), correction.path()))
+        own = {
+            "PRICES": kept.path(), "RATE": exchange.path(), "WAITING": waiting.path(),
+            "MEASURED": kept_here,
+        }  # fmt: skip
         overlay = case.place.startswith("OVERLAY")
-        below = overlay_folder() if overlay else folder
+        below = overlay_folder().parent if overlay else folder
         path = own.get(case.place) or below / case.place.removeprefix("OVERLAY/")
         path.parent.mkdir(parents=True, exist_ok=True)
         content = case.content(seed) if callable(case.content) else case.content
@@ -418,3 +422,80 @@ def test_damaged_input_ends_in_an_answer_or_one_line(
     counts, wrong = fuzzed(first, last, tmp_path)
     print(dict(counts))
     assert wrong == []
+
+
+def test_every_sample_is_taken_as_it_stands(no_tracing, monkeypatch, tmp_path):
+    """Else the mutations of it would only show that what is wrong anyway is refused."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(mutations, "mutated", lambda content, _seed: content)
+    monkeypatch.setattr(mutations, "odd", lambda text, _seed: text)
+    refused = [
+        name for name, case in CASES.items() if ran(prepared(case, 1, tmp_path)[1])[0] not in (0, 1)
+    ]
+    # What would be traced, what is not there, and what opens no file is refused on purpose.
+    assert refused == [
+        "config",
+        "index",
+        "trace",
+        "a path",
+        "seconds",
+        "pid",
+        "hz",
+        "profile",
+        "words",
+    ]
+
+
+FILES = [
+    name for name, case in CASES.items()
+    if case.place and not callable(case.content) and name not in ("index", "profile's file", "keep")
+]  # fmt: skip
+OWN = ("prices", "rate", "waiting", "measured", "overlay", "drives")
+"""Files that nobody names on the command line: an answer follows, whatever they are."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="makes a pipe")
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("special", ["pipe", "device", "folder", "socket"])
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_not_a_file_is_refused_and_not_waited_for(
+    no_tracing, monkeypatch, tmp_path, name, special
+):
+    monkeypatch.chdir(tmp_path)
+    path, words = prepared(CASES[name], 1, tmp_path)
+    path.unlink()
+    match special:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "folder":
+            path.mkdir()
+        case "socket":
+            monkeypatch.chdir(path.parent)  # its whole path is too long for one
+            with socket.socket(socket.AF_UNIX) as made:
+                made.bind(path.name)
+    code, out, err, seconds = ran(words)
+    assert trouble(code, out, err, seconds) == ""
+    assert code == 2 or name in OWN
+
+
+STARTING = 4.0
+"""CPU seconds until a command has its libraries; assumed, on a busy computer."""
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 100))],
+)
+def test_the_real_command_ends_the_same_way(trainwright, monkeypatch, tmp_path, seed):
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(f"command {seed}")
+    commands = [name for name in NAMES if not callable(CASES[name].command)]
+    name = chance.choice([name for name in commands if name not in ("config", "profile")])
+    _, words = prepared(CASES[name], seed, tmp_path)
+    began = os.times()
+    ended = trainwright(*(word.replace("\0", "") for word in words))
+    used = os.times()
+    seconds = sum(used[2:4]) - sum(began[2:4])  # of the children
+    assert trouble(ended.code, ended.out, ended.err, seconds - STARTING) == ""

@@ -109,7 +109,7 @@ def _days(heads: list[str], name: str, today: date) -> list[date]:
 
 
 def _row_of_days(cells: list[str], days: list[date], line: int) -> Iterator[Read]:
-    name = cells[1].strip() if len(cells) > 1 else ""
+    name = cells[1].strip()[:300] if len(cells) > 1 else ""
     if not name:
         yield refused(line, ",".join(cells), "no-name")
         return

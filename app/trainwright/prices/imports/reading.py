@@ -12,8 +12,8 @@ from trainwright.prices.imports import danawa, own_csv, pcpartpicker
 from trainwright.prices.imports.rows import Read
 
 Format = Literal["csv", "pcpartpicker", "danawa", "danawa-quote"]
-MOST_BYTES = 64 << 20
-"""Largest file that is read; assumed, 100,000 rows take a fifth of it."""
+MOST_BYTES = 16 << 20
+"""Largest file that is read; assumed, 100,000 rows take most of it."""
 MOST_ROWS = 500_000
 """Assumed; the catalog has some hundred parts."""
 _ODD = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\x1a\x1b")
@@ -70,6 +70,8 @@ def read(text: str, name: str, today: date) -> Listing:
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
     if not text.strip():
         raise UserError.of("prices.empty-list", file=name)
+    if text.count("\n") > MOST_ROWS:
+        raise UserError.of("prices.too-many-rows", file=name, limit=MOST_ROWS)
     format: Format
     if own_csv.is_ours(text):
         format, rows = "csv", own_csv.read_csv(text, name, today)
