@@ -9,6 +9,7 @@ is then traced at every point.
 """
 
 import json
+import os
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -154,7 +155,7 @@ def window(source: dict[str, str]) -> int:
 def _config(path: Path) -> dict[str, Any]:
     """Return a config, given as a file or its folder; empty where the tracer will refuse it."""
     try:
-        file = path / "config.json" if path.is_dir() else path
+        file = path / "config.json" if os.path.isdir(path) else path
         config = json.loads(reading.text(file, CONFIG_BYTES))
     except (UserError, ValueError, RecursionError):
         return {}

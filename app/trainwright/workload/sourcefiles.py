@@ -105,7 +105,7 @@ def _imported(content: bytes, root: Path) -> Iterator[Path]:
             first = name.strip().partition(" ")[0].partition(".")[0]
             if not first:
                 continue
-            if (root / f"{first}.py").is_file():
+            if os.path.isfile(root / f"{first}.py"):
                 yield root / f"{first}.py"
-            if (root / first / "__init__.py").is_file():
+            if os.path.isfile(root / first / "__init__.py"):
                 yield from sorted((root / first).rglob("*.py"))

@@ -80,7 +80,7 @@ def config_of(path: Path) -> Path:
     """Return the ``config.json`` of a model that is named by it, its folder or its weights."""
     if path.name.endswith((SUFFIX, INDEX)):
         return path.parent / "config.json"
-    return path / "config.json" if path.is_dir() else path
+    return path / "config.json" if os.path.isdir(path) else path
 
 
 def names_weights(path: Path) -> bool:
@@ -137,7 +137,7 @@ def _indexed(index: Path) -> Weights:
     plain = all(name.endswith(SUFFIX) and name == os.path.basename(name) for name in names)
     if not names or not plain or len(names) > FILES or any("\\" in name for name in names):
         _refuse("weights.index-broken", index)
-    absent = sorted(name for name in names if not (index.parent / name).is_file())
+    absent = sorted(name for name in names if not os.path.isfile(index.parent / name))
     if absent:
         _refuse("weights.files-missing", index, count=len(absent), first=absent[0], of=len(names))
     headers = {name: _header(index.parent / name) for name in sorted(names)}
