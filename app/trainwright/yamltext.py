@@ -5,7 +5,6 @@ depth and size are refused before anything is made of them, and every key knows 
 Scalars follow YAML 1.2: ``1e-4`` is a number, ``no`` and ``010`` are not surprises.
 """
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, NoReturn
 
 import yaml
 
+from trainwright import ranges
 from trainwright.messages import UserError
 from trainwright.quoting import one_line
 
@@ -163,7 +163,7 @@ def scalar(text: str) -> str | int | float | bool | None:
     """Return what unquoted text stands for.
 
     Raises:
-        ValueError: infinity, not a number, or more digits than a number can have.
+        ValueError: not a number, one that is not believed, or more digits than one can have.
     """
     if text in _WORDS:
         return _WORDS[text]
@@ -175,7 +175,7 @@ def scalar(text: str) -> str | int | float | bool | None:
         raise ValueError(text)
     if _FLOAT.fullmatch(text):
         number = float(text)
-        if not math.isfinite(number):
+        if not ranges.believed(number):
             raise ValueError(text)
         return number
     return text

@@ -9,10 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trainwright.messages import UserError
+from trainwright.ranges import believed
 from trainwright.yamltext import MAX_NODES, dump, parse, scalar
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
-NUMBERS = st.integers(-(10**18) + 1, 10**18 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.integers(-(10**18) + 1, 10**18 - 1) | st.floats().filter(believed)
 VALUES = st.recursive(
     st.none() | st.booleans() | NUMBERS | TEXT,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),

@@ -15,7 +15,7 @@ _SIGNS: dict[str, Currency] = {
 }
 _SCALES = {"": 1.0, "k": 1e3, "천": 1e3, "만": 1e4, "백만": 1e6, "천만": 1e7, "m": 1e6, "억": 1e8}
 _NUMBER = re.compile(
-    r"(?P<minus>[-−]?)\s*(?P<digits>\d[\d, _\u202f']*(?:\.\d+)?(?:e\+?\d+)?)\s*"
+    r"(?P<minus>[-−]?) ?(?P<digits>\d[\d, _\u202f']*(?:\.\d+)?(?:e\+?\d+)?)\s*"
     r"(?P<scale>천만|백만|천|만|억|[km](?![a-z]))?"
 )
 

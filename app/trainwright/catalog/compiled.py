@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,12 +11,14 @@ from typing import Any
 
 import platformdirs
 
-from trainwright import __version__, saving
+from trainwright import __version__, reading, saving
 from trainwright.catalog.part_kinds import PartKind
-from trainwright.messages import Message
+from trainwright.messages import Message, UserError
 
 MAX_BYTES = 1 << 20
 """Largest file that is read; assumed, the largest shipped one is a fiftieth of it."""
+COPY_BYTES = 64 << 20
+"""Largest compiled copy that is read; assumed, those that ship are a hundredth of it."""
 FORMAT = 2
 """Raised when records or names come out differently for the same YAML."""
 
@@ -47,10 +50,11 @@ def sources_hash(folder: Path) -> str:
 def _content(path: Path) -> bytes:
     """Return what decides the hash; of a file too large to be read, its beginning and size."""
     try:
-        with path.open("rb") as file:
+        with reading.opened(path, str(path)) as file:
             content = file.read(MAX_BYTES + 1)
-        return content if len(content) <= MAX_BYTES else b"%d" % path.stat().st_size + content
-    except OSError:
+            size = os.fstat(file.fileno()).st_size
+        return content if len(content) <= MAX_BYTES else b"%d" % size + content
+    except UserError:
         return b"unreadable"
 
 
@@ -82,11 +86,11 @@ def to_json(compiled: Compiled) -> str:
 def from_json(path: Path, sources: str) -> Compiled | None:
     """Return the compiled copy if it is there, whole, and made from these sources."""
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(reading.content(path, COPY_BYTES))
         if data["sources"] != sources:
             return None
         return Compiled(sources, data["records"], data["names"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (UserError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -77,10 +77,10 @@ def _capacity(drive: DriveRecord) -> Iterator[Message]:
     if capacity < SMALLEST_GB:
         yield _told(drive, "capacity_gb", capacity, "catalog.but-terabytes")
         return
-    named = re.search(r"(\d+(?:\.\d+)?) ?(TB|GB)\b", drive.name)
+    named = re.search(r"(?<!\d)(\d{1,9}(?:\.\d{1,9})?) ?(TB|GB)\b", drive.name)
     if named:
         stated = float(named[1]) * (1000 if named[2] == "TB" else 1)
-        if not 0.93 < capacity / stated < 1.07:  # 1024 GB are sold as 1 TB, 960 as well
+        if not 0.93 * stated < capacity < 1.07 * stated:  # 1024 GB are sold as 1 TB, 960 as well
             yield _told(drive, "capacity_gb", capacity, "catalog.but-named", name=drive.name)
     if drive.endurance_tb:
         times = drive.endurance_tb * 1000 / capacity
@@ -116,7 +116,7 @@ def _memory(kit: MemoryRecord) -> Iterator[Message]:
         yield _told(kit, "ecc", "false", "catalog.but-registered")
     if kit.module != "rdimm" and re.search(r"\b(RDIMM|Registered)\b", kit.name, re.IGNORECASE):
         yield _told(kit, "module", kit.module, "catalog.but-named", name=kit.name)
-    named = re.search(r"\((\d+) ?x ?(\d+) ?GB\)", kit.name)
+    named = re.search(r"\((\d{1,9}) ?x ?(\d{1,9}) ?GB\)", kit.name)
     if named and (int(named[1]), float(named[2])) != (kit.modules, kit.module_gib):
         yield _told(kit, "modules", kit.modules, "catalog.but-named", name=kit.name)
     if kit.height_mm and not HEIGHTS_MM[0] <= kit.height_mm <= HEIGHTS_MM[1]:

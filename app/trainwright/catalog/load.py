@@ -62,7 +62,7 @@ def overlay_folder() -> Path:
     ``TRAINWRIGHT_HARDWARE`` names another.
     """
     named = os.environ.get(OVERLAY_VARIABLE)
-    base = Path(named).expanduser() if named else _data_dir() / "hardware"
+    base = Path(os.path.expanduser(named)) if named else _data_dir() / "hardware"
     return base / "gpu"
 
 

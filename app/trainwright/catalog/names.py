@@ -27,8 +27,12 @@ _KOREAN = {
     "기가": "gb",
 }
 _DROPPED_AHEAD = re.compile(r"^(?:nvidia|geforce|amd|ati|radeon|intel|tesla|instinct|arc|apple)+")
-_DROPPED_BEHIND = re.compile(r"(?:gpu|graphicscard|graphics|generation|그래픽카드)+$")
-_CAPACITY = re.compile(r"(?<![a-z])(\d+)\s*(?:gib|gb|g)(?![a-z0-9])")
+_DROPPED_BEHIND = re.compile(
+    r"(?<!gpu)(?<!graphicscard)(?<!graphics)(?<!generation)(?<!그래픽카드)"
+    r"(?:gpu|graphicscard|graphics|generation|그래픽카드)+$"
+)
+"""Looks only where such words begin: a long row of them would be gone through once for each."""
+_CAPACITY = re.compile(r"(?:(?<![a-z\d])|(?<=[a-z]\d))(\d+)\s*+(?:gib|gb|g)(?![a-z0-9])")
 MAX_TYPED = 200
 """Characters that are looked at; assumed, the longest NVML name has about 60."""
 
@@ -62,7 +66,7 @@ def short_keys(key: str, memory_bytes: float) -> tuple[str, ...]:
 
 
 _PART_NOISE = re.compile(
-    r"\((?:r|tm|ms-\w+)\)|[®™©]|@.*$|\d+th gen\b|\b(?:\d+|\w+)-cores?\b|with radeon graphics"
+    r"\((?:r|tm|ms-\w+)\)|[®™©]|@(?s:.*)|(?<!\d)\d+th gen\b|\b\w+-cores?\b|with radeon graphics"
     r"|\bm\.2 nvme\b"
     r"|\b(?:amd|intel|core|cpu|processor|western digital|wdc|ssd|nvme|motherboard)\b"
 )

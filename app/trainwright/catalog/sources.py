@@ -5,7 +5,7 @@ from functools import cache
 
 from trainwright.data import hardware_db
 
-_ROW = re.compile(r"^\|(?P<keys>(?:\s*`[^`]+`)+)\s*\|\s*(?P<document>.+?)\s*\|\s*$")
+_ROW = re.compile(r"^\|(?P<keys>(?:\s*+`[^`]+`)+)\s*+\|(?P<document>.+)\|\s*+$")
 _KEY = re.compile(r"`([^`]+)`")
 _WORD = re.compile(r"[a-z0-9]+(?:-[a-z0-9.]+)*")
 
@@ -26,7 +26,7 @@ def _documents() -> dict[str, str]:
     text = hardware_db("SOURCES.md").read_text(encoding="utf-8")
     rows = filter(None, map(_ROW.match, text.splitlines()))
     return {
-        key: row["document"].replace("<", "").replace(">", "")
+        key: row["document"].strip().replace("<", "").replace(">", "")
         for row in rows
         for key in _KEY.findall(row["keys"])
         if key not in ("high", "medium", "low")

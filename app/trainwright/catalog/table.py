@@ -15,7 +15,7 @@ from trainwright.catalog.cells import Part, Plain, values
 from trainwright.catalog.names import name_key
 from trainwright.messages import UserError
 
-_FILTER = re.compile(r"\s*([\w.]+)\s*(>=|<=|!=|=|>|<|~)\s*(.*?)\s*", re.DOTALL)
+_FILTER = re.compile(r"([\w.]+)\s*(>=|<=|!=|=|>|<|~)\s*(.*)", re.DOTALL)
 _SAID = ("architecture", "socket", "chip", "chipset", "interface")
 """Fields that words are looked for in, beside names."""
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -125,7 +125,7 @@ def parsed(text: str) -> Filter:
     Raises:
         UserError: ``catalog.bad-filter``.
     """
-    if (found := _FILTER.fullmatch(text)) is None or not found[3]:
+    if (found := _FILTER.fullmatch(text.strip())) is None or not found[3]:
         raise UserError.of("catalog.bad-filter", text=text[:60])
     return Filter(found[1], found[2], found[3])
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from trainwright import reading
 from trainwright.catalog.compiled import MAX_BYTES
-from trainwright.messages import UserError
 from trainwright.yamltext import Document, parse
 
 
@@ -26,14 +26,4 @@ def read_document(path: Path, name: str = "") -> Document:
         UserError: the file cannot be read, is too large, or is not YAML as we take it.
     """
     name = name or path.name
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise UserError.of("catalog.file-too-large", file=name, size=size, limit=MAX_BYTES)
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UserError.of("catalog.file-unreadable", file=name, reason=reason) from error
-    except UnicodeDecodeError as error:
-        raise UserError.of("catalog.file-not-utf8", file=name) from error
-    return parse(text, name)
+    return parse(reading.text(path, MAX_BYTES, name), name)

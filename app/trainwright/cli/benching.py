@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import click
 
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.parsing import option
+from trainwright.cli.parsing import Fraction, option
 from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError, render
@@ -35,7 +35,7 @@ def bench_options(function: Callable[..., Any]) -> Callable[..., Any]:
             ),
             option(
                 "--seconds",
-                type=click.FloatRange(min=0, min_open=True),
+                type=Fraction(min=0, min_open=True),
                 default=SECONDS,
                 metavar="S",
                 help="cli.option.bench-seconds",

@@ -13,7 +13,7 @@ from trainwright.build.wished import cloud_rate, energy_rates, wishes_of
 from trainwright.catalog.part_records import FormFactor
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.parsing import Command, option
+from trainwright.cli.parsing import Command, Fraction, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.explain import Quantity
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 @option("--own", "own", multiple=True, metavar="PART", help="cli.build.own")
 @option("--form", type=click.Choice(get_args(FormFactor)), help="cli.build.form")
 @option("--quiet/--no-quiet", default=None, help="cli.build.quiet")
-@option("--power", "power_w", type=click.FloatRange(min=1), metavar="W", help="cli.build.power")
-@option("--gpus", type=click.IntRange(min=1), metavar="N", help="cli.build.gpus")
+@option(
+    "--power", "power_w", type=Fraction(min=1, max=10_000_000), metavar="W", help="cli.build.power"
+)
+@option("--gpus", type=click.IntRange(min=1, max=8), metavar="N", help="cli.build.gpus")
 @option("--circuit", type=click.Choice(get_args(CircuitName)), help="cli.build.circuit")
 @option("--expired/--no-expired", default=None, help="cli.build.expired")
-@option("--kwh", type=click.FloatRange(min=0), metavar="USD", help="cli.build.kwh")
-@option("--household", type=click.FloatRange(min=0), metavar="KWH", help="cli.build.household")
-@option("--cloud", type=click.FloatRange(min=0), metavar="RATE", help="cli.build.cloud")
+@option("--kwh", type=Fraction(min=0, max=10), metavar="USD", help="cli.build.kwh")
+@option("--household", type=Fraction(min=0, max=100_000), metavar="KWH", help="cli.build.household")
+@option("--cloud", type=Fraction(min=0, max=1_000_000_000), metavar="RATE", help="cli.build.cloud")
 @option("--to", "form_of", type=click.Choice(tuple(FORMATS)), help="cli.build.to")
 @options.out_file("cli.option.out-plan")
 @options.tracing

@@ -15,7 +15,7 @@ from trainwright.catalog.records import GpuRecord, Segment, Vendor
 from trainwright.catalog.table import Found, parsed, table
 from trainwright.cli import options
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.parsing import Command, Group, option
+from trainwright.cli.parsing import Command, Fraction, Group, option
 from trainwright.cli.prices import prices_command
 from trainwright.cli.waiting import waiting_command
 from trainwright.messages import Message, UserError, render
@@ -40,9 +40,7 @@ prices_command.add_command(waiting_command)
     "--vendor", type=click.Choice(get_args(Vendor), case_sensitive=False), help="cli.catalog.vendor"
 )
 @option("--segment", type=click.Choice(get_args(Segment)), help="cli.catalog.segment")
-@option(
-    "--min-memory-gib", type=click.FloatRange(min=0), default=0.0, help="cli.catalog.min-memory"
-)
+@option("--min-memory-gib", type=Fraction(min=0), default=0.0, help="cli.catalog.min-memory")
 @option("--filter", "filters", multiple=True, metavar="FIELD>=VALUE", help="cli.catalog.filter")
 @option("--sort", default="", metavar="FIELD", help="cli.catalog.sort")
 @option("--ascending/--descending", default=None, help="cli.catalog.ascending")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainwright import saving
+from trainwright import reading, saving
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
@@ -142,10 +142,10 @@ def _ending(outcome: "Outcome | None") -> Message | None:
 
 def _explained(terminal: Terminal, source: str, plan: str | None) -> Answer:
     from trainwright.cli import diagnosisview
-    from trainwright.diagnose import outofmemory, record
+    from trainwright.diagnose import outofmemory
     from trainwright.diagnose.report import explanation_as_json
 
-    text = record.text_from(source, outofmemory.MAX_BYTES)
+    text = reading.text(source, outofmemory.MAX_BYTES, or_stdin=True)
     explanation = outofmemory.explain(text)
     document = explanation_as_json(explanation)
     choices: tuple[Choice, ...] = ()

@@ -1,5 +1,6 @@
 """``trainwright mig``: cut a GPU into instances, on paper."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -23,6 +24,8 @@ from trainwright.mig.packing import Goal
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
     from trainwright.mig.planning import Planned
+
+_COUNT = re.compile("[0-9]{1,3}")
 
 
 @click.command(cls=Command, help="cli.mig.summary")
@@ -72,7 +75,7 @@ def _counts(table: MigTable, text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, _, number = part.partition(":")
-        if number and not number.strip().isdigit():
+        if number and not _COUNT.fullmatch(number.strip()):
             raise UserError.of("mig.bad-layout", text=part[:60])
         profile = table.profile(name).name
         found[profile] = found.get(profile, 0) + int(number or 1)
@@ -86,7 +89,7 @@ def _placed(table: MigTable, text: str) -> Layout:
     found = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, _, start = part.partition("@")
-        if not start.strip().isdigit():
+        if not _COUNT.fullmatch(start.strip()):
             raise UserError.of("mig.bad-place", text=part[:60])
         profile = table.profile(name)
         if int(start) not in profile.starts:

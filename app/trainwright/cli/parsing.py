@@ -1,6 +1,7 @@
 """click, speaking our catalogue: help texts are message ids, rendered when they are shown."""
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -83,6 +84,19 @@ class Group(_Spoken, click.Group):
         rows = [(name, terminal.say(self.summary(name))) for name in self.list_commands(ctx)]
         with formatter.section(terminal.say("cli.help.commands")):
             formatter.write_dl(rows)
+
+
+class Fraction(click.FloatRange):
+    """A number within a range; "nan" lies in none, though no comparison says so."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number, or let click complain."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not finite", param, ctx)
+        return number
 
 
 def option(*declarations: str, **attributes: Any) -> Callable[[Any], Any]:

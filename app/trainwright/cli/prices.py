@@ -1,8 +1,6 @@
 """``trainwright catalog prices``: what a person knows parts to cost, and what is counted by it."""
 
-import sys
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -29,14 +27,12 @@ from trainwright.prices import (
     price_of,
 )
 from trainwright.prices.imports import (
-    Listing,
     Preview,
     Previewed,
     Refused,
     parse,
     preview,
     read_file,
-    read_stream,
     waiting,
 )
 from trainwright.prices.imports.matching import matcher
@@ -147,7 +143,7 @@ def add_command(name: str, amount: str, of: PartKind | None, **given: Any) -> An
 @options.common
 def import_command(file: str, keep: bool, choices: tuple[str, ...]) -> Answer:
     """Show what a list would add; keep it where that is asked for."""
-    found = preview(_listing(file))
+    found = preview(read_file(file, date.today()))
     found = found.chosen(dict(choice_of(found, text) for text in choices))
     observations = found.observations()
     before = len(kept.load().observations)
@@ -432,15 +428,6 @@ def _observation(part: Part, amount: str, given: dict[str, Any], today: date) ->
         valid_until=parse.day(given["valid_until"]),
         source="by hand",
     )
-
-
-def _listing(file: str) -> Listing:
-    today = date.today()
-    if file != "-":
-        return read_file(Path(file), today)
-    if sys.stdin is None:
-        raise UserError.of("prices.empty-list", file="-")
-    return read_stream(sys.stdin.buffer, "-", today)
 
 
 def choice_of(found: Preview, text: str) -> tuple[int, Part]:

@@ -6,7 +6,7 @@ import click
 
 from trainwright.cli import benching, options
 from trainwright.cli.answer import Answer
-from trainwright.cli.parsing import Command, option
+from trainwright.cli.parsing import Command, Fraction, option
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError
 from trainwright.probe.document import as_document
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @option("--no-torch", is_flag=True, help="cli.probe.no-torch")
 @option(
     "--wait",
-    type=click.FloatRange(min=0.1, max=600),
+    type=Fraction(min=0.1, max=600),
     default=PATIENCE_S,
     metavar="SECONDS",
     help="cli.probe.wait",

@@ -1,5 +1,6 @@
 """``trainwright profile``: trace a model and keep, or save, what its training step does."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -36,8 +37,8 @@ BATCH = 8
     default="bf16-mixed",
     help="cli.option.precision",
 )
-@option("--sequence-length", type=click.IntRange(min=1), help="cli.option.sequence-length")
-@option("--image-size", type=click.IntRange(min=8), help="cli.option.image-size")
+@option("--sequence-length", type=click.IntRange(1, 10_000_000), help="cli.option.sequence-length")
+@option("--image-size", type=click.IntRange(8, 16_384), help="cli.option.image-size")
 @option("--allow-code", is_flag=True, help="cli.option.allow-code")
 @options.out_file("cli.option.out-profile")
 @options.tracing
@@ -57,7 +58,7 @@ def command(
     found_at = source(model)
     planning.check_consent(found_at, allow_code)
     plan = Plan(
-        name=model,
+        name=model[-200:],
         model=found_at,
         workload=_workload(task or _usual_task(found_at), sequence_length, image_size),
         machine=MachineChoice(gpus=(GpuChoice(id=GPU),)),
@@ -90,10 +91,10 @@ def source(model: str) -> ModelSource:
         return ModelSource(timm=model.removeprefix(TIMM))
     file, colon, factory = model.rpartition(":")
     if colon and file.endswith(".py"):
-        path = Path(file).expanduser().absolute()
+        path = Path(os.path.expanduser(file)).absolute()
         return ModelSource(python=PythonSource(file=str(path), factory=factory))
-    path = Path(model).expanduser()
-    if path.exists() or path.suffix == ".json" or len(path.parts) > 1:
+    path = Path(os.path.expanduser(model))
+    if os.path.exists(path) or path.suffix == ".json" or len(path.parts) > 1:
         return ModelSource(hf=str(path.absolute()))
     return ModelSource(preset=model)
 

@@ -9,7 +9,7 @@ from trainwright.advise.advice import Relaxation
 from trainwright.advise.nearest import nearest
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.parsing import Command, option
+from trainwright.cli.parsing import Command, Fraction, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
@@ -51,9 +51,9 @@ _SHOWN = 10
 )
 @option("--device", "on", type=click.Choice(["auto", "cpu", "cuda"]), default="auto",
         metavar="auto|cpu|cuda", help="cli.verify.device")  # fmt: skip
-@option("--seconds", type=click.FloatRange(min=1), default=SECONDS, metavar="S",
+@option("--seconds", type=Fraction(min=1), default=SECONDS, metavar="S",
         help="cli.verify.seconds")  # fmt: skip
-@option("--memory", "memory_gib", type=click.FloatRange(min=1), metavar="GIB",
+@option("--memory", "memory_gib", type=Fraction(min=1), metavar="GIB",
         help="cli.verify.memory")  # fmt: skip
 @option("--profile", "folder", metavar="DIR", help="cli.verify.profile")
 @option("--keep", is_flag=True, help="cli.verify.keep")

@@ -15,6 +15,8 @@ Amount = Annotated[float, Field(ge=0)]
 """Seconds, bytes, watts or a rate."""
 Whole = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
+Link = Annotated[int, Field(ge=1, le=32)]
+"""Generation or lanes of PCIe; its specifications end at 7 and 32."""
 Word = Annotated[str, Field(max_length=200)]
 
 Throttle = Literal["power-cap", "hardware-slowdown", "thermal", "hardware-thermal", "power-brake"]
@@ -92,11 +94,11 @@ class GpuReadings(Frozen):
     """Such as ``1g.10gb``, where the run has a slice; absent does not say that it has none."""
     mps_share: Share | None = None
     """CUDA_MPS_ACTIVE_THREAD_PERCENTAGE / 100."""
-    link_generation: Positive | None = None
+    link_generation: Link | None = None
     """PCIe, as negotiated while the GPU worked (it drops at idle)."""
-    link_generation_max: Positive | None = None
-    link_width: Positive | None = None
-    link_width_max: Positive | None = None
+    link_generation_max: Link | None = None
+    link_width: Link | None = None
+    link_width_max: Link | None = None
     received_bytes_s: Amount | None = None
     """PCIe traffic to the GPU."""
     sent_bytes_s: Amount | None = None

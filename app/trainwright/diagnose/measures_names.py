@@ -16,6 +16,16 @@ Family = Literal[
     "optimizer", "elementwise", "matrix", "waiting", "launch", "allocation", "scores", "direct",
     "fallback",
 ]  # fmt: skip
+
+
+def _then(first: str, behind: str) -> str:
+    """Return the pattern of words with others anywhere behind the first of them.
+
+    Only the start of a text is tried, so that the time grows with the text and not its square.
+    """
+    return rf"\A(?>.*?{first}).*{behind}"
+
+
 _KERNELS: tuple[tuple[Family, str], ...] = (
     ("communication", r"nccl|rccl|allreduce|all_reduce|all_gather|allgather|reduce_?scatter"
                       r"|all_?to_?all|gloo:|c10d::|horovod|cross_device_reduce|sendrecv|all2all"
@@ -25,7 +35,8 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
     ("waiting", r"(cuda|hip)(stream|device|event)synchronize|local_scalar_dense|aten::item"
                 r"|nonzero|masked_select|\b_?unique"),
     ("allocation", r"^(cuda|hip)(malloc|free)|(cuda|hip)hostalloc|empty_?cache|cumem(map|create)"),
-    ("copy", r"memcpy.*(htod|dtoh|host|pageable|pinned)|(htod|dtoh).*memcpy|(cuda|hip)memcpy"
+    ("copy", _then("memcpy", "(htod|dtoh|host|pageable|pinned)")
+             + "|" + _then("(htod|dtoh)", "memcpy") + r"|(cuda|hip)memcpy"
              r"|copy(host|device)to(host|device)"),
     ("attention", r"flash|fmha|attention|attn|sdpa"),
     ("layout", r"nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw|transpose|permute|convert|_to_copy"
@@ -34,11 +45,13 @@ _KERNELS: tuple[tuple[Family, str], ...] = (
     ("fallback", r"slow_conv|thnn_conv|naive|reference_|fallback"),
     ("direct", r"grouped_direct|depthwise|im2col|col2im|naive_conv"),
     ("tensor-core", r"tf32|tensorop|hmma|gmma"),
-    ("plain-matrix", r"sgemm|scudnn|ffma|simt.*gemm|gemm.*simt|gemm_f32f32|gemmsn|gemmk1"
+    ("plain-matrix", _then("simt", "gemm") + "|" + _then("gemm", "simt")
+                     + r"|sgemm|scudnn|ffma|gemm_f32f32|gemmsn|gemmk1"
                      r"|implicit_convolve_sgemm|winograd"),
     ("tensor-core", r"s\d*(16816|1688|884|8816|16832)|hmma|wgmma|gmma|tensorop|h884|h1688"
-                    r"|(bf16|fp16|f16|half).*gemm|gemm.*(bf16|fp16|f16|fp8)|cutlass.*tensor|nvjet"
-                    r"|sm\d+_xmma"),
+                    r"|nvjet|sm\d+_xmma|" + _then("(bf16|fp16|f16|half)", "gemm")
+                    + "|" + _then("gemm", "(bf16|fp16|f16|fp8)")
+                    + "|" + _then("cutlass", "tensor")),
     ("elementwise", r"(layer|rms|batch|group)_?norm|\bbn_(fw|bw)|(loop|input|output)_fusion"
                     r"|triton_(red|per)_|reduce_kernel|bias_?add"),
     ("matrix", r"gemm|gemv|dot_general|[fdw](prop|grad)|einsum|cublas|cijk_|grouped_mm|matmul"
@@ -61,32 +74,35 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
     ("offload", r"offload|onload|memmap|\.base\.flush|mmap\.flush|[.:]unpack(_hook)?\b"),
     ("recomputation", r"recompute_fn|checkpointfunction\.backward|_checkpoint_hook"
                       r"|dynamo_disabled|\brecompute|\bremat|activation.?recomput"),
-    ("few-bits", r"fake_?quant|(?<!un)quanti[sz]e|dequant|to_\w*bits?\b|to_?(fp|int|float)[48]\b"
-                 r"|(eight|four|two)_?bits?\b"),
+    ("few-bits", r"fake_?quant|(?<!un)quanti[sz]e|dequant|(?<!\w)(?>\w*?to_)\w*bits?\b"
+                 r"|to_?(fp|int|float)[48]\b|(eight|four|two)_?bits?\b"),
     ("garbage", r"\bgc\b|gc_?collect|garbage|gcmodule|collect_generations|deduce_unreachable"),
     ("anomaly", r"anomaly|format_stack|extract_stack|check_(nan|finite|numerics)"
                 r"|\bis_?(nan|finite)"),
     ("profiler", r"profiler|kineto|export_chrome_trace|trace_handler|on_trace_ready|cprofile"
                  r"|tracemalloc|nvtx"),
-    ("launch", r"cachedautotuner|jitfunction|triton\S*[.:]run|(pre|post)_(forward|backward)"
+    ("launch", r"cachedautotuner|jitfunction|triton\S{0,80}[.:]run|(pre|post)_(forward|backward)"
                r"|forward_(pre_)?hook|nn_module_hook"),
     ("communication", r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier"
                       r"|broadcast|gloo|c10d|horovod|parallel_apply|data_parallel|coalesced"
                       r"|(send|recv)_(forward|backward)|isend|irecv|\breducer\b|_sync_buffers"
                       r"|\bmpi_|kvstore|scatter_gather|\bgrpc"
                       r"|grad(ient)?s?[ _](sync|reduc|exchang)|_sync_params"
-                      r"|(sync\w*|average|reduce|exchange)[ _]\w*grad|param(eter)?[ _]server"
-                      r"|\bray\.get|^(moe|experts?|tokens?)?[ _.]?(dispatch|combine)$"),
+                      r"|(sync\w{0,20}|average|reduce|exchange)[ _]\w{0,40}grad"
+                      r"|param(eter)?[ _]server|\bray\.get"
+                      r"|^(moe|experts?|tokens?)?[ _.]?(dispatch|combine)$"),
     ("fetch", r"h5py|lmdb|zarr|nibabel|dicom|netcdf|xarray|\bdask\b|gfile|tfrecord|sequencefile"),
     ("workers", r"popen_(fork|spawn)|_shutdown_workers|multiprocessingdataloaderiter\.__init__"
                 r"|dataloader\._get_iterator"),
-    ("loader", r"dataloader|_next_data|_try_get_data|worker_loop|queue.*get|_poll\b|prefetch"
-               r"|__getitem__|get_batch|next_batch|dataset|recv_bytes|next\(.*(loader|iter)"
-               r"|_utils/fetch|iterator.*get_?next|_wait_for_data|(batch|random)sampler"
+    ("loader", r"dataloader|_next_data|_try_get_data|worker_loop|_poll\b|prefetch"
+               r"|__getitem__|get_batch|next_batch|dataset|recv_bytes|_utils/fetch|"
+               + _then("queue", "get") + "|" + _then(r"next\(", "(loader|iter)")
+               + "|" + _then("iterator", "get_?next") + r"|_wait_for_data|(batch|random)sampler"
                r"|iter_batches|data_time|data_generator|'acquire' of '_thread|select\.poll"
                r"|_start_processes|fork_exec|_shutdown_workers|\bloading\b|iter(rows|tuples)"
-               r"|data[ _]?load|load[ _](data|batch)|(fetch|sample|get|make)[ _](\w+[ _])?batch"
-               r"|data_iter|wait(ing)?[ _]for[ _](data|batch)|(replay|buffer)\w*\.sample"
+               r"|data[ _]?load|load[ _](data|batch)"
+               r"|(fetch|sample|get|make)[ _](\w{1,40}[ _])?batch|data_iter"
+               r"|wait(ing)?[ _]for[ _](data|batch)|(replay|buffer)\w{0,40}\.sample"
                r"|feed_dict|optionalgetvalue|petastorm|multiprocessing/connection"),
     ("preprocess", r"decode|augment|transform(s|\.py|\b)|imread|tokeniz|\bpil\b|pillow|cv2"
                    r"|librosa|collat(e|ion)|resize|crop|\bstft|spectrogram|resample|jpeg"
@@ -97,10 +113,11 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                    r"|extract_feat|(radius|knn)_graph|random_affine|letterbox"
                    r"|np\.(pad|stack|concatenate|random)|png_?read|voxeli|\bbpe\b|encode_batch"
                    r"|pandas|\biloc\b|batchgenerators"
-                   r"|(load|get|read|make|prepare)_\w*(image|img|audio|wav|mel|video|frame|sample|text)"),
-    ("fetch", r"h5py|lmdb|zarr|sqlite|parquet|read_csv|np\.load|numpy.*load|open_?file|\bfopen"
-              r"|\bread(_?(bytes|file|exact|into|all|image))?\b|\bs3\b|boto|fsspec|urlopen"
-              r"|requests|socket|fromfile|\brecv\b|tarfile|webdataset|soundfile|torchaudio"
+                   r"|(?<!\w)(?>\w*?(load|get|read|make|prepare)_)\w*"
+                   r"(image|img|audio|wav|mel|video|frame|sample|text)"),
+    ("fetch", r"h5py|lmdb|zarr|sqlite|parquet|read_csv|np\.load|open_?file|\bfopen|"
+              + _then("numpy", "load") + r"|\bread(_?(bytes|file|exact|into|all|image))?\b"
+              r"|\bs3\b|boto|fsspec|urlopen|requests|socket|fromfile|\brecv\b|tarfile|webdataset|soundfile|torchaudio"
               r"|\bio\.open\b|s3fs|gcsfs|urllib|listdir|\bglob\b|pread|\bmmap|decord"),
     ("allocation", r"^(cuda|hip)(malloc|free)|(cuda|hip)hostalloc|empty_?cache|cumem(map|create)"
                    r"|cachingallocator|\bmalloc\b|malloc_trim|page_fault|clear_(huge_)?page"
@@ -133,16 +150,18 @@ _FUNCTIONS: tuple[tuple[HostFamily, str], ...] = (
                   r"|polyak|(?<!env\.)\bstep\b|\bmuon|newton_?schulz|shampoo|zero_grad|clip_grad"),
 )  # fmt: skip
 """The first that matches holds."""
+_OF_KERNELS = tuple((each, re.compile(words)) for each, words in _KERNELS)
+_OF_FUNCTIONS = tuple((each, re.compile(words)) for each, words in _FUNCTIONS)
 
 
 def family(name: str) -> Family | None:
     """Return what a kernel or operator is; None: nothing that is known."""
-    return next((each for each, words in _KERNELS if re.search(words, name.lower())), None)
+    return next((each for each, words in _OF_KERNELS if words.search(name.lower())), None)
 
 
 def host_family(name: str) -> HostFamily | None:
     """Return what a function of the host program is for; None: nothing that is known."""
-    return next((each for each, words in _FUNCTIONS if re.search(words, name.lower())), None)
+    return next((each for each, words in _OF_FUNCTIONS if words.search(name.lower())), None)
 
 
 def kernels_of(*families: Family) -> Callable[[Evidence], float | None]:
@@ -209,7 +228,7 @@ def odd_kernel(evidence: Evidence) -> float | None:
     attention or element-wise. Lookups that fill the memory's bandwidth can do no better.
     """
     top = () if fills_memory(evidence) else evidence.operators
-    rows = [row for row in top if not re.search(_MOVES, row.name.lower())]
+    rows = [row for row in top if not _MOVES.search(row.name.lower())]
     if is_compiled(evidence):
         rows = [row for row in rows if family(row.name) != "elementwise"]
     own = [row for row in rows if _own(row) or (on_gpu(evidence) and family(row.name) is None)]
@@ -228,7 +247,10 @@ def filled(evidence: Evidence) -> float | None:
     return _sum(row.share for row in rows if "fill" in row.name.lower()) if rows else None
 
 
-_UNFUSED = r"mem(ory)?[-_ ]?eff|efficient[-_ ]?attention|fmha_cutlass|cutlass[fb]\w*_f\w+_aligned"
+_UNFUSED = re.compile(
+    r"mem(ory)?[-_ ]?eff|efficient[-_ ]?attention|fmha_cutlass"
+    r"|(?<!\w)(?>\w*?cutlass[fb])(?>\w*?_f)\w+_aligned"
+)
 """Attention of torch for masks, widths and types that FlashAttention does not take."""
 
 
@@ -238,11 +260,13 @@ def fallback_attention(evidence: Evidence) -> float | None:
     With a dense mask they compute what is masked as well, and read the mask for it.
     """
     rows = evidence.operators
-    named = (row.share for row in rows if re.search(_UNFUSED, row.name.lower()))
+    named = (row.share for row in rows if _UNFUSED.search(row.name.lower()))
     return _sum(named) if rows else None
 
 
-_OLDER = r"volta|turing|ampere|sm_?[78]\d|(884|1688|16816)(gemm|fprop|dgrad|wgrad|cudnn)"
+_OLDER = re.compile(
+    r"volta|turing|ampere|sm_?[78]\d|(884|1688|16816)(gemm|fprop|dgrad|wgrad|cudnn)"
+)
 """Kernels of compute capability 7.0 to 8.9, by what cuBLAS, cuDNN and CUTLASS call them."""
 NEWER = 9.0
 """From here on matrix units have instructions of their own (CUDA: wgmma, tcgen05)."""
@@ -253,10 +277,10 @@ def older_kernels(evidence: Evidence) -> float | None:
     rows = evidence.operators
     if not rows or (lowest_capability(evidence) or 0) < NEWER:
         return None
-    return _sum(row.share for row in rows if re.search(_OLDER, row.name.lower()))
+    return _sum(row.share for row in rows if _OLDER.search(row.name.lower()))
 
 
-_MOVES = r"^\W*(cuda )?mem(cpy|set)\b"
+_MOVES = re.compile(r"^\W*(cuda )?mem(cpy|set)\b")
 """Rows that are no kernels."""
 
 

@@ -9,6 +9,7 @@ from trainwright.diagnose.measures_calls import operator_calls, step_calls
 from trainwright.diagnose.measures_cost import keeps_all_alone, mostly_takes_pages, takes_pages
 from trainwright.diagnose.measures_kernels import convolve_apart, planes_apart_on_cpu
 from trainwright.diagnose.measures_work import (
+    DRAWING,
     DRAWS,
     any_products_rate,
     has_its_cores,
@@ -88,12 +89,12 @@ def products_again(evidence: Evidence) -> float | None:
         return None
     if (steps.backward or 0.0) < LONG_BACKWARD * steps.forward:
         return None
-    convolved = _calls(rows, r"::(mkldnn|thnn|slow|_?conv_depthwise)\w*conv\w*$")
+    convolved = _calls(rows, _CONVOLVED)
     found = [
         forward / backward
         for forward, backward in (
-            (convolved, _calls(rows, r"::convolution_backward$")),
-            (_calls(rows, r"::addmm$") * 2, _calls(rows, r"::mm$")),
+            (convolved, _calls(rows, _CONVOLVED_BACK)),
+            (_calls(rows, _ADDMM) * 2, _calls(rows, _MM)),
         )
         if forward and backward
     ]
@@ -142,13 +143,18 @@ def _share(rows: Sequence[Operator], named: str) -> float:
     return sum(row.share for row in rows if row.name == named)
 
 
-def _calls(rows: Sequence[Operator], named: str) -> float:
-    return sum(row.calls or 0 for row in rows if re.search(named, row.name))
+_CONVOLVED = re.compile(r"::(mkldnn|thnn|slow|_?conv_depthwise)\w*conv\w*$")
+_CONVOLVED_BACK = re.compile(r"::convolution_backward$")
+_ADDMM, _MM = re.compile(r"::addmm$"), re.compile(r"::mm$")
+
+
+def _calls(rows: Sequence[Operator], named: re.Pattern[str]) -> float:
+    return sum(row.calls or 0 for row in rows if named.search(row.name))
 
 
 def _draws_most(row: Operator) -> bool:
     """Whether a step mostly draws numbers: dropout and noise are little beside their products."""
-    return row.share >= 0.5 and re.search(rf"::({DRAWS})$", row.name) is not None
+    return row.share >= 0.5 and DRAWING.search(row.name) is not None
 
 
 def _call_seconds(row: Operator, step: float) -> float:

@@ -170,12 +170,12 @@ COUNTS = {
 NUMBER = rf"(?:\d+|{'|'.join(COUNTS)})"
 _AMOUNT = re.compile(rf"\b(?:\d+|{'|'.join((*_TIMES, *COUNTS))})\b")
 _MULTIPLE = re.compile(rf"\b({NUMBER}) ?(?:times|x|fold)\b")
-_FROM = re.compile(rf"\bfrom {NUMBER}\b.*?\bto\b")
-_SMALLER = r"small|less|fewer"
+_FROM = re.compile(rf"\bfrom {NUMBER}\b.{0, 100}?\bto\b")
+_SMALLER = re.compile(r"small|less|fewer")
 _SAME_FOR_ALL = re.compile(r"same (?:batch (?:for|in|of) all|global batch|\d+ samples a step)")
 _OTHER_MODEL = re.compile(r"\ba (?:smaller |larger )?model of\b")
 _FEWER_CHUNKS = re.compile(
-    r"(?:half|quarter|third|eighth|as many|fewer) .*(?:chunks|micro-?batches)"
+    r"\A(?>.*?(?:half|quarter|third|eighth|as many|fewer) ).*(?:chunks|micro-?batches)"
 )
 """What a trial changes besides: a batch in larger pieces is no larger batch."""
 
@@ -353,7 +353,7 @@ def saved_by_larger(evidence: Evidence) -> float | None:
         1 - 1 / trial.rate_times
         for trial in evidence.trials
         if trial.changed == "batch" and trial.rate_times and factor_of(trial, evidence) is None
-        if not re.search(_SMALLER, trial.to.lower())
+        if not _SMALLER.search(trial.to.lower())
     ]
     return max(found, default=None)
 
@@ -404,7 +404,7 @@ def _smaller_batches(evidence: Evidence) -> list[float]:
         1 / trial.rate_times
         for trial in tried
         if trial.rate_times and factor_of(trial, evidence) is None
-        if re.search(_SMALLER, trial.to.lower())
+        if _SMALLER.search(trial.to.lower())
     ]
 
 

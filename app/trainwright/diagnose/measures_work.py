@@ -224,7 +224,7 @@ def writes_much(evidence: Evidence) -> bool:
 
 DRAWS = "bernoulli_|native_dropout|normal_|uniform_|random_|exponential_"
 """Operators that draw numbers, for dropout and noise that a model is made for."""
-_DRAWS = re.compile(f"::({DRAWS})$")
+DRAWING = re.compile(f"::({DRAWS})$")
 
 
 def slow_operators(evidence: Evidence) -> float | None:
@@ -236,7 +236,7 @@ def slow_operators(evidence: Evidence) -> float | None:
     rate, update = achieved_of_matrix_rate(evidence), step_share("optimizer")(evidence) or 0
     if rate is None or not only_computes(evidence) or reads_more(evidence):
         return None
-    drawn = sum(row.share for row in evidence.operators if _DRAWS.search(row.name))
+    drawn = sum(row.share for row in evidence.operators if DRAWING.search(row.name))
     return rate / max(0.1, 1 - update - drawn)
 
 

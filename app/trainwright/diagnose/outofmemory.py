@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from trainwright.diagnose.verdict import Fix
-from trainwright.messages import Message
+from trainwright.messages import Message, UserError
+from trainwright.quoting import one_line
 
 Kind = Literal[
     "too-big", "fragmentation", "other-programs", "limit", "spilled", "driver", "host", "worker",
@@ -33,7 +34,9 @@ _SIZES = {"bytes": 1, "byte": 1, "B": 1}
 _SIZES |= {f"{prefix}{unit}": 1 << power for prefix, power in
            (("K", 10), ("M", 20), ("G", 30), ("T", 40)) for unit in ("iB", "B")}  # fmt: skip
 """torch counts in powers of two also where it writes GB."""
-_SIZE = r"([0-9]+(?:\.[0-9]+)?) ?([KMGT]?i?B|bytes?)"
+_SIZE = r"(?<![0-9.])([0-9]+(?:\.[0-9]+)?) ?([KMGT]?i?B|bytes?)"
+MOST_BYTES = 1 << 60
+"""Largest size that is believed; assumed, a million times what a GPU has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,11 @@ class Explanation:
 
 
 def explain(text: str) -> Explanation:
-    """Return the last out-of-memory error in a text, explained."""
+    """Return the last out-of-memory error in a text, explained.
+
+    Raises:
+        UserError: it tells a size that no computer has.
+    """
     text = " ".join(text[-MAX_BYTES:].split())
     found = []
     for side in (_ON_DEVICE, _ON_HOST):
@@ -85,9 +92,9 @@ def explain(text: str) -> Explanation:
     return form(text[max(0, place - 200) : place + 2000])
 
 
-def _last_place(pattern: str, text: str) -> int:
+def _last_place(pattern: re.Pattern[str], text: str) -> int:
     """Return where a pattern is found for the last time; -1: nowhere."""
-    return max((each.start() for each in re.finditer(pattern, text)), default=-1)
+    return max((each.start() for each in pattern.finditer(text)), default=-1)
 
 
 def halved(explanation: Explanation, micro_batch: int, accumulation: int) -> Explanation:
@@ -105,34 +112,58 @@ def halved(explanation: Explanation, micro_batch: int, accumulation: int) -> Exp
 
 
 def _size(number: str, unit: str) -> int:
-    return int(float(number) * _SIZES[unit])
+    size = float(number) * _SIZES[unit]
+    if size > MOST_BYTES:
+        raise UserError.of("diagnose.oom.odd-size", size=one_line(f"{number} {unit}"))
+    return int(size)
 
 
-def _bytes(pattern: str, text: str) -> int | None:
-    """Return the last size that stands at ``SIZE`` in the pattern."""
-    found = re.findall(pattern.replace("SIZE", _SIZE), text)
+def _bytes(pattern: re.Pattern[str], text: str) -> int | None:
+    """Return the last size that a pattern finds."""
+    found = pattern.findall(text)
     return _size(*found[-1]) if found else None
 
 
+_ASKED = re.compile("[Tt]ried to allocate " + _SIZE)
+_ALREADY = re.compile(_SIZE + " already allocated")
+_ALLOCATED = re.compile(_SIZE + " is allocated by PyTorch")
+_UNALLOCATED = re.compile(_SIZE + " is reserved by PyTorch but unallocated")
+_RESERVED = re.compile(_SIZE + " reserved in total by PyTorch")
+_CACHED = re.compile(_SIZE + " cached")
+_CAPACITY_OF = re.compile("total capac?i?ty of " + _SIZE)
+_CAPACITY = re.compile(_SIZE + " total capacity")
+_OF_WHICH_FREE, _FREE = (
+    re.compile("of which " + _SIZE + " is free"),
+    re.compile("; " + _SIZE + " free"),
+)
+_IN_USE = re.compile("this process has " + _SIZE + " memory in use")
+_ALLOWED = re.compile(_SIZE + " allowed")
+_OTHERS = re.compile("Process [0-9]+ has " + _SIZE + " memory in use")
+_MPS_ALLOCATED = re.compile("MPS allocated: " + _SIZE)
+_MPS_OTHER = re.compile("other allocations: " + _SIZE)
+_MPS_ALLOWED = re.compile("max allowed: " + _SIZE)
+_HOST_ASKED = re.compile("tried to allocate ([0-9]+) (bytes)")
+
+
 def _device(text: str) -> Explanation:
-    asked = _bytes(r"[Tt]ried to allocate SIZE", text)
-    allocated = _bytes(r"SIZE already allocated", text)
-    allocated = _bytes(r"SIZE is allocated by PyTorch", text) if allocated is None else allocated
-    unused = _bytes(r"SIZE is reserved by PyTorch but unallocated", text)
-    reserved = _bytes(r"SIZE reserved in total by PyTorch", text)
+    asked = _bytes(_ASKED, text)
+    allocated = _bytes(_ALREADY, text)
+    allocated = _bytes(_ALLOCATED, text) if allocated is None else allocated
+    unused = _bytes(_UNALLOCATED, text)
+    reserved = _bytes(_RESERVED, text)
     if unused is None and reserved is not None and allocated is not None:
         unused = max(0, reserved - allocated)
     if unused is None:  # torch before 1.4 says what it caches beside what is allocated
-        unused = _bytes(r"SIZE cached", text)
+        unused = _bytes(_CACHED, text)
     account = Account(
         asked=asked,
-        total=_bytes(r"total capac?i?ty of SIZE", text) or _bytes(r"SIZE total capacity", text),
-        free=_first(_bytes(r"of which SIZE is free", text), _bytes(r"; SIZE free", text)),
-        process=_bytes(r"this process has SIZE memory in use", text),
+        total=_bytes(_CAPACITY_OF, text) or _bytes(_CAPACITY, text),
+        free=_first(_bytes(_OF_WHICH_FREE, text), _bytes(_FREE, text)),
+        process=_bytes(_IN_USE, text),
         others=_others(text),
         allocated=allocated,
         unused=unused,
-        allowed=_bytes(r"SIZE allowed", text),
+        allowed=_bytes(_ALLOWED, text),
     )
     if asked is None:
         return Explanation("driver", Message.of("diagnose.oom.driver"), account, _SMALLER)
@@ -145,7 +176,7 @@ def _first(*values: int | None) -> int | None:
 
 def _others(text: str) -> int | None:
     """Return what is named of other processes; None where none is."""
-    found = re.findall(r"Process [0-9]+ has " + _SIZE + " memory in use", text)
+    found = _OTHERS.findall(text)
     return sum(_size(*each) for each in found) if found else None
 
 
@@ -188,14 +219,14 @@ def _judged(account: Account, text: str) -> Explanation:
 
 
 def _mps(text: str) -> Explanation:
-    allocated = _bytes(r"MPS allocated: SIZE", text)
-    besides = _bytes(r"other allocations: SIZE", text)  # by Metal, of this process too
+    allocated = _bytes(_MPS_ALLOCATED, text)
+    besides = _bytes(_MPS_OTHER, text)  # by Metal, of this process too
     taken = (allocated or 0) + (besides or 0)
     account = Account(
-        asked=_bytes(r"[Tt]ried to allocate SIZE", text),
+        asked=_bytes(_ASKED, text),
         process=taken or None,
         allocated=allocated,
-        allowed=_bytes(r"max allowed: SIZE", text),
+        allowed=_bytes(_MPS_ALLOWED, text),
     )
     allowed = account.allowed or 0
     missing = max(0, (account.asked or 0) + taken - allowed)
@@ -206,8 +237,7 @@ def _mps(text: str) -> Explanation:
 
 
 def _host(text: str) -> Explanation:
-    asked = re.findall(r"tried to allocate ([0-9]+) bytes", text)
-    account = Account(asked=int(asked[-1]) if asked else None)
+    account = Account(asked=_bytes(_HOST_ASKED, text))
     says = Message.of("diagnose.oom.host", asked=account.asked or 0)
     if account.asked is None:
         says = Message.of("diagnose.oom.host-unsized")
@@ -246,18 +276,26 @@ _SMALLER = (
     _fix("optimizer-8bit", {"settings.optimizer": "adamw-8bit"}),
 )
 _LIMIT = (_fix("memory-limit"),)
-_ON_DEVICE = (
-    (r"MPS backend out of memory", _mps),
-    (r"(CUDA|HIP|XPU) out of memory|Tried to allocate [0-9.]+ [KMG]iB \(GPU", _device),
-    (r"(CUDA|HIP) error: out of memory|cudaErrorMemoryAlloc|CUDA_ERROR_OUT_OF_MEMORY", _device),
-    (r"C(UBLAS|UDNN|USOLVER)_STATUS_ALLOC_FAILED", _library),
+_ON_DEVICE = tuple(
+    (re.compile(words), form)
+    for words, form in (
+        (r"MPS backend out of memory", _mps),
+        (r"(CUDA|HIP|XPU) out of memory|Tried to allocate [0-9.]+ [KMG]iB \(GPU", _device),
+        (r"(CUDA|HIP) error: out of memory|cudaErrorMemoryAlloc|CUDA_ERROR_OUT_OF_MEMORY", _device),
+        (r"C(UBLAS|UDNN|USOLVER)_STATUS_ALLOC_FAILED", _library),
+    )
 )
-_ON_HOST = (
-    (r"[Bb]us error|out of shared memory|unable to (write to file|mmap)[^.]*/?torch_", _shared),
-    (r"No space left on device[^.]*(shm|torch_)|shm[^.]*No space left on device", _shared),
-    (r"DefaultCPUAllocator|[Cc]annot allocate memory|can't allocate memory|MemoryError|bad_alloc",
-     _host),
-    (r"worker \(pid\(?s?\)? [0-9, ]+\) (is killed by signal: Killed|exited unexpectedly)", _worker),
-    (r"(^|\s)Killed\s*$|signal 9|SIGKILL|oom-kill|Out of memory: Killed process", _host),
+_ON_HOST = tuple(
+    (re.compile(words), form)
+    for words, form in (
+        (r"[Bb]us error|out of shared memory|unable to (write to file|mmap)[^.]{0,200}/?torch_"
+         r"|No space left on device[^.]{0,200}(shm|torch_)"
+         r"|shm[^.]{0,200}No space left on device", _shared),
+        (r"DefaultCPUAllocator|[Cc]annot allocate memory|can't allocate memory|MemoryError"
+         r"|bad_alloc", _host),
+        (r"worker \(pid\(?s?\)? [0-9, ]+\) (is killed by signal: Killed|exited unexpectedly)",
+         _worker),
+        (r"(^|\s)Killed\s*$|signal 9|SIGKILL|oom-kill|Out of memory: Killed process", _host),
+    )
 )  # fmt: skip
 """What is looked for, the most telling first."""

@@ -1,19 +1,16 @@
 """Record files: evidence as one JSON document, read with care and saved whole or not at all."""
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from trainwright import __version__, saving
+from trainwright import __version__, ranges, reading, saving
 from trainwright.diagnose.evidence import RECORD, Evidence
 from trainwright.diagnose.recorder_redact import cleaned, here
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
-from trainwright.plan.file import STDIN
 from trainwright.plan.problems import shown
 from trainwright.quoting import json_text, one_line
 from trainwright.yamltext import dotted
@@ -29,56 +26,8 @@ def read(source: Path | str) -> Evidence:
     Raises:
         UserError: the file cannot be read, or is no valid record; names file, key and remedy.
     """
-    name = STDIN if str(source) == "-" else one_line(str(source), 300)
-    return parsed(text_from(source, MAX_BYTES), name)
-
-
-def text_from(source: Path | str, limit: int) -> str:
-    """Return the text of a file, or of standard input where ``source`` is ``-``.
-
-    Raises:
-        UserError: it cannot be read, is larger than ``limit`` bytes, or is no UTF-8.
-    """
-    if str(source) == "-":
-        if sys.stdin is None:
-            raise UserError.of("cli.input-closed")
-        return _text_in(sys.stdin.buffer.read(limit + 1), STDIN, limit)
-    name = one_line(str(source), 300)
-    return _text_in(_content(Path(source), name, limit), name, limit)
-
-
-def _content(path: Path, name: str, limit: int) -> bytes:
-    """Return a file's first bytes, one more than ``limit`` where it is larger.
-
-    Raises:
-        UserError: it cannot be read.
-    """
-    try:
-        with path.open("rb") as file:
-            return file.read(limit + 1)
-    except FileNotFoundError:
-        raise UserError.of("plan.not-found", where=name) from None
-    except OSError as error:
-        if os.path.isdir(path):  # Windows refuses to open a folder with a permission error
-            raise UserError.of("diagnose.is-folder", where=name) from None
-        reason = error.strerror or type(error).__name__
-        raise UserError.of("plan.cannot-read", where=name, reason=reason) from None
-    except ValueError:  # a null character in the name
-        raise UserError.of("plan.not-found", where=name) from None
-
-
-def _text_in(raw: bytes, name: str, limit: int) -> str:
-    """Return the bytes as text.
-
-    Raises:
-        UserError: more than ``limit``, or no UTF-8.
-    """
-    if len(raw) > limit:
-        raise UserError.of("diagnose.too-large", where=name, limit=limit)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UserError.of("yaml.binary", where=name) from None
+    name = reading.STDIN if str(source) == "-" else one_line(str(source), 300)
+    return parsed(reading.text(source, MAX_BYTES, name, or_stdin=True), name)
 
 
 def parsed(text: str, name: str) -> Evidence:
@@ -93,6 +42,8 @@ def parsed(text: str, name: str) -> Evidence:
         line = getattr(error, "lineno", None)
         where = f"{name}:{line}" if line else name
         raise UserError.of("diagnose.not-json", where=where) from None
+    if (odd := ranges.first_odd(data)) is not None:
+        raise reading.odd_number(name, *odd)
     version = data.get("trainwright_record") if isinstance(data, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise UserError.of("diagnose.not-a-record", where=name, version=RECORD)

@@ -180,7 +180,7 @@ def _called(file: str, line: int) -> str | None:
 
     None where it calls nothing, several things, or an operator of torch.
     """
-    names = re.findall(r"([A-Za-z_][\w.]*)\(", linecache.getline(file, line))
+    names = re.findall(r"(?<![\w.])\.?([A-Za-z_][\w.]*+)\(", linecache.getline(file, line))
     if len(names) != 1 or _of_torch(names[0].rpartition(".")[2]):
         return None
     return f"{names[0][-100:]}()"

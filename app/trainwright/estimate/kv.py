@@ -242,7 +242,8 @@ def _kinds(config: Mapping[str, Any], count: int) -> tuple[str, ...]:
         offset = number(config, "attn_layer_offset")
         return tuple("attention" if i % every == offset else "mamba" for i in range(count))
     if isinstance(attending := config.get("attn_layer_indices"), list):
-        return tuple("attention" if i in attending else "mamba" for i in range(count))
+        named = {each for each in attending if isinstance(each, int)}
+        return tuple("attention" if i in named else "mamba" for i in range(count))
     if model == "falcon_h1":
         return ("hybrid",) * count
     if not number(config, "sliding_window") or config.get("use_sliding_window") is False:

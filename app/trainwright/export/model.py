@@ -1,6 +1,7 @@
 """The plan's model as an exported program names it, with the files that it needs beside it."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -70,7 +71,7 @@ def definition(plan: Plan) -> Definition:
     """
     source = plan.model
     if source.hf is not None:
-        path = config_of(Path(source.hf).expanduser())
+        path = config_of(Path(os.path.expanduser(source.hf)))
         title = path.parent.name if path.name == "config.json" else path.stem
         return _configured(Definition("hf", FOLDER, title, {CONFIG: _read(path)}))
     if source.timm is not None:

@@ -14,7 +14,7 @@ _PAIRS = {
 }
 """As written in the catalogue: (after a consonant, after a vowel)."""
 _PLACE = re.compile(
-    r"(?P<before>[0-9A-Za-z%가-힣]+)(?P<quote>[”’'\"`]?)(?P<pair>"
+    r"(?<![0-9A-Za-z%가-힣])(?P<before>[0-9A-Za-z%가-힣]+)(?P<quote>[”’'\"`]?)(?P<pair>"
     + "|".join(map(re.escape, _PAIRS))
     + ")"
 )

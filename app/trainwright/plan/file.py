@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from trainwright import __version__, saving
+from trainwright import __version__, reading, saving
 from trainwright.messages import UserError
 from trainwright.plan import overrides, problems
 from trainwright.plan.schema import SCHEMA, Plan
@@ -19,8 +18,6 @@ from trainwright.quoting import one_line
 from trainwright.yamltext import MAX_BYTES, Document, Place, dump, parse
 
 SUFFIX = ".plan.yaml"
-STDIN = "stdin"
-"""What errors call the standard input."""
 _SECTIONS = frozenset({"workload", "machine", "settings", "limits"})
 _PATHS: tuple[tuple[str, ...], ...] = (
     ("model", "hf"),
@@ -44,12 +41,15 @@ def read(source: Path | str, changes: Sequence[str] = ()) -> Plan:
         UserError: the file cannot be read, or is no valid plan; one line with file, key
             and remedy.
     """
-    if str(source) == "-":
-        return parsed(
-            _decoded(_limited(sys.stdin.buffer.read, STDIN), STDIN), STDIN, changes=changes
-        )
-    path = Path(source)
-    return parsed(text_in(path), one_line(str(path), 300), folder=path.parent, changes=changes)
+    name = _name(source)
+    text = reading.text(source, MAX_BYTES, name, or_stdin=True)
+    folder = None if str(source) == "-" else Path(source).parent
+    return parsed(text, name, folder=folder, changes=changes)
+
+
+def _name(source: Path | str) -> str:
+    """Return what errors call a plan's file."""
+    return reading.STDIN if str(source) == "-" else one_line(str(source), 300)
 
 
 _STARTS_WITH_KEY = re.compile(r"(model|workload|machine|settings|limits)[a-z_.\[\]0-9]*: ")
@@ -66,8 +66,7 @@ def naming(source: Path | str) -> Iterator[None]:
     except UserError as error:
         if "where" in error.message.values or not _STARTS_WITH_KEY.match(str(error)):
             raise
-        where = STDIN if str(source) == "-" else one_line(str(source), 300)
-        raise UserError.of("plan.in-file", where=where, problem=error.message) from None
+        raise UserError.of("plan.in-file", where=_name(source), problem=error.message) from None
 
 
 def parsed(
@@ -129,43 +128,6 @@ def _migrated(document: Document, name: str) -> dict[str, Any]:
             data = MIGRATIONS[version](data)
             version = data["trainwright"]
     return data
-
-
-def text_in(path: Path) -> str:
-    """Return the text of a file, not parsed.
-
-    Raises:
-        UserError: it cannot be read, is too large, or is not text.
-    """
-    name = one_line(str(path), 300)
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UserError.of("plan.too-large", where=name, limit=MAX_BYTES)
-        with path.open("rb") as file:
-            return _decoded(_limited(file.read, name), name)
-    except FileNotFoundError:
-        raise UserError.of("plan.not-found", where=name) from None
-    except OSError as error:
-        if os.path.isdir(path):  # Windows refuses to open a folder with a permission error
-            raise UserError.of("plan.is-folder", where=name) from None
-        raise UserError.of("plan.cannot-read", where=name, reason=saving.reason(error)) from None
-    except ValueError:  # a null character in the name
-        raise UserError.of("plan.not-found", where=name) from None
-
-
-def _limited(read_bytes: Callable[[int], bytes], name: str) -> bytes:
-    """Read at most the limit: devices and pipes have no size to ask beforehand."""
-    content = read_bytes(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise UserError.of("plan.too-large", where=name, limit=MAX_BYTES)
-    return content
-
-
-def _decoded(content: bytes, name: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UserError.of("yaml.binary", where=name) from None
 
 
 def _anchor(data: dict[str, Any], folder: Path) -> None:

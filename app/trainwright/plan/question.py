@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from trainwright import ranges, reading
 from trainwright.catalog import GpuRecord
 from trainwright.estimate import kv
 from trainwright.estimate.kv import CacheShape
@@ -24,10 +25,9 @@ from trainwright.profile.spec import (
     TraceSpec,
 )
 from trainwright.workload import FullSettings, Inputs, ModelSource, PythonSource
-from trainwright.workload.sourcefiles import program_hash, python_sources, regular_bytes
+from trainwright.workload.sourcefiles import CONFIG_BYTES, program_hash, python_sources
 from trainwright.workload.weightfiles import config_of
 
-CONFIG_BYTES = 1 << 20
 USUAL_LENGTH = 2048
 USUAL_IMAGE = 224
 USUAL_PROMPT = 512
@@ -313,11 +313,13 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
 def _config(path: Path) -> tuple[dict[str, Any], bytes]:
     """Return a model's ``config.json`` and its text, with nothing in it believed yet."""
     key, name = "model.hf", str(path)
-    text = regular_bytes(path, CONFIG_BYTES, key=key, too_large="plan.config-too-large")
+    text = reading.content(path, CONFIG_BYTES, f"{key}: {path}")
     try:
         config = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError):
         raise UserError.of("plan.config-broken", key=key, file=name) from None
+    if (odd := ranges.first_odd(config, whole_only=True)) is not None:
+        raise reading.odd_number(f"{key}: {name}", *odd)
     known = ("model_type", "architectures", "_class_name")
     if not isinstance(config, dict) or not any(key in config for key in known):
         raise UserError.of("plan.config-of-what", key=key, file=name)

@@ -22,7 +22,7 @@ _ORIGIN = "# origin: "
 _DAMAGED = ".damaged"
 _LITTER_S = 3600.0
 """Age from which a file that a killed program left half-made is removed; assumed."""
-_LEFT_ALONE = ("plan.newer", "mig.newer", "plan.cannot-read", "plan.not-found")
+_LEFT_ALONE = ("plan.newer", "mig.newer", "reading.unreadable", "reading.not-found")
 """Refusals of copies that may be whole: of a later version, or not ours to read."""
 
 T = TypeVar("T")

@@ -59,8 +59,8 @@ class Limits(Frozen):
     """What the search must stay within."""
 
     budget: Annotated[str, Field(pattern=r"^[0-9]{1,12}(\.[0-9]{1,2})? ?(USD|KRW)$")] | None = None
-    power_w: Annotated[float, Field(gt=0)] | None = None
-    deadline_h: Annotated[float, Field(gt=0)] | None = None
+    power_w: Annotated[float, Field(gt=0, le=1e7)] | None = None
+    deadline_h: Annotated[float, Field(gt=0, le=1e6)] | None = None
     wishes: PlannedWishes = PlannedWishes()
     """Of ``build`` and ``upgrade``."""
     rates: PlannedRates = PlannedRates()

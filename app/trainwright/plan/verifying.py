@@ -1,5 +1,6 @@
 """The child that runs a plan's step: what it is asked, its limits, and what it answers."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -51,7 +52,7 @@ def destination(folder: str | None) -> Iterator[Path | None]:
     if folder is None:
         yield None
         return
-    goal = Path(folder).expanduser()
+    goal = Path(os.path.expanduser(folder))
     try:
         goal.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".trainwright-", dir=goal) as inner:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import platformdirs
 from pydantic import TypeAdapter
 
-from trainwright import locks, saving
+from trainwright import locks, reading, saving
 from trainwright.messages import Message, UserError
 from trainwright.prices.observation import Observation
 from trainwright.quoting import json_text
@@ -138,17 +138,12 @@ def read(
         told: makes the answer of the objects in the lines after the first.
         silent: makes it of a note on why the file cannot be read.
     """
-    try:
-        with source.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except FileNotFoundError:
+    if not os.path.lexists(source):
         return silent(None)
-    except OSError as error:
-        return silent(
-            Message.of("prices.unreadable", file=str(source), reason=saving.reason(error))
-        )
-    if len(content) > MOST_BYTES:
-        return None
+    try:
+        content = reading.content(source, MOST_BYTES)
+    except UserError as error:
+        return silent(error.message)
     try:
         head, *lines = content.decode().split("\n")
         written = json.loads(head)["format"]
@@ -178,14 +173,7 @@ def _append(entries: list[dict[str, Any]]) -> None:
     if found is not None and found.note is not None:
         raise UserError(found.note)
     text = "".join(json_text(entry) + "\n" for entry in entries)
-    try:
-        before = goal.read_bytes()
-    except FileNotFoundError:
-        before = b""
-    except OSError as error:
-        raise UserError.of(
-            "prices.unreadable", file=str(goal), reason=saving.reason(error)
-        ) from error
+    before = reading.content(goal, MOST_BYTES) if os.path.lexists(goal) else b""
     head = before or json.dumps({"format": FORMAT}).encode() + b"\n"
     write(goal, head + text.encode())
 

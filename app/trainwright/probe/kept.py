@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import platformdirs
 from pydantic import ConfigDict, TypeAdapter, with_config
 
-from trainwright import locks, saving
+from trainwright import locks, ranges, reading, saving
 from trainwright.explain import Unit
 from trainwright.messages import Message, UserError
 from trainwright.quoting import json_text
@@ -138,15 +138,16 @@ def read(source: Path, form: TypeAdapter[tuple[T, ...]]) -> tuple[tuple[T, ...],
 
     A file that is no such file is renamed, so that the next one does not overwrite it.
     """
-    try:
-        with source.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-    except FileNotFoundError:
+    if not os.path.lexists(source):
         return (), None
-    except OSError as error:
-        return (), Message.of("kept.unreadable", file=str(source), reason=saving.reason(error))
     try:
-        document = json.loads(text) if len(text) <= MOST_BYTES else None
+        text = reading.content(source, MOST_BYTES)
+    except UserError as error:
+        return (), error.message
+    try:
+        document = json.loads(text)
+        if ranges.first_odd(document) is not None:
+            document = None
         if isinstance(document, dict) and _later(document):
             return (), Message.of("kept.later", file=str(source))
         if isinstance(document, dict) and document.get("format") == FORMAT:
@@ -198,8 +199,8 @@ def _later(document: dict[str, object]) -> bool:
 
 def _written_later(goal: Path) -> bool:
     try:
-        document = json.loads(goal.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        document = json.loads(reading.content(goal, MOST_BYTES))
+    except (UserError, ValueError, RecursionError):
         return False
     return isinstance(document, dict) and _later(document)
 

@@ -66,7 +66,10 @@ def decode(data: bytes, name: str = "profile") -> Profile:
         raise UserError.of("profile.not-a-profile", file=name)
     try:
         return _decoded(_unpacked(data[len(_MAGIC) :]))
-    except (lzma.LZMAError, ValueError, KeyError, IndexError, TypeError) as error:
+    except (
+        lzma.LZMAError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+        MemoryError, RecursionError,
+    ) as error:  # fmt: skip
         raise UserError.of("profile.damaged", file=name) from error
 
 

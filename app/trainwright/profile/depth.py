@@ -9,14 +9,18 @@ is then traced at every point.
 """
 
 import json
+import os
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from trainwright import reading
+from trainwright.messages import UserError
 from trainwright.profile import windows
 from trainwright.profile.repeat import EDGES, REPEATS
 from trainwright.profile.trace import ALLOC, OpRow, RawSegment, RawTrace, TraceResult
+from trainwright.workload.sourcefiles import CONFIG_BYTES
 
 LAYERS = 3
 """Of the shallow copy at least: a first, an inner and a last one."""
@@ -151,9 +155,9 @@ def window(source: dict[str, str]) -> int:
 def _config(path: Path) -> dict[str, Any]:
     """Return a config, given as a file or its folder; empty where the tracer will refuse it."""
     try:
-        file = path / "config.json" if path.is_dir() else path
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        file = path / "config.json" if os.path.isdir(path) else path
+        config = json.loads(reading.text(file, CONFIG_BYTES))
+    except (UserError, ValueError, RecursionError):
         return {}
     return config if isinstance(config, dict) else {}
 

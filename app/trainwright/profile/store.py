@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from trainwright import saving
+from trainwright import reading, saving
 from trainwright.data import resources
 from trainwright.messages import UserError
 from trainwright.profile import codec, depth, interpreter, repeat
@@ -37,6 +38,8 @@ MEMORY_BYTES = 12 << 30
 SILENCE_S = 240.0
 """Seconds that a user's code may run without progress; assumed, libraries take half a minute
 to be read from a slow disk."""
+STORED_BYTES = 64 << 20
+"""Largest stored profile; assumed, packed ones have some 100 KB."""
 RESULT_BYTES = 512 << 20
 """Largest log that is read; assumed, that of a large model takes some tens of MiB."""
 _OF_CODE = frozenset(
@@ -169,8 +172,8 @@ def _covers_single(profile: Profile) -> bool:
 def _read(path: Path, _modified: int) -> Profile | None:
     """Return a stored profile; a damaged or outdated one is traced anew."""
     try:
-        profile = codec.decode(path.read_bytes(), path.name)
-    except (UserError, OSError):
+        profile = codec.decode(reading.content(path, STORED_BYTES), path.name)
+    except UserError:
         return None
     return profile if profile.versions.get("tracer") == str(TRACER_VERSION) else None
 
@@ -282,6 +285,13 @@ class _Tracer:
             raise UserError.of(f"worker.code-{ending}", **values) from None
 
 
+_SPOILED = (
+    UserError, OSError, EOFError, ValueError, LookupError, TypeError, AttributeError,
+    ArithmeticError, RecursionError, zlib.error,
+)  # fmt: skip
+"""What reading a log that is none may raise."""
+
+
 def _result(path: Path) -> raw.TraceResult:
     """Return the log that a child left; code in the child may have spoiled it.
 
@@ -289,12 +299,12 @@ def _result(path: Path) -> raw.TraceResult:
         UserError: it is no such log.
     """
     try:
-        with gzip.open(path, "rb") as file:
+        with reading.opened(path, str(path)) as packed, gzip.open(packed, "rb") as file:
             text = file.read(RESULT_BYTES + 1)
         if len(text) > RESULT_BYTES:
             raise ValueError("too long")
         return raw.parse(json.loads(text))
-    except (OSError, EOFError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except _SPOILED as error:
         raise UserError.of("worker.bad-result", reason=type(error).__name__) from error
 
 

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainwright import saving
+from trainwright import reading, saving, yamltext
 from trainwright.messages import Message, UserError
 from trainwright.mig import drawings
 from trainwright.mig.drawings import Drawing
-from trainwright.plan import file
 from trainwright.plan.recovery import Recovered
 from trainwright.plan.schema import Plan
 from trainwright.ui import asking, opening
@@ -213,6 +212,6 @@ class Filing:
 def _text(path: Path) -> str:
     """Return a file's text to compare with; where it cannot be read, why."""
     try:
-        return file.text_in(path)
+        return reading.text(path, yamltext.MAX_BYTES)
     except UserError as error:
         return str(error)

@@ -1,5 +1,7 @@
 """What the window remembers: look, language, recent files, where it stood. Never the plan."""
 
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -16,18 +18,54 @@ from trainwright.ui.theme import Preference as ThemePreference
 _RECENT = 9
 _WAIT_S = 2.0
 """Longest that the window waits for another one that writes its preferences; assumed."""
+_MOST_BYTES = 1 << 20
+"""Largest file that is read; assumed, one has some KB."""
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255
+"""Bytes that a path and a name in it may have (Linux, limits.h)."""
+
+
+def _set_aside_what_is_none(file: Path) -> None:
+    """Rename what cannot be preferences: Qt would wait for a pipe, and read all that is there."""
+    with suppress(OSError):
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+            os.replace(file, file.with_name(file.name + ".damaged"))
+
+
+def _may_be_path(text: str) -> bool:
+    """Return whether the system takes a text for a path, wherever it leads."""
+    try:
+        name = os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    short = len(name) <= _LONGEST_PATH and all(
+        len(os.fsencode(part)) <= _LONGEST_NAME for part in Path(text).parts
+    )
+    return short and b"\0" not in name
 
 
 class Preferences:
     """Typed access to the settings file."""
 
     def __init__(self, file: Path | None = None) -> None:
-        if file is not None:
-            self._settings = QSettings(str(file), QSettings.Format.IniFormat)
-        else:
-            self._settings = QSettings(
-                QSettings.Format.IniFormat, QSettings.Scope.UserScope, "trainwright", "window"
-            )
+        ini = QSettings.Format.IniFormat
+        if file is None:
+            user = QSettings.Scope.UserScope
+            # Of another name, which is not there: to ask for the file's own name would read it.
+            file = Path(QSettings(ini, user, "trainwright", "-").fileName()).with_name("window.ini")
+        _set_aside_what_is_none(file)
+        self._settings = QSettings(str(file), ini)
+
+    def _text(self, key: str, default: str = "") -> str:
+        """Return a text; the default where the file has nothing, or something else there."""
+        value = self._settings.value(key, default)
+        return value if isinstance(value, str) else default
+
+    def _texts(self, key: str) -> list[str]:
+        """Return texts, newest first; Qt gives a list of one as its item."""
+        value = self._settings.value(key, [])
+        values = value if isinstance(value, list) else [value]
+        return [each for each in values if isinstance(each, str) and each]
 
     def _put(self, key: str, value: object) -> None:
         """Write a value at once: Qt replaces the file, with what other windows wrote in it."""
@@ -51,7 +89,7 @@ class Preferences:
     @property
     def theme(self) -> ThemePreference:
         """Light, dark, or as the system."""
-        value = str(self._settings.value("theme", "system"))
+        value = self._text("theme")
         known = value if value in ("system", "light", "dark") else "system"
         return cast(ThemePreference, known)
 
@@ -62,7 +100,7 @@ class Preferences:
     @property
     def language(self) -> LanguagePreference:
         """English, Korean, or as the system."""
-        value = str(self._settings.value("language", "system"))
+        value = self._text("language")
         return cast(LanguagePreference, value if value in ("system", "en", "ko") else "system")
 
     @language.setter
@@ -78,9 +116,7 @@ class Preferences:
     @property
     def recent(self) -> list[Path]:
         """Files opened or saved lately, newest first."""
-        stored = self._settings.value("recent", [])
-        values = [stored] if isinstance(stored, str) else list(cast(list[str], stored or []))
-        return [Path(value) for value in values if value][:_RECENT]
+        return [Path(text) for text in self._texts("recent") if _may_be_path(text)][:_RECENT]
 
     def opened(self, path: Path) -> None:
         """Put a file at the head of the recent ones."""
@@ -97,9 +133,7 @@ class Preferences:
     @property
     def recent_models(self) -> tuple[str, ...]:
         """Ids of models picked lately, newest first."""
-        stored = self._settings.value("recent-models", [])
-        values = [stored] if isinstance(stored, str) else list(cast(list[str], stored or []))
-        return tuple(value for value in values if value)[:_RECENT]
+        return tuple(self._texts("recent-models"))[:_RECENT]
 
     def picked(self, model: str) -> None:
         """Put a model at the head of the recent ones."""
@@ -110,7 +144,8 @@ class Preferences:
     @property
     def python(self) -> str | None:
         """The interpreter that traces; None for the one that runs this program."""
-        return str(self._settings.value("python", "")) or None
+        text = self._text("python")
+        return text if text and _may_be_path(text) else None
 
     @python.setter
     def python(self, value: str | None) -> None:
@@ -129,8 +164,8 @@ class Preferences:
     @property
     def export_folder(self) -> Path | None:
         """Where files were exported to last."""
-        value = str(self._settings.value("export-folder", ""))
-        return Path(value) if value else None
+        text = self._text("export-folder")
+        return Path(text) if text and _may_be_path(text) else None
 
     @export_folder.setter
     def export_folder(self, value: Path) -> None:
@@ -139,7 +174,7 @@ class Preferences:
     @property
     def alerts(self) -> str:
         """The alerts on live readings, as text."""
-        return str(self._settings.value("alerts", ""))
+        return self._text("alerts")
 
     @alerts.setter
     def alerts(self, value: str) -> None:
@@ -148,7 +183,7 @@ class Preferences:
     @property
     def pace(self) -> int:
         """Live readings a second."""
-        value = str(self._settings.value("pace", "1"))
+        value = self._text("pace")
         return int(value) if value in ("1", "2", "5", "10") else 1
 
     @pace.setter

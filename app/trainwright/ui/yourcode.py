@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from trainwright import reading
+from trainwright.messages import UserError
 from trainwright.plan.schema import Plan
 from trainwright.workload import Inputs, ModelSource, PythonSource, Workload
 
@@ -14,7 +16,7 @@ BATCH = 16
 """Samples an optimizer step where the plan had none; assumed."""
 _NAMED = re.compile(r"^(?:def|class) +([A-Za-z]\w*)", re.MULTILINE)
 _READ = 1 << 20
-"""Characters that are looked at for names; as many as the tracer reads."""
+"""Bytes that are looked at for names; as many as the tracer reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,11 @@ class Code:
 def factories(file: Path) -> list[str]:
     """Return what a Python file defines at its top, read and not run; builders first."""
     try:
-        if not file.is_file():  # a pipe would be waited for
-            return []
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            found = list(dict.fromkeys(_NAMED.findall(opened.read(_READ))))
-    except OSError:
+        with reading.opened(file, str(file)) as opened:
+            text = opened.read(_READ).decode("utf-8", errors="replace")
+    except UserError:
         return []
+    found = list(dict.fromkeys(_NAMED.findall(text.replace("\r", "\n"))))
     return sorted(found, key=lambda name: not name.lower().startswith(("build", "make", "create")))
 
 

@@ -3,16 +3,16 @@
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
 
+from trainwright import reading
 from trainwright.messages import UserError
 
+CONFIG_BYTES = 1 << 20
+"""Largest ``config.json`` that is read; assumed, a few KB are usual."""
 SOURCE_BYTES = 1 << 20
 """Largest Python file that is read; assumed, far above any that people write."""
 PROGRAM_BYTES = 8 << 30
@@ -33,61 +33,23 @@ class Sources:
     """Path below the root, with slashes -> hash of the content."""
 
 
-@contextmanager
-def regular_file(path: Path, key: str) -> Iterator[IO[bytes]]:
-    """Open a regular file for reading; pipes and devices are refused, not waited for.
-
-    Raises:
-        UserError: it cannot be opened or read, or is no regular file; ``key`` is that of the
-            plan that names it.
-    """
-    special = UserError.of("plan.config-special", key=key, file=str(path))
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        with os.fdopen(os.open(path, flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise special
-            yield file
-    except IsADirectoryError:
-        raise special from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise UserError.of(
-            "plan.config-unreadable", key=key, file=str(path), reason=reason
-        ) from None
-
-
-def regular_bytes(path: Path, limit: int, *, key: str, too_large: str) -> bytes:
-    """Return the content of a regular file; ``too_large`` is the id of that complaint.
-
-    Raises:
-        UserError: as ``regular_file``, or it is longer than ``limit`` bytes.
-    """
-    with regular_file(path, key) as file:
-        content = file.read(limit + 1)
-    if len(content) > limit:
-        raise UserError.of(too_large, key=key, file=str(path), limit=limit)
-    return content
-
-
 def program_hash(path: Path, key: str) -> str:
     """Return the hash of an exported program's file; the same file is read once.
 
     Raises:
-        UserError: as ``regular_file``, or it is too large.
+        UserError: as ``reading.opened``, or it is too large.
     """
-    with regular_file(path, key) as file:
+    name = f"{key}: {path}"
+    with reading.opened(path, name) as file:
         status = os.fstat(file.fileno())
-        if status.st_size > PROGRAM_BYTES:
-            raise UserError.of(
-                "plan.program-too-large", key=key, file=str(path), limit=PROGRAM_BYTES
-            )
-        return _program_hash(str(path), status.st_mtime_ns, status.st_size)
+    if status.st_size > PROGRAM_BYTES:
+        raise UserError.of("reading.too-large", file=name, limit=PROGRAM_BYTES)
+    return _program_hash(path, name, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=16)
-def _program_hash(path: str, _changed: int, _size: int) -> str:
-    with open(path, "rb") as file:
+def _program_hash(path: Path, name: str, _changed: int, _size: int) -> str:
+    with reading.opened(path, name) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -101,7 +63,7 @@ def python_sources(file: Path, key: str) -> Sources:
         UserError: the file cannot be read, or is too large; names the key.
     """
     root = _root(file)
-    text = regular_bytes(file, SOURCE_BYTES, key=key, too_large="plan.code-too-large")
+    text = reading.content(file, SOURCE_BYTES, f"{key}: {file}")
     found = {file: text}
     waiting = [text]
     while waiting:
@@ -122,7 +84,7 @@ def _hash(content: bytes) -> str:
 def _neighbour(path: Path) -> bytes:
     """Return the content of a neighbour; nothing where it cannot be read, as its import says."""
     try:
-        with regular_file(path, "") as file:
+        with reading.opened(path, str(path)) as file:
             return file.read(SOURCE_BYTES)
     except UserError:
         return b""
@@ -143,7 +105,7 @@ def _imported(content: bytes, root: Path) -> Iterator[Path]:
             first = name.strip().partition(" ")[0].partition(".")[0]
             if not first:
                 continue
-            if (root / f"{first}.py").is_file():
+            if os.path.isfile(root / f"{first}.py"):
                 yield root / f"{first}.py"
-            if (root / first / "__init__.py").is_file():
+            if os.path.isfile(root / first / "__init__.py"):
                 yield from sorted((root / first).rglob("*.py"))

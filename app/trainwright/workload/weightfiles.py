@@ -14,8 +14,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, NoReturn
 
+from trainwright import reading
 from trainwright.messages import UserError
-from trainwright.workload.sourcefiles import regular_bytes, regular_file
 
 KEY = "model.hf"
 HEADER_BYTES = 32 << 20
@@ -80,7 +80,7 @@ def config_of(path: Path) -> Path:
     """Return the ``config.json`` of a model that is named by it, its folder or its weights."""
     if path.name.endswith((SUFFIX, INDEX)):
         return path.parent / "config.json"
-    return path / "config.json" if path.is_dir() else path
+    return path / "config.json" if os.path.isdir(path) else path
 
 
 def names_weights(path: Path) -> bool:
@@ -129,7 +129,7 @@ def _indexed(index: Path) -> Weights:
     Raises:
         UserError: files are missing, or a tensor is not where the index has it.
     """
-    text = regular_bytes(index, INDEX_BYTES, key=KEY, too_large="weights.index-broken")
+    text = reading.content(index, INDEX_BYTES, f"{KEY}: {index}")
     places = _parsed(text, index, "weights.index-broken").get("weight_map")
     if not isinstance(places, dict) or not places:
         _refuse("weights.index-broken", index)
@@ -137,7 +137,7 @@ def _indexed(index: Path) -> Weights:
     plain = all(name.endswith(SUFFIX) and name == os.path.basename(name) for name in names)
     if not names or not plain or len(names) > FILES or any("\\" in name for name in names):
         _refuse("weights.index-broken", index)
-    absent = sorted(name for name in names if not (index.parent / name).is_file())
+    absent = sorted(name for name in names if not os.path.isfile(index.parent / name))
     if absent:
         _refuse("weights.files-missing", index, count=len(absent), first=absent[0], of=len(names))
     headers = {name: _header(index.parent / name) for name in sorted(names)}
@@ -152,14 +152,14 @@ def _indexed(index: Path) -> Weights:
 
 def _header(path: Path) -> Mapping[str, Stored]:
     """Return the tensors of a file by name; an unchanged file is read once."""
-    with regular_file(path, KEY) as file:
+    with reading.opened(path, f"{KEY}: {path}") as file:
         status = os.fstat(file.fileno())
     return _read(path, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=FILES)
 def _read(path: Path, _changed: int, size: int) -> Mapping[str, Stored]:
-    with regular_file(path, KEY) as file:
+    with reading.opened(path, f"{KEY}: {path}") as file:
         start = file.read(8)
         length = int.from_bytes(start, "little")
         if len(start) < 8 or size < 8 + length:

@@ -113,7 +113,7 @@ class Lora(Frozen):
     """Low-rank adapters as PEFT makes them."""
 
     rank: Annotated[int, Field(ge=1, le=4096)] = 16
-    alpha: Annotated[float, Field(gt=0)] = 32
+    alpha: Annotated[float, Field(gt=0, le=1e6)] = 32
     targets: tuple[str, ...] = ()
     """Names of linear layers; empty means every linear layer except the output head."""
     variant: Literal["lora", "rslora", "dora"] = "lora"

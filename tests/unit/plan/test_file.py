@@ -13,10 +13,12 @@ from trainwright.data import resources
 from trainwright.messages import UserError
 from trainwright.plan import file
 from trainwright.plan.schema import Plan
+from trainwright.ranges import believed
 from trainwright.workload.settings import MOST_SAMPLES
 
 EXAMPLES = sorted(resources("examples").glob("*.plan.yaml"))
 EXAMPLE = resources("examples", "llama-8b-lora.plan.yaml")
+FRACTIONS = st.floats(-1, 1).filter(believed)
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 
 
@@ -35,7 +37,7 @@ def plans(draw: st.DrawFn) -> Plan:
         "settings": st.fixed_dictionaries(
             {},
             optional={
-                "learning_rate": st.floats(1e-300, 100, exclude_min=True),
+                "learning_rate": st.floats(0, 100, exclude_min=True).filter(believed),
                 "micro_batch": st.integers(1, 1_000_000),
                 "accumulation": st.integers(1, MOST_SAMPLES),
                 "warmup": st.integers(0, 10**15),
@@ -56,7 +58,11 @@ def plans(draw: st.DrawFn) -> Plan:
                         "file": st.just("/models/net.py"),
                         "factory": NAMES,
                         "args": st.dictionaries(
-                            NAMES, st.integers(-9, 9) | st.floats(-1, 1) | NAMES | st.none()
+                            NAMES,
+                            st.integers(-9, 9)
+                            | st.floats(-1, 1).filter(believed)
+                            | NAMES
+                            | st.none(),
                         ),
                     }
                 )
@@ -79,7 +85,9 @@ def plans(draw: st.DrawFn) -> Plan:
             | st.fixed_dictionaries(
                 {
                     "gpus": st.lists(
-                        st.fixed_dictionaries({"id": NAMES, "reserved_mib": st.floats(0, 1e6)}),
+                        st.fixed_dictionaries(
+                            {"id": NAMES, "reserved_mib": st.floats(0, 1e6).filter(believed)}
+                        ),
                         min_size=1,
                         max_size=3,
                     )

@@ -205,7 +205,7 @@ def test_a_broken_or_hostile_configuration_is_a_line(
 
 @pytest.mark.parametrize("path", ["nothing/here", "a\0b"])
 def test_a_missing_configuration_names_the_path(path: str) -> None:
-    assert "cannot be read" in refusal(plan(model={"hf": path}, workload__inputs=None))
+    assert "no such file" in refusal(plan(model={"hf": path}, workload__inputs=None))
     source = {"python": {"file": path, "factory": "build"}}
     line = refusal(plan(model=source, workload__task="full", workload__inputs=None))
     assert line.startswith("model.python.file: ")

@@ -162,8 +162,8 @@ def test_the_example_of_the_manual_is_read():
 
 
 def test_a_folder_or_nothing_at_all_is_refused(tmp_path):
-    for path in (tmp_path, tmp_path / "none.csv"):
-        with pytest.raises(UserError, match="cannot be read"):
+    for path, says in ((tmp_path, "is a folder"), (tmp_path / "none.csv", "no such file")):
+        with pytest.raises(UserError, match=says):
             read_file(path, TODAY)
 
 

@@ -173,7 +173,7 @@ def test_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "net.pt2")
     with pytest.raises(UserError) as caught:
         pending({"pt2": str(tmp_path / "net.pt2")})
-    assert caught.value.message.id == "plan.config-special"
+    assert caught.value.message.id == "reading.special"
 
 
 def test_key_names_the_content_of_the_file(tmp_path):

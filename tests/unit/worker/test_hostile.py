@@ -286,7 +286,7 @@ def test_special_files_are_not_waited_for(tmp_path):
     for name in ("pipe.py", ".", "gone.py"):
         with pytest.raises(UserError) as caught:
             resolve(plan(tmp_path / name, {}, {}))
-        assert caught.value.message.id in ("plan.config-special", "plan.config-unreadable")
+        assert caught.value.message.id.startswith("reading.")
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from trainwright.prices.imports import parse, waiting
 from trainwright.prices.imports.matching import Verdict
 from trainwright.prices.imports.preview import Preview, Previewed, State, preview, preview_rows
-from trainwright.prices.imports.reading import Listing, read, read_file, read_stream
+from trainwright.prices.imports.reading import Listing, read, read_file
 from trainwright.prices.imports.rows import Refused, Row
 
 __all__ = [
@@ -19,6 +19,5 @@ __all__ = [
     "preview_rows",
     "read",
     "read_file",
-    "read_stream",
     "waiting",
 ]

@@ -22,8 +22,8 @@ from trainwright.prices.observation import SECOND_HAND
 _NONE = ("", "0", "0원")
 _PENDING = ("가격비교예정", "가격비교 예정", "일시품절", "단종", "출시예정", "판매중지")
 _PRICE = re.compile(r"[\d,]+\s*원?")
-_EACH = re.compile(r"([\d,]+)\s*원\s*/\s*(\d*)\s*(GB|TB)", re.IGNORECASE)
-_CAPACITY = re.compile(r"(\d+(?:\.\d+)?)\s*(GB|TB)", re.IGNORECASE)
+_EACH = re.compile(r"(\d[\d,]*)\s*원\s*/\s*+(\d*)\s*+(GB|TB)", re.IGNORECASE)
+_CAPACITY = re.compile(r"(?<!\d)(\d+(?:\.\d+)?)\s*+(GB|TB)", re.IGNORECASE)
 TOLERANCE = 0.02
 """How far price a GB times capacity may be from the price; the price a GB is rounded. Assumed."""
 
@@ -56,8 +56,9 @@ _HEADS: dict[str, str] = {
     **dict.fromkeys(("판매처", "판매자", "쇼핑몰"), "seller"),
 }
 _TOTALS = re.compile(
-    r"(?:(?:총|견적|결제|주문|상품|예상)\s*)*(?:합\s?계|금액|총액|배송비|할인|총)\s*(?:금액)?\s*(?:[:\t\d₩]|$)"
+    r"(?:(?:총|견적|결제|주문|상품|예상)\s*+)*(?:합\s?계|금액|총액|배송비|할인|총)\s*+(?:금액\s*+)?(?:[:\t\d₩]|$)"
 )
+_ENDS_IN_PRICE = re.compile(r"[₩￦]?\s*[\d,]{4,}\s*원?|[\d,.]+\s*만\s*+[\d,]*\s*+원")
 
 
 def is_table(text: str) -> bool:
@@ -70,10 +71,7 @@ def is_quote(text: str) -> bool:
     """Return whether a text is a copied quote: lines with tabs, and a price in Korean style."""
     tabbed = [line for line in text.split("\n") if "\t" in line]
     return any(set(map(str.strip, line.split("\t"))) & set(_HEADS) for line in tabbed) or any(
-        re.fullmatch(
-            r"[₩￦]?\s*[\d,]{4,}\s*원?|[\d,.]+\s*만\s*[\d,]*\s*원", line.split("\t")[-1].strip()
-        )
-        for line in tabbed
+        _ENDS_IN_PRICE.fullmatch(line.split("\t")[-1].strip()) for line in tabbed
     )
 
 
@@ -111,7 +109,7 @@ def _days(heads: list[str], name: str, today: date) -> list[date]:
 
 
 def _row_of_days(cells: list[str], days: list[date], line: int) -> Iterator[Read]:
-    name = cells[1].strip() if len(cells) > 1 else ""
+    name = cells[1].strip()[:300] if len(cells) > 1 else ""
     if not name:
         yield refused(line, ",".join(cells), "no-name")
         return
@@ -164,9 +162,10 @@ def _agrees(amount: float, what: str, each: re.Match[str]) -> bool:
         return True
     size = float(capacity[1]) * (1024 if capacity[2].upper() == "TB" else 1)
     unit = float(each[2] or 1) * (1024 if each[3].upper() == "TB" else 1)
-    said = float(each[1].replace(",", "")) * size / unit
+    said = float(each[1].replace(",", "")) * size
     decimal = said * 1000 / 1024  # a TB is 1000 GB to some
-    return any(abs(amount - one) <= TOLERANCE * amount for one in (said, decimal))
+    stated = amount * unit
+    return any(abs(stated - one) <= TOLERANCE * stated for one in (said, decimal))
 
 
 def _korean(

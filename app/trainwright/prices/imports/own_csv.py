@@ -107,7 +107,7 @@ def _read(columns: list[str], cells: list[str], line: int, today: date) -> Read:
 
 
 def _row(cells: dict[str, str], line: int, today: date) -> Row:
-    name = cells["part_or_name"].strip()
+    name = cells.get("part_or_name", "").strip()
     if not name:
         raise RowError("no-name")
     amount, told = read_money(cells.get("unit_price", ""))

@@ -4,15 +4,16 @@ import codecs
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
+from trainwright import reading
 from trainwright.messages import UserError
 from trainwright.prices.imports import danawa, own_csv, pcpartpicker
 from trainwright.prices.imports.rows import Read
 
 Format = Literal["csv", "pcpartpicker", "danawa", "danawa-quote"]
-MOST_BYTES = 64 << 20
-"""Largest file that is read; assumed, 100,000 rows take a fifth of it."""
+MOST_BYTES = 16 << 20
+"""Largest file that is read; assumed, 100,000 rows take most of it."""
 MOST_ROWS = 500_000
 """Assumed; the catalog has some hundred parts."""
 _ODD = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\x1a\x1b")
@@ -28,30 +29,14 @@ class Listing:
     rows: tuple[Read, ...]
 
 
-def read_file(path: Path, today: date) -> Listing:
-    """Return the list in a file.
+def read_file(source: Path | str, today: date) -> Listing:
+    """Return the list in a file, or on standard input where the source is ``-``.
 
     Raises:
         UserError: it cannot be read, is too large, is not text, or is no list that we know.
     """
-    try:
-        with path.open("rb") as file:
-            return read_stream(file, path.name, today)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UserError.of("prices.file-unreadable", file=str(path), reason=reason) from None
-
-
-def read_stream(stream: BinaryIO, name: str, today: date) -> Listing:
-    """Return the list that a stream of bytes holds.
-
-    Raises:
-        UserError: it is too large, is not text, or is no list that we know.
-        OSError: it cannot be read.
-    """
-    content = stream.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise UserError.of("prices.file-too-large", file=name, limit=MOST_BYTES)
+    name = "-" if str(source) == "-" else Path(source).name
+    content = reading.content(source, MOST_BYTES, or_stdin=True)
     return read(decoded(content, name), name, today)
 
 
@@ -85,6 +70,8 @@ def read(text: str, name: str, today: date) -> Listing:
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
     if not text.strip():
         raise UserError.of("prices.empty-list", file=name)
+    if text.count("\n") > MOST_ROWS:
+        raise UserError.of("prices.too-many-rows", file=name, limit=MOST_ROWS)
     format: Format
     if own_csv.is_ours(text):
         format, rows = "csv", own_csv.read_csv(text, name, today)

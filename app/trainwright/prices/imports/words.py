@@ -52,7 +52,7 @@ DISTRIBUTORS = (
     "다나와",
 )
 """Firms that bring parts into Korea and stand for their warranty; their names end Danawa's."""
-_DISTRIBUTOR = re.compile(rf"\s+\(?({'|'.join(DISTRIBUTORS)})\)?(?=\s|$)", re.IGNORECASE)
+_DISTRIBUTOR = re.compile(rf"\s\(?({'|'.join(DISTRIBUTORS)})\)?(?=\s|$)", re.IGNORECASE)
 
 
 def read_condition(text: str) -> Condition:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from trainwright.messages import Message
 from trainwright.probe.monitor.readings import GPU, HOST, Series
 from trainwright.probe.reading import Missing
+from trainwright.ranges import believed
 
 LONGEST_S = 3600
 """Longest time that an alert may wait for; the window offers no more. Assumed."""
@@ -100,7 +101,7 @@ def from_text(text: str) -> tuple[Alert, ...]:
     """Return the alerts of a text; what is damaged or unknown is left out."""
     try:
         listed = json.loads(text or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
     read = (_alert(each) for each in listed) if isinstance(listed, list) else ()
     return tuple(alert for alert in read if alert is not None)
@@ -115,6 +116,6 @@ def _alert(document: Any) -> Alert | None:
             "beyond": ("above" | "below") as beyond,
             "threshold": int() | float() as threshold,
             "for_s": int() | float() as for_s,
-        } if key in keys.get(device, ()) and 0 <= for_s <= LONGEST_S:
+        } if key in keys.get(device, ()) and believed(threshold) and 0 <= for_s <= LONGEST_S:
             return Alert(device, key, beyond, float(threshold), float(for_s))
     return None

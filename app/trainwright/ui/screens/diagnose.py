@@ -171,8 +171,12 @@ class DiagnoseScreen(Scroll):
             self._tell(error.message, "warning-fill", "no")
 
     def _explain(self) -> None:
-        self._session.diagnosed = explain(self.error.toPlainText())
-        self._show()
+        try:
+            self._session.diagnosed = explain(self.error.toPlainText())
+        except UserError as error:
+            self._tell(error.message, "warning-fill", "no")
+        else:
+            self._show()
 
     def show_evidence(self, evidence: Evidence) -> None:
         """Judge evidence and show the verdict."""
