@@ -92,8 +92,8 @@ class Autosave:
     def keep(self, text: str, origin: Origin | None) -> None:
         """Replace the copy in one step.
 
-        It outlives the program from here on, and a power failure from ``sync`` on: few calls and
-        no wait for the drive, since ``saving.replace`` takes a second on a very busy computer.
+        It outlives the program from here on, and a power failure from ``sync`` on. Few calls, and
+        no wait for the drive: next to a busy window each call waits for its turn.
 
         Raises:
             UserError: it cannot be written.
