@@ -92,6 +92,9 @@ class Autosave:
     def keep(self, text: str, origin: Origin | None) -> None:
         """Replace the copy in one step.
 
+        It outlives the program from here on, and a power failure from ``sync`` on. Few calls, and
+        no wait for the drive: next to a busy window each call waits for its turn.
+
         Raises:
             UserError: it cannot be written.
         """
@@ -99,12 +102,18 @@ class Autosave:
             head = json.dumps([str(origin.path.absolute()), origin.digest])
             text = f"{_ORIGIN}{head}\n{text}"
         try:
-            self._copy.parent.mkdir(parents=True, exist_ok=True)
             self._locked()
-            saving.replace(self._copy, text.encode())
+            new = self._copy.with_name(f".{self._copy.name}.saving")
+            new.write_bytes(text.encode())
+            os.replace(new, self._copy)
         except (OSError, ValueError) as error:
             where, reason = str(self._copy.parent), saving.reason(error)
             raise UserError.of("recovery.unwritable", folder=where, reason=reason) from None
+
+    def sync(self) -> None:
+        """Wait until the copy is on the drive."""
+        with suppress(OSError), self._copy.open("rb+") as file:  # it may be gone: saved
+            os.fsync(file.fileno())
 
     def release(self) -> None:
         """Leave the copy to whoever asks for it next."""
@@ -119,6 +128,7 @@ class Autosave:
 
     def _locked(self) -> bool:
         if self._lock is None:
+            self._copy.parent.mkdir(parents=True, exist_ok=True)
             lock = locks.path_of(self._copy).open("a+b")
             if not locks.take(lock):
                 lock.close()

@@ -91,6 +91,8 @@ class Draft(QObject, Generic[T]):
                 if not self._warned:
                     self._warned = True
                     self.warned.emit(error.message)
+            copy = self._copy
+        copy.sync()
 
     def _keep_soon(self) -> None:
         """Write in a thread: neither waits for the other, a busy window or a slow drive."""

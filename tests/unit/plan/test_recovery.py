@@ -150,10 +150,10 @@ def test_a_copy_that_cannot_be_replaced_is_still_there(monkeypatch: pytest.Monke
     kept = Autosave(file.SUFFIX)
     kept.keep(TEXT, None)
 
-    def full(_handle: int) -> None:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(UserError, match="No space left"):
         kept.keep(file.text_of(PLAN.model_copy(update={"name": "later"})), None)
     kept.release()
