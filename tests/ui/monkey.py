@@ -422,6 +422,7 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     import walk
 
     from trainwright import crashes
+    from trainwright.ui import heap
     from trainwright.ui.app import prepared
     from trainwright.ui.faults import Faults
     from trainwright.ui.preferences import Preferences
@@ -431,6 +432,7 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     for name in ("CACHE", "CONFIG", "DATA", "STATE"):
         os.environ[f"XDG_{name}_HOME"] = str(home / name.lower())
     os.chdir(home)
+    heap.limit()
     app = QApplication([])
     QDesktopServices.openUrl = lambda _url: True  # type: ignore[method-assign, assignment]
     QApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
