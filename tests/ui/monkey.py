@@ -6,6 +6,7 @@ Estimates are the real ones unless ``--fake``; what would train, measure or trac
 
 import argparse
 import faulthandler
+import gc
 import json
 import os
 import random
@@ -421,6 +422,7 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     import walk
 
     from trainwright import crashes
+    from trainwright.ui import heap
     from trainwright.ui.app import prepared
     from trainwright.ui.faults import Faults
     from trainwright.ui.preferences import Preferences
@@ -430,6 +432,7 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     for name in ("CACHE", "CONFIG", "DATA", "STATE"):
         os.environ[f"XDG_{name}_HOME"] = str(home / name.lower())
     os.chdir(home)
+    heap.limit()
     app = QApplication([])
     QDesktopServices.openUrl = lambda _url: True  # type: ignore[method-assign, assignment]
     QApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
@@ -449,9 +452,14 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     seen.mib_at_start, began = mib(), time.monotonic()
     while seen.actions < actions:
         monkey.run(min(1000, actions - seen.actions))
-        seen.mib_after_1000 = seen.mib_after_1000 or mib()
-        print(f"{seen.actions} actions: {mib()} MiB", file=sys.stderr, flush=True)
-    seen.mib_at_end, seen.seconds = mib(), time.monotonic() - began
+        busy_mib = mib()
+        walk.settle(window)
+        gc.collect()
+        seen.mib_at_end = mib()
+        seen.mib_after_1000 = seen.mib_after_1000 or seen.mib_at_end
+        line = f"{seen.actions} actions: {seen.mib_at_end} MiB at rest, {busy_mib} at work"
+        print(line, file=sys.stderr, flush=True)
+    seen.seconds = time.monotonic() - began
     seen.crash_files = [path.read_text(encoding="utf-8") for path in crashes.folder().glob("*")]
     return _closed(seen, window)
 

@@ -11,6 +11,7 @@ import fakes
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QKeySequence
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from shiboken6 import isValid
 from walk import settled, spin
@@ -21,6 +22,7 @@ from trainwright.plan.report import Verdict
 from trainwright.ui import i18n, places, tokens
 from trainwright.ui.actions import ACTIONS
 from trainwright.ui.preferences import Preferences
+from trainwright.ui.widgets.controls import Stepper
 from trainwright.ui.widgets.verdict import LegendKey
 
 
@@ -719,3 +721,16 @@ def test_closing_during_work_takes_no_second(opened, qtbot, work):
     took = time.monotonic() - began
     over.set()
     assert took < 1
+
+
+def test_a_stepper_that_doubles_halves_too_and_keeps_its_bounds(qtbot):
+    stepper = Stepper(16, name="rank", low=1, high=2**31 - 1, doubling=True)
+    qtbot.addWidget(stepper)
+    stepper.resize(120, 28)
+    QTest.mousePress(stepper, Qt.MouseButton.LeftButton, pos=QPoint(4, 14))
+    assert stepper.value() == 8
+    QTest.keyClick(stepper, Qt.Key.Key_PageDown)
+    assert stepper.value() == 1
+    for _ in range(5):
+        QTest.keyClick(stepper, Qt.Key.Key_PageUp)
+    assert stepper.value() == 2**31 - 1

@@ -173,13 +173,14 @@ def _ways(table: MigTable, names: Sequence[str], existing: Sequence[Instance]) -
     profiles = sorted(
         (table.profile(name) for name in names), key=lambda each: (-(each.size or 0), each.name)
     )
-    yield from _placed(profiles, tuple(existing), occupied(table, existing))
+    for new in _placed(profiles, (), occupied(table, existing)):
+        yield tuple(sorted((*existing, *new), key=lambda each: (each.start or 0, each.profile)))
 
 
 def _placed(profiles: Sequence[Profile], placed: Layout, taken: int) -> Iterator[Layout]:
-    """Yield the layouts in which the profiles, largest first, lie beside what is placed."""
+    """Yield where the profiles may lie, largest first, that come after what is placed."""
     if not profiles:
-        yield tuple(sorted(placed, key=lambda each: (each.start or 0, each.profile)))
+        yield placed
         return
     first, *rest = profiles
     last = placed[-1] if placed else None

@@ -9,7 +9,7 @@ from PySide6.QtCore import QLibraryInfo, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from trainwright import crashes
-from trainwright.ui import i18n, theme
+from trainwright.ui import heap, i18n, theme
 from trainwright.ui.core import Core
 from trainwright.ui.faults import Faults
 from trainwright.ui.garbage import Collector
@@ -20,6 +20,7 @@ from trainwright.ui.window import Window
 def main(path: str | None = None) -> int:
     """Open the window, with a plan or a model's config where one is named."""
     left = crashes.watch_native()
+    heap.limit()
     _choose_input_method()
     app = QApplication(sys.argv[:1])
     window = prepared(app, Core(), Preferences())

@@ -1,5 +1,7 @@
 """The board without its window: places are NVIDIA's (MIG User Guide, nvidia-smi mig -lgipp)."""
 
+import random
+
 import pytest
 
 from trainwright.catalog.mig import find_mig_table
@@ -28,6 +30,21 @@ def test_a_profile_without_a_start_leaves_the_largest_possible():
     left = board.largest(made)
     assert drawn(made) == ["1g.10gb@6"]
     assert left == Instance("4g.40gb", 0)
+
+
+@pytest.mark.parametrize("gpu", ["A100 40GB", "A100 80GB", "H100 80GB", "B200"])
+def test_every_instance_that_has_room_gets_a_place(gpu):
+    """Also before one alike that lies further behind."""
+    table, dice = find_mig_table(gpu)[0], random.Random(27)
+    for _ in range(60):
+        made = Sketch(table)
+        for _ in range(12):
+            profile = dice.choice(table.profiles).name
+            if board.why_not(made, profile, None) is None:
+                made = board.add(made, profile)
+            if made.layout and dice.random() < 0.3:
+                made = board.remove(made, dice.choice(made.layout))
+            assert all(each.start is not None for each in made.layout)
 
 
 def test_a_2g_cannot_start_at_6_though_two_units_are_free_there():

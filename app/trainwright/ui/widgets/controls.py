@@ -128,8 +128,11 @@ class Stepper(QSpinBox):
             super().stepBy(steps)
             return
         value = self.value()
-        more = value << steps if value else 1 << (steps - 1)
-        self.setValue(more if steps > 0 else max(self.minimum(), value >> -steps))
+        if steps > 0:
+            more = value << steps if value else 1 << (steps - 1)
+            self.setValue(min(self.maximum(), more))  # Qt takes no more than 31 bits
+        else:
+            self.setValue(max(self.minimum(), value >> -steps))
 
     def sizeHint(self) -> QSize:
         return QSize(int(self._text_width()) + 2 * 28 + 14, tokens.CONTROL_HEIGHT)
