@@ -206,10 +206,10 @@ def test_a_fault_of_ours_leaves_a_crash_file_and_no_traceback(inside, monkeypatc
 
 
 def test_a_crash_file_holds_nothing_of_the_person(monkeypatch, tmp_path):
-    from trainwright.cli import crash
+    from trainwright import crashes
 
     mark = "Zq7Marker"
-    monkeypatch.setattr(crash, "folder", lambda: tmp_path)
+    monkeypatch.setattr(crashes, "folder", lambda: tmp_path)
     monkeypatch.setenv("HOME", f"/srv/{mark}")
     monkeypatch.setenv("HF_TOKEN", f"hf-{mark}")
     words = ["estimate", f"/srv/{mark}/a.plan.yaml", "--set", f"workload.token={mark}"]
@@ -217,7 +217,7 @@ def test_a_crash_file_holds_nothing_of_the_person(monkeypatch, tmp_path):
     try:
         raise RuntimeError(f"/srv/{mark}/a.plan.yaml: hf-{mark}, {words}")
     except RuntimeError as error:
-        path = crash.record(error)
+        path = crashes.record(error)
     text = path.read_text(encoding="utf-8")
     assert mark not in text
     assert "command: estimate … --set …\n" in text
