@@ -3,7 +3,7 @@
 import numpy as np
 
 from trainwright.estimate.optimizers import traced_name
-from trainwright.profile.expand import training_events
+from trainwright.profile.expand import Loop, training_events
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
@@ -23,7 +23,8 @@ def live_peak_bytes(profile: Profile, settings: FullSettings, batch: int, sequen
         sequence,
         accumulation=min(settings.accumulation, 2),
         checkpointing=settings.recomputing,
-        optimizer=traced_name(profile, settings.optimizer),
+        optimizer=traced_name(profile, settings.update),
+        loop=Loop(settings.output_kept, settings.gradients_cleared),
     )
     changes = np.concatenate([part.signed for part in parts])
     return int(np.cumsum(changes).max(initial=0))

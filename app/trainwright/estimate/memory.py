@@ -19,6 +19,7 @@ from trainwright.estimate.textbook import textbook_line
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.machine import Gpu, System
 from trainwright.messages import Message
+from trainwright.profile.expand import Loop
 from trainwright.profile.profile import Ints, Profile
 from trainwright.workload import FullSettings
 
@@ -89,11 +90,12 @@ def layout_for(
         device,
         accumulation=min(settings.accumulation, 2),
         checkpointing=settings.recomputing,
-        optimizer=settings.optimizer,
+        optimizer=settings.update,
         channels_last=settings.channels_last,
         replicas=min(gpu_count, 2) if settings.strategy == "ddp" else 1,
         offload=settings.optimizer_offload,
         kept=kept,
+        loop=Loop(settings.output_kept, settings.gradients_cleared),
     )
 
 

@@ -188,8 +188,8 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
 
 def _dtype(plan: Plan, settings: FullSettings) -> str:
     precision = carried(settings, REPLACED, "precision")
-    if precision == "bf16":
-        return "bfloat16"
+    if precision in ("bf16", "fp16"):
+        return {"bf16": "bfloat16", "fp16": "float16"}[precision]
     if plan.workload.adapts:
         # Frozen weights need no fp32 master copy; the adapters keep fp32 ones.
         return {"bf16-mixed": "bfloat16", "fp16-mixed": "float16"}.get(precision, "float32")

@@ -118,7 +118,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         raise UserError.of("plan.no-experts", key="workload.routing")
     workload = plan.workload
     adapters = workload.lora if workload.task in ("lora", "qlora") else None
-    asked = traced_as(settings.optimizer)
+    asked = traced_as(settings.update)
     spec = TraceSpec(
         model=model.pairs,
         digest=model.digest,
@@ -166,8 +166,13 @@ def _window_below(model: Model, settings: FullSettings, inputs: Inputs, trains: 
 
 
 def _traced_quantization(settings: FullSettings, trains: bool) -> str:
-    """Return the weights of the structure; engines hold theirs by rule, run as 16 bits."""
-    return settings.quantization if trains or settings.engine == "transformers" else "none"
+    """Return the weights of the structure; engines hold theirs by rule, run as 16 bits.
+
+    fp4 has the sizes of nf4.
+    """
+    if not trains and settings.engine != "transformers":
+        return "none"
+    return "nf4" if settings.quantization == "fp4" else settings.quantization
 
 
 def _traced_precision(settings: FullSettings, trains: bool) -> str:

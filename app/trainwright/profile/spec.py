@@ -35,6 +35,18 @@ class Method:
     virtual_tokens: int = 0
     """Trained tokens before the text; of prompt and prefix."""
     cross_entropy: Literal["full", "chunked", "fused"] = "full"
+    kbit: bool = False
+    """Whether what is not quantised was cast to fp32."""
+    nested: bool = True
+    """Whether the scales of 4-bit weights are quantised."""
+    adapters: Literal["fp32", "weights"] = "fp32"
+    """Type of low-rank adapters."""
+    input_gradients: bool = False
+    """Whether the output of frozen embeddings gets a gradient."""
+    scores: Literal["upcast", "shifted", "none"] = "upcast"
+    """What the loss copies of the scores."""
+    outputs: bool = False
+    """Whether the log tells which storages the model returned."""
 
 
 @dataclass(frozen=True, slots=True)

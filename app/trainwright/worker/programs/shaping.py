@@ -10,7 +10,7 @@ import step
 import torch
 from adapters import add_lora
 from prompts import add_virtual_tokens
-from quantized import quantize
+from quantized import prepared, quantize
 from refusal import Refusal
 from subject import Subject
 from torch import nn
@@ -19,6 +19,7 @@ COMPUTE = {
     "bf16": torch.bfloat16,
     "bf16-mixed": torch.bfloat16,
     "fp16-mixed": torch.float16,
+    "fp16": torch.float16,
 }
 """Type of frozen and of served weights by precision; fp32 for the others."""
 
@@ -26,8 +27,8 @@ COMPUTE = {
 def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
     """Change the model, still on ``meta``, and return the settings of its step.
 
-    Trained weights are fp32 but for ``bf16``; frozen and served ones have the compute type.
-    Adapters are fp32 always.
+    Trained weights are fp32 but for ``bf16`` and ``fp16``; frozen and served ones have the compute
+    type, and adapters the one that the method says.
 
     Raises:
         Refusal: no layer has a name among the adapters' targets.
@@ -44,25 +45,39 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         if task != "full":
             model.to(dtype)
         if kind := _weights(spec):
-            quantize(model, kind, dtype, subject.head)
+            quantize(model, kind, dtype, subject.head, nested=method.get("nested", True))
+        if method.get("kbit"):
+            prepared(model)
         if task in ("lora", "qlora"):
             rank, targets = spec["lora"]
             dora, dropout = method.get("dora", False), method.get("dropout", False)
-            if not add_lora(model, rank, targets, subject.head, dora=dora, dropout=dropout):
+            own = dtype if method.get("adapters") == "weights" else torch.float32
+            if not add_lora(
+                model, rank, targets, subject.head, dora=dora, dropout=dropout, dtype=own
+            ):
                 raise Refusal("worker.no-targets", targets=", ".join(targets))
         if task in ("prompt", "prefix"):
             add_virtual_tokens(subject, task, method["virtual_tokens"])
             model = subject.model
     if names := method.get("frozen", ()):
         _freeze(model, names)
+    if method.get("input_gradients"):
+        _ask_for_gradients(model)
     if (kind := method.get("cross_entropy", "full")) != "full":
         subject.loss = _cross_entropy(subject, kind)
-    pure_bf16 = settings.precision == "bf16" and task == "full"
-    prepared = replace(settings, precision="bf16" if pure_bf16 else "fp32")
-    step.prepare(model, prepared, "meta")
+    elif subject.loss is step.next_token_loss:
+        subject.loss = step.NEXT_TOKEN[method.get("scores", "upcast")]
+    pure = settings.precision in step.PURE and task == "full"
+    step.prepare(model, replace(settings, precision=settings.precision if pure else "fp32"), "meta")
     if task == "infer":
         model.eval()
     return settings
+
+
+def _ask_for_gradients(model: nn.Module) -> None:
+    """Let the output of the embedding have a gradient: ``enable_input_require_grads``."""
+    embedding = model.get_input_embeddings()  # type: ignore[operator]
+    embedding.register_forward_hook(lambda module, given, output: output.requires_grad_(True))
 
 
 def _freeze(model: nn.Module, names: Sequence[str]) -> None:

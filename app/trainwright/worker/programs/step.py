@@ -27,6 +27,8 @@ CHUNKS = 8
 ``num_output_chunks``."""
 
 AUTOCAST = {"bf16-mixed": torch.bfloat16, "fp16-mixed": torch.float16}
+PURE = {"bf16": torch.bfloat16, "fp16": torch.float16}
+"""Precisions whose weights are in 16 bits, without autocast."""
 
 Tensors = dict[str, torch.Tensor]
 Loss = Callable[[Any, Any, float], torch.Tensor]
@@ -38,13 +40,21 @@ class StepSettings:
     """What of the settings shapes one step."""
 
     precision: str = "bf16-mixed"
-    """fp32 | tf32 | fp16-mixed | bf16-mixed | bf16."""
+    """fp32 | tf32 | fp16-mixed | bf16-mixed | bf16 | fp16."""
     checkpointing: str = "none"
     """none | full | every-K | selective."""
     offload: bool = False
     """Whether what checkpointed blocks keep waits in pinned host memory."""
     optimizer: str = "adamw"
-    """adamw (fused) | adamw-foreach | sgd | adafactor | muon."""
+    """adamw | sgd | adafactor | muon."""
+    implementation: str = ""
+    """fused | foreach | for-loop: of adamw and sgd; empty is fused AdamW and foreach SGD."""
+    momentum: float = 0.9
+    """Of sgd."""
+    output_kept: str = "no"
+    """no | step | next: how long the loop holds what the model returned."""
+    gradients_cleared: str = "after-step"
+    """after-step | before-backward | zeroed."""
     in_backward: bool = False
     """Whether each parameter is moved, and its gradient dropped, as soon as backward has it."""
     learning_rate: float = 1e-4
@@ -68,8 +78,8 @@ class Batch:
 
 def prepare(model: nn.Module, settings: StepSettings, device: torch.device | str) -> nn.Module:
     """Return the model ready to train: in place, in its dtype and layout, checkpointed."""
-    if settings.precision == "bf16":
-        model.to(torch.bfloat16)
+    if (dtype := PURE.get(settings.precision)) is not None:
+        model.to(dtype)
     if settings.channels_last:
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     model.to(device)
@@ -191,6 +201,26 @@ def next_token_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Te
     return token_loss(logits, next_tokens(labels, logits.size(1)), count)
 
 
+def shifted_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """``next_token_loss`` before transformers 4.45: the model returns its scores in fp32, and the
+    loss shifts them by a copy.
+    """
+    logits = scores(output).float()
+    if hasattr(output, "logits"):
+        output.logits = logits
+    return token_loss(logits[..., :-1, :].contiguous(), labels[..., 1:].contiguous(), count)
+
+
+def uncast_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """``next_token_loss`` in the type of the scores, or that of autocast."""
+    logits = scores(output)
+    return token_loss(logits, next_tokens(labels, logits.size(1)), count)
+
+
+NEXT_TOKEN = {"upcast": next_token_loss, "shifted": shifted_loss, "none": uncast_loss}
+"""What the loss copies of the scores -> the loss of each next token."""
+
+
 def next_tokens(labels: torch.Tensor, length: int) -> torch.Tensor:
     """Return what each position predicts; virtual tokens come first and predict nothing."""
     if virtual := length - labels.size(1):
@@ -257,7 +287,7 @@ def counted(batches: Iterable[Batch], loss: Loss) -> float:
     total = 0
     for batch in batches:
         labels = batch.labels
-        if loss is next_token_loss or isinstance(loss, ChunkedLoss):
+        if loss in NEXT_TOKEN.values() or isinstance(loss, ChunkedLoss):
             labels = labels[..., 1:]
         if isinstance(labels, dict):
             total += len(next(iter(labels.values())))
@@ -278,8 +308,8 @@ def to_device(batch: Batch, device: torch.device | str, settings: StepSettings) 
         if isinstance(value, dict):
             return {name: move(item) for name, item in value.items()}
         options: dict[str, Any] = {"non_blocking": True}
-        if settings.precision == "bf16" and value.is_floating_point():
-            options["dtype"] = torch.bfloat16
+        if settings.precision in PURE and value.is_floating_point():
+            options["dtype"] = PURE[settings.precision]
         if settings.channels_last and value.dim() == 4:
             options["memory_format"] = torch.channels_last
         return value.to(device, **options)
@@ -326,17 +356,23 @@ def _optimizer(
     rate = settings.learning_rate
     match settings.optimizer:
         case "adamw":
-            return torch.optim.AdamW(parameters, lr=rate, fused=True)
-        case "adamw-foreach":
-            return torch.optim.AdamW(parameters, lr=rate, foreach=True)
+            return torch.optim.AdamW(parameters, lr=rate, **_run(settings))
         case "sgd":
-            return torch.optim.SGD(parameters, lr=rate, momentum=0.9)
+            momentum = settings.momentum
+            return torch.optim.SGD(parameters, lr=rate, momentum=momentum, **_run(settings))
         case "adafactor":
             return torch.optim.Adafactor(parameters, lr=rate)
         case "muon":
             return _muon(parameters, rate, hidden)
         case name:
             raise ValueError(f"unknown optimizer {name}")
+
+
+def _run(settings: StepSettings) -> dict[str, bool]:
+    """Return how torch is asked to run its AdamW and SGD."""
+    usual = "fused" if settings.optimizer == "adamw" else "foreach"
+    chosen = settings.implementation or usual
+    return {"fused": chosen == "fused", "foreach": chosen == "foreach"}
 
 
 def _muon(parameters: list[nn.Parameter], rate: float, hidden: set[int]) -> torch.optim.Optimizer:

@@ -167,13 +167,20 @@ class Run:
         try:
             with recorder.record("data") as segment, recorder.saved():
                 step.micro_step(
-                    subject.model, self._on_device(host), 1.0, subject.loss, settings, scaler
+                    subject.model, self._on_device(host), 1.0, self._loss, settings, scaler
                 )
         except ValueError as error:
             if "more than 1 value per channel" not in str(error):
                 raise
             raise Refusal("worker.one-value", batch=batch) from error
         return segment
+
+    def _loss(self, output: Any, labels: Any, count: float) -> torch.Tensor:
+        """Return the loss; where the plan's loop holds what the model returned, it is named."""
+        value = self.subject.loss(output, labels, count)
+        if self.spec.get("method", {}).get("outputs"):
+            self.recorder.name("output", tensors(output))
+        return value
 
     def _on_device(self, host: step.Batch) -> step.Batch:
         recorder = self.recorder
@@ -186,7 +193,7 @@ class Run:
         self, name: str, scaler: Any, existing: Any = None
     ) -> tuple[Segment, torch.optim.Optimizer]:
         recorder, model = self.recorder, self.subject.model
-        settings = step.StepSettings(self.settings.precision, optimizer=name)
+        settings = step.StepSettings(self.settings.precision, **_update(name))
         with recorder.record("clip") as segment:
             optimizer = existing or self._made(settings)
             hook = optimizer.register_step_pre_hook(self._enter_optimizer)
@@ -208,7 +215,7 @@ class Run:
         """Trace a step whose backward moves each parameter as soon as its gradient is there."""
         recorder, segments = self.recorder, {}
         settings = step.StepSettings(
-            self.settings.precision, optimizer=name, clip=0.0, in_backward=True
+            self.settings.precision, **_update(name), clip=0.0, in_backward=True
         )
         with recorder.quiet():
             optimizer = self._made(settings)
@@ -334,6 +341,14 @@ class Run:
                 "blocks": len(self.blocks),
             }
         )
+
+
+def _update(name: str) -> dict[str, Any]:
+    """Return the settings of an update by its name: ``adamw-foreach``, ``sgd-plain-fused``."""
+    optimizer, _, how = name.partition("-")
+    plain = how.startswith("plain")
+    found = {"optimizer": optimizer, "implementation": how.removeprefix("plain").lstrip("-")}
+    return found | ({"momentum": 0.0} if plain else {})
 
 
 def _recurrent(model: torch.nn.Module) -> list[torch.nn.Module]:
