@@ -28,5 +28,6 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
         adapters=settings.adapter_dtype,
         input_gradients=settings.input_gradients,
         scores=settings.scores_upcast,
+        loss_in_model=settings.loss_in_model,
         outputs=settings.output_kept != "no",
     )

@@ -42,37 +42,64 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         "transformers 5.24",
         "training_args.py: optim is adamw_torch_fused from torch 2.8 on; trainer.py, compute_loss "
         "and training_step; loss/loss_utils.py, ForCausalLMLoss",
-        {"optimizer_implementation": "fused", "scores_upcast": "upcast"},
+        {"optimizer_implementation": "fused", "loss_in_model": True},
         quantized={"double_quantization": False},
     ),
-    "hf-trainer-4": Recipe(
-        "transformers 4.36 to 4.44",
+    "hf-trainer-4.45": Recipe(
+        "transformers 4.45 to 4.47",
+        "training_args.py: optim is adamw_torch, and torch takes foreach; loss/loss_utils.py, "
+        "ForCausalLMLoss: logits.float(), then shift_logits.contiguous()",
+        {
+            "optimizer_implementation": "foreach",
+            "scores_upcast": "shifted",
+            "loss_in_model": True,
+        },
+        quantized={"double_quantization": False},
+    ),
+    "hf-trainer-4.30": Recipe(
+        "transformers 4.30 to 4.44",
         "training_args.py: optim is adamw_torch, and torch takes foreach; modeling_llama.py, "
-        "forward: logits.float(), then shift_logits.contiguous()",
-        {"optimizer_implementation": "foreach", "scores_upcast": "shifted"},
+        "forward: logits = logits.float(), then shift_logits.contiguous()",
+        {
+            "optimizer_implementation": "foreach",
+            "scores_upcast": "returned",
+            "loss_in_model": True,
+        },
         quantized={"double_quantization": False},
     ),
     "trl-sft": Recipe(
         "trl 1.16",
         "trainer/sft_trainer.py, __init__: adapters of quantised models in bf16, "
         "enable_input_require_grads; trainer/base_config.py: gradient_checkpointing, bf16",
-        {"optimizer_implementation": "fused", "checkpointing": "full"},
+        {"optimizer_implementation": "fused", "checkpointing": "full", "loss_in_model": True},
         adapters={"input_gradients": True},
         quantized={"adapter_dtype": "weights", "double_quantization": False},
+    ),
+    "trl-sft-0.9": Recipe(
+        "trl 0.9 to 0.15 with transformers 4.45 to 4.47",
+        "trainer/sft_trainer.py: prepare_model_for_kbit_training, then "
+        "peft_module_casting_to_bf16 (trainer/utils.py); the rest as of its Trainer",
+        {
+            "optimizer_implementation": "foreach",
+            "scores_upcast": "shifted",
+            "loss_in_model": True,
+        },
+        adapters={"input_gradients": True},
+        quantized={"kbit_preparation": "norms", "double_quantization": False},
     ),
     "peft-script": Recipe(
         "peft 0.21 with a loop of one's own",
         "docs/source/developer_guides/quantization.md; utils/other.py, "
         "prepare_model_for_kbit_training; torch.optim.AdamW by itself takes foreach",
-        {"optimizer_implementation": "foreach", "output_kept": "next"},
+        {"optimizer_implementation": "foreach", "output_kept": "next", "loss_in_model": True},
         adapters={"input_gradients": True},
-        quantized={"kbit_preparation": True, "double_quantization": False},
+        quantized={"kbit_preparation": "all", "double_quantization": False},
     ),
     "accelerate": Recipe(
         "accelerate 1.15",
         "examples/complete_nlp_example.py: outputs = model(**batch), loss = outputs.loss; "
         "torch.optim.AdamW by itself takes foreach",
-        {"optimizer_implementation": "foreach", "output_kept": "next"},
+        {"optimizer_implementation": "foreach", "output_kept": "next", "loss_in_model": True},
     ),
     "lightning": Recipe(
         "lightning 2.5",

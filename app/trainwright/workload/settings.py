@@ -36,7 +36,8 @@ Implementation = Literal["fused", "foreach", "for-loop"]
 USUAL_IMPLEMENTATION: dict[str, Implementation] = {"adamw": "fused", "sgd": "foreach"}
 """Of the optimizers that have a choice: what the exports write, and torch's default of SGD."""
 AdapterDtype = Literal["fp32", "weights"]
-ScoresUpcast = Literal["upcast", "shifted", "none"]
+KbitPreparation = Literal["none", "all", "norms"]
+ScoresUpcast = Literal["upcast", "shifted", "returned", "none"]
 OutputKept = Literal["no", "step", "next"]
 GradientsCleared = Literal["after-step", "before-backward", "zeroed"]
 Strategy = Literal["single", "ddp"]
@@ -74,8 +75,8 @@ class Loader(Frozen):
 
 
 RecipeName = Literal[
-    "plain", "hf-trainer", "hf-trainer-4", "trl-sft", "peft-script", "accelerate", "lightning",
-    "nanogpt", "torchvision", "diffusers-script",
+    "plain", "hf-trainer", "hf-trainer-4.45", "hf-trainer-4.30", "trl-sft", "trl-sft-0.9",
+    "peft-script", "accelerate", "lightning", "nanogpt", "torchvision", "diffusers-script",
 ]  # fmt: skip
 
 
@@ -125,9 +126,10 @@ class Settings(Frozen):
     cross_entropy: CrossEntropy | None = None
     """Whether all scores of a language model are made at once, in chunks of tokens that backward
     makes again, or by Liger's fused kernel, with their gradients. Default: full."""
-    kbit_preparation: bool | None = None
-    """qlora: whether PEFT's ``prepare_model_for_kbit_training`` casts what is not quantised
-    (embeddings, norms, head) to fp32. Default: the recipe's, else false."""
+    kbit_preparation: KbitPreparation | None = None
+    """qlora: what is cast to fp32 of what is not quantised: all, by PEFT's
+    ``prepare_model_for_kbit_training`` (embeddings, norms, head), or the norms, where TRL casts
+    embeddings and head back to bf16. Default: the recipe's, else none."""
     double_quantization: bool | None = None
     """qlora in 4 bits: whether the scales are quantised too. Default: the recipe's, else true."""
     adapter_dtype: AdapterDtype | None = None
@@ -138,8 +140,11 @@ class Settings(Frozen):
     (``enable_input_require_grads``). Default: the recipe's, else false."""
     scores_upcast: ScoresUpcast | None = None
     """What the loss of a language model makes of the scores: an fp32 copy (transformers from
-    4.48 on), that and a shifted copy of it (before), or neither. Default: the recipe's, else
-    upcast."""
+    4.48 on), that and a shifted copy of it (4.45 to 4.47), the same where the model returns fp32
+    scores (before), or neither. Default: the recipe's, else upcast."""
+    loss_in_model: bool | None = None
+    """Whether the model makes the loss itself, from labels that it is given, and holds its last
+    hidden states until then. Default: the recipe's, else false."""
     output_kept: OutputKept | None = None
     """How long the loop holds what the model returned: until backward (no), to the end of the
     step, or until the next loss is made. Default: the recipe's, else no."""
@@ -191,11 +196,12 @@ class FullSettings(Frozen):
     optimizer_implementation: Implementation | None = None
     """None where the optimizer has no choice."""
     momentum: float = 0.9
-    kbit_preparation: bool = False
+    kbit_preparation: KbitPreparation = "none"
     double_quantization: bool = True
     adapter_dtype: AdapterDtype = "fp32"
     input_gradients: bool = False
     scores_upcast: ScoresUpcast = "upcast"
+    loss_in_model: bool = False
     output_kept: OutputKept = "no"
     gradients_cleared: GradientsCleared = "after-step"
 

@@ -2,7 +2,7 @@
 
 The forward passes follow bitsandbytes 0.50 (``nn/modules.py``, ``autograd/_functions.py`` and
 ``backends``): what they allocate, in their order. Weights that are not quantised keep the
-dtype that they were loaded in, unless ``prepared`` casts them.
+dtype that they were loaded in, unless ``prepare`` casts them.
 """
 
 from collections.abc import Sequence
@@ -102,10 +102,11 @@ def quantize(
             put(model, name, layer)
 
 
-def prepared(model: nn.Module) -> None:
+def prepare(model: nn.Module, dtype: torch.dtype, how: str) -> None:
     """Cast what is not quantised to fp32: PEFT 0.21, ``prepare_model_for_kbit_training``.
 
-    Biases of 4-bit layers are left out: bitsandbytes casts them back at the first use
+    With ``norms`` embeddings and head are left in ``dtype``, as TRL's trainer cast them back up to
+    0.19 (``trainer/utils.py``, ``peft_module_casting_to_bf16``). Biases of 4-bit layers are left out: bitsandbytes casts them back at the first use
     (``Linear4bit.forward``).
     """
     layers = (module for module in model.modules() if isinstance(module, Nf4Linear))
@@ -113,6 +114,13 @@ def prepared(model: nn.Module) -> None:
     for parameter in model.parameters():
         if parameter.dtype in (torch.float16, torch.bfloat16) and id(parameter) not in biases:
             parameter.data = parameter.data.float()
+    for name, module in model.named_modules() if how == "norms" else ():
+        if isinstance(getattr(module, "weight", None), torch.Tensor) and _at_an_end(name):
+            module.to(dtype)
+
+
+def _at_an_end(name: str) -> bool:
+    return any(end in name for end in ("lm_head", "embed_tokens", "wte", "wpe"))
 
 
 class Nf4Linear(nn.Module):

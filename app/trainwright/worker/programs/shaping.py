@@ -10,7 +10,7 @@ import step
 import torch
 from adapters import add_lora
 from prompts import add_virtual_tokens
-from quantized import prepared, quantize
+from quantized import prepare, quantize
 from refusal import Refusal
 from subject import Subject
 from torch import nn
@@ -46,8 +46,8 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
             model.to(dtype)
         if kind := _weights(spec):
             quantize(model, kind, dtype, subject.head, nested=method.get("nested", True))
-        if method.get("kbit"):
-            prepared(model)
+        if (cast := method.get("kbit", "none")) != "none":
+            prepare(model, dtype, cast)
         if task in ("lora", "qlora"):
             rank, targets = spec["lora"]
             dora, dropout = method.get("dora", False), method.get("dropout", False)
@@ -67,6 +67,8 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         subject.loss = _cross_entropy(subject, kind)
     elif subject.loss is step.next_token_loss:
         subject.loss = step.NEXT_TOKEN[method.get("scores", "upcast")]
+        if method.get("loss_in_model"):
+            subject.loss = _in_model(subject.model, subject.loss)
     pure = settings.precision in step.PURE and task == "full"
     step.prepare(model, replace(settings, precision=settings.precision if pure else "fp32"), "meta")
     if task == "infer":
@@ -78,6 +80,21 @@ def _ask_for_gradients(model: nn.Module) -> None:
     """Let the output of the embedding have a gradient: ``enable_input_require_grads``."""
     embedding = model.get_input_embeddings()  # type: ignore[operator]
     embedding.register_forward_hook(lambda module, given, output: output.requires_grad_(True))
+
+
+def _in_model(model: nn.Module, loss: step.Loss) -> step.Loss:
+    """Return the loss as the model itself would make it: what goes into its head lives so long."""
+    held: list[torch.Tensor] = []
+    model.get_output_embeddings().register_forward_pre_hook(  # type: ignore[operator]
+        lambda module, given: held.append(given[0])
+    )
+
+    def inside(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+        value = loss(output, labels, count)
+        held.clear()
+        return value
+
+    return inside
 
 
 def _freeze(model: nn.Module, names: Sequence[str]) -> None:

@@ -202,13 +202,15 @@ def next_token_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Te
 
 
 def shifted_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
-    """``next_token_loss`` before transformers 4.45: the model returns its scores in fp32, and the
-    loss shifts them by a copy.
-    """
+    """``next_token_loss`` in transformers 4.45 to 4.47: the scores are shifted, by a copy."""
     logits = scores(output).float()
-    if hasattr(output, "logits"):
-        output.logits = logits
     return token_loss(logits[..., :-1, :].contiguous(), labels[..., 1:].contiguous(), count)
+
+
+def returned_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """``shifted_loss`` before transformers 4.45, whose models return their scores in fp32."""
+    output.logits = output.logits.float()
+    return shifted_loss(output, labels, count)
 
 
 def uncast_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
@@ -217,7 +219,12 @@ def uncast_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor
     return token_loss(logits, next_tokens(labels, logits.size(1)), count)
 
 
-NEXT_TOKEN = {"upcast": next_token_loss, "shifted": shifted_loss, "none": uncast_loss}
+NEXT_TOKEN = {
+    "upcast": next_token_loss,
+    "shifted": shifted_loss,
+    "returned": returned_loss,
+    "none": uncast_loss,
+}
 """What the loss copies of the scores -> the loss of each next token."""
 
 
