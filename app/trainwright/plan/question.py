@@ -42,6 +42,12 @@ USUAL_CANVAS = 1024
 COUNT_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta")
 """Model types whose position table has a padding entry (``create_position_ids_from_input_ids``)."""
 
+ROTARY = (
+    "cohere", "falcon_h1", "gemma", "gemma2", "gpt_neox", "granite", "llama", "mistral", "mixtral",
+    "olmo", "olmo2", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "stablelm",
+)  # fmt: skip
+"""Model types whose positions are angles, where the configuration may leave them to a default."""
+
 NOTES = {
     "deberta-v2": ("plain-attention",),
     "falcon_h1": ("plain-scan",),
@@ -69,6 +75,8 @@ class Model:
     """Positions that the model has; None where they have no end, or nobody says."""
     assumed: bool
     """Whether the usual inputs are only ours, and not the preset's."""
+    rotates: bool = False
+    """Whether its positions have no end, whatever it was trained for."""
     mixed: bool = False
     """Whether it may be a mixture of experts."""
     image_least: int = 0
@@ -239,6 +247,7 @@ def _preset(id: str, task: str) -> Model:
         has_image=bool(preset.image_size),
         usual=usual,
         longest=_longest(config),
+        rotates=_rotates(config),
         assumed=False,
         mixed=_mixed(config),
         config=json.dumps(config) if config else "",
@@ -286,6 +295,7 @@ def _hf(path: Path) -> Model:
         has_image=images,
         usual=usual,
         longest=longest,
+        rotates=_rotates(config),
         assumed=not images,
         mixed=_mixed(config),
         config=json.dumps(config),
@@ -341,6 +351,12 @@ def _longest(config: dict[str, Any]) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return max(value - _skipped(config), 1)
     return None
+
+
+def _rotates(config: dict[str, Any]) -> bool:
+    """Return whether positions are angles, which have no end, and not rows of a table."""
+    stated = any(key in config for key in ("rope_theta", "rope_scaling", "rope_parameters"))
+    return stated or config.get("model_type") in ROTARY
 
 
 def _skipped(config: dict[str, Any]) -> int:
@@ -411,7 +427,17 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     inputs = Inputs.model_validate(filled)
     _check_length(plan, inputs, model)
     _check_image(inputs, model)
-    return inputs, tuple(_assumptions(given, inputs, model))
+    length = _positions(plan, inputs)
+    beyond = model.longest is not None and length > model.longest
+    note = Message.of("plan.note.beyond-positions", length=length, longest=model.longest)
+    notes = _assumptions(given, inputs, model)
+    return inputs, (*notes, note) if beyond else tuple(notes)
+
+
+def _positions(plan: Plan, inputs: Inputs) -> int:
+    """Return the positions that a sample takes."""
+    length = inputs.sequence_length or (inputs.prompt_tokens or 0) + (inputs.new_tokens or 0)
+    return length + plan.workload.prompted
 
 
 def _trained(given: Inputs, model: Model) -> dict[str, Any]:
@@ -440,9 +466,8 @@ def _served(given: Inputs, model: Model) -> dict[str, int | None]:
 
 
 def _check_length(plan: Plan, inputs: Inputs, model: Model) -> None:
-    length = inputs.sequence_length or (inputs.prompt_tokens or 0) + (inputs.new_tokens or 0)
-    length += plan.workload.prompted
-    if model.longest is not None and length > model.longest:
+    length = _positions(plan, inputs)
+    if model.longest is not None and length > model.longest and not model.rotates:
         key = "sequence_length" if plan.workload.trains else "prompt_tokens"
         raise UserError.of(
             "plan.too-long", key=f"workload.inputs.{key}", length=length, longest=model.longest

@@ -48,10 +48,8 @@ ONLY_TRAINING = (
     "settings.optimizer_implementation",
     "settings.momentum",
     "settings.kbit_preparation",
-    "settings.double_quantization",
     "settings.adapter_dtype",
     "settings.input_gradients",
-    "settings.scores_upcast",
     "settings.loss_in_model",
     "settings.output_kept",
     "settings.gradients_cleared",
@@ -178,10 +176,12 @@ def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
         section, _, name = key.rpartition(".")
         if getattr(given[section], name) is not None:
             yield key
-    if workload.task != "qlora":
+    if workload.trains and workload.task != "qlora":
         for key in ("kbit_preparation", "double_quantization"):
             if getattr(settings, key) is not None:
                 yield f"settings.{key}"
+    if not workload.trains and settings.scores_upcast in ("shifted", "none"):
+        yield "settings.scores_upcast"
     if workload.trains and not workload.adapts and settings.input_gradients is not None:
         yield "settings.input_gradients"
     if workload.trains and workload.task not in ("lora", "qlora"):

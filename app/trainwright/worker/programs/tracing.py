@@ -293,7 +293,9 @@ class Run:
             from transformers import DynamicCache
 
             cache = DynamicCache(config=subject.config)
-            options = {cache_keyword(subject.model): cache, "use_cache": True, "logits_to_keep": 1}
+            options = {cache_keyword(subject.model): cache, "use_cache": True}
+            if self._scores != "returned":
+                options["logits_to_keep"] = 1
         segments = {}
         for name, given in (("prefill", host), ("decode", one)):
             if name == "decode" and not subject.decodes:
@@ -310,11 +312,20 @@ class Run:
         return segments
 
     def _answer(self, host: step.Batch, options: dict[str, Any]) -> None:
-        """Run the model once; a generating one ends with fp32 scores of the last token."""
+        """Run the model once; a generating one ends with fp32 scores of the last token.
+
+        Models of transformers before 4.45 make those of all tokens, and return them in fp32.
+        """
         inputs = self._on_device(step.Batch(host.inputs, {})).inputs
         output = self.subject.model(**inputs, **options)
+        if options and self._scores == "returned":
+            output.logits = output.logits.float()
         if options:
             output.logits[:, -1, :].to(copy=True, dtype=torch.float32)
+
+    @property
+    def _scores(self) -> str:
+        return str(self.spec.get("method", {}).get("scores", "upcast"))
 
     def _model_facts(self) -> dict[str, Any]:
         model = self.subject.model
