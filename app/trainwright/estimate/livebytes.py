@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from trainwright.estimate.loops import loop_of
 from trainwright.estimate.optimizers import traced_name
-from trainwright.profile.expand import Loop, training_events
+from trainwright.profile.expand import training_events
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
@@ -24,7 +25,7 @@ def live_peak_bytes(profile: Profile, settings: FullSettings, batch: int, sequen
         accumulation=min(settings.accumulation, 2),
         checkpointing=settings.recomputing,
         optimizer=traced_name(profile, settings.update),
-        loop=Loop(settings.output_kept, settings.gradients_cleared),
+        loop=loop_of(settings),
     )
     changes = np.concatenate([part.signed for part in parts])
     return int(np.cumsum(changes).max(initial=0))

@@ -13,13 +13,13 @@ from trainwright.estimate.calibration import Range, memory_calibration
 from trainwright.estimate.ceiling import ceiling
 from trainwright.estimate.cuda import Device
 from trainwright.estimate.layout import Layout, inference_layout, training_layout
+from trainwright.estimate.loops import loop_of
 from trainwright.estimate.offload import pinned_bytes
 from trainwright.estimate.serving import Served
 from trainwright.estimate.textbook import textbook_line
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.machine import Gpu, System
 from trainwright.messages import Message
-from trainwright.profile.expand import Loop
 from trainwright.profile.profile import Ints, Profile
 from trainwright.workload import FullSettings
 
@@ -95,7 +95,7 @@ def layout_for(
         replicas=min(gpu_count, 2) if settings.strategy == "ddp" else 1,
         offload=settings.optimizer_offload,
         kept=kept,
-        loop=Loop(settings.output_kept, settings.gradients_cleared),
+        loop=loop_of(settings),
     )
 
 

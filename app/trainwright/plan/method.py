@@ -29,5 +29,6 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
         input_gradients=settings.input_gradients,
         scores=settings.scores_upcast,
         loss_in_model=settings.loss_in_model,
+        expanded_heads=settings.expanded_heads,
         outputs=settings.output_kept != "no",
     )

@@ -44,6 +44,8 @@ class Loop:
     """no | step | next: how long it holds what the model returned."""
     gradients: str = "after-step"
     """after-step | before-backward | zeroed: when it drops gradients."""
+    loss_in_model: bool = False
+    """Whether the model makes the loss before it returns."""
 
 
 PLAIN_LOOP = Loop()
@@ -124,7 +126,7 @@ def training_structure(
     run = tuple(living.step(step, lasting, number * stride) for number in range(steps))
     if loop.output != "no":
         outputs = [_outputs(profile, part) for part in (micro, *again)]
-        run = holding.outputs_held(run, outputs, stride, loop.output)
+        run = holding.outputs_held(run, outputs, stride, loop.output, inside=loop.loss_in_model)
     if loop.gradients == "before-backward":
         run = holding.cleared_late(run)
     return (setup, *run)

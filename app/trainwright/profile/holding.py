@@ -18,15 +18,18 @@ _BACKWARD, _OPTIMIZER = PHASES.index("backward"), PHASES.index("optimizer")
 Steps = tuple[Structure, ...]
 
 
-def outputs_held(steps: Steps, outputs: Sequence[Ints], stride: int, how: str) -> Steps:
+def outputs_held(
+    steps: Steps, outputs: Sequence[Ints], stride: int, how: str, *, inside: bool
+) -> Steps:
     """Return the steps with the model's outputs held.
 
     Args:
         steps: Optimizer steps, in order.
         outputs: Ids of what the model returned in each micro-batch of the first step.
         stride: What is added to them from step to step.
-        how: ``step``: all outputs of a step die at its end. ``next``: an output dies where the
-            one after it would have died, since the loop's name for it stands for that one then.
+        how: ``step``: all outputs of a step die at its end. ``next``: an output dies when the
+            loop's name for it stands for the one after it.
+        inside: Whether the model makes the loss before it returns.
     """
     found, held = [], steps[0].at(np.zeros(len(steps[0].storage), dtype=np.bool_))
     for number, step in enumerate(steps):
@@ -34,7 +37,9 @@ def outputs_held(steps: Steps, outputs: Sequence[Ints], stride: int, how: str) -
             dies = np.isin(step.storage, -(ids + number * stride))
             if not dies.any():
                 continue
-            own, place = step.at(dies), int(np.flatnonzero(dies)[0])
+            returned = dies if inside else np.isin(step.storage, ids + number * stride)
+            own, place = step.at(dies), int(np.flatnonzero(returned)[-1]) + 1
+            place -= int(dies[:place].sum())
             step = step.at(~dies)
             if how == "next":
                 step, held = _with_deaths(step, place, held), own

@@ -47,6 +47,8 @@ class Method:
     """What the loss copies of the scores."""
     loss_in_model: bool = False
     """Whether the input of the head lives until the loss is made."""
+    expanded_heads: bool = False
+    """Whether keys and values are repeated for each query head."""
     outputs: bool = False
     """Whether the log tells which storages the model returned."""
 

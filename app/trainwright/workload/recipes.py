@@ -48,22 +48,24 @@ RECIPES: Mapping[RecipeName, Recipe] = {
     "hf-trainer-4.45": Recipe(
         "transformers 4.45 to 4.47",
         "training_args.py: optim is adamw_torch, and torch takes foreach; loss/loss_utils.py, "
-        "ForCausalLMLoss: logits.float(), then shift_logits.contiguous()",
+        "ForCausalLMLoss: logits.float(), then shift_logits.contiguous(); repeat_kv before SDPA",
         {
             "optimizer_implementation": "foreach",
             "scores_upcast": "shifted",
             "loss_in_model": True,
+            "expanded_heads": True,
         },
         quantized={"double_quantization": False},
     ),
     "hf-trainer-4.30": Recipe(
         "transformers 4.30 to 4.44",
         "training_args.py: optim is adamw_torch, and torch takes foreach; modeling_llama.py, "
-        "forward: logits = logits.float(), then shift_logits.contiguous()",
+        "forward: logits = logits.float(), then shift_logits.contiguous(); repeat_kv before SDPA",
         {
             "optimizer_implementation": "foreach",
             "scores_upcast": "returned",
             "loss_in_model": True,
+            "expanded_heads": True,
         },
         quantized={"double_quantization": False},
     ),
@@ -83,6 +85,7 @@ RECIPES: Mapping[RecipeName, Recipe] = {
             "optimizer_implementation": "foreach",
             "scores_upcast": "shifted",
             "loss_in_model": True,
+            "expanded_heads": True,
         },
         adapters={"input_gradients": True},
         quantized={"kbit_preparation": "norms", "double_quantization": False},

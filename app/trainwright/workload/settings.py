@@ -145,6 +145,9 @@ class Settings(Frozen):
     loss_in_model: bool | None = None
     """Whether the model makes the loss itself, from labels that it is given, and holds its last
     hidden states until then. Default: the recipe's, else false."""
+    expanded_heads: bool | None = None
+    """Whether keys and values are repeated for each query head before attention: transformers
+    before 4.48, and later where a batch has padding. Default: the recipe's, else false."""
     output_kept: OutputKept | None = None
     """How long the loop holds what the model returned: until backward (no), to the end of the
     step, or until the next loss is made. Default: the recipe's, else no."""
@@ -202,6 +205,7 @@ class FullSettings(Frozen):
     input_gradients: bool = False
     scores_upcast: ScoresUpcast = "upcast"
     loss_in_model: bool = False
+    expanded_heads: bool = False
     output_kept: OutputKept = "no"
     gradients_cleared: GradientsCleared = "after-step"
 

@@ -97,6 +97,14 @@ def _in_model(model: nn.Module, loss: step.Loss) -> step.Loss:
     return inside
 
 
+def update(name: str) -> dict[str, Any]:
+    """Return the settings of an update by its name: ``adamw-foreach``, ``sgd-plain-fused``."""
+    optimizer, _, how = name.partition("-")
+    plain = how.startswith("plain")
+    found = {"optimizer": optimizer, "implementation": how.removeprefix("plain").lstrip("-")}
+    return found | ({"momentum": 0.0} if plain else {})
+
+
 def _freeze(model: nn.Module, names: Sequence[str]) -> None:
     """Leave the named weights as they are; nothing is computed for those before the first other.
 

@@ -18,7 +18,7 @@ from prompts import cache_keyword
 from questions import Answers
 from recorder import ALLOC, PACK, Recorder, Segment
 from refusal import Refusal
-from shaping import shape
+from shaping import shape, update
 from simdevice import DEVICE
 
 Say = Callable[[float, str], None]
@@ -33,6 +33,7 @@ def trace(spec: dict[str, Any], say: Say) -> dict[str, Any]:
     started = time.monotonic()
     torch.set_num_threads(1)
     simdevice.install()
+    attention.expanding = bool(spec.get("method", {}).get("expanded_heads"))
     say(0.05, "worker.building")
     with factory.blaming(spec):
         run = Run(spec, say)
@@ -193,7 +194,7 @@ class Run:
         self, name: str, scaler: Any, existing: Any = None
     ) -> tuple[Segment, torch.optim.Optimizer]:
         recorder, model = self.recorder, self.subject.model
-        settings = step.StepSettings(self.settings.precision, **_update(name))
+        settings = step.StepSettings(self.settings.precision, **update(name))
         with recorder.record("clip") as segment:
             optimizer = existing or self._made(settings)
             hook = optimizer.register_step_pre_hook(self._enter_optimizer)
@@ -215,7 +216,7 @@ class Run:
         """Trace a step whose backward moves each parameter as soon as its gradient is there."""
         recorder, segments = self.recorder, {}
         settings = step.StepSettings(
-            self.settings.precision, **_update(name), clip=0.0, in_backward=True
+            self.settings.precision, **update(name), clip=0.0, in_backward=True
         )
         with recorder.quiet():
             optimizer = self._made(settings)
@@ -352,14 +353,6 @@ class Run:
                 "blocks": len(self.blocks),
             }
         )
-
-
-def _update(name: str) -> dict[str, Any]:
-    """Return the settings of an update by its name: ``adamw-foreach``, ``sgd-plain-fused``."""
-    optimizer, _, how = name.partition("-")
-    plain = how.startswith("plain")
-    found = {"optimizer": optimizer, "implementation": how.removeprefix("plain").lstrip("-")}
-    return found | ({"momentum": 0.0} if plain else {})
 
 
 def _recurrent(model: torch.nn.Module) -> list[torch.nn.Module]:
