@@ -36,6 +36,7 @@ _PHASE_OF_OP = {
     "decode": PHASE["decode"],
 }
 
+
 @dataclass(frozen=True, slots=True)
 class Loop:
     """What a training loop does around the step that was traced."""

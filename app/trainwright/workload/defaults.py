@@ -186,9 +186,9 @@ def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
         yield "settings.scores_upcast"
     if workload.trains and not workload.adapts and settings.input_gradients is not None:
         yield "settings.input_gradients"
-    if workload.trains and workload.task not in ("lora", "qlora"):
-        if settings.adapter_dtype is not None:
-            yield "settings.adapter_dtype"
+    plain = workload.trains and workload.task not in ("lora", "qlora")
+    if plain and settings.adapter_dtype is not None:
+        yield "settings.adapter_dtype"
     if workload.lora is not None and workload.task not in ("lora", "qlora"):
         yield "workload.lora"
     if workload.frozen and workload.task not in ("pretrain", "full"):

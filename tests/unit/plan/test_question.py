@@ -109,7 +109,10 @@ def test_virtual_tokens_are_traced_and_take_positions() -> None:
     values = {"workload__task": "prompt", "workload__lora": None, "workload__virtual_tokens": 8}
     assert ask(plan(**values)).spec.method.virtual_tokens == 8
     longest = {"workload__inputs": {"sequence_length": 131_072}}
-    assert "131\u202f080" in refusal(plan(**values, **longest))
+    beyond = ask(plan(**values, **longest)).notes[-1]
+    assert (beyond.id, beyond.values["length"]) == ("plan.note.beyond-positions", 131_080)
+    table = {"model": {"preset": "gpt2"}, "workload__inputs": {"sequence_length": 1024}}
+    assert "1\u202f032" in refusal(plan(**values, **table))
     assert "choose lora or full" in refusal(
         plan(model={"timm": "resnet18"}, workload__inputs=None, workload__task="prompt")
     )

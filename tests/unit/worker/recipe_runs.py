@@ -2,7 +2,8 @@
 
     python recipe_runs.py PROGRAMS_FOLDER < cases.json > peaks.json
 
-Nothing of the tracer runs here: torch's profiler logs what its CPU allocator gives out and takes back.
+Nothing of the tracer runs here: torch's profiler logs what its CPU allocator gives out and takes
+back.
 """
 
 import gc

@@ -55,7 +55,7 @@ def runs(tmp_path_factory):
     settings = {name: settings_of(*case) for name, case in CASES.items()}
     asked = {
         name: {
-            "loop": name if name in ("zeroing",) else recipe,
+            "loop": name if name == "zeroing" else recipe,
             "task": task,
             "config": LLAMA,
             "batch": BATCH,

@@ -27,6 +27,7 @@ from trainwright.ui.widgets.controls import Choice, Combo, Decimal, Segmented, S
 from trainwright.ui.widgets.modelpicker import ModelPicker
 from trainwright.ui.widgets.picker import Picker
 from trainwright.workload import FullSettings
+from trainwright.workload.settings import USUAL_IMPLEMENTATION
 
 _WIDTH = 340
 
@@ -41,7 +42,7 @@ def _verbatim(keys: Sequence[str]) -> list[Choice]:
 
 def _weights(keys: Sequence[str]) -> list[Choice]:
     """Return types of weights; files of llama.cpp have names that everyone writes alike."""
-    named = ("none", "nf4", "int8", "int4", "fp8")
+    named = ("none", "nf4", "fp4", "int8", "int4", "fp8")
     return [
         (key, Message.of(f"ui.quantization.{key}") if key in named else key.upper()) for key in keys
     ]
@@ -75,7 +76,10 @@ class PlanForm(Surface):
                 "loader.prefetch_factor", "allocator", "sequence_length", "power_limit",
                 "learning_rate", "strategy", "optimizer_in_backward", "optimizer_offload",
                 "mean_tokens", "lora.variant", "lora.dropout", "virtual_tokens", "frozen",
-                "activation_offload", "cross_entropy")  # fmt: skip
+                "activation_offload", "cross_entropy", "optimizer_implementation", "momentum",
+                "kbit_preparation", "double_quantization", "adapter_dtype", "scores_upcast",
+                "loss_in_model", "expanded_heads", "input_gradients", "output_kept",
+                "gradients_cleared", "recipe")  # fmt: skip
         return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
     def refresh(self) -> None:
@@ -87,7 +91,8 @@ class PlanForm(Surface):
         for group in self._groups:
             for row in group.rows:
                 row.show_plan(plan, settings)
-        self._groups[-1].setVisible(plan.workload.trains)
+        for group in self._groups[-2:]:
+            group.setVisible(plan.workload.trains)
         serving = "" if plan.workload.trains else ".infer"
         self._fixed_note.entitle(Message.of(f"ui.group.settings{serving}"))
         self._show_model(plan)
@@ -100,7 +105,9 @@ class PlanForm(Surface):
     # Groups
 
     def _build(self) -> None:
-        for index, make in enumerate((self._machine, self._workload, self._settings, self._input)):
+        for index, make in enumerate(
+            (self._machine, self._workload, self._settings, self._loop, self._input)
+        ):
             if index:
                 self._column.addWidget(Hairline())
             group = make()
@@ -215,7 +222,7 @@ class PlanForm(Surface):
                        _setting("cross_entropy"), applies=_trains_text)  # fmt: skip
         self._combo(group, "settings.quantization", _named("quantization", choices.FROZEN),
                     _setting("quantization"),
-                    applies=lambda p: p.workload.task == "qlora")  # fmt: skip
+                    applies=_quantizes)  # fmt: skip
         self._combo(group, "settings.engine", _verbatim(choices.ENGINES), _setting("engine"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
         self._combo(group, "settings.quantization", _weights(choices.SERVED),
@@ -230,6 +237,34 @@ class PlanForm(Surface):
         self._switch(group, "settings.compile")
         self._equation = Equation()
         group.add_wide(self._equation)
+        return group
+
+    def _loop(self) -> Group:
+        """Who runs the step; the recipe's defaults can be set one by one."""
+        group = Group(Message.of("ui.group.loop"), self._labels)
+        self._combo(group, "settings.recipe", _verbatim(choices.RECIPES),
+                    lambda _, s: (s.recipe if s else None) or "plain", applies=_trains)  # fmt: skip
+        self._segments(group, "settings.optimizer_implementation",
+                       _verbatim(choices.IMPLEMENTATIONS), _setting("optimizer_implementation"),
+                       applies=lambda p: _updates(p) in USUAL_IMPLEMENTATION)  # fmt: skip
+        momentum = Decimal(name=Message.of("ui.key.momentum"), absent=Message.of("ui.form.absent"))
+        momentum.chosen.connect(lambda v: self._session.set_key("settings.momentum", v or 0))
+        self._add(group, "settings.momentum", momentum, _setting("momentum"), lock=True,
+                  applies=lambda p: _updates(p) == "sgd")  # fmt: skip
+        rows: tuple[tuple[str, Sequence[str], Callable[[Plan], bool]], ...] = (
+            ("kbit_preparation", choices.KBIT, _quantizes),
+            ("adapter_dtype", choices.ADAPTER_DTYPES, _adapts),
+            ("scores_upcast", choices.SCORES, _trains_text),
+            ("output_kept", choices.OUTPUT_KEPT, _trains),
+            ("gradients_cleared", choices.GRADIENTS, _trains),
+        )
+        for name, known, applies in rows:
+            self._combo(group, f"settings.{name}", _named(name, known), _setting(name),
+                        applies=applies)  # fmt: skip
+        self._switch(group, "settings.double_quantization", applies=_quantizes)
+        self._switch(group, "settings.input_gradients", applies=_adapts)
+        for name in ("loss_in_model", "expanded_heads"):
+            self._switch(group, f"settings.{name}", applies=_trains_text)
         return group
 
     def _input(self) -> Group:
@@ -430,6 +465,14 @@ def _trains_text(plan: Plan) -> bool:
 
 def _checkpoints(plan: Plan) -> bool:
     return plan.workload.trains and plan.workload.task != "prefix"
+
+
+def _updates(plan: Plan) -> str:
+    return (plan.settings.optimizer or "adamw") if plan.workload.trains else ""
+
+
+def _quantizes(plan: Plan) -> bool:
+    return plan.workload.task == "qlora"
 
 
 def _adapts(plan: Plan) -> bool:

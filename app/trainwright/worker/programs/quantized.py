@@ -85,9 +85,9 @@ def quantize(
 ) -> None:
     """Replace every linear layer by one with weights in ``nf4`` or ``int8``.
 
-    ``nested`` says whether the scales of 4-bit weights are quantised too. The layers stay as they
-    are, but the head, and what the model says must stay in fp32 (T5's ``wo``), as transformers
-    does (``quantizers/base.py``, ``get_modules_to_not_convert``).
+    The head stays, and what the model says must stay in fp32 (T5's ``wo``), as in transformers
+    (``quantizers/base.py``, ``get_modules_to_not_convert``). ``nested`` says whether the scales of
+    4-bit weights are quantised too.
     """
     kept = set(getattr(model, "_keep_in_fp32_modules", None) or ())
     for name, module in linears(model):

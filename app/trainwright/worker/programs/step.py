@@ -53,6 +53,8 @@ class StepSettings:
     """Of sgd."""
     output_kept: str = "no"
     """no | step | next: how long the loop holds what the model returned."""
+    loss_in_model: bool = False
+    """Whether a loop that holds it gets it together with the loss."""
     gradients_cleared: str = "after-step"
     """after-step | before-backward | zeroed."""
     in_backward: bool = False
@@ -474,11 +476,26 @@ def micro_step(
     loss: Loss,
     settings: StepSettings,
     scaler: torch.amp.GradScaler | None = None,
+    held: list[Any] | None = None,
+    before_backward: Callable[[], None] | None = None,
 ) -> torch.Tensor:
-    """Run one micro-batch forward and backward; gradients add up. Returns its loss."""
+    """Run one micro-batch forward and backward; gradients add up. Returns its loss.
+
+    ``held`` is where a loop holds what the model returned; ``before_backward`` is called then.
+    """
     device = next(iter(batch.inputs.values())).device.type
+    held = [] if held is None else held
+    keeps = settings.output_kept != "no"
     with autocast(settings, device):
-        value = loss(model(**batch.inputs), batch.labels, count)
+        output = model(**batch.inputs)
+        if keeps and not settings.loss_in_model:
+            held[:] = [output]
+        value = loss(output, batch.labels, count)
+        if keeps:
+            held[:] = [output]
+        del output
+    if before_backward is not None:
+        before_backward()
     if scaler is None:
         value.backward()  # type: ignore[no-untyped-call]
     else:
@@ -491,8 +508,9 @@ def update(
     optimizer: torch.optim.Optimizer,
     settings: StepSettings,
     scaler: torch.amp.GradScaler | None = None,
+    held: list[Any] | None = None,
 ) -> None:
-    """Clip the gradients, move the parameters, and drop the gradients."""
+    """Clip the gradients, move the parameters, and drop the gradients, as soon as the loop does."""
     if scaler is not None:
         scaler.unscale_(optimizer)
     if settings.clip:
@@ -503,7 +521,15 @@ def update(
     else:
         scaler.step(optimizer)
         scaler.update()
-    optimizer.zero_grad(set_to_none=True)
+    if settings.gradients_cleared != "before-backward":
+        optimizer.zero_grad(set_to_none=settings.gradients_cleared == "after-step")
+    if held is not None and settings.output_kept == "step":
+        held.clear()
+
+
+def clearing(optimizer: torch.optim.Optimizer, settings: StepSettings) -> Callable[[], None] | None:
+    """Return what drops old gradients before the first backward of a step; None for nothing."""
+    return optimizer.zero_grad if settings.gradients_cleared == "before-backward" else None
 
 
 def train_step(
@@ -514,12 +540,15 @@ def train_step(
     settings: StepSettings,
     device: torch.device | str,
     scaler: torch.amp.GradScaler | None = None,
+    held: list[Any] | None = None,
 ) -> float:
     """Run one optimizer step over its micro-batches, given on the host; returns the loss."""
     count = counted(batches, loss)
-    total = [
-        micro_step(model, to_device(batch, device, settings), count, loss, settings, scaler)
-        for batch in batches
-    ]
-    update(model, optimizer, settings, scaler)
+    clear: Callable[[], None] | None = clearing(optimizer, settings)
+    total = []
+    for batch in batches:
+        moved = to_device(batch, device, settings)
+        total.append(micro_step(model, moved, count, loss, settings, scaler, held, clear))
+        clear = None
+    update(model, optimizer, settings, scaler, held)
     return float(torch.stack(total).sum())
