@@ -47,6 +47,7 @@ from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
 from trainwright.workload.defaults import filled
+from trainwright.workload.recipes import RECIPES
 from trainwright.workload.weightfiles import Weights
 
 HEADROOM = 0.02
@@ -195,6 +196,9 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
         then = plan.made_with.get(name)
         if then is not None and then != now:
             yield Message.of("plan.note.made-with", name=name, then=then, now=now)
+    if settings.recipe is not None:
+        library = RECIPES[settings.recipe].library
+        yield Message.of("plan.note.recipe", recipe=settings.recipe, library=library)
     if len(machine.gpus) > 1:
         yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
     if settings.strategy == "single" and machine.gpu_count > 1:

@@ -97,6 +97,7 @@ def filled(
     _refuse_not_yet(settings)
     _refuse_meaningless(settings, workload)
     settings = by_recipe(settings, workload)
+    _check_optimizer(settings)
     precision = _precision(settings, workload, record)
     strategy = _strategy(settings, gpu_count)
     _check_update(settings, precision, strategy)
@@ -182,6 +183,9 @@ def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
         for key in ("kbit_preparation", "double_quantization"):
             if getattr(settings, key) is not None:
                 yield f"settings.{key}"
+    packed = settings.quantization in ("nf4", "fp4")
+    if not workload.trains and settings.double_quantization is not None and not packed:
+        yield "settings.double_quantization"
     if not workload.trains and settings.scores_upcast in ("shifted", "none"):
         yield "settings.scores_upcast"
     if workload.trains and not workload.adapts and settings.input_gradients is not None:
@@ -380,6 +384,20 @@ def largest_divisor(share: int, limit: int = LARGEST_DEFAULT_BATCH) -> int:
 
 OFFLOADED = ("adamw", "sgd")
 """Optimizers that are planned on the CPU: torch's own, whose state is large."""
+
+
+def _check_optimizer(settings: Settings) -> None:
+    """Refuse what the optimizer does not have."""
+    optimizer = settings.optimizer or "adamw"
+    offloads = settings.optimizer_offload == "cpu"
+    for key, there, instead in (
+        ("momentum", optimizer == "sgd" and not offloads, ["sgd"]),
+        ("optimizer_implementation", _implements(optimizer), list(USUAL_IMPLEMENTATION)),
+    ):
+        if getattr(settings, key) is not None and not there:
+            raise UserError.of(
+                "workload.of-optimizer", key=f"settings.{key}", optimizer=optimizer, instead=instead
+            )
 
 
 def _check_update(settings: Settings, precision: Precision, strategy: Strategy) -> None:

@@ -150,7 +150,10 @@ def test_missing_inputs_are_the_presets_and_guesses_are_told() -> None:
             "workload.inputs.sequence_length",
         ),
         ({"workload__inputs": {"image_size": 224}}, "workload.inputs.image_size"),
-        ({"workload__inputs": {"sequence_length": 200_000}}, "131\u202f072"),
+        (
+            {"model": {"preset": "gpt2"}, "workload__inputs": {"sequence_length": 2_000}},
+            "1\u202f024",
+        ),
     ],
 )
 def test_what_does_not_suit_the_model_is_refused_by_key(changes: dict[str, Any], says: str) -> None:

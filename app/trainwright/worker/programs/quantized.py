@@ -105,9 +105,9 @@ def quantize(
 def prepare(model: nn.Module, dtype: torch.dtype, how: str) -> None:
     """Cast what is not quantised to fp32: PEFT 0.21, ``prepare_model_for_kbit_training``.
 
-    With ``norms`` embeddings and head are left in ``dtype``, as TRL's trainer cast them back up to
-    0.19 (``trainer/utils.py``, ``peft_module_casting_to_bf16``). Biases of 4-bit layers are left out: bitsandbytes casts them back at the first use
-    (``Linear4bit.forward``).
+    With ``norms`` embeddings and head are left in ``dtype``, as TRL's trainer casts them back up to
+    0.15 (``trainer/utils.py``, ``peft_module_casting_to_bf16``). Biases of 4-bit layers are left
+    out: bitsandbytes casts them back at the first use (``Linear4bit.forward``).
     """
     layers = (module for module in model.modules() if isinstance(module, Nf4Linear))
     biases = {id(layer.bias) for layer in layers}

@@ -78,8 +78,9 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
 
 def _ask_for_gradients(model: nn.Module) -> None:
     """Let the output of the embedding have a gradient: ``enable_input_require_grads``."""
-    embedding = model.get_input_embeddings()  # type: ignore[operator]
-    embedding.register_forward_hook(lambda module, given, output: output.requires_grad_(True))
+    find = getattr(model, "get_input_embeddings", None)
+    if find is not None:  # models of images have none, and PEFT's call does nothing there
+        find().register_forward_hook(lambda module, given, output: output.requires_grad_(True))
 
 
 def _in_model(model: nn.Module, loss: step.Loss) -> step.Loss:
