@@ -81,6 +81,35 @@ def accelerate_loop(case):
         optimizer.zero_grad()
 
 
+def peft_loop(case):
+    """The guide of PEFT to quantised models, with a loop of one's own."""
+    import peft
+
+    with tempfile.TemporaryDirectory() as folder:
+        model_of(case, torch.bfloat16).save_pretrained(folder)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.bfloat16, attn_implementation="eager", device_map="cpu",
+            quantization_config=transformers.BitsAndBytesConfig(
+                load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=False,
+                bnb_4bit_compute_dtype=torch.bfloat16,
+            ),
+        )  # fmt: skip
+    model.config.use_cache = False
+    again = {"use_reentrant": False}
+    model = peft.prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs=again)
+    model.enable_input_require_grads()
+    model = peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules="all-linear")).train()
+    optimizer = torch.optim.AdamW(
+        (p for p in model.parameters() if p.requires_grad), lr=1e-4, foreach=True
+    )
+    for _ in range(STEPS):
+        tokens = tokens_of(case)
+        outputs = model(input_ids=tokens, labels=tokens)
+        outputs.loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def torchvision_loop(case):
     """The loop of torchvision's ``references/classification/train.py``."""
     model = model_of(case).train()
@@ -149,6 +178,7 @@ def loss_of(model, tokens):
 LOOPS = {
     "hf-trainer": hf_trainer,
     "accelerate": accelerate_loop,
+    "peft-script": peft_loop,
     "torchvision": torchvision_loop,
     "nanogpt": nanogpt_loop,
     "lightning": lightning_loop,

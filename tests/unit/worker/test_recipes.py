@@ -37,14 +37,15 @@ CASES = {
     "hf-trainer-lora": ("hf-trainer", "lora", {}),
     "accelerate": ("accelerate", "full", {}),
     "accelerate-for-loop": ("accelerate", "full", {"optimizer_implementation": "for-loop"}),
+    "peft-script": ("peft-script", "qlora", {"checkpointing": "full", "precision": "bf16"}),
     "nanogpt": ("nanogpt", "full", {}),
     "lightning": ("lightning", "full", {}),
     "torchvision": ("torchvision", "full", {"optimizer": "sgd", "scores_upcast": "none"}),
     "zeroing": ("plain", "full", {"gradients_cleared": "zeroed"}),
 }
 """Case -> recipe, task, settings of the plan."""
-if find_spec("lightning") is None:
-    del CASES["lightning"]
+NEEDS = {"lightning": "lightning", "peft-script": "bitsandbytes"}
+CASES = {name: case for name, case in CASES.items() if find_spec(NEEDS.get(name, "torch"))}
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,8 @@ PLAIN = {
 def spec(path, task, settings):
     workload = Workload(task=task, effective_batch=BATCH)
     return {
-        "model": {"hf": str(path)}, "task": task, "precision": "fp32", "kernel": "eager",
+        "model": {"hf": str(path)}, "task": task, "precision": settings.precision,
+        "kernel": "eager",
         "channels_last": False, "checkpointing": "none", "quantization": "none",
         "lora": [8, []], "image_size": 0, "sequence": True, "points": [[BATCH, LENGTH]],
         "optimizers": [settings.update],
