@@ -72,8 +72,14 @@ RECIPES: Mapping[RecipeName, Recipe] = {
     "trl-sft": Recipe(
         "trl 1.16",
         "trainer/sft_trainer.py, __init__: adapters of quantised models in bf16, "
-        "enable_input_require_grads; trainer/base_config.py: gradient_checkpointing, bf16",
-        {"optimizer_implementation": "fused", "checkpointing": "full", "loss_in_model": True},
+        "enable_input_require_grads; trainer/base_config.py: gradient_checkpointing; trainer/utils.py, "
+        "add_fused_lm_head",
+        # Its head makes scores and loss tile by tile, and again in backward, as ours in chunks.
+        {
+            "optimizer_implementation": "fused",
+            "checkpointing": "full",
+            "cross_entropy": "chunked",
+        },
         adapters={"input_gradients": True},
         quantized={"adapter_dtype": "weights", "double_quantization": False},
     ),
