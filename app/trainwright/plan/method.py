@@ -29,6 +29,7 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
         input_gradients=settings.input_gradients,
         scores=settings.scores_upcast,
         loss_in_model=settings.loss_in_model,
-        expanded_heads=settings.expanded_heads,
+        # Flash attention's own kernel groups heads, and what is written out repeats them anyway.
+        expanded_heads=settings.expanded_heads and settings.attention == "sdpa",
         outputs=settings.output_kept != "no",
     )

@@ -146,8 +146,8 @@ class Settings(Frozen):
     """Whether the model makes the loss itself, from labels that it is given, and holds its last
     hidden states until then. Default: the recipe's, else false."""
     expanded_heads: bool | None = None
-    """Whether keys and values are repeated for each query head before attention: transformers
-    before 4.48, and later where a batch has padding. Default: the recipe's, else false."""
+    """Whether keys and values are repeated for each query head before SDPA: transformers before
+    4.48, and later where a batch has padding. Default: the recipe's, else false."""
     output_kept: OutputKept | None = None
     """How long the loop holds what the model returned: until backward (no), to the end of the
     step, or until the next loss is made. Default: the recipe's, else no."""
