@@ -103,6 +103,7 @@ def files(
         **{f"{name}.py": _own(f"run/{name}.py") for name in RUN},
         **{f"{name}.py": _own(f"shared/{name}.py") for name in SHARED},
         "step.py": _program("step.py"),
+        "updates.py": _program("updates.py"),
         "freezing.py": _program("freezing.py"),
         **({"nets.py": _program("nets.py")} if model.kind == "builtin" else {}),
         **({"hf_models.py": _own("shared/hf_models.py")} if model.kind == "hf" else {}),

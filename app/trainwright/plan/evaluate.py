@@ -192,13 +192,12 @@ def stored(spec: TraceSpec) -> Profile | None:
 def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterator[Message]:
     """Yield what the report must say about the plan itself."""
     torch = interpreter.torch_version()
-    for name, now in (("trainwright", __version__), ("torch", torch)):
-        then = plan.made_with.get(name)
+    for made, now in (("trainwright", __version__), ("torch", torch)):
+        then = plan.made_with.get(made)
         if then is not None and then != now:
-            yield Message.of("plan.note.made-with", name=name, then=then, now=now)
-    if settings.recipe is not None:
-        library = RECIPES[settings.recipe].library
-        yield Message.of("plan.note.recipe", recipe=settings.recipe, library=library)
+            yield Message.of("plan.note.made-with", name=made, then=then, now=now)
+    if (name := settings.recipe) is not None:
+        yield Message.of("plan.note.recipe", recipe=name, library=RECIPES[name].library)
     if len(machine.gpus) > 1:
         yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
     if settings.strategy == "single" and machine.gpu_count > 1:

@@ -42,12 +42,6 @@ USUAL_CANVAS = 1024
 COUNT_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta")
 """Model types whose position table has a padding entry (``create_position_ids_from_input_ids``)."""
 
-ROTARY = (
-    "cohere", "falcon_h1", "gemma", "gemma2", "gpt_neox", "granite", "llama", "mistral", "mixtral",
-    "olmo", "olmo2", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "stablelm",
-)  # fmt: skip
-"""Model types whose positions are angles, where the configuration may leave them to a default."""
-
 NOTES = {
     "deberta-v2": ("plain-attention",),
     "falcon_h1": ("plain-scan",),
@@ -247,7 +241,7 @@ def _preset(id: str, task: str) -> Model:
         has_image=bool(preset.image_size),
         usual=usual,
         longest=_longest(config),
-        rotates=_rotates(config),
+        rotates=windows.rotates(config),
         assumed=False,
         mixed=_mixed(config),
         config=json.dumps(config) if config else "",
@@ -295,7 +289,7 @@ def _hf(path: Path) -> Model:
         has_image=images,
         usual=usual,
         longest=longest,
-        rotates=_rotates(config),
+        rotates=windows.rotates(config),
         assumed=not images,
         mixed=_mixed(config),
         config=json.dumps(config),
@@ -351,12 +345,6 @@ def _longest(config: dict[str, Any]) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return max(value - _skipped(config), 1)
     return None
-
-
-def _rotates(config: dict[str, Any]) -> bool:
-    """Return whether positions are angles, which have no end, and not rows of a table."""
-    stated = any(key in config for key in ("rope_theta", "rope_scaling", "rope_parameters"))
-    return stated or config.get("model_type") in ROTARY
 
 
 def _skipped(config: dict[str, Any]) -> int:

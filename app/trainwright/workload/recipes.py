@@ -72,8 +72,8 @@ RECIPES: Mapping[RecipeName, Recipe] = {
     "trl-sft": Recipe(
         "trl 1.16",
         "trainer/sft_trainer.py, __init__: adapters of quantised models in bf16, "
-        "enable_input_require_grads; trainer/base_config.py: gradient_checkpointing; trainer/utils.py, "
-        "add_fused_lm_head",
+        "enable_input_require_grads; trainer/base_config.py: gradient_checkpointing; "
+        "trainer/utils.py, add_fused_lm_head",
         # Its head makes scores and loss tile by tile, and again in backward, as ours in chunks.
         {
             "optimizer_implementation": "fused",
