@@ -115,7 +115,7 @@ class Search:
             found = self.sources.find(self.plan, self.facts, settings)
             if found is None and _structure_of(settings) == _structure_of(self.facts.settings):
                 found = self.facts.profile  # it may hold at the plan's own point alone
-            known = found is not None and _updates(found, candidate.optimizer)
+            known = found is not None and _updates(found, settings.update)
             self._profiles[key] = found if known or not self.plan.workload.trains else None
             if self._profiles[key] is None:
                 self.missing[key] = candidate

@@ -64,6 +64,9 @@ def _training(plan: Plan, facts: Facts, report: Report) -> Iterator[Variation]:
     whole = settings.optimizer == "adamw" and not plan.workload.adapts
     if whole and report.verdict is not Verdict.FITS:
         yield _setting("optimizer", {"settings.optimizer": "adamw-8bit"}, value="adamw-8bit")
+    if settings.update.endswith(("foreach", "for-loop")) and not settings.optimizer_in_backward:
+        fused: Patch = {"settings.optimizer_implementation": "fused"}
+        yield _setting("optimizer", fused, subject="fused", value=f"{settings.optimizer}, fused")
     yield from _input(plan, report)
 
 

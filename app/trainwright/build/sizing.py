@@ -78,7 +78,7 @@ def checkpoint_bytes(facts: Facts, settings: FullSettings) -> float:
     """Return the bytes of one checkpoint: trained weights and the optimizer's state of them."""
     model = facts.profile.model
     trained = float(model.get("trainable", model.get("parameters", 0)))
-    weights = 2 if settings.precision == "bf16" else 4
+    weights = 2 if settings.precision in ("bf16", "fp16") else 4
     return trained * (weights + _STATE.get(settings.optimizer, 8))
 
 
@@ -86,6 +86,7 @@ _STATE = {
     "adamw": 8,
     "adamw-8bit": 2,
     "paged-adamw-8bit": 2,
+    "paged-adamw": 8,
     "adamw-8bit-torchao": 2,
     "adamw-4bit": 1,
     "sgd": 4,

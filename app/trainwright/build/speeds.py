@@ -146,7 +146,7 @@ class Speeds:
         key = (
             *(settings.precision, settings.attention, settings.channels_last),
             *(settings.checkpointing == "selective", settings.micro_batch == 1),
-            *(settings.optimizer, kernel(settings, facts.machine.gpu.record)),
+            *(settings.update, kernel(settings, facts.machine.gpu.record)),
         )
         if key not in self._profiles:
             self._profiles[key] = self._find(plan, facts, settings)

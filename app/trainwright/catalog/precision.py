@@ -10,7 +10,7 @@ from typing import Literal
 from trainwright.catalog.records import Fact, FlopKey, GpuRecord
 from trainwright.messages import Message
 
-Precision = Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp8"]
+Precision = Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16", "fp8"]
 
 _RATE: dict[Precision, tuple[FlopKey, ...]] = {
     "fp32": ("fp32_matrix", "fp32"),
@@ -20,6 +20,7 @@ _RATE: dict[Precision, tuple[FlopKey, ...]] = {
     "fp16-mixed": ("fp16_fp32", "fp32"),
     "bf16-mixed": ("bf16_fp32", "fp32"),
     "bf16": ("bf16_fp32", "fp32"),
+    "fp16": ("fp16_fp32", "fp32"),
     "fp8": ("fp8_fp32",),
 }
 _CAPABILITY: dict[Precision, tuple[int, int]] = {
@@ -28,9 +29,12 @@ _CAPABILITY: dict[Precision, tuple[int, int]] = {
     "fp16-mixed": (7, 0),
     "bf16-mixed": (8, 0),
     "bf16": (8, 0),
+    "fp16": (7, 0),
     "fp8": (8, 9),
 }
-_HALF: frozenset[Precision] = frozenset({"fp32", "fp16-mixed"})
+_FP16 = ("fp16-mixed", "fp16")
+"""Older cards compute these in fp32 where they have no matrix units."""
+_HALF: frozenset[Precision] = frozenset({"fp32", "fp16-mixed", "fp16"})
 _BRAIN: frozenset[Precision] = _HALF | {"bf16-mixed", "bf16"}
 _BY_ARCHITECTURE: dict[str, frozenset[Precision]] = {
     "RDNA 2": _HALF,
@@ -57,7 +61,7 @@ def peak_flops(record: GpuRecord, precision: Precision) -> Fact | None:
 
     None where the GPU does not run the precision or nobody published the figure.
     """
-    if supports(record, precision) is not True and precision != "fp16-mixed":
+    if supports(record, precision) is not True and precision not in _FP16:
         return None
     return next((record.flops[key] for key in _RATE[precision] if key in record.flops), None)
 
@@ -84,7 +88,7 @@ def _on_nvidia(record: GpuRecord, precision: Precision) -> Literal[True] | Messa
     has, needs = record.compute_capability or (0, 0), _CAPABILITY[precision]
     if has >= needs:
         return True
-    if precision == "fp16-mixed":
+    if precision in _FP16:
         return Message.of("catalog.precision-no-tensor-cores", gpu=record.name, has=_dotted(has))
     return Message.of(
         "catalog.precision-capability",

@@ -212,7 +212,7 @@ class Clock:
         """
         key = (
             *(profile, batch, settings.accumulation, settings.precision, settings.recomputing),
-            *(settings.optimizer, settings.channels_last, settings.compile),
+            *(settings.update, settings.channels_last, settings.compile),
             *(settings.num_workers, settings.pin_memory, settings.optimizer_offload),
             settings.prefetch_factor,
         )
@@ -285,7 +285,7 @@ class Clock:
         length = self.situation.sequence
         times = self.operators(profile, settings, batch, length)
         if self.situation.workload.trains:
-            optimizer = traced_name(profile, settings.optimizer)
+            optimizer = traced_name(profile, settings.update)
             names, first, again = _training_counts(profile, settings.checkpointing, optimizer)
             return [(names, times, first + (settings.accumulation - 1) * again)]
         tokens = self.new_tokens

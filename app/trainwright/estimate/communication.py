@@ -150,7 +150,7 @@ def gradient_bytes(profile: Profile, settings: FullSettings, *, adapts: bool) ->
     They have the type of the weights: fp32 under automatic mixed precision and of adapters,
     two bytes where the whole model is bf16.
     """
-    size = 2 if settings.precision == "bf16" and not adapts else 4
+    size = 2 if settings.precision in ("bf16", "fp16") and not adapts else 4
     return float(profile.model.get("trainable", profile.model.get("parameters", 0)) * size)
 
 

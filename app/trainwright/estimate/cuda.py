@@ -8,6 +8,7 @@ cuDNN's batch normalisation, and random-number states.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.calibration import Range, memory_calibration
@@ -20,6 +21,7 @@ EFFICIENT_SOURCE = (
     " workspace_size"
 )
 CUBLAS_SOURCE = "torch: aten/src/ATen/cuda/CublasHandlePool.cpp; pytorch#95668"
+PRODUCT_SOURCE = "torch: aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out"
 SOFTMAX_SOURCE = "torch: aten/src/ATen/native/SoftMax.cpp, _safe_softmax"
 DDP_SOURCE = "torch: torch/csrc/distributed/c10d/reducer.hpp, bucket_cap_mb=25"
 
@@ -88,6 +90,8 @@ class Call:
     bytes_written: int
     itemsize: int
     convolution_share: float
+    of_half: bool = False
+    """Whether an operand of this shape was cast from fp16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,15 @@ def _softmax_mask(call: Call) -> int:
     return call.bytes_written // call.itemsize
 
 
+def _softmax_product(call: Call) -> int:
+    """The gradient times the result, which the kernel of softmax's backward is given.
+
+    From fp16 the kernel writes fp16, where the trace has fp32 and a cast after it: what it then
+    writes less is as much as half of the product.
+    """
+    return call.bytes_written // 2 if call.of_half else call.bytes_written
+
+
 def _convolution(call: Call) -> int:
     return int(_one_convolution(call) * (call.bytes_read + call.bytes_written))
 
@@ -188,6 +201,7 @@ RULES = (
         EFFICIENT_SOURCE,
     ),
     Rule("softmax-mask", "aten._safe_softmax", _softmax_mask, SOFTMAX_SOURCE),
+    Rule("softmax-product", "aten._softmax_backward_data", _softmax_product, PRODUCT_SOURCE),
     Rule("softmax-copy", "aten._safe_softmax", lambda call: call.bytes_written, SOFTMAX_SOURCE),
     Rule("convolution", "aten.convolution.", _convolution, memory_calibration().source),
     Rule(
@@ -237,6 +251,17 @@ def hidden_of(profile: Profile, row: int) -> tuple[Hidden, ...]:
     )
 
 
+@lru_cache(maxsize=64)
+def _halves(profile: Profile) -> frozenset[bytes]:
+    """Return the shapes of what was cast from fp16."""
+    ops = profile.ops
+    return frozenset(
+        ops.dims[row].tobytes()
+        for row, name in enumerate(ops.name)
+        if name.startswith("aten._to_copy") and ops.dtype[row] == "float16"
+    )
+
+
 def hidden_bytes(
     hidden: Hidden, profile: Profile, batch: int, sequence: int, *, channels_last: bool
 ) -> int:
@@ -251,5 +276,6 @@ def hidden_bytes(
         bytes_written=int(evaluate(ops.bytes_written[row : row + 1], batch, sequence)[0]),
         itemsize=ITEMSIZE.get(ops.dtype[row], 4),
         convolution_share=shares["channels_last" if channels_last else "channels_first"],
+        of_half=ops.dims[row].tobytes() in _halves(profile),
     )
     return hidden.size(call)

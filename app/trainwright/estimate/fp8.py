@@ -53,7 +53,7 @@ def gain(clock: "Clock", profile: Profile, settings: FullSettings, batch: int) -
     ratio = rate_ratio(record)
     compiled = settings.model_copy(update={"compile": True})
     step = clock.terms(profile, compiled, batch).step
-    if ratio is None or settings.precision not in ("bf16", "bf16-mixed", "fp16-mixed"):
+    if ratio is None or settings.precision not in ("bf16", "bf16-mixed", "fp16", "fp16-mixed"):
         return None
     chosen, elements = _linear(profile, batch, clock.situation.sequence)
     if not chosen.any():

@@ -14,7 +14,12 @@ from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.served_layout import engine_layout, windowed_layout
 from trainwright.estimate.serving import Served
 from trainwright.estimate.state import as_ruled, offloaded
-from trainwright.profile.expand import inference_structure, training_structure
+from trainwright.profile.expand import (
+    PLAIN_LOOP,
+    Loop,
+    inference_structure,
+    training_structure,
+)
 from trainwright.profile.profile import PHASES, Profile, evaluate
 
 __all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
@@ -37,6 +42,7 @@ def training_layout(
     replicas: int = 1,
     offload: str = "none",
     kept: float = 1.0,
+    loop: Loop = PLAIN_LOOP,
 ) -> Layout:
     """Return two optimizer steps after the setup, with what CUDA libraries take.
 
@@ -45,7 +51,7 @@ def training_layout(
     """
     traced = traced_name(profile, optimizer)
     parts = training_structure(
-        profile, min(accumulation, 2), checkpointing, f"optimizer:{traced}", 2
+        profile, min(accumulation, 2), checkpointing, f"optimizer:{traced}", 2, loop
     )
     layout = fused(joined(profile, parts, steady=2), kept)
     layout = replace(layout, channels_last=channels_last)

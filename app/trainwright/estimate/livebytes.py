@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from trainwright.estimate.loops import loop_of
 from trainwright.estimate.optimizers import traced_name
 from trainwright.profile.expand import training_events
 from trainwright.profile.profile import Profile
@@ -23,7 +24,8 @@ def live_peak_bytes(profile: Profile, settings: FullSettings, batch: int, sequen
         sequence,
         accumulation=min(settings.accumulation, 2),
         checkpointing=settings.recomputing,
-        optimizer=traced_name(profile, settings.optimizer),
+        optimizer=traced_name(profile, settings.update),
+        loop=loop_of(settings),
     )
     changes = np.concatenate([part.signed for part in parts])
     return int(np.cumsum(changes).max(initial=0))

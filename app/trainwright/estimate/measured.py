@@ -116,6 +116,7 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
     "fp32": ("float32",),
     "tf32": ("tf32",),
     "fp16-mixed": ("float16",),
+    "fp16": ("float16",),
     "bf16-mixed": ("bfloat16", "tf32"),
     "bf16": ("bfloat16",),
     "fp8": ("bfloat16", "tf32"),

@@ -15,6 +15,7 @@ from trainwright.estimate.calibration import Range, memory_calibration
 from trainwright.estimate.ceiling import Ceiling, ceiling
 from trainwright.estimate.cuda import Device
 from trainwright.estimate.layout import Layout, inference_layout, training_layout
+from trainwright.estimate.loops import loop_of
 from trainwright.estimate.offload import pinned_bytes
 from trainwright.estimate.serving import Served
 from trainwright.estimate.textbook import textbook_line
@@ -108,10 +109,11 @@ def _asked(
         **common,
         "accumulation": min(settings.accumulation, 2),
         "checkpointing": settings.recomputing,
-        "optimizer": settings.optimizer,
+        "optimizer": settings.update,
         "replicas": min(gpu_count, 2) if settings.strategy == "ddp" else 1,
         "offload": settings.optimizer_offload,
         "kept": kept,
+        "loop": loop_of(settings),
     }
     return _Asked(training_layout, tuple(arguments.items()))
 

@@ -75,6 +75,11 @@ RULES: Mapping[str, Rule] = {
         lambda elements, _: _eight_bit(elements, paged=True),
         tables=(Kept("state-table", _TABLE_8BIT),) * 2,
     ),
+    "paged-adamw": Rule(
+        "bitsandbytes",
+        BITSANDBYTES_SOURCE,
+        lambda elements, _: (Kept("state-32bit", 4 * elements, elements >= _SMALLEST_PAGED),) * 2,
+    ),
     "adamw-8bit-torchao": Rule(
         "torchao",
         TORCHAO_SOURCE,

@@ -247,7 +247,7 @@ def _changes(
             yield Message.of("time.change.wider-slots", then=over(twice), lanes=lanes)
         half = replace(link, bytes_per_s=link.bytes_per_s / 2)
         yield Message.of("time.change.half-slots", then=over(half))
-    if settings.precision != "bf16" and not situation.workload.adapts:
+    if settings.precision not in ("bf16", "fp16") and not situation.workload.adapts:
         cost = clock.exchange_of(profile, settings, here, share=0.5)
         yield Message.of("time.change.compressed", then=with_(cost))
 

@@ -32,6 +32,7 @@ REPLACED: Replacements = {
     "precision": {"fp8": "bf16-mixed"},
     "quantization": {"int4": "nf4", "fp8": "int8"},
     "optimizer": {"muon": "adamw"},
+    "optimizer_implementation": {"for-loop": "foreach"},
     **AFTER_BACKWARD,
     "cross_entropy": {"chunked": "fused"},
     "checkpointing": {"selective": "full"},
@@ -45,6 +46,7 @@ OPTIMIZERS = {
     "adamw": "adamw_torch_fused",
     "adamw-8bit": "adamw_bnb_8bit",
     "paged-adamw-8bit": "paged_adamw_8bit",
+    "paged-adamw": "paged_adamw_32bit",
     "adamw-8bit-torchao": "adamw_torch_8bit",
     "adamw-4bit": "adamw_torch_4bit",
     "adafactor": "adafactor",
@@ -91,7 +93,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
 
 def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the files leave out or replace, one message each."""
-    return lost(plan, settings, REPLACED)
+    return lost(plan, settings, REPLACED, {"recipe": "hf-trainer", "loss_in_model": True})
 
 
 def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "warmup_steps": 0.03 if settings.warmup is None else settings.warmup,
         "weight_decay": 0.0 if plan.workload.adapts else 0.01,
         "max_grad_norm": 1.0,
-        "optim": OPTIMIZERS[carried(settings, REPLACED, "optimizer")],
+        "optim": _optimizer(settings),
         "bf16": precision == "bf16-mixed",
         "fp16": precision == "fp16-mixed",
         "average_tokens_across_devices": True,
@@ -126,7 +128,7 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "report_to": "none",
     }
     if settings.optimizer == "sgd":
-        arguments["optim_args"] = "momentum=0.9"
+        arguments["optim_args"] = f"momentum={settings.momentum:g}"
     if workers:
         arguments["dataloader_prefetch_factor"] = settings.prefetch_factor
     if precision in ("tf32", "bf16-mixed"):  # for what autocast leaves in fp32
@@ -150,6 +152,13 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     return arguments
 
 
+def _optimizer(settings: FullSettings) -> str:
+    """Return its name; without ``fused`` torch takes foreach on a GPU."""
+    name = OPTIMIZERS[carried(settings, REPLACED, "optimizer")]
+    fused = settings.optimizer_implementation in (None, "fused")
+    return name if fused else name.removesuffix("_fused")
+
+
 def _checkpointing(mode: str) -> dict[str, Any]:
     every = mode.removeprefix("every-")
     layers = {"every_n_layers": int(every)} if every.isdigit() else {}
@@ -167,6 +176,10 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "dtype": _dtype(plan, settings),
         "attention": ATTENTION[settings.attention],
         "quantization": carried(settings, REPLACED, "quantization"),
+        "double_quantization": settings.double_quantization,
+        "kbit_preparation": settings.kbit_preparation,
+        "adapter_dtype": settings.adapter_dtype,
+        "input_gradients": settings.input_gradients,
         "lora_rank": lora.rank if adapts else None,
         "lora_alpha": lora.alpha if adapts else None,
         "lora_targets": list(lora.targets) if adapts else [],
@@ -185,8 +198,8 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
 
 def _dtype(plan: Plan, settings: FullSettings) -> str:
     precision = carried(settings, REPLACED, "precision")
-    if precision == "bf16":
-        return "bfloat16"
+    if precision in ("bf16", "fp16"):
+        return {"bf16": "bfloat16", "fp16": "float16"}[precision]
     if plan.workload.adapts:
         # Frozen weights need no fp32 master copy; the adapters keep fp32 ones.
         return {"bf16-mixed": "bfloat16", "fp16-mixed": "float16"}.get(precision, "float32")

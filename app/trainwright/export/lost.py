@@ -26,12 +26,41 @@ def carried(settings: FullSettings, replacements: Replacements, setting: str) ->
     return replacements.get(setting, {}).get(value, value)
 
 
+LOOP: Mapping[str, Any] = {
+    "recipe": None,
+    "scores_upcast": "upcast",
+    "loss_in_model": False,
+    "expanded_heads": False,
+    "output_kept": "no",
+    "gradients_cleared": "after-step",
+}
+"""What a loop holds and copies, with the values of ours: each target has its own."""
+
+
+def of_the_loop(settings: FullSettings, own: Mapping[str, Any]) -> tuple[Message, ...]:
+    """Return one message for each thing that the target's loop does in its own way, ``own``."""
+    asked = {name: getattr(settings, name) for name in LOOP}
+    return tuple(
+        Message.of("export.lost.loop", setting=name, value=_word(value))
+        for name, value in asked.items()
+        if value not in (LOOP[name], own.get(name, LOOP[name]))
+    )
+
+
 OF_SERVING = ("kv_cache", "engine")
 """Settings that have no part in training."""
 
 
-def lost(plan: Plan, settings: FullSettings, replacements: Replacements) -> tuple[Message, ...]:
-    """Return one message for each setting of the plan that the target cannot express."""
+def lost(
+    plan: Plan,
+    settings: FullSettings,
+    replacements: Replacements,
+    own: Mapping[str, Any] | None = None,
+) -> tuple[Message, ...]:
+    """Return one message for each setting of the plan that the target cannot express.
+
+    ``own`` is what the target's loop does otherwise than ours.
+    """
     messages = [
         Message.of(
             "export.lost.replaced", setting=setting, value=_word(value), instead=_word(instead)
@@ -45,7 +74,7 @@ def lost(plan: Plan, settings: FullSettings, replacements: Replacements) -> tupl
         for setting in OF_SERVING
         if getattr(plan.settings, setting) is not None
     ]
-    return tuple(messages)
+    return (*messages, *of_the_loop(settings, own or {}))
 
 
 def _word(value: Any) -> str:

@@ -47,6 +47,7 @@ from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
 from trainwright.workload.defaults import filled
+from trainwright.workload.recipes import RECIPES
 from trainwright.workload.weightfiles import Weights
 
 HEADROOM = 0.02
@@ -191,10 +192,12 @@ def stored(spec: TraceSpec) -> Profile | None:
 def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterator[Message]:
     """Yield what the report must say about the plan itself."""
     torch = interpreter.torch_version()
-    for name, now in (("trainwright", __version__), ("torch", torch)):
-        then = plan.made_with.get(name)
+    for made, now in (("trainwright", __version__), ("torch", torch)):
+        then = plan.made_with.get(made)
         if then is not None and then != now:
-            yield Message.of("plan.note.made-with", name=name, then=then, now=now)
+            yield Message.of("plan.note.made-with", name=made, then=then, now=now)
+    if (name := settings.recipe) is not None:
+        yield Message.of("plan.note.recipe", recipe=name, library=RECIPES[name].library)
     if len(machine.gpus) > 1:
         yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
     if settings.strategy == "single" and machine.gpu_count > 1:

@@ -23,4 +23,13 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
         frozen=tuple(sorted(set(workload.frozen))),
         virtual_tokens=workload.prompted,
         cross_entropy=settings.cross_entropy,
+        kbit=settings.kbit_preparation,
+        nested=settings.double_quantization,
+        adapters=settings.adapter_dtype,
+        input_gradients=settings.input_gradients,
+        scores=settings.scores_upcast,
+        loss_in_model=settings.loss_in_model,
+        # Flash attention's own kernel groups heads, and what is written out repeats them anyway.
+        expanded_heads=settings.expanded_heads and settings.attention == "sdpa",
+        outputs=settings.output_kept != "no",
     )

@@ -13,7 +13,7 @@ _FIRST_GROUPED = (8, 0)
 """Compute capability from which transformers calls torch's grouped product
 (``transformers/integrations/moe.py``, ``_can_use_grouped_mm``)."""
 
-_DTYPES = {"bf16": "bfloat16", "bf16-mixed": "bfloat16", "fp16-mixed": "float16"}
+_DTYPES = {"bf16": "bfloat16", "bf16-mixed": "bfloat16", "fp16-mixed": "float16", "fp16": "float16"}
 
 
 def notes(

@@ -69,6 +69,8 @@ class Model:
     """Positions that the model has; None where they have no end, or nobody says."""
     assumed: bool
     """Whether the usual inputs are only ours, and not the preset's."""
+    rotates: bool = False
+    """Whether its positions have no end, whatever it was trained for."""
     mixed: bool = False
     """Whether it may be a mixture of experts."""
     image_least: int = 0
@@ -118,7 +120,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         raise UserError.of("plan.no-experts", key="workload.routing")
     workload = plan.workload
     adapters = workload.lora if workload.task in ("lora", "qlora") else None
-    asked = traced_as(settings.optimizer)
+    asked = traced_as(settings.update)
     spec = TraceSpec(
         model=model.pairs,
         digest=model.digest,
@@ -166,8 +168,13 @@ def _window_below(model: Model, settings: FullSettings, inputs: Inputs, trains: 
 
 
 def _traced_quantization(settings: FullSettings, trains: bool) -> str:
-    """Return the weights of the structure; engines hold theirs by rule, run as 16 bits."""
-    return settings.quantization if trains or settings.engine == "transformers" else "none"
+    """Return the weights of the structure; engines hold theirs by rule, run as 16 bits.
+
+    fp4 has the sizes of nf4.
+    """
+    if not trains and settings.engine != "transformers":
+        return "none"
+    return "nf4" if settings.quantization == "fp4" else settings.quantization
 
 
 def _traced_precision(settings: FullSettings, trains: bool) -> str:
@@ -234,6 +241,7 @@ def _preset(id: str, task: str) -> Model:
         has_image=bool(preset.image_size),
         usual=usual,
         longest=_longest(config),
+        rotates=windows.rotates(config),
         assumed=False,
         mixed=_mixed(config),
         config=json.dumps(config) if config else "",
@@ -281,6 +289,7 @@ def _hf(path: Path) -> Model:
         has_image=images,
         usual=usual,
         longest=longest,
+        rotates=windows.rotates(config),
         assumed=not images,
         mixed=_mixed(config),
         config=json.dumps(config),
@@ -408,7 +417,17 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     inputs = Inputs.model_validate(filled)
     _check_length(plan, inputs, model)
     _check_image(inputs, model)
-    return inputs, tuple(_assumptions(given, inputs, model))
+    length = _positions(plan, inputs)
+    beyond = model.longest is not None and length > model.longest
+    note = Message.of("plan.note.beyond-positions", length=length, longest=model.longest)
+    notes = _assumptions(given, inputs, model)
+    return inputs, (*notes, note) if beyond else tuple(notes)
+
+
+def _positions(plan: Plan, inputs: Inputs) -> int:
+    """Return the positions that a sample takes."""
+    length = inputs.sequence_length or (inputs.prompt_tokens or 0) + (inputs.new_tokens or 0)
+    return length + plan.workload.prompted
 
 
 def _trained(given: Inputs, model: Model) -> dict[str, Any]:
@@ -437,9 +456,8 @@ def _served(given: Inputs, model: Model) -> dict[str, int | None]:
 
 
 def _check_length(plan: Plan, inputs: Inputs, model: Model) -> None:
-    length = inputs.sequence_length or (inputs.prompt_tokens or 0) + (inputs.new_tokens or 0)
-    length += plan.workload.prompted
-    if model.longest is not None and length > model.longest:
+    length = _positions(plan, inputs)
+    if model.longest is not None and length > model.longest and not model.rotates:
         key = "sequence_length" if plan.workload.trains else "prompt_tokens"
         raise UserError.of(
             "plan.too-long", key=f"workload.inputs.{key}", length=length, longest=model.longest

@@ -1,11 +1,12 @@
 """From a profile to what the allocator and the clock see, for given settings."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trainwright.profile import holding
 from trainwright.profile.checkpointing import OFFLOAD, Log, chosen_blocks, derive, offloaded
 from trainwright.profile.profile import (
     CATEGORIES,
@@ -35,6 +36,21 @@ _PHASE_OF_OP = {
     "decode": PHASE["decode"],
 }
 
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What a training loop does around the step that was traced."""
+
+    output: str = "no"
+    """no | step | next: how long it holds what the model returned."""
+    gradients: str = "after-step"
+    """after-step | before-backward | zeroed: when it drops gradients."""
+    loss_in_model: bool = False
+    """Whether the model makes the loss before it returns."""
+
+
+PLAIN_LOOP = Loop()
+
 _HEAD = -2
 """Region of the ops after the last block."""
 
@@ -51,6 +67,7 @@ def training_events(
     checkpointing: str,
     optimizer: str,
     steps: int = 2,
+    loop: Loop = PLAIN_LOOP,
 ) -> tuple[Events, ...]:
     """Return the setup, then ``steps`` optimizer steps; ids go on through all of them.
 
@@ -61,7 +78,7 @@ def training_events(
         KeyError: the optimizer is not in the profile.
     """
     structures = training_structure(
-        profile, min(accumulation, 2), checkpointing, f"optimizer:{optimizer}", steps
+        profile, min(accumulation, 2), checkpointing, f"optimizer:{optimizer}", steps, loop
     )
     bytes_of = evaluate(profile.sizes, batch, sequence)
     return tuple(structure.events(bytes_of) for structure in structures)
@@ -90,9 +107,16 @@ def op_counts(
 
 @lru_cache(maxsize=_KEPT)
 def training_structure(
-    profile: Profile, micro_batches: int, checkpointing: str, optimizer: str, steps: int
+    profile: Profile,
+    micro_batches: int,
+    checkpointing: str,
+    optimizer: str,
+    steps: int,
+    loop: Loop = PLAIN_LOOP,
 ) -> tuple[Structure, ...]:
     """Return the setup and the steps of a training run, sizes as rows."""
+    if loop.gradients == "zeroed":  # every micro-batch adds to gradients that are there
+        micro_batches = 2
     blocks = chosen_blocks(_derived(checkpointing), profile.blocks)
     highest, moved = _highest_id(profile), checkpointing.endswith(OFFLOAD)
     micro = _part(profile, "micro", blocks, highest, moved)
@@ -103,7 +127,19 @@ def training_structure(
     stride = int(np.abs(step.storage).max(initial=highest)) + 1
     lasting = _lasting(profile, setup, step, stride)
     living = Living(setup)
-    return (setup, *(living.step(step, lasting, number * stride) for number in range(steps)))
+    run = tuple(living.step(step, lasting, number * stride) for number in range(steps))
+    if loop.output != "no":
+        outputs = [_outputs(profile, part) for part in (micro, *again)]
+        run = holding.outputs_held(run, outputs, stride, loop.output, inside=loop.loss_in_model)
+    if loop.gradients == "before-backward":
+        run = holding.cleared_late(run)
+    return (setup, *run)
+
+
+def _outputs(profile: Profile, part: Structure) -> Ints:
+    """Return the ids of what the model returned in a micro-batch."""
+    named = [storage for storage, kind in profile.category.items() if kind == "output"]
+    return np.intersect1d(part.storage, np.array(named, dtype=np.int64))
 
 
 @lru_cache(maxsize=64)

@@ -35,6 +35,22 @@ class Method:
     virtual_tokens: int = 0
     """Trained tokens before the text; of prompt and prefix."""
     cross_entropy: Literal["full", "chunked", "fused"] = "full"
+    kbit: Literal["none", "all", "norms"] = "none"
+    """What of the weights that are not quantised was cast to fp32."""
+    nested: bool = True
+    """Whether the scales of 4-bit weights are quantised."""
+    adapters: Literal["fp32", "weights"] = "fp32"
+    """Type of low-rank adapters."""
+    input_gradients: bool = False
+    """Whether the output of frozen embeddings gets a gradient."""
+    scores: Literal["upcast", "shifted", "returned", "none"] = "upcast"
+    """What the loss copies of the scores."""
+    loss_in_model: bool = False
+    """Whether the input of the head lives until the loss is made."""
+    expanded_heads: bool = False
+    """Whether keys and values are repeated for each query head."""
+    outputs: bool = False
+    """Whether the log tells which storages the model returned."""
 
 
 @dataclass(frozen=True, slots=True)

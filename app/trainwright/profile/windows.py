@@ -15,6 +15,12 @@ _NEVER_FUSED = ("gemma2", "gpt_oss")
 """Model types without ``scaled_dot_product_attention`` in transformers (``_supports_sdpa`` is
 false): they take a mask at every length."""
 
+ROTARY = (
+    "cohere", "falcon_h1", "gemma", "gemma2", "gpt_neox", "granite", "llama", "mistral", "mixtral",
+    "olmo", "olmo2", "phi", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "stablelm",
+)  # fmt: skip
+"""Model types whose positions are angles, where the configuration may leave them to a default."""
+
 
 def always_masked(config: Mapping[str, Any]) -> bool:
     """Whether a pass without a cache makes the same masks at every length."""
@@ -45,3 +51,9 @@ def _text(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _positive(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def rotates(config: dict[str, Any]) -> bool:
+    """Return whether positions are angles, which have no end, and not rows of a table."""
+    stated = any(key in config for key in ("rope_theta", "rope_scaling", "rope_parameters"))
+    return stated or config.get("model_type") in ROTARY

@@ -9,9 +9,12 @@ from typing import Any
 from trainwright.catalog import GpuRecord
 from trainwright.messages import Message, UserError
 from trainwright.workload.engines import served_by
+from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import (
+    USUAL_IMPLEMENTATION,
     Checkpointing,
     FullSettings,
+    Implementation,
     Loader,
     Precision,
     Quantization,
@@ -40,7 +43,17 @@ ONLY_TRAINING = (
     "settings.accumulation",
     "settings.checkpointing",
     "settings.activation_offload",
+    "settings.recipe",
     "settings.optimizer",
+    "settings.optimizer_implementation",
+    "settings.momentum",
+    "settings.kbit_preparation",
+    "settings.adapter_dtype",
+    "settings.input_gradients",
+    "settings.loss_in_model",
+    "settings.expanded_heads",
+    "settings.output_kept",
+    "settings.gradients_cleared",
     "settings.optimizer_in_backward",
     "settings.optimizer_offload",
     "settings.cross_entropy",
@@ -83,6 +96,8 @@ def filled(
     """
     _refuse_not_yet(settings)
     _refuse_meaningless(settings, workload)
+    settings = by_recipe(settings, workload)
+    _check_optimizer(settings)
     precision = _precision(settings, workload, record)
     strategy = _strategy(settings, gpu_count)
     _check_update(settings, precision, strategy)
@@ -91,7 +106,20 @@ def filled(
     workers = _workers(settings.loader, gpu_count, cores)
     quantization = _quantization(settings, workload)
     engine, kv_cache = served_by(settings, workload, quantization, precision, record)
+    optimizer = settings.optimizer or "adamw"
     return FullSettings(
+        recipe=settings.recipe,
+        optimizer_implementation=_implementation(settings, optimizer),
+        momentum=0.9 if settings.momentum is None else settings.momentum,
+        kbit_preparation=settings.kbit_preparation or "none",
+        double_quantization=settings.double_quantization is not False,
+        adapter_dtype=settings.adapter_dtype or "fp32",
+        input_gradients=bool(settings.input_gradients),
+        scores_upcast=settings.scores_upcast or "upcast",
+        loss_in_model=bool(settings.loss_in_model),
+        expanded_heads=bool(settings.expanded_heads),
+        output_kept=settings.output_kept or "no",
+        gradients_cleared=settings.gradients_cleared or "after-step",
         precision=precision,
         quantization=quantization,
         kv_cache=kv_cache,
@@ -100,7 +128,7 @@ def filled(
         accumulation=accumulation,
         checkpointing=_checkpointing(settings, workload),
         activation_offload=bool(settings.activation_offload),
-        optimizer=settings.optimizer or "adamw",
+        optimizer=optimizer,
         attention=settings.attention or "sdpa",
         compile=bool(settings.compile),
         channels_last=bool(settings.channels_last),
@@ -118,6 +146,25 @@ def filled(
     )
 
 
+def by_recipe(settings: Settings, workload: Workload) -> Settings:
+    """Return the settings with the recipe's defaults where a key is free."""
+    if settings.recipe is None:
+        return settings
+    defaults = RECIPES[settings.recipe].defaults(workload.task)
+    free = {key: value for key, value in defaults.items() if getattr(settings, key) is None}
+    if not _implements(settings.optimizer):
+        free.pop("optimizer_implementation", None)
+    return settings.model_copy(update=free)
+
+
+def _implements(optimizer: str | None) -> bool:
+    return (optimizer or "adamw") in USUAL_IMPLEMENTATION
+
+
+def _implementation(settings: Settings, optimizer: str) -> Implementation | None:
+    return settings.optimizer_implementation or USUAL_IMPLEMENTATION.get(optimizer)
+
+
 def _refuse_not_yet(settings: Settings) -> None:
     for (key, value), instead in NOT_YET.items():
         if getattr(settings, key) == value:
@@ -132,6 +179,20 @@ def meaningless(settings: Settings, workload: Workload) -> Iterator[str]:
         section, _, name = key.rpartition(".")
         if getattr(given[section], name) is not None:
             yield key
+    if workload.trains and workload.task != "qlora":
+        for key in ("kbit_preparation", "double_quantization"):
+            if getattr(settings, key) is not None:
+                yield f"settings.{key}"
+    packed = settings.quantization in ("nf4", "fp4")
+    if not workload.trains and settings.double_quantization is not None and not packed:
+        yield "settings.double_quantization"
+    if not workload.trains and settings.scores_upcast in ("shifted", "none"):
+        yield "settings.scores_upcast"
+    if workload.trains and not workload.adapts and settings.input_gradients is not None:
+        yield "settings.input_gradients"
+    plain = workload.trains and workload.task not in ("lora", "qlora")
+    if plain and settings.adapter_dtype is not None:
+        yield "settings.adapter_dtype"
     if workload.lora is not None and workload.task not in ("lora", "qlora"):
         yield "workload.lora"
     if workload.frozen and workload.task not in ("pretrain", "full"):
@@ -217,7 +278,7 @@ def _checkpointing(settings: Settings, workload: Workload) -> Checkpointing:
 def _quantization(settings: Settings, workload: Workload) -> Quantization:
     chosen = settings.quantization
     if workload.task == "qlora":
-        if chosen not in (None, "nf4", "int8"):
+        if chosen not in (None, "nf4", "fp4", "int8"):
             raise UserError.of("workload.qlora-needs-bits", key="settings.quantization")
         return chosen or "nf4"
     if workload.trains and chosen not in (None, "none"):
@@ -323,6 +384,20 @@ def largest_divisor(share: int, limit: int = LARGEST_DEFAULT_BATCH) -> int:
 
 OFFLOADED = ("adamw", "sgd")
 """Optimizers that are planned on the CPU: torch's own, whose state is large."""
+
+
+def _check_optimizer(settings: Settings) -> None:
+    """Refuse what the optimizer does not have."""
+    optimizer = settings.optimizer or "adamw"
+    offloads = settings.optimizer_offload == "cpu"
+    for key, there, instead in (
+        ("momentum", optimizer == "sgd" and not offloads, ["sgd"]),
+        ("optimizer_implementation", _implements(optimizer), list(USUAL_IMPLEMENTATION)),
+    ):
+        if getattr(settings, key) is not None and not there:
+            raise UserError.of(
+                "workload.of-optimizer", key=f"settings.{key}", optimizer=optimizer, instead=instead
+            )
 
 
 def _check_update(settings: Settings, precision: Precision, strategy: Strategy) -> None:

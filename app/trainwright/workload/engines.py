@@ -20,7 +20,7 @@ GGUF: tuple[Quantization, ...] = tuple(
 """File types of llama.cpp."""
 
 WEIGHTS: dict[EngineName, tuple[Quantization, ...]] = {
-    "transformers": ("none", "int8", "nf4"),
+    "transformers": ("none", "int8", "nf4", "fp4"),
     "vllm": ("none", "int8", "int4", "nf4", "fp8"),
     "sglang": ("none", "int8", "int4", "fp8"),
     "tensorrt-llm": ("none", "int8", "int4", "fp8"),
@@ -43,6 +43,7 @@ _OWN: dict[str, KvCache] = {
     "fp32": "fp32",
     "tf32": "fp32",
     "fp16-mixed": "fp16",
+    "fp16": "fp16",
     "bf16-mixed": "bf16",
     "bf16": "bf16",
 }

@@ -7,16 +7,18 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-Precision = Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp8"]
+Precision = Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16", "fp8"]
+"""``bf16`` and ``fp16`` are weights in 16 bits without autocast."""
 Quantization = Literal[
-    "none", "int8", "int4", "nf4", "fp8", "q2_k", "q3_k_s", "q3_k_m", "q3_k_l", "q4_0", "q4_k_s",
-    "q4_k_m", "q5_k_s", "q5_k_m", "q6_k", "q8_0",
+    "none", "int8", "int4", "nf4", "fp4", "fp8", "q2_k", "q3_k_s", "q3_k_m", "q3_k_l", "q4_0",
+    "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "q6_k", "q8_0",
 ]  # fmt: skip
 """The last ones are file types of GGUF, which llama.cpp and ollama serve."""
 Optimizer = Literal[
     "adamw",
     "adamw-8bit",
     "paged-adamw-8bit",
+    "paged-adamw",
     "adamw-8bit-torchao",
     "adamw-4bit",
     "sgd",
@@ -24,12 +26,20 @@ Optimizer = Literal[
     "lion",
     "muon",
 ]
-"""``adamw-8bit``, ``paged-adamw-8bit`` and ``lion`` are bitsandbytes', ``adamw-8bit-torchao``
-and ``adamw-4bit`` torchao's, the others torch's."""
+"""``adamw-8bit``, the paged ones and ``lion`` are bitsandbytes', ``adamw-8bit-torchao`` and
+``adamw-4bit`` torchao's, the others torch's."""
 OptimizerOffload = Literal["none", "cpu"]
 Attention = Literal["eager", "sdpa", "flash"]
 Allocator = Literal["native", "expandable"]
 CrossEntropy = Literal["full", "chunked", "fused"]
+Implementation = Literal["fused", "foreach", "for-loop"]
+USUAL_IMPLEMENTATION: dict[str, Implementation] = {"adamw": "fused", "sgd": "foreach"}
+"""Of the optimizers that have a choice: what the exports write, and torch's default of SGD."""
+AdapterDtype = Literal["fp32", "weights"]
+KbitPreparation = Literal["none", "all", "norms"]
+ScoresUpcast = Literal["upcast", "shifted", "returned", "none"]
+OutputKept = Literal["no", "step", "next"]
+GradientsCleared = Literal["after-step", "before-backward", "zeroed"]
 Strategy = Literal["single", "ddp"]
 StrategyWord = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp", "tp", "hybrid"]
 """What a plan may say; ``defaults.filled`` refuses by name what is not planned yet."""
@@ -66,8 +76,18 @@ class Loader(Frozen):
     """Default: true where there are workers."""
 
 
+RecipeName = Literal[
+    "plain", "hf-trainer", "hf-trainer-4.45", "hf-trainer-4.30", "trl-sft", "trl-sft-0.9",
+    "peft-script", "accelerate", "lightning", "nanogpt", "torchvision", "diffusers-script",
+]  # fmt: skip
+
+
 class Settings(Frozen):
     """What a person fixes; ``None`` is free for the search, and estimates take the default."""
+
+    recipe: RecipeName | None = None
+    """Who runs the step: sets the defaults of other keys, as ``workload/recipes.py`` states
+    them. Default: none, the step that the exports write."""
 
     precision: Precision | None = None
     """Default: bf16-mixed from compute capability 8.0 on (and on other makers' GPUs with bf16
@@ -91,7 +111,12 @@ class Settings(Frozen):
     """Whether what checkpointed blocks keep, their inputs, waits in pinned system memory.
     Default: false."""
     optimizer: Optimizer | None = None
-    """Default: adamw (fused)."""
+    """Default: adamw."""
+    optimizer_implementation: Implementation | None = None
+    """How torch's AdamW and SGD run: one kernel, operators over lists of parameters, or one
+    parameter at a time. Default: the recipe's; without one, fused AdamW and foreach SGD."""
+    momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Of sgd; 0 keeps no state. Default: 0.9."""
     optimizer_in_backward: bool | None = None
     """Whether each parameter is moved, and its gradient dropped, as soon as backward has it.
     Default: false."""
@@ -103,6 +128,34 @@ class Settings(Frozen):
     cross_entropy: CrossEntropy | None = None
     """Whether all scores of a language model are made at once, in chunks of tokens that backward
     makes again, or by Liger's fused kernel, with their gradients. Default: full."""
+    kbit_preparation: KbitPreparation | None = None
+    """qlora: what is cast to fp32 of what is not quantised: all, by PEFT's
+    ``prepare_model_for_kbit_training`` (embeddings, norms, head), or the norms, where TRL casts
+    embeddings and head back to bf16. Default: the recipe's, else none."""
+    double_quantization: bool | None = None
+    """qlora in 4 bits: whether the scales are quantised too. Default: the recipe's, else true."""
+    adapter_dtype: AdapterDtype | None = None
+    """lora and qlora: adapters in fp32, as PEFT makes them, or in the type of the weights.
+    Default: the recipe's, else fp32."""
+    input_gradients: bool | None = None
+    """Frozen weights: whether the embedding's output gets a gradient
+    (``enable_input_require_grads``). Default: the recipe's, else false."""
+    scores_upcast: ScoresUpcast | None = None
+    """What the loss of a language model makes of the scores: an fp32 copy (transformers from
+    4.48 on), that and a shifted copy of it (4.45 to 4.47), the same where the model returns fp32
+    scores (before), or neither. Default: the recipe's, else upcast."""
+    loss_in_model: bool | None = None
+    """Whether the model makes the loss itself, from labels that it is given, and holds its last
+    hidden states until then. Default: the recipe's, else false."""
+    expanded_heads: bool | None = None
+    """Whether keys and values are repeated for each query head before SDPA: transformers before
+    4.48, and later where a batch has padding. Default: the recipe's, else false."""
+    output_kept: OutputKept | None = None
+    """How long the loop holds what the model returned: until backward (no), to the end of the
+    step, or until the next loss is made. Default: the recipe's, else no."""
+    gradients_cleared: GradientsCleared | None = None
+    """When the loop drops gradients: after the step, before the next backward, or never
+    (``set_to_none=False``). Default: the recipe's, else after-step."""
     compile: bool | None = None
     """torch.compile. Default: false."""
     channels_last: bool | None = None
@@ -144,6 +197,30 @@ class FullSettings(Frozen):
     cross_entropy: CrossEntropy = "full"
     activation_offload: bool = False
     engine: EngineName = "transformers"
+    recipe: RecipeName | None = None
+    optimizer_implementation: Implementation | None = None
+    """None where the optimizer has no choice."""
+    momentum: float = 0.9
+    kbit_preparation: KbitPreparation = "none"
+    double_quantization: bool = True
+    adapter_dtype: AdapterDtype = "fp32"
+    input_gradients: bool = False
+    scores_upcast: ScoresUpcast = "upcast"
+    loss_in_model: bool = False
+    expanded_heads: bool = False
+    output_kept: OutputKept = "no"
+    gradients_cleared: GradientsCleared = "after-step"
+
+    @property
+    def update(self) -> str:
+        """The update as a trace names it: with how it runs, where that is not the usual way."""
+        if self.optimizer not in USUAL_IMPLEMENTATION or self.optimizer_offload == "cpu":
+            return self.optimizer
+        usual = USUAL_IMPLEMENTATION[self.optimizer]
+        how = self.optimizer_implementation or usual
+        own = "" if how == usual else f"-{how}"
+        plain = "-plain" if self.optimizer == "sgd" and self.momentum == 0 else ""
+        return f"{self.optimizer}{plain}{own}"
 
     @property
     def recomputing(self) -> str:

@@ -157,6 +157,8 @@ def step_settings(plan: Plan) -> StepSettings:
         checkpointing=plan.settings.checkpointing,
         offload=plan.settings.activation_offload,
         optimizer=plan.settings.optimizer,
+        implementation=plan.settings.optimizer_implementation or "",
+        momentum=plan.settings.momentum,
         learning_rate=plan.schedule.learning_rate,
         clip=plan.schedule.clip_norm,
         in_backward=plan.settings.optimizer_in_backward,

@@ -130,13 +130,20 @@ def _language_or_vision(plan: Plan, options: argparse.Namespace, config: Any) ->
         # The flash kernel that torch itself has: loop.py allows no other.
         "eager" if plan.settings.attention == "eager" else "sdpa",
         plan.settings.quantization,
+        plan.settings.double_quantization,
+        plan.settings.kbit_preparation,
     )
     model = hf_models.build(config, weights)
     if plan.virtual_tokens:
         return hf_models.prompted(model, plan.task, plan.virtual_tokens)
     if plan.lora is None:
         return model
-    return hf_models.adapted(model, hf_models.Adapters(**dataclasses.asdict(plan.lora)))
+    adapters = hf_models.Adapters(
+        **dataclasses.asdict(plan.lora),
+        dtype=plan.settings.adapter_dtype,
+        input_gradients=plan.settings.input_gradients,
+    )
+    return hf_models.adapted(model, adapters)
 
 
 def frozen_dtype(plan: Plan) -> torch.dtype:
@@ -145,6 +152,7 @@ def frozen_dtype(plan: Plan) -> torch.dtype:
         "bf16": torch.bfloat16,
         "bf16-mixed": torch.bfloat16,
         "fp16-mixed": torch.float16,
+        "fp16": torch.float16,
     }
     return halves.get(plan.settings.precision, torch.float32)
 

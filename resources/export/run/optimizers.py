@@ -12,6 +12,7 @@ from torch import nn
 OTHERS = {
     "adamw-8bit": ("bitsandbytes", "AdamW8bit"),
     "paged-adamw-8bit": ("bitsandbytes", "PagedAdamW8bit"),
+    "paged-adamw": ("bitsandbytes", "PagedAdamW"),
     "lion": ("bitsandbytes", "Lion"),
     "adamw-8bit-torchao": ("torchao", "AdamW8bit"),
     "adamw-4bit": ("torchao", "AdamW4bit"),
@@ -37,6 +38,8 @@ def build_optimizer(model: nn.Module, plan: Plan) -> torch.optim.Optimizer:
         model,
         step.StepSettings(
             optimizer=settings.optimizer,
+            implementation=settings.optimizer_implementation or "",
+            momentum=settings.momentum,
             learning_rate=schedule.learning_rate,
             in_backward=settings.optimizer_in_backward,
         ),

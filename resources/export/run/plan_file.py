@@ -55,8 +55,15 @@ class Batch:
 class Settings:
     """How a step is computed."""
 
-    precision: Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16"]
-    quantization: Literal["none", "int8", "nf4"]
+    precision: Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16"]
+    quantization: Literal["none", "int8", "nf4", "fp4"]
+    double_quantization: bool
+    """Whether the scales of 4-bit weights are quantised too."""
+    kbit_preparation: Literal["none", "all", "norms"]
+    """What of the weights that are not quantised is cast to fp32."""
+    adapter_dtype: Literal["fp32", "weights"]
+    input_gradients: bool
+    """Whether the output of frozen embeddings gets a gradient."""
     checkpointing: str
     activation_offload: bool
     """Whether what checkpointed blocks keep waits in pinned host memory."""
@@ -64,6 +71,7 @@ class Settings:
         "adamw",
         "adamw-8bit",
         "paged-adamw-8bit",
+        "paged-adamw",
         "adamw-8bit-torchao",
         "adamw-4bit",
         "sgd",
@@ -71,6 +79,10 @@ class Settings:
         "lion",
         "muon",
     ]
+    optimizer_implementation: Literal["fused", "foreach", "for-loop"] | None
+    """How torch runs AdamW and SGD; null where the optimizer has no choice."""
+    momentum: float
+    """Of sgd."""
     optimizer_in_backward: bool
     """Move each parameter, and drop its gradient, as soon as backward has it."""
     optimizer_offload: Literal["none", "cpu"]

@@ -17,7 +17,11 @@ class Weights:
     dtype: torch.dtype
     attention: str
     quantization: str
-    """none, int8 or nf4: of frozen weights."""
+    """none, int8, nf4 or fp4: of frozen weights."""
+    nested: bool
+    """Whether the scales of 4-bit weights are quantised too."""
+    preparation: str
+    """none, all or norms: what of the other weights is cast to fp32."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,10 @@ class Adapters:
     variant: str
     """lora, rslora or dora."""
     dropout: float
+    dtype: str
+    """fp32, or weights for the type of the model's own."""
+    input_gradients: bool
+    """Whether the output of the frozen embeddings gets a gradient."""
 
 
 def model_class(config: Any) -> Any:
@@ -67,6 +75,19 @@ def build(config: Any, weights: Weights) -> Any:
         options["quantization_config"] = _quantized(weights)
     model = kind.from_pretrained(weights.where, **options)
     model.config.use_cache = False
+    return prepared(model, weights)
+
+
+def prepared(model: Any, weights: Weights) -> Any:
+    """Return the model, what is not quantised cast to fp32 as the plan says."""
+    if weights.preparation == "none":
+        return model
+    from peft import prepare_model_for_kbit_training
+
+    model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
+    if weights.preparation == "norms":
+        model.get_input_embeddings().to(weights.dtype)
+        model.get_output_embeddings().to(weights.dtype)
     return model
 
 
@@ -88,10 +109,17 @@ def adapted(model: Any, adapters: Adapters) -> Any:
         use_rslora=adapters.variant == "rslora",
         use_dora=adapters.variant == "dora",
     )
+    dtype = model.dtype
+    if adapters.input_gradients:
+        model.enable_input_require_grads()
     try:
-        return get_peft_model(model, lora)
+        model = get_peft_model(model, lora)
     except ValueError as error:
         raise InputError(f"lora: {' '.join(str(error).split())[:300]}") from error
+    for name, parameter in model.named_parameters():
+        if adapters.dtype == "weights" and parameter.requires_grad and "magnitude" not in name:
+            parameter.data = parameter.data.to(dtype)
+    return model
 
 
 EXPERTS = {"gate", "gate_proj", "up_proj", "down_proj", "w1", "w2", "w3"}
@@ -139,7 +167,7 @@ def _quantized(weights: Weights) -> Any:
         return transformers.BitsAndBytesConfig(load_in_8bit=True)
     return transformers.BitsAndBytesConfig(
         load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_use_double_quant=True,
+        bnb_4bit_quant_type=weights.quantization,
+        bnb_4bit_use_double_quant=weights.nested,
         bnb_4bit_compute_dtype=weights.dtype,
     )

@@ -29,8 +29,15 @@ class ScriptArgs:
     """Folder or hub id of pretrained weights; null starts from random ones."""
     dtype: Literal["float32", "bfloat16", "float16"]
     attention: Literal["eager", "sdpa", "flash_attention_2"]
-    quantization: Literal["none", "int8", "nf4"]
+    quantization: Literal["none", "int8", "nf4", "fp4"]
     """Of the frozen weights under LoRA."""
+    double_quantization: bool
+    """Whether the scales of 4-bit weights are quantised too."""
+    kbit_preparation: Literal["none", "all", "norms"]
+    """What of the weights that are not quantised is cast to fp32."""
+    adapter_dtype: Literal["fp32", "weights"]
+    input_gradients: bool
+    """Whether the output of frozen embeddings gets a gradient."""
     lora_rank: int | None
     """null trains every weight."""
     lora_alpha: float | None
@@ -158,7 +165,12 @@ def build(script: ScriptArgs, config: Any, options: argparse.Namespace) -> Any:
             "FOLDER-OR-HUB-ID, or say --random-weights"
         )
     weights = hf_models.Weights(
-        script.weights, getattr(torch, script.dtype), script.attention, script.quantization
+        script.weights,
+        getattr(torch, script.dtype),
+        script.attention,
+        script.quantization,
+        script.double_quantization,
+        script.kbit_preparation,
     )
     model = hf_models.build(config, weights)
     if script.virtual_tokens:
@@ -171,6 +183,8 @@ def build(script: ScriptArgs, config: Any, options: argparse.Namespace) -> Any:
         script.lora_targets,
         script.lora_variant,
         script.lora_dropout,
+        script.adapter_dtype,
+        script.input_gradients,
     )
     return hf_models.adapted(model, adapters)
 

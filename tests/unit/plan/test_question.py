@@ -109,7 +109,10 @@ def test_virtual_tokens_are_traced_and_take_positions() -> None:
     values = {"workload__task": "prompt", "workload__lora": None, "workload__virtual_tokens": 8}
     assert ask(plan(**values)).spec.method.virtual_tokens == 8
     longest = {"workload__inputs": {"sequence_length": 131_072}}
-    assert "131\u202f080" in refusal(plan(**values, **longest))
+    beyond = ask(plan(**values, **longest)).notes[-1]
+    assert (beyond.id, beyond.values["length"]) == ("plan.note.beyond-positions", 131_080)
+    table = {"model": {"preset": "gpt2"}, "workload__inputs": {"sequence_length": 1024}}
+    assert "1\u202f032" in refusal(plan(**values, **table))
     assert "choose lora or full" in refusal(
         plan(model={"timm": "resnet18"}, workload__inputs=None, workload__task="prompt")
     )
@@ -147,7 +150,10 @@ def test_missing_inputs_are_the_presets_and_guesses_are_told() -> None:
             "workload.inputs.sequence_length",
         ),
         ({"workload__inputs": {"image_size": 224}}, "workload.inputs.image_size"),
-        ({"workload__inputs": {"sequence_length": 200_000}}, "131\u202f072"),
+        (
+            {"model": {"preset": "gpt2"}, "workload__inputs": {"sequence_length": 2_000}},
+            "1\u202f024",
+        ),
     ],
 )
 def test_what_does_not_suit_the_model_is_refused_by_key(changes: dict[str, Any], says: str) -> None:

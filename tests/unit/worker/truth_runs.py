@@ -21,7 +21,7 @@ os.dup2(2, 1)
 import models  # noqa: E402
 import step  # noqa: E402
 import torch  # noqa: E402
-from shaping import shape  # noqa: E402
+from shaping import shape, update  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 if mode == "traced":
@@ -54,7 +54,7 @@ def real(spec):
     settings = step.StepSettings(
         precision=settings.precision,
         channels_last=settings.channels_last,
-        optimizer=spec["optimizers"][0],
+        **update(spec["optimizers"][0]),
         in_backward=bool(spec.get("in_backward")),
         clip=0.0 if spec.get("in_backward") else 1.0,
     )

@@ -168,6 +168,17 @@ def test_an_inexact_batch_names_the_nearest_exact_ones() -> None:
         ("infer", {"frozen": ["lm_head"]}, "workload.frozen"),
         ("lora", {"virtual_tokens": 8}, "workload.virtual_tokens"),
         ("prefix", {"settings": {"checkpointing": "full"}}, "settings.checkpointing"),
+        ("infer", {"settings": {"recipe": "hf-trainer"}}, "settings.recipe"),
+        ("lora", {"settings": {"kbit_preparation": "all"}}, "settings.kbit_preparation"),
+        ("full", {"settings": {"adapter_dtype": "weights"}}, "settings.adapter_dtype"),
+        ("full", {"settings": {"input_gradients": True}}, "settings.input_gradients"),
+        ("infer", {"settings": {"double_quantization": False}}, "settings.double_quantization"),
+        ("full", {"settings": {"momentum": 0}}, "settings.momentum"),
+        (
+            "full",
+            {"settings": {"optimizer": "lion", "optimizer_implementation": "fused"}},
+            "settings.optimizer_implementation",
+        ),
     ],
 )
 def test_a_key_that_means_nothing_to_the_task_is_refused(
@@ -270,3 +281,36 @@ def test_only_torchs_large_states_are_offloaded(optimizer: str) -> None:
     assert "remove one of the two" in refusal(OFFLOAD | BACKWARD)
     assert settle(OFFLOAD).optimizer_offload == "cpu"
     assert "settings.optimizer_offload" in refusal(OFFLOAD, task="infer")
+
+
+def test_a_recipe_sets_defaults_that_the_plan_overrules() -> None:
+    recipe = {"recipe": "peft-script"}
+    found = settle(recipe, task="qlora")
+    assert (found.kbit_preparation, found.double_quantization) == ("all", False)
+    assert (found.optimizer_implementation, found.output_kept) == ("foreach", "next")
+    assert settle(recipe, task="lora").kbit_preparation == "none"
+    assert settle({**recipe, "kbit_preparation": "none"}, task="qlora").kbit_preparation == "none"
+    assert settle({**recipe, "optimizer": "adafactor"}).optimizer_implementation is None
+    assert (
+        settle().model_dump()
+        == settle({"recipe": "plain"}).model_copy(update={"recipe": None}).model_dump()
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "update"),
+    [
+        ({}, "adamw"),
+        ({"optimizer_implementation": "foreach"}, "adamw-foreach"),
+        ({"optimizer": "sgd"}, "sgd"),
+        ({"optimizer": "sgd", "momentum": 0}, "sgd-plain"),
+        (
+            {"optimizer": "sgd", "momentum": 0, "optimizer_implementation": "fused"},
+            "sgd-plain-fused",
+        ),
+        ({"optimizer": "paged-adamw"}, "paged-adamw"),
+        ({"optimizer_offload": "cpu", "optimizer_implementation": "foreach"}, "adamw"),
+    ],
+)
+def test_an_update_is_traced_as_it_runs(settings: dict[str, Any], update: str) -> None:
+    assert settle(settings).update == update

@@ -1,9 +1,10 @@
 """What the rows of the plan form offer, in their order."""
 
 from trainwright.workload.engines import GGUF, WEIGHTS
+from trainwright.workload.recipes import RECIPES as RECIPE_DATA
 
 TASKS = ("pretrain", "full", "lora", "qlora", "prompt", "prefix", "infer")
-PRECISIONS = ("fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16")
+PRECISIONS = ("fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16")
 CHECKPOINTING = (
     "none",
     "full",
@@ -18,6 +19,7 @@ OPTIMIZERS = (
     "adamw",
     "adamw-8bit",
     "paged-adamw-8bit",
+    "paged-adamw",
     "adamw-8bit-torchao",
     "adamw-4bit",
     "lion",
@@ -32,8 +34,15 @@ CROSS_ENTROPY = ("full", "chunked", "fused")
 STRATEGIES = ("single", "ddp")
 ALLOCATORS = ("native", "expandable")
 SYSTEMS = ("linux", "windows")
-FROZEN = ("nf4", "int8")
-SERVED = ("none", "int8", "int4", "nf4", "fp8", *GGUF)
+FROZEN = ("nf4", "fp4", "int8")
+SERVED = ("none", "int8", "int4", "nf4", "fp4", "fp8", *GGUF)
+RECIPES = tuple(RECIPE_DATA)
+IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
+KBIT = ("none", "all", "norms")
+ADAPTER_DTYPES = ("fp32", "weights")
+SCORES = ("upcast", "shifted", "returned", "none")
+OUTPUT_KEPT = ("no", "step", "next")
+GRADIENTS = ("after-step", "before-backward", "zeroed")
 ENGINES = tuple(WEIGHTS)
 VARIANTS = ("lora", "rslora", "dora")
 KV_CACHE = ("fp32", "bf16", "fp16", "fp8", "int8")

@@ -17,7 +17,7 @@ from trainwright.ui.names import (
     model_name,
     search_gpus,
 )
-from trainwright.ui.screens import choices
+from trainwright.ui.screens import applies, choices
 from trainwright.ui.screens.form import Group, Row, row_label
 from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count
 from trainwright.ui.session import Session
@@ -27,6 +27,7 @@ from trainwright.ui.widgets.controls import Choice, Combo, Decimal, Segmented, S
 from trainwright.ui.widgets.modelpicker import ModelPicker
 from trainwright.ui.widgets.picker import Picker
 from trainwright.workload import FullSettings
+from trainwright.workload.settings import USUAL_IMPLEMENTATION
 
 _WIDTH = 340
 
@@ -41,7 +42,7 @@ def _verbatim(keys: Sequence[str]) -> list[Choice]:
 
 def _weights(keys: Sequence[str]) -> list[Choice]:
     """Return types of weights; files of llama.cpp have names that everyone writes alike."""
-    named = ("none", "nf4", "int8", "int4", "fp8")
+    named = ("none", "nf4", "fp4", "int8", "int4", "fp8")
     return [
         (key, Message.of(f"ui.quantization.{key}") if key in named else key.upper()) for key in keys
     ]
@@ -75,7 +76,10 @@ class PlanForm(Surface):
                 "loader.prefetch_factor", "allocator", "sequence_length", "power_limit",
                 "learning_rate", "strategy", "optimizer_in_backward", "optimizer_offload",
                 "mean_tokens", "lora.variant", "lora.dropout", "virtual_tokens", "frozen",
-                "activation_offload", "cross_entropy")  # fmt: skip
+                "activation_offload", "cross_entropy", "optimizer_implementation", "momentum",
+                "kbit_preparation", "double_quantization", "adapter_dtype", "scores_upcast",
+                "loss_in_model", "expanded_heads", "input_gradients", "output_kept",
+                "gradients_cleared", "recipe")  # fmt: skip
         return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
     def refresh(self) -> None:
@@ -87,7 +91,8 @@ class PlanForm(Surface):
         for group in self._groups:
             for row in group.rows:
                 row.show_plan(plan, settings)
-        self._groups[-1].setVisible(plan.workload.trains)
+        for group in self._groups[-2:]:
+            group.setVisible(plan.workload.trains)
         serving = "" if plan.workload.trains else ".infer"
         self._fixed_note.entitle(Message.of(f"ui.group.settings{serving}"))
         self._show_model(plan)
@@ -100,7 +105,9 @@ class PlanForm(Surface):
     # Groups
 
     def _build(self) -> None:
-        for index, make in enumerate((self._machine, self._workload, self._settings, self._input)):
+        for index, make in enumerate(
+            (self._machine, self._workload, self._settings, self._loop, self._input)
+        ):
             if index:
                 self._column.addWidget(Hairline())
             group = make()
@@ -158,12 +165,12 @@ class PlanForm(Surface):
         self._number(group, "workload.virtual_tokens", "tokens", absent=True,
                      applies=lambda p: p.workload.prompted > 0)  # fmt: skip
         self._number(group, "workload.inputs.sequence_length", "tokens", doubling=True,
-                     applies=_trains_text)  # fmt: skip
+                     applies=applies.trains_text)  # fmt: skip
         self._number(group, "workload.inputs.mean_tokens", "tokens", absent=True,
-                     applies=_trains_text)  # fmt: skip
+                     applies=applies.trains_text)  # fmt: skip
         self._combo(group, "workload.inputs.batching", _named("batching", choices.BATCHING),
                     lambda p, _: p.workload.inputs.batching or "padded",
-                    applies=_trains_text)  # fmt: skip
+                    applies=applies.trains_text)  # fmt: skip
         self._number(group, "workload.inputs.image_size", "pixels",
                      applies=lambda p: p.workload.inputs.image_size is not None)  # fmt: skip
         self._number(group, "workload.inputs.frames", "",
@@ -180,7 +187,7 @@ class PlanForm(Surface):
     def _settings(self) -> Group:
         group = Group(Message.of("ui.group.settings"), self._labels)
         self._fixed_note = group.heading
-        trains = _trains
+        trains = applies.trains
         self._combo(
             group, "settings.precision", _verbatim(choices.PRECISIONS), _setting("precision")
         )
@@ -190,8 +197,8 @@ class PlanForm(Surface):
                      applies=trains)  # fmt: skip
         spacings: list[Choice] = [(key, checkpointing_name(key)) for key in choices.CHECKPOINTING]
         self._combo(group, "settings.checkpointing", spacings, _setting("checkpointing"),
-                    applies=_checkpoints)  # fmt: skip
-        self._switch(group, "settings.activation_offload", applies=_checkpoints)
+                    applies=applies.checkpoints)  # fmt: skip
+        self._switch(group, "settings.activation_offload", applies=applies.checkpoints)
         self._combo(group, "settings.optimizer", _named("optimizer", choices.OPTIMIZERS),
                     _setting("optimizer"), applies=trains)  # fmt: skip
         self._switch(group, "settings.optimizer_in_backward", applies=trains)
@@ -212,10 +219,10 @@ class PlanForm(Surface):
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
         self._segments(group, "settings.cross_entropy", _named("cross_entropy",
                        choices.CROSS_ENTROPY),
-                       _setting("cross_entropy"), applies=_trains_text)  # fmt: skip
+                       _setting("cross_entropy"), applies=applies.trains_text)  # fmt: skip
         self._combo(group, "settings.quantization", _named("quantization", choices.FROZEN),
                     _setting("quantization"),
-                    applies=lambda p: p.workload.task == "qlora")  # fmt: skip
+                    applies=applies.quantizes)  # fmt: skip
         self._combo(group, "settings.engine", _verbatim(choices.ENGINES), _setting("engine"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
         self._combo(group, "settings.quantization", _weights(choices.SERVED),
@@ -232,6 +239,35 @@ class PlanForm(Surface):
         group.add_wide(self._equation)
         return group
 
+    def _loop(self) -> Group:
+        """Who runs the step; the recipe's defaults can be set one by one."""
+        group = Group(Message.of("ui.group.loop"), self._labels)
+        self._combo(group, "settings.recipe", _verbatim(choices.RECIPES),
+                    lambda _, s: (s.recipe if s else None) or "plain",
+                    applies=applies.trains)  # fmt: skip
+        self._segments(group, "settings.optimizer_implementation",
+                       _verbatim(choices.IMPLEMENTATIONS), _setting("optimizer_implementation"),
+                       applies=lambda p: applies.updates(p) in USUAL_IMPLEMENTATION)  # fmt: skip
+        momentum = Decimal(name=Message.of("ui.key.momentum"), absent=Message.of("ui.form.absent"))
+        momentum.chosen.connect(lambda v: self._session.set_key("settings.momentum", v or 0))
+        self._add(group, "settings.momentum", momentum, _setting("momentum"), lock=True,
+                  applies=lambda p: applies.updates(p) == "sgd")  # fmt: skip
+        rows: tuple[tuple[str, Sequence[str], Callable[[Plan], bool]], ...] = (
+            ("kbit_preparation", choices.KBIT, applies.quantizes),
+            ("adapter_dtype", choices.ADAPTER_DTYPES, applies.adapts),
+            ("scores_upcast", choices.SCORES, applies.trains_text),
+            ("output_kept", choices.OUTPUT_KEPT, applies.trains),
+            ("gradients_cleared", choices.GRADIENTS, applies.trains),
+        )
+        for name, known, shown in rows:
+            named = _named(name, known)
+            self._combo(group, f"settings.{name}", named, _setting(name), applies=shown)
+        self._switch(group, "settings.double_quantization", applies=applies.quantizes)
+        self._switch(group, "settings.input_gradients", applies=applies.adapts)
+        for name in ("loss_in_model", "expanded_heads"):
+            self._switch(group, f"settings.{name}", applies=applies.trains_text)
+        return group
+
     def _input(self) -> Group:
         group = Group(Message.of("ui.group.input"), self._labels)
         layouts = ("absent", "synthetic", "files", "shards", "memory")
@@ -240,9 +276,9 @@ class PlanForm(Surface):
         group.add(Row("dataset", row_label(Message.of("ui.key.dataset")), layout,
                       value=lambda plan, _: _dataset(plan)))  # fmt: skip
         self._number(group, "settings.loader.num_workers", "", low=0, lock=True,
-                     settings="num_workers", applies=_trains)  # fmt: skip
+                     settings="num_workers", applies=applies.trains)  # fmt: skip
         self._number(group, "settings.loader.prefetch_factor", "", lock=True,
-                     settings="prefetch_factor", applies=_trains)  # fmt: skip
+                     settings="prefetch_factor", applies=applies.trains)  # fmt: skip
         return group
 
     # Rows
@@ -320,17 +356,17 @@ class PlanForm(Surface):
         alpha.chosen.connect(lambda v: self._session.set_key("workload.lora.alpha", v, merge=True))
         holder = Pair(rank, alpha)
         group.add(Row("lora", row_label(Message.of("ui.key.lora")), holder, value=_lora_of,
-                      applies=_adapts))  # fmt: skip
+                      applies=applies.adapts))  # fmt: skip
         self._combo(group, "workload.lora.variant", _named("variant", choices.VARIANTS),
                     lambda p, _: p.workload.lora.variant if p.workload.lora else "lora",
-                    applies=_adapts)  # fmt: skip
+                    applies=applies.adapts)  # fmt: skip
         dropout = Decimal(
             name=Message.of("ui.key.lora.dropout"), absent=Message.of("ui.form.absent")
         )
         dropout.chosen.connect(lambda v: self._session.set_key("workload.lora.dropout", v or 0))
         group.add(Row("lora.dropout", row_label(Message.of("ui.key.lora.dropout")), dropout,
                       value=lambda p, _: p.workload.lora.dropout if p.workload.lora else 0.0,
-                      applies=_adapts))  # fmt: skip
+                      applies=applies.adapts))  # fmt: skip
 
     def _samples(self, group: Group) -> None:
         absent = Message.of("ui.form.absent")
@@ -346,7 +382,7 @@ class PlanForm(Surface):
         holder = Pair(samples, epochs)
         group.add(Row("samples", row_label(Message.of("ui.key.samples")), holder,
                       value=lambda p, _: (p.workload.samples or 0, round(p.workload.epochs or 0)),
-                      applies=_trains))  # fmt: skip
+                      applies=applies.trains))  # fmt: skip
 
     # What lies outside rows
 
@@ -418,22 +454,6 @@ class PlanForm(Surface):
     def _choose_dataset(self, value: str) -> None:
         choice: Any = {"absent": None, "synthetic": "synthetic"}.get(value, {"layout": value})
         self._session.set_key("workload.dataset", choice)
-
-
-def _trains(plan: Plan) -> bool:
-    return plan.workload.trains
-
-
-def _trains_text(plan: Plan) -> bool:
-    return plan.workload.trains and plan.workload.inputs.sequence_length is not None
-
-
-def _checkpoints(plan: Plan) -> bool:
-    return plan.workload.trains and plan.workload.task != "prefix"
-
-
-def _adapts(plan: Plan) -> bool:
-    return plan.workload.task in ("lora", "qlora")
 
 
 def _power_limit(plan: Plan) -> int:

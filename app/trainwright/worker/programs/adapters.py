@@ -1,7 +1,8 @@
 """Low-rank adapters, with the casts and copies that PEFT makes.
 
 The forward passes follow PEFT 0.21 (``peft/tuners/lora/layer.py``, ``bnb.py``, ``dora.py``):
-what they allocate, in their order. Adapters are fp32 (PEFT's ``autocast_adapter_dtype``).
+what they allocate, in their order. Adapters are fp32 (PEFT's ``autocast_adapter_dtype``) unless
+another type is asked for, as TRL's trainer casts those of quantised models to bf16.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,6 +28,7 @@ def add_lora(
     *,
     dora: bool = False,
     dropout: bool = False,
+    dtype: torch.dtype = torch.float32,
 ) -> int:
     """Freeze the model and put adapters on its linear layers; return how many.
 
@@ -38,6 +40,7 @@ def add_lora(
         head: the output head, never adapted unless it is named.
         dora: whether each output has a trained magnitude.
         dropout: whether the adapters' input is dropped out.
+        dtype: of the adapters; magnitudes are fp32 always.
 
     Raises:
         Refusal: the targets name experts, whose adapters copy all of them at every use.
@@ -54,7 +57,7 @@ def add_lora(
     for name, module in found:
         bits = isinstance(module, (Nf4Linear, Int8Linear))
         adapted = AdaptedBits if bits else Adapted
-        put(model, name, adapted(module, rank, dora=dora, dropout=dropout))
+        put(model, name, adapted(module, rank, dora=dora, dropout=dropout, dtype=dtype))
     return len(found)
 
 
@@ -73,11 +76,12 @@ class Adapted(nn.Module):
         *,
         dora: bool = False,
         dropout: bool = False,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
         inputs, outputs = features(base)
         self.base_layer = base
-        options: dict[str, Any] = {"bias": False, "dtype": torch.float32}
+        options: dict[str, Any] = {"bias": False, "dtype": dtype}
         self.lora_A = nn.Linear(inputs, rank, **options)
         self.lora_B = nn.Linear(rank, outputs, **options)
         self.dropout = nn.Dropout(SHARE_DROPPED) if dropout else nn.Identity()

@@ -15,6 +15,8 @@ aten = torch.ops.aten
 HALF = (torch.float16, torch.bfloat16)
 
 wanted = "flash"
+expanding = False
+"""Whether keys and values are repeated for each query head before the kernel is chosen."""
 used: dict[str, int] = {}
 """Kernel -> calls."""
 
@@ -56,6 +58,8 @@ def install(device: str) -> None:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> torch.Tensor:
+        if enable_gqa and expanding:
+            key, value, enable_gqa = expanded(key, query), expanded(value, query), False
         if query.device.type != device:
             options: Any = {"scale": scale, "enable_gqa": enable_gqa}
             return original(query, key, value, attn_mask, dropout_p, is_causal, **options)
@@ -76,6 +80,16 @@ def install(device: str) -> None:
         )[0]  # fmt: skip
 
     F.scaled_dot_product_attention = attention
+
+
+def expanded(heads: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+    """Return keys or values with a head for each query head: ``repeat_kv`` of transformers."""
+    batch, count, length, size = heads.shape
+    repeated = query.size(1) // count
+    if repeated == 1:
+        return heads
+    wide = heads[:, :, None].expand(batch, count, repeated, length, size)
+    return wide.reshape(batch, count * repeated, length, size)
 
 
 def _flash(

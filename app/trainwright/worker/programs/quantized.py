@@ -2,8 +2,7 @@
 
 The forward passes follow bitsandbytes 0.50 (``nn/modules.py``, ``autograd/_functions.py`` and
 ``backends``): what they allocate, in their order. Weights that are not quantised keep the
-dtype that they were loaded in: ``prepare_model_for_kbit_training`` would cast them to fp32,
-but neither PEFT nor bitsandbytes does so by itself.
+dtype that they were loaded in, unless ``prepare`` casts them.
 """
 
 from collections.abc import Sequence
@@ -76,11 +75,19 @@ def _int8_flops(
     return 2 * left[0] * left[1] * right[1]
 
 
-def quantize(model: nn.Module, kind: str, dtype: torch.dtype, head: nn.Module | None) -> None:
+def quantize(
+    model: nn.Module,
+    kind: str,
+    dtype: torch.dtype,
+    head: nn.Module | None,
+    *,
+    nested: bool = True,
+) -> None:
     """Replace every linear layer by one with weights in ``nf4`` or ``int8``.
 
-    But the head, and what the model says must stay in fp32 (T5's ``wo``), as transformers
-    does (``quantizers/base.py``, ``get_modules_to_not_convert``).
+    The head stays, and what the model says must stay in fp32 (T5's ``wo``), as in transformers
+    (``quantizers/base.py``, ``get_modules_to_not_convert``). ``nested`` says whether the scales of
+    4-bit weights are quantised too.
     """
     kept = set(getattr(model, "_keep_in_fp32_modules", None) or ())
     for name, module in linears(model):
@@ -90,16 +97,42 @@ def quantize(model: nn.Module, kind: str, dtype: torch.dtype, head: nn.Module | 
             layer = (
                 Int8Linear(inputs, outputs, bias)
                 if kind == "int8"
-                else Nf4Linear(inputs, outputs, bias, dtype)
+                else Nf4Linear(inputs, outputs, bias, dtype, nested)
             )
             put(model, name, layer)
 
 
+def prepare(model: nn.Module, dtype: torch.dtype, how: str) -> None:
+    """Cast what is not quantised to fp32: PEFT 0.21, ``prepare_model_for_kbit_training``.
+
+    With ``norms`` embeddings and head are left in ``dtype``, as TRL's trainer casts them back up to
+    0.15 (``trainer/utils.py``, ``peft_module_casting_to_bf16``). Biases of 4-bit layers are left
+    out: bitsandbytes casts them back at the first use (``Linear4bit.forward``).
+    """
+    layers = (module for module in model.modules() if isinstance(module, Nf4Linear))
+    biases = {id(layer.bias) for layer in layers}
+    for parameter in model.parameters():
+        if parameter.dtype in (torch.float16, torch.bfloat16) and id(parameter) not in biases:
+            parameter.data = parameter.data.float()
+    for name, module in model.named_modules() if how == "norms" else ():
+        if isinstance(getattr(module, "weight", None), torch.Tensor) and _at_an_end(name):
+            module.to(dtype)
+
+
+def _at_an_end(name: str) -> bool:
+    return any(end in name for end in ("lm_head", "embed_tokens", "wte", "wpe"))
+
+
 class Nf4Linear(nn.Module):
-    """A frozen linear layer with NF4 weights, double quantised: 4.127 bits a weight."""
+    """A frozen linear layer with NF4 weights: 4.127 bits a weight with nested scales, else 4.5."""
 
     def __init__(
-        self, inputs: int, outputs: int, bias: torch.Tensor | None, dtype: torch.dtype
+        self,
+        inputs: int,
+        outputs: int,
+        bias: torch.Tensor | None,
+        dtype: torch.dtype,
+        nested: bool = True,
     ) -> None:
         super().__init__()
         count = inputs * outputs
@@ -107,10 +140,12 @@ class Nf4Linear(nn.Module):
         self.shape = (outputs, inputs)
         self.compute_dtype = dtype
         self.weight = _frozen(((count + 1) // 2, 1), torch.uint8)
-        self.scales = _frozen((scales,), torch.uint8)
-        self.nested = _frozen((-(-scales // NESTED_BLOCK),), torch.float32)
-        self.code = _frozen((256,), torch.float32)
-        self.offset = _frozen((), torch.float32)
+        self.is_nested = nested
+        self.scales = _frozen((scales,), torch.uint8 if nested else torch.float32)
+        if nested:
+            self.nested = _frozen((-(-scales // NESTED_BLOCK),), torch.float32)
+            self.code = _frozen((256,), torch.float32)
+            self.offset = _frozen((), torch.float32)
         self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -124,8 +159,10 @@ class Nf4Linear(nn.Module):
     def dequantized(self, dtype: torch.dtype) -> torch.Tensor:
         """Return the weight matrix in ``dtype``: made for each product, forward and backward."""
         ops = torch.ops.trainwright
-        scales = ops.dequantize_scales(self.scales, self.code, self.nested)
-        scales += self.offset
+        scales: torch.Tensor = self.scales
+        if self.is_nested:
+            scales = ops.dequantize_scales(self.scales, self.code, self.nested)
+            scales += self.offset
         return ops.dequantize_nf4(self.weight, scales, self.shape, dtype)  # type: ignore[no-any-return]
 
     def whole(self) -> torch.Tensor:

@@ -39,6 +39,7 @@ of a thread whose stack finds no room."""
 OTHERS = {
     "adamw-8bit": ("bitsandbytes", "AdamW8bit"),
     "paged-adamw-8bit": ("bitsandbytes", "PagedAdamW8bit"),
+    "paged-adamw": ("bitsandbytes", "PagedAdamW"),
     "lion": ("bitsandbytes", "Lion"),
     "adamw-8bit-torchao": ("torchao", "AdamW8bit"),
     "adamw-4bit": ("torchao", "AdamW4bit"),
@@ -118,6 +119,7 @@ class Run:
         self.hosts = [pinned(host) for host in hosts] if self.cuda else hosts
         self.micro: list[list[float]] = []
         self.updates: list[float] = []
+        self.held: list[Any] = []
 
     @property
     def model(self) -> nn.Module:
@@ -215,12 +217,15 @@ class Run:
         hosts = self.hosts if batches is None else batches
         count = step.counted(hosts, self.subject.loss)
         marks = [self._mark()]
+        clear = step.clearing(self.optimizer, self.settings)
         for host in hosts:
             batch = self._moved(host)
-            step.micro_step(self.model, batch, count, self.subject.loss, self.settings, self.scaler)
+            how = self.subject.loss, self.settings, self.scaler, self.held
+            step.micro_step(self.model, batch, count, *how, clear)
+            clear = None
             del batch
             marks.append(self._mark())
-        step.update(self.model, self.optimizer, self.settings, self.scaler)
+        step.update(self.model, self.optimizer, self.settings, self.scaler, self.held)
         marks.append(self._mark())
         *micro, update = _between(marks)
         self.micro.append(micro)

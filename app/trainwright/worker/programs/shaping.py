@@ -10,7 +10,7 @@ import step
 import torch
 from adapters import add_lora
 from prompts import add_virtual_tokens
-from quantized import quantize
+from quantized import prepare, quantize
 from refusal import Refusal
 from subject import Subject
 from torch import nn
@@ -19,6 +19,7 @@ COMPUTE = {
     "bf16": torch.bfloat16,
     "bf16-mixed": torch.bfloat16,
     "fp16-mixed": torch.float16,
+    "fp16": torch.float16,
 }
 """Type of frozen and of served weights by precision; fp32 for the others."""
 
@@ -26,8 +27,8 @@ COMPUTE = {
 def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
     """Change the model, still on ``meta``, and return the settings of its step.
 
-    Trained weights are fp32 but for ``bf16``; frozen and served ones have the compute type.
-    Adapters are fp32 always.
+    Trained weights are fp32 but for ``bf16`` and ``fp16``; frozen and served ones have the compute
+    type, and adapters the one that the method says.
 
     Raises:
         Refusal: no layer has a name among the adapters' targets.
@@ -44,25 +45,65 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         if task != "full":
             model.to(dtype)
         if kind := _weights(spec):
-            quantize(model, kind, dtype, subject.head)
+            quantize(model, kind, dtype, subject.head, nested=method.get("nested", True))
+        if (cast := method.get("kbit", "none")) != "none":
+            prepare(model, dtype, cast)
         if task in ("lora", "qlora"):
             rank, targets = spec["lora"]
             dora, dropout = method.get("dora", False), method.get("dropout", False)
-            if not add_lora(model, rank, targets, subject.head, dora=dora, dropout=dropout):
+            own = dtype if method.get("adapters") == "weights" else torch.float32
+            if not add_lora(
+                model, rank, targets, subject.head, dora=dora, dropout=dropout, dtype=own
+            ):
                 raise Refusal("worker.no-targets", targets=", ".join(targets))
         if task in ("prompt", "prefix"):
             add_virtual_tokens(subject, task, method["virtual_tokens"])
             model = subject.model
     if names := method.get("frozen", ()):
         _freeze(model, names)
+    if method.get("input_gradients"):
+        _ask_for_gradients(model)
     if (kind := method.get("cross_entropy", "full")) != "full":
         subject.loss = _cross_entropy(subject, kind)
-    pure_bf16 = settings.precision == "bf16" and task == "full"
-    prepared = replace(settings, precision="bf16" if pure_bf16 else "fp32")
-    step.prepare(model, prepared, "meta")
+    elif subject.loss is step.next_token_loss:
+        subject.loss = step.NEXT_TOKEN[method.get("scores", "upcast")]
+        if method.get("loss_in_model"):
+            subject.loss = _in_model(subject.model, subject.loss)
+    pure = settings.precision in step.PURE and task == "full"
+    step.prepare(model, replace(settings, precision=settings.precision if pure else "fp32"), "meta")
     if task == "infer":
         model.eval()
     return settings
+
+
+def _ask_for_gradients(model: nn.Module) -> None:
+    """Let the output of the embedding have a gradient: ``enable_input_require_grads``."""
+    find = getattr(model, "get_input_embeddings", None)
+    if find is not None:  # models of images have none, and PEFT's call does nothing there
+        find().register_forward_hook(lambda module, given, output: output.requires_grad_(True))
+
+
+def _in_model(model: nn.Module, loss: step.Loss) -> step.Loss:
+    """Return the loss as the model itself would make it: what goes into its head lives so long."""
+    held: list[torch.Tensor] = []
+    model.get_output_embeddings().register_forward_pre_hook(  # type: ignore[operator]
+        lambda module, given: held.append(given[0])
+    )
+
+    def inside(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+        value = loss(output, labels, count)
+        held.clear()
+        return value
+
+    return inside
+
+
+def update(name: str) -> dict[str, Any]:
+    """Return the settings of an update by its name: ``adamw-foreach``, ``sgd-plain-fused``."""
+    optimizer, _, how = name.partition("-")
+    plain = how.startswith("plain")
+    found = {"optimizer": optimizer, "implementation": how.removeprefix("plain").lstrip("-")}
+    return found | ({"momentum": 0.0} if plain else {})
 
 
 def _freeze(model: nn.Module, names: Sequence[str]) -> None:

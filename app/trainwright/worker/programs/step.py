@@ -18,6 +18,11 @@ from torch.utils.checkpoint import (
     checkpoint,
     create_selective_checkpoint_contexts,
 )
+from updates import InBackward as InBackward
+from updates import Make as Make
+from updates import hidden_matrices as hidden_matrices
+from updates import make_optimizer as make_optimizer
+from updates import whole as whole
 
 IGNORED = -100
 """Label of a token that does not count: the default of ``torch.nn.CrossEntropyLoss``."""
@@ -27,6 +32,8 @@ CHUNKS = 8
 ``num_output_chunks``."""
 
 AUTOCAST = {"bf16-mixed": torch.bfloat16, "fp16-mixed": torch.float16}
+PURE = {"bf16": torch.bfloat16, "fp16": torch.float16}
+"""Precisions whose weights are in 16 bits, without autocast."""
 
 Tensors = dict[str, torch.Tensor]
 Loss = Callable[[Any, Any, float], torch.Tensor]
@@ -38,13 +45,23 @@ class StepSettings:
     """What of the settings shapes one step."""
 
     precision: str = "bf16-mixed"
-    """fp32 | tf32 | fp16-mixed | bf16-mixed | bf16."""
+    """fp32 | tf32 | fp16-mixed | bf16-mixed | bf16 | fp16."""
     checkpointing: str = "none"
     """none | full | every-K | selective."""
     offload: bool = False
     """Whether what checkpointed blocks keep waits in pinned host memory."""
     optimizer: str = "adamw"
-    """adamw (fused) | adamw-foreach | sgd | adafactor | muon."""
+    """adamw | sgd | adafactor | muon."""
+    implementation: str = ""
+    """fused | foreach | for-loop: of adamw and sgd; empty is fused AdamW and foreach SGD."""
+    momentum: float = 0.9
+    """Of sgd."""
+    output_kept: str = "no"
+    """no | step | next: how long the loop holds what the model returned."""
+    loss_in_model: bool = False
+    """Whether a loop that holds it gets it together with the loss."""
+    gradients_cleared: str = "after-step"
+    """after-step | before-backward | zeroed."""
     in_backward: bool = False
     """Whether each parameter is moved, and its gradient dropped, as soon as backward has it."""
     learning_rate: float = 1e-4
@@ -68,8 +85,8 @@ class Batch:
 
 def prepare(model: nn.Module, settings: StepSettings, device: torch.device | str) -> nn.Module:
     """Return the model ready to train: in place, in its dtype and layout, checkpointed."""
-    if settings.precision == "bf16":
-        model.to(torch.bfloat16)
+    if (dtype := PURE.get(settings.precision)) is not None:
+        model.to(dtype)
     if settings.channels_last:
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     model.to(device)
@@ -191,6 +208,33 @@ def next_token_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Te
     return token_loss(logits, next_tokens(labels, logits.size(1)), count)
 
 
+def shifted_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """``next_token_loss`` in transformers 4.45 to 4.47: the scores are shifted, by a copy."""
+    logits = scores(output).float()
+    return token_loss(logits[..., :-1, :].contiguous(), labels[..., 1:].contiguous(), count)
+
+
+def returned_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """``shifted_loss`` before transformers 4.45, whose models return their scores in fp32."""
+    output.logits = output.logits.float()
+    return shifted_loss(output, labels, count)
+
+
+def uncast_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """``next_token_loss`` in the type of the scores, or that of autocast."""
+    logits = scores(output)
+    return token_loss(logits, next_tokens(labels, logits.size(1)), count)
+
+
+NEXT_TOKEN = {
+    "upcast": next_token_loss,
+    "shifted": shifted_loss,
+    "returned": returned_loss,
+    "none": uncast_loss,
+}
+"""What the loss copies of the scores -> the loss of each next token."""
+
+
 def next_tokens(labels: torch.Tensor, length: int) -> torch.Tensor:
     """Return what each position predicts; virtual tokens come first and predict nothing."""
     if virtual := length - labels.size(1):
@@ -257,7 +301,7 @@ def counted(batches: Iterable[Batch], loss: Loss) -> float:
     total = 0
     for batch in batches:
         labels = batch.labels
-        if loss is next_token_loss or isinstance(loss, ChunkedLoss):
+        if loss in NEXT_TOKEN.values() or isinstance(loss, ChunkedLoss):
             labels = labels[..., 1:]
         if isinstance(labels, dict):
             total += len(next(iter(labels.values())))
@@ -278,8 +322,8 @@ def to_device(batch: Batch, device: torch.device | str, settings: StepSettings) 
         if isinstance(value, dict):
             return {name: move(item) for name, item in value.items()}
         options: dict[str, Any] = {"non_blocking": True}
-        if settings.precision == "bf16" and value.is_floating_point():
-            options["dtype"] = torch.bfloat16
+        if settings.precision in PURE and value.is_floating_point():
+            options["dtype"] = PURE[settings.precision]
         if settings.channels_last and value.dim() == 4:
             options["memory_format"] = torch.channels_last
         return value.to(device, **options)
@@ -300,130 +344,6 @@ def make_scaler(settings: StepSettings, device: str) -> torch.amp.GradScaler | N
     return torch.amp.GradScaler(device) if settings.precision == "fp16-mixed" else None
 
 
-Make = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
-"""Parameters -> an optimizer over them."""
-
-
-def make_optimizer(
-    model: nn.Module, settings: StepSettings, make: Make | None = None
-) -> torch.optim.Optimizer:
-    """Return the optimizer over the trainable parameters; ``make`` builds those of other libraries.
-
-    Raises:
-        ValueError: the name is not known.
-    """
-    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    hidden = {id(matrix) for matrix in hidden_matrices(model)}
-    make = make or partial(_optimizer, settings=settings, hidden=hidden)
-    if settings.in_backward:
-        return InBackward([make([parameter]) for parameter in trainable])
-    return make(trainable)
-
-
-def _optimizer(
-    parameters: list[nn.Parameter], settings: StepSettings, hidden: set[int]
-) -> torch.optim.Optimizer:
-    rate = settings.learning_rate
-    match settings.optimizer:
-        case "adamw":
-            return torch.optim.AdamW(parameters, lr=rate, fused=True)
-        case "adamw-foreach":
-            return torch.optim.AdamW(parameters, lr=rate, foreach=True)
-        case "sgd":
-            return torch.optim.SGD(parameters, lr=rate, momentum=0.9)
-        case "adafactor":
-            return torch.optim.Adafactor(parameters, lr=rate)
-        case "muon":
-            return _muon(parameters, rate, hidden)
-        case name:
-            raise ValueError(f"unknown optimizer {name}")
-
-
-def _muon(parameters: list[nn.Parameter], rate: float, hidden: set[int]) -> torch.optim.Optimizer:
-    """Return Muon for the matrices of hidden layers and AdamW for all the rest, as one."""
-    matrices = [parameter for parameter in parameters if id(parameter) in hidden]
-    rest = [parameter for parameter in parameters if id(parameter) not in hidden]
-    parts: list[torch.optim.Optimizer] = []
-    if matrices:
-        # Scaled so that its steps are as large as AdamW's: one learning rate serves both.
-        parts.append(torch.optim.Muon(matrices, lr=rate, adjust_lr_fn="match_rms_adamw"))
-    if rest:
-        parts.append(torch.optim.AdamW(rest, lr=rate, fused=True))
-    return Muon(parts)
-
-
-def hidden_matrices(model: nn.Module) -> list[nn.Parameter]:
-    """Return what Muon moves: trainable matrices but embeddings and the output head.
-
-    As the documentation of ``torch.optim.Muon`` recommends; it takes no other dimensions.
-    """
-    ends = [module for module in model.modules() if isinstance(module, nn.Embedding)]
-    for name in ("get_output_embeddings", "get_classifier"):
-        head = getattr(model, name, lambda: None)()
-        ends += [head] if isinstance(head, nn.Module) else []
-    left_out = {id(parameter) for module in ends for parameter in module.parameters()}
-    return [
-        parameter
-        for parameter in model.parameters()
-        if parameter.requires_grad and parameter.dim() == 2 and id(parameter) not in left_out
-    ]
-
-
-class Parts(torch.optim.Optimizer):
-    """Several optimizers as one."""
-
-    def __init__(self, parts: list[torch.optim.Optimizer]) -> None:
-        self.parts = parts
-        groups = [group for part in parts for group in part.param_groups]
-        super().__init__([parameter for group in groups for parameter in group["params"]], {})
-        self.param_groups = groups
-
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """Move all parameters."""
-        for part in self.parts:
-            part.step()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the states of all."""
-        return {"parts": [part.state_dict() for part in self.parts]}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over the states of all."""
-        for part, state in zip(self.parts, state_dict["parts"], strict=True):
-            part.load_state_dict(state)
-        self.param_groups = [group for part in self.parts for group in part.param_groups]
-
-
-class Muon(Parts):
-    """Muon for hidden matrices, AdamW for the rest."""
-
-
-class InBackward(Parts):
-    """One optimizer a parameter, which moves it as soon as backward has its gradient."""
-
-    def __init__(self, parts: list[torch.optim.Optimizer]) -> None:
-        super().__init__(parts)
-        self.hooks = [self._follow(part) for part in parts]
-
-    def _follow(self, part: torch.optim.Optimizer) -> Any:
-        def move(_parameter: torch.Tensor) -> None:
-            part.step()
-            part.zero_grad(set_to_none=True)
-
-        (parameter,) = part.param_groups[0]["params"]
-        return parameter.register_post_accumulate_grad_hook(move)
-
-    def step(self, closure: Any = None) -> None:
-        """Do nothing more: backward has moved everything."""
-
-
-def whole(optimizer: torch.optim.Optimizer) -> list[torch.optim.Optimizer]:
-    """Return the optimizers that one is made of: itself, where it is not of parts."""
-    if not isinstance(optimizer, Parts):
-        return [optimizer]
-    return [one for part in optimizer.parts for one in whole(part)]
-
-
 def micro_step(
     model: nn.Module,
     batch: Batch,
@@ -431,11 +351,26 @@ def micro_step(
     loss: Loss,
     settings: StepSettings,
     scaler: torch.amp.GradScaler | None = None,
+    held: list[Any] | None = None,
+    before_backward: Callable[[], None] | None = None,
 ) -> torch.Tensor:
-    """Run one micro-batch forward and backward; gradients add up. Returns its loss."""
+    """Run one micro-batch forward and backward; gradients add up. Returns its loss.
+
+    ``held`` is where a loop holds what the model returned; ``before_backward`` is called then.
+    """
     device = next(iter(batch.inputs.values())).device.type
+    held = [] if held is None else held
+    keeps = settings.output_kept != "no"
     with autocast(settings, device):
-        value = loss(model(**batch.inputs), batch.labels, count)
+        output = model(**batch.inputs)
+        if keeps and not settings.loss_in_model:
+            held[:] = [output]
+        value = loss(output, batch.labels, count)
+        if keeps:
+            held[:] = [output]
+        del output
+    if before_backward is not None:
+        before_backward()
     if scaler is None:
         value.backward()  # type: ignore[no-untyped-call]
     else:
@@ -448,8 +383,9 @@ def update(
     optimizer: torch.optim.Optimizer,
     settings: StepSettings,
     scaler: torch.amp.GradScaler | None = None,
+    held: list[Any] | None = None,
 ) -> None:
-    """Clip the gradients, move the parameters, and drop the gradients."""
+    """Clip the gradients, move the parameters, and drop the gradients, as soon as the loop does."""
     if scaler is not None:
         scaler.unscale_(optimizer)
     if settings.clip:
@@ -460,7 +396,15 @@ def update(
     else:
         scaler.step(optimizer)
         scaler.update()
-    optimizer.zero_grad(set_to_none=True)
+    if settings.gradients_cleared != "before-backward":
+        optimizer.zero_grad(set_to_none=settings.gradients_cleared == "after-step")
+    if held is not None and settings.output_kept == "step":
+        held.clear()
+
+
+def clearing(optimizer: torch.optim.Optimizer, settings: StepSettings) -> Callable[[], None] | None:
+    """Return what drops old gradients before the first backward of a step; None for nothing."""
+    return optimizer.zero_grad if settings.gradients_cleared == "before-backward" else None
 
 
 def train_step(
@@ -471,12 +415,15 @@ def train_step(
     settings: StepSettings,
     device: torch.device | str,
     scaler: torch.amp.GradScaler | None = None,
+    held: list[Any] | None = None,
 ) -> float:
     """Run one optimizer step over its micro-batches, given on the host; returns the loss."""
     count = counted(batches, loss)
-    total = [
-        micro_step(model, to_device(batch, device, settings), count, loss, settings, scaler)
-        for batch in batches
-    ]
-    update(model, optimizer, settings, scaler)
+    clear: Callable[[], None] | None = clearing(optimizer, settings)
+    total = []
+    for batch in batches:
+        moved = to_device(batch, device, settings)
+        total.append(micro_step(model, moved, count, loss, settings, scaler, held, clear))
+        clear = None
+    update(model, optimizer, settings, scaler, held)
     return float(torch.stack(total).sum())

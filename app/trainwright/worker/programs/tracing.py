@@ -18,7 +18,7 @@ from prompts import cache_keyword
 from questions import Answers
 from recorder import ALLOC, PACK, Recorder, Segment
 from refusal import Refusal
-from shaping import shape
+from shaping import shape, update
 from simdevice import DEVICE
 
 Say = Callable[[float, str], None]
@@ -33,6 +33,7 @@ def trace(spec: dict[str, Any], say: Say) -> dict[str, Any]:
     started = time.monotonic()
     torch.set_num_threads(1)
     simdevice.install()
+    attention.expanding = bool(spec.get("method", {}).get("expanded_heads"))
     say(0.05, "worker.building")
     with factory.blaming(spec):
         run = Run(spec, say)
@@ -167,13 +168,20 @@ class Run:
         try:
             with recorder.record("data") as segment, recorder.saved():
                 step.micro_step(
-                    subject.model, self._on_device(host), 1.0, subject.loss, settings, scaler
+                    subject.model, self._on_device(host), 1.0, self._loss, settings, scaler
                 )
         except ValueError as error:
             if "more than 1 value per channel" not in str(error):
                 raise
             raise Refusal("worker.one-value", batch=batch) from error
         return segment
+
+    def _loss(self, output: Any, labels: Any, count: float) -> torch.Tensor:
+        """Return the loss; where the plan's loop holds what the model returned, it is named."""
+        value = self.subject.loss(output, labels, count)
+        if self.spec.get("method", {}).get("outputs"):
+            self.recorder.name("output", tensors(output))
+        return value
 
     def _on_device(self, host: step.Batch) -> step.Batch:
         recorder = self.recorder
@@ -186,7 +194,7 @@ class Run:
         self, name: str, scaler: Any, existing: Any = None
     ) -> tuple[Segment, torch.optim.Optimizer]:
         recorder, model = self.recorder, self.subject.model
-        settings = step.StepSettings(self.settings.precision, optimizer=name)
+        settings = step.StepSettings(self.settings.precision, **update(name))
         with recorder.record("clip") as segment:
             optimizer = existing or self._made(settings)
             hook = optimizer.register_step_pre_hook(self._enter_optimizer)
@@ -208,7 +216,7 @@ class Run:
         """Trace a step whose backward moves each parameter as soon as its gradient is there."""
         recorder, segments = self.recorder, {}
         settings = step.StepSettings(
-            self.settings.precision, optimizer=name, clip=0.0, in_backward=True
+            self.settings.precision, **update(name), clip=0.0, in_backward=True
         )
         with recorder.quiet():
             optimizer = self._made(settings)
@@ -286,7 +294,9 @@ class Run:
             from transformers import DynamicCache
 
             cache = DynamicCache(config=subject.config)
-            options = {cache_keyword(subject.model): cache, "use_cache": True, "logits_to_keep": 1}
+            options = {cache_keyword(subject.model): cache, "use_cache": True}
+            if self._scores != "returned":
+                options["logits_to_keep"] = 1
         segments = {}
         for name, given in (("prefill", host), ("decode", one)):
             if name == "decode" and not subject.decodes:
@@ -303,11 +313,20 @@ class Run:
         return segments
 
     def _answer(self, host: step.Batch, options: dict[str, Any]) -> None:
-        """Run the model once; a generating one ends with fp32 scores of the last token."""
+        """Run the model once; a generating one ends with fp32 scores of the last token.
+
+        Models of transformers before 4.45 make those of all tokens, and return them in fp32.
+        """
         inputs = self._on_device(step.Batch(host.inputs, {})).inputs
         output = self.subject.model(**inputs, **options)
+        if options and self._scores == "returned":
+            output.logits = output.logits.float()
         if options:
             output.logits[:, -1, :].to(copy=True, dtype=torch.float32)
+
+    @property
+    def _scores(self) -> str:
+        return str(self.spec.get("method", {}).get("scores", "upcast"))
 
     def _model_facts(self) -> dict[str, Any]:
         model = self.subject.model

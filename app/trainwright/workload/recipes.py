@@ -1,0 +1,135 @@
+"""Recipes: who runs the training step, and what that library's own loop sets.
+
+A recipe is data. It sets the defaults of settings; each of them can be set alone in a plan, and
+then stands. Where a default means nothing to a task, it is left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainwright.workload.settings import RecipeName
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The defaults of one library's loop."""
+
+    library: str
+    """With its version, as it was read."""
+    source: str
+    """Where the library says so."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults of any training, by key."""
+    adapters: Mapping[str, Any] = field(default_factory=dict)
+    """Further ones of lora and qlora."""
+    quantized: Mapping[str, Any] = field(default_factory=dict)
+    """Further ones of qlora alone."""
+
+    def defaults(self, task: str) -> dict[str, Any]:
+        """Return the defaults of a task, by key."""
+        found = dict(self.settings)
+        if task in ("lora", "qlora"):
+            found |= self.adapters
+        if task == "qlora":
+            found |= self.quantized
+        return found
+
+
+RECIPES: Mapping[RecipeName, Recipe] = {
+    "plain": Recipe("torch 2.13", "the step that the plain export runs"),
+    "hf-trainer": Recipe(
+        "transformers 5.24",
+        "training_args.py: optim is adamw_torch_fused from torch 2.8 on; trainer.py, compute_loss "
+        "and training_step; loss/loss_utils.py, ForCausalLMLoss",
+        {"optimizer_implementation": "fused", "loss_in_model": True},
+        quantized={"double_quantization": False},
+    ),
+    "hf-trainer-4.45": Recipe(
+        "transformers 4.45 to 4.47",
+        "training_args.py: optim is adamw_torch, and torch takes foreach; loss/loss_utils.py, "
+        "ForCausalLMLoss: logits.float(), then shift_logits.contiguous(); repeat_kv before SDPA",
+        {
+            "optimizer_implementation": "foreach",
+            "scores_upcast": "shifted",
+            "loss_in_model": True,
+            "expanded_heads": True,
+        },
+        quantized={"double_quantization": False},
+    ),
+    "hf-trainer-4.30": Recipe(
+        "transformers 4.30 to 4.44",
+        "training_args.py: optim is adamw_torch, and torch takes foreach; modeling_llama.py, "
+        "forward: logits = logits.float(), then shift_logits.contiguous(); repeat_kv before SDPA",
+        {
+            "optimizer_implementation": "foreach",
+            "scores_upcast": "returned",
+            "loss_in_model": True,
+            "expanded_heads": True,
+        },
+        quantized={"double_quantization": False},
+    ),
+    "trl-sft": Recipe(
+        "trl 1.16",
+        "trainer/sft_trainer.py, __init__: adapters of quantised models in bf16, "
+        "enable_input_require_grads; trainer/base_config.py: gradient_checkpointing; "
+        "trainer/utils.py, add_fused_lm_head",
+        # Its head makes scores and loss tile by tile, and again in backward, as ours in chunks.
+        {
+            "optimizer_implementation": "fused",
+            "checkpointing": "full",
+            "cross_entropy": "chunked",
+        },
+        adapters={"input_gradients": True},
+        quantized={"adapter_dtype": "weights", "double_quantization": False},
+    ),
+    "trl-sft-0.9": Recipe(
+        "trl 0.9 to 0.15 with transformers 4.45 to 4.47",
+        "trainer/sft_trainer.py: prepare_model_for_kbit_training, then "
+        "peft_module_casting_to_bf16 (trainer/utils.py); the rest as of its Trainer",
+        {
+            "optimizer_implementation": "foreach",
+            "scores_upcast": "shifted",
+            "loss_in_model": True,
+            "expanded_heads": True,
+        },
+        adapters={"input_gradients": True},
+        quantized={"kbit_preparation": "norms", "double_quantization": False},
+    ),
+    "peft-script": Recipe(
+        "peft 0.21 with a loop of one's own",
+        "docs/source/developer_guides/quantization.md; utils/other.py, "
+        "prepare_model_for_kbit_training; torch.optim.AdamW by itself takes foreach",
+        {"optimizer_implementation": "foreach", "output_kept": "next", "loss_in_model": True},
+        adapters={"input_gradients": True},
+        quantized={"kbit_preparation": "all", "double_quantization": False},
+    ),
+    "accelerate": Recipe(
+        "accelerate 1.15",
+        "examples/complete_nlp_example.py: outputs = model(**batch), loss = outputs.loss; "
+        "torch.optim.AdamW by itself takes foreach",
+        {"optimizer_implementation": "foreach", "output_kept": "next", "loss_in_model": True},
+    ),
+    "lightning": Recipe(
+        "lightning 2.5",
+        "loops/optimization/automatic.py, Closure: training_step, then zero_grad, then backward",
+        {"optimizer_implementation": "foreach", "gradients_cleared": "before-backward"},
+    ),
+    "nanogpt": Recipe(
+        "karpathy/nanoGPT, train.py and model.py",
+        "configure_optimizers: fused; logits, loss = model(X, Y); F.cross_entropy of the logits",
+        {"optimizer_implementation": "fused", "scores_upcast": "none", "output_kept": "next"},
+    ),
+    "torchvision": Recipe(
+        "torchvision 0.28, references/classification and segmentation",
+        "train_one_epoch: output = model(image), then zero_grad, then backward",
+        {"gradients_cleared": "before-backward", "output_kept": "next"},
+    ),
+    "diffusers-script": Recipe(
+        "diffusers 0.39, examples/text_to_image",
+        "train_text_to_image.py: model_pred = unet(...)[0] in the loop; torch.optim.AdamW by "
+        "itself takes foreach",
+        {"optimizer_implementation": "foreach", "output_kept": "next"},
+    ),
+}
+"""By name. Values that a library shares with the plain step are left out."""

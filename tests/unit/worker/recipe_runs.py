@@ -1,0 +1,202 @@
+"""Runs the loop of each recipe for real on the CPU, by the library itself; started as a program.
+
+    python recipe_runs.py PROGRAMS_FOLDER < cases.json > peaks.json
+
+Nothing of the tracer runs here: torch's profiler logs what its CPU allocator gives out and takes
+back.
+"""
+
+import gc
+import json
+import os
+import sys
+import tempfile
+import warnings
+
+warnings.simplefilter("ignore")
+sys.path.insert(0, sys.argv[1])
+answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from memorylog import HostLog  # noqa: E402
+from torch.nn import functional as F  # noqa: E402, N812
+
+STEPS = 3
+
+
+def config_of(case):
+    fields = dict(case["config"])
+    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    return known[fields["model_type"]].from_dict(fields)
+
+
+def model_of(case, dtype=torch.float32):
+    auto = transformers.AutoModelForCausalLM
+    model = auto.from_config(config_of(case), dtype=dtype, attn_implementation="eager")
+    model.config.use_cache = False
+    return model
+
+
+def tokens_of(case):
+    return torch.zeros((case["batch"], case["sequence"]), dtype=torch.int64)
+
+
+def hf_trainer(case):
+    """The Trainer of transformers, with labels in its inputs."""
+    model = model_of(case)
+    if case["task"] == "lora":
+        import peft
+
+        model = peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules="all-linear"))
+    row = torch.zeros(case["sequence"], dtype=torch.int64)
+    samples = [{"input_ids": row, "labels": row}] * (case["batch"] * STEPS)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = transformers.TrainingArguments(
+            folder, per_device_train_batch_size=case["batch"], max_steps=STEPS, use_cpu=True,
+            report_to="none", save_strategy="no", logging_strategy="no", disable_tqdm=True,
+            gradient_checkpointing=case["checkpointing"] == "full",
+            gradient_checkpointing_kwargs={"use_reentrant": False},
+        )  # fmt: skip
+        transformers.Trainer(model=model, args=arguments, train_dataset=samples).train()
+
+
+def accelerate_loop(case):
+    """The loop of accelerate's ``examples/complete_nlp_example.py``."""
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True)
+    model = model_of(case)
+    foreach = case["optimizer_implementation"] == "foreach"
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=foreach, fused=False)
+    model, optimizer = accelerator.prepare(model, optimizer)
+    model.train()
+    for _ in range(STEPS):
+        tokens = tokens_of(case)
+        outputs = model(input_ids=tokens, labels=tokens)
+        loss = outputs.loss
+        accelerator.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def peft_loop(case):
+    """The guide of PEFT to quantised models, with a loop of one's own."""
+    import peft
+
+    with tempfile.TemporaryDirectory() as folder:
+        model_of(case, torch.bfloat16).save_pretrained(folder)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.bfloat16, attn_implementation="eager", device_map="cpu",
+            quantization_config=transformers.BitsAndBytesConfig(
+                load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=False,
+                bnb_4bit_compute_dtype=torch.bfloat16,
+            ),
+        )  # fmt: skip
+    model.config.use_cache = False
+    again = {"use_reentrant": False}
+    model = peft.prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs=again)
+    model.enable_input_require_grads()
+    model = peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules="all-linear")).train()
+    optimizer = torch.optim.AdamW(
+        (p for p in model.parameters() if p.requires_grad), lr=1e-4, foreach=True
+    )
+    for _ in range(STEPS):
+        tokens = tokens_of(case)
+        outputs = model(input_ids=tokens, labels=tokens)
+        outputs.loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def torchvision_loop(case):
+    """The loop of torchvision's ``references/classification/train.py``."""
+    model = model_of(case).train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(STEPS):
+        tokens, target = tokens_of(case), tokens_of(case)
+        output = model(input_ids=tokens).logits
+        loss = F.cross_entropy(output.flatten(0, 1), target.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def nanogpt_loop(case):
+    """The loop of nanoGPT's ``train.py``: the model returns scores and loss."""
+    model = model_of(case).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    for _ in range(STEPS):
+        tokens = tokens_of(case)
+        loss, logits = model(input_ids=tokens, labels=tokens, return_dict=False)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    del logits
+
+
+def zeroing_loop(case):
+    """A loop that sets gradients to zero, as torch before 2.0 did."""
+    model = model_of(case).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    for _ in range(STEPS):
+        loss_of(model, tokens_of(case)).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+
+
+def lightning_loop(case):
+    """The Trainer of Lightning."""
+    import lightning
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.model = model_of(case)
+
+        def training_step(self, batch, number):
+            return loss_of(self.model, batch)
+
+        def configure_optimizers(self):
+            return torch.optim.AdamW(self.parameters(), lr=1e-4, foreach=True)
+
+    rows = [torch.zeros(case["sequence"], dtype=torch.int64)] * (case["batch"] * STEPS)
+    loader = torch.utils.data.DataLoader(rows, batch_size=case["batch"])
+    trainer = lightning.Trainer(
+        accelerator="cpu", max_steps=STEPS, logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False,
+    )  # fmt: skip
+    trainer.fit(Module(), loader)
+
+
+def loss_of(model, tokens):
+    logits = model(input_ids=tokens).logits
+    return F.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+
+
+LOOPS = {
+    "hf-trainer": hf_trainer,
+    "accelerate": accelerate_loop,
+    "peft-script": peft_loop,
+    "torchvision": torchvision_loop,
+    "nanogpt": nanogpt_loop,
+    "lightning": lightning_loop,
+    "zeroing": zeroing_loop,
+}
+
+
+def peak(case):
+    torch.manual_seed(0)
+    gc.collect()
+    with HostLog() as log:
+        LOOPS[case["loop"]](case)
+    return log.peak()
+
+
+if __name__ == "__main__":
+    torch.backends.mkldnn.enabled = False
+    torch.set_num_threads(1)
+    json.dump({name: peak(case) for name, case in json.load(sys.stdin).items()}, answers)
+    answers.flush()
+    os._exit(0)
