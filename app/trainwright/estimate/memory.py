@@ -278,7 +278,7 @@ def _outside(gpu: Gpu, gpu_count: int) -> tuple[Quantity, ...]:
     """Return what is held outside the allocator."""
     known = memory_calibration()
     parts = [
-        gpu.context or _ranged("context", cuda.context(Device.of(gpu.record)), known.context_source)
+        gpu.context or _ranged("context", cuda.context(gpu.record), known.context_source)
     ]
     if gpu_count > 1:
         parts.append(_ranged("nccl", known.nccl, known.source))
