@@ -7,7 +7,7 @@ from pathlib import Path
 from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord, find_cpu, find_drive
 from trainwright.catalog.query import find_gpu
 from trainwright.explain import Kind, Quantity, Unit, total
-from trainwright.machine.capacity import UNIFIED, capacity, held, kept_by_rule, less_kept
+from trainwright.machine.capacity import UNIFIED, capacity, held, less_kept
 from trainwright.machine.machine import Gpu, Machine
 from trainwright.machine.resolve import Resolved
 from trainwright.messages import Message, UserError
@@ -205,19 +205,16 @@ def _offered(
 ) -> tuple[Quantity, Quantity]:
     """Return what CUDA offers of a GPU, and what others hold of that.
 
-    What NVML calls reserved is what CUDA's total lacks; on Windows CUDA's total has it too.
+    CUDA's total lacks what NVML calls reserved; on Windows it has it, and nobody gets it.
     """
     whole = _measured("machine.total", memory.total, source, "total")
     kept = _measured("machine.held.driver", memory.reserved, source)
-    used = memory.used
-    if record.vendor == "NVIDIA" and around.system != "windows":
-        if not memory.reserved:  # A driver before 510 counts it among the used.
-            kept = kept_by_rule(record, whole.value)
-            used = max(used - round(kept.value), 0)
-        whole, kept = less_kept(whole, kept), replace(kept, value=0.0)
-    others = _measured("machine.held.others", used, source)
-    parts = (others, kept) if kept.value else (others,)
-    return whole, total(Message.of("machine.held"), parts, role="held")
+    held = [_measured("machine.held.others", memory.used, source)]
+    if memory.reserved and record.vendor == "NVIDIA" and around.system != "windows":
+        whole = less_kept(whole, kept)
+    else:
+        held.append(kept)
+    return whole, total(Message.of("machine.held"), held, role="held")
 
 
 def _apple(reading: AppleGpu, around: Host) -> Gpu:

@@ -1,7 +1,5 @@
 """What CUDA offers of a card, against public readings of such cards."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -58,7 +56,7 @@ def test_sixty_cards_have_been_read_and_no_reading_is_beyond_its_card() -> None:
         ("rtx-a6000", 47.46),
         ("h100-80gb-sxm", 79.22),
         ("h200-141gb-sxm", 139.72),
-        ("rtx-3080-10gb", 9.78),
+        ("rtx-3080-10gb", 9.65),  # 9.78 with drivers of 2023
         ("rtx-4090", 23.64),
         ("rtx-5090", 31.36),
     ],
@@ -92,21 +90,19 @@ def test_the_rule_holds_for_cards_that_it_was_not_fitted_on() -> None:
     totals = np.array([nominal_total(one).value for one in cards])
     kept = totals - np.array(newest)
 
-    def fitted(rows: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> "np.ndarray[..., ...]":
-        design = np.stack([np.ones(rows.sum()), totals[rows]], axis=1)
-        return np.linalg.lstsq(design, kept[rows], rcond=None)[0]
-
-    base, share = fitted(np.ones(len(cards), bool))
+    share, base = np.polyfit(totals, kept, 1)
     assert base == pytest.approx(KEPT_BYTES, rel=0.02)
     assert share == pytest.approx(KEPT_SHARE, rel=0.02)
     inside = []
     for row, card in enumerate(cards):
-        base, share = fitted(np.arange(len(cards)) != row)
-        expected = base + share * totals[row]
+        others = np.arange(len(cards)) != row
+        expected = np.polyval(np.polyfit(totals[others], kept[others], 1), totals[row])
         for one in read_on(card, "linux"):
             ratio = (totals[row] - one.bytes) / expected
             inside.append(KEPT_RANGE[0] <= ratio <= KEPT_RANGE[1])
-    print(f"readings within the rule's interval, cards left out one at a time: {np.mean(inside):.1%}")
+    print(
+        f"readings within the rule's interval, cards left out one at a time: {np.mean(inside):.1%}"
+    )
     assert np.mean(inside) >= 0.95
 
 
@@ -126,16 +122,11 @@ def test_a_card_that_nobody_read_says_so() -> None:
     assert found.interval.low < found.value < found.interval.high < 24 * GIB
 
 
-def test_ecc_that_somebody_changed_is_no_reading_of_the_card_as_it_comes() -> None:
+def test_cards_are_taken_as_they_come_where_somebody_turned_ecc_on() -> None:
     card = catalog().record("rtx-a5000")
-    latest = max(one.seen for one in card.capacities)
-    changed = replace_ecc(card, latest)
-    assert capacity(changed, "linux").value == capacity(card, "linux").value
-
-
-def replace_ecc(card: GpuRecord, seen: str) -> GpuRecord:
-    on = Capacity(bytes=22721 * MIB, source="reading", seen=seen, ecc=True)
-    return card.model_copy(update={"capacities": (*card.capacities, on)})
+    on = Capacity(bytes=22721 * MIB, source="a public log", seen="2026-12", ecc=True)
+    read = card.model_copy(update={"capacities": (*card.capacities, on)})
+    assert capacity(read, "linux") == capacity(card, "linux")
 
 
 @pytest.mark.parametrize(
