@@ -1,6 +1,6 @@
 """What a GPU's memory offers, and what of it others hold, where nobody has measured it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from trainwright.catalog import Capacity, GpuRecord
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
@@ -77,17 +77,17 @@ def _observed(readings: list[Capacity], system: System, reported: Quantity) -> Q
     newest = readings[-1]
     sizes = [one.bytes for one in readings]
     spread = DRIVERS_DIFFER if newest.seen and system == "linux" else 0
+    low = min(*sizes, newest.bytes - spread)
+    high = max(newest.bytes, min(max(*sizes, newest.bytes + spread), reported.value))
+    seen = Message.of("machine.capacity-read", count=len(readings), low=low, high=high)
     return Quantity(
         Message.of("machine.total"),
         newest.bytes,
         Unit.BYTES,
         Kind.QUOTED,
         source=f"{newest.source}, {newest.seen}" if newest.seen else newest.source,
-        interval=Interval(
-            min(*sizes, newest.bytes - spread),
-            max(newest.bytes, min(max(*sizes, newest.bytes + spread), reported.value)),
-        ),
-        note=Message.of("machine.capacity-read", count=len(readings)) if newest.seen else None,
+        interval=Interval(low, high),
+        note=seen if newest.seen else None,
         role="total",
     )
 
@@ -103,23 +103,24 @@ def kept_by_rule(record: GpuRecord, reported: float) -> Quantity:
         Kind.ASSUMED,
         source=KEPT_SOURCE,
         interval=Interval(*(kept * end for end in KEPT_RANGE)),
-        note=Message.of("machine.capacity-by-rule"),
     )
 
 
 def less_kept(reported: Quantity, kept: Quantity) -> Quantity:
     """Return what the driver reports less what it keeps: what CUDA offers."""
-    value = reported.value - kept.value
-    spread = kept.interval
+    note, spread = None, kept.interval
+    if spread is not None:
+        spread = Interval(reported.value - spread.high, reported.value - spread.low)
+        note = Message.of("machine.capacity-by-rule", low=spread.low, high=spread.high)
     return Quantity(
         Message.of("machine.total"),
-        value,
+        reported.value - kept.value,
         Unit.BYTES,
         kept.kind,
         formula="driver's total − kept",
         parts=(reported.named(Message.of("machine.reported")), kept),
-        interval=spread and Interval(reported.value - spread.high, reported.value - spread.low),
-        note=kept.note,
+        interval=spread,
+        note=note,
         role="total",
     )
 
@@ -187,7 +188,7 @@ def held(record: GpuRecord, system: System, reserved_mib: float | None) -> Quant
     """
     parts = [_others(record, system, reserved_mib)]
     if record.vendor == "NVIDIA" and system == "windows":
-        parts.append(replace(kept_by_rule(record, nominal_total(record).value), note=None))
+        parts.append(kept_by_rule(record, nominal_total(record).value))
     return total(Message.of("machine.held"), parts, role="held")
 
 
