@@ -46,7 +46,7 @@ compute capability 7.5 on: 378 MiB of 12, 450 MiB of 24, 640 MiB of 48, 480 MiB 
 KEPT_BEFORE_TURING = 0.009
 """The same of Pascal and Volta, 0.6 to 1.3 % on 9 cards."""
 KEPT_RANGE = (0.5, 1.5)
-"""Of what the rule says, where 97 % of 144 readings lie; drivers before 570 keep less."""
+"""Of what the rule says, where 97 % of 140 readings lie; drivers before 570 keep less."""
 DRIVERS_DIFFER = 200 * MIB
 """Between readings of one card: up to 196 MiB on a T4, 213 MiB on an A100 80GB."""
 KEPT_SOURCE = "rule: least squares over readings in hardware_db/gpu"
