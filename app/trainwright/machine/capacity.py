@@ -40,13 +40,13 @@ UNIFIED = Rule(
 )
 KEPT_BYTES = 340 * MIB
 KEPT_SHARE = 0.0028
-"""What the driver keeps of what it reports, least squares over the newest readings of 48 cards from
+"""What the driver keeps of what it reports, least squares over the newest readings of 56 cards from
 compute capability 7.5 on: 378 MiB of 12, 450 MiB of 24, 640 MiB of 48, 480 MiB of 80 and 730 MiB of
 179 GiB."""
 KEPT_BEFORE_TURING = 0.009
 """The same of Pascal and Volta, 0.6 to 1.3 % on 9 cards."""
 KEPT_RANGE = (0.5, 1.5)
-"""Of what the rule says, where 97 % of 140 readings lie; drivers before 570 keep less."""
+"""Of what the rule says, where 97 % of 153 readings lie; drivers before 570 keep less."""
 DRIVERS_DIFFER = 200 * MIB
 """Between readings of one card: up to 196 MiB on a T4, 213 MiB on an A100 80GB."""
 KEPT_SOURCE = "rule: least squares over readings in hardware_db/gpu"
