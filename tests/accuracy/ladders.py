@@ -127,7 +127,7 @@ def _read(path: str) -> Profile:
 def _gpu(slug: str) -> Gpu:
     record = catalog().record(slug)
     nothing = Quantity(Message.of("machine.held"), 0, Unit.BYTES, Kind.ASSUMED)
-    return Gpu(record, 1, capacity.nominal_total(record), nothing)
+    return Gpu(record, 1, capacity.capacity(record, "linux"), nothing)
 
 
 def pairs(rungs: tuple[Rung, ...]) -> list[tuple[Rung, Rung]]:

@@ -100,7 +100,7 @@ def gpu_of(row: Row) -> Gpu:
     record = catalog().record(row.gpu)
     nothing = Quantity(Message.of("machine.held"), 0, Unit.BYTES, Kind.ASSUMED)
     held = nothing if row.measured else capacity.held(record, "linux", 0)
-    return Gpu(record, 1, capacity.nominal_total(record), held)
+    return Gpu(record, 1, capacity.capacity(record, "linux"), held)
 
 
 def settings_of(row: Row) -> FullSettings:

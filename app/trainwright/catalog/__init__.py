@@ -26,10 +26,11 @@ from trainwright.catalog.parts import (
 )
 from trainwright.catalog.precision import Precision, peak_flops, supports
 from trainwright.catalog.query import Match, find_gpu, list_gpus
-from trainwright.catalog.records import Confidence, Fact, FlopKey, GpuRecord
+from trainwright.catalog.records import Capacity, Confidence, Fact, FlopKey, GpuRecord
 
 __all__ = [
     "BoardRecord",
+    "Capacity",
     "CaseRecord",
     "Confidence",
     "CoolerRecord",

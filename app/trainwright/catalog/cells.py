@@ -21,7 +21,17 @@ GPU_UNITS: dict[str, tuple[str, float]] = {
     "boost_hz": ("boost_mhz", 1e6),
 }
 """Keys and units of the YAML files, for what records keep in base units."""
-_ABOUT = {"id", "name", "source", "confidence", "sources", "aliases", "shared_names", "notes"}
+_ABOUT = {
+    "id",
+    "name",
+    "source",
+    "confidence",
+    "sources",
+    "aliases",
+    "shared_names",
+    "notes",
+    "capacities",
+}
 """Fields that name a part or tell of it, and are no values."""
 _ELSEWHERE = {"vendor", "launch", "msrp_usd"}
 """Fields that no rule asks for."""

@@ -119,6 +119,7 @@ def implausible(record: GpuRecord) -> Iterator[Message]:
     yield from _fp32(record)
     yield from _tensor_ratios(record)
     yield from _driver_total(record)
+    yield from _capacities(record)
 
 
 def _bandwidth(record: GpuRecord) -> Iterator[Message]:
@@ -168,6 +169,14 @@ def _driver_total(record: GpuRecord) -> Iterator[Message]:
     total, nominal = record.nvml_total_bytes, record.memory_bytes
     if total and not 0.9 <= total.value / nominal.value <= 1.005:
         yield _contradiction(record, "nvml_total_mib", total.value / 2**20, nominal.value / 2**20)
+
+
+def _capacities(record: GpuRecord) -> Iterator[Message]:
+    """CUDA offers less than the nominal memory, and little less."""
+    nominal = record.memory_bytes.value
+    for reading in record.capacities:
+        if not 0.9 <= reading.bytes / nominal <= 1:
+            yield _contradiction(record, "capacities", reading.bytes / 2**20, nominal / 2**20)
 
 
 def _differs(stated: float, follows: float) -> bool:

@@ -20,6 +20,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from trainwright.catalog.records import (
+    Capacity,
     Confidence,
     Cooling,
     Fact,
@@ -84,6 +85,28 @@ class Stated(_Model):
         return schema
 
 
+class Reading(_Model):
+    """What ``torch.cuda.get_device_properties(0).total_memory`` was on one computer."""
+
+    mib: Number
+    seen: Annotated[str, BeforeValidator(str), Field(pattern=r"^\d{4}-\d\d$")]
+    """Month of the newest software that the reading names."""
+    source: Text
+    system: Literal["linux", "windows"] = "linux"
+    ecc: bool | None = None
+    """Where somebody had changed it from what the card comes with."""
+
+    def capacity(self) -> Capacity:
+        """Return the reading in base units."""
+        return Capacity(
+            bytes=_exact(self.mib * MIB),
+            source=self.source,
+            seen=self.seen,
+            system=self.system,
+            ecc=self.ecc,
+        )
+
+
 class Values(_Model):
     """What may stand in a file's ``defaults`` as well as in a record."""
 
@@ -142,6 +165,8 @@ class Entry(Values):
     shared_names: tuple[Text, ...] = ()
     memory_gib: Stated
     nvml_total_mib: Stated | None = None
+    capacities: tuple[Reading, ...] = ()
+    """Readings of what CUDA offers; drivers differ, the newest one counts."""
     bandwidth_gb_s: Stated | None = None
     """Decimal GB/s; where absent, bus width x data rate."""
     sm: Stated | None = None
@@ -209,6 +234,7 @@ class _Builder:
             compute_capability=capability and tuple(map(int, capability.split("."))),
             memory_bytes=self._stated("memory_gib", entry.memory_gib, GIB),
             nvml_total_bytes=self._fact("nvml_total_mib", MIB),
+            capacities=tuple(reading.capacity() for reading in entry.capacities),
             unified_memory=bool(self._plain("unified_memory")),
             bandwidth_bytes_per_s=self._bandwidth(bus, rate),
             memory_bus_bits=bus,

@@ -43,6 +43,21 @@ class Fact(BaseModel):
     confidence: Confidence
 
 
+class Capacity(BaseModel):
+    """What CUDA was seen to offer of a card's memory: ``total_memory`` of torch's properties."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    bytes: float
+    source: str
+    seen: str = ""
+    """ISO month of the newest software in the reading; empty where nobody read it off a card."""
+    system: Literal["linux", "windows"] = "linux"
+    """Who manages the memory: Windows does under WSL too."""
+    ecc: bool | None = None
+    """Given where somebody had changed it from what the card comes with."""
+
+
 class GpuRecord(BaseModel):
     """A graphics card or accelerator. Values in base units; a missing fact is unknown."""
 
@@ -67,6 +82,8 @@ class GpuRecord(BaseModel):
     """Nominal."""
     nvml_total_bytes: Fact | None = None
     """What the driver reports as total, where someone published it."""
+    capacities: tuple[Capacity, ...] = ()
+    """Readings of what CUDA offers of it; drivers differ."""
     unified_memory: bool = False
     bandwidth_bytes_per_s: Fact
     memory_bus_bits: Fact | None = None

@@ -87,6 +87,7 @@ def command(
         if explain:
             screen.derivation(report.memory.derivation)
             screen.derivation(report.memory.device_used_p95)
+            screen.derivation(report.memory.device_total)
             if report.time.step_seconds is not None:
                 screen.derivation(report.time.step_seconds)
             for _, rate in report.time.pipeline.stages if report.time.pipeline else ():

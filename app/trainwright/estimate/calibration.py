@@ -20,13 +20,28 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
+class Context:
+    """What a process takes outside the allocator, by threads that the GPU can hold."""
+
+    base: float
+    """Bytes."""
+    per_thread: float
+    """Bytes."""
+    least: float
+    most: float
+    """Ends of the 90 % range, relative to the middle."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryCalibration:
     """What ``resources/calibration/memory.json`` holds."""
 
     source: str
     context_source: str
-    context: dict[str, Range]
-    """CUDA context and loaded kernels by major compute capability, and ``other``."""
+    context: Context
+    """CUDA context and loaded kernels."""
+    context_elsewhere: Range
+    """The same of other makers' GPUs."""
     nccl: Range
     """Buffers of one communicator."""
     convolution_workspace: dict[str, float]
@@ -47,7 +62,13 @@ def memory_calibration() -> MemoryCalibration:
     return MemoryCalibration(
         source=document["source"],
         context_source=document["context_source"],
-        context={key: _range(value) for key, value in document["context_mib"].items()},
+        context=Context(
+            base=document["context"]["base_mib"] * MIB,
+            per_thread=document["context"]["bytes_per_thread"],
+            least=document["context"]["least"],
+            most=document["context"]["most"],
+        ),
+        context_elsewhere=_range(document["context_elsewhere_mib"]),
         nccl=_range(document["nccl_mib"]),
         convolution_workspace=document["convolution_workspace"],
         relative_sigma=document["relative_sigma"],

@@ -73,12 +73,30 @@ def cublas_workspace(device: Device) -> int:
     return 32 << 20 if device.major >= 9 else 8_519_680
 
 
-def context(device: Device) -> Range:
-    """Return bytes of the context and loaded kernels, outside the allocator; assumed."""
-    ranges = memory_calibration().context
-    if device.vendor != "NVIDIA":
-        return ranges["other"]
-    return ranges.get(str(device.major), ranges["other"])
+def context(record: GpuRecord) -> Range:
+    """Return bytes of the context and loaded kernels, outside the allocator.
+
+    CUDA keeps local memory for every thread that the GPU can hold at once, which makes most of
+    it: a T4 takes 140 MiB, an RTX 4090 470, an H100 700. Kernels come to it as they are first
+    called, since CUDA 11.7; before, all were loaded at once, and a V100 took 1343 MiB.
+    (Fitted on ``tests/accuracy/rows/context.csv``; transformers' documentation for the V100.)
+    """
+    known = memory_calibration()
+    if record.vendor != "NVIDIA" or record.sm_count is None or record.compute_capability is None:
+        return known.context_elsewhere
+    threads = record.sm_count.value * _threads(record.compute_capability)
+    middle = known.context.base + threads * known.context.per_thread
+    return Range(middle * known.context.least, middle, middle * known.context.most)
+
+
+def _threads(capability: tuple[int, int]) -> int:
+    """Return how many threads a multiprocessor holds.
+
+    (CUDA C++ Programming Guide, technical specifications per compute capability.)
+    """
+    if capability == (7, 5):
+        return 1024
+    return 1536 if capability in ((8, 6), (8, 7), (8, 9)) or capability[0] >= 11 else 2048
 
 
 @dataclass(frozen=True, slots=True)

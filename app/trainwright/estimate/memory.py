@@ -300,9 +300,7 @@ def _run(layout: Layout, point: _Point, expandable: bool) -> _Run:
 def _outside(gpu: Gpu, gpu_count: int) -> tuple[Quantity, ...]:
     """Return what is held outside the allocator."""
     known = memory_calibration()
-    parts = [
-        gpu.context or _ranged("context", cuda.context(Device.of(gpu.record)), known.context_source)
-    ]
+    parts = [gpu.context or _ranged("context", cuda.context(gpu.record), known.context_source)]
     if gpu_count > 1:
         parts.append(_ranged("nccl", known.nccl, known.source))
     parts.append(gpu.held)

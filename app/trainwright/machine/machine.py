@@ -18,7 +18,7 @@ class Gpu:
     record: GpuRecord
     count: int
     total: Quantity
-    """Bytes that the driver offers: measured, or nominal less an assumed reserve."""
+    """Bytes that CUDA offers a process: read off such a card, here or elsewhere, or by rule."""
     held: Quantity
     """Bytes that the display and other programs hold."""
     power_limit_w: float | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from trainwright.catalog import GpuRecord, find_cpu, find_drive, find_memory
 from trainwright.catalog.query import find_gpu
 from trainwright.machine.build import Build, BuildGpu
-from trainwright.machine.capacity import held, nominal_total
+from trainwright.machine.capacity import capacity, held
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import Gpu, Machine, System
 from trainwright.machine.named import named, slots_of
@@ -88,7 +88,7 @@ def _gpu(
     gpu = Gpu(
         record=record,
         count=choice.count,
-        total=nominal_total(record),
+        total=capacity(record, system),
         held=held(record, system, choice.reserved_mib),
         power_limit_w=choice.power_limit_w,
         bridged=bridged and record.nvlink_bytes_per_s is not None,

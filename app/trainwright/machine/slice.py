@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainwright.catalog import Fact, GpuRecord
+from trainwright.catalog import Capacity, Fact, GpuRecord
 from trainwright.catalog.mig import GIB, MigTable, Profile, mig_table
 from trainwright.messages import Message, UserError
 
@@ -45,6 +45,7 @@ def slice_of(gpu: GpuRecord, table: MigTable, profile: Profile) -> Slice:
             "shared_names": (),
             "memory_bytes": memory,
             "nvml_total_bytes": memory,
+            "capacities": (Capacity(bytes=memory.value, source=memory.source),),
             "bandwidth_bytes_per_s": _share(gpu.bandwidth_bytes_per_s, units),
             "l2_bytes": gpu.l2_bytes and _share(gpu.l2_bytes, units),
             "sm_count": processors,

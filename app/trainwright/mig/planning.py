@@ -8,7 +8,7 @@ from pathlib import Path
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.mig import GIB, MigTable
 from trainwright.estimate.steptime import TimeEstimate
-from trainwright.machine.capacity import held, nominal_total
+from trainwright.machine.capacity import capacity, held
 from trainwright.machine.choice import GpuChoice
 from trainwright.machine.machine import Gpu
 from trainwright.machine.slice import slice_of
@@ -103,7 +103,7 @@ def plan_jobs(
     complete = packed.placed == len(written)
     ways = alternatives(
         whole,
-        nominal_total(gpu).value,
+        capacity(gpu, "linux").value,
         (complete, packed.finish if complete and timed else None),
         count,
     )
@@ -126,7 +126,7 @@ def _unplaced(
     cards: Mapping[str, GpuRecord],
 ) -> Iterator[Message]:
     """Yield why jobs have no instance: those too large for any first, then those without room."""
-    sizes = {name: nominal_total(card).value for name, card in cards.items()}
+    sizes = {name: capacity(card, "linux").value for name, card in cards.items()}
     whole, largest = sizes.pop(WHOLE), max(sizes, key=lambda name: sizes[name], default=WHOLE)
     left: Counter[str] = Counter()
     for need, one, place in zip(needs, on, packed.jobs, strict=True):
@@ -176,7 +176,8 @@ def _on(
 
 def _estimated(plan: Plan, facts: Facts, card: GpuRecord) -> OnProfile:
     """Return our own estimate of the plan on one instance."""
-    gpu = Gpu(card, 1, nominal_total(card), held(card, facts.machine.system, None), None)
+    system = facts.machine.system
+    gpu = Gpu(card, 1, capacity(card, system), held(card, system, None), None)
     report = evaluate(plan, replace(facts, machine=replace(facts.machine, gpus=(gpu,))))
     time = report.time
     return OnProfile(
@@ -198,5 +199,5 @@ def _plain(need: Need, card: GpuRecord, whole: GpuRecord) -> OnProfile:
     counts = card.sm_count, whole.sm_count
     share = counts[0].value / counts[1].value if counts[0] and counts[1] else 1.0
     seconds = None if need.hours is None else need.hours * 3600 / share
-    fits = memory <= nominal_total(card).value
+    fits = memory <= capacity(card, "linux").value
     return OnProfile(fits, memory, seconds, 1 / seconds if seconds else None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord, find_cpu, find_drive
 from trainwright.catalog.query import find_gpu
 from trainwright.explain import Kind, Quantity, Unit, total
-from trainwright.machine.capacity import UNIFIED, held, nominal_total
+from trainwright.machine.capacity import UNIFIED, capacity, held, less_kept
 from trainwright.machine.machine import Gpu, Machine
 from trainwright.machine.resolve import Resolved
 from trainwright.messages import Message, UserError
@@ -194,17 +194,33 @@ def _made(reading: GpuReading | AmdGpu, around: Host, source: str) -> Gpu:
     known, read = _linked(gpu_record(str(reading.name), memory), reading.link)
     limit = reading.power_limit_w if isinstance(reading.power_limit_w, float) else None
     if isinstance(memory, Missing):
-        whole, taken = nominal_total(known), held(known, around.system, None)
+        whole, taken = capacity(known, around.system), held(known, around.system, None)
     else:
-        whole = _measured("machine.total", memory.total, source, "total")
-        taken = _held(memory, source)
+        whole, taken = _offered(known, memory, around, source)
     return Gpu(known, 1, whole, taken, limit, link_read=read)
+
+
+def _offered(
+    record: GpuRecord, memory: Memory, around: Host, source: str
+) -> tuple[Quantity, Quantity]:
+    """Return what CUDA offers of a GPU, and what others hold of that.
+
+    CUDA's total lacks what NVML calls reserved; on Windows it has it, and nobody gets it.
+    """
+    whole = _measured("machine.total", memory.total, source, "total")
+    kept = _measured("machine.held.driver", memory.reserved, source)
+    held = [_measured("machine.held.others", memory.used, source)]
+    if memory.reserved and record.vendor == "NVIDIA" and around.system != "windows":
+        whole = less_kept(whole, kept)
+    else:
+        held.append(kept)
+    return whole, total(Message.of("machine.held"), held, role="held")
 
 
 def _apple(reading: AppleGpu, around: Host) -> Gpu:
     record = gpu_record(reading.name, Missing(Message.of("probe.not-supported")))
     if isinstance(reading.memory_bytes, Missing):
-        return Gpu(record, 1, nominal_total(record), held(record, around.system, None))
+        return Gpu(record, 1, capacity(record, around.system), held(record, around.system, None))
     whole = _measured("machine.nominal", reading.memory_bytes, "sysctl hw.memsize")
     kept = Quantity(
         Message.of("machine.reserve"),
@@ -235,14 +251,6 @@ def _linked(record: GpuRecord, link: Link) -> tuple[GpuRecord, bool]:
     found = {"pcie_generation": link.most_generation, "pcie_lanes": lanes}
     read = {key: value for key, value in found.items() if isinstance(value, int)}
     return (record.model_copy(update=read) if read else record), len(read) == len(found)
-
-
-def _held(memory: Memory, source: str) -> Quantity:
-    parts = [
-        _measured("machine.held.others", memory.used, source),
-        _measured("machine.held.driver", memory.reserved, source),
-    ]
-    return total(Message.of("machine.held"), parts, role="held")
 
 
 def _measured(id: str, value: int, source: str, role: str = "") -> Quantity:

@@ -9,7 +9,7 @@ import pytest
 
 from trainwright.advise.search import Sources
 from trainwright.catalog.query import find_gpu
-from trainwright.machine.capacity import held, nominal_total
+from trainwright.machine.capacity import capacity, held
 from trainwright.machine.machine import Gpu, Machine
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.schema import Plan
@@ -269,7 +269,7 @@ def _case(
 def _facts(plan: Plan, shape: Shape, length: int, cores: int | None) -> Facts:
     choice = plan.machine.gpus[0]
     record = find_gpu(choice.id).record
-    gpu = Gpu(record, choice.count, nominal_total(record), held(record, "linux", None))
+    gpu = Gpu(record, choice.count, capacity(record, "linux"), held(record, "linux", None))
     machine = Machine((gpu,), None, cores, None, (), "linux", False)
     full = filled(plan.settings, plan.workload, record, choice.count, cores)
     tokens = plan.workload.inputs.sequence_length or length

@@ -86,7 +86,8 @@ def test_of_several_batches_the_best_that_fits_is_shown() -> None:
 def test_what_does_not_fit_says_what_is_missing() -> None:
     unchecked = found("llama-8b-lora")["checkpointing"]
     assert unchecked.verdict is Verdict.NO
-    assert "24.0 GiB" in render(unchecked.because, "en")
+    # What CUDA offers of an RTX 4090's 24 GiB under drivers of 2026.
+    assert "23.5 GiB" in render(unchecked.because, "en")
 
 
 def test_where_the_plan_does_not_fit_what_does_comes_first() -> None:

@@ -70,7 +70,8 @@ def test_what_is_not_known_is_none_and_not_zero() -> None:
 def test_a_published_total_is_quoted() -> None:
     total = catalogued(machine()).machine.gpu.total
     assert total.kind is Kind.QUOTED
-    assert total.value == 24564 * MIB
+    # NVML says 24564 MiB; torch's total_memory under drivers of 2026 is 23.52 GiB.
+    assert total.value == pytest.approx(23.52 * GIB, rel=0.001)
     assert total.source
 
 
@@ -108,20 +109,6 @@ def test_an_assumed_total_is_near_what_such_cards_report(gpu: GpuRecord, reporte
     assert total.kind is Kind.ASSUMED
     assert total.value / MIB == pytest.approx(reported_mib, rel=0.005)
     assert [part.kind for part in total.parts] == [Kind.QUOTED, Kind.ASSUMED]
-
-
-@pytest.mark.parametrize(
-    ("id", "torch_gib"),
-    [
-        # "GPU 0 has a total capacity of ..." in torch's out-of-memory errors.
-        ("rtx-3080-10gb", 9.78),
-        ("rtx-4090", 23.64),
-        ("rtx-5090", 31.36),
-    ],
-)
-def test_what_the_driver_keeps_is_near_what_torch_misses(id: str, torch_gib: float) -> None:
-    gpu = catalogued(machine(gpus=[{"id": id, "reserved_mib": 0}])).machine.gpu
-    assert (gpu.total.value - gpu.held.value) / GIB == pytest.approx(torch_gib, rel=0.01)
 
 
 def test_what_others_hold_is_assumed_by_system_unless_the_user_says() -> None:

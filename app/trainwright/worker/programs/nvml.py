@@ -111,7 +111,7 @@ def text(value: Any) -> str:
 
 
 def memory(gpu: Any) -> dict[str, int]:
-    """Return bytes; drivers before 510 count what they keep for themselves among the used."""
+    """Return bytes; drivers before 510 leave what they keep for themselves out of the total."""
     try:
         found = pynvml.nvmlDeviceGetMemoryInfo(gpu, version=pynvml.nvmlMemory_v2)
         reserved = int(found.reserved)
