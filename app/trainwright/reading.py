@@ -78,6 +78,7 @@ def text(source: Path | str, limit: int, file: str = "", *, or_stdin: bool = Fal
 def odd_number(file: str, place: Sequence[str | int], value: float) -> UserError:
     """Return the complaint about a number that is not believed (``ranges``)."""
     key = ".".join(str(part)[:40] for part in place) or "?"
+    key = "".join(each if each.isprintable() else "?" for each in key)
     return UserError.of("reading.odd-number", file=file, key=key, value=str(value)[:40])
 
 

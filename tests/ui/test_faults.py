@@ -7,7 +7,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import fakes
 import pytest
@@ -235,3 +235,12 @@ def test_what_c_code_raises_in_an_override_does_not_end_the_program(tmp_path):
     """PySide6 6.8 to 6.11 crash on Python 3.11; in a program of its own."""
     ran = run(UNFINISHED, tmp_path)
     assert (ran.returncode, "tuple index out of range" in ran.stdout) == (0, True), ran.stderr
+
+
+def test_classes_that_are_made_safe_can_still_be_generic(watched):
+    item = TypeVar("item")
+
+    class Box(QObject, Generic[item]):
+        pass
+
+    assert isinstance(Box[int](), QObject)

@@ -734,3 +734,28 @@ def test_a_stepper_that_doubles_halves_too_and_keeps_its_bounds(qtbot):
     for _ in range(5):
         QTest.keyClick(stepper, Qt.Key.Key_PageUp)
     assert stepper.value() == 2**31 - 1
+
+
+def test_an_answer_that_comes_after_the_next_edit_is_not_taken_for_its_own(opened, qtbot):
+    base, begun, go_on = fakes.core(), threading.Event(), threading.Event()
+    plans, looked = {}, []
+
+    def evaluate(plan, facts):
+        begun.set()
+        go_on.wait(20)
+        plans[id(facts)] = (plan, facts)
+        return base.evaluate(plan, facts)
+
+    def whatifs(plan, facts, _report, _wanted):
+        looked.append((plan, plans[id(facts)][0]))
+        return ()
+
+    window = opened(plan=None, core=replace(base, evaluate=evaluate, whatifs=whatifs))
+    window.session._ask_timer.setInterval(600)
+    window.open_path(fakes.EXAMPLE)
+    qtbot.waitUntil(begun.is_set)
+    window.session.set_key("settings.micro_batch", 2)
+    go_on.set()
+    qtbot.waitUntil(lambda: looked != [] and looked[-1][0] == window.session.plan)
+    qtbot.waitUntil(lambda: looked[-1][1] == window.session.plan)
+    assert [asked for asked, answered in looked if asked != answered] == []

@@ -21,7 +21,8 @@ def make_safe() -> None:
         QObject.__init_subclass__ = classmethod(_wrap)  # type: ignore[assignment, method-assign]
 
 
-def _wrap(cls: type, /, **_more: Any) -> None:
+def _wrap(cls: type, /, **more: Any) -> None:
+    super(QObject, cls).__init_subclass__(**more)  # type: ignore[misc]  # bases such as Generic
     for name, method in list(vars(cls).items()):
         if isinstance(method, FunctionType) and _is_qts(name, cls):
             setattr(cls, name, _whole(method))

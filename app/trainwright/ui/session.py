@@ -271,7 +271,8 @@ class Session(QObject):
         self._stop_trace()
         self.unconsented = None
         self._neighbours.stop()
-        self._limiting.forget()
+        for worker in (self._answers, self._limiting):
+            worker.forget()  # what is on its way is of the plan before
         self._look(plan)
 
         self._question = lambda: answer(self.core, plan)
