@@ -467,6 +467,8 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
 def _closed(seen: Seen, window: Any) -> Seen:
     import walk
 
+    for draft in (window.session.draft, window.session.board):
+        draft.discard()  # nobody is left to answer what becomes of the edits
     began = time.monotonic()
     window.close()
     seen.seconds_to_close = time.monotonic() - began
