@@ -412,9 +412,21 @@ def busy(window: Any) -> int:
     """Return how many workers still run."""
     from trainwright.ui.tasks import Cancellable, Latest
 
-    return sum(one.busy for one in window.session.findChildren(Latest)) + sum(
-        one.running for one in window.session.findChildren(Cancellable)
+    owners = (window, window.session)
+    return sum(one.busy for owner in owners for one in owner.findChildren(Latest)) + sum(
+        one.running for owner in owners for one in owner.findChildren(Cancellable)
     )
+
+
+def come_to_rest(window: Any) -> None:
+    """Wait until no search is under way, which may take half a minute, and collect garbage."""
+    import walk
+
+    until = time.monotonic() + 120
+    while busy(window) and time.monotonic() < until:
+        walk.spin(100)
+    walk.settle(window)
+    gc.collect()
 
 
 def spree(actions: int, seed: int, *, fake: bool) -> Seen:
@@ -453,8 +465,7 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
     while seen.actions < actions:
         monkey.run(min(1000, actions - seen.actions))
         busy_mib = mib()
-        walk.settle(window)
-        gc.collect()
+        come_to_rest(window)
         seen.mib_at_end = mib()
         seen.mib_after_1000 = seen.mib_after_1000 or seen.mib_at_end
         line = f"{seen.actions} actions: {seen.mib_at_end} MiB at rest, {busy_mib} at work"

@@ -75,7 +75,7 @@ class _Asked:
         return self.make(**dict(self.arguments))
 
 
-@lru_cache(maxsize=640)
+@lru_cache(maxsize=256)
 def _ceiling(asked: _Asked) -> Ceiling:
     """Return the moments that can be the peak.
 

@@ -278,7 +278,7 @@ def draw_mark(
             draw_icon(painter, "lock-simple-fill", x - 1.5, cy - 6.5, 12, ink)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _laid_out(text: str, px: int, weight: int, mono: bool) -> QStaticText:
     """Return a text with its glyphs placed: shaping costs ten times what painting them does."""
     laid = QStaticText(text)
