@@ -30,9 +30,11 @@ _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_YAML_1_1 = {
-    pattern for tags in yaml.SafeLoader.yaml_implicit_resolvers.values() for _, pattern in tags
-}
+_YAML_1_1 = tuple(
+    dict.fromkeys(
+        pattern for tags in yaml.SafeLoader.yaml_implicit_resolvers.values() for _, pattern in tags
+    )
+)
 """What readers of YAML 1.1 take for no text: ``no``, ``1:30``, ``2026-01-01``."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
