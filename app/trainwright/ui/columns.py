@@ -8,7 +8,7 @@ from typing import Any
 from trainwright.catalog import GpuRecord, PartRecord, peak_flops
 from trainwright.catalog.part_kinds import PartKind
 from trainwright.catalog.part_records import Provenance
-from trainwright.catalog.records import Confidence, Fact
+from trainwright.catalog.records import Capacity, Confidence, Fact
 from trainwright.messages.units import GIB, number
 from trainwright.ui.i18n import tr
 
@@ -333,6 +333,8 @@ def _plain(field: str, value: Any) -> str:
             return "\n".join(map(_slot, value))
         case "m2" if isinstance(value, tuple):
             return "\n".join(map(_slot, value))
+        case "capacities":
+            return "\n".join(dict.fromkeys(map(_reading, value)))
         case "slot_modes":
             return "\n".join(shown(dict(mode)) for mode in value)
         case "conflicts":
@@ -349,6 +351,13 @@ def _plain(field: str, value: Any) -> str:
         case "compute_capability" if value is not None:
             return ".".join(map(str, value))
     return shown(value)
+
+
+def _reading(seen: Capacity) -> str:
+    """Return what CUDA offered somebody: the size, the system, and the month of the software."""
+    size = f"{number(round(seen.bytes / GIB, 2))} GiB"
+    parts = (size, seen.system.capitalize(), "ECC" if seen.ecc else "", seen.seen)
+    return " · ".join(part for part in parts if part)
 
 
 def _slot(slot: Any) -> str:
