@@ -6,10 +6,13 @@ import stat
 import sys
 import tempfile
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 from trainwright.messages import Message, UserError
 
+DAMAGED = ".damaged"
+"""Ending of a file that was set aside."""
 _STREAMS = ("/dev/std", "/dev/fd/", "/proc/")
 """Names of what a program has open: they may lead to a regular file that others write to."""
 _MOST_DIGESTED = 16 << 20
@@ -79,6 +82,20 @@ def replace(path: Path, content: bytes) -> None:
             os.unlink(temporary)
         raise
     _sync_folder(target.parent)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file to a name that nothing has yet, and return it.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    for number in count(1):
+        aside = path.with_name(path.name + DAMAGED + (f".{number}" if number > 1 else ""))
+        if not os.path.lexists(aside):
+            os.replace(path, aside)
+            return aside
+    raise AssertionError
 
 
 def digest(path: Path) -> str:

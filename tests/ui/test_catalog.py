@@ -8,7 +8,7 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
-from trainwright.catalog import GpuRecord, catalog, find_cpu, list_parts
+from trainwright.catalog import GpuRecord, find_cpu, find_gpu, list_parts
 from trainwright.catalog.part_kinds import KINDS as RECORDS
 from trainwright.catalog.part_kinds import PartKind
 from trainwright.catalog.sources import documents
@@ -168,7 +168,7 @@ def test_every_value_of_a_part_is_listed_with_its_source():
 
 
 def test_a_card_lists_what_cuda_offered_of_its_memory():
-    by_field = {line.field: line for line in lines(catalog().record("rtx-3090"))}
+    by_field = {line.field: line for line in lines(find_gpu("rtx-3090").record)}
     assert "GiB · Linux · 20" in by_field["capacities"].value
 
 

@@ -223,12 +223,34 @@ def test_mine_is_kept_until_it_is_saved_on_purpose(opened, answers, tmp_path):
     window = opened(plan=other(tmp_path))
     path = window.session.path
     changed(path)
+    answers["changed"] = "keep"
     focus(window)
     assert (window.session.plan.name, window.session.unsaved) == ("other", True)
     focus(window)
     assert answers["asked"] == ["changed"]
     window.save()
     assert file.read(path).name == "other"
+
+
+def test_save_asks_again_about_a_change_that_nobody_answered(opened, answers, tmp_path):
+    window = opened(plan=other(tmp_path))
+    changed(window.session.path)
+    answers["changed"] = ""
+    focus(window)
+    focus(window)
+    assert (answers["asked"], window.session.unsaved) == (["changed"], True)
+    window.save()
+    assert answers["asked"] == ["changed", "changed"]
+    assert file.read(window.session.path).name == "theirs"
+
+
+def test_a_file_that_is_no_models_configuration_changes_nothing(opened, tmp_path):
+    window = opened()
+    before = window.session.plan
+    (tmp_path / "photos.json").write_text("[1,2")
+    for path in (tmp_path / "photos.json", tmp_path / "none.json", tmp_path):
+        window.open_path(path)
+    assert (window.session.plan, window.session.unsaved) == (before, False)
 
 
 @pytest.mark.parametrize("answer", ["", "reload", "overwrite"])

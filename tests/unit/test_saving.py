@@ -34,6 +34,13 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
 
 
 @posix
+def test_what_was_set_aside_is_never_overwritten(tmp_path):
+    for content in ("one", "two", "three"):
+        (tmp_path / "prices").write_text(content)
+        saving.set_aside(tmp_path / "prices")
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["one", "three", "two"]
+
+
 def test_only_regular_files_are_replaced_and_links_stay_links(tmp_path):
     pipe, folder, link = tmp_path / "pipe", tmp_path / "folder", tmp_path / "link"
     os.mkfifo(pipe)

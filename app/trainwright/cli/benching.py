@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import click
 
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.parsing import Fraction, option
+from trainwright.cli.parsing import Fraction, NamedPath, option
 from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError, render
@@ -29,7 +29,7 @@ def bench_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for declared in reversed(
         (
             option("--bench", metavar="disk,cpu,gpu,link", help="cli.option.bench"),
-            option("--folder", type=click.Path(path_type=Path), help="cli.option.bench-folder"),
+            option("--folder", type=NamedPath(), help="cli.option.bench-folder"),
             option(
                 "--size", type=click.IntRange(min=64), metavar="MIB", help="cli.option.bench-size"
             ),

@@ -8,7 +8,7 @@ import click
 from trainwright.advise import advise
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.parsing import Command, option
+from trainwright.cli.parsing import Command, NamedPath, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
 from trainwright.export import Reasons, files, target, write
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @option(
     "--out",
     required=True,
-    type=click.Path(path_type=Path),
+    type=NamedPath(),
     metavar="DIR",
     help="cli.option.out-folder",
 )

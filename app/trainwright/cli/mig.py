@@ -12,7 +12,7 @@ from trainwright.catalog.yaml_file import read_yaml
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.migchoice import Choice, choose, document
-from trainwright.cli.parsing import Command, option
+from trainwright.cli.parsing import Command, NamedPath, option
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError, render
 from trainwright.mig import parted
@@ -30,7 +30,7 @@ _COUNT = re.compile("[0-9]{1,3}")
 
 @click.command(cls=Command, help="cli.mig.summary")
 @click.argument("gpu", metavar="GPU")
-@option("--jobs", type=click.Path(path_type=Path), metavar="FILE", help="cli.mig.jobs")
+@option("--jobs", type=NamedPath(), metavar="FILE", help="cli.mig.jobs")
 @option("--check", "wanted", metavar="LAYOUT", help="cli.mig.check")
 @option("--list", "listing", is_flag=True, help="cli.mig.list")
 @option("--current", default="", metavar="LAYOUT", help="cli.mig.current")

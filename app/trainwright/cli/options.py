@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from trainwright import saving
-from trainwright.cli.parsing import option, terminal_of
+from trainwright.cli.parsing import NamedPath, option, terminal_of
 from trainwright.messages import LANGUAGES, UserError
 
 
@@ -43,7 +43,7 @@ def _checked(_context: click.Context, _option: click.Parameter, path: Path | Non
 
 def out_file(help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return what adds ``--out``: a file to write, refused before the work where it cannot be."""
-    kind = click.Path(path_type=Path)
+    kind = NamedPath()
     return option("-o", "--out", type=kind, metavar="OUT", callback=_checked, help=help)
 
 

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -99,6 +100,19 @@ class Fraction(click.FloatRange):
         return number
 
 
+class NamedPath(click.Path):
+    """A path; an empty text, as of an unset variable, is not the current folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or let click complain."""
+        if value == "":
+            self.fail("an empty name", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def option(*declarations: str, **attributes: Any) -> Callable[[Any], Any]:
     """Declare an option of ours; ``help`` is a message id."""
     return click.option(*declarations, cls=Option, **attributes)
@@ -135,6 +149,8 @@ def _bad_value(parameter: click.Parameter, detail: str) -> Message:
     match parameter.type:
         case click.Choice(choices=choices):
             return Message.of("cli.bad-choice", name=name, choices=list(choices))
+        case NamedPath():
+            return Message.of("cli.empty-name", name=name)
         case click.IntRange(min=least) | click.FloatRange(min=least) if least is not None:
             most = parameter.type.max
             if most is not None:

@@ -29,6 +29,7 @@ def write(files: Files, folder: Path, *, overwrite: bool = False) -> tuple[Path,
             raise UserError.of("export.not-a-folder", path=str(folder))
         for name in files:
             saving.check_name(folder / name)
+            _refuse_to_leave(folder, name)
         if not overwrite:
             _refuse_to_overwrite(files, folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -37,6 +38,13 @@ def write(files: Files, folder: Path, *, overwrite: bool = False) -> tuple[Path,
         reason = saving.reason(error)
         raise UserError.of("export.cannot-write", path=str(folder), reason=reason) from error
     return tuple(folder / name for name in files)
+
+
+def _refuse_to_leave(folder: Path, name: str) -> None:
+    """Refuse a name that is a link to outside of the folder."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise UserError.of("export.leaves-folder", path=str(path), goal=str(path.resolve()))
 
 
 def _refuse_to_overwrite(files: Files, folder: Path) -> None:

@@ -253,7 +253,7 @@ def _preset(id: str, task: str) -> Model:
 
 def _preset_config(preset: Preset) -> dict[str, Any]:
     (kind, value), *_ = preset.model().items()
-    return _config(Path(value))[0] if kind in ("hf", "diffusers") else {}
+    return model_config(Path(value))[0] if kind in ("hf", "diffusers") else {}
 
 
 def _notes(config: dict[str, Any], own: tuple[str, ...] = ()) -> tuple[Message, ...]:
@@ -268,7 +268,7 @@ def _notes(config: dict[str, Any], own: tuple[str, ...] = ()) -> tuple[Message, 
 
 def _hf(path: Path) -> Model:
     file = config_of(path)
-    config, text = _config(file)
+    config, text = model_config(file)
     if b'"auto_map"' in text:
         raise UserError.of("plan.remote-code", file=str(file))
     if "_class_name" in config:
@@ -319,8 +319,12 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
     )
 
 
-def _config(path: Path) -> tuple[dict[str, Any], bytes]:
-    """Return a model's ``config.json`` and its text, with nothing in it believed yet."""
+def model_config(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return a model's ``config.json`` and its text, with nothing in it believed yet.
+
+    Raises:
+        UserError: it cannot be read, or is not a model's configuration.
+    """
     key, name = "model.hf", str(path)
     text = reading.content(path, CONFIG_BYTES, f"{key}: {path}")
     try:

@@ -19,7 +19,6 @@ from trainwright.messages import Message, UserError
 from trainwright.yamltext import MAX_BYTES
 
 _ORIGIN = "# origin: "
-_DAMAGED = ".damaged"
 _LITTER_S = 3600.0
 """Age from which a file that a killed program left half-made is removed; assumed."""
 _LEFT_ALONE = ("plan.newer", "mig.newer", "reading.unreadable", "reading.not-found")
@@ -176,9 +175,8 @@ def _origin(path: Path) -> Origin | None:
 
 
 def _set_aside(path: Path) -> Message:
-    aside = path.with_name(path.name + _DAMAGED)
     try:
-        os.replace(path, aside)
+        aside = saving.set_aside(path)
     except OSError as error:
         where, reason = str(path.parent), saving.reason(error)
         return Message.of("recovery.unwritable", folder=where, reason=reason)

@@ -24,8 +24,6 @@ from trainwright.quoting import json_text
 FORMAT = 1
 MOST_BYTES = 128 << 20
 """Largest file that is read; assumed, a price takes 300 bytes and an import has 100,000."""
-DAMAGED = ".damaged"
-"""Ending of a file that was set aside."""
 _WITHDRAWN = "withdrawn"
 
 _OBSERVATION = TypeAdapter(Observation)
@@ -195,9 +193,8 @@ def write(goal: Path, content: bytes) -> None:
 
 def set_aside(source: Path) -> Message:
     """Rename a damaged file, so that nothing overwrites it; return what is to be said of it."""
-    aside = source.with_name(source.name + DAMAGED)
     try:
-        os.replace(source, aside)
+        aside = saving.set_aside(source)
     except OSError as error:
         return Message.of("prices.unreadable", file=str(source), reason=saving.reason(error))
     return Message.of("prices.set-aside", file=str(source), aside=str(aside))

@@ -24,8 +24,6 @@ FORMAT = 1
 """Of the files; one that says more was written by a later version, and is left alone."""
 MOST_BYTES = 8 << 20
 """Largest file that is read; assumed, a measurement takes some hundred bytes."""
-DAMAGED = ".damaged"
-"""Ending of a file that was set aside."""
 
 T = TypeVar("T")
 
@@ -206,9 +204,8 @@ def _written_later(goal: Path) -> bool:
 
 
 def _set_aside(source: Path) -> Message:
-    aside = source.with_name(source.name + DAMAGED)
     try:
-        os.replace(source, aside)
+        aside = saving.set_aside(source)
     except OSError as error:
         return Message.of("kept.unreadable", file=str(source), reason=saving.reason(error))
     return Message.of("kept.damaged", file=str(source), aside=str(aside))

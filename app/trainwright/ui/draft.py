@@ -130,10 +130,15 @@ class Draft(QObject, Generic[T]):
         folder = self.path.parent if self.path is not None else None
         return self._text_of(self.value, folder) if self.value is not None else ""
 
-    def take_note(self) -> None:
-        """Keep the document as it is here although its file differs: it counts as unsaved."""
+    def take_note(self, *, decided: bool = True) -> None:
+        """Keep the document as it is here although its file differs: it counts as unsaved.
+
+        Unless that is ``decided``, the file still counts as changed, and saving asks again.
+        """
         if self.path is not None:
-            self._digest, self._saved = saving.digest(self.path), None
+            if decided:
+                self._digest = saving.digest(self.path)
+            self._saved = None
             self._keep_soon()
 
     def _begin(

@@ -26,6 +26,8 @@ class Filing:
     def __init__(self, window: "Window", session: Session, preferences: Preferences) -> None:
         self._window, self._session, self._preferences = window, session, preferences
         self._asking = False
+        self._left: dict[Path, str] = {}
+        """Digests of changed files about which a person gave no answer: Save asks again."""
         session.may_replace = self.may_replace_plan
 
     # Opening
@@ -175,13 +177,20 @@ class Filing:
         self._look_at(self._session.board, self._reload_board)
 
     def _look_at(self, draft: Draft[Any], reload: Callable[[], bool]) -> None:
-        if self._asking or draft.on_disk == "same":
+        if self._asking or draft.on_disk == "same" or draft.path is None:
             return
         if draft.on_disk == "gone":
             self._session.warned.emit(Message.of("ui.ask.gone", file=str(draft.path)))
-        elif self._ask_about_file(draft, ("keep", "reload"), "reload") == "reload" and reload():
-            return
-        draft.take_note()
+        else:
+            found = saving.digest(draft.path)
+            if self._left.get(draft.path) == found:
+                return
+            answer = self._ask_about_file(draft, ("keep", "reload"), "reload")
+            if answer == "reload" and reload():
+                return
+            if answer != "keep":
+                self._left[draft.path] = found
+        draft.take_note(decided=draft.path not in self._left)
         self._session.edited.emit()
 
     def _may_overwrite(self, draft: Draft[Any], reload: Callable[[], bool]) -> bool:

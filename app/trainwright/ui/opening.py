@@ -5,6 +5,7 @@ from pathlib import Path
 from trainwright import saving
 from trainwright.messages import Message, UserError
 from trainwright.plan import file
+from trainwright.plan.question import model_config
 from trainwright.plan.schema import Plan
 from trainwright.ui import plans
 from trainwright.ui.session import Session
@@ -37,6 +38,8 @@ def take_model(session: Session, path: Path) -> bool:
         UserError: the plan cannot take it.
     """
     config = path / "config.json" if path.is_dir() else path
+    if config.suffix == ".json":
+        model_config(config)  # refused here, before it is the plan's
     base = session.plan or plans.starting_plan()
     changed = base.model_copy(update={"model": plans.hf_model(config.absolute())})
     return _take(session, changed, config.parent.name)

@@ -9,7 +9,7 @@ from typing import cast
 
 from PySide6.QtCore import QByteArray, QLocale, QSettings
 
-from trainwright import locks
+from trainwright import locks, saving
 from trainwright.messages import Language, UserError
 from trainwright.ui.i18n import Preference as LanguagePreference
 from trainwright.ui.i18n import system_language
@@ -29,7 +29,7 @@ def _set_aside_what_is_none(file: Path) -> None:
     with suppress(OSError):
         status = file.stat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-            os.replace(file, file.with_name(file.name + ".damaged"))
+            saving.set_aside(file)
 
 
 def _may_be_path(text: str) -> bool:

@@ -291,3 +291,9 @@ def test_a_line_that_cannot_be_read_is_refused_in_the_readers_language(inside, w
     assert words[-1] in english
     assert words[-1] in korean
     assert not any(word in korean for word in ("argument", "unexpected", "requires"))
+
+
+@pytest.mark.parametrize("words", [("export", "--to", "plain", "--out", ""), ("advise", "-o", "")])
+def test_an_empty_name_is_not_the_current_folder(inside, plan_file, words):
+    command, *options = words
+    assert "the name is empty" in inside(command, plan_file(), *options).complaint

@@ -96,6 +96,16 @@ def test_what_is_not_a_file_is_never_replaced_and_a_link_stays(folder: Path) -> 
     assert real.read_text() == "x = 1\n"
 
 
+def test_a_link_to_outside_of_the_folder_is_refused(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    outside = folder.parent / "victim"
+    outside.write_text("theirs")
+    (folder / "train.py").symlink_to(outside)
+    with pytest.raises(UserError, match="outside of the folder"):
+        write(FILES, folder, overwrite=True)
+    assert outside.read_text() == "theirs"
+
+
 def test_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "taken"
     path.write_text("")
