@@ -18,7 +18,7 @@ from situationscores import NEWEST, of, scored  # noqa: E402
 from trainwright.data import resources  # noqa: E402
 from trainwright.diagnose.reliability import RECORDED, REPORTED, kind_of  # noqa: E402
 from trainwright.diagnose.verdict import Cause, Confidence  # noqa: E402
-from trainwright.plan.file import write_text  # noqa: E402
+from trainwright.saving import write  # noqa: E402
 
 
 def text() -> str:
@@ -40,7 +40,7 @@ def text() -> str:
 def main() -> int:
     path = resources("calibration", "verdicts.csv")
     if "--check" not in sys.argv[1:]:
-        write_text(text(), path)
+        write(path, text())
         return 0
     shipped = path.read_text(encoding="utf-8")
     if shipped != text():

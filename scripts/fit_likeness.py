@@ -31,7 +31,7 @@ from trainwright.diagnose.likeness import ALWAYS  # noqa: E402
 from trainwright.diagnose.rules import signals  # noqa: E402
 from trainwright.diagnose.traits import traits  # noqa: E402
 from trainwright.diagnose.verdict import Cause  # noqa: E402
-from trainwright.plan.file import write_text  # noqa: E402
+from trainwright.saving import write  # noqa: E402
 
 SEEN = range(1, 28)
 """Batches that have been scored, or guide the rules."""
@@ -129,7 +129,7 @@ def main() -> int:
     table = fitted(rows, [traits_of(row) for row in rows])
     path = resources("calibration", "likeness.csv")
     if "--check" not in sys.argv[1:]:
-        write_text(text_of(table), path)
+        write(path, text_of(table))
         print(f"{len(table)} traits of {len(rows)} runs")
         return 0
     from trainwright.diagnose.likeness import weights

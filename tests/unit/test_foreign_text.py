@@ -269,7 +269,7 @@ def test_a_complaint_is_one_line_whatever_it_quotes(inside: Any, name: str) -> N
 def test_a_plan_of_any_name_is_printed_as_lines(inside: Any, tmp_path: Path) -> None:
     for number, name in enumerate((*BREAKS, *UNSEEN)):
         path = tmp_path / f"{number}.plan.yaml"
-        file.write_text(file.text_of(named(name)), path)
+        file.write(named(name), path)
         code, out, err = inside("estimate", path)
         assert (code, err) == (0, "")
         assert not CONTROL.search(out), name

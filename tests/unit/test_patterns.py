@@ -189,6 +189,10 @@ def _shown(value):
     return ascii(value.pattern)[:60] if isinstance(value, re.Pattern) else ""
 
 
+ESCAPED = "diagnose/recorder_redact.py"
+"""Its patterns are of this computer's own words, escaped. ``test_redact`` times them."""
+
+
 def test_no_pattern_is_built_where_it_cannot_be_seen():
     """What is not a constant stands compiled at a module's top, where the next test finds it."""
     hidden = []
@@ -199,7 +203,7 @@ def test_no_pattern_is_built_where_it_cannot_be_seen():
             found = isinstance(pattern, ast.Constant) or (how == "compile" and id(pattern) in seen)
             if not found and PROGRAMS not in path.parents:
                 hidden.append(f"{path.relative_to(PACKAGE)}:{line}")
-    assert hidden == []
+    assert {place.rpartition(":")[0] for place in hidden} == {ESCAPED}, hidden
 
 
 @pytest.mark.parametrize(("pattern", "asked"), _patterns(), ids=_shown)

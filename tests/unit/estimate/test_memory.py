@@ -83,7 +83,8 @@ def test_a_wide_search_keeps_few_layouts(toy, make_gpu, make_settings):
         wanted = make_settings(**dict(zip(keys, chosen, strict=True)))
         peak = allocated_peak_bytes(toy, make_gpu(), wanted, batch=8, sequence=2048)
         assert peak[0] > WEIGHTS
-    assert sum(isinstance(one, Layout) for one in gc.get_objects()) < 50
+    # Not ``isinstance``: some objects of other tests answer with warnings.
+    assert sum(type(one) is Layout for one in gc.get_objects()) < 50
 
 
 @hypothesis_settings(max_examples=25, deadline=None)
