@@ -61,8 +61,8 @@ class Seen:
 
     actions: int = 0
     mib_at_start: int = 0
-    mib_after_1000: int = 0
-    mib_at_end: int = 0
+    mib: list[int] = field(default_factory=list)
+    """At rest, after each 1,000 actions."""
     exceptions: list[str] = field(default_factory=list)
     crash_files: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -466,9 +466,8 @@ def spree(actions: int, seed: int, *, fake: bool) -> Seen:
         monkey.run(min(1000, actions - seen.actions))
         busy_mib = mib()
         come_to_rest(window)
-        seen.mib_at_end = mib()
-        seen.mib_after_1000 = seen.mib_after_1000 or seen.mib_at_end
-        line = f"{seen.actions} actions: {seen.mib_at_end} MiB at rest, {busy_mib} at work"
+        seen.mib.append(mib())
+        line = f"{seen.actions} actions: {seen.mib[-1]} MiB at rest, {busy_mib} at work"
         print(line, file=sys.stderr, flush=True)
     seen.seconds = time.monotonic() - began
     seen.crash_files = [path.read_text(encoding="utf-8") for path in crashes.folder().glob("*")]

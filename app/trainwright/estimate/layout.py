@@ -26,8 +26,8 @@ __all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
 
 _BACKWARD = PHASES.index("backward")
 
-_KEPT = 16
-"""Layouts that are kept, of one to two megabytes each; assumed: an answer and its what-ifs."""
+_KEPT = 6
+"""Layouts that are kept, of one to four megabytes each; assumed: an answer and edits taken back."""
 
 
 @lru_cache(maxsize=_KEPT)

@@ -291,7 +291,7 @@ class _Run:
         return replay(*events, expandable=self._expandable, limit=limit)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _run(layout: Layout, point: _Point, expandable: bool) -> _Run:
     """Return the replays at a point: another GPU, or an edit taken back, needs no new one."""
     return _Run(layout, point.bytes_of(layout), expandable)

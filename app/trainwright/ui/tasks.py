@@ -12,6 +12,10 @@ from shiboken6 import isValid
 
 from trainwright import crashes
 from trainwright.messages import Message, UserError
+from trainwright.ui import heap
+
+LONG_S = 1.0
+"""Work of more than this leaves much free memory behind; assumed."""
 
 Job = Callable[[], Any]
 Answer = Callable[[Any, Message | None], None]
@@ -79,7 +83,10 @@ class _Errand:
 
     def run(self) -> None:
         """Do the job and send the answer home."""
+        began = time.monotonic()
         self._post.send(partial(self._arrive, *attempt(self._do)))
+        if time.monotonic() - began > LONG_S:
+            heap.give_back()
 
     def _do(self) -> Any:
         assert self._held is not None
