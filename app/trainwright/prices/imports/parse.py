@@ -30,7 +30,7 @@ def day(text: str, *, before: date | None = None) -> date | None:
     """Return a day, at the latest ``before``; None where the text is empty.
 
     Raises:
-        UserError: no day, or one that is still to come.
+        UserError: no day, one before 2000, or one that is still to come.
     """
     try:
         found = read_day(text)
