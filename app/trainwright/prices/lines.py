@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from trainwright import reading
 from trainwright.messages import Message, UserError
-from trainwright.quoting import one_line
+from trainwright.quoting import dotted, one_line
 
 MOST_BYTES = 128 << 20
 """Largest file that is read; assumed, a price takes 300 bytes and an import has 100,000."""
@@ -90,7 +90,7 @@ def _problem(error: Exception) -> Message:
     if not isinstance(error, ValidationError):
         return Message.of("prices.line.not-json")
     first = error.errors(include_url=False)[0]
-    key = ".".join(map(str, first["loc"])) or "?"
+    key = dotted(first["loc"]) or "?"
     if first["type"] in ("missing", "missing_argument", "missing_keyword_only_argument"):
         return Message.of("prices.line.missing", key=one_line(key, _MOST_SHOWN))
     if first["type"] == "unexpected_keyword_argument":

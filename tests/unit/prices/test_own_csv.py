@@ -116,7 +116,7 @@ def test_a_bad_row_is_refused_with_its_line_and_the_rest_is_read(cells, reason):
     [
         (b'rtx-3090,1,"1,USD,,,,,,', "broken"),
         (b'"rtx-3090"x,1,1,USD,,,,,,', "broken"),
-        (b"rtx-3090\0,1,1,USD,,,,,,", "not-text"),
+        (b"rtx-3090,1,1\0,USD,,,,,,", "not-an-amount"),
         ("지포스 RTX 3090,1,1,USD,,,,,,".encode("cp949"), "not-text"),
         (b"rtx-3090,1,1,USD,,,,,1999-12-31,", "too-early"),
     ],

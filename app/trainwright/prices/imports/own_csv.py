@@ -47,8 +47,10 @@ EARLIEST = date(2000, 1, 1)
 MOST_PIECES = 10_000
 """Largest quantity; assumed, a slip above it."""
 _DELIMITERS = (",", ";", "\t")
-_ODD = re.compile("[\0-\x08\x0e-\x19\x1c-\x1f\ud800-\udfff]")
-"""Control characters that no program writes into a list, and bytes that are not UTF-8."""
+_ODD = re.compile("[\0-\x08\x0e-\x19\x1c-\x1f]")
+"""Control characters that no program writes into a list."""
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")
+"""What ``surrogateescape`` makes of other bytes."""
 _DATE = re.compile(r"(\d{4})[-./]?(\d{1,2})[-./]?(\d{1,2})\.?")
 _TAXES: dict[str, Tax] = {
     **dict.fromkeys(("", "unknown"), "unknown"),
@@ -134,7 +136,7 @@ def _columns(cells: list[str], name: str) -> list[str]:
 
 def _read(columns: list[str], cells: list[str], line: int, today: date) -> Read:
     try:
-        if not all(map(is_text, cells)):
+        if any(map(_NOT_UTF8.search, cells)):
             raise RowError("not-text")
         if any(map(str.strip, cells[len(columns) :])):
             raise RowError("too-many-cells", cells=len(cells), columns=len(columns))
