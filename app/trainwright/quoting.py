@@ -7,7 +7,7 @@ may hold anything. Whatever we emit takes them through here; YAML is ``yamltext.
 import json
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -42,6 +42,17 @@ def one_line(text: str, limit: int | None = 40) -> str:
     """Return text as a sentence may quote it: visible, line breaks as spaces, and short."""
     text = visible(_SPACE.sub(" ", text).strip())
     return text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+
+
+def dotted(place: Sequence[str | int]) -> str:
+    """Return a place in a file as people write it, ``machine.gpus[0].count``, on one line."""
+    text = ""
+    for part in place:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{one_line(part)}" if text else one_line(part)
+    return text
 
 
 # Programs and shells

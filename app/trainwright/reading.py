@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from trainwright.messages import UserError
+from trainwright.quoting import dotted
 
 STDIN = "stdin"
 """What errors call the standard input."""
@@ -77,9 +78,9 @@ def text(source: Path | str, limit: int, file: str = "", *, or_stdin: bool = Fal
 
 def odd_number(file: str, place: Sequence[str | int], value: float) -> UserError:
     """Return the complaint about a number that is not believed (``ranges``)."""
-    key = ".".join(str(part)[:40] for part in place) or "?"
-    key = "".join(each if each.isprintable() else "?" for each in key)
-    return UserError.of("reading.odd-number", file=file, key=key, value=str(value)[:40])
+    return UserError.of(
+        "reading.odd-number", file=file, key=dotted(place) or "?", value=str(value)[:40]
+    )
 
 
 def _standard_input() -> IO[bytes]:

@@ -14,7 +14,7 @@ import yaml
 
 from trainwright import ranges
 from trainwright.messages import UserError
-from trainwright.quoting import one_line
+from trainwright.quoting import dotted, one_line
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
@@ -59,6 +59,10 @@ class Document:
             if (line := self.lines.get(place[:length])) is not None:
                 return line
         return None
+
+    def where(self, name: str, place: Place) -> str:
+        """Return file and line of the key as errors write them, ``name:3``."""
+        return _at(name, self.line(place))
 
 
 def parse(text: str, name: str, *, above: Place = ()) -> Document:
@@ -180,17 +184,6 @@ def scalar(text: str) -> str | int | float | bool | None:
         if not ranges.believed(number):
             raise ValueError(text)
         return number
-    return text
-
-
-def dotted(place: Place) -> str:
-    """Return a place as people write it, ``machine.gpus[0].count``, fit to stand in a line."""
-    text = ""
-    for part in place:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += f".{one_line(part)}" if text else one_line(part)
     return text
 
 

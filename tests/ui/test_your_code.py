@@ -1,5 +1,6 @@
 """A file with code: asked about before it runs, and never run without consent."""
 
+import os
 import sys
 from dataclasses import replace
 
@@ -75,6 +76,17 @@ def test_file_that_was_not_consented_to_changes_nothing(opened, net, monkeypatch
     window = opened()
     before = window.session.plan
     window.open_path(net)
+    assert window.session.plan == before
+
+
+def test_a_pipe_is_refused_before_anybody_is_asked_to_trust_it(opened, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(asking, "code_to_run", lambda *_: asked.append(True))
+    os.mkfifo(tmp_path / "net.pt2")
+    window = opened()
+    before = window.session.plan
+    window.open_path(tmp_path / "net.pt2")
+    assert not asked
     assert window.session.plan == before
 
 

@@ -48,16 +48,16 @@ def compile_folder(folder: Path, kind: PartKind = "gpu") -> Compiled:
 
 
 def _file_records(path: Path, wrong: list[Message]) -> tuple[GpuRecord, ...]:
-    document = read_document(path)
+    document = read_document(path, path.name)
     try:
         return tuple(records(GpuFile.model_validate(document.data)))
     except ValidationError as error:
         wrong.extend(problems.of_validation(error, path.name, document))
     except IncompleteError as error:
         ids = [entry["id"] for entry in document.data["gpus"]]
-        line = document.line(("gpus", ids.index(error.id)))
+        file = document.where(path.name, ("gpus", ids.index(error.id)))
         key = f"{error.id}.{error.key}"
-        wrong.append(Message.of("catalog.missing-key", file=f"{path.name}:{line}", key=key))
+        wrong.append(Message.of("catalog.missing-key", file=file, key=key))
     return ()
 
 

@@ -18,7 +18,8 @@ from trainwright.catalog.part_kinds import KINDS, Kind, OtherKind
 from trainwright.catalog.part_records import PartRecord
 from trainwright.catalog.yaml_file import read_document
 from trainwright.messages import Message, UserError
-from trainwright.yamltext import Document, Place, dotted
+from trainwright.quoting import dotted
+from trainwright.yamltext import Document, Place
 
 SCHEMA = 1
 
@@ -161,8 +162,7 @@ class _File:
         )
 
     def _at(self, place: Place) -> str:
-        line = self._document.line(place)
-        return f"{self._name}:{line}" if line else self._name
+        return self._document.where(self._name, place)
 
 
 def _fields(model: type[BaseModel], location: Place) -> set[str]:

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from trainwright.catalog.gpu_file import Entry, Provenance, Stated, Values
 from trainwright.catalog.records import FlopKey
 from trainwright.messages import Message
+from trainwright.quoting import dotted
 from trainwright.yamltext import Document
 
 _FORMS = {
@@ -32,8 +33,7 @@ def of_validation(error: ValidationError, file: str, document: Document) -> tupl
 
 def _problem(error: ErrorDetails, name: str, document: Document) -> Message:
     location = [part for part in error["loc"] if part != "[key]"]
-    line = document.line(tuple(location))
-    file = f"{name}:{line}" if line else name
+    file = document.where(name, tuple(location))
     key = _readable(location, document.data)
     match error["type"]:
         case "extra_forbidden":
@@ -79,7 +79,7 @@ def _readable(location: list[int | str], data: Any) -> str:
         location = [identity, *location[2:]]
     if location and location[-1] == "value":
         location = location[:-1]
-    return ".".join(map(brief, location)) or "gpus"
+    return dotted([part if isinstance(part, int) else brief(part) for part in location]) or "gpus"
 
 
 def _id(data: Any, index: int) -> str | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from trainwright import reading
 from trainwright.catalog.compiled import MAX_BYTES
+from trainwright.quoting import one_line
 from trainwright.yamltext import Document, parse
 
 
@@ -20,10 +21,10 @@ def read_yaml(path: Path) -> Any:
 def read_document(path: Path, name: str = "") -> Document:
     """Return the plain data in a YAML file, with the line of each key.
 
-    ``name`` is what messages call the file; its own name where there is none.
+    ``name`` is what messages call the file; its path where there is none.
 
     Raises:
         UserError: the file cannot be read, is too large, or is not YAML as we take it.
     """
-    name = name or path.name
+    name = name or one_line(str(path), 300)
     return parse(reading.text(path, MAX_BYTES, name), name)

@@ -1,5 +1,6 @@
 """``trainwright mig``: cut a GPU into instances, on paper."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from trainwright.catalog.mig import GIB, MigTable
-from trainwright.catalog.yaml_file import read_yaml
+from trainwright.catalog.yaml_file import read_document
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.migchoice import Choice, choose, document
@@ -20,6 +21,7 @@ from trainwright.mig.board import Share, share
 from trainwright.mig.commands import Commands, commands, kubernetes, visible
 from trainwright.mig.layout import Instance, Layout, Verdict, check, free, layouts, maximal
 from trainwright.mig.packing import Goal
+from trainwright.quoting import one_line
 
 if TYPE_CHECKING:
     from trainwright.cli.screen import Screen
@@ -61,7 +63,7 @@ def command(
     table = choice.table
     if listing:
         return _list(choice)
-    if wanted is not None and wanted.endswith((".yaml", ".yml")):
+    if wanted is not None and (wanted.endswith((".yaml", ".yml")) or os.sep in wanted):
         return _check_file(table, Path(wanted), driver or choice.driver)
     existing = [_placed(table, current)] if current else choice.current(count)
     if wanted is not None:
@@ -124,7 +126,7 @@ def _check(
 
 def _check_file(table: MigTable, path: Path, driver: str | None) -> Answer:
     """Judge a file of mig-parted: each configuration that is about this GPU."""
-    found = parted.found_in(read_yaml(path), path.name)
+    found = parted.found_in(read_document(path), one_line(str(path), 300))
     verdicts = {
         name: verdict
         for name, entries in found.configs.items()

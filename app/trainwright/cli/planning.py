@@ -16,6 +16,7 @@ from trainwright.plan.evaluate import Facts, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
 from trainwright.workload import ModelSource
+from trainwright.workload.sourcefiles import check_code
 
 STDIN = "-"
 
@@ -67,10 +68,14 @@ def check_consent(model: ModelSource, allowed: bool) -> None:
     """Refuse a model whose file holds code, unless the user consents to running it.
 
     Raises:
-        UserError: they did not.
+        UserError: they did not, or it is not a file that can be read.
     """
-    if model.code is not None and not allowed:
-        raise UserError.of("cli.code-consent", path=model.code)
+    if model.code is None:
+        return
+    check_code(model)
+    if not allowed:
+        id = "cli.code-consent.pt2" if model.pt2 is not None else "cli.code-consent"
+        raise UserError.of(id, path=model.code)
 
 
 def facts(plan: Plan, terminal: Terminal, *, one_point: bool = False) -> Facts:

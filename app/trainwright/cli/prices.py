@@ -123,9 +123,11 @@ def add_command(name: str, amount: str, of: PartKind | None, **given: Any) -> An
     """Keep one price that the person saw."""
     part = _part(name, of)
     seen = _observation(part, amount, given, date.today())
-    kept.add([seen])
+    note = kept.add([seen]).note
 
     def show(screen: "Screen") -> None:
+        if note is not None:
+            screen.line(note)
         screen.say(
             "prices.added",
             part=part.name,

@@ -12,8 +12,7 @@ from trainwright.diagnose.recorder_redact import cleaned, here
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
 from trainwright.plan.problems import shown
-from trainwright.quoting import json_text, one_line
-from trainwright.yamltext import dotted
+from trainwright.quoting import dotted, json_text, one_line
 
 SUFFIX = ".record.json"
 MAX_BYTES = 1 << 20
@@ -67,7 +66,7 @@ def _refusal(error: ValidationError, name: str) -> UserError:
     return UserError.of(
         "diagnose.record-invalid-alone" if alone else "diagnose.record-invalid",
         where=name,
-        key=one_line(dotted(place)) or "trainwright_record",
+        key=dotted(place) or "trainwright_record",
         problem=_problem(first, place),
         count=len(details) - 1,
     )

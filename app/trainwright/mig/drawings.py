@@ -8,14 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from trainwright import __version__
-from trainwright.catalog.yaml_file import read_yaml
+from trainwright.catalog.yaml_file import read_document
 from trainwright.messages import UserError
 from trainwright.mig import board
 from trainwright.mig.board import Sketch
 from trainwright.mig.boards import MOST_GPUS, Boards
 from trainwright.mig.jobs import Need, wrong
 from trainwright.mig.layout import Instance
-from trainwright.yamltext import dotted, dump
+from trainwright.quoting import dotted, one_line
+from trainwright.yamltext import dump
 
 SUFFIX = ".mig.yaml"
 FORMAT: Literal[1] = 1
@@ -68,18 +69,19 @@ def read(path: Path) -> Drawing:
     Raises:
         UserError: the file cannot be read, is of a later version, or a key of it is wrong.
     """
-    data = read_yaml(path)
+    document, name = read_document(path), one_line(str(path), 300)
+    data = document.data
     version = data.get("trainwright_mig") if isinstance(data, dict) else None
     if isinstance(version, int) and version > FORMAT:
-        raise UserError.of("mig.newer", file=path.name, version=version, program=__version__)
+        raise UserError.of("mig.newer", file=name, version=version, program=__version__)
     if version is None:
-        raise UserError.of("mig.not-a-drawing", file=path.name)
+        raise UserError.of("mig.not-a-drawing", file=name)
     try:
         drawing = Drawing.model_validate(data)
     except ValidationError as error:
         first: Any = error.errors()[0]
-        key = dotted(first["loc"]) or "trainwright_mig"
-        raise UserError.of("mig.bad-file", file=path.name, key=key, problem=wrong(first)) from None
+        file, key = document.where(name, first["loc"]), dotted(first["loc"]) or "trainwright_mig"
+        raise UserError.of("mig.bad-file", file=file, key=key, problem=wrong(first)) from None
     if drawing.file is None:
         return drawing
     return drawing.model_copy(update={"file": os.path.abspath(path.parent / drawing.file)})

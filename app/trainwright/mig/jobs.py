@@ -7,9 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from trainwright.catalog.problems import brief, expected
-from trainwright.catalog.yaml_file import read_yaml
+from trainwright.catalog.yaml_file import read_document
 from trainwright.messages import Message, UserError
 from trainwright.mig.packing import MOST_JOBS
+from trainwright.quoting import dotted, one_line
+from trainwright.yamltext import Document
 
 
 class Need(BaseModel):
@@ -50,15 +52,17 @@ def read(path: Path) -> tuple[Need, ...]:
         UserError: the file cannot be read, or a key of it is wrong, which is named with its line;
             or it asks for no job, or for more than are planned at once.
     """
+    document, name = read_document(path), one_line(str(path), 300)
     try:
-        needs = _Jobs.model_validate(read_yaml(path)).jobs
+        needs = _Jobs.model_validate(document.data).jobs
     except ValidationError as error:
-        raise _explained(error, path.name) from None
+        raise _explained(error, document, name) from None
     if not needs:
-        raise UserError.of("mig.no-jobs", file=path.name)
+        raise UserError.of("mig.no-jobs", file=name)
     total = sum(need.count for need in needs)
     if total > MOST_JOBS:
-        raise UserError.of("mig.too-many-jobs", asked=total, most=MOST_JOBS)
+        problem = Message.of("mig.too-many-jobs", asked=total, most=MOST_JOBS)
+        raise UserError.of("mig.in-file", file=name, problem=problem)
     return needs
 
 
@@ -74,9 +78,13 @@ def wrong(error: ErrorDetails) -> Message:
     return Message.of("mig.key-wrong", given=brief(error["input"]), expected=expected(error))
 
 
-def _explained(error: ValidationError, file: str) -> UserError:
+def _explained(error: ValidationError, document: Document, name: str) -> UserError:
     first: Any = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"]) or "jobs"
+    place = first["loc"]
     ours = first["type"].startswith("mig.")
-    problem = Message.of(first["type"]) if ours else wrong(first)
-    return UserError.of("mig.bad-jobs", file=file, key=key, problem=problem)
+    return UserError.of(
+        "mig.bad-jobs",
+        file=document.where(name, place),
+        key=dotted(place) or "jobs",
+        problem=Message.of(first["type"]) if ours else wrong(first),
+    )

@@ -14,7 +14,8 @@ from trainwright.catalog.mig import MigTable
 from trainwright.messages import UserError
 from trainwright.mig.jobs import wrong
 from trainwright.mig.layout import Layout
-from trainwright.yamltext import dump, parse
+from trainwright.quoting import dotted
+from trainwright.yamltext import Document, dump, parse
 
 
 class Devices(BaseModel):
@@ -52,21 +53,21 @@ def read(text: str, name: str) -> Configurations:
     Raises:
         UserError: it is no YAML, or not of this form; names the key.
     """
-    return found_in(parse(text, name).data, name)
+    return found_in(parse(text, name), name)
 
 
-def found_in(document: object, name: str) -> Configurations:
-    """Return the configurations in the plain data of a file.
+def found_in(document: Document, name: str) -> Configurations:
+    """Return the configurations in a document; ``name`` is what errors call it.
 
     Raises:
         UserError: it is not of this form; names the key.
     """
     try:
-        return Configurations.model_validate(document)
+        return Configurations.model_validate(document.data)
     except ValidationError as error:
         first: Any = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "mig-configs"
-        raise UserError.of("mig.bad-parted", file=name, key=key, problem=wrong(first)) from None
+        file, key = document.where(name, first["loc"]), dotted(first["loc"]) or "mig-configs"
+        raise UserError.of("mig.bad-parted", file=file, key=key, problem=wrong(first)) from None
 
 
 def write(found: Configurations) -> str:

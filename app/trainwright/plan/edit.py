@@ -5,8 +5,9 @@ from typing import Any
 from trainwright.plan.file import text_data, validated
 from trainwright.plan.overrides import Change, apply, place_of
 from trainwright.plan.schema import Plan
+from trainwright.quoting import dotted
 from trainwright.workload.defaults import LARGEST_DEFAULT_BATCH, meaningless
-from trainwright.yamltext import Place, dotted
+from trainwright.yamltext import Place
 
 
 def with_key(plan: Plan, key: str, value: Any) -> Plan:

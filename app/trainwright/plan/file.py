@@ -93,8 +93,7 @@ def parsed(
         for change in reversed(parsed_changes):
             if change.touches(place):
                 return f"--set {change.text}"
-        line = document.line(place)
-        return f"{name}:{line}" if line else name
+        return document.where(name, place)
 
     return validated(data, where)
 

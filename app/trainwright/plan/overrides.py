@@ -6,8 +6,8 @@ from typing import Any
 
 from trainwright.messages import UserError
 from trainwright.plan import problems
-from trainwright.quoting import one_line
-from trainwright.yamltext import Place, dotted, parse
+from trainwright.quoting import dotted, one_line
+from trainwright.yamltext import Place, parse
 
 
 @dataclass(frozen=True, slots=True)

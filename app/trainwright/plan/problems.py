@@ -9,8 +9,8 @@ from pydantic import BaseModel, ValidationError
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
 from trainwright.plan.schema import Plan
-from trainwright.quoting import one_line
-from trainwright.yamltext import Place, dotted
+from trainwright.quoting import dotted, one_line
+from trainwright.yamltext import Place
 
 Details = dict[str, Any]
 """One entry of ``ValidationError.errors()``."""

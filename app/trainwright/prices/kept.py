@@ -6,29 +6,26 @@ once written stays.
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import platformdirs
 from pydantic import TypeAdapter
 
 from trainwright import locks, reading, saving
 from trainwright.messages import Message, UserError
+from trainwright.prices import lines
 from trainwright.prices.observation import Observation
 from trainwright.quoting import json_text
 
 FORMAT = 1
-MOST_BYTES = 128 << 20
-"""Largest file that is read; assumed, a price takes 300 bytes and an import has 100,000."""
 _WITHDRAWN = "withdrawn"
 
 _OBSERVATION = TypeAdapter(Observation)
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +35,8 @@ class Kept:
     observations: tuple[Observation, ...] = ()
     note: Message | None = None
     """What is wrong with the file."""
+    closed: bool = False
+    """Whether nobody may write it."""
 
 
 def path() -> Path:
@@ -46,7 +45,10 @@ def path() -> Path:
 
 
 def load() -> Kept:
-    """Return the prices kept; a damaged file is set aside, and the note says so."""
+    """Return the prices kept, without the lines that cannot be read; the note names those.
+
+    A file of which no line can be read is set aside.
+    """
     source = path()
     return _load(source, stamp(source)) or Kept(note=set_aside(source))
 
@@ -119,47 +121,23 @@ def changing(goal: Path) -> Iterator[None]:
 @lru_cache(maxsize=2)
 def _load(source: Path, _stamp: Stamp) -> Kept | None:
     """Return what a file holds; None where it is damaged."""
-    return read(source, FORMAT, _told, lambda note: Kept(note=note))
-
-
-def read(
-    source: Path,
-    version: int,
-    told: Callable[[Iterator[Any]], T],
-    silent: Callable[[Message | None], T],
-) -> T | None:
-    """Return what the lines of a file tell; None where it is damaged.
-
-    Args:
-        source: the file; none is an empty one.
-        version: the latest format that can be read.
-        told: makes the answer of the objects in the lines after the first.
-        silent: makes it of a note on why the file cannot be read.
-    """
-    if not os.path.lexists(source):
-        return silent(None)
-    try:
-        content = reading.content(source, MOST_BYTES)
-    except UserError as error:
-        return silent(error.message)
-    try:
-        head, *lines = content.decode().split("\n")
-        written = json.loads(head)["format"]
-        if isinstance(written, int) and written > version:
-            return silent(Message.of("prices.later", file=str(source)))
-        return told(json.loads(line) for line in lines if line)
-    except (ValueError, KeyError, TypeError, RecursionError):  # pydantic's and JSON's among them
+    found = lines.read(source, FORMAT, _entry)
+    if found is None:
         return None
-
-
-def _told(entries: Iterable[Any]) -> Kept:
-    found: dict[Observation, None] = {}
-    for entry in entries:
-        if _WITHDRAWN in entry:
-            found.pop(_OBSERVATION.validate_python(entry[_WITHDRAWN]), None)
+    prices: dict[Observation, None] = {}
+    for withdrawn, price in found.entries:
+        if withdrawn:
+            prices.pop(price, None)
         else:
-            found[_OBSERVATION.validate_python(entry)] = None
-    return Kept(tuple(found))
+            prices[price] = None
+    return Kept(tuple(prices), found.note, found.closed)
+
+
+def _entry(data: Any) -> tuple[bool, Observation]:
+    """Return whether a line takes a price back, and that price."""
+    if _WITHDRAWN in data:
+        return True, _OBSERVATION.validate_python(data[_WITHDRAWN])
+    return False, _OBSERVATION.validate_python(data)
 
 
 def _append(entries: list[dict[str, Any]]) -> None:
@@ -168,12 +146,12 @@ def _append(entries: list[dict[str, Any]]) -> None:
     if not entries:
         return
     found = _load(goal, stamp(goal))
-    if found is not None and found.note is not None:
+    if found is not None and found.closed and found.note is not None:
         raise UserError(found.note)
     text = "".join(json_text(entry) + "\n" for entry in entries)
-    before = reading.content(goal, MOST_BYTES) if os.path.lexists(goal) else b""
-    head = before or json.dumps({"format": FORMAT}).encode() + b"\n"
-    write(goal, head + text.encode())
+    before = reading.content(goal, lines.MOST_BYTES) if os.path.lexists(goal) else b""
+    head = before or json.dumps({"format": FORMAT}).encode()
+    write(goal, head.removesuffix(b"\n") + b"\n" + text.encode())
 
 
 def write(goal: Path, content: bytes) -> None:

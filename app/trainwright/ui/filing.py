@@ -57,8 +57,9 @@ class Filing:
     def open(self, path: Path) -> None:
         """Open a plan file, a MIG file or a model's; a bad one leaves everything as it is."""
         if path.suffix in (".py", ".pt2"):
-            code = asking.code_to_run(self._window, path.absolute())
-            self._show_plan(code is not None and opening.take_code(self._session, code))
+            if opening.can_be_read(self._session, path):
+                code = asking.code_to_run(self._window, path.absolute())
+                self._show_plan(code is not None and opening.take_code(self._session, code))
         elif path.name.endswith(drawings.SUFFIX):
             self._open_board(path)
         elif opening.open_file(self._session, path):

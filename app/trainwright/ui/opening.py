@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainwright import saving
+from trainwright import reading, saving
 from trainwright.messages import Message, UserError
 from trainwright.plan import file
 from trainwright.plan.question import model_config
@@ -43,6 +43,16 @@ def take_model(session: Session, path: Path) -> bool:
     base = session.plan or plans.starting_plan()
     changed = base.model_copy(update={"model": plans.hf_model(config.absolute())})
     return _take(session, changed, config.parent.name)
+
+
+def can_be_read(session: Session, path: Path) -> bool:
+    """Return whether a path leads to a file; say so where it does not."""
+    try:
+        with reading.opened(path, str(path)):
+            return True
+    except UserError as error:
+        session.noticed.emit(error.message)
+        return False
 
 
 def take_code(session: Session, code: Code) -> bool:

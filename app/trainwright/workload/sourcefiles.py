@@ -10,6 +10,7 @@ from pathlib import Path
 
 from trainwright import reading
 from trainwright.messages import UserError
+from trainwright.workload.workload import ModelSource
 
 CONFIG_BYTES = 1 << 20
 """Largest ``config.json`` that is read; assumed, a few KB are usual."""
@@ -31,6 +32,18 @@ class Sources:
     """Folder that imports start from: the file's own, or the one that holds its package."""
     hashes: dict[str, str]
     """Path below the root, with slashes -> hash of the content."""
+
+
+def check_code(model: ModelSource) -> None:
+    """Refuse a model of code whose file is missing, a folder, a device or a pipe.
+
+    Raises:
+        UserError: it is; names the key.
+    """
+    if model.code is not None:
+        key = "model.pt2" if model.pt2 is not None else "model.python.file"
+        with reading.opened(Path(model.code), f"{key}: {model.code}"):
+            pass
 
 
 def program_hash(path: Path, key: str) -> str:

@@ -70,7 +70,10 @@ def test_what_cannot_be_answered_is_refused_in_one_line(inside, arguments, told)
         ("", "nothing stands there"),
         ("foo: 1", "missing"),
         ("jobs: [{name: a, memory_gib: lots}]", "lots: must be a positive number"),
-        ("jobs: [{name: a, memory_gib: 1, hour: 2}]", "jobs.0.hour: there is no such key"),
+        (
+            "jobs: [{name: a, memory_gib: 1, hour: 2}]",
+            ":1: jobs[0].hour: there is no such key",
+        ),
         ("jobs: [{name: a, plan: nowhere.plan.yaml}]", "nowhere.plan.yaml"),
     ],
 )
@@ -81,6 +84,7 @@ def test_bad_jobs_are_refused_in_one_line(inside, tmp_path, text, told):
     assert (done.code, done.out) == (2, "")
     assert told in done.err
     assert len(done.err.strip().splitlines()) == 1
+    assert str(tmp_path) in done.err
 
 
 def test_jobs_get_instances_and_the_other_ways_stand_beside(inside, jobs):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 
@@ -185,9 +186,37 @@ def test_overrides_are_named_in_a_refusal(inside, plan_file):
 def test_a_python_model_needs_consent(inside, plan_file):
     model = "{python: {file: net.py, factory: build}}"
     path = plan_file(replace=[("{preset: llama-3.1-8b}", model)])
+    path.with_name("net.py").touch()
     complaint = inside("estimate", path).complaint
+    assert "Python file" in complaint
     assert "net.py" in complaint
     assert "--allow-code" in complaint
+    path.with_name("net.pt2").touch()
+    complaint = inside("estimate", plan_file(replace=[("preset: llama-3.1-8b", "pt2: net.pt2")]))
+    assert "exported program" in complaint.complaint
+    assert "--allow-code" in complaint.complaint
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Unix has these")
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("model", ["pt2: {}", "python: {{file: {}, factory: build}}"])
+@pytest.mark.parametrize("consent", [(), ("--allow-code",)])
+def test_what_is_not_a_file_of_code_is_refused_before_any_question_of_trust(
+    inside, plan_file, tmp_path, model, consent
+):
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "folder.pt2").mkdir()
+    places = {
+        tmp_path / "absent.py": "no such file",
+        tmp_path / "pipe.py": "a pipe or a device",
+        tmp_path / "folder.pt2": "is a folder",
+        "/dev/null": "a pipe or a device",
+    }
+    for place, said in places.items():
+        path = plan_file(replace=[("preset: llama-3.1-8b", model.format(place))])
+        complaint = inside("estimate", path, *consent).complaint
+        assert said in complaint
+        assert str(place) in complaint
 
 
 def test_a_fault_of_ours_leaves_a_crash_file_and_no_traceback(inside, monkeypatch, tmp_path):

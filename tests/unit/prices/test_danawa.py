@@ -159,9 +159,10 @@ def test_a_table_whose_columns_are_no_days_is_refused_whole(head, said):
         read(f"{head}1,x,100000\n", "x.csv", TODAY)
 
 
-def test_a_table_whose_quotes_never_end_is_refused_with_its_line():
-    with pytest.raises(UserError, match=r"x\.csv:\d"):
-        read(f'{DAYS}1,x,0,"100\n2,y,0,5\n', "x.csv", TODAY)
+def test_a_line_whose_quotes_never_end_is_refused_and_the_others_are_read():
+    bad, good = read(f'{DAYS}1,x,0,"100\n2,y,0,5000\n', "x.csv", TODAY).rows
+    assert (bad.line, bad.reason.id) == (2, "prices.row.broken")
+    assert (good.line, good.amount) == (3, 5000)
 
 
 def test_prices_of_earlier_days_are_counted_where_they_are_passed_over():

@@ -54,6 +54,54 @@ def test_a_damaged_file_is_set_aside_and_said_in_one_line(seen, content):
     assert len(kept.load().observations) == 1
 
 
+DAMAGES = {
+    b"{": "JSON object",
+    b"\xff\xfe": "JSON object",
+    b"[1, 2]": "JSON object",
+    b"[" * 100_000: "JSON object",
+    b'{"part": "x"}': "part_kind is missing",
+    b'{"withdrawn": 7}': "7",
+    b'{"part_kind": "psu", "part": "x", "amount": -1, "currency": "USD", "kind": "new",'
+    b' "observed": "2026-01-01"}': "amount cannot be",
+    b'{"part_kind": "psu", "part": "x", "amount": 1, "currency": "USD", "kind": "new",'
+    b' "observed": "2026-01-01", "colour": 1}': "colour is unknown",
+}
+
+
+@pytest.mark.parametrize("damaged", DAMAGES)
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_a_bad_line_is_named_and_stays_and_the_others_count(seen, damaged, end):
+    kept.add([seen(200, 3)])
+    with kept.path().open("ab") as file:
+        file.write(damaged + end)
+    found = kept.load()
+    assert found.observations == (seen(200, 3),)
+    for language in ("en", "ko"):
+        note = render(found.note, language)
+        assert f"{kept.path()}:3: " in note
+        assert "\n" not in note
+    assert DAMAGES[damaged] in render(found.note, "en")
+    assert price_book().notes == (found.note,)
+    kept.add([seen(300, 1)])
+    kept.withdraw([seen(200, 3)])
+    assert kept.load().observations == (seen(300, 1),)
+    assert damaged in kept.path().read_bytes().split(b"\n")
+    assert [file.name for file in kept.path().parent.glob("prices.jsonl*")] == [
+        "prices.jsonl",
+        "prices.jsonl.lock",
+    ]
+
+
+def test_a_damaged_first_line_costs_no_price_and_more_bad_lines_are_counted(seen):
+    kept.add([seen(200, 3)])
+    _, line = kept.path().read_bytes().splitlines()
+    kept.path().write_bytes(b"{\n" + line + b"\n\n-\n-\n")
+    found = kept.load()
+    assert found.observations == (seen(200, 3),)
+    assert "prices.jsonl:1: " in render(found.note, "en")
+    assert "2 more lines" in render(found.note, "en")
+
+
 def test_a_file_of_a_later_version_is_left_alone(seen):
     kept.path().parent.mkdir(parents=True)
     kept.path().write_text('{"format": 2}\n{"shape": "unknown"}\n')

@@ -1,5 +1,6 @@
 """Our own CSV, as spreadsheets of both countries save it, and what is refused of it."""
 
+import time
 from datetime import date
 from pathlib import Path
 
@@ -110,6 +111,32 @@ def test_a_bad_row_is_refused_with_its_line_and_the_rest_is_read(cells, reason):
         assert "prices.row" not in render(bad.reason, language)
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'rtx-3090,1,"1,USD,,,,,,', "broken"),
+        (b'"rtx-3090"x,1,1,USD,,,,,,', "broken"),
+        (b"rtx-3090,1,1\0,USD,,,,,,", "not-an-amount"),
+        ("지포스 RTX 3090,1,1,USD,,,,,,".encode("cp949"), "not-text"),
+        (b"rtx-3090,1,1,USD,,,,,1999-12-31,", "too-early"),
+    ],
+)
+def test_a_line_that_is_no_csv_or_no_text_leaves_the_others(tmp_path, line, reason):
+    good = ["rtx-4090,1,2500,USD,,,,,,\n", '"지포스 RTX 5090",1,"3,700",USD,,,,,,\n']
+    file = tmp_path / "my.csv"
+    file.write_bytes((HEAD + good[0]).encode() + line + b"\n" + good[1].encode())
+    first, bad, last = read_file(file, TODAY).rows
+    assert (bad.line, bad.reason.id) == (3, f"prices.row.{reason}")
+    assert (first.amount, last.amount, last.line) == (2500, 3700, 4)
+
+
+def test_many_quotes_that_never_end_are_read_in_linear_time():
+    started = time.process_time()
+    rows = read(HEAD + 'a",",c\n' * 140_000, "my.csv", TODAY).rows
+    assert len(rows) == 140_000
+    assert time.process_time() - started < 5
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp949", "utf-16"])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_file_is_read_however_it_was_saved(tmp_path, encoding, end):
@@ -137,7 +164,7 @@ def test_semicolons_and_tabs_part_columns_too():
         (HEAD, "no prices"),
         ("", "no prices"),
         ("what a nice day\n", "no list that we know"),
-        (HEAD + 'x,1,"1,USD\n', "quotation marks"),
+        (HEAD.replace("seller", '"seller') + "x,1,1,USD,,,,,,\n", "quotation marks"),
     ],
 )
 def test_a_file_that_is_no_list_is_refused_whole_in_one_line(text, said):

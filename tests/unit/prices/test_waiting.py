@@ -60,6 +60,18 @@ def test_a_damaged_file_is_set_aside_and_its_rows_are_not_overwritten(content):
     assert waiting.path().with_name("waiting.jsonl.damaged").read_bytes() == content
 
 
+def test_a_bad_line_is_named_and_outlives_every_change():
+    waiting.add([row(), row("RTX 7080")])
+    with waiting.path().open("ab") as file:
+        file.write(b'{"line": 1}\n\xff\n')
+    assert waiting.load().rows == (row(), row("RTX 7080"))
+    assert "waiting.jsonl:4: The key name is missing" in render(waiting.load().note, "en")
+    assert waiting.add([row("RTX 7070")]) == 1
+    assert waiting.drop([row()]) == 1
+    assert waiting.load().rows == (row("RTX 7080"), row("RTX 7070"))
+    assert waiting.path().read_bytes().endswith(b'\n{"line": 1}\n\xff\n')
+
+
 def test_a_file_of_a_later_version_is_left_alone():
     waiting.path().parent.mkdir(parents=True)
     waiting.path().write_text('{"format": 2}\n')

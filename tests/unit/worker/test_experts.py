@@ -123,7 +123,7 @@ WRONG = {
     "no-groups": (DEEPSEEK | {"n_group": 0, "topk_group": 1}, "worker.expert-groups"),
     "text": (QWEN | {"num_experts": "eight"}, "worker.config-field"),
     "truth": (QWEN | {"num_experts_per_tok": True}, "worker.config-field"),
-    "list": (QWEN | {"num_experts": [8]}, "worker.config-invalid"),
+    "list": (QWEN | {"num_experts": [8]}, "worker.config-kind"),
 }
 
 

@@ -4,8 +4,6 @@ A cell of a table is a price, ``0`` or ``가격비교예정`` (none yet), or opt
 capacity, price a GB and price between ``_``, in the one order or, in older rows, the other.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,8 +12,8 @@ from datetime import date
 from trainwright.catalog import PartKind
 from trainwright.messages import UserError
 from trainwright.prices.imports.money import in_range, read_money
-from trainwright.prices.imports.own_csv import read_date, read_quantity
-from trainwright.prices.imports.rows import Read, Row, RowError, refused
+from trainwright.prices.imports.own_csv import read_date, read_quantity, records
+from trainwright.prices.imports.rows import Read, Refused, Row, RowError, refused
 from trainwright.prices.imports.words import distributor, told_condition
 from trainwright.prices.observation import SECOND_HAND
 
@@ -79,22 +77,16 @@ def read_table(text: str, name: str, today: date) -> Iterator[Read]:
     """Yield the newest price of each row and option of a table of prices by day.
 
     Raises:
-        UserError: a column is no day, or the quotes never end.
+        UserError: a column is no day.
     """
-    lines = csv.reader(io.StringIO(text), strict=True)
     days: list[date] = []
-    try:
-        for cells in lines:
-            if not any(map(str.strip, cells)):
-                continue
-            if not days:
-                days = _days(cells[2:], name, today)
-                continue
-            yield from _row_of_days(cells, days, lines.line_num)
-    except csv.Error as error:
-        raise UserError.of(
-            "prices.broken-csv", file=name, line=lines.line_num, problem=str(error)
-        ) from None
+    for line, cells in records(text, name):
+        if isinstance(cells, Refused):
+            yield cells
+        elif not days:
+            days = _days(cells[2:], name, today)
+        else:
+            yield from _row_of_days(cells, days, line)
 
 
 def _days(heads: list[str], name: str, today: date) -> list[date]:

@@ -14,7 +14,7 @@ from typing import get_args
 
 from trainwright.messages import UserError
 from trainwright.prices.imports.money import in_range, read_currency, read_money
-from trainwright.prices.imports.rows import Read, Row, RowError
+from trainwright.prices.imports.rows import Read, Refused, Row, RowError, refused
 from trainwright.prices.imports.words import read_condition
 from trainwright.prices.observation import SECOND_HAND, PriceKind, Tax
 from trainwright.quoting import cell_text, one_line
@@ -42,9 +42,15 @@ _SAME = {
     "quantity": "qty",
     "source": "seller",
 }
+EARLIEST = date(2000, 1, 1)
+"""First day of a price; assumed, an earlier one is a slip: no part of the catalog is as old."""
 MOST_PIECES = 10_000
 """Largest quantity; assumed, a slip above it."""
 _DELIMITERS = (",", ";", "\t")
+_ODD = re.compile("[\0-\x08\x0e-\x19\x1c-\x1f]")
+"""Control characters that no program writes into a list."""
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")
+"""What ``surrogateescape`` makes of other bytes."""
 _DATE = re.compile(r"(\d{4})[-./]?(\d{1,2})[-./]?(\d{1,2})\.?")
 _TAXES: dict[str, Tax] = {
     **dict.fromkeys(("", "unknown"), "unknown"),
@@ -59,28 +65,59 @@ def is_ours(text: str) -> bool:
     return any(name in head for name in NEEDED)
 
 
+def is_text(text: str) -> bool:
+    """Return whether a text has no characters that only other files hold."""
+    return not _ODD.search(text)
+
+
 def read_csv(text: str, name: str, today: date) -> Iterator[Read]:
     """Yield the rows of our CSV.
 
     Raises:
-        UserError: a column is missing, unknown or named twice, or the quotes never end.
+        UserError: a column is missing, unknown or named twice.
     """
     head = text.lstrip("\r\n").split("\n", 1)[0]
     delimiter = max(_DELIMITERS, key=head.count)
-    lines = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     columns: list[str] = []
+    for line, cells in records(text, name, delimiter):
+        if isinstance(cells, Refused):
+            yield cells
+        elif not columns:
+            columns = _columns(cells, name)
+        else:
+            yield _read(columns, cells, line, today)
+
+
+def records(
+    text: str, name: str, delimiter: str = ","
+) -> Iterator[tuple[int, list[str] | Refused]]:
+    """Yield the records of a CSV that are not empty, each with the number of its last line.
+
+    A line whose quotes do not match is refused alone, although the rest of the file might stand
+    inside its quotes: from there on each line is a record of its own.
+
+    Raises:
+        UserError: the first record is broken, which names the columns.
+    """
+    done = 0
+    whole = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
     try:
-        for cells in lines:
-            if not any(map(str.strip, cells)):
-                continue
-            if not columns:
-                columns = _columns(cells, name)
-                continue
-            yield _read(columns, cells, lines.line_num, today)
-    except csv.Error as error:
-        raise UserError.of(
-            "prices.broken-csv", file=name, line=lines.line_num, problem=str(error)
-        ) from None
+        for cells in whole:
+            done = whole.line_num
+            if any(map(str.strip, cells)):
+                yield done, cells
+        return
+    except csv.Error:
+        if not done:
+            raise UserError.of("prices.broken-csv", file=name, line=1) from None
+    for line, each in enumerate(text.split("\n")[done:], done + 1):
+        try:
+            found = next(csv.reader([each], delimiter=delimiter, strict=True), [])
+        except csv.Error:
+            yield line, refused(line, each, "broken")
+        else:
+            if any(map(str.strip, found)):
+                yield line, found
 
 
 def _columns(cells: list[str], name: str) -> list[str]:
@@ -99,6 +136,8 @@ def _columns(cells: list[str], name: str) -> list[str]:
 
 def _read(columns: list[str], cells: list[str], line: int, today: date) -> Read:
     try:
+        if any(map(_NOT_UTF8.search, cells)):
+            raise RowError("not-text")
         if any(map(str.strip, cells[len(columns) :])):
             raise RowError("too-many-cells", cells=len(cells), columns=len(columns))
         return _row(dict(zip(columns, map(cell_text, cells), strict=False)), line, today)
@@ -156,7 +195,7 @@ def read_day(text: str) -> date | None:
     """Return the day of a text; None where it is empty.
 
     Raises:
-        RowError: no day.
+        RowError: no day, or one before ``EARLIEST``.
     """
     plain = text.strip().split("T")[0].split(" ")[0]
     if not plain:
@@ -165,9 +204,12 @@ def read_day(text: str) -> date | None:
     try:
         if parts is None:
             raise ValueError(plain)
-        return date(*map(int, parts.groups()))
+        found = date(*map(int, parts.groups()))
     except ValueError:
         raise RowError("not-a-date", text=plain[:40]) from None
+    if found < EARLIEST:
+        raise RowError("too-early", date=found.isoformat(), first=EARLIEST.isoformat())
+    return found
 
 
 def read_quantity(text: str) -> int:

@@ -10,6 +10,7 @@ from trainwright.prices.imports.money import read_money
 from trainwright.prices.imports.own_csv import read_day
 from trainwright.prices.imports.rows import RowError
 from trainwright.prices.observation import Currency, Observation
+from trainwright.quoting import dotted
 
 _OBSERVATION = TypeAdapter(Observation)
 
@@ -30,7 +31,7 @@ def day(text: str, *, before: date | None = None) -> date | None:
     """Return a day, at the latest ``before``; None where the text is empty.
 
     Raises:
-        UserError: no day, or one that is still to come.
+        UserError: no day, one before 2000, or one that is still to come.
     """
     try:
         found = read_day(text)
@@ -51,5 +52,5 @@ def observation(**given: Any) -> Observation:
         return _OBSERVATION.validate_python(given)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
+        key = dotted(first["loc"])
         raise UserError.of("prices.bad-value", key=key, given=str(first["input"])[:40]) from None

@@ -16,7 +16,6 @@ MOST_BYTES = 16 << 20
 """Largest file that is read; assumed, 100,000 rows take most of it."""
 MOST_ROWS = 500_000
 """Assumed; the catalog has some hundred parts."""
-_ODD = frozenset(map(chr, range(32))) - frozenset("\t\n\r\f\v\x1a\x1b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,8 @@ def read_file(source: Path | str, today: date) -> Listing:
 def decoded(content: bytes, name: str) -> str:
     """Return the text of bytes in UTF-8, with or without a mark, UTF-16 with one, or cp949.
 
+    Lines of our CSV that are not text stay, for their reader to refuse.
+
     Raises:
         UserError: they are no text in any of these.
     """
@@ -55,9 +56,13 @@ def decoded(content: bytes, name: str) -> str:
             text = content.decode(encoding)
         except UnicodeError:
             continue
-        if not _ODD.intersection(text):
+        if own_csv.is_text(text):
             return text
         break
+    text = content.decode("utf-8-sig", errors="surrogateescape")
+    head = text.lstrip("\r\n").split("\n", 1)[0]
+    if own_csv.is_ours(text) and own_csv.is_text(head):
+        return text
     raise UserError.of("prices.not-text", file=name)
 
 

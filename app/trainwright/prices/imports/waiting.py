@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
 from trainwright.messages import Message, UserError
-from trainwright.prices import kept
+from trainwright.prices import kept, lines
 from trainwright.prices.imports.rows import Row
 from trainwright.quoting import json_text
 
@@ -27,8 +26,12 @@ class Waiting:
     """The rows, oldest first."""
 
     rows: tuple[Row, ...] = ()
+    unread: tuple[bytes, ...] = ()
+    """Lines that cannot be read, as they are written."""
     note: Message | None = None
     """What is wrong with the file."""
+    closed: bool = False
+    """Whether nobody may write it."""
 
 
 def path() -> Path:
@@ -37,7 +40,10 @@ def path() -> Path:
 
 
 def load() -> Waiting:
-    """Return the rows that wait; a damaged file is set aside, and the note says so."""
+    """Return the rows that wait, without the lines that cannot be read; the note names those.
+
+    A file of which no line can be read is set aside.
+    """
     source = path()
     return _load(source, kept.stamp(source)) or Waiting(note=kept.set_aside(source))
 
@@ -50,10 +56,10 @@ def add(new: Iterable[Row]) -> int:
     """
     with kept.changing(path()):
         before = _writable()
-        known = set(before)
+        known = set(before.rows)
         added = [row for row in dict.fromkeys(new) if row not in known]
         if added:
-            _write((*before, *added))
+            _write((*before.rows, *added), before.unread)
     return len(added)
 
 
@@ -66,32 +72,31 @@ def drop(gone: Iterable[Row]) -> int:
     out = set(gone)
     with kept.changing(path()):
         before = _writable()
-        left = [row for row in before if row not in out]
-        if len(left) < len(before):
-            _write(left)
-    return len(before) - len(left)
+        left = [row for row in before.rows if row not in out]
+        if len(left) < len(before.rows):
+            _write(left, before.unread)
+    return len(before.rows) - len(left)
 
 
-def _writable() -> tuple[Row, ...]:
+def _writable() -> Waiting:
     found = load()
-    if found.note is not None and path().exists():  # what was set aside is no longer there
+    if found.closed and found.note is not None:
         raise UserError(found.note)
-    return found.rows
+    return found
 
 
-def _write(rows: Iterable[Row]) -> None:
-    lines = [json.dumps({"format": FORMAT})]
-    for row in rows:
-        entry = _ROW.dump_python(row, mode="json", exclude_defaults=True)
-        lines.append(json_text(entry))
-    kept.write(path(), ("\n".join(lines) + "\n").encode())
+def _write(rows: Iterable[Row], unread: Iterable[bytes]) -> None:
+    """Write the rows, and after them the lines that could not be read, as they were."""
+    entries = (_ROW.dump_python(row, mode="json", exclude_defaults=True) for row in rows)
+    texts = [json.dumps({"format": FORMAT}), *map(json_text, entries)]
+    content = b"\n".join((*(text.encode() for text in texts), *unread))
+    kept.write(path(), content + b"\n")
 
 
 @lru_cache(maxsize=2)
 def _load(source: Path, _stamp: kept.Stamp) -> Waiting | None:
     """Return what a file holds; None where it is damaged."""
-    return kept.read(source, FORMAT, _told, lambda note: Waiting(note=note))
-
-
-def _told(entries: Iterable[Any]) -> Waiting:
-    return Waiting(tuple(dict.fromkeys(_ROW.validate_python(entry) for entry in entries)))
+    found = lines.read(source, FORMAT, _ROW.validate_python)
+    if found is None:
+        return None
+    return Waiting(tuple(dict.fromkeys(found.entries)), found.unread, found.note, found.closed)

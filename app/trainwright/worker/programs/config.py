@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from blame import SIZES, shown
 from refusal import Refusal
 
 CONFIG_BYTES = 4 * 2**20
@@ -25,7 +26,7 @@ def read_config(path: Path) -> dict[str, Any]:
             raise Refusal("worker.config-unreadable", file=str(file))
         if file.stat().st_size > CONFIG_BYTES:
             raise Refusal("worker.config-too-large", file=str(file))
-        fields = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        fields = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise Refusal("worker.config-missing", file=str(file)) from error
     except (ValueError, RecursionError) as error:
@@ -37,22 +38,10 @@ def read_config(path: Path) -> dict[str, Any]:
     return fields
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(name)
-
-
 def _mentions(value: Any, key: str) -> bool:
     if isinstance(value, dict):
         return key in value or any(_mentions(item, key) for item in value.values())
     return isinstance(value, list) and any(_mentions(item, key) for item in value)
-
-
-_POSITIVE = {
-    "hidden_size", "d_model", "n_embd", "num_hidden_layers", "num_layers", "n_layer",
-    "num_attention_heads", "num_heads", "n_head", "num_key_value_heads", "vocab_size",
-    "intermediate_size", "d_ff", "d_kv", "head_dim", "image_size", "patch_size",
-    "num_channels", "max_position_embeddings", "n_positions",
-}  # fmt: skip
 
 
 _EXPERTS = {
@@ -69,11 +58,13 @@ def check_config(fields: dict[str, Any], file: str) -> None:
         Refusal: names the field and what it must be.
     """
     for key, value in fields.items():
-        known = key in _POSITIVE or key in _EXPERTS
+        if value != value:  # NaN, which JSON's readers in Python take; infinity is used as a limit
+            raise Refusal("worker.config-nan", file=file, field=key)
+        known = key in SIZES or key in _EXPERTS
         if known and value is not None and not isinstance(value, (list, dict)):
             least = 0 if key in _EXPERTS else 1
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise Refusal("worker.config-field", file=file, field=key, value=str(value)[:40])
+                raise Refusal("worker.config-field", file=file, field=key, value=shown(value))
             if value > _limit(key):
                 raise Refusal("worker.config-absurd", file=file, field=key, value=value)
         elif isinstance(value, dict):

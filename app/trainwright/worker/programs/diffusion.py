@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import blame
 import step
 import torch
 import torch.nn.functional as F  # noqa: N812
 from config import check_config, read_config
 from refusal import Refusal
-from subject import Subject, check_multiple, first_line, package
+from subject import Subject, check_multiple, package
 
 CLIP_TOKENS, T5_TOKENS, SD3_TOKENS = 77, 512, 77 + 256
 """Text that a sample carries: CLIP's context; the default ``max_sequence_length`` of diffusers'
@@ -63,10 +64,14 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     if name not in DENOISERS:
         raise Refusal("worker.denoiser-unknown", architecture=name, known=", ".join(DENOISERS))
     check_config(fields, path)
+    made = getattr(diffusers, name).from_config
     try:
-        model = getattr(diffusers, name).from_config(fields)
+        model = made(fields)
+    except MemoryError:
+        raise
     except Exception as error:
-        raise Refusal("worker.config-invalid", file=path, reason=first_line(error)) from error
+        found = blame.of_key(error, fields, path, None, made)
+        raise found or blame.of_values(error, path) from error
     if spec["kernel"] == "eager":
         _be_eager(model, name)
     kind, config = DENOISERS[name], model.config

@@ -1,16 +1,23 @@
 """Models of Hugging Face transformers from their ``config.json``; no code that comes with it."""
 
+import contextlib
+import copy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import blame
 import experts
 import speech
 import step
 import torch
 from config import check_config, read_config
 from refusal import Refusal
-from subject import Subject, first_line, images, package
+from subject import Subject, images, package
 from torch import nn
+
+_SHORT = 32
+"""Tokens of a sample that is only to show whether a model runs; assumed."""
 
 
 def build(path: str, spec: dict[str, Any]) -> Subject:
@@ -22,31 +29,82 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     fields = read_config(Path(path))
     transformers = package("transformers", "hf")
     check_config(fields, path)
-    model_type = fields.get("model_type")
     known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
-    if model_type not in known:
-        raise Refusal("worker.model-type-unknown", file=path, model_type=str(model_type))
+    model_type = fields.get("model_type")
+    if not isinstance(model_type, str) or model_type not in known:
+        name = model_type if isinstance(model_type, str) else blame.shown(model_type)
+        raise Refusal("worker.model-type-unknown", file=path, model_type=name)
     fields.pop("quantization_config", None)
-    eager = spec["kernel"] == "eager"
+
+    def attempt(some: dict[str, Any]) -> Subject:
+        return _subject(transformers, some, spec, path)
+
     try:
-        config = known[model_type].from_dict(fields)
-        experts.check(_text(config), path)
-        auto = _auto_class(transformers, config)
-        implementation = "eager" if eager else "sdpa"
-        try:
-            model = auto.from_config(
-                config, dtype=torch.float32, attn_implementation=implementation
-            )
-        except ValueError:
-            if eager:
-                raise
-            model = auto.from_config(config, dtype=torch.float32, attn_implementation="eager")
-    except Refusal:
+        return attempt(copy.deepcopy(fields))
+    except (Refusal, MemoryError):
         raise
     except Exception as error:
-        raise Refusal("worker.config-invalid", file=path, reason=first_line(error)) from error
+        found = blame.of_key(error, fields, path, known[model_type], attempt)
+        raise found or blame.of_values(error, path) from error
+
+
+@contextlib.contextmanager
+def blaming(spec: dict[str, Any]) -> Iterator[None]:
+    """Turn what goes wrong while the model of a ``config.json`` runs into a line about a key.
+
+    Raises:
+        Refusal: in place of an exception for which the configuration is to blame: inputs of its
+            own kind raise one too, and without one of its keys they do not.
+    """
+    try:
+        yield
+    except (Refusal, MemoryError):
+        raise
+    except Exception as error:
+        if (path := spec["model"].get("hf")) is None:
+            raise
+        fields = read_config(Path(path))
+        fields.pop("quantization_config", None)
+        transformers = package("transformers", "hf")
+        known = transformers.models.auto.configuration_auto.CONFIG_MAPPING[fields["model_type"]]
+
+        def attempt(some: dict[str, Any]) -> None:
+            with torch.device("meta"):
+                _run_once(_subject(transformers, some, spec | {"image_size": 0}, path))
+
+        try:
+            attempt(copy.deepcopy(fields))
+        except Exception as same:
+            if (found := blame.of_key(same, fields, path, known, attempt)) is not None:
+                raise found from error
+        raise
+
+
+def _run_once(subject: Subject) -> None:
+    """Run two short samples through a model without memory."""
+    inputs = subject.batch(2, min(_SHORT, subject.longest or _SHORT)).inputs
+    try:
+        subject.model(**{name: value.to("meta") for name, value in inputs.items()})
+    except RuntimeError as error:
+        if "meta tensors" not in str(error):  # it ran until a value was asked for
+            raise
+
+
+def _subject(transformers: Any, fields: dict[str, Any], spec: dict[str, Any], path: str) -> Subject:
+    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    config = known[fields["model_type"]].from_dict(fields)
+    experts.check(_text(config), path)
+    auto = _auto_class(transformers, config)
+    eager = spec["kernel"] == "eager"
+    implementation = "eager" if eager else "sdpa"
+    try:
+        model = auto.from_config(config, dtype=torch.float32, attn_implementation=implementation)
+    except ValueError:
+        if eager:
+            raise
+        model = auto.from_config(config, dtype=torch.float32, attn_implementation="eager")
     _be_real(transformers)
-    if model_type in speech.AUTO:
+    if config.model_type in speech.AUTO:
         return speech.subject(model, config, _facts(config, "transformers"))
     return (
         _language(model, config) if hasattr(config, "vocab_size") else _vision(model, config, spec)

@@ -9,6 +9,7 @@ from typing import Any
 import attention
 import experts
 import factory
+import huggingface
 import models
 import simdevice
 import step
@@ -35,7 +36,7 @@ def trace(spec: dict[str, Any], say: Say) -> dict[str, Any]:
     simdevice.install()
     attention.expanding = bool(spec.get("method", {}).get("expanded_heads"))
     say(0.05, "worker.building")
-    with factory.blaming(spec):
+    with factory.blaming(spec), huggingface.blaming(spec):
         run = Run(spec, say)
         with simdevice.simulate(spec["kernel"]), run.recorder:
             traces = [run.point(*point) for point in spec["points"]]
