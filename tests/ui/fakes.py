@@ -15,6 +15,7 @@ import numpy as np
 from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
 from trainwright.advise.whatif import whatifs
 from trainwright.data import resources
+from trainwright.diagnose.outofmemory import Explanation, Help, help_for
 from trainwright.estimate.breakdown import Curve
 from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.roofpoints import Peak, RoofPoint, Roofs
@@ -77,6 +78,12 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
 
         return whatifs(plan, facts, before, answer=answer, wanted=wanted)
 
+    def help(explanation: Explanation, plan: Plan) -> Help:
+        def answer(changed: Plan) -> Report:
+            return evaluate(changed, resolve(changed))
+
+        return help_for(explanation, plan, resolve(plan), answer)
+
     wanted: dict[str, Any] = {
         "resolve": resolve,
         "evaluate": evaluate,
@@ -84,6 +91,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
         "whatifs": what_if,
         "look": lambda plan, facts, _before: evaluate(plan, facts),
         "advise": advise,
+        "help": help,
         "glances": glances,
         "builds": builds,
         "upgrades": lambda *_: SimpleNamespace(upgrades=(), before=True, notes=(), declined=()),

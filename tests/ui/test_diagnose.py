@@ -88,17 +88,37 @@ def test_a_damaged_record_is_refused_in_a_line(opened: Any, tmp_path: Path) -> N
     assert any("steps" in text and "damaged.json" in text for text in texts(screen))
 
 
-def test_a_pasted_error_is_explained(opened: Any, qtbot: Any) -> None:
+def test_a_pasted_error_gets_remedies_for_the_open_plan(opened: Any, qtbot: Any) -> None:
     window = opened()
     window.session.set_key("settings.micro_batch", 8)
     qtbot.waitUntil(lambda: window.session.settings.micro_batch == 8 and settled(window))
     screen = screen_of(window)
     screen.error.setPlainText(ERROR)
     screen.explain.click()
-    spin(50)
+    qtbot.waitUntil(lambda: any("lowers the peak by" in text for text in texts(screen)))
     assert any("It lacked 0.98 GiB" in text for text in texts(screen))
+    before = window.session.plan
     applying(screen)[0].click()
-    assert window.session.plan.settings.micro_batch == 4
+    assert window.session.plan != before
+
+    # What was evaluated for another plan is never shown as this one's.
+    qtbot.waitUntil(lambda: any("has changed since" in text for text in texts(screen)))
+    assert not applying(screen)
+    again = next(b for b in screen.findChildren(Button) if "Evaluate on" in b.text())
+    again.click()
+    qtbot.waitUntil(lambda: not any("has changed since" in text for text in texts(screen)))
+    window.undo()
+    assert window.session.plan == before
+    qtbot.waitUntil(lambda: any("has changed since" in text for text in texts(screen)))
+
+
+def test_a_pasted_error_without_a_plan_names_what_is_needed(opened: Any) -> None:
+    screen = screen_of(opened(plan=None))
+    screen.error.setPlainText(ERROR)
+    screen.explain.click()
+    spin(50)
+    assert any("give the run's plan" in text for text in texts(screen))
+    assert not applying(screen)
 
 
 def test_watching_shows_what_was_seen(opened: Any, qtbot: Any) -> None:

@@ -164,6 +164,10 @@ class Entry(Values):
     aliases: tuple[Text, ...] = ()
     shared_names: tuple[Text, ...] = ()
     memory_gib: Stated
+    memory_sizes_gib: tuple[Number, ...] = ()
+    """Memory that computers with shared memory are sold with, smallest first."""
+    free_at_boot_gib: Stated | None = None
+    """Of shared memory: what CUDA showed as free on a freshly started system."""
     nvml_total_mib: Stated | None = None
     capacities: tuple[Reading, ...] = ()
     """Readings of what CUDA offers; drivers differ, the newest one counts."""
@@ -180,6 +184,13 @@ class Entry(Values):
     ) = None
     msrp_usd: Stated | None = None
     notes: Annotated[str, Field(max_length=500)] = ""
+
+    @model_validator(mode="after")
+    def _sizes_in_order(self) -> Self:
+        sizes = list(self.memory_sizes_gib)
+        if sizes and (sizes != sorted(set(sizes)) or sizes[-1] != self.memory_gib.value):
+            raise ValueError("memory_sizes_gib: smallest first, and the last one is memory_gib")
+        return self
 
 
 class GpuFile(_Model):
@@ -236,6 +247,8 @@ class _Builder:
             nvml_total_bytes=self._fact("nvml_total_mib", MIB),
             capacities=tuple(reading.capacity() for reading in entry.capacities),
             unified_memory=bool(self._plain("unified_memory")),
+            memory_sizes=tuple(_exact(size * GIB) for size in entry.memory_sizes_gib),
+            free_at_boot=self._fact("free_at_boot_gib", GIB),
             bandwidth_bytes_per_s=self._bandwidth(bus, rate),
             memory_bus_bits=bus,
             memory_bits_per_s=rate,

@@ -5,19 +5,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainwright import reading, saving
+from trainwright import saving
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
-from trainwright.messages import Message, UserError, render
+from trainwright.messages import Message, UserError
 from trainwright.quoting import visible
 
 if TYPE_CHECKING:
-    from trainwright.advise import Choice
     from trainwright.diagnose.evidence import Evidence
+    from trainwright.diagnose.outofmemory import Explanation, Help
     from trainwright.diagnose.running import Outcome
-    from trainwright.workload.settings import FullSettings
 
 SECONDS = 10.0
 """Watched where nobody says for how long; assumed: tens of samples."""
@@ -145,26 +144,27 @@ def _explained(terminal: Terminal, source: str, plan: str | None) -> Answer:
     from trainwright.diagnose import outofmemory
     from trainwright.diagnose.report import explanation_as_json
 
-    text = reading.text(source, outofmemory.MAX_BYTES, or_stdin=True)
-    explanation = outofmemory.explain(text)
-    document = explanation_as_json(explanation)
-    choices: tuple[Choice, ...] = ()
-    present: FullSettings | None = None
-    if plan is not None:
-        from trainwright.advise import advise
-
-        chosen = planning.load(planning.PlanSource(plan, (), False))
-        facts = planning.facts(chosen, terminal)
-        present, choices = facts.settings, advise(chosen, facts, top=3).choices
-        document["plans_that_fit"] = [
-            {
-                "settings": each.settings.model_dump(mode="json"),
-                "reasons": [render(reason.because, "en") for reason in each.reasons],
-            }
-            for each in choices
-        ]
+    explanation = outofmemory.explain(outofmemory.from_file(source))
+    found = _help(terminal, explanation, plan)
     return Answer(
-        document,
-        lambda screen: diagnosisview.show_explanation(screen, explanation, choices, present),
+        explanation_as_json(explanation, found),
+        lambda screen: diagnosisview.show_explanation(screen, explanation, found),
         Exit.DONE if explanation.kind != "none" else Exit.NO,
+    )
+
+
+def _help(terminal: Terminal, explanation: "Explanation", path: str | None) -> "Help":
+    """Return what would help; a change that needs another trace of the model is traced."""
+    from trainwright.diagnose.outofmemory import help_for
+    from trainwright.plan.evaluate import evaluate
+
+    if path is None:
+        return help_for(explanation)
+    plan = planning.load(planning.PlanSource(path, (), False))
+    facts = planning.facts(plan, terminal)
+    return help_for(
+        explanation,
+        plan,
+        facts,
+        lambda changed: evaluate(changed, planning.facts(changed, terminal)),
     )

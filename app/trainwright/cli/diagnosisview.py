@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from trainwright.advise import Choice
 from trainwright.cli.screen import Cell, Screen
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.outofmemory import Explanation
+from trainwright.diagnose.outofmemory import Explanation, Help, Remedy
 from trainwright.diagnose.verdict import Cause, Diagnosis, Fix, RuledOut, Signal, Verdict
 from trainwright.messages import Message
-from trainwright.workload.settings import FullSettings
 
 _HEADINGS = tuple(
     Message.of(f"diagnose.heading.{name}") for name in ("seen", "value", "limit", "from", "source")
@@ -115,39 +113,30 @@ def _others(screen: Screen, diagnosis: Diagnosis) -> None:
             screen.indented(each.fixes[0].says)
 
 
-def show_explanation(
-    screen: Screen,
-    explanation: Explanation,
-    choices: Sequence[Choice] = (),
-    present: FullSettings | None = None,
-) -> None:
+def show_explanation(screen: Screen, explanation: Explanation, found: Help) -> None:
     """Print what an out-of-memory error means, and what would help."""
-    screen.line(explanation.says, "bold" if explanation.fixes else "")
+    screen.line(explanation.says, "bold" if explanation.kind != "none" else "")
     rows = account_rows(explanation)
     if rows:
         screen.line()
         screen.table(rows, numbers=(1,))
-    _fixes(screen, explanation.fixes)
-    if choices:
+    _fixes(screen, found.fixes)
+    if found.remedies:
         screen.line()
-        screen.say("diagnose.plans-that-fit", "bold")
-        screen.bullets(_choice(choice, present) for choice in choices)
+        screen.say("diagnose.remedies", "bold")
+        screen.bullets(_remedy(one) for one in found.remedies)
+    for title, messages in (("needs", found.needs), ("notes", found.notes)):
+        if messages:
+            screen.line()
+            screen.say(f"diagnose.{title}", "bold")
+            screen.bullets(messages)
 
 
-def _choice(choice: Choice, present: FullSettings | None) -> Message:
-    """Return what a choice changes of the plan's settings, and the memory that it then takes."""
-    memory = choice.estimate.memory
-    figures = {"used": memory.device_used.value, "total": memory.device_total.value}
-    changed = {
-        reason.setting: reason.value
-        for reason in choice.reasons
-        if present is None
-        or getattr(present, reason.setting.removeprefix("loader.")) != reason.value
-    }
-    if not changed:
-        return Message.of("diagnose.plan-as-it-is", **figures)
-    changes = " ".join(f"--set settings.{key}={_plain(value)}" for key, value in changed.items())
-    return Message.of("diagnose.plan-changed", changes=changes, **figures)
+def _remedy(one: Remedy) -> Message:
+    """Return a remedy with what it does, and the option that makes the change."""
+    values = {key: "null" if value is None else _plain(value) for key, value in one.patch.items()}
+    options = " ".join(f"--set {key}={value}" for key, value in values.items())
+    return Message.of("diagnose.remedy-options", remedy=one.sentence, options=options)
 
 
 def account_rows(explanation: Explanation) -> list[tuple[Message, Message]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from trainwright.diagnose import record
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.outofmemory import Explanation
+from trainwright.diagnose.outofmemory import Explanation, Help
 from trainwright.diagnose.verdict import Diagnosis, Fix, Reliability, Signal, Verdict
 from trainwright.messages import Message, render
 
@@ -35,8 +35,8 @@ def as_json(diagnosis: Diagnosis, evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
-    """Return an explained out-of-memory error."""
+def explanation_as_json(explanation: Explanation, found: Help) -> dict[str, Any]:
+    """Return an explained out-of-memory error, and what would help."""
     account = explanation.account
     names = ("asked", "total", "free", "process", "others", "allocated", "unused", "allowed")
     return {
@@ -44,7 +44,18 @@ def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
         "says": _said(explanation.says),
         "missing_bytes": explanation.missing,
         "account": {f"{name}_bytes": getattr(account, name) for name in names},
-        "fixes": [_fix(each) for each in explanation.fixes],
+        "fixes": [_fix(each) for each in found.fixes],
+        "remedies": [
+            {
+                "says": [_said(each) for each in one.says],
+                "set": one.patch,
+                "saves_bytes": round(one.saved),
+                "slower": one.slower,
+            }
+            for one in found.remedies
+        ],
+        "needs": [_said(each) for each in found.needs],
+        "notes": [_said(each) for each in found.notes],
     }
 
 

@@ -7,6 +7,7 @@ from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.machine import System
 from trainwright.messages import Message
 
+GIB = 1 << 30
 MIB = 1 << 20
 
 
@@ -33,11 +34,6 @@ OLDER = Rule(
 OTHER_MAKERS = Rule(
     0.01, "assumed: 1 % for the firmware; RX 6800 XT, RX 7900 XT and MI210 keep 0.1 %"
 )
-UNIFIED_NVIDIA = Rule(0.065, "assumed: GB10 offers CUDA 119.7 to 121.7 of 128 GB")
-UNIFIED = Rule(
-    0.25,
-    "assumed: Metal's recommendedMaxWorkingSetSize is about three quarters of the memory",
-)
 KEPT_BYTES = 340 * MIB
 KEPT_SHARE = 0.0028
 """What the driver keeps of what it reports, least squares over the newest readings of 56 cards from
@@ -55,31 +51,32 @@ KEPT_SOURCE = "rule: least squares over readings in hardware_db/gpu"
 def capacity(record: GpuRecord, system: System) -> Quantity:
     """Return the bytes that CUDA offers a process: torch's ``total_memory``.
 
-    Read off such a card on that system, or else by rule. Windows manages the memory itself:
+    Read off such a card on that system, or else by rule; memory that CPU and GPU share is
+    ``shared``'s. Windows manages the memory itself:
     there CUDA reports all that the driver does. (Public readings; ``hardware_db/SOURCES.md``.)
     """
     reported = nominal_total(record)
-    if readings := _readings(record, system):
-        return _observed(readings, system, reported)
+    if read := readings(record, system):
+        return _observed(read, system, reported)
     if record.vendor != "NVIDIA" or system == "windows" or record.unified_memory:
         return reported
     return less_kept(reported, kept_by_rule(record, reported.value))
 
 
-def _readings(record: GpuRecord, system: System) -> list[Capacity]:
+def readings(record: GpuRecord, system: System) -> list[Capacity]:
     """Return the readings that hold for cards as they come, oldest first."""
     alike = [one for one in record.capacities if one.system == system and one.ecc is None]
     return sorted(alike, key=lambda one: (one.seen, -one.bytes))
 
 
-def _observed(readings: list[Capacity], system: System, reported: Quantity) -> Quantity:
+def _observed(read: list[Capacity], system: System, reported: Quantity) -> Quantity:
     """Return the newest reading, between the least and most that such cards may show."""
-    newest = readings[-1]
-    sizes = [one.bytes for one in readings]
+    newest = read[-1]
+    sizes = [one.bytes for one in read]
     spread = DRIVERS_DIFFER if newest.seen and system == "linux" else 0
     low = min(*sizes, newest.bytes - spread)
     high = max(newest.bytes, min(max(*sizes, newest.bytes + spread), reported.value))
-    seen = Message.of("machine.capacity-read", count=len(readings), low=low, high=high)
+    seen = Message.of("machine.capacity-read", count=len(read), low=low, high=high)
     return Quantity(
         Message.of("machine.total"),
         newest.bytes,
@@ -159,10 +156,8 @@ def nominal_total(record: GpuRecord) -> Quantity:
 
 
 def _reserve(record: GpuRecord) -> Rule:
-    if record.unified_memory and record.vendor == "NVIDIA":
-        return UNIFIED_NVIDIA
     if record.vendor != "NVIDIA":
-        return UNIFIED if record.unified_memory else OTHER_MAKERS
+        return OTHER_MAKERS
     capability = record.compute_capability or (0, 0)
     if record.segment == "datacenter" and capability in ((6, 1), (7, 5), (8, 6), (8, 9)):
         return INLINE_ECC
@@ -175,6 +170,9 @@ _HELD: dict[tuple[System, str], Rule] = {
     ("linux", "laptop"): Rule(50, "assumed: the integrated GPU drives the display"),
     ("windows", "consumer"): Rule(900, "assumed: desktop, browser and other programs"),
     ("windows", "workstation"): Rule(900, "assumed: desktop, browser and other programs"),
+    ("linux", "integrated"): Rule(250, "assumed: display server and a desktop; 0 when headless"),
+    ("windows", "integrated"): Rule(900, "assumed: desktop, browser and other programs"),
+    ("macos", "integrated"): Rule(0, "assumed: macOS lives in what its limit keeps from the GPU"),
     ("windows", "laptop"): Rule(400, "assumed: the integrated GPU drives the display"),
 }
 """MiB that the display and other programs hold on the first GPU, by system and segment."""

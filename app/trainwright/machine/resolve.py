@@ -3,12 +3,15 @@
 from dataclasses import dataclass, replace
 
 from trainwright.catalog import GpuRecord, find_cpu, find_drive, find_memory
-from trainwright.catalog.query import find_gpu
+from trainwright.catalog.query import Match, find_gpu
+from trainwright.explain import Kind
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.capacity import capacity, held
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import Gpu, Machine, System
 from trainwright.machine.named import named, slots_of
+from trainwright.machine.possible import check_possible
+from trainwright.machine.shared import installed, seen_bytes, shared, sizes, sold
 from trainwright.machine.slice import sliced
 from trainwright.messages import Message, UserError
 
@@ -33,12 +36,11 @@ def catalogued(choice: MachineChoice) -> Resolved:
         UserError: an id is unknown, or something about it is not planned yet; names the
             key and the nearest ids.
     """
-    bridged = choice.bridge_slots is not None
-    resolved = [
-        _gpu(gpu, number, choice.system, bridged=bridged) for number, gpu in enumerate(choice.gpus)
-    ]
-    apple = any(gpu.record.vendor == "Apple" for gpu, _ in resolved)
     processor = find_cpu(choice.cpu) if choice.cpu else None
+    found = [_found(gpu, number) for number, gpu in enumerate(choice.gpus)]
+    check_possible(choice, tuple(each.record for each in found), processor)
+    resolved = [_gpu(choice, number, each) for number, each in enumerate(found)]
+    apple = any(gpu.record.vendor == "Apple" for gpu, _ in resolved)
     gpus = tuple(gpu for gpu, _ in resolved)
     cards = tuple(BuildGpu(gpu.record, gpu.count, gpu.power_limit_w) for gpu in gpus)
     parts = named(choice, cards, processor)
@@ -46,7 +48,7 @@ def catalogued(choice: MachineChoice) -> Resolved:
         gpus=_in_slots(gpus, parts),
         cpu=choice.cpu,
         cores=processor.cores if processor else None,
-        memory_bytes=_memory_bytes(choice),
+        memory_bytes=_memory_bytes(choice, gpus),
         drives=tuple(drive.id for drive in choice.drives),
         system="macos" if apple and choice.system == "linux" else choice.system,
         local=False,
@@ -54,7 +56,7 @@ def catalogued(choice: MachineChoice) -> Resolved:
         storage=tuple(find_drive(drive.id) for drive in choice.drives),
         parts=parts,
     )
-    return Resolved(machine, tuple(note for _, note in resolved if note is not None))
+    return Resolved(machine, tuple(note for _, notes in resolved for note in notes))
 
 
 def _in_slots(gpus: tuple[Gpu, ...], parts: Build | None) -> tuple[Gpu, ...]:
@@ -67,7 +69,18 @@ def _in_slots(gpus: tuple[Gpu, ...], parts: Build | None) -> tuple[Gpu, ...]:
     )
 
 
-def _memory_bytes(choice: MachineChoice) -> int | None:
+def _memory_bytes(choice: MachineChoice, gpus: tuple[Gpu, ...]) -> int | None:
+    """Return what the system sees of the memory: of the plan's, or of that which its GPU shares."""
+    stated = _stated_bytes(choice)
+    shared_ones = [gpu.record for gpu in gpus if gpu.record.unified_memory]
+    if stated is None and shared_ones:
+        stated = round(installed(shared_ones[0], None).value)
+    if shared_ones and stated is not None:
+        return round(seen_bytes(shared_ones[0], choice.system, stated))
+    return stated
+
+
+def _stated_bytes(choice: MachineChoice) -> int | None:
     """Return what the plan states, or else what its kits have; None where neither is known."""
     if choice.memory_gib is not None:
         return round(choice.memory_gib * GIB)
@@ -76,26 +89,48 @@ def _memory_bytes(choice: MachineChoice) -> int | None:
     return round(sum(known) * GIB) if kits and len(known) == len(kits) else None
 
 
-def _gpu(
-    choice: GpuChoice, number: int, system: System, *, bridged: bool
-) -> tuple[Gpu, Message | None]:
+def _found(choice: GpuChoice, number: int) -> Match:
+    """Return the record that a plan's GPU means.
+
+    Raises:
+        UserError: its id is unknown, or its card has no such instance; names the key.
+    """
     key = f"machine.gpus[{number}]"
     try:
         found = find_gpu(choice.id)
     except UserError as error:
         raise UserError.of("machine.at-key", key=f"{key}.id", problem=error.message) from None
-    record = _instance(choice, found.record, f"{key}.mig") if choice.mig else found.record
+    if not choice.mig:
+        return found
+    return replace(found, record=_instance(choice, found.record, f"{key}.mig"))
+
+
+def _gpu(choice: MachineChoice, number: int, found: Match) -> tuple[Gpu, tuple[Message, ...]]:
+    """Return a GPU of the plan, and what was assumed of it."""
+    record, chosen = found.record, choice.gpus[number]
+    notes = [] if found.note is None else [found.note]
+    if record.unified_memory and not chosen.mig:
+        memory = installed(record, _stated_bytes(choice))
+        system: System = "macos" if record.vendor == "Apple" else choice.system
+        offer, taken = shared(record, system, memory, chosen.reserved_mib)
+        if memory.kind is Kind.ASSUMED and len(sizes(record)) > 1:
+            values = {"gpu": record.name, "assumed": memory.value / GIB}
+            notes.append(Message.of("machine.smallest-memory", **values, sizes=sold(record)))
+    else:
+        offer = capacity(record, choice.system)
+        taken = held(record, choice.system, chosen.reserved_mib)
     gpu = Gpu(
         record=record,
-        count=choice.count,
-        total=capacity(record, system),
-        held=held(record, system, choice.reserved_mib),
-        power_limit_w=choice.power_limit_w,
-        bridged=bridged and record.nvlink_bytes_per_s is not None,
+        count=chosen.count,
+        total=offer,
+        held=taken,
+        power_limit_w=chosen.power_limit_w,
+        bridged=choice.bridge_slots is not None and record.nvlink_bytes_per_s is not None,
     )
     if gpu.held.value >= gpu.total.value:
-        raise UserError.of("machine.all-held", key=f"{key}.reserved_mib", gpu=record.name)
-    return gpu, found.note
+        key = f"machine.gpus[{number}].reserved_mib"
+        raise UserError.of("machine.all-held", key=key, gpu=record.name)
+    return gpu, tuple(notes)
 
 
 def _instance(choice: GpuChoice, record: GpuRecord, key: str) -> GpuRecord:

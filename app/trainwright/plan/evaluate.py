@@ -24,6 +24,7 @@ from trainwright.estimate.support import support
 from trainwright.estimate.unrolled import refusal
 from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
+from trainwright.machine.larger import larger
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
@@ -274,20 +275,23 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     machine = facts.machine
     serving = None if plan.workload.trains else _serving(facts, memory)
     supported = support(machine.gpu.record, machine.system, facts.settings)
+    room = host_room(machine, memory)
+    decided = verdict(memory, machine.system, room, loader_bytes(clock))
     return Report(
-        verdict=verdict(memory, machine.system, machine.memory_bytes, loader_bytes(clock)),
+        verdict=decided,
         memory=memory,
         time=clock,
         settings=facts.settings,
         notes=(
             *(() if supported.state == "supported" else (supported.because,)),
-            *_host_notes(memory, machine.memory_bytes),
-            *_loader_notes(memory, clock, machine.memory_bytes),
+            *_larger_notes(machine, memory, decided),
+            *_host_notes(memory, room),
+            *_loader_notes(memory, clock, room),
             *facts.notes,
             *(policy_notes(serving, memory) if serving else ()),
             *clock.notes,
         ),
-        host_total=machine.memory_bytes,
+        host_total=room,
         serving=serving,
         support=supported,
         checks=_checks(plan, facts),
@@ -304,6 +308,26 @@ def _checks(plan: Plan, facts: Facts) -> tuple[Check, ...]:
     offloads = settings.optimizer_offload == "cpu" or settings.activation_offload
     use = Use(way=way if trains else "inference", offloads=offloads, system=facts.machine.system)
     return checks(parts, use)
+
+
+def host_room(machine: Machine, memory: MemoryEstimate) -> int | None:
+    """Return the bytes of system memory that the CPU's side may take; None where not known.
+
+    Where the GPU shares that memory, it is what the GPU's peak leaves: offloading gains nothing.
+    """
+    if machine.memory_bytes is None or not machine.gpu.record.unified_memory:
+        return machine.memory_bytes
+    return max(0, round(machine.memory_bytes - memory.device_used.value))
+
+
+def _larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) -> Iterator[Message]:
+    """Yield which computer would have room, where this one's memory cannot be extended."""
+    if decided is Verdict.FITS:
+        return
+    need = memory.device_used_p95.value - machine.gpu.held.value
+    found = larger(machine.gpu, machine.system, need / (1 - HEADROOM))
+    if found is not None:
+        yield found
 
 
 def _host_notes(memory: MemoryEstimate, memory_bytes: int | None) -> Iterator[Message]:

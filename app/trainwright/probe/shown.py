@@ -92,9 +92,9 @@ def _gpus(snapshot: Snapshot) -> Iterator[Card]:
     nvidia, amds, apple = snapshot.nvidia, snapshot.amd, snapshot.apple
     if isinstance(nvidia, Nvidia):
         several = len(nvidia.gpus) > 1
-        yield from (_nvidia(gpu, numbered=several) for gpu in nvidia.gpus)
+        yield from (_nvidia(gpu, snapshot.host, numbered=several) for gpu in nvidia.gpus)
     if not isinstance(amds, Missing):
-        yield from (_amd(gpu, numbered=len(amds) > 1) for gpu in amds)
+        yield from (_amd(gpu, snapshot.host, numbered=len(amds) > 1) for gpu in amds)
     if isinstance(apple, AppleGpu):
         yield _apple(apple)
     makers = {"nvidia": nvidia, "amd": amds, "apple": apple}
@@ -135,14 +135,14 @@ def _title(index: int, name: str | Missing, numbered: bool) -> Message | str:
     return Message.of("probe.card.gpu-named", index=index, name=name) if numbered else name
 
 
-def _nvidia(gpu: GpuReading, *, numbered: bool) -> Card:
+def _nvidia(gpu: GpuReading, host: Host, *, numbered: bool) -> Card:
     title = _title(gpu.index, gpu.name, numbered)
     reason = gpu.name if isinstance(gpu.name, Missing) else None
     if reason is not None and gpu.memory == reason:  # nothing of it can be read
         return Card("gpu", title, (), reason)
     mig = gpu.mig
     rows = (
-        _row("memory", _memory(gpu.memory, gpu.name)),
+        _row("memory", _memory(gpu.memory, gpu.name, host)),
         _row("catalog", _catalogued(gpu.name, gpu.memory)),
         _row("capability", gpu.compute_capability if isinstance(gpu.compute_capability, Missing)
              else ".".join(map(str, gpu.compute_capability))),
@@ -163,15 +163,17 @@ def _nvidia(gpu: GpuReading, *, numbered: bool) -> Card:
     return Card("gpu", title, rows, reason, named=isinstance(gpu.name, str))
 
 
-def _memory(memory: Memory | Missing, name: str | Missing) -> Message | Missing:
-    if isinstance(memory, Missing):
-        return _unified(name) or memory
+def _memory(memory: Memory | Missing, name: str | Missing, host: Host) -> Message | Missing:
+    """Return a GPU's memory; a driver that answers 0 does not tell it."""
+    if isinstance(memory, Missing) or not memory.total:
+        untold = Missing(Message.of("probe.not-supported"))
+        return _unified(name, host) or (memory if isinstance(memory, Missing) else untold)
     values = {"total": memory.total, "used": memory.used, "reserved": memory.reserved}
     return Message.of("probe.value.vram" if memory.reserved else "probe.value.vram-used", **values)
 
 
-def _unified(name: str | Missing) -> Message | None:
-    """Return the memory of a GPU that shares the processor's, of which its driver tells none."""
+def _unified(name: str | Missing, host: Host) -> Message | Missing | None:
+    """Return the computer's memory where the GPU shares it; None where it has its own."""
     if isinstance(name, Missing):
         return None
     try:
@@ -180,7 +182,7 @@ def _unified(name: str | Missing) -> Message | None:
         return None
     if not record.unified_memory:
         return None
-    return Message.of("probe.value.unified-of", value=record.memory_bytes.value)
+    return _say("probe.value.unified", value=host.installed_bytes)
 
 
 def _catalogued(name: str | Missing, memory: Memory | Missing) -> Value:
@@ -284,11 +286,11 @@ def _process_rows(found: tuple[GpuProcess, ...] | Missing) -> Iterator[Row]:
         yield Row(label, _say("probe.value.held", value=process.memory_bytes))
 
 
-def _amd(gpu: AmdGpu, *, numbered: bool) -> Card:
+def _amd(gpu: AmdGpu, host: Host, *, numbered: bool) -> Card:
     title = _title(gpu.index, gpu.name, numbered)
     rows = (
         *(() if isinstance(gpu.name, str) else (_row("name", gpu.name),)),
-        _row("memory", _memory(gpu.memory, gpu.name)),
+        _row("memory", _memory(gpu.memory, gpu.name, host)),
         _row("catalog", _catalogued(gpu.name, gpu.memory)),
         _row("shared", gpu.shared_bytes, "probe.value.bytes"),
         _row("busy", gpu.busy, "probe.value.share"),

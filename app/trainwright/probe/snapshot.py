@@ -7,9 +7,10 @@ from pathlib import Path
 from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord, find_cpu, find_drive
 from trainwright.catalog.query import find_gpu
 from trainwright.explain import Kind, Quantity, Unit, total
-from trainwright.machine.capacity import UNIFIED, capacity, held, less_kept
+from trainwright.machine.capacity import capacity, held, less_kept
 from trainwright.machine.machine import Gpu, Machine
 from trainwright.machine.resolve import Resolved
+from trainwright.machine.shared import installed, shared
 from trainwright.messages import Message, UserError
 from trainwright.probe import amd, apple, disks, framework, host, nvml
 from trainwright.probe.amd import AmdGpu
@@ -193,7 +194,9 @@ def _made(reading: GpuReading | AmdGpu, around: Host, source: str) -> Gpu:
     memory = reading.memory
     known, read = _linked(gpu_record(str(reading.name), memory), reading.link)
     limit = reading.power_limit_w if isinstance(reading.power_limit_w, float) else None
-    if isinstance(memory, Missing):
+    if known.unified_memory:
+        whole, taken = _shared(known, around, reading)
+    elif isinstance(memory, Missing) or not memory.total:
         whole, taken = capacity(known, around.system), held(known, around.system, None)
     else:
         whole, taken = _offered(known, memory, around, source)
@@ -217,28 +220,37 @@ def _offered(
     return whole, total(Message.of("machine.held"), held, role="held")
 
 
+def _shared(
+    record: GpuRecord, around: Host, reading: GpuReading | AmdGpu
+) -> tuple[Quantity, Quantity]:
+    """Return what the GPU is offered of the computer's memory, and what others hold of that.
+
+    NVIDIA's driver tells none of it (``not supported``, or 0). AMD's tells the part that firmware
+    sets aside and the part that it may map; ROCm takes the larger (kernel 6.10 and later).
+    """
+    if isinstance(reading, AmdGpu) and isinstance(reading.shared_bytes, int):
+        apart = reading.memory.total if isinstance(reading.memory, Memory) else 0
+        source = "amdgpu: mem_info_gtt_total, mem_info_vram_total"
+        most = max(reading.shared_bytes, apart)
+        return _measured("machine.total", most, source, "total"), held(record, around.system, None)
+    return shared(record, around.system, _installed(record, around), None)
+
+
+def _installed(record: GpuRecord, around: Host) -> Quantity:
+    """Return the computer's memory: a container's limit does not count for its GPU."""
+    for found in (around.installed_bytes, around.memory_bytes):
+        if isinstance(found, int):
+            return _measured("machine.installed", found, "psutil: virtual_memory().total")
+    return installed(record, None)
+
+
 def _apple(reading: AppleGpu, around: Host) -> Gpu:
     record = gpu_record(reading.name, Missing(Message.of("probe.not-supported")))
     if isinstance(reading.memory_bytes, Missing):
-        return Gpu(record, 1, capacity(record, around.system), held(record, around.system, None))
-    whole = _measured("machine.nominal", reading.memory_bytes, "sysctl hw.memsize")
-    kept = Quantity(
-        Message.of("machine.reserve"),
-        whole.value * UNIFIED.value,
-        Unit.BYTES,
-        Kind.ASSUMED,
-        source=UNIFIED.source,
-    )
-    left = Quantity(
-        Message.of("machine.total"),
-        whole.value - kept.value,
-        Unit.BYTES,
-        Kind.ASSUMED,
-        formula="nominal − reserve",
-        parts=(whole, kept),
-        role="total",
-    )
-    return Gpu(record, 1, left, held(record, around.system, None))
+        memory = _installed(record, around)
+    else:
+        memory = _measured("machine.installed", reading.memory_bytes, "sysctl hw.memsize")
+    return Gpu(record, 1, *shared(record, around.system, memory, None))
 
 
 def _linked(record: GpuRecord, link: Link) -> tuple[GpuRecord, bool]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trainwright.build import Builds
     from trainwright.build.upgrades import Upgrades
     from trainwright.diagnose.evidence import Evidence
+    from trainwright.diagnose.outofmemory import Explanation, Help
     from trainwright.estimate.roofpoints import Roofs
     from trainwright.plan.evaluate import Facts, Pending
     from trainwright.plan.report import Report
@@ -169,6 +170,14 @@ def _watch(pid: int | None, seconds: float, cancelled: Cancelled) -> "Evidence":
     return watching.watched(run, seconds, cancelled)
 
 
+def _help(explanation: "Explanation", plan: "Plan") -> "Help":
+    from trainwright.diagnose.outofmemory import help_for
+    from trainwright.plan.evaluate import Facts, resolve
+
+    facts = resolve(plan)
+    return help_for(explanation, plan, facts if isinstance(facts, Facts) else None)
+
+
 def _reader() -> "Callable[[], Sample]":
     from trainwright.probe.monitor.sampler import Reader
 
@@ -204,6 +213,7 @@ class Core:
     framework: Callable[[], Any] = _framework
     measuring: "Callable[[], Measuring]" = _measuring
     watch: "Callable[[int | None, float, Cancelled], Evidence]" = _watch
+    help: "Callable[[Explanation, Plan], Help]" = _help
     examples: Callable[[], Sequence[Path]] = _examples
     reader: "Callable[[], Callable[[], Sample]]" = _reader
     """Makes what reads this computer moment by moment; called on the thread that then reads."""

@@ -10,7 +10,7 @@ from trainwright.estimate.breakdown import Curve
 from trainwright.estimate.memory import MemoryEstimate, first_look
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message
-from trainwright.plan.evaluate import Facts, served_in, verdict
+from trainwright.plan.evaluate import Facts, host_room, served_in, verdict
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 
@@ -31,7 +31,7 @@ def look(plan: Plan, facts: Facts, before: Report) -> Report:
     memory = _memory(before.memory, peak, curve, facts.machine.gpu.total)
     return replace(
         before,
-        verdict=verdict(memory, facts.machine.system, facts.machine.memory_bytes),
+        verdict=verdict(memory, facts.machine.system, host_room(facts.machine, memory)),
         memory=memory,
         settings=facts.settings,
     )

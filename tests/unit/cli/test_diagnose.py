@@ -78,13 +78,38 @@ def test_text_without_an_error_says_no(inside, tmp_path):
     assert inside("diagnose", "--traceback", path).code == 1
 
 
-@pytest.mark.slow
-def test_an_error_with_a_plan_names_settings_that_fit(inside, tmp_path, plan_file):
+VISION = """trainwright: 1
+name: vision
+model: {preset: resnet50}
+workload: {task: full, inputs: {image_size: 224}, effective_batch: 256}
+machine: {gpus: [{id: rtx-3090}]}
+settings: {precision: fp16-mixed, micro_batch: 128, checkpointing: full, allocator: expandable}
+"""
+
+
+def test_an_error_with_a_plan_gets_what_is_enough_and_not_in_place(inside, tmp_path, plan_file):
     path = tmp_path / "log"
     path.write_text(ERROR, encoding="utf-8")
-    outcome = inside("diagnose", "--traceback", path, "--plan", plan_file(), "--json")
+    outcome = inside("diagnose", "--traceback", path, "--plan", plan_file(VISION), "--json")
     assert outcome.code == 0
-    assert json.loads(outcome.out)["plans_that_fit"][0]["settings"]["micro_batch"] >= 1
+    document = json.loads(outcome.out)
+    assert not document["fixes"]  # the plan's segments are expandable already
+    assert document["remedies"]
+    for one in document["remedies"]:
+        assert one["saves_bytes"] >= document["missing_bytes"]
+        assert "settings.allocator" not in one["set"]
+    said = inside("diagnose", "--traceback", path, "--plan", plan_file(VISION)).out
+    assert "lowers the peak by" in said
+    assert "--set settings.micro_batch=" in said
+
+
+def test_an_error_without_a_plan_names_the_facts_that_are_needed(inside, tmp_path):
+    path = tmp_path / "log"
+    path.write_text("RuntimeError: CUDA error: out of memory", encoding="utf-8")
+    out = inside("diagnose", "--traceback", path).out
+    assert "Facts that are needed" in out
+    assert "--plan PLAN" in out
+    assert "Halve" not in out
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Out-of-memory errors as people posted them, of many versions of torch; links beside them."""
 
+from pathlib import Path
+
 import pytest
 
-from trainwright.diagnose.outofmemory import explain
-from trainwright.messages import LANGUAGES, render
+from trainwright.diagnose.outofmemory import explain, from_file, help_for
+from trainwright.messages import LANGUAGES, UserError, render
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -102,9 +104,10 @@ def test_posted_errors_are_explained(source: str) -> None:
     explanation = explain(text)
     assert explanation.kind == kind
     for language in LANGUAGES:
-        for message in (explanation.says, *(fix.says for fix in explanation.fixes)):
+        found = help_for(explanation)
+        for message in (explanation.says, *(fix.says for fix in explanation.fixes), *found.needs):
             assert "diagnose." not in render(message, language)
-    assert bool(explanation.fixes) == (kind != "none")
+    assert bool(explanation.fixes or found.needs) == (kind != "none")
 
 
 def test_the_account_is_the_messages() -> None:
@@ -174,3 +177,128 @@ def test_metals_other_allocations_are_no_other_programs() -> None:
     ).account
     assert account.others is None
     assert account.process == 17 * GIB + 100 * MIB
+
+
+FULL = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+    "capacity of 23.65 GiB of which 1.02 GiB is free. Including non-PyTorch memory, this process "
+    "has 22.60 GiB memory in use. Of the allocated memory 22.00 GiB is allocated by PyTorch, and "
+    "150.00 MiB is reserved by PyTorch but unallocated."
+)
+SHORT = int(2 * GIB - int(1.02 * GIB))
+LAUNCHER = (
+    "Unable to shutdown process 4711 via Signals.SIGTERM, forcefully exiting via Signals.SIGKILL\n"
+    "failed (exitcode: 1) local_rank: 1 (pid: 4712) of binary: python"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "missing"),
+    [
+        pytest.param(FULL, "too-big", SHORT, id="torch"),
+        pytest.param(FULL.replace(" 2.00", " \x1b[1m2.00").replace("free.", "free\x1b[0m."),
+                     "too-big", SHORT, id="colours of a notebook"),
+        pytest.param(FULL.replace("memory.", "[31mmemory[39m.", 1), "too-big", SHORT,
+                     id="colours whose escape character was lost"),
+        pytest.param("[rank0]: " + FULL.replace("GPU 0", "\n[rank0]: GPU 0"), "too-big", SHORT,
+                     id="a launcher's prefix on each line"),
+        pytest.param(f"{FULL}\n{LAUNCHER}", "too-big", SHORT, id="a launcher that cleans up"),
+        pytest.param(
+            "CUDA out of memory. Tried to allocate 786.00 MiB. GPU 0 has a total capacty of "
+            "14.75 GiB of which 558.81 MiB is free. Process 81717 has 14.20 GiB memory in use. Of "
+            "the allocated memory 12.95 GiB is allocated by PyTorch, and 250.17 MiB is reserved by "
+            "PyTorch but unallocated.",
+            "too-big", 786 * MIB - int(558.81 * MIB), id="in a container: its own process"),
+        pytest.param(
+            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.25 "
+            "GiB of which 70.00 GiB is free. 8.00 GiB allowed; Of the allocated memory 7.00 GiB is "
+            "allocated by PyTorch, and 200.00 MiB is reserved by PyTorch but unallocated.",
+            "limit", GIB + 200 * MIB, id="a fraction that was set"),
+        pytest.param(
+            "XPU out of memory. Tried to allocate 12.00 GiB. GPU 0 has a total capacity of 11.50 "
+            "GiB. Of the allocated memory 3.00 GiB is allocated by PyTorch, and 512.00 MiB is "
+            "reserved by PyTorch but unallocated. Please use `empty_cache` to release all.",
+            "too-big", 4 * GIB, id="XPU, which does not say what is free"),
+        pytest.param(
+            "ValueError: To serve at least one request with the models's max seq len (131072), "
+            "(16.00 GiB KV cache is needed, which is larger than the available KV cache memory "
+            "(7.50 GiB). Based on the available memory, the estimated maximum model length is "
+            "61440.", "cache", int(8.5 * GIB), id="vLLM: the longest context"),
+        pytest.param(
+            "ValueError: Free memory on device (14.50/122.82 GiB) on startup is less than desired "
+            "GPU memory utilization (0.7, 86.00 GiB).", "other-programs", int(71.5 * GIB),
+            id="vLLM: others hold it"),
+        pytest.param("ValueError: No available memory for the cache blocks. Try increasing",
+                     "cache", None, id="vLLM: nothing left"),
+        pytest.param("RuntimeError: Not enough memory. Please try to increase "
+                     "--mem-fraction-static.", "cache", None, id="SGLang"),
+        pytest.param("Error: model requires more system memory (17.5 GiB) than is available "
+                     "(13.0 GiB)", "host", int(4.5 * GIB), id="Ollama"),
+        pytest.param("Error out of memory at line 351 in file /src/bitsandbytes/csrc/x.c",
+                     "driver", None, id="bitsandbytes"),
+        pytest.param("ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\n"
+                     "Cuda failure 2 'out of memory'", "driver", None, id="NCCL"),
+        pytest.param("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(h)`",
+                     "driver", None, id="cuBLAS"),
+        pytest.param("OSError: [WinError 1455] The paging file is too small for this operation",
+                     "host", None, id="Windows' page file"),
+        pytest.param("exitcode  : -9 (pid: 29066)", "host", None, id="torchrun"),
+        pytest.param("exits with return code = -9", "host", None, id="DeepSpeed"),
+        pytest.param("Reason:       OOMKilled\n Exit Code:    137", "host", None, id="Kubernetes"),
+        pytest.param("train.sh: line 12: 31337 Killed       python train.py", "host", None,
+                     id="bash"),
+    ],
+)  # fmt: skip
+def test_what_was_missing_is_read_to_the_byte_where_it_is_stated(
+    text: str, kind: str, missing: int | None
+) -> None:
+    found = explain(text)
+    assert (found.kind, found.missing) == (kind, missing)
+    for language in LANGUAGES:
+        assert "diagnose." not in render(found.says, language)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.", 1 << 34),
+        ("OutOfMemoryError: Out of memory allocating 8,589,934,592 bytes (allocated so far: 5 "
+         "bytes).", 1 << 33),
+        ("failed to allocate CUDA0 buffer of size 8544190464", 8_544_190_464),
+        ("OSError: unable to mmap 9976576152 bytes from file <m>: Cannot allocate memory (12)",
+         9_976_576_152),
+    ],
+)  # fmt: skip
+def test_what_other_programs_ask_for_is_read(text: str, asked: int) -> None:
+    assert explain(text).account.asked == asked
+
+
+def test_a_process_that_a_container_cannot_know_as_its_own_is_no_other_program() -> None:
+    other = FULL.replace("Including non-PyTorch memory, this process has", "Process 7 has")
+    account = explain(other).account
+    assert (account.others, account.process) == (None, int(22.6 * GIB))
+
+
+def test_expandable_segments_that_are_on_are_not_proposed_again() -> None:
+    text = POSTED["github.com/kerrj/lerf/issues/73 (2.1: in pieces)"][0]
+    assert [fix.patch for fix in explain(text + HINT).fixes] == [
+        {"settings.allocator": "expandable"}
+    ]
+    setting = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py\n"
+    found = explain(setting + "step 1\n" * 2000 + text + HINT)
+    assert found.kind == "fragmentation"
+    assert not found.fixes
+    assert "are on" in render(found.says, "en")
+
+
+def test_logs_of_powershell_and_the_end_of_long_ones_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(FULL.encode("utf-16"))
+    assert explain(from_file(str(path))).missing == SHORT
+    path.write_text("step\n" * 1_000_000 + FULL, encoding="utf-8")
+    assert explain(from_file(str(path))).missing == SHORT
+    path.write_bytes(b"\xff\xfes\xc3" + FULL.encode())  # not text throughout
+    assert from_file(str(path))
+    path.write_bytes(b"\x80\x04}\x94.")
+    with pytest.raises(UserError, match="pickle"):
+        from_file(str(path))

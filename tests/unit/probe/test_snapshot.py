@@ -212,7 +212,30 @@ def test_amds_and_apples_gpus_are_machines_too() -> None:
     apple = machine_of(Snapshot(HOST, none, apple=AppleGpu("Apple M2 Max", 32 << 30)))
     assert apple.gpu.record.id == "apple-m2-max"
     assert apple.gpu.total.kind == "assumed"
-    assert apple.gpu.total.value == pytest.approx(24 << 30)
+    # Such a Mac shows "recommendedMaxWorkingSetSize = 21845.34 MB".
+    assert apple.gpu.total.value == pytest.approx(21845.34 * MIB)
+
+
+def test_memory_that_the_driver_does_not_tell_is_the_computers() -> None:
+    host = replace(HOST, installed_bytes=127_600_748 << 10, memory_bytes=8 << 30)  # in a container
+    for told in (Missing(Message.of("probe.not-supported")), Memory(0, 0, 0)):
+        spark = replace(reading("NVIDIA GB10", 0), memory=told)
+        found = machine_of(Snapshot(host, Nvidia("580", (spark,))))
+        assert found.gpu.total.value == pytest.approx(121.69 * 1024 * MIB, rel=1e-3)
+        assert (found.gpu.total.value - found.gpu.held.value) / (1024 * MIB) < 103
+    card = replace(reading("NVIDIA GeForce RTX 4090", 0), memory=Memory(0, 0, 0))
+    assert machine_of(Snapshot(host, Nvidia("580", (card,)))).gpu.total.value > 23 * 1024 * MIB
+
+
+def test_an_apu_has_what_the_kernel_lets_it_map_and_not_its_carve_out() -> None:
+    none = Missing(Message.of("probe.no-driver"))
+    carved = Memory(512 * MIB, 0, 100 * MIB)
+    halo = AmdGpu(0, "AMD Radeon 8060S Graphics", carved, shared_bytes=63969 * MIB)
+    host = replace(HOST, installed_bytes=127_938 * MIB)
+    found = machine_of(Snapshot(host, none, amd=(halo,)))
+    assert (found.gpu.total.kind, found.gpu.total.value) == ("measured", 63969 * MIB)
+    untold = machine_of(Snapshot(host, none, amd=(replace(halo, shared_bytes=none),)))
+    assert untold.gpu.total.value == 127_938 * MIB / 2
 
 
 def test_drives_are_the_catalogs_where_it_knows_them() -> None:

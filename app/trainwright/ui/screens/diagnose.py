@@ -17,9 +17,10 @@ from PySide6.QtWidgets import (
 from trainwright.diagnose import record
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.outofmemory import Explanation, explain, halved
+from trainwright.diagnose.outofmemory import Explanation, Help, explain, help_for
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
+from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import Text, say, tr
@@ -59,6 +60,13 @@ class DiagnoseScreen(Scroll):
         self._watching = Latest(self)
         self._watching.done.connect(self._seen)
         self._watching.failed.connect(self._failed)
+        self._helping = Latest(self)
+        self._helping.done.connect(self._helped)
+        self._helping.failed.connect(self._not_helped)
+        self._asked: tuple[Explanation, Plan] | None = None
+        """Error and plan that the help is for."""
+        self._help: Help | None = None
+        """None while the plan's remedies are evaluated."""
         line = QHBoxLayout(body)
         line.setContentsMargins(tokens.L, tokens.L, tokens.L, tokens.L)
         line.setSpacing(tokens.M)
@@ -173,6 +181,7 @@ class DiagnoseScreen(Scroll):
     def _explain(self) -> None:
         try:
             self._session.diagnosed = explain(self.error.toPlainText())
+            self._asked = None
         except UserError as error:
             self._tell(error.message, "warning-fill", "no")
         else:
@@ -222,14 +231,36 @@ class DiagnoseScreen(Scroll):
         self._results.addStretch(1)
 
     def _show_error(self, explanation: Explanation) -> None:
+        plan = self._session.plan
+        if plan is None:
+            self._asked, self._help = None, help_for(explanation)
+        elif self._asked is None or self._asked[0] is not explanation:
+            self._asked, self._help = (explanation, plan), None
+            self._helping.submit(partial(self._core.help, explanation, plan))
         clear(self._results)
-        settings = self._session.settings
-        if settings is not None:
-            explanation = halved(explanation, settings.micro_batch, settings.accumulation)
-        card = ErrorCard(explanation, can_apply=self._had_plan)
+        card = ErrorCard(
+            explanation,
+            self._help,
+            can_apply=plan is not None,
+            changed=self._asked is not None and self._asked[1] != plan,
+        )
         card.applied.connect(self._apply)
+        card.again.connect(self._ask_again)
         self._results.addWidget(card)
         self._results.addStretch(1)
+
+    def _helped(self, found: object) -> None:
+        self._help = found if isinstance(found, Help) else None
+        self._show()
+
+    def _not_helped(self, problem: Message) -> None:
+        self._help = Help(notes=(problem,))
+        self._show()
+
+    def _ask_again(self) -> None:
+        """Evaluate the remedies on the plan as it stands now."""
+        self._asked = None
+        self._show()
 
     def _apply(self, fix: object) -> None:
         """Put a fix into the plan, as one step that undo takes back."""
@@ -237,8 +268,9 @@ class DiagnoseScreen(Scroll):
             self._session.set_keys(dict(fix.patch), label=fix.says)
 
     def _plan_came(self) -> None:
-        if self._had_plan != (self._session.plan is not None):
-            self._had_plan = self._session.plan is not None
+        came_or_went = self._had_plan != (self._session.plan is not None)
+        self._had_plan = self._session.plan is not None
+        if came_or_went or isinstance(self._session.diagnosed, Explanation):
             self._show()
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout
 
-from trainwright.diagnose.outofmemory import Explanation
+from trainwright.diagnose.outofmemory import Explanation, Help
 from trainwright.diagnose.verdict import (
     Cause,
     Diagnosis,
@@ -21,7 +21,7 @@ from trainwright.messages import Message
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.paint import STATE_ICON, Drawing
-from trainwright.ui.widgets.base import Hairline, Heading, Label, Painted, Surface
+from trainwright.ui.widgets.base import Hairline, Heading, Label, Painted, Surface, row
 from trainwright.ui.widgets.buttons import Button, ButtonKind
 
 _TOP = Qt.AlignmentFlag.AlignTop
@@ -208,8 +208,13 @@ class ErrorCard(Surface):
     """An out-of-memory error: what it says, the account, and what would help."""
 
     applied = Signal(object)
+    again = Signal()
+    """The plan has changed, and a person wants the remedies for the one that is open now."""
 
-    def __init__(self, explanation: Explanation, *, can_apply: bool) -> None:
+    def __init__(
+        self, explanation: Explanation, found: Help | None, *, can_apply: bool, changed: bool
+    ) -> None:
+        """``found`` is None while remedies are evaluated; ``changed``: the plan is another now."""
         super().__init__(padding=(tokens.L, tokens.L, tokens.L, tokens.L), gap=tokens.M)
         head = QHBoxLayout()
         head.setSpacing(tokens.S)
@@ -224,7 +229,36 @@ class ErrorCard(Surface):
         if account:
             self.column.addWidget(Hairline())
             self.column.addLayout(_pairs(account))
-        if explanation.fixes:
-            self.column.addWidget(Hairline())
-            self.column.addWidget(Heading(Message.of("diagnose.what-to-do")))
-        _add_fixes(self, explanation.fixes, can_apply, self.applied.emit)
+        if found is None:
+            self.column.addWidget(Label(Message.of("ui.diagnose.evaluating"), colour="text3"))
+        elif changed and found.remedies:
+            self._title("remedies")
+            self._add_changed()
+        else:
+            self._add_help(found, can_apply)
+
+    def _title(self, name: str) -> None:
+        self.column.addWidget(Hairline())
+        self.column.addWidget(Heading(Message.of(f"diagnose.{name}")))
+
+    def _add_help(self, found: Help, can_apply: bool) -> None:
+        if found.fixes:
+            self._title("what-to-do")
+            _add_fixes(self, found.fixes, can_apply, self.applied.emit)
+        if found.remedies:
+            self._title("remedies")
+            fixes = [Fix(one.sentence, one.patch) for one in found.remedies]
+            _add_fixes(self, fixes, can_apply, self.applied.emit)
+        for name, messages in (("needs", found.needs), ("notes", found.notes)):
+            if messages:
+                self._title(name)
+                for message in messages:
+                    self.column.addWidget(Label(message, colour="text2", wrap=True))
+
+    def _add_changed(self) -> None:
+        """Say that the remedies were for the plan before, and offer those for this one."""
+        told = Message.of("ui.diagnose.changed")
+        self.column.addWidget(Label(told, colour="text2", wrap=True))
+        button = Button(Message.of("ui.diagnose.again"), "secondary", "question")
+        button.clicked.connect(self.again.emit)
+        self.column.addWidget(row(button, None))

@@ -1,0 +1,203 @@
+"""GPU memory that ran out: messages of torch, JAX, CuPy, NCCL and NVIDIA's libraries."""
+
+import re
+from dataclasses import replace
+
+from trainwright.diagnose.outofmemory.account import (
+    SIZE,
+    Account,
+    Explanation,
+    Kind,
+    as_bytes,
+    fix,
+    found_bytes,
+)
+from trainwright.diagnose.verdict import Fix
+from trainwright.messages import Message
+
+OTHERS_SHARE = 0.1
+"""Share of the memory from which other programs are worth a word; assumed."""
+
+_ASKED = re.compile("[Tt]ried to allocate " + SIZE)
+_ALREADY = re.compile(SIZE + " already allocated")
+_ALLOCATED = re.compile(SIZE + " is allocated by PyTorch")
+_UNALLOCATED = re.compile(SIZE + " is reserved by PyTorch but unallocated")
+_RESERVED = re.compile(SIZE + " reserved in total by PyTorch")
+_CACHED = re.compile(SIZE + " cached")
+_CAPACITY_OF = re.compile("total capac?i?ty of " + SIZE)
+_CAPACITY = re.compile(SIZE + " total capacity")
+_OF_WHICH_FREE = re.compile("of which " + SIZE + " is free")
+_FREE = re.compile("; " + SIZE + " free")
+_IN_USE = re.compile("this process has " + SIZE + " memory in use")
+_ALLOWED = re.compile(SIZE + " allowed")
+_OTHERS = re.compile("Process [0-9]+ has " + SIZE + " memory in use")
+EXPANDABLE_ON = re.compile(r"(?<!try setting )PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF[\"' =:]{1,4}"
+                            r"[\"']?[^ \"']{0,200}expandable_segments:True")  # fmt: skip
+"""As a shell or a script sets it, not as torch's own message proposes it."""
+_MPS_ALLOCATED = re.compile("MPS allocated: " + SIZE)
+_MPS_OTHER = re.compile("other allocations: " + SIZE)
+_MPS_ALLOWED = re.compile("max allowed: " + SIZE)
+_XLA = re.compile("while trying to allocate " + SIZE)
+_CUPY = re.compile("Out of memory allocating " + SIZE)
+_CUPY_HELD = re.compile("allocated so far: " + SIZE)
+
+
+def torch_allocator(text: str) -> Explanation:
+    """Explain a message of torch's allocator for CUDA, ROCm or XPU."""
+    account = _account(text)
+    if account.asked is None:
+        return Explanation("driver", Message.of("diagnose.oom.driver"), account)
+    quoted = text[max(0, text.find("out of memory") - 60) :][:600]
+    return _judged(account, quoted, expandable=EXPANDABLE_ON.search(text) is not None)
+
+
+def _account(text: str) -> Account:
+    allocated = _first(found_bytes(_ALREADY, text), found_bytes(_ALLOCATED, text))
+    unused, reserved = found_bytes(_UNALLOCATED, text), found_bytes(_RESERVED, text)
+    if unused is None and reserved is not None and allocated is not None:
+        unused = max(0, reserved - allocated)
+    named = _OTHERS.findall(text)
+    account = Account(
+        asked=found_bytes(_ASKED, text),
+        total=found_bytes(_CAPACITY_OF, text) or found_bytes(_CAPACITY, text),
+        free=_first(found_bytes(_OF_WHICH_FREE, text), found_bytes(_FREE, text)),
+        process=found_bytes(_IN_USE, text),
+        others=sum(as_bytes(*each) for each in named) if named else None,
+        allocated=allocated,
+        # torch before 1.4 says what it caches beside what is allocated
+        unused=_first(unused, found_bytes(_CACHED, text)),
+        allowed=found_bytes(_ALLOWED, text),
+    )
+    return _own_process(_others_worked_out(account))
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _others_worked_out(account: Account) -> Account:
+    """Return the account with the others' memory worked out where the message leaves it out."""
+    total, free, process = account.total, account.free, account.process
+    if account.others is not None or total is None or free is None or process is None:
+        return account
+    return replace(account, others=max(0, total - free - process))
+
+
+def _own_process(account: Account) -> Account:
+    """Return the account with a named process that can only be this one moved to its place.
+
+    In a container the driver numbers processes as the host does, so torch does not know its own.
+    """
+    total, free, others = account.total, account.free, account.others
+    if account.process is not None or total is None or free is None or not others:
+        return account
+    own = (account.allocated or 0) + (account.unused or 0)
+    if own <= others and others + own > total - free:
+        return replace(account, process=others, others=None)
+    return account
+
+
+def _missing(account: Account) -> int | None:
+    """Return the bytes that were lacking; None where the message leaves too much out.
+
+    With a limit, what the process has reserved counts against it. Where nobody says what is
+    free, it is at most what torch has not reserved.
+    """
+    asked, own = account.asked or 0, (account.allocated or 0) + (account.unused or 0)
+    if account.allowed is not None and account.allocated is not None:
+        return max(0, asked + own - account.allowed)
+    if account.free is not None:
+        return max(0, asked - account.free)
+    if account.total is not None and account.allocated is not None:
+        return max(0, asked + own - account.total)
+    return None
+
+
+def _judged(account: Account, quoted: str, *, expandable: bool) -> Explanation:
+    asked, free, unused = account.asked or 0, account.free or 0, account.unused or 0
+    total, others, allocated = account.total, account.others or 0, account.allocated or 0
+    missing = _missing(account)
+
+    def told(kind: Kind, *fixes: Fix, id: str = "") -> Explanation:
+        known = {"asked": asked, "free": free, "unused": unused, "total": total or 0}
+        known |= {"others": others, "missing": missing or 0, "allocated": allocated}
+        known |= {"allowed": account.allowed or 0}
+        message = Message.of(f"diagnose.oom.{id or kind}", **known)
+        return Explanation(kind, message, account, fixes, missing, quoted)
+
+    if account.allowed is not None and missing:
+        return told("limit", fix("raise-limit"), id="allowed")
+    if total is not None and asked > total:
+        return told("too-big", id="more-than-all")
+    if total is not None and allocated + unused > total:
+        return told("spilled")
+    if account.free is not None and free >= asked:
+        return told("limit", fix("memory-limit"))
+    if unused + free >= asked and unused >= asked / 2:
+        if expandable:
+            return told("fragmentation", id="fragmentation-still")
+        return told("fragmentation", fix("expandable", {"settings.allocator": "expandable"}))
+    if total and others >= OTHERS_SHARE * total and others + free + unused >= asked:
+        return told("other-programs", fix("other-programs-gpu"))
+    if None in (account.allocated, account.free, total):
+        return told("too-big", id="too-big-untold")
+    return told("too-big")
+
+
+def metal(text: str) -> Explanation:
+    """Explain a message of torch's allocator for Apple's GPUs."""
+    allocated = found_bytes(_MPS_ALLOCATED, text)
+    besides = found_bytes(_MPS_OTHER, text)  # by Metal, of this process too
+    taken = (allocated or 0) + (besides or 0)
+    account = Account(
+        asked=found_bytes(_ASKED, text),
+        process=taken or None,
+        allocated=allocated,
+        allowed=found_bytes(_MPS_ALLOWED, text),
+    )
+    missing = max(0, (account.asked or 0) + taken - (account.allowed or 0))
+    values = {"asked": account.asked or 0, "taken": taken, "allowed": account.allowed or 0}
+    says = Message.of("diagnose.oom.mps", missing=missing, **values)
+    return Explanation("too-big", says, account, (), missing, text[:600])
+
+
+def other_framework(text: str) -> Explanation:
+    """Explain a message of JAX or CuPy, which tell what was asked for to the byte."""
+    asked = _first(found_bytes(_XLA, text), found_bytes(_CUPY, text))
+    account = Account(asked=asked, allocated=found_bytes(_CUPY_HELD, text))
+    if asked is None:
+        return Explanation("driver", Message.of("diagnose.oom.driver"), account)
+    says = Message.of("diagnose.oom.too-big-untold", asked=asked)
+    return Explanation("too-big", says, account, quoted=text[:600])
+
+
+def library(text: str) -> Explanation:
+    """Explain cuBLAS or cuDNN that could not start, or found no room for a workspace."""
+    return Explanation("driver", Message.of("diagnose.oom.library"), Account(), quoted=text[:600])
+
+
+def nccl(text: str) -> Explanation:
+    """Explain NCCL's buffers that found no room: they lie outside torch's allocator."""
+    return Explanation("driver", Message.of("diagnose.oom.nccl"), Account(), quoted=text[:600])
+
+
+def bitsandbytes(text: str) -> Explanation:
+    """Explain bitsandbytes' own allocations, such as paged optimizer state."""
+    says = Message.of("diagnose.oom.bitsandbytes")
+    return Explanation("driver", says, Account(), quoted=text[:600])
+
+
+FORMS = tuple(
+    (re.compile(words), form)
+    for words, form in (
+        (r"MPS backend out of memory", metal),
+        (r"(CUDA|HIP|XPU) out of memory|Tried to allocate [0-9.]+ [KMG]iB \(GPU", torch_allocator),
+        (r"RESOURCE_EXHAUSTED: Out of memory|Out of memory allocating [0-9]", other_framework),
+        (r"Cuda failure (2 )?'out of memory'", nccl),
+        (r"Error out of memory at line [0-9]+ in file \S{0,300}bitsandbytes", bitsandbytes),
+        (r"(CUDA|HIP) error: out of memory|cudaErrorMemoryAlloc|CUDA_ERROR_OUT_OF_MEMORY",
+         torch_allocator),
+        (r"C(UBLAS|UDNN|USOLVER)_STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED", library),
+    )
+)  # fmt: skip
+"""What is looked for, the most telling first."""

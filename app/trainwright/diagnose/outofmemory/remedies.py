@@ -1,0 +1,210 @@
+"""What would have kept a run within its memory, each remedy evaluated on the plan of the run."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainwright.advise.lowering import lowering, lowering_host
+from trainwright.advise.variations import Patch, Variation
+from trainwright.advise.whatif import NEXT_TO_NOTHING, SAME, answered
+from trainwright.diagnose.outofmemory.account import Explanation
+from trainwright.diagnose.verdict import Fix
+from trainwright.messages import Message, UserError
+from trainwright.plan.edit import with_keys
+from trainwright.plan.evaluate import Facts, loader_bytes
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+
+ANOTHER_GPU = 0.1
+"""Share by which the message's GPU and the plan's may differ in memory; assumed: drivers keep
+less than that, and cards of one name come with half of it or twice."""
+MOST = 6
+"""Remedies that are shown; assumed, the cheapest decide."""
+
+Answer = Callable[[Plan], Report | None]
+"""What a plan would say; None where its model would have to be traced first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change that lowers the peak by what was missing."""
+
+    says: tuple[Message, ...]
+    """What to change: one setting, or several that are enough together."""
+    patch: Patch
+    saved: float
+    """Bytes by which the peak falls."""
+    slower: float | None
+    """Time for as many samples, after over before, less 1; None where none is predicted."""
+
+    @property
+    def sentence(self) -> Message:
+        """What to change, what it saves, and what it costs."""
+        cost = "-untimed" if self.slower is None else "" if self.slower >= SAME else "-free"
+        values = {"change": list(self.says), "saved": self.saved, "slower": self.slower or 0.0}
+        return Message.of(f"diagnose.oom.remedy{cost}", **values)
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """What an error and a plan say together; without a plan, what has to be known."""
+
+    fixes: tuple[Fix, ...] = ()
+    """That follow from the message alone, and are not in place."""
+    remedies: tuple[Remedy, ...] = ()
+    """The cheapest in time first."""
+    needs: tuple[Message, ...] = ()
+    """Facts without which no remedy can be told."""
+    notes: tuple[Message, ...] = ()
+    """What was found while looking: another GPU, nothing that is enough, what was not tried."""
+
+
+def help_for(
+    explanation: Explanation,
+    plan: Plan | None = None,
+    facts: Facts | None = None,
+    answer: Answer = answered,
+) -> Help:
+    """Return which changes of the plan lower its peak by the bytes that were missing.
+
+    Of one setting the value that costs the least time; what is in place already is no remedy.
+    Where no change is enough by itself, the cheapest are put together until they are.
+    """
+    fixes = tuple(_fixes(explanation, plan))
+    if explanation.kind not in ("host", "worker") and not explanation.on_gpu:
+        return Help(fixes)
+    if plan is None:
+        return Help(fixes, needs=tuple(_needs(explanation)))
+    before = answer(plan)
+    if before is None or facts is None:
+        return Help(fixes, needs=(Message.of("diagnose.oom.needs-trace"),))
+    asked = _asked(explanation, before)
+    trial = _Trial(explanation, plan, before, answer)
+    tried = [trial.of(one) for one in _candidates(explanation, plan, facts)]
+    found = [one for one in tried if one is not None and one.saved > NEXT_TO_NOTHING]
+    enough = _best_of_each([one for one in found if one.saved >= asked], _cost)
+    notes = [*_mismatch(explanation, facts), *trial.notes()]
+    if not enough and found:
+        largest = _best_of_each(found, lambda one: -one.saved)
+        together = _together(trial, sorted(largest, key=_cost), asked)
+        if together is not None:
+            return Help(
+                fixes, (together,), notes=(*notes, Message.of("diagnose.oom.only-together"))
+            )
+    if not enough:
+        most = max((one.saved for one in found), default=0.0)
+        notes.append(Message.of("diagnose.oom.nothing-enough", missing=asked, most=most))
+    return Help(fixes, tuple(enough[:MOST]), notes=tuple(notes))
+
+
+def _fixes(explanation: Explanation, plan: Plan | None) -> Iterator[Fix]:
+    """Yield the message's own fixes; those that a plan can take are evaluated on it instead."""
+    for fix in explanation.fixes:
+        evaluated = explanation.on_gpu and plan is not None
+        if not fix.patch or plan is None or (not evaluated and with_keys(plan, fix.patch) != plan):
+            yield fix
+
+
+def _needs(explanation: Explanation) -> Iterator[Message]:
+    """Yield the facts that are missing: the run's settings, and the size where nobody told it."""
+    yield Message.of("diagnose.oom.needs-plan")
+    if explanation.missing is None:
+        yield Message.of("diagnose.oom.needs-size")
+
+
+def _asked(explanation: Explanation, before: Report) -> float:
+    """Return the bytes that must be saved: as the message says, or else as the estimate does."""
+    if explanation.missing:
+        return float(explanation.missing)
+    memory = before.memory
+    short = memory.device_used_p95.value - memory.device_total.value if explanation.on_gpu else 0.0
+    return max(short, float(NEXT_TO_NOTHING))
+
+
+def _candidates(explanation: Explanation, plan: Plan, facts: Facts) -> Iterator[Variation]:
+    if explanation.on_gpu:
+        yield from lowering(plan, facts)
+    else:
+        yield from lowering_host(facts)
+
+
+def _mismatch(explanation: Explanation, facts: Facts) -> Iterator[Message]:
+    """Yield that the run had another GPU than the plan, by its memory."""
+    told, planned = explanation.account.total, facts.machine.gpu.total.value
+    if told is not None and abs(told / planned - 1) > ANOTHER_GPU:
+        name = facts.machine.gpu.record.name
+        yield Message.of("diagnose.oom.other-gpu", told=told, planned=planned, gpu=name)
+
+
+class _Trial:
+    """Evaluates changes of one plan, and keeps in mind what could not be evaluated."""
+
+    def __init__(
+        self, explanation: Explanation, plan: Plan, before: Report, answer: Answer
+    ) -> None:
+        self._explanation = explanation
+        self._plan = plan
+        self._before = before
+        self._answer = answer
+        self._untraced: list[Message] = []
+
+    def of(self, change: Variation) -> Remedy | None:
+        """Return what a change does; None where the plan refuses it or a trace must come first."""
+        try:
+            changed = with_keys(self._plan, change.patch)
+            after = self._answer(changed)
+        except UserError:
+            return None
+        if after is None:
+            self._untraced.append(change.change)
+            return None
+        saved = self._held(self._before) - self._held(after)
+        if "settings.allocator" in change.patch and self._explanation.kind == "fragmentation":
+            saved = max(saved, float(self._explanation.account.unused or 0))
+        return Remedy((change.change,), change.patch, saved, _slower(self._before, after))
+
+    def _held(self, report: Report) -> float:
+        if self._explanation.on_gpu:
+            return report.memory.device_used.value
+        host = report.memory.host
+        return loader_bytes(report.time) + (host.value if host is not None else 0.0)
+
+    def notes(self) -> Iterator[Message]:
+        """Yield which changes were not tried."""
+        if self._untraced:
+            yield Message.of("diagnose.oom.untraced", changes=list(self._untraced))
+
+
+def _slower(before: Report, after: Report) -> float | None:
+    now, then = before.time.samples_per_second, after.time.samples_per_second
+    if now is None or then is None or not then.value:
+        return None
+    return now.value / then.value - 1
+
+
+def _cost(one: Remedy) -> tuple[bool, float, float]:
+    """Return a key that sorts by time; where none is known, by what is saved."""
+    return one.slower is None, one.slower or 0.0, -one.saved
+
+
+def _best_of_each(found: list[Remedy], key: Callable[[Remedy], Any]) -> list[Remedy]:
+    """Return the first of those that set the same keys, in the order of a sort key."""
+    best: dict[str, Remedy] = {}
+    for one in sorted(found, key=key):
+        best.setdefault(min(one.patch), one)
+    return list(best.values())
+
+
+def _together(trial: _Trial, found: list[Remedy], asked: float) -> Remedy | None:
+    """Return the cheapest changes that are enough together, by joining one after the other."""
+    joined: Remedy | None = None
+    for one in found:
+        says = (*(joined.says if joined else ()), *one.says)
+        patch = (joined.patch if joined else {}) | one.patch
+        both = trial.of(Variation(says[0], patch, "setting", ""))
+        if both is None or both.saved <= (joined.saved if joined else 0.0):
+            continue
+        joined = replace(both, says=says)
+        if joined.saved >= asked:
+            return joined
+    return None

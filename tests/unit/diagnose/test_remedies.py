@@ -1,0 +1,125 @@
+"""Remedies of an out-of-memory error are evaluated on the plan of the run."""
+
+from typing import Any
+
+import pytest
+
+from trainwright.diagnose.outofmemory import Help, explain, help_for
+from trainwright.messages import LANGUAGES, render
+from trainwright.plan.edit import with_keys
+from trainwright.plan.evaluate import Facts, evaluate, resolve
+from trainwright.plan.schema import Plan
+
+GIB = 1 << 30
+
+
+def plan(gpu: str = "rtx-4090", **changes: Any) -> Plan:
+    workload = {"task": "full", "inputs": {"sequence_length": 1024}, "effective_batch": 64}
+    settings = {"precision": "bf16-mixed", "micro_batch": 16, "checkpointing": "full"}
+    return Plan.model_validate(
+        {
+            "trainwright": 1,
+            "name": "run",
+            "model": {"preset": "gpt2"},
+            "workload": workload | changes.pop("workload", {}),
+            "machine": {"gpus": [{"id": gpu}], "memory_gib": changes.pop("memory_gib", 128)},
+            "settings": settings | changes,
+        }
+    )
+
+
+def full(missing_gib: float, total: float = 23.52) -> str:
+    asked = 1 + missing_gib
+    return (
+        f"CUDA out of memory. Tried to allocate {asked:.2f} GiB. GPU 0 has a total capacity of "
+        f"{total} GiB of which 1.00 GiB is free. Including non-PyTorch memory, this process has "
+        f"{total - 1} GiB memory in use. Of the allocated memory {total - 1.5} GiB is allocated by "
+        "PyTorch, and 0 bytes is reserved by PyTorch but unallocated."
+    )
+
+
+def found(text: str, run: Plan) -> Help:
+    facts = resolve(run)
+    assert isinstance(facts, Facts)
+    return help_for(explain(text), run, facts)
+
+
+@pytest.mark.parametrize("missing", [0.25, 2.0])
+@pytest.mark.parametrize("run", [plan(), plan(checkpointing="none")])
+def test_each_remedy_is_not_in_place_and_saves_what_was_missing(run: Plan, missing: float) -> None:
+    remedies = found(full(missing), run).remedies
+    facts = resolve(run)
+    assert isinstance(facts, Facts)
+    before = evaluate(run, facts).memory.device_used.value
+    assert remedies
+    for one in remedies:
+        changed = with_keys(run, one.patch)
+        assert changed != run
+        other = resolve(changed)
+        assert isinstance(other, Facts)
+        assert other.settings != facts.settings or changed.workload != run.workload
+        assert before - evaluate(changed, other).memory.device_used.value >= missing * GIB
+    if len(remedies[0].says) == 1:
+        costs = [one.slower for one in remedies if one.slower is not None]
+        assert costs == sorted(costs)
+
+
+def test_checkpointing_that_is_on_and_an_optimizer_with_more_state_are_not_proposed() -> None:
+    patches = [one.patch for one in found(full(0.25), plan(optimizer="adafactor")).remedies]
+    assert patches
+    assert not any({"settings.checkpointing"} == set(patch) for patch in patches)
+    assert not any("settings.optimizer" in patch for patch in patches)
+
+
+def test_on_shared_memory_nothing_is_offloaded() -> None:
+    run = plan(gpu="gb10-dgx-spark", checkpointing="none")
+    remedies = found(full(0.1, total=121.7), run).remedies
+    assert remedies
+    assert not any("offload" in key for one in remedies for key in one.patch)
+
+
+def test_what_no_setting_saves_is_said_with_the_most_that_one_does() -> None:
+    help_ = found(full(60, total=79.0), plan(gpu="a100-80gb"))
+    assert not help_.remedies
+    [note] = [note for note in help_.notes if note.id == "diagnose.oom.nothing-enough"]
+    assert 0 < note.values["most"] < note.values["missing"] == 60 * GIB
+
+
+def test_changes_that_are_enough_only_together_are_joined() -> None:
+    run = plan(checkpointing="none")
+    notes = found(full(200), run).notes
+    [most] = [note.values["most"] for note in notes if note.id == "diagnose.oom.nothing-enough"]
+    [joined] = found(full(most / GIB + 0.1), run).remedies
+    assert len(joined.says) > 1
+    assert joined.saved >= most + 0.09 * GIB
+
+
+def test_a_run_on_another_gpu_than_the_plans_is_said() -> None:
+    ids = {note.id for note in found(full(0.25, total=79.0), plan()).notes}
+    assert "diagnose.oom.other-gpu" in ids
+    assert "diagnose.oom.other-gpu" not in {n.id for n in found(full(0.25), plan()).notes}
+
+
+def test_system_memory_is_given_back_by_what_takes_it() -> None:
+    run = plan(optimizer_offload="cpu")
+    patches = [one.patch for one in found("train.sh: line 1: 7 Killed python x.py", run).remedies]
+    assert {"settings.optimizer_offload": "none"} in patches
+    assert not any("settings.micro_batch" in patch for patch in patches)
+
+
+def test_without_a_plan_only_the_missing_facts_are_named() -> None:
+    help_ = help_for(explain(full(1)))
+    assert not help_.remedies
+    assert [need.id for need in help_.needs] == ["diagnose.oom.needs-plan"]
+    unsized = help_for(explain("RuntimeError: CUDA error: out of memory"))
+    assert [need.id for need in unsized.needs][1:] == ["diagnose.oom.needs-size"]
+    assert help_for(explain("nothing of the kind")) == Help()
+
+
+def test_help_is_said_in_both_languages() -> None:
+    help_ = found(full(1), plan())
+    for language in LANGUAGES:
+        for message in (*(one.sentence for one in help_.remedies), *help_.notes):
+            said = render(message, language)
+            assert "diagnose." not in said
+            assert "advise." not in said
