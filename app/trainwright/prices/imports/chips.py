@@ -18,7 +18,9 @@ from trainwright.prices.shipped import Part
 _PIECE = re.compile(r"\d+|[a-z]+")
 _MEMORY_KIND = re.compile(r"(?:lp)?(?:g?ddr|d)[3-7]x?|hbm[23]?e?")
 """``GDDR7``, and ``D7`` and ``D6X`` as Danawa writes it."""
-_GLUED_KIND = re.compile(r"(?:(?<=\d)|(?<=ti)|(?<=xt)|(?<=xtx)|(?<=super)|(?<=gre))(?:g?ddr|d)[3-7]x?$")
+_GLUED_KIND = re.compile(
+    r"(?:(?:lp)?g?ddr[3-7]x?|hbm[23]?e?|(?:(?<=\d)|(?<=ti)|(?<=xt)|(?<=xtx)|(?<=super))d[3-7]x?)$"
+)
 _MEMORY_UNITS = frozenset(("gb", "g", "gd", "go", "gib"))
 _UNTOLD = frozenset(
     ("nvidia", "amd", "intel", "geforce", "radeon", "generation", "gpu", "graphics", "edition")
