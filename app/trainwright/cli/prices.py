@@ -12,6 +12,7 @@ from trainwright.cli.parsing import Command, Group, option
 from trainwright.messages import Message, UserError, render
 from trainwright.messages.units import FORMATS
 from trainwright.prices import (
+    Asked,
     Condition,
     Currency,
     Freshness,
@@ -19,6 +20,7 @@ from trainwright.prices import (
     Price,
     PriceKind,
     Rate,
+    abroad,
     exchange,
     freshness_of_own,
     kept,
@@ -45,7 +47,7 @@ SHOWN = 200
 """Rows that are printed; ``--json`` holds them all. Assumed, what a person reads."""
 
 
-_CURRENCIES = click.Choice(get_args(Currency), case_sensitive=False)
+_CURRENCIES = click.Choice(get_args(Asked), case_sensitive=False)
 _CONDITIONS = click.Choice(get_args(Condition))
 
 
@@ -100,7 +102,7 @@ def show_command(name: str, of: PartKind | None, accept_expired: bool) -> Answer
 @click.argument("amount", metavar="AMOUNT")
 @option(
     "--currency",
-    type=click.Choice(get_args(Currency), case_sensitive=False),
+    type=_CURRENCIES,
     help="cli.prices.currency",
 )
 @option(
@@ -232,9 +234,9 @@ def fx_command(rate: float | None, day: str, forget: bool) -> Answer:
     return Answer({"rate": rate_json(known)}, show)
 
 
-def money(amount: float, currency: Currency) -> str:
-    """Return an amount with its currency: won without decimals, dollars with cents if any."""
-    if currency == "KRW" or float(amount).is_integer():
+def money(amount: float, currency: Asked) -> str:
+    """Return an amount with its currency: won and yen without decimals, others with any cents."""
+    if currency in ("KRW", "JPY") or float(amount).is_integer():
         return f"{FORMATS['num'](round(amount), 'en')}\u00a0{currency}"
     return f"{amount:,.2f}".replace(",", "\u202f") + f"\u00a0{currency}"
 
@@ -270,6 +272,7 @@ def price_json(price: Price) -> dict[str, Any]:
         "source": price.source,
         "basis": price.basis,
         "rate": rate_json(price.rate),
+        "asked_in": price.asked_in,
     }
 
 
@@ -342,6 +345,10 @@ def _price_row(price: Price, screen: "Screen") -> tuple[str | Message, ...]:
     known = screen.text(Message.of(f"prices.kind.{price.kind}"))
     if price.rate is not None:
         known += ", " + screen.text(Message.of("prices.converted"))
+    if price.asked_in is not None:
+        market = abroad.MARKETS[price.asked_in]
+        values = {"currency": price.asked_in, "usd": market.usd, "date": abroad.ASSUMED.isoformat()}
+        known += ", " + screen.text(Message.of("prices.abroad", **values))
     return (
         Message.of(f"prices.condition.{price.condition}"),
         money(price.expected, price.currency),
@@ -409,7 +416,7 @@ def _part(name: str, of: PartKind | None) -> Part:
 
 def _observation(part: Part, amount: str, given: dict[str, Any], today: date) -> Observation:
     paid, told = parse.money(amount)
-    currency: Currency | None = given["currency"] or told
+    currency: Asked | None = given["currency"] or told
     if currency is None or (told and told != currency):
         raise UserError.of("prices.which-currency", text=amount)
     condition: Condition = given["state"]

@@ -1,7 +1,7 @@
 """What parts cost: observations with a date, how they age, and what a list costs by them."""
 
 from trainwright.catalog import PartKind
-from trainwright.prices import exchange, kept
+from trainwright.prices import abroad, exchange, kept
 from trainwright.prices.ageing import Freshness
 from trainwright.prices.book import (
     PriceBook,
@@ -14,6 +14,7 @@ from trainwright.prices.book import (
 )
 from trainwright.prices.current import price_book
 from trainwright.prices.observation import (
+    Asked,
     Condition,
     Currency,
     Observation,
@@ -24,6 +25,7 @@ from trainwright.prices.price import Item, Price, Rate, Sum, Total, total
 from trainwright.prices.shipped import AssumedPrice, part_kind
 
 __all__ = [
+    "Asked",
     "AssumedPrice",
     "Condition",
     "Currency",
@@ -39,6 +41,7 @@ __all__ = [
     "Tax",
     "Total",
     "Wish",
+    "abroad",
     "exchange",
     "freshness_of_own",
     "has_expired",

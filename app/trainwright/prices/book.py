@@ -8,6 +8,7 @@ from statistics import median
 
 from trainwright.catalog import PartKind
 from trainwright.messages import Message
+from trainwright.prices import abroad
 from trainwright.prices.ageing import (
     MSRP_SPREAD,
     ORDER,
@@ -18,7 +19,7 @@ from trainwright.prices.ageing import (
     moves,
     observed_freshness,
 )
-from trainwright.prices.observation import Currency, Observation
+from trainwright.prices.observation import Asked, Currency, Observation
 from trainwright.prices.price import Item, Price, Rate, Total, total
 from trainwright.prices.shipped import AssumedPrice, Part, msrp, part_kind
 
@@ -72,14 +73,16 @@ def price_of(
 ) -> Price | None:
     """Return what one piece costs in a currency; None where the book has no price in it.
 
-    A person's own prices come first, then an assumed one of this very part, the maker's launch
-    price, and an assumed one of its class. What is seen in the currency itself comes before what
-    the person's rate converts. New and used are two candidates and never mixed.
+    A person's own prices come first, those from abroad behind them, then an assumed one of this
+    very part, the maker's launch price, and an assumed one of its class. What is seen in the
+    currency itself comes before what the person's rate converts. New and used are two candidates
+    and never mixed.
     """
     other = _OTHER[currency]
     return (
         _own(part, book, currency, used=used)
         or _converted(_own(part, book, other, used=used), book.rate, currency)
+        or _own_abroad(part, book, currency, used=used)
         or _shipped(part, book, currency, used=used)
         or _converted(_shipped(part, book, other, used=used), book.rate, currency)
     )
@@ -109,7 +112,7 @@ def freshness_of_own(book: PriceBook) -> dict[Observation, Freshness]:
     """Return the state of each of a book's own prices, on the book's day."""
     found: dict[Observation, Freshness] = {}
     for (kind, _), seen in book.observations.items():
-        markets: dict[tuple[Currency, bool], list[Observation]] = {}
+        markets: dict[tuple[Asked, bool], list[Observation]] = {}
         for one in seen:
             markets.setdefault((one.currency, one.second_hand), []).append(one)
         for same in markets.values():
@@ -119,7 +122,7 @@ def freshness_of_own(book: PriceBook) -> dict[Observation, Freshness]:
 
 
 def _market(
-    part: Part, book: PriceBook, currency: Currency | None, *, used: bool
+    part: Part, book: PriceBook, currency: Asked | None, *, used: bool
 ) -> list[Observation]:
     """Return a person's own prices of a part, launch prices not among them."""
     return [
@@ -138,23 +141,41 @@ def _states(
 
 def _own(part: Part, book: PriceBook, currency: Currency, *, used: bool) -> Price | None:
     """Return what the freshest of a person's own prices say; their median is expected."""
-    states = _states(part, _market(part, book, currency, used=used), book.today)
-    counted = ORDER if book.accept_expired else ORDER[:-1]
-    for state in counted:
-        seen = [one for found, one in states if found == state]
-        if seen:
-            return _price(seen, state)
+    found = _freshest(part, book, currency, used=used)
+    return _price(*found, currency) if found else None
+
+
+def _own_abroad(part: Part, book: PriceBook, currency: Currency, *, used: bool) -> Price | None:
+    """Return what a person's own prices in euros, pounds or yen come to."""
+    for money in abroad.MARKETS:
+        found = _freshest(part, book, money, used=used)
+        if not found:
+            continue
+        price = _price([abroad.in_dollars(one) for one in found[0]], found[1], "USD")
+        low, high = price.low * (1 - abroad.SPREAD), price.high * (1 + abroad.SPREAD)
+        price = replace(price, low=low, high=high, asked_in=money)
+        return price if currency == "USD" else _converted(price, book.rate, currency)
     return None
 
 
-def _price(seen: list[Observation], state: Freshness) -> Price:
+def _freshest(
+    part: Part, book: PriceBook, currency: Asked, *, used: bool
+) -> tuple[list[Observation], Freshness] | None:
+    states = _states(part, _market(part, book, currency, used=used), book.today)
+    for state in ORDER if book.accept_expired else ORDER[:-1]:
+        if seen := [one for found, one in states if found == state]:
+            return seen, state
+    return None
+
+
+def _price(seen: list[Observation], state: Freshness, currency: Currency) -> Price:
     newest = max(seen, key=lambda one: one.observed)
     paid = [_paid(one) for one in seen]
     return Price(
         low=min(paid) * (1 - SPREAD[state]),
         expected=median(paid),
         high=max(paid) * (1 + SPREAD[state]),
-        currency=newest.currency,
+        currency=currency,
         kind=newest.kind,
         observed=newest.observed,
         freshness=state,

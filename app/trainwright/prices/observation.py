@@ -9,7 +9,9 @@ from pydantic import ConfigDict, Field, StringConstraints, with_config
 from trainwright.catalog import PartKind
 
 Currency = Literal["USD", "KRW"]
-"""ISO 4217; the won has no decimals."""
+"""We count in, by ISO 4217; the won has no decimals."""
+Asked = Literal["USD", "KRW", "EUR", "GBP", "JPY"]
+"""Shops ask in; what is neither dollars nor won is converted (``abroad``)."""
 PriceKind = Literal["new", "used", "msrp", "quote", "user", "assumed"]
 """``new`` and ``used``: a shop asks it; ``quote``: an offer made to you; ``user``: what you paid or
 think; ``msrp``: the maker's at launch; ``assumed``: nobody offered it."""
@@ -34,7 +36,7 @@ class Observation:
     part: Annotated[str, StringConstraints(min_length=1, max_length=120)]
     """Id in the catalog."""
     amount: Amount
-    currency: Currency
+    currency: Asked
     kind: PriceKind
     observed: date
     condition: Condition = "new"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from trainwright.prices.ageing import Freshness
-from trainwright.prices.observation import Condition, Currency, PriceKind, Tax
+from trainwright.prices.observation import Asked, Condition, Currency, PriceKind, Tax
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,8 @@ class Price:
     """Observations that it rests on."""
     rate: Rate | None = None
     """That it was converted with; None where it was seen in this currency."""
+    asked_in: Asked | None = None
+    """Money that assumed rates made dollars of; None: it was seen in dollars or won."""
     basis: str = ""
     """Of an assumed price: the class that it is of, in words, or what it rests on."""
 

@@ -98,7 +98,7 @@ def test_the_rate_of_exchange_converts_and_is_shown_with_its_day(inside):
         (("add", "rtx-4090", "nan", "--currency", "USD"), "no amount"),
         (("add", "rtx-4090", "5"), "USD or KRW"),
         (("add", "rtx-4090", "5원", "--currency", "USD"), "USD or KRW"),
-        (("add", "rtx-4090", "5", "--currency", "EUR"), "USD"),
+        (("add", "rtx-4090", "5", "--currency", "CHF"), "USD"),
         (("add", "rtx-4090", "$5", "--date", "2999-01-01"), "still to come"),
         (("add", "rtx-4090", "$5", "--date", "soon"), "no date"),
         (("add", "rtx-4090", "$5", "--date", "0001-01-01"), "from 2000-01-01 on"),

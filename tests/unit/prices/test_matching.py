@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from trainwright.catalog import find_gpu
+from trainwright.catalog import find_gpu, list_gpus
 from trainwright.prices import kept
 from trainwright.prices.imports import preview, read
 from trainwright.prices.imports.matching import matcher
@@ -105,6 +105,77 @@ def test_what_may_be_several_is_asked(name, kind, some):
 )
 def test_a_part_that_the_catalog_lacks_is_no_other_part(name, kind):
     assert matcher().match(name, kind).part is None
+
+
+MEMORY_WORDS = ("D5", "D6", "D6X", "D7", "DDR5", "GDDR6", "GDDR6X", "GDDR7", "HBM2e", "HBM3")
+
+
+@pytest.mark.parametrize("word", MEMORY_WORDS)
+def test_a_kind_of_memory_makes_no_other_card(word):
+    match = matcher().match
+    sold = [card for card in list_gpus() if card.segment == "consumer" and card.vendor != "Intel"]
+    for card in sold:
+        plain, size = card.name.split(" 8GB")[0], round(card.memory_bytes.value / 2**30)
+        plain = plain.removesuffix(f" {size}GB")
+        for name in (f"MSI {plain} OC {word} {size}GB", f"{plain} {word} {size} GB", plain + word):
+            verdict = match(name)
+            assert verdict.part in (card, None), (name, verdict.part.id)
+        assert match(f"MSI {plain} {word} {size}GB").part is card
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [
+        ("지포스 RTX 5090 D7 32GB", "rtx-5090"),
+        ("MSI RTX5090D7 SUPRIM 32GB", "rtx-5090"),
+        ("지포스 RTX 5090 D 32GB D7", "rtx-5090-d"),
+        ("GeForce RTX 5090D 32GB GDDR7", "rtx-5090-d"),
+        ("지포스 RTX 3090 D6X 24GB", "rtx-3090"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q", "rtx-pro-6000-max-q"),
+        ("NVIDIA RTX PRO 4500 D7 32GB", "rtx-pro-4500"),
+        ("NVIDIA RTX 6000 Ada D6 48GB", "rtx-6000-ada"),
+        ("NVIDIA H200 NVL 141GB PCIe", "h200-141gb-nvl"),
+        ("ASRock 인텔 아크 B580 CHALLENGER D6 12GB", "arc-b580"),
+        ("MSI GeForce RTX 5080 16 Go GDDR7", "rtx-5080"),
+    ],
+)
+def test_memory_maker_and_generation_are_evidence(name, id):
+    assert matcher().match(name).part.id == id
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("NVIDIA RTX PRO 6000 Blackwell D7 96GB", "rtx-pro-6000-workstation"),
+        ("RTX 4090 48GB", "rtx-4090"),  # a card that somebody modified
+        ("NVIDIA Quadro RTX 4000 8GB", "rtx-4000-ada"),
+        ("NVIDIA RTX 6000 Blackwell 96GB", "rtx-6000-ada"),
+        ("ASUS laptop RTX 4090 16GB", "rtx-4090-laptop"),  # the price of the whole laptop
+        ("EK-Quantum Vector RTX 4090 Waterblock", "rtx-4090"),
+        ("게이밍PC i9-14900K RTX 4090 64GB", "i9-14900k"),
+        ("RTX 4080 SUPER or RTX 4090", "rtx-4090"),
+        ("ASUS ROG Maximus Z790 Dark Hero", "asus-rog-maximus-z790-hero"),
+        ("ASRock X670E Taichi Carrara", "asrock-x670e-taichi"),
+        ("Samsung 990 EVO 2TB", "samsung-990-evo-plus-2tb"),
+        ("Crucial P3 Plus 1TB", "crucial-p3-1tb"),
+        ("Noctua NH-D15 mounting kit AM5", "noctua-nh-d15"),
+    ],
+)
+def test_what_is_near_a_part_is_asked(name, near):
+    verdict = matcher().match(name)
+    assert verdict.part is None
+    assert near in {part.id for part in verdict.candidates}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("GeForce RTX 5090D V2 24GB", "RTX 4070S 12GB", "RX 9070 GRE 12GB", "L40G 24GB"),
+        *("Intel Core i9-9900X", "Intel Core i7-7700", "Core i9-14900KS", "AMD Ryzen 7 PRO 7700"),
+    ],
+)
+def test_a_letter_or_a_maker_makes_another_chip(name):
+    assert matcher().match(name).part is None
 
 
 LIST = """part_or_name,unit_price,currency

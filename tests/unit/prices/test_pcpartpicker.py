@@ -125,7 +125,10 @@ SAMPLES = {
             (10, 105.0, "USD", "new", None, "Shop"),
         ],
     ),
-    "pounds": (UK_HEAD + f" **CPU** | {CPU} | £489.97 @ Amazon UK \n", [(5, "unknown-currency")]),
+    "pounds": (
+        UK_HEAD + f" **CPU** | {CPU} | £489.97 @ Amazon UK \n",
+        [(5, 489.97, "GBP", "new", "cpu", "Amazon UK")],
+    ),
     "Canada's dollars": (
         CA_HEAD + f" **CPU** | {CPU} | $729.99 @ Newegg Canada \n",
         [(5, "unknown-currency")],

@@ -56,6 +56,8 @@ _HEADS: dict[str, str] = {
 _TOTALS = re.compile(
     r"(?:(?:총|견적|결제|주문|상품|예상)\s*+)*(?:합\s?계|금액|총액|배송비|할인|총)\s*+(?:금액\s*+)?(?:[:\t\d₩]|$)"
 )
+_CART_PRICE = re.compile(r"(?:[₩￦]\s?\d[\d,]{3,11}|\d[\d,]{3,11}\s?원)$")
+_CART_COUNT = re.compile(r"(\d{1,3})\s?개$")
 _ENDS_IN_PRICE = re.compile(r"[₩￦]?\s*[\d,]{4,}\s*원?|[\d,.]+\s*만\s*+[\d,]*\s*+원")
 
 
@@ -67,7 +69,10 @@ def is_table(text: str) -> bool:
 
 def is_quote(text: str) -> bool:
     """Return whether a text is a copied quote: lines with tabs, and a price in Korean style."""
-    tabbed = [line for line in text.split("\n") if "\t" in line]
+    lines = text.split("\n")
+    tabbed = [line for line in lines if "\t" in line]
+    if not tabbed:
+        return any(map(_of_cart, lines))
     return any(set(map(str.strip, line.split("\t"))) & set(_HEADS) for line in tabbed) or any(
         _ENDS_IN_PRICE.fullmatch(line.split("\t")[-1].strip()) for line in tabbed
     )
@@ -192,7 +197,7 @@ def read_quote(text: str, today: date) -> Iterator[Read]:
     """Yield the rows of a copied quote: name, quantity and sum between tabs."""
     heads: list[str] = []
     for number, raw in enumerate(text.split("\n"), 1):
-        cells = [cell.strip() for cell in raw.split("\t")]
+        cells = _of_cart(raw) or [cell.strip() for cell in raw.split("\t")]
         if not any(cells) or _TOTALS.match(raw.strip()):
             continue
         named = [_HEADS.get(cell.replace(" ", ""), "") for cell in cells]
@@ -203,6 +208,18 @@ def read_quote(text: str, today: date) -> Iterator[Read]:
             yield _quoted(cells, heads, number, today)
         except RowError as error:
             yield error.at(number, raw)
+
+
+def _of_cart(line: str) -> list[str]:
+    """Return name, quantity and sum of a line as text: ``name / 2개 / 490,000원``."""
+    plain = line.strip()
+    price = None if "\t" in plain else _CART_PRICE.search(plain[-24:])
+    if price is None:
+        return []
+    rest = plain.removesuffix(price[0]).rstrip(" /|,:-·x×")
+    count = _CART_COUNT.search(rest[-8:])
+    name = rest.removesuffix(count[0]).rstrip(" /|,:-·x×") if count else rest
+    return [name.lstrip(" -·*•"), count[1] if count else "", price[0]]
 
 
 def _quoted(cells: list[str], heads: list[str], line: int, today: date) -> Row:

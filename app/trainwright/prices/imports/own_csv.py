@@ -41,6 +41,18 @@ _SAME = {
     "price": "unit_price",
     "quantity": "qty",
     "source": "seller",
+    # What shops and people in Germany, France and Korea call them.
+    **dict.fromkeys(
+        ("artikel", "bezeichnung", "produkt", "produit", "désignation"), "part_or_name"
+    ),
+    **dict.fromkeys(("상품명", "제품명", "부품명", "item", "product"), "part_or_name"),
+    **dict.fromkeys(("preis", "prix", "가격", "단가", "unit price"), "unit_price"),
+    **dict.fromkeys(("währung", "devise", "통화"), "currency"),
+    **dict.fromkeys(("menge", "anzahl", "quantité", "수량"), "qty"),
+    **dict.fromkeys(("datum", "날짜"), "date"),
+    **dict.fromkeys(("händler", "shop", "vendeur", "marchand", "판매처"), "seller"),
+    **dict.fromkeys(("zustand", "état", "상태"), "condition"),
+    **dict.fromkeys(("link", "lien"), "url"),
 }
 EARLIEST = date(2000, 1, 1)
 """First day of a price; assumed, an earlier one is a slip: no part of the catalog is as old."""
@@ -60,9 +72,15 @@ _TAXES: dict[str, Tax] = {
 
 
 def is_ours(text: str) -> bool:
-    """Return whether a text's first line names one of our columns."""
+    """Return whether a text's first line names our columns, or both that are needed."""
     head = text.lstrip("\r\n").split("\n", 1)[0].casefold()
-    return any(name in head for name in NEEDED)
+    names = {_column(cell) for mark in (",", ";") for cell in head.split(mark)}
+    return any(name in head for name in NEEDED) or names.issuperset(NEEDED)
+
+
+def _column(cell: str) -> str:
+    plain = cell.strip().strip('"').strip().casefold()
+    return _SAME.get(plain, plain)
 
 
 def is_text(text: str) -> bool:
@@ -121,7 +139,7 @@ def records(
 
 
 def _columns(cells: list[str], name: str) -> list[str]:
-    columns = [_SAME.get(cell.strip().casefold(), cell.strip().casefold()) for cell in cells]
+    columns = [_column(cell) for cell in cells]
     unknown = [one for one in columns if one not in COLUMNS]
     if unknown:
         column = one_line(unknown[0])
@@ -149,8 +167,8 @@ def _row(cells: dict[str, str], line: int, today: date) -> Row:
     name = cells.get("part_or_name", "").strip()
     if not name:
         raise RowError("no-name")
-    amount, told = read_money(cells.get("unit_price", ""))
     stated = read_currency(cells.get("currency", ""))
+    amount, told = read_money(cells.get("unit_price", ""), stated)
     if told and stated and told != stated:
         raise RowError("two-currencies", text=f"{cells['unit_price'].strip()} {stated}"[:40])
     currency = stated or told

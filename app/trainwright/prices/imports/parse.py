@@ -9,13 +9,13 @@ from trainwright.messages import UserError
 from trainwright.prices.imports.money import read_money
 from trainwright.prices.imports.own_csv import read_day
 from trainwright.prices.imports.rows import RowError
-from trainwright.prices.observation import Currency, Observation
+from trainwright.prices.observation import Asked, Observation
 from trainwright.quoting import dotted
 
 _OBSERVATION = TypeAdapter(Observation)
 
 
-def money(text: str) -> tuple[float, Currency | None]:
+def money(text: str) -> tuple[float, Asked | None]:
     """Return an amount, and its currency where the text names one.
 
     Raises:

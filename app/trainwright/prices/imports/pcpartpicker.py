@@ -14,7 +14,7 @@ from trainwright.catalog import PartKind
 from trainwright.prices.imports.money import read_money
 from trainwright.prices.imports.own_csv import read_date
 from trainwright.prices.imports.rows import Read, Row, RowError
-from trainwright.prices.observation import Currency, PriceKind
+from trainwright.prices.observation import Asked, PriceKind
 
 TYPES: dict[str, PartKind | None] = {
     "cpu": "cpu",
@@ -193,7 +193,7 @@ def _row(kind: str, item: str, price: str, number: int, day: date, country: str)
     )
 
 
-def _paid(text: str, country: str) -> tuple[float, Currency, str]:
+def _paid(text: str, country: str) -> tuple[float, Asked, str]:
     """Return amount, currency and shop of ``$299.00 @ Shop``."""
     if text in ("", "-") or text.casefold().startswith("no price"):
         raise RowError("no-price")

@@ -1,6 +1,7 @@
 """From a file or a paste to rows: its letters, its size, and which list it is."""
 
 import codecs
+import re
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Literal
 
 from trainwright import reading
 from trainwright.messages import UserError
-from trainwright.prices.imports import danawa, own_csv, pcpartpicker
+from trainwright.prices.imports import danawa, markup, own_csv, pcpartpicker
 from trainwright.prices.imports.rows import Read
 
 Format = Literal["csv", "pcpartpicker", "danawa", "danawa-quote"]
@@ -16,6 +17,10 @@ MOST_BYTES = 16 << 20
 """Largest file that is read; assumed, 100,000 rows take most of it."""
 MOST_ROWS = 500_000
 """Assumed; the catalog has some hundred parts."""
+
+
+_SEPARATOR = re.compile(r"\Asep=.\n", re.IGNORECASE)
+"""A first line for Excel only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +82,12 @@ def read(text: str, name: str, today: date) -> Listing:
         raise UserError.of("prices.empty-list", file=name)
     if text.count("\n") > MOST_ROWS:
         raise UserError.of("prices.too-many-rows", file=name, limit=MOST_ROWS)
+    text = _SEPARATOR.sub("\n", markup.plain(text))
     format: Format
-    if own_csv.is_ours(text):
-        format, rows = "csv", own_csv.read_csv(text, name, today)
-    elif danawa.is_table(text):
+    if danawa.is_table(text):
         format, rows = "danawa", danawa.read_table(text, name, today)
+    elif own_csv.is_ours(text):
+        format, rows = "csv", own_csv.read_csv(text, name, today)
     elif pcpartpicker.is_pcpartpicker(text):
         format, rows = "pcpartpicker", pcpartpicker.read_list(text, today)
     elif danawa.is_quote(text):

@@ -5,7 +5,7 @@ from datetime import date
 
 from trainwright.catalog import PartKind
 from trainwright.messages import Message
-from trainwright.prices.observation import Condition, Currency, PriceKind, Tax
+from trainwright.prices.observation import Asked, Condition, PriceKind, Tax
 from trainwright.quoting import one_line
 
 
@@ -19,7 +19,7 @@ class Row:
     """As the list writes it."""
     amount: float
     """Of one piece."""
-    currency: Currency
+    currency: Asked
     kind: PriceKind
     observed: date
     quantity: int = 1

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout
 
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
-from trainwright.prices import Currency, kept
+from trainwright.prices import Asked, kept
 from trainwright.prices.imports import Refused, Row, waiting
 from trainwright.prices.imports.matching import matcher
 from trainwright.prices.imports.preview import Preview, Previewed
@@ -248,10 +248,14 @@ def title(id: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def money(amount: float, currency: Currency) -> str:
-    """Return an amount with its sign: ₩3 000 000, $1 599, $129.99."""
-    if currency == "KRW":
-        return f"₩{number(round(amount))}"
+_SIGNS: dict[Asked, str] = {"USD": "$", "KRW": "₩", "EUR": "€", "GBP": "£", "JPY": "¥"}
+
+
+def money(amount: float, currency: Asked) -> str:
+    """Return an amount with its sign: ₩3 000 000, $1 599, €129.99."""
+    sign = _SIGNS[currency]
+    if currency in ("KRW", "JPY"):
+        return f"{sign}{number(round(amount))}"
     if float(amount).is_integer():
-        return f"${number(amount)}"
-    return f"${amount:,.2f}".replace(",", "\u202f")
+        return f"{sign}{number(amount)}"
+    return f"{sign}{amount:,.2f}".replace(",", "\u202f")
