@@ -49,6 +49,8 @@ class Method:
     """Whether the input of the head lives until the loss is made."""
     expanded_heads: bool = False
     """Whether keys and values are repeated for each query head."""
+    separate_experts: bool = False
+    """Whether each expert of a mixture is layers of its own."""
     outputs: bool = False
     """Whether the log tells which storages the model returned."""
 
