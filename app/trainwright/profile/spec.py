@@ -12,7 +12,8 @@ TRACER_VERSION = 2
 LONG = 512
 """Tokens from which on a model may be traced at the usual lengths."""
 
-Kernel = Literal["eager", "flash", "efficient", "math"]
+Kernel = Literal["eager", "flash", "efficient", "math", "cpu"]
+"""How attention runs; ``cpu`` is what torch takes on a CPU."""
 
 
 OPTIMIZERS = ("adamw", "sgd", "adafactor")
