@@ -31,6 +31,7 @@ LOOP: Mapping[str, Any] = {
     "scores_upcast": "upcast",
     "loss_in_model": False,
     "expanded_heads": False,
+    "separate_experts": False,
     "output_kept": "no",
     "gradients_cleared": "after-step",
 }

@@ -116,7 +116,6 @@ def document(
 ) -> dict[str, Any]:
     """Return the content of plan.json, the file that the exported train.py reads strictly."""
     model, parts, workload = definition(plan), batch(plan, settings), plan.workload
-    data = workload.dataset
     return {
         "format": 1,
         "name": plan.name,
@@ -142,26 +141,7 @@ def document(
             "accumulation": parts.accumulation,
             "gpus": parts.gpus,
         },
-        "settings": {
-            "precision": carried(settings, replaced, "precision"),
-            "quantization": carried(settings, replaced, "quantization"),
-            "checkpointing": settings.checkpointing,
-            "double_quantization": settings.double_quantization,
-            "kbit_preparation": settings.kbit_preparation,
-            "adapter_dtype": settings.adapter_dtype,
-            "input_gradients": settings.input_gradients,
-            "optimizer": settings.optimizer,
-            "optimizer_implementation": settings.optimizer_implementation,
-            "momentum": settings.momentum,
-            "activation_offload": settings.activation_offload,
-            "cross_entropy": carried(settings, replaced, "cross_entropy"),
-            "optimizer_in_backward": carried(settings, replaced, "optimizer_in_backward"),
-            "optimizer_offload": carried(settings, replaced, "optimizer_offload"),
-            "attention": settings.attention,
-            "compile": settings.compile,
-            "channels_last": settings.channels_last,
-            "allocator": settings.allocator,
-        },
+        "settings": {name: carried(settings, replaced, name) for name in _CARRIED},
         "schedule": {
             "learning_rate": learning_rate(plan, settings, parts.effective).value,
             "warmup_steps": settings.warmup,
@@ -171,15 +151,29 @@ def document(
             "weight_decay": 0.0 if workload.adapts else 0.01,
             "clip_norm": _clip_norm(settings, replaced),
         },
-        "data": {
-            "path": data.path if data is not None and data != "synthetic" else None,
-            "tokenizer": None,
-            "num_workers": settings.num_workers,
-            "prefetch_factor": settings.prefetch_factor,
-            "pin_memory": settings.pin_memory,
-            "persistent_workers": settings.persistent_workers,
-        },
+        "data": _data(plan, settings),
         "run": {"seed": 0, "output": "checkpoints", "save_every": 500, "keep": 2},
+    }
+
+
+_CARRIED = (
+    *("precision", "quantization", "checkpointing", "double_quantization", "kbit_preparation"),
+    *("adapter_dtype", "input_gradients", "optimizer", "optimizer_implementation", "momentum"),
+    *("activation_offload", "cross_entropy", "optimizer_in_backward", "optimizer_offload"),
+    *("attention", "compile", "channels_last", "allocator"),
+)
+"""Settings that the exported programs read."""
+
+
+def _data(plan: Plan, settings: FullSettings) -> dict[str, Any]:
+    data = plan.workload.dataset
+    return {
+        "path": data.path if data is not None and data != "synthetic" else None,
+        "tokenizer": None,
+        "num_workers": settings.num_workers,
+        "prefetch_factor": settings.prefetch_factor,
+        "pin_memory": settings.pin_memory,
+        "persistent_workers": settings.persistent_workers,
     }
 
 

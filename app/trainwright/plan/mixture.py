@@ -43,6 +43,8 @@ def notes(
     if grouped:
         yield Message.of("plan.note.routing-of-grouped")
         yield from _speed(spec, record)
+    if facts["experts_implementation"] == "separate":
+        return
     if spec.task in ("lora", "qlora"):
         yield Message.of("plan.note.experts-frozen")
     if spec.task == "qlora":

@@ -239,6 +239,8 @@ def _on_cpu(
         }
     )
     asked = question(plan, here_settings, record)
+    if asked.spec.kernel != "eager":
+        asked = replace(asked, spec=replace(asked.spec, kernel="cpu"))
     batch, length = here_settings.micro_batch, asked.inputs.sequence_length or 0
     profile = stored(asked.spec)
     if profile is None or not profile.answers(batch, length):

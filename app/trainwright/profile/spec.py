@@ -12,7 +12,8 @@ TRACER_VERSION = 2
 LONG = 512
 """Tokens from which on a model may be traced at the usual lengths."""
 
-Kernel = Literal["eager", "flash", "efficient", "math"]
+Kernel = Literal["eager", "flash", "efficient", "math", "cpu"]
+"""How attention runs; ``cpu`` is what torch takes on a CPU."""
 
 
 OPTIMIZERS = ("adamw", "sgd", "adafactor")
@@ -49,6 +50,8 @@ class Method:
     """Whether the input of the head lives until the loss is made."""
     expanded_heads: bool = False
     """Whether keys and values are repeated for each query head."""
+    separate_experts: bool = False
+    """Whether each expert of a mixture is layers of its own."""
     outputs: bool = False
     """Whether the log tells which storages the model returned."""
 

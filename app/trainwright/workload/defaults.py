@@ -52,6 +52,7 @@ ONLY_TRAINING = (
     "settings.input_gradients",
     "settings.loss_in_model",
     "settings.expanded_heads",
+    "settings.separate_experts",
     "settings.output_kept",
     "settings.gradients_cleared",
     "settings.optimizer_in_backward",
@@ -106,44 +107,23 @@ def filled(
     workers = _workers(settings.loader, gpu_count, cores)
     quantization = _quantization(settings, workload)
     engine, kv_cache = served_by(settings, workload, quantization, precision, record)
-    optimizer = settings.optimizer or "adamw"
-    return FullSettings(
-        recipe=settings.recipe,
-        optimizer_implementation=_implementation(settings, optimizer),
-        momentum=0.9 if settings.momentum is None else settings.momentum,
-        kbit_preparation=settings.kbit_preparation or "none",
-        double_quantization=settings.double_quantization is not False,
-        adapter_dtype=settings.adapter_dtype or "fp32",
-        input_gradients=bool(settings.input_gradients),
-        scores_upcast=settings.scores_upcast or "upcast",
-        loss_in_model=bool(settings.loss_in_model),
-        expanded_heads=bool(settings.expanded_heads),
-        output_kept=settings.output_kept or "no",
-        gradients_cleared=settings.gradients_cleared or "after-step",
-        precision=precision,
-        quantization=quantization,
-        kv_cache=kv_cache,
-        engine=engine,
-        micro_batch=micro_batch,
-        accumulation=accumulation,
-        checkpointing=_checkpointing(settings, workload),
-        activation_offload=bool(settings.activation_offload),
-        optimizer=optimizer,
-        attention=settings.attention or "sdpa",
-        compile=bool(settings.compile),
-        channels_last=bool(settings.channels_last),
-        allocator=settings.allocator or "native",
-        strategy=strategy,
-        learning_rate=settings.learning_rate,
-        warmup=settings.warmup,
-        num_workers=workers,
-        prefetch_factor=settings.loader.prefetch_factor or 2,
-        pin_memory=settings.loader.pin_memory is not False,
-        persistent_workers=_persistent(settings.loader, workers),
-        optimizer_in_backward=bool(settings.optimizer_in_backward),
-        optimizer_offload=settings.optimizer_offload or "none",
-        cross_entropy=settings.cross_entropy or "full",
-    )
+    decided: dict[str, Any] = {
+        "optimizer_implementation": _implementation(settings),
+        "precision": precision,
+        "quantization": quantization,
+        "kv_cache": kv_cache,
+        "engine": engine,
+        "micro_batch": micro_batch,
+        "accumulation": accumulation,
+        "checkpointing": _checkpointing(settings, workload),
+        "strategy": strategy,
+        "num_workers": workers,
+        "prefetch_factor": settings.loader.prefetch_factor or 2,
+        "pin_memory": settings.loader.pin_memory is not False,
+        "persistent_workers": _persistent(settings.loader, workers),
+    }
+    given = settings.model_dump(exclude={"loader"}, exclude_none=True)
+    return FullSettings(**(given | decided))
 
 
 def by_recipe(settings: Settings, workload: Workload) -> Settings:
@@ -161,8 +141,9 @@ def _implements(optimizer: str | None) -> bool:
     return (optimizer or "adamw") in USUAL_IMPLEMENTATION
 
 
-def _implementation(settings: Settings, optimizer: str) -> Implementation | None:
-    return settings.optimizer_implementation or USUAL_IMPLEMENTATION.get(optimizer)
+def _implementation(settings: Settings) -> Implementation | None:
+    usual = USUAL_IMPLEMENTATION.get(settings.optimizer or "adamw")
+    return settings.optimizer_implementation or usual
 
 
 def _refuse_not_yet(settings: Settings) -> None:

@@ -150,6 +150,10 @@ class Settings(Frozen):
     expanded_heads: bool | None = None
     """Whether keys and values are repeated for each query head before SDPA: transformers before
     4.48, and later where a batch has padding. Default: the recipe's, else false."""
+    separate_experts: bool | None = None
+    """Whether each expert of a mixture is linear layers of its own, which are quantised and
+    adapted (transformers 4), and not part of one parameter (5). Default: the recipe's, else
+    false."""
     output_kept: OutputKept | None = None
     """How long the loop holds what the model returned: until backward (no), to the end of the
     step, or until the next loss is made. Default: the recipe's, else no."""
@@ -180,14 +184,14 @@ class FullSettings(Frozen):
     micro_batch: int
     accumulation: int
     checkpointing: Checkpointing
-    optimizer: Optimizer
-    attention: Attention
-    compile: bool
-    channels_last: bool
-    allocator: Allocator
+    optimizer: Optimizer = "adamw"
+    attention: Attention = "sdpa"
+    compile: bool = False
+    channels_last: bool = False
+    allocator: Allocator = "native"
     strategy: Strategy
-    learning_rate: float | None
-    warmup: int | None
+    learning_rate: float | None = None
+    warmup: int | None = None
     num_workers: int
     prefetch_factor: int
     pin_memory: bool
@@ -208,6 +212,7 @@ class FullSettings(Frozen):
     scores_upcast: ScoresUpcast = "upcast"
     loss_in_model: bool = False
     expanded_heads: bool = False
+    separate_experts: bool = False
     output_kept: OutputKept = "no"
     gradients_cleared: GradientsCleared = "after-step"
 

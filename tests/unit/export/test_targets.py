@@ -30,6 +30,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "scores_upcast": ("shifted", "returned", "none"),
     "loss_in_model": (True,),
     "expanded_heads": (True,),
+    "separate_experts": (True,),
     "output_kept": ("step", "next"),
     "gradients_cleared": ("before-backward", "zeroed"),
     "kv_cache": ("fp8",),

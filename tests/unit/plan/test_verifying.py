@@ -276,6 +276,33 @@ def test_tensors_are_compared_and_what_convolutions_take_beside_them_is_told(tmp
     assert ("convolutions on the CPU take" in told) == (together > 1.02 * allocated.measured.value)
 
 
+ATTENDING = {
+    "grouped-heads": {
+        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 200,
+        "hidden_size": 128, "intermediate_size": 300, "num_hidden_layers": 3,
+        "num_attention_heads": 8, "num_key_value_heads": 2, "max_position_embeddings": 256,
+    },
+    "bias-that-learns": {
+        "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "vocab_size": 200,
+        "d_model": 128, "d_ff": 300, "d_kv": 32, "num_layers": 2, "num_heads": 4,
+        "is_encoder_decoder": True, "decoder_start_token_id": 0, "pad_token_id": 0,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ATTENDING)
+def test_attention_that_a_cpu_runs_otherwise_than_a_gpu_is_predicted_too(tmp_path, cache, kind):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(ATTENDING[kind]))
+    given = {"inputs": {"sequence_length": 192}, "effective_batch": 4}
+    trial = trials.prepared(planned({"hf": str(path)}, **given), HERE)
+    outcome = verifying.run(trial, steps=1, limits=Limits(300, 4 * GIB))
+    allocated = row(outcome, "allocated")
+    assert abs(allocated.difference) < 0.01
+    assert outcome.holds
+
+
 @pytest.fixture
 def program(tmp_path, monkeypatch):
     """Return a function that puts other text in the place of the child's program."""

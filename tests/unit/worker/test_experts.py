@@ -109,6 +109,52 @@ def test_adapters_on_experts_are_refused(programs, built):
     assert caught.value.values == {"targets": "down_proj"}
 
 
+MIXTRAL = {
+    "model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "vocab_size": 500,
+    "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "num_local_experts": 8,
+    "num_experts_per_tok": 2, "max_position_embeddings": 256,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [(MIXTRAL, ("w1", "w3", "w2")), (QWEN, ("gate_proj", "up_proj", "down_proj"))],
+    ids=["mixtral", "qwen3_moe"],
+)
+def test_separate_experts_compute_what_the_librarys_experts_do(programs, built, config, names):
+    module = programs("experts")
+    with torch.device("cpu"):
+        model = built(config).model.to_empty(device="cpu")
+    whole = next(module.layers(model))
+    torch.manual_seed(0)
+    for weight in whole.parameters():
+        torch.nn.init.normal_(weight, std=0.1)
+    apart = module.SeparateExperts(whole)
+    for number, expert in enumerate(apart.parts):
+        both, down = whole.gate_up_proj[number], whole.down_proj[number]
+        for name, values in zip(names, (*both.chunk(2), down), strict=True):
+            getattr(expert, name).weight.data = values.data.clone()
+    hidden, weights = torch.randn(24, 128), torch.rand(24, 2)
+    chosen = torch.rand(24, 8).topk(2).indices
+    expected = type(whole).forward(whole, hidden, chosen, weights)
+    torch.testing.assert_close(apart(hidden, chosen, weights), expected)
+
+
+def test_separate_experts_are_quantised_and_adapted(programs, built):
+    subject = built(MIXTRAL)
+    experts = programs("experts")
+    count = sum(weight.numel() for weight in subject.model.parameters())
+    held = experts.bytes_held(subject.model)["expert_bytes"]
+    with torch.device("meta"):
+        experts.separate(subject.model)
+        assert sum(weight.numel() for weight in subject.model.parameters()) == count
+        programs("quantized").quantize(subject.model, "nf4", torch.bfloat16, subject.head)
+        added = programs("adapters").add_lora(subject.model, 4, ("w1", "w2", "w3"), None)
+    assert added == 2 * 8 * 3
+    assert experts.bytes_held(subject.model)["expert_bytes"] < held / 4
+
+
 WRONG = {
     "more-than-there-are": (QWEN | {"num_experts_per_tok": 9}, "worker.experts-per-token"),
     "none": (QWEN | {"num_experts": 0}, "worker.experts-per-token"),

@@ -78,8 +78,8 @@ class PlanForm(Surface):
                 "mean_tokens", "lora.variant", "lora.dropout", "virtual_tokens", "frozen",
                 "activation_offload", "cross_entropy", "optimizer_implementation", "momentum",
                 "kbit_preparation", "double_quantization", "adapter_dtype", "scores_upcast",
-                "loss_in_model", "expanded_heads", "input_gradients", "output_kept",
-                "gradients_cleared", "recipe")  # fmt: skip
+                "loss_in_model", "expanded_heads", "separate_experts",
+                "input_gradients", "output_kept", "gradients_cleared", "recipe")  # fmt: skip
         return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
     def refresh(self) -> None:
@@ -264,7 +264,7 @@ class PlanForm(Surface):
             self._combo(group, f"settings.{name}", named, _setting(name), applies=shown)
         self._switch(group, "settings.double_quantization", applies=applies.quantizes)
         self._switch(group, "settings.input_gradients", applies=applies.adapts)
-        for name in ("loss_in_model", "expanded_heads"):
+        for name in ("loss_in_model", "expanded_heads", "separate_experts"):
             self._switch(group, f"settings.{name}", applies=applies.trains_text)
         return group
 

@@ -46,7 +46,7 @@ def add_lora(
         Refusal: the targets name experts, whose adapters copy all of them at every use.
     """
     model.requires_grad_(False)
-    mixed = experts.PROJECTIONS if any(True for _ in experts.layers(model)) else frozenset()
+    mixed = experts.PROJECTIONS if experts.fused(model) else frozenset()
     if named := sorted(mixed.intersection(targets)):
         raise Refusal("worker.adapted-experts", targets=", ".join(named))
     found = [

@@ -29,6 +29,8 @@ def pick(
     Flash: 16-bit, no mask, head size <= 256, equal for key and value. Efficient: no grouped
     heads. Source: ``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp``.
     """
+    if wanted == "cpu":
+        return "cpu" if _on_cpu(query, key, value, mask) else "math"
     order = ("flash", "efficient", "math")
     flash = (
         query.dtype in HALF
@@ -42,6 +44,19 @@ def pick(
         return "math"
     first = order.index(wanted) if wanted in order else 0
     return next(kernel for kernel in order[first:] if legal[kernel])
+
+
+def _on_cpu(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Any) -> bool:
+    """Return whether the CPU has one kernel: no gradient of a bias, equal head sizes.
+
+    Source: ``aten/src/ATen/native/transformers/sdp_utils_cpp.cpp``, ``use_flash_attention_cpp``.
+    """
+    return (
+        query.dim() == 4
+        and query.size(-1) == value.size(-1)
+        and all(tensor.stride(-1) == 1 for tensor in (query, key, value))
+        and not (mask is not None and mask.requires_grad)
+    )
 
 
 def install(device: str) -> None:
@@ -67,11 +82,15 @@ def install(device: str) -> None:
             dtype = torch.get_autocast_dtype(device)
             query, key, value = (cast(tensor, dtype) for tensor in (query, key, value))
             attn_mask = cast(attn_mask, dtype)
+        if wanted == "cpu":  # as a verified step runs it: ``cpukernels``
+            dropout_p = 0.0
         kernel = pick(query, key, value, attn_mask, enable_gqa)
         used[kernel] = used.get(kernel, 0) + 1
         scale = 1 / math.sqrt(query.size(-1)) if scale is None else scale
         if kernel == "flash":
             return _flash(query, key, value, dropout_p, is_causal, scale)
+        if kernel == "cpu":
+            return _flash_of_cpu(query, key, value, attn_mask, is_causal, scale)
         if kernel == "efficient":
             return _efficient(query, key, value, attn_mask, dropout_p, is_causal, scale)
         return aten._scaled_dot_product_attention_math(
@@ -108,6 +127,22 @@ def _flash(
         query, key, value, p, causal, False, scale=scale
     )[0]
     return out[..., :size] if pad else out
+
+
+def _flash_of_cpu(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    causal: bool,
+    scale: float,
+) -> torch.Tensor:
+    """A bias is made of a boolean mask, as torch does."""
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.where(mask, 0.0, torch.tensor(float("-inf"), dtype=query.dtype))
+    return aten._scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, 0.0, causal, attn_mask=mask, scale=scale
+    )[0]
 
 
 def _efficient(

@@ -1,9 +1,10 @@
-"""CPU kernels that keep what a GPU's keep, where torch has several steps for one kernel.
+"""CPU kernels that keep what a GPU's keep, where dropout would keep more.
 
-A step that is verified on the CPU really runs there, and really allocates. Two operators are
-single kernels on a GPU and several on the CPU, which would keep other tensors for backward:
-dropout (a mask of floats instead of bytes) and attention with dropout (all scores). oneDNN is left
-on: what its kernels copy for themselves counts as measured.
+A step that is verified on the CPU really runs there, and really allocates. Dropout is a single
+kernel on a GPU that keeps a mask of bytes, and several on the CPU that keep floats. Attention is
+what torch takes on a CPU, as in the trace that it is compared with, but drops nothing out: a GPU's
+keeps only a seed for that, and the CPU's would keep all scores. oneDNN is left on: what its kernels
+copy for themselves counts as measured.
 """
 
 from functools import partial
@@ -23,7 +24,6 @@ def _attention(
     original: Any, query: Any, key: Any, value: Any,
     attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, **options: Any,
 ) -> torch.Tensor:  # fmt: skip
-    """The CPU's fused attention has no dropout; a GPU's keeps only a seed for it."""
     found: torch.Tensor = original(query, key, value, attn_mask, 0.0, is_causal, **options)
     return found
 

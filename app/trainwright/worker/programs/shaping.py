@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import experts
 import freezing
 import fused
 import step
@@ -42,6 +43,9 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         channels_last=spec["channels_last"],
     )
     with torch.device("meta"):
+        if method.get("separate_experts"):
+            experts.separate(model)
+            subject.facts |= {"experts_implementation": "separate"}
         if task != "full":
             model.to(dtype)
         if kind := _weights(spec):
