@@ -26,7 +26,7 @@ __all__ = ["TERM", "TERMS", "Layout", "inference_layout", "training_layout"]
 
 _BACKWARD = PHASES.index("backward")
 
-_KEPT = 6
+_KEPT = 4
 """Layouts that are kept, of one to four megabytes each; assumed: an answer and edits taken back."""
 
 

@@ -54,7 +54,7 @@ PLAIN_LOOP = Loop()
 _HEAD = -2
 """Region of the ops after the last block."""
 
-_KEPT = 8
+_KEPT = 4
 """Structures that are kept, of one to two megabytes each; assumed: those of one plan."""
 
 
@@ -291,7 +291,7 @@ def _lasting(profile: Profile, setup: Structure, step: Structure, ids: int) -> N
     return lasting
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=_KEPT)
 def inference_structure(profile: Profile) -> tuple[Structure, ...]:
     """Return setup, prefill, the growth of what the prefill leaves, and one decoded token.
 
