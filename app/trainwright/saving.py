@@ -2,17 +2,24 @@
 
 import hashlib
 import os
+import re
 import stat
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 from trainwright.messages import Message, UserError
 
+if sys.platform != "win32":
+    import fcntl
+
 DAMAGED = ".damaged"
 """Ending of a file that was set aside."""
+_TEMPORARY = re.compile(r"\.[a-z0-9_]{8}\.saving")
+"""What ``tempfile`` makes of our beginning and ending."""
 _STREAMS = ("/dev/std", "/dev/fd/", "/proc/")
 """Names of what a program has open: they may lead to a regular file that others write to."""
 _MOST_DIGESTED = 16 << 20
@@ -62,26 +69,72 @@ def _refusal(path: Path, error: OSError | ValueError) -> UserError:
 def replace(path: Path, content: bytes) -> None:
     """Put content in a file's place, whole or not at all; what was there before is lost.
 
-    A link stays a link, and the file keeps its permissions.
+    A link stays a link, and the file keeps its permissions. What programs that were killed
+    here left behind goes.
 
     Raises:
         OSError: it cannot be written, ``NotAFileError`` among them; nothing has changed then.
         ValueError: the name cannot be one.
     """
     target = _target(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".saving")
+    for left in left_behind(target.parent, _TEMPORARY):
+        with suppress(OSError):
+            os.unlink(left)
+    handle, temporary = _temporary(target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        _keep_mode(target, temporary)
-        os.replace(temporary, target)
+            _keep_mode(target, temporary)
+            if sys.platform != "win32":
+                os.replace(temporary, target)
+        if sys.platform == "win32":  # where an open file cannot be renamed
+            os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
     _sync_folder(target.parent)
+
+
+def left_behind(folder: Path, name: re.Pattern[str]) -> Iterator[Path]:
+    """Yield what programs that were killed left in a folder: ours, and in nobody's use.
+
+    Args:
+        folder: where to look.
+        name: what the names of temporary files, or of temporary folders, are like.
+    """
+    if sys.platform == "win32":  # where a file cannot be renamed while its mark holds
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        paths = [Path(entry.path) for entry in entries if name.fullmatch(entry.name)]
+        for path in paths:
+            status = path.lstat()
+            plain = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+            handle = _taken(path) if plain and status.st_uid == os.geteuid() else None
+            if handle is not None:
+                try:
+                    yield path
+                finally:
+                    os.close(handle)
+
+
+def mark(handle: int) -> bool:
+    """Mark an open file or folder as in use until it is closed, as a kill closes it, too.
+
+    Returns whether it is still there. Where locks are not known, nothing is marked, and nobody
+    takes it for left behind.
+    """
+    if sys.platform == "win32":
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False  # taken for left behind before it was marked
+    except OSError:
+        return True
+    return os.fstat(handle).st_nlink > 0
 
 
 def set_aside(path: Path) -> Path:
@@ -126,6 +179,30 @@ def check_name(path: Path) -> None:
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise NotAFileError
+
+
+def _temporary(folder: Path) -> tuple[int, str]:
+    """Make a file that is marked as in use; return its handle and its name."""
+    while True:
+        handle, name = tempfile.mkstemp(dir=folder, prefix=".", suffix=".saving")
+        if mark(handle):
+            return handle, name
+        os.close(handle)
+
+
+def _taken(path: Path) -> int | None:
+    """Return a file or folder opened and marked; None where a program has it, or nobody knows."""
+    if sys.platform == "win32":
+        return None
+    handle = None
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        if handle is not None:
+            os.close(handle)
+        return None
+    return handle
 
 
 def _target(path: Path) -> Path:

@@ -11,7 +11,7 @@ from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.terminal import Terminal
-from trainwright.messages import Message
+from trainwright.messages import Message, UserError
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
 from trainwright.profile import codec, presets
 from trainwright.profile.profile import Profile
@@ -58,7 +58,7 @@ def command(
     found_at = source(model)
     planning.check_consent(found_at, allow_code)
     plan = Plan(
-        name=model[-200:],
+        name=model[-200:].strip() or "untitled",
         model=found_at,
         workload=_workload(task or _usual_task(found_at), sequence_length, image_size),
         machine=MachineChoice(gpus=(GpuChoice(id=GPU),)),
@@ -86,7 +86,12 @@ def _workload(task: Task, length: int | None, pixels: int | None) -> Workload:
 def source(model: str) -> ModelSource:
     """Return where a model comes from: ``timm:NAME``, ``FILE.py:FACTORY``, a path, or the id of
     a preset.
+
+    Raises:
+        UserError: it is empty.
     """
+    if not model.strip():
+        raise UserError.of("cli.empty-name", name="MODEL")
     if model.startswith(TIMM):
         return ModelSource(timm=model.removeprefix(TIMM))
     file, colon, factory = model.rpartition(":")

@@ -1,9 +1,12 @@
 """Writing of exported files: all of them or none, and nobody else's overwritten."""
 
 import os
+import re
 import shutil
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from trainwright import saving
@@ -12,13 +15,17 @@ from trainwright.messages import UserError
 Files = Mapping[str, str]
 """Path below the export folder, with forward slashes -> text, written as UTF-8."""
 
+_STAGE = re.compile(r"\.export-[a-z0-9_]{8}")
+"""What ``tempfile`` makes of our beginning."""
+
 
 def write(files: Files, folder: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
     """Write the files into the folder and return their paths in order.
 
     All are staged and synced to the drive first, then renamed into place: a new folder in one
     step, files of a folder that is there one by one, each old or new at any moment. Where a
-    rename fails, those done before are taken back. Other files in the folder stay as they are.
+    rename fails, those done before are taken back. Other files in the folder stay as they are,
+    and what exports that were killed left there goes.
 
     Raises:
         UserError: the folder is a file, cannot be written, holds something that is not a file
@@ -64,9 +71,7 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def _replace_all(files: Files, folder: Path) -> None:
-    beside = folder if folder.exists() else folder.parent
-    stage = Path(tempfile.mkdtemp(prefix=".export-", dir=beside))
-    try:
+    with _staging(folder if folder.exists() else folder.parent) as stage:
         new = stage / "new"
         for name, text in files.items():
             path = new / PurePosixPath(name)
@@ -77,29 +82,52 @@ def _replace_all(files: Files, folder: Path) -> None:
         else:
             new.mkdir(exist_ok=True)
             os.replace(new, folder)
+
+
+@contextmanager
+def _staging(beside: Path) -> Iterator[Path]:
+    """Make a folder for as long as it is needed; those of killed exports go."""
+    for left in saving.left_behind(beside, _STAGE):
+        shutil.rmtree(left, ignore_errors=True)
+    while True:
+        stage = Path(tempfile.mkdtemp(prefix=".export-", dir=beside))
+        if sys.platform == "win32":  # folders cannot be opened
+            handle = None
+            break
+        handle = os.open(stage, os.O_RDONLY)
+        if saving.mark(handle):
+            break
+        os.close(handle)
+    try:
+        yield stage
     finally:
         shutil.rmtree(stage, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
 
 
 def _swap(files: Files, new: Path, folder: Path, old: Path) -> None:
-    undo: list[tuple[Path, Path | None]] = []
+    """Put the new files in the place of the old ones.
+
+    All that takes time comes first; what is left is one rename after the other.
+    """
+    goals = {name: (folder / name).resolve() for name in files}  # a link stays one
+    kept = {name: old / name for name, goal in goals.items() if goal.exists()}
+    for name, goal in goals.items():
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        if name in kept:
+            kept[name].parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(goal, kept[name])
+            shutil.copymode(goal, new / name)
+    done: list[str] = []
     try:
-        for name in files:
-            goal = folder / name
-            goal.parent.mkdir(parents=True, exist_ok=True)
-            kept: Path | None = None
-            if goal.exists():
-                goal = goal.resolve()  # a link stays one
-                kept = old / name
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(goal, kept)
-                shutil.copymode(goal, new / name)
+        for name, goal in goals.items():
             os.replace(new / name, goal)
-            undo.append((goal, kept))
+            done.append(name)
     except OSError:
-        for goal, kept in reversed(undo):
-            if kept is None:
-                goal.unlink(missing_ok=True)
+        for name in reversed(done):
+            if name in kept:
+                os.replace(kept[name], goals[name])
             else:
-                os.replace(kept, goal)
+                goals[name].unlink(missing_ok=True)
         raise

@@ -32,6 +32,8 @@ class Need(BaseModel):
 
     @model_validator(mode="after")
     def _plan_or_needs(self) -> Self:
+        if not self.name.strip():
+            raise PydanticCustomError("mig.blank-name", "blank")
         if (self.plan is None) == (self.memory_gib is None):
             raise PydanticCustomError("mig.plan-or-memory", "either plan, or memory_gib")
         if self.plan is not None and self.hours is not None:

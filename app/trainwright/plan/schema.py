@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from trainwright.catalog.part_records import FormFactor
 from trainwright.machine.build import CircuitName
@@ -67,11 +68,17 @@ class Limits(Frozen):
     """By which ``build`` tells what a run costs."""
 
 
+def _not_blank(name: str) -> str:
+    if not name.strip():
+        raise PydanticCustomError("plan.problem.blank", "blank")
+    return name
+
+
 class Plan(Frozen):
     """The one document of the application."""
 
     trainwright: Literal[1] = SCHEMA
-    name: Annotated[str, Field(max_length=200)] = "untitled"
+    name: Annotated[str, Field(max_length=200), AfterValidator(_not_blank)] = "untitled"
     made_with: dict[str, str] = Field(default_factory=dict)
     model: ModelSource
     workload: Workload

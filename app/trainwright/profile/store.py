@@ -227,11 +227,17 @@ class _Tracer:
         kind: str = "hf",
         optimizers: tuple[str, ...] | None = None,
     ) -> raw.TraceResult:
-        """Trace another config in place of the model's own."""
+        """Trace another config in place of the model's own, which errors name."""
         with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
             path = Path(folder) / "config.json"
             path.write_text(json.dumps(config), encoding="utf-8")
-            return self.run(points, source={kind: str(path)}, optimizers=optimizers)
+            try:
+                return self.run(points, source={kind: str(path)}, optimizers=optimizers)
+            except UserError as error:
+                if error.message.values.get("file") != str(path):
+                    raise
+                own = {**error.message.values, "file": _source(self.spec)[kind]}
+                raise UserError.of(error.message.id, **own) from None
 
     def run(
         self,

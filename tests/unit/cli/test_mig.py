@@ -64,6 +64,7 @@ def test_what_cannot_be_answered_is_refused_in_one_line(inside, arguments, told)
     [
         ("jobs: []", "no job"),
         ("jobs: [{name: a}]", "memory_gib"),
+        ("jobs: [{name: ' ', memory_gib: 1}]", "jobs[0]: its name is blank"),
         ("jobs: [{name: a, memory_gib: -1}]", "memory_gib"),
         ("jobs: [{name: a, memory_gib: 1, count: 10000}]", "200"),
         ("jobs: [", "jobs.yaml"),

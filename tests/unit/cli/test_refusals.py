@@ -30,6 +30,8 @@ WRONG_PLANS = {
         "name: !!python/object/apply:os.system [id]",
         "some.plan.yaml:2",
     ),
+    "empty name": ("name: llama-8b-lora", 'name: ""', "some.plan.yaml:2: name: is empty"),
+    "blank name": ("name: llama-8b-lora", 'name: " \u3000 "', "some.plan.yaml:2: name: is empty"),
     "no GPU": ("gpus: [{id: rtx-4090, count: 1}]", "gpus: []", "machine"),
 }
 
@@ -183,6 +185,11 @@ def test_overrides_are_named_in_a_refusal(inside, plan_file):
     assert "--set" in complaint
 
 
+def test_an_override_cannot_take_the_name_away(inside, plan_file):
+    complaint = inside("estimate", plan_file(), "--set", "name=' '").complaint
+    assert "--set name=' ': name: is empty" in complaint
+
+
 def test_a_python_model_needs_consent(inside, plan_file):
     model = "{python: {file: net.py, factory: build}}"
     path = plan_file(replace=[("{preset: llama-3.1-8b}", model)])
@@ -326,3 +333,8 @@ def test_a_line_that_cannot_be_read_is_refused_in_the_readers_language(inside, w
 def test_an_empty_name_is_not_the_current_folder(inside, plan_file, words):
     command, *options = words
     assert "the name is empty" in inside(command, plan_file(), *options).complaint
+
+
+def test_an_empty_model_is_not_the_current_folder(inside):
+    for empty in ("", " "):
+        assert "MODEL: the name is empty" in inside("profile", empty).complaint

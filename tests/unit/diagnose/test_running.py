@@ -390,8 +390,7 @@ def test_a_thread_that_waits_within_the_step_is_blocked_and_one_that_works_is_no
 POOL = """
 import multiprocessing, time
 def busy(_):
-    end = time.perf_counter() + 1.5
-    while time.perf_counter() < end:
+    while time.process_time() < 1.5:
         pass
 if __name__ == "__main__":
     with multiprocessing.Pool(2) as pool:
@@ -402,10 +401,16 @@ if __name__ == "__main__":
 def test_what_a_command_without_a_step_computed_is_its_own(tmp_path: Path) -> None:
     path = tmp_path / "pool.py"
     path.write_text(POOL, encoding="utf-8")
-    host = observed(path).evidence.host
-    assert host is not None
-    assert host.run_cores is not None
-    assert host.run_cores >= 0.5  # two processes for most of the time, on two cores at least
+    before = os.times()
+    evidence = observed(path).evidence
+    after = os.times()
+    # What the system charged us for the command and its pool, however long they waited for cores.
+    spent = sum(after[2:4]) - sum(before[2:4])
+    assert spent >= 3.0  # two processes of 1.5 s each
+    assert evidence.host is not None
+    assert evidence.host.run_cores is not None
+    assert evidence.watched_seconds is not None
+    assert evidence.host.run_cores * evidence.watched_seconds == pytest.approx(spent, rel=0.1)
 
 
 def test_a_command_in_which_no_step_was_seen_is_not_told_to_run_the_command() -> None:

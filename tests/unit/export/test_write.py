@@ -1,9 +1,12 @@
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from trainwright import saving
 from trainwright.export import write
 from trainwright.messages import UserError
 
@@ -104,6 +107,60 @@ def test_a_link_to_outside_of_the_folder_is_refused(folder: Path) -> None:
     with pytest.raises(UserError, match="outside of the folder"):
         write(FILES, folder, overwrite=True)
     assert outside.read_text() == "theirs"
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from trainwright.export import write
+folder, count, text = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+replace, done = os.replace, 0
+def killing(source, goal):
+    global done
+    replace(source, goal)
+    done += Path(goal).parent == folder
+    if done == count:
+        os.kill(os.getpid(), signal.SIGKILL)
+os.replace = killing
+if count == 0:
+    import shutil
+    shutil.copymode = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+write({f"{number}.txt": text for number in range(3)}, folder, overwrite=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_a_killed_export_leaves_old_or_new_files_and_the_next_one_tidies_up(
+    folder: Path, count: int
+) -> None:
+    write({f"{number}.txt": "old" for number in range(3)}, folder)
+    lookalikes = [folder / ".export-abcd_123", folder / ".export-mine", folder / ".abcd_123.saving"]
+    lookalikes[0].symlink_to(folder.parent)
+    lookalikes[1].mkdir()
+    lookalikes[2].symlink_to(folder / "0.txt")
+    command = [sys.executable, "-c", KILLED, str(folder), str(count), "new"]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    left = {number: (folder / f"{number}.txt").read_text() for number in range(3)}
+    assert left == {number: "new" if number < count else "old" for number in range(3)}
+    assert len(list(folder.glob(".export-*"))) == 3
+    busy = subprocess.Popen(
+        [sys.executable, "-c", "import sys, time; from trainwright import saving;"
+         "handle = saving._temporary(__import__('pathlib').Path(sys.argv[1]));"
+         "print(handle[1], flush=True); time.sleep(60)", str(folder)],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert busy.stdout is not None
+    with busy, busy.stdout as told:
+        used = Path(told.readline().strip())
+        write({f"{number}.txt": "next" for number in range(3)}, folder, overwrite=True)
+        saving.replace(folder / "0.txt", b"next")
+        assert used.exists()  # its writer is alive
+        busy.kill()
+    saving.replace(folder / "0.txt", b"next")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {f"{number}.txt" for number in range(3)} | {one.name for one in lookalikes}
+    assert {(folder / f"{number}.txt").read_text() for number in range(3)} == {"next"}
 
 
 def test_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:

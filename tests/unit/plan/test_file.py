@@ -19,7 +19,7 @@ from trainwright.workload.settings import MOST_SAMPLES
 EXAMPLES = sorted(resources("examples").glob("*.plan.yaml"))
 EXAMPLE = resources("examples", "llama-8b-lora.plan.yaml")
 FRACTIONS = st.floats(-1, 1).filter(believed)
-NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
+NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=30).filter(str.strip)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

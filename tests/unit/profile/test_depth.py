@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from trainwright.messages import UserError
 from trainwright.profile import depth, store
 from trainwright.profile.fit import fit
 from trainwright.profile.profile import evaluate
@@ -103,6 +104,22 @@ def test_transferred_equals_traced(tmp_path, monkeypatch):
         for point in (*kernel_points(spec)[0], (7, 1000)):
             ours = evaluate(quick.sizes, *point)[other.b[births]]
             assert np.array_equal(ours, evaluate(slow.sizes, *point)[segment.b[births]]), name
+
+
+def test_an_odd_value_of_a_deep_model_names_the_persons_file(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG | {"hidden_act": "foo"}), encoding="utf-8")
+    spec = TraceSpec(
+        model=(("hf", str(path)),),
+        digest="test",
+        task="full",
+        precision="bf16-mixed",
+        kernel="flash",
+        optimizers=("sgd",),
+    )
+    with pytest.raises(UserError, match="hidden_act") as caught:
+        store.trace(spec, keep=False)
+    assert str(caught.value).startswith(f"{path}: ")
 
 
 def test_config_without_depth_is_traced_whole(tmp_path):
