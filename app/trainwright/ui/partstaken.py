@@ -1,6 +1,7 @@
 """A part of the catalog becomes a part of the plan's machine."""
 
-from trainwright.machine.parts import with_part
+from trainwright.catalog.part_kinds import PartKind
+from trainwright.machine.parts import left_out, with_part
 from trainwright.messages import Message
 from trainwright.ui.columns import Record, kind_of
 from trainwright.ui.plans import starting_plan
@@ -17,7 +18,19 @@ def take_part(session: Session, record: Record) -> None:
     if plan.machine.local and kind != "gpu":
         session.noticed.emit(Message.of("pc.machine.local-first"))
         return
-    changed = plan.model_copy(update={"machine": with_part(plan.machine, kind, record.id)})
     label = Message.of("ui.edit.set", name=Message.of(f"pc.one.{kind}"), value=record.name)
-    session.put(changed, label)
     session.noticed.emit(Message.of("pc.catalog.used", name=record.name))
+    put_part(session, kind, record.id, label)
+
+
+def put_part(
+    session: Session, kind: PartKind, id: str, label: Message, *, instead: str = ""
+) -> None:
+    """Put a part into the open plan's machine, and say which others do not go with it."""
+    plan = session.plan
+    if plan is None:
+        return
+    machine = with_part(plan.machine, kind, id, instead=instead)
+    session.put(plan.model_copy(update={"machine": machine}), label)
+    if kind == "gpu" and (gone := left_out(plan.machine, machine)):
+        session.noticed.emit(Message.of("pc.machine.left-out", gpu=id, parts=list(gone)))

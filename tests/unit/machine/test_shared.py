@@ -111,7 +111,7 @@ def test_each_refusal_names_what_can_be_had() -> None:
     "machine",
     [
         {"gpus": [{"id": "mi300x", "count": 8}]},
-        {"gpus": [{"id": "h100-80gb-sxm", "count": 8}], "cpu": "epyc-9354"},
+        {"gpus": [{"id": "h100-80gb-sxm", "count": 8}], "cpu": "epyc-9124"},
         {"gpus": [{"id": "v100-32gb-sxm", "count": 16}]},
         {"gpus": [{"id": "radeon-8060s"}, {"id": "rtx-3090"}]},
         {"gpus": [{"id": "rtx-4090-laptop"}], "memory_gib": 64},

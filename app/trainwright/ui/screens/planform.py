@@ -17,6 +17,7 @@ from trainwright.ui.names import (
     model_name,
     search_gpus,
 )
+from trainwright.ui.partstaken import put_part
 from trainwright.ui.screens import applies, choices
 from trainwright.ui.screens.form import Group, Row, row_label
 from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count
@@ -430,10 +431,7 @@ class PlanForm(Surface):
         plan = self._session.plan
         if plan is None:
             return
-        count = gpu_count(plan) if not plan.machine.local else 1
-        gpus = [{"id": key, "count": count}]
-        label = plans.edit_label("gpu", gpu_name(key)[0])
-        self._session.set_keys({"machine.gpus": gpus, "machine.local": False}, label=label)
+        put_part(self._session, "gpu", key, plans.edit_label("gpu", gpu_name(key)[0]))
 
     def _choose_count(self, count: int) -> None:
         plan = self._session.plan
