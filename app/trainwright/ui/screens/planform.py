@@ -137,6 +137,17 @@ class PlanForm(Surface):
         group.add(Row("power_limit", row_label(Message.of("ui.key.power_limit")), limit,
                       value=lambda plan, _: _power_limit(plan),
                       applies=lambda plan: not plan.machine.local))  # fmt: skip
+        memory = Stepper(
+            0, name=Message.of("ui.key.memory_gib"), low=0, high=100_000,
+            unit=Message.of("ui.unit.gib"), absent=Message.of("ui.form.absent"),
+        )  # fmt: skip
+        memory.setSingleStep(8)
+        memory.chosen.connect(
+            lambda gib: self._session.set_key("machine.memory_gib", gib or None, merge=True)
+        )
+        group.add(Row("memory_gib", row_label(Message.of("ui.key.memory_gib")), memory,
+                      value=lambda plan, _: round(plan.machine.memory_gib or 0),
+                      applies=_memory_is_stated))  # fmt: skip
         system = Segmented(
             _named("system", choices.SYSTEMS), "linux", name=Message.of("ui.key.system")
         )
@@ -452,6 +463,11 @@ class PlanForm(Surface):
     def _choose_dataset(self, value: str) -> None:
         choice: Any = {"absent": None, "synthetic": "synthetic"}.get(value, {"layout": value})
         self._session.set_key("workload.dataset", choice)
+
+
+def _memory_is_stated(plan: Plan) -> bool:
+    """Whether a person says how much memory there is: not this computer, and not kits."""
+    return not (plan.machine.local or plan.machine.memory)
 
 
 def _power_limit(plan: Plan) -> int:
