@@ -409,6 +409,7 @@ def test_a_computers_memory_is_set_in_the_form(opened):
     memory = next(r.control for g in form._groups for r in g.rows if r.key == "memory_gib")
     form._choose_gpu("apple-m3-ultra")  # other parts and their memory are left out
     assert window.session.plan.machine.memory_gib is None
+    assert "memory_gib" in window.notice.text
     memory.setValue(256)
     memory.chosen.emit(256)
     assert window.session.plan.machine.memory_gib == 256

@@ -19,18 +19,20 @@ def take_part(session: Session, record: Record) -> None:
         session.noticed.emit(Message.of("pc.machine.local-first"))
         return
     label = Message.of("ui.edit.set", name=Message.of(f"pc.one.{kind}"), value=record.name)
-    session.noticed.emit(Message.of("pc.catalog.used", name=record.name))
-    put_part(session, kind, record.id, label)
+    if not put_part(session, kind, record.id, label):
+        session.noticed.emit(Message.of("pc.catalog.used", name=record.name))
 
 
 def put_part(
     session: Session, kind: PartKind, id: str, label: Message, *, instead: str = ""
-) -> None:
-    """Put a part into the open plan's machine, and say which others do not go with it."""
+) -> tuple[str, ...]:
+    """Put a part into the open plan's machine; say and return which others do not go with it."""
     plan = session.plan
     if plan is None:
-        return
+        return ()
     machine = with_part(plan.machine, kind, id, instead=instead)
     session.put(plan.model_copy(update={"machine": machine}), label)
-    if kind == "gpu" and (gone := left_out(plan.machine, machine)):
+    gone = left_out(plan.machine, machine) if kind == "gpu" else ()
+    if gone:
         session.noticed.emit(Message.of("pc.machine.left-out", gpu=id, parts=list(gone)))
+    return gone
