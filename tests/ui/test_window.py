@@ -403,6 +403,22 @@ def test_the_learning_rate_is_typed_cleared_and_never_garbage(opened, qtbot):
     assert typed("") is None
 
 
+def test_a_computers_memory_is_set_in_the_form(opened):
+    window = opened()
+    form = window.screen_named("plan").form
+    memory = next(r.control for g in form._groups for r in g.rows if r.key == "memory_gib")
+    form._choose_gpu("apple-m3-ultra")  # other parts and their memory are left out
+    assert window.session.plan.machine.memory_gib is None
+    assert "memory_gib" in window.notice.text
+    memory.setValue(256)
+    memory.chosen.emit(256)
+    assert window.session.plan.machine.memory_gib == 256
+    assert window.session.plan.machine.cpu is None
+    window.undo()
+    window.undo()
+    assert window.session.plan.machine.memory_gib == 64
+
+
 def test_a_power_limit_is_kept_with_the_gpu_and_named_by_undo(opened):
     window = opened()
     form = window.screen_named("plan").form

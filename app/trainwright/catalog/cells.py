@@ -14,6 +14,7 @@ Part = GpuRecord | PartRecord
 GPU_UNITS: dict[str, tuple[str, float]] = {
     "memory_bytes": ("memory_gib", 1 << 30),
     "nvml_total_bytes": ("nvml_total_mib", 1 << 20),
+    "free_at_boot_bytes": ("free_at_boot_gib", 1 << 30),
     "l2_bytes": ("l2_mib", 1 << 20),
     "bandwidth_bytes_per_s": ("bandwidth_gb_s", 1e9),
     "memory_bits_per_s": ("memory_gbps", 1e9),

@@ -248,7 +248,7 @@ class _Builder:
             capacities=tuple(reading.capacity() for reading in entry.capacities),
             unified_memory=bool(self._plain("unified_memory")),
             memory_sizes=tuple(_exact(size * GIB) for size in entry.memory_sizes_gib),
-            free_at_boot=self._fact("free_at_boot_gib", GIB),
+            free_at_boot_bytes=self._fact("free_at_boot_gib", GIB),
             bandwidth_bytes_per_s=self._bandwidth(bus, rate),
             memory_bus_bits=bus,
             memory_bits_per_s=rate,

@@ -88,7 +88,7 @@ class GpuRecord(BaseModel):
     """Whether CPU and GPU share the computer's memory; ``memory_bytes`` is then the largest."""
     memory_sizes: tuple[float, ...] = ()
     """Bytes that computers with shared memory are sold with, smallest first."""
-    free_at_boot: Fact | None = None
+    free_at_boot_bytes: Fact | None = None
     """Bytes of shared memory that CUDA showed as free on a freshly started system."""
     bandwidth_bytes_per_s: Fact
     memory_bus_bits: Fact | None = None

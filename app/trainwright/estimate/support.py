@@ -45,12 +45,13 @@ _TARGETS = {
     **{"Arcturus": "gfx908", "Aldebaran": "gfx90a", "Aqua Vanjaram": "gfx942"},
     **{"Galaxy": "gfx950", "Navi 21": "gfx1030", "Navi 22": "gfx1031", "Navi 31": "gfx1100"},
     **{"Navi 32": "gfx1101", "Navi 33": "gfx1102", "Strix Halo": "gfx1151"},
+    **{"Strix Point": "gfx1150", "Phoenix": "gfx1103"},
     **{"Navi 44": "gfx1200", "Navi 48": "gfx1201"},
 }
 """AMD's chip -> the target that its code is compiled for (LLVM, AMDGPU usage)."""
-_BUILT = frozenset(_TARGETS.values()) - {"gfx1031"}
+_BUILT = frozenset(_TARGETS.values()) - {"gfx1031", "gfx1103"}
 """Targets that PyTorch's ROCm builds hold."""
-_UNLISTED = frozenset({"gfx1102", "gfx1151"})
+_UNLISTED = frozenset({"gfx1102", "gfx1150", "gfx1151"})
 """Built, and no list of cards that ROCm on Linux supports names them: assumed."""
 _NEWEST_CUDA = (7, 5)
 """Turing: the first that CUDA 13, and builds for it, know."""

@@ -14,6 +14,7 @@ from trainwright.catalog import (
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.choice import Drive, GpuChoice, Kit, MachineChoice
 from trainwright.machine.machine import Machine
+from trainwright.machine.possible import foreign_parts, most_of
 from trainwright.messages import UserError
 
 GIB = 1 << 30
@@ -67,12 +68,12 @@ def with_part(
 
     Drives and kits of memory come beside those that are there, or in place of ``instead``. Of
     all others there is one: it is replaced. New graphics cards keep their number, and nothing of
-    the limits that were the old ones'.
+    the limits that were the old ones'. A GPU that comes with its computer takes the place of the
+    parts of another one.
     """
     match kind:
         case "gpu":
-            number = choice.gpus[0].count if len(choice.gpus) == 1 else 1
-            return _changed(choice, gpus=(GpuChoice(id=id, count=number),), local=False)
+            return _with_gpu(choice, id)
         case "memory":
             kits = {kit.id: kit.count for kit in choice.memory if kit.id != instead}
             kits[id] = kits.get(id, 0) + 1
@@ -87,6 +88,26 @@ def with_part(
                 kept.append(Drive(id=id))
             return _changed(choice, drives=tuple(kept))
     return _changed(choice, **{kind: id})
+
+
+def _with_gpu(choice: MachineChoice, id: str) -> MachineChoice:
+    number = choice.gpus[0].count if len(choice.gpus) == 1 else 1
+    try:
+        record = find_gpu(id).record
+    except UserError:  # the plan then says so, with the nearest names
+        return _changed(choice, gpus=(GpuChoice(id=id, count=number),), local=False)
+    processor = find_cpu(choice.cpu) if choice.cpu else None
+    dropped: dict[str, object] = dict.fromkeys(foreign_parts(choice, record, processor))
+    if record.unified_memory:
+        dropped |= {"memory": (), "memory_gib": None}
+    gpu = GpuChoice(id=id, count=min(number, most_of(record)))
+    return _changed(choice, gpus=(gpu,), local=False, **dropped)
+
+
+def left_out(before: MachineChoice, after: MachineChoice) -> tuple[str, ...]:
+    """Return the keys of parts that the one names and the other does not."""
+    keys = ("cpu", "board", "psu", "case", "cooler", "memory_gib", "memory")
+    return tuple(key for key in keys if getattr(before, key) and not getattr(after, key))
 
 
 def without_part(choice: MachineChoice, kind: PartKind, id: str) -> MachineChoice:

@@ -16,6 +16,8 @@ SERVER_SOCKETS = frozenset(("SP3", "SP5", "SP6", "LGA3647", "LGA4189", "LGA4677"
 MOST = {"v100": 16, "a100": 16, "gh200": 2, "gb200": 4, "gb300": 4, "mi300a": 4}
 """Modules in one computer by the first word of the id: DGX-2, Google's a2-megagpu-16g, GH200 NVL2,
 a compute tray of NVL72, and four sockets of MI300A."""
+MOST_CARDS = 64
+"""As many as a plan may name."""
 MOST_MODULES = 8
 """Of all others: HGX, and AMD's and OCP's boards for eight OAM modules."""
 LEAST_SEEN = 0.9
@@ -37,30 +39,53 @@ def check_possible(
 def _problems(
     choice: MachineChoice, records: tuple[GpuRecord, ...], processor: CpuRecord | None
 ) -> Iterator[Message]:
-    around = _named_parts(choice, processor)
     for number, (chosen, record) in enumerate(zip(choice.gpus, records, strict=True)):
         key = f"machine.gpus[{number}]"
         others = [other for place, other in enumerate(records) if place != number]
-        if record.form == "module" and not record.unified_memory:
+        around = [f"machine.{part}" for part in foreign_parts(choice, record, processor)]
+        if is_module(record):
             yield from _module(key, record, chosen.count, others, around)
-        elif record.unified_memory or record.segment == "laptop":
+        elif is_built_in(record):
             yield from _built_in(key, record, chosen.count, others, around)
         if record.unified_memory:
             yield from _memory(record, choice.memory_gib)
 
 
-def _named_parts(choice: MachineChoice, processor: CpuRecord | None) -> tuple[str, ...]:
-    """Return the keys of parts that stand for a computer with a socket and slots."""
-    parts = [f"machine.{part}" for part in PARTS if getattr(choice, part)]
-    socketed = processor is not None and processor.socket is not None
-    return (*parts, "machine.cpu") if socketed else tuple(parts)
+def is_module(record: GpuRecord) -> bool:
+    """Return whether a GPU sits on a server's board of its own: SXM, OAM and superchips."""
+    return record.form == "module" and not record.unified_memory
+
+
+def is_built_in(record: GpuRecord) -> bool:
+    """Return whether a GPU is a part of its computer, which has one of it."""
+    return record.unified_memory or record.segment == "laptop"
+
+
+def most_of(record: GpuRecord) -> int:
+    """Return how many of a GPU one computer holds at most; 64, a plan's limit, of cards."""
+    if is_built_in(record):
+        return 1
+    family = record.id.partition("-")[0]
+    return MOST.get(family, MOST_MODULES) if is_module(record) else MOST_CARDS
+
+
+def foreign_parts(
+    choice: MachineChoice, record: GpuRecord, processor: CpuRecord | None
+) -> tuple[str, ...]:
+    """Return the keys of a plan's parts that stand for another computer than the GPU's."""
+    if not (is_module(record) or is_built_in(record)):
+        return ()
+    parts = tuple(part for part in PARTS if getattr(choice, part))
+    socket = processor.socket if processor is not None else None
+    fits = socket is None or (is_module(record) and socket in SERVER_SOCKETS)
+    return parts if fits else (*parts, "cpu")
 
 
 def _module(
-    key: str, record: GpuRecord, count: int, others: list[GpuRecord], around: tuple[str, ...]
+    key: str, record: GpuRecord, count: int, others: list[GpuRecord], around: list[str]
 ) -> Iterator[Message]:
     """Yield why a server's board cannot hold these modules."""
-    most = MOST.get(record.id.partition("-")[0], MOST_MODULES)
+    most = most_of(record)
     if count > most:
         yield _no("modules", key=f"{key}.count", gpu=record.name, count=count, most=most)
     for other in others:
@@ -68,11 +93,11 @@ def _module(
             yield _no("two-modules", key=f"{key}.id", gpu=record.name, other=other.name)
     if around:
         card = nearest_card(record)
-        yield _no("module", key=f"{key}.id", gpu=record.name, card=card.id, parts=list(around))
+        yield _no("module", key=f"{key}.id", gpu=record.name, card=card.id, parts=around)
 
 
 def _built_in(
-    key: str, record: GpuRecord, count: int, others: list[GpuRecord], around: tuple[str, ...]
+    key: str, record: GpuRecord, count: int, others: list[GpuRecord], around: list[str]
 ) -> Iterator[Message]:
     """Yield why a GPU that is part of its computer cannot be there twice, or in another."""
     kind = _kind(record)
@@ -85,7 +110,7 @@ def _built_in(
             yield _no("together", key=f"{key}.id", gpu=record.name, other=other.name)
     if around:
         card = nearest_card(record)
-        yield _no("built-in", key=f"{key}.id", gpu=record.name, card=card.id, parts=list(around))
+        yield _no("built-in", key=f"{key}.id", gpu=record.name, card=card.id, parts=around)
 
 
 def _kind(record: GpuRecord) -> str:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 
 from trainwright.catalog import GpuRecord, find_cpu, find_drive, find_memory
-from trainwright.catalog.query import Match, find_gpu
+from trainwright.catalog.instances import gpus_of_instance
+from trainwright.catalog.query import Match, brief, find_gpu
 from trainwright.explain import Kind
 from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.capacity import capacity, held
@@ -99,7 +100,11 @@ def _found(choice: GpuChoice, number: int) -> Match:
     try:
         found = find_gpu(choice.id)
     except UserError as error:
-        raise UserError.of("machine.at-key", key=f"{key}.id", problem=error.message) from None
+        problem = error.message
+        if (gpus := gpus_of_instance(choice.id)) is not None:
+            values = {"id": gpus[0], "number": gpus[1]}
+            problem = Message.of("machine.instance", name=brief(choice.id), **values)
+        raise UserError.of("machine.at-key", key=f"{key}.id", problem=problem) from None
     if not choice.mig:
         return found
     return replace(found, record=_instance(choice, found.record, f"{key}.mig"))

@@ -136,7 +136,7 @@ def _kept_at_boot(record: GpuRecord, system: System, offer: Quantity) -> Quantit
 
     Elsewhere the system lives in the part that the driver's limit keeps from the GPU.
     """
-    free, read = record.free_at_boot, readings(record, system)
+    free, read = record.free_at_boot_bytes, readings(record, system)
     quoted = free is not None and bool(read)
     kept = read[-1].bytes - free.value if free is not None and read else NVIDIA_SYSTEM.value
     return Quantity(

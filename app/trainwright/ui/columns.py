@@ -333,6 +333,8 @@ def _plain(field: str, value: Any) -> str:
             return "\n".join(map(_slot, value))
         case "m2" if isinstance(value, tuple):
             return "\n".join(map(_slot, value))
+        case "memory_sizes":
+            return ", ".join(f"{number(round(size / GIB, 1))} GiB" for size in value)
         case "capacities":
             return "\n".join(dict.fromkeys(map(_reading, value)))
         case "slot_modes":

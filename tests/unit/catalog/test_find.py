@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwright.catalog import catalog, find_gpu, list_gpus
+from trainwright.catalog import catalog, find_gpu, instances, list_gpus
 from trainwright.messages import UserError, render
 
 GIB = 1 << 30
@@ -180,3 +180,12 @@ def test_gpus_without_the_value_come_last():
     powers = [gpu.tdp_w for gpu in list_gpus(sort="power")]
     first_missing = powers.index(None)
     assert all(power is None for power in powers[first_missing:])
+
+
+def test_every_cloud_computer_has_gpus_of_the_catalog_and_none_is_taken_for_one() -> None:
+    for name, (id, number) in instances._INSTANCES.items():
+        assert find_gpu(id).record.id == id
+        assert 1 <= number <= 16
+        assert instances.gpus_of_instance(name.upper()) == (id, number)
+        with pytest.raises(UserError):
+            find_gpu(name)

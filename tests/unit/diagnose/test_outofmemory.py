@@ -220,6 +220,14 @@ LAUNCHER = (
             "reserved by PyTorch but unallocated. Please use `empty_cache` to release all.",
             "too-big", 4 * GIB, id="XPU, which does not say what is free"),
         pytest.param(
+            "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of "
+            "memory)\nCurrently allocated     : 10.31 GiB\nRequested               : 20.00 MiB\n"
+            "Device limit            : 11.99 GiB\nFree (according to CUDA): 0 bytes\nPyTorch limit "
+            "(set by user-supplied memory fraction)\n                        : 17179869184.00 GiB",
+            "too-big", 20 * MIB, id="cudaMallocAsync"),
+        pytest.param("ResourceExhaustedError: OOM when allocating tensor with shape[32,1024]",
+                     "driver", None, id="TensorFlow"),
+        pytest.param(
             "ValueError: To serve at least one request with the models's max seq len (131072), "
             "(16.00 GiB KV cache is needed, which is larger than the available KV cache memory "
             "(7.50 GiB). Based on the available memory, the estimated maximum model length is "

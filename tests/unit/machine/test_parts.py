@@ -1,14 +1,18 @@
 """A plan's machine with other parts, and the build that it names."""
 
+import pytest
+
 from trainwright.machine.choice import MachineChoice
 from trainwright.machine.parts import (
     build_of,
+    left_out,
     unknown_parts,
     with_count,
     with_owned,
     with_part,
     without_part,
 )
+from trainwright.machine.resolve import catalogued
 
 CHOICE = MachineChoice.model_validate(
     {
@@ -37,6 +41,17 @@ def test_another_card_keeps_the_number_and_not_the_old_ones_limit() -> None:
     assert [(gpu.id, gpu.count, gpu.power_limit_w) for gpu in changed.gpus] == [
         ("rtx-3090", 2, None)
     ]
+
+
+@pytest.mark.parametrize("id", ["gb10-dgx-spark", "apple-m4", "rtx-5090-laptop", "mi300x"])
+def test_a_gpu_that_comes_with_its_computer_takes_the_place_of_another_ones_parts(id: str) -> None:
+    parts = {"board": "asus-proart-x870e-creator-wifi", "psu": "be-quiet-straight-power-12-1200w"}
+    changed = with_part(CHOICE.model_copy(update=parts), "gpu", id)
+    assert changed.gpus[0].count == (2 if id == "mi300x" else 1)
+    assert {"cpu", "board", "psu"} <= set(left_out(CHOICE.model_copy(update=parts), changed))
+    assert changed.drives == CHOICE.drives
+    assert catalogued(changed).machine.gpus  # one that can be had
+    assert not left_out(CHOICE, with_part(CHOICE, "gpu", "rtx-3090"))
 
 
 def test_kits_add_up_and_take_the_place_of_a_stated_size() -> None:

@@ -102,6 +102,7 @@ def test_each_refusal_names_what_can_be_had() -> None:
     assert "machine.cpu" in refusal({"id": "gb10-dgx-spark"}, cpu=desk["cpu"])
     assert "rtx-5090" in refusal({"id": "rtx-5090-laptop"}, cpu=desk["cpu"])
     assert "count to 8" in refusal({"id": "h100-80gb-sxm", "count": 16})
+    assert "id: h100-80gb-sxm, count: 8" in refusal({"id": "p5.48xlarge"})
     assert "Name one" in refusal({"id": "apple-m4"}, {"id": "rtx-5090"})
     assert "Name one" in refusal({"id": "mi300x"}, {"id": "h100-80gb-sxm"})
 
@@ -110,7 +111,7 @@ def test_each_refusal_names_what_can_be_had() -> None:
     "machine",
     [
         {"gpus": [{"id": "mi300x", "count": 8}]},
-        {"gpus": [{"id": "h100-80gb-sxm", "count": 8}], "cpu": "epyc-9354"},
+        {"gpus": [{"id": "h100-80gb-sxm", "count": 8}], "cpu": "epyc-9124"},
         {"gpus": [{"id": "v100-32gb-sxm", "count": 16}]},
         {"gpus": [{"id": "radeon-8060s"}, {"id": "rtx-3090"}]},
         {"gpus": [{"id": "rtx-4090-laptop"}], "memory_gib": 64},

@@ -37,6 +37,10 @@ EXPANDABLE_ON = re.compile(r"(?<!try setting )PYTORCH_(?:CUDA_|HIP_)?ALLOC_CONF[
 _MPS_ALLOCATED = re.compile("MPS allocated: " + SIZE)
 _MPS_OTHER = re.compile("other allocations: " + SIZE)
 _MPS_ALLOWED = re.compile("max allowed: " + SIZE)
+_ASYNC_HELD = re.compile("Currently allocated ?: " + SIZE)
+_ASYNC_ASKED = re.compile("Requested ?: " + SIZE)
+_ASYNC_TOTAL = re.compile("Device limit ?: " + SIZE)
+_ASYNC_FREE = re.compile(r"Free \(according to CUDA\) ?: " + SIZE)
 _XLA = re.compile("while trying to allocate " + SIZE)
 _CUPY = re.compile("Out of memory allocating " + SIZE)
 _CUPY_HELD = re.compile("allocated so far: " + SIZE)
@@ -161,8 +165,21 @@ def metal(text: str) -> Explanation:
     return Explanation("too-big", says, account, (), missing, text[:600])
 
 
+def malloc_async(text: str) -> Explanation:
+    """Explain a message of torch's other allocator, ``backend:cudaMallocAsync``."""
+    account = Account(
+        asked=found_bytes(_ASYNC_ASKED, text),
+        total=found_bytes(_ASYNC_TOTAL, text),
+        free=found_bytes(_ASYNC_FREE, text),
+        allocated=found_bytes(_ASYNC_HELD, text),
+    )
+    if account.asked is None:
+        return Explanation("driver", Message.of("diagnose.oom.driver"), account)
+    return _judged(account, text[:600], expandable=False)
+
+
 def other_framework(text: str) -> Explanation:
-    """Explain a message of JAX or CuPy, which tell what was asked for to the byte."""
+    """Explain a message of JAX, CuPy or TensorFlow; the first two tell what was asked for."""
     asked = _first(found_bytes(_XLA, text), found_bytes(_CUPY, text))
     account = Account(asked=asked, allocated=found_bytes(_CUPY_HELD, text))
     if asked is None:
@@ -192,7 +209,9 @@ FORMS = tuple(
     for words, form in (
         (r"MPS backend out of memory", metal),
         (r"(CUDA|HIP|XPU) out of memory|Tried to allocate [0-9.]+ [KMG]iB \(GPU", torch_allocator),
-        (r"RESOURCE_EXHAUSTED: Out of memory|Out of memory allocating [0-9]", other_framework),
+        (r"Allocation on device [0-9]* ?would exceed allowed memory", malloc_async),
+        (r"RESOURCE_EXHAUSTED: Out of memory|Out of memory allocating [0-9]"
+         r"|OOM when allocating tensor", other_framework),
         (r"Cuda failure (2 )?'out of memory'", nccl),
         (r"Error out of memory at line [0-9]+ in file \S{0,300}bitsandbytes", bitsandbytes),
         (r"(CUDA|HIP) error: out of memory|cudaErrorMemoryAlloc|CUDA_ERROR_OUT_OF_MEMORY",

@@ -9,7 +9,6 @@ from trainwright.machine.parts import (
     from_machine,
     with_count,
     with_owned,
-    with_part,
     without_part,
 )
 from trainwright.messages import Message
@@ -23,6 +22,7 @@ from trainwright.ui.i18n import tr
 from trainwright.ui.inspection import STATES, Inspection, PartRow, inspect
 from trainwright.ui.money import currency_of, lead, missing_note, total_note, total_text
 from trainwright.ui.paint import STATE_ICON, Drawing
+from trainwright.ui.partstaken import put_part
 from trainwright.ui.session import Session
 from trainwright.ui.tasks import Latest
 from trainwright.ui.tips import plain_tip
@@ -251,7 +251,7 @@ class MachineScreen(Scroll):
     def _choose(self, kind: str, id: str, instead: str) -> None:
         name = Message.of(f"pc.one.{kind}")
         label = Message.of("ui.edit.set", name=name, value=id)
-        self._put(with_part(self._machine, kind, id, instead=instead), label)  # type: ignore[arg-type]
+        put_part(self._session, kind, id, label, instead=instead)  # type: ignore[arg-type]
 
     def _remove(self, kind: str, id: str) -> None:
         if kind == "gpu" and len(self._machine.gpus) == 1:

@@ -17,6 +17,7 @@ from trainwright.ui.names import (
     model_name,
     search_gpus,
 )
+from trainwright.ui.partstaken import put_part
 from trainwright.ui.screens import applies, choices
 from trainwright.ui.screens.form import Group, Row, row_label
 from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count
@@ -136,6 +137,17 @@ class PlanForm(Surface):
         group.add(Row("power_limit", row_label(Message.of("ui.key.power_limit")), limit,
                       value=lambda plan, _: _power_limit(plan),
                       applies=lambda plan: not plan.machine.local))  # fmt: skip
+        memory = Stepper(
+            0, name=Message.of("ui.key.memory_gib"), low=0, high=100_000,
+            unit=Message.of("ui.unit.gib"), absent=Message.of("ui.form.absent"),
+        )  # fmt: skip
+        memory.setSingleStep(8)
+        memory.chosen.connect(
+            lambda gib: self._session.set_key("machine.memory_gib", gib or None, merge=True)
+        )
+        group.add(Row("memory_gib", row_label(Message.of("ui.key.memory_gib")), memory,
+                      value=lambda plan, _: round(plan.machine.memory_gib or 0),
+                      applies=_memory_is_stated))  # fmt: skip
         system = Segmented(
             _named("system", choices.SYSTEMS), "linux", name=Message.of("ui.key.system")
         )
@@ -430,10 +442,7 @@ class PlanForm(Surface):
         plan = self._session.plan
         if plan is None:
             return
-        count = gpu_count(plan) if not plan.machine.local else 1
-        gpus = [{"id": key, "count": count}]
-        label = plans.edit_label("gpu", gpu_name(key)[0])
-        self._session.set_keys({"machine.gpus": gpus, "machine.local": False}, label=label)
+        put_part(self._session, "gpu", key, plans.edit_label("gpu", gpu_name(key)[0]))
 
     def _choose_count(self, count: int) -> None:
         plan = self._session.plan
@@ -454,6 +463,11 @@ class PlanForm(Surface):
     def _choose_dataset(self, value: str) -> None:
         choice: Any = {"absent": None, "synthetic": "synthetic"}.get(value, {"layout": value})
         self._session.set_key("workload.dataset", choice)
+
+
+def _memory_is_stated(plan: Plan) -> bool:
+    """Whether a person says how much memory there is: not this computer, and not kits."""
+    return not (plan.machine.local or plan.machine.memory)
 
 
 def _power_limit(plan: Plan) -> int:
