@@ -216,14 +216,14 @@ def _assumed(
     part: Part, found: Iterable[AssumedPrice], currency: Currency, today: date
 ) -> Iterator[Price]:
     for one in found:
-        amounts, pieces = one.amounts(currency), one.pieces(part)
-        if amounts is None or pieces is None:
+        amounts = one.cost(part, currency)
+        if amounts is None:
             continue
         wider = 1 + WIDENING_PER_YEAR * age_days(one.assumed, today) / 365
         yield Price(
-            low=amounts[0] * pieces / wider,
-            expected=amounts[1] * pieces,
-            high=amounts[2] * pieces * wider,
+            low=amounts[0] / wider,
+            expected=amounts[1],
+            high=amounts[2] * wider,
             currency=currency,
             kind="assumed",
             observed=one.assumed,
