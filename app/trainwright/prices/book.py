@@ -10,6 +10,7 @@ from trainwright.catalog import PartKind
 from trainwright.messages import Message
 from trainwright.prices import abroad
 from trainwright.prices.ageing import (
+    CALM_MSRP_SPREAD,
     MSRP_SPREAD,
     ORDER,
     SPREAD,
@@ -252,9 +253,10 @@ def _launch_price(part: Part, book: PriceBook, currency: Currency) -> Price | No
         amount, source, day = *known, _launch_day(part)
     else:
         return None
-    lowest, highest = MSRP_SPREAD
-    # Markets that move rise over launch prices; the rest is sold for about them.
-    usual = sqrt(lowest * highest) if part_kind(part) in VOLATILE_KINDS else 1.0
+    # Markets that move rise over launch prices; the rest is sold for about them, or sells off.
+    moving = part_kind(part) in VOLATILE_KINDS
+    lowest, highest = MSRP_SPREAD if moving else CALM_MSRP_SPREAD
+    usual = sqrt(lowest * highest) if moving else 1.0
     return Price(
         low=amount * lowest,
         expected=amount * usual,
