@@ -120,6 +120,8 @@ def implausible(record: GpuRecord) -> Iterator[Message]:
     yield from _tensor_ratios(record)
     yield from _driver_total(record)
     yield from _capacities(record)
+    yield from _cores(record)
+    yield from _board_power(record)
 
 
 def _bandwidth(record: GpuRecord) -> Iterator[Message]:
@@ -177,6 +179,34 @@ def _capacities(record: GpuRecord) -> Iterator[Message]:
     for reading in record.capacities:
         if not 0.9 <= reading.bytes / nominal <= 1:
             yield _contradiction(record, "capacities", reading.bytes / 2**20, nominal / 2**20)
+
+
+CORES_A_UNIT = (16, 32, 64, 128)
+"""Shader cores of an SM, a compute unit, an Xe core; Apple's have 128. By the makers' papers."""
+
+
+def _cores(record: GpuRecord) -> Iterator[Message]:
+    """Shader cores are units x the cores of one."""
+    units, cores = record.sm_count, record.cores
+    if units and cores:
+        nearest = min((units.value * n for n in CORES_A_UNIT), key=lambda v: abs(v - cores.value))
+        if _differs(cores.value, nearest):
+            yield _contradiction(record, "cores", cores.value, nearest)
+
+
+SLOT_W, PLUG_W = 75.0, {
+    "pcie_6": 75.0, "pcie_8": 150.0, "pcie_12": 375.0, "pcie_16": 600.0, "eps_8": 336.0,
+}  # fmt: skip
+"""PCI Express CEM 5.0; 12 pins: 9 A a pair of pins; EPS12V: 7 A a pin, four pairs."""
+
+
+def _board_power(record: GpuRecord) -> Iterator[Message]:
+    """A card draws at most what its slot and its plugs give."""
+    if record.plugs is None or record.tdp_w is None or record.form not in (None, "card"):
+        return
+    given = SLOT_W + sum(PLUG_W[plug] * count for plug, count in record.plugs.items())
+    if record.tdp_w.value > given * (1 + TOLERANCE):
+        yield _contradiction(record, "tdp_w", record.tdp_w.value, given)
 
 
 def _differs(stated: float, follows: float) -> bool:

@@ -13,6 +13,7 @@ from trainwright.catalog.part_records import (
     PartRecord,
     PsuRecord,
 )
+from trainwright.catalog.platforms import against_platform
 from trainwright.messages import Message
 
 LANE_MB_S = {1: 250, 2: 500, 3: 985, 4: 1969, 5: 3938, 6: 7563}
@@ -36,7 +37,8 @@ SMALLEST_TOTAL_GIB = 16
 
 
 def contradictions(part: PartRecord) -> Iterator[Message]:
-    """Yield what contradicts itself in a part."""
+    """Yield what contradicts itself in a part, or what its platform does not allow."""
+    yield from against_platform(part)
     match part:
         case DriveRecord():
             yield from _drive(part)

@@ -158,7 +158,7 @@ def _of_entries(
 ) -> Verdict | None:
     """Return the worst verdict of the entries about this GPU; None where there is none."""
     verdicts = [
-        _check_counts(table, entry.instances, driver)
+        _check_counts(table, entry.gpu_instances(), driver)
         for entry in entries
         if entry.enabled and entry.instances and entry.meant(table)
     ]

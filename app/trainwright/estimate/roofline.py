@@ -54,6 +54,9 @@ class Rates:
         return self.flops.get(dtype, float("inf"))
 
 
+LEAST_FLOP_A_BYTE = 9.5
+"""Float32 FLOP/s over bytes/s, the least of any GPU in the catalog: the A100 with 80 GB has 19.5
+TFLOP/s and 2.04 TB/s. With it a GPU of unknown rate never beats one whose rate is known."""
 _PEAK_KEYS = {
     "float16": "fp16_fp32",
     "bfloat16": "bf16_fp32",
@@ -67,12 +70,13 @@ def rates(
 ) -> Rates:
     """Return the reachable peaks of a GPU.
 
-    A rate that the catalog lacks is replaced by the vector rate in float32, which is
-    never faster; where that is unknown too, only the bandwidth bounds the time.
+    A rate that the catalog lacks is replaced by the vector rate in float32, which is never faster;
+    where that is unknown too, by the least that a GPU of its bandwidth has.
     """
     factor = efficiency.ceiling(record).value * limit_share(record, power_limit_w)
     board = {"float16": board_share(record), "bfloat16": board_share(record)}
     vector = record.flops["fp32"].value if "fp32" in record.flops else None
+    bandwidth = record.bandwidth_bytes_per_s.value
     flops: dict[str, float] = {}
     missing: set[str] = set()
     in_float32 = ("tf32_fp32", "fp32_matrix") if tf32 else ("fp32_matrix",)
@@ -83,9 +87,8 @@ def rates(
             flops[dtype] = record.flops[wanted].value * factor * board.get(dtype, 1.0)
             continue
         missing.add(dtype)
-        if vector is not None:
-            flops[dtype] = vector * factor
-    bandwidth = record.bandwidth_bytes_per_s.value
+        least = LEAST_FLOP_A_BYTE * bandwidth
+        flops[dtype] = (vector if vector is not None else least) * factor
     attention = efficiency.attention_ceiling(record)
     grouped = frozenset(grouped_dtypes(record))
     cache = record.l2_bytes.value if record.l2_bytes is not None else 0.0

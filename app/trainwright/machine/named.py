@@ -10,7 +10,7 @@ from trainwright.machine.choice import MachineChoice
 from trainwright.machine.parts import build_of
 from trainwright.machine.placement import place
 from trainwright.machine.wiring import Lanes
-from trainwright.messages import UserError
+from trainwright.messages import Message, UserError
 
 AROUND: tuple[PartKind, ...] = ("board", "psu", "case", "cooler")
 """Keys of a plan's machine, any of which makes it a build."""
@@ -19,27 +19,29 @@ AROUND: tuple[PartKind, ...] = ("board", "psu", "case", "cooler")
 def named(choice: MachineChoice, gpus: tuple[BuildGpu, ...], cpu: CpuRecord | None) -> Build | None:
     """Return the build that a plan names; None where it names GPUs, processor and drives alone.
 
-    Kits and drives that the catalog does not have are left out: their ids may be anything.
-
-    Raises:
-        UserError: a board, power supply, case or cooler is unknown; names the key and the
-            nearest ids.
+    Parts that the catalog does not have are left out; ``questions`` asks what they are.
     """
     if not any(getattr(choice, key) for key in AROUND):
         return None
-    for kind in AROUND:
-        _check(kind, getattr(choice, kind))
     return replace(build_of(choice), gpus=gpus, cpu=cpu)
 
 
-def _check(kind: PartKind, text: str | None) -> None:
-    if not text:
-        return
+def questions(choice: MachineChoice) -> tuple[Message, ...]:
+    """Return what to ask of parts that the catalog does not have: which of the nearest is meant."""
+    asked = ((kind, getattr(choice, kind)) for kind in AROUND)
+    return tuple(
+        Message.of("machine.which-part", key=f"machine.{kind}", problem=problem)
+        for kind, text in asked
+        if text and (problem := _unknown(kind, text)) is not None
+    )
+
+
+def _unknown(kind: PartKind, text: str) -> Message | None:
     try:
         find_part(kind, text)
     except UserError as error:
-        key = f"machine.{kind}"
-        raise UserError.of("machine.at-key", key=key, problem=error.message) from None
+        return error.message
+    return None
 
 
 def slots_of(build: Build, gpu: BuildGpu) -> tuple[Lanes, ...]:

@@ -98,7 +98,7 @@ def place(build: Build) -> Placement:
     wired = _wiring(build, board)
     cards = build.cards
     m2 = [drive for drive in build.drives if form(drive) == "m.2"]
-    found = _seated(wired, cards, m2)
+    found = _seated(wired, build, m2)
     sockets = _Sockets(board, m2, found)
     sata = _sata_left(board, found)
     return Placement(
@@ -119,14 +119,16 @@ def narrowest(build: Build) -> Lanes | None:
     if build.board is None or not build.gpus:
         return None
     m2 = [drive for drive in build.drives if form(drive) == "m.2"]
-    links = _seated(_wiring(build, build.board), build.cards, m2).card_lanes
+    links = _seated(_wiring(build, build.board), build, m2).card_lanes
     known = [link for link in links if link is not None and link.lanes is not None]
     return min(known, key=lambda link: link.gb_s) if len(known) == len(links) else None
 
 
-def _seated(wired: Wiring, cards: tuple[GpuRecord, ...], m2: list[DriveRecord]) -> Seating:
+def _seated(wired: Wiring, build: Build, m2: list[DriveRecord]) -> Seating:
     """Return the seating of the first cards and drives; for the others there is no place."""
-    found = seated(wired, tuple(map(_card, cards[:MOST])), tuple(map(_drive, m2[:MOST])))
+    cards = build.cards
+    needs = tuple(_card(card, riser=build.risers) for card in cards[:MOST])
+    found = seated(wired, needs, tuple(map(_drive, m2[:MOST])))
     if len(cards) <= MOST and len(m2) <= MOST:
         return found
     no_card, no_drive = (None,) * len(cards[MOST:]), (None,) * len(m2[MOST:])
@@ -151,10 +153,10 @@ def _wiring(build: Build, board: BoardRecord) -> Wiring:
     )
 
 
-def _card(record: GpuRecord) -> CardNeed:
-    return CardNeed(
-        record.pcie_generation or CARD_GENERATION, record.pcie_lanes or EDGE, openings(record)
-    )
+def _card(record: GpuRecord, *, riser: bool) -> CardNeed:
+    """Return what a card asks of the board; on a riser cable it covers no slot but its own."""
+    covered = 1 if riser else openings(record)
+    return CardNeed(record.pcie_generation or CARD_GENERATION, record.pcie_lanes or EDGE, covered)
 
 
 def openings(record: GpuRecord) -> int | None:
@@ -220,7 +222,7 @@ def _why(
 ) -> Iterator[Message]:
     """Yield why a card in this slot has less than it could take."""
     slot = next(slot for slot in wired.slots if slot.id == id)
-    need = _card(card)
+    need = _card(card, riser=False)
     lanes, mode = link.lanes or 0, dict(found.mode)
     if lanes < need.lanes:
         taken = [one.when for one in found.active if one.then == id and one.lanes <= lanes]

@@ -48,12 +48,15 @@ CARD_PEAK = 3.0
 USUAL_PEAK = 2.2
 """Of cards of which nobody measured it, and of those beside the largest, whose peaks seldom
 coincide. Assumed, from the measured ones."""
+BESIDE_PEAK = 1.5
+"""Of the cards beside the one at its peak, where none is taken to be at its worst. Assumed: four
+RTX 3090 at 300 W stayed on with an EVGA of 1,600 W (Puget Systems, Quad RTX 3090, 2020)."""
 MEASURED_PEAK = {"rtx-a6000": 654 / 300, "quadro-rtx-4000": 2.2, "t4": 219.6 / 70}
 """Source: Lenovo ThinkSystem ST650 V2 maintenance manual, p. 69."""
 
-COMFORTABLE, TIGHT = 0.8, 0.9
-"""Of the rating, for loads that last days. Assumed: between Puget's advice against 1,580 of
-1,600 W and the usual half to four fifths."""
+COMFORTABLE, TIGHT = 0.8, 0.94
+"""Of the rating, for loads that last days: the usual half to four fifths, assumed; and the load of
+what Puget Systems advise against, four RTX 3090 at 300 W on 1,600 W, as it is counted here."""
 
 EFFICIENCY: dict[Efficiency, tuple[float, float]] = {
     "bronze": (0.85, 0.88),
@@ -161,8 +164,8 @@ def draw(build: Build) -> Draw:
     return Draw(
         parts=tuple(parts),
         sustained=sustained,
-        peak_w=beside + sum(_peaks(build, CARD_PEAK)),
-        usual_w=beside + sum(_peaks(build, USUAL_PEAK)),
+        peak_w=beside + sum(_peaks(build, CARD_PEAK, USUAL_PEAK)),
+        usual_w=beside + sum(_peaks(build, USUAL_PEAK, BESIDE_PEAK)),
         advised_w=_makers_advice(build),
         missing=tuple(_missing(build)),
     )
@@ -283,8 +286,11 @@ def _gpu_watts(build: Build) -> list[float]:
     return [gpu.watts or 0.0 for gpu in build.gpus for _ in range(gpu.count)]
 
 
-def _peaks(build: Build, most: float) -> list[float]:
-    """Return what each card takes for 100 µs: the largest its most, the others somewhat less."""
+def _peaks(build: Build, most: float, beside: float) -> list[float]:
+    """Return what each card takes for 100 µs: the largest its most, the others at most ``beside``.
+
+    Peaks of 100 µs seldom coincide.
+    """
     cards = [
         (gpu.watts or 0.0, peak_factor(gpu.record.id, most))
         for gpu in build.gpus
@@ -292,7 +298,7 @@ def _peaks(build: Build, most: float) -> list[float]:
     ]
     cards.sort(key=lambda card: -card[0] * card[1])
     return [
-        watts * (factor if not number else min(factor, USUAL_PEAK))
+        watts * (factor if not number else min(factor, beside))
         for number, (watts, factor) in enumerate(cards)
     ]
 

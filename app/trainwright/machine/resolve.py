@@ -10,7 +10,7 @@ from trainwright.machine.build import Build, BuildGpu
 from trainwright.machine.capacity import capacity, held
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import Gpu, Machine, System
-from trainwright.machine.named import named, slots_of
+from trainwright.machine.named import named, questions, slots_of
 from trainwright.machine.possible import check_possible
 from trainwright.machine.shared import installed, seen_bytes, shared, sizes, sold
 from trainwright.machine.slice import sliced
@@ -30,8 +30,8 @@ class Resolved:
 def catalogued(choice: MachineChoice) -> Resolved:
     """Return the machine made of catalog ids.
 
-    Apple's GPUs are in Macs: the default system means macOS there. A processor or a drive that
-    the catalog does not have stays a name: nothing is known of it.
+    Apple's GPUs are in Macs: the default system means macOS there. A part beside GPUs that
+    the catalog does not have stays a name: nothing is known of it, and a note asks what it is.
 
     Raises:
         UserError: an id is unknown, or something about it is not planned yet; names the
@@ -57,7 +57,8 @@ def catalogued(choice: MachineChoice) -> Resolved:
         storage=tuple(find_drive(drive.id) for drive in choice.drives),
         parts=parts,
     )
-    return Resolved(machine, tuple(note for _, notes in resolved for note in notes))
+    notes = tuple(note for _, found in resolved for note in found)
+    return Resolved(machine, (*notes, *questions(choice)))
 
 
 def _in_slots(gpus: tuple[Gpu, ...], parts: Build | None) -> tuple[Gpu, ...]:

@@ -71,7 +71,7 @@ def load(facts: Facts) -> Iterator[Check]:
         "W2",
         verdict,
         f"build.w2.{verdict}",
-        source="policy: 80 and 90 %; Puget Systems advise against 1,580 of 1,600 W",
+        source="policy: 80 and 94 %; Puget Systems advise against 1,580 of 1,600 W",
         remedy=_more(facts) if verdict != "ok" else None,
         psu=psu.name,
         watts=facts.power.sustained.value,

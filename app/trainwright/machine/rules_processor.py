@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from trainwright.machine.build import Check
+from trainwright.machine.build import Check, Verdict
 from trainwright.machine.facts import Facts
 from trainwright.machine.finding import found, unknown
 from trainwright.messages import Message
@@ -76,10 +76,13 @@ def firmware(facts: Facts) -> Iterator[Check]:
         yield unknown("C3", f"{cpu.name}, {board.name}", *missing)
         return
     newer = named or _later(cpu.launch or "", board.launch or "")
-    verdict = "ok" if not newer else "note" if board.bios_flashback else "warning"
+    alone = (
+        board.bios_flashback or board.ipmi
+    )  # by a button, or by the BMC, which needs standby power only
+    verdict: Verdict = "ok" if not newer else "note" if alone else "warning"
     yield found(
         "C3",
-        "ok" if not newer else "note" if board.bios_flashback else "warning",
+        verdict,
         f"build.c3.{verdict}",
         source=cpu.provenance("launch").source,
         remedy=Message.of("build.c3.remedy") if verdict == "warning" else None,

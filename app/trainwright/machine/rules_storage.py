@@ -19,6 +19,9 @@ AFTER_CACHE_MB_S = 400
 such as pgrid.app on Crucial's P310."""
 YEARS = 3
 """That a drive should last; assumed."""
+WARRANTY_YEARS = 5
+"""Of usual drives, after which their rated endurance says nothing. Source: Samsung's, Western
+Digital's and Crucial's warranties: five years or the terabytes written, whichever comes first."""
 
 
 def sockets(facts: Facts) -> Iterator[Check]:
@@ -181,14 +184,17 @@ def _years(drive: DriveRecord, written_gb_a_day: float | None) -> Iterator[Check
         return
     years = drive.endurance_tb * 1000 / (written_gb_a_day * 365)
     short = years < YEARS
+    id = "short" if short else "lasts" if years < WARRANTY_YEARS else "outlasts"
     yield found(
         "S5",
         "warning" if short else "ok",
-        "build.s5.short" if short else "build.s5.lasts",
+        f"build.s5.{id}",
         source=drive.provenance("endurance_tb").source,
         remedy=Message.of("build.s5.remedy") if short else None,
         drive=drive.name,
         years=years,
+        warranty=WARRANTY_YEARS,
+        share=WARRANTY_YEARS / years,
         endurance_tb=drive.endurance_tb,
         written_gb_a_day=written_gb_a_day,
     )

@@ -24,6 +24,10 @@ MSRP_SPREAD = (1.0, 1.8)
 """A launch price in shops, as factors of it; assumed. The RTX 5090 (1999 USD) sold for 1.5 to 2.2
 times as much in its first year."""
 
+CALM_MSRP_SPREAD = (0.65, 1.3)
+"""The same of processors, boards, cases, coolers and power supplies, which sell off: assumed, what
+US shops asked in July 2025 for boards of 2022 to 2024."""
+
 VOLATILE_KINDS: frozenset[PartKind] = frozenset(("gpu", "memory", "storage"))
 VOLATILE = 0.20
 """Range of the prices of ninety days, over their mean, above which a market moves; assumed."""

@@ -10,6 +10,7 @@ from trainwright.catalog import PartKind
 from trainwright.messages import Message
 from trainwright.prices import abroad
 from trainwright.prices.ageing import (
+    CALM_MSRP_SPREAD,
     MSRP_SPREAD,
     ORDER,
     SPREAD,
@@ -216,14 +217,14 @@ def _assumed(
     part: Part, found: Iterable[AssumedPrice], currency: Currency, today: date
 ) -> Iterator[Price]:
     for one in found:
-        amounts, pieces = one.amounts(currency), one.pieces(part)
-        if amounts is None or pieces is None:
+        amounts = one.cost(part, currency)
+        if amounts is None:
             continue
         wider = 1 + WIDENING_PER_YEAR * age_days(one.assumed, today) / 365
         yield Price(
-            low=amounts[0] * pieces / wider,
-            expected=amounts[1] * pieces,
-            high=amounts[2] * pieces * wider,
+            low=amounts[0] / wider,
+            expected=amounts[1],
+            high=amounts[2] * wider,
             currency=currency,
             kind="assumed",
             observed=one.assumed,
@@ -252,9 +253,10 @@ def _launch_price(part: Part, book: PriceBook, currency: Currency) -> Price | No
         amount, source, day = *known, _launch_day(part)
     else:
         return None
-    lowest, highest = MSRP_SPREAD
-    # Markets that move rise over launch prices; the rest is sold for about them.
-    usual = sqrt(lowest * highest) if part_kind(part) in VOLATILE_KINDS else 1.0
+    # Markets that move rise over launch prices; the rest is sold for about them, or sells off.
+    moving = part_kind(part) in VOLATILE_KINDS
+    lowest, highest = MSRP_SPREAD if moving else CALM_MSRP_SPREAD
+    usual = sqrt(lowest * highest) if moving else 1.0
     return Price(
         low=amount * lowest,
         expected=amount * usual,

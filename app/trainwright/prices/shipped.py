@@ -69,6 +69,9 @@ class AssumedPrice(BaseModel):
     """Without sales tax."""
     krw: tuple[Amount, Amount, Amount] | None = None
     """With 10 % VAT."""
+    least_usd: tuple[Amount, Amount, Amount] | None = None
+    least_krw: tuple[Amount, Amount, Amount] | None = None
+    """That even the smallest piece costs: a drive is more than its flash."""
     before_msrp: bool = False
     """Whether the class says more than a launch price does: where markets have moved since."""
     assumed: date
@@ -78,7 +81,7 @@ class AssumedPrice(BaseModel):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        for three in (self.usd, self.krw):
+        for three in (self.usd, self.krw, self.least_usd, self.least_krw):
             if three is not None and list(three) != sorted(three):
                 raise ValueError("amounts are lowest, expected, highest")
         return self
@@ -86,6 +89,15 @@ class AssumedPrice(BaseModel):
     def amounts(self, currency: Currency) -> tuple[float, float, float] | None:
         """Return lowest, expected and highest amount in a currency."""
         return self.usd if currency == "USD" else self.krw
+
+    def cost(self, part: Part, currency: Currency) -> tuple[float, float, float] | None:
+        """Return what one part is assumed to cost; None where nothing says."""
+        each, pieces = self.amounts(currency), self.pieces(part)
+        if each is None or pieces is None:
+            return None
+        least = (self.least_usd if currency == "USD" else self.least_krw) or (0.0, 0.0, 0.0)
+        low, expected, high = (max(a * pieces, b) for a, b in zip(each, least, strict=True))
+        return low, expected, high
 
     def covers(self, part: Part, kind: PartKind) -> bool:
         """Return whether a part is of this class."""

@@ -106,7 +106,7 @@ def test_bridges_are_for_cards_with_nvlink_only() -> None:
             assert gpu.nvlink_bytes_per_s is not None, gpu.id
             assert gpu.form == "card", gpu.id
     assert _gpu("rtx-4090").nvlink_bridge_slots is None
-    assert _gpu("rtx-3090").nvlink_bridge_slots == (4,)
+    assert _gpu("rtx-3090").nvlink_bridge_slots == (2, 3, 4)
 
 
 @pytest.mark.parametrize("id", ["l4", "l40s", "a100-80gb-pcie", "h100-80gb-pcie", "p40", "t4"])

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from trainwright.catalog.check import check
+from trainwright.catalog import find_gpu
+from trainwright.catalog.check import check, implausible
 from trainwright.messages import render
 
+AM5 = "socket: AM5, chipset: B650, form_factor: micro-atx, memory_type: ddr5"
+RYZEN = "vendor: AMD, architecture: Zen 5, cores: 8, threads: 16, boost_ghz: 5"
 PLANTED = {
     "an M.2 SATA drive with a generation": (
         "storage", "drives", "pcie_generation",
@@ -74,6 +77,47 @@ PLANTED = {
         "socket: AM5, form_factor: atx, memory_type: ddr5, memory_slots: 4,"
         " m2: [{id: M2_1}], conflicts: [{when: M2_1, then: PCIEX16_2, lanes: 0}]",
     ),
+    "six modules on AM5": ("board", "boards", "memory_slots", f"{AM5}, memory_slots: 6"),
+    "more memory than AM5 takes": (
+        "board", "boards", "memory_max_gib", f"{AM5}, memory_slots: 4, memory_max_gib: 512",
+    ),
+    "eight SATA ports on a B650": (
+        "board", "boards", "sata_ports", f"{AM5}, memory_slots: 4, sata_ports: 8",
+    ),
+    "a chipset's link twice as wide": (
+        "board", "boards", "uplink.lanes",
+        f"{AM5}, memory_slots: 4, uplink: {{generation: 4, lanes: 8}}",
+    ),
+    "DDR4 on AM5": ("board", "boards", "memory_type",
+                    f"{AM5.replace('ddr5', 'ddr4')}, memory_slots: 4"),
+    "a chipset of another socket": ("board", "boards", "socket",
+                                    f"{AM5.replace('B650', 'Z790')}, memory_slots: 4"),
+    "more lanes than its connector": (
+        "board", "boards", "slots.lanes",
+        f"{AM5}, memory_slots: 4, slots: [{{id: P1, length: x4, source: chipset, lanes: 8}}]",
+    ),
+    "more lanes than the processor": (
+        "board", "boards", "slot_modes",
+        f"{AM5}, memory_slots: 4, slots: [{{id: P1, length: x16, source: cpu, lanes: 16}},"
+        " {id: P2, length: x16, source: cpu, lanes: 16}], slot_modes: [{P1: 16, P2: 16}]",
+    ),
+    "a generation before its time": (
+        "board", "boards", "slots.generation",
+        "socket: AM4, form_factor: atx, memory_type: ddr4, memory_slots: 4,"
+        " slots: [{id: P1, length: x16, source: cpu, generation: 5, lanes: 16}]",
+    ),
+    "a desktop processor with 64 lanes": (
+        "cpu", "cpus", "slot_lanes", f"{RYZEN}, socket: AM5, slot_lanes: 64",
+    ),
+    "a desktop processor with four channels": (
+        "cpu", "cpus", "memory_channels", f"{RYZEN}, socket: AM5, memory_channels: 4",
+    ),
+    "a processor with another's chipset": (
+        "cpu", "cpus", "socket", f"{RYZEN}, socket: AM5, chipsets: [B650, B550]",
+    ),
+    "a processor with older memory": (
+        "cpu", "cpus", "memory_types", f"{RYZEN}, socket: AM5, memory_types: [ddr4, ddr5]",
+    ),
     "fewer threads than cores": (
         "cpu", "cpus", "threads",
         "vendor: AMD, architecture: Zen, cores: 8, threads: 4, boost_ghz: 5",
@@ -121,6 +165,25 @@ def test_a_value_that_its_name_contradicts_is_found(
     plant(tmp_path / "hardware", *planted, name=name)
     [message] = check().implausible
     assert name in render(message, "en")
+
+
+@pytest.mark.parametrize(
+    ("key", "change"),
+    [
+        ("bandwidth_gb_s", {"bandwidth_bytes_per_s": 2}),
+        ("tflops.fp32", {"boost_hz": 2}),
+        ("cores", {"sm_count": 0.3}),
+        ("tdp_w", {"tdp_w": 3}),
+    ],
+)
+def test_physics_refuses_a_value_of_a_card(key: str, change: dict[str, float]) -> None:
+    card = find_gpu("rtx-4090").record
+    assert list(implausible(card)) == []
+    ((name, factor),) = change.items()
+    fact = getattr(card, name)
+    wrong = fact.model_copy(update={"value": fact.value * factor})
+    found = list(implausible(card.model_copy(update={name: wrong})))
+    assert key in {message.values["key"] for message in found}
 
 
 def test_the_shipped_parts_contradict_nothing_and_are_counted_by_kind() -> None:

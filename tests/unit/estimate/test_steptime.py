@@ -21,7 +21,7 @@ from handmade import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainwright.catalog import GpuRecord, catalog
+from trainwright.catalog import GpuRecord, catalog, list_gpus
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.steptime import TimeEstimate
 from trainwright.explain.quantity import Kind, Unit
@@ -165,7 +165,19 @@ def test_a_gpu_without_a_known_rate_gives_a_bound_and_says_so() -> None:
     nothing = timed(profile_of(product(2048, 2048, 2048)), gpu(record("dark", 500e9)))
     assert nothing.reason is not None
     assert nothing.reason.id == "time.bound-bandwidth"
-    assert 0 < nothing.step_seconds.value < estimate.step_seconds.value
+    assert nothing.step_seconds.value > estimate.step_seconds.value
+
+
+def test_a_gpu_without_a_known_rate_never_beats_one_of_its_bandwidth() -> None:
+    for card in list_gpus():
+        if "fp32" not in card.flops:
+            continue
+        unknown = gpu(card.model_copy(update={"flops": {}}))
+        profile = profile_of(product(2048, 2048, 2048))
+        known = timed(profile, gpu(card))
+        assert timed(profile, unknown).step_seconds.value >= 0.999 * known.step_seconds.value, (
+            card.id
+        )
 
 
 def test_the_interval_is_wider_where_less_was_measured() -> None:

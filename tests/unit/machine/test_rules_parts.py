@@ -7,6 +7,7 @@ import real_parts as real
 from real_parts import of, said, silent
 
 from trainwright.machine.build import Build, Use
+from trainwright.machine.checks import checks
 from trainwright.messages import render
 
 
@@ -238,6 +239,15 @@ def test_s5_qlc_and_no_dram() -> None:
     """Crucial, P310: QLC, no DRAM; Samsung, 990 PRO: TLC with DRAM."""
     assert said(stored(real.CRUCIAL_P310), "S5").verdict == "warning"
     assert said(stored(real.SAMSUNG_990), "S5").verdict == "ok"
+
+
+def test_s5_years_beyond_the_warranty_are_no_promise() -> None:
+    """600 TB at 64 GB a day would be 25.7 years; Samsung's warranty ends after five."""
+    drive = real.SAMSUNG_990.model_copy(update={"endurance_tb": 600})
+    told = [each for each in checks(stored(drive), Use(written_gb_a_day=64)) if each.rule == "S5"]
+    (check,) = (each for each in told if "share" in each.values)
+    assert "25" not in render(check.message, "en")
+    assert check.values["share"] == pytest.approx(64 * 365 * 5 / 600_000)
 
 
 def test_s5_checkpoints_wear_a_drive_out() -> None:

@@ -81,6 +81,8 @@ def test_w2_four_3090_on_1600_w_are_not_advised() -> None:
     assert check.values["watts"] == pytest.approx(1580, rel=0.05)
     assert power(quad_3090(300)).wall_w == pytest.approx(1717, rel=0.05)
     assert said(quad_3090(None), "W2", TRAINING).values["load"] > 1
+    assert said(quad_3090(300), "W3", TRAINING).verdict != "error"  # it ran so for hours
+    assert said(quad_3090(None), "W3", TRAINING).verdict == "error"
 
 
 def test_w2_the_remedy_names_watts() -> None:

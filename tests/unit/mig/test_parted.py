@@ -102,6 +102,32 @@ def test_a_filter_tells_one_size_of_card_from_the_other():
     assert meant["b200-180gb"] == [False, False]
 
 
+def test_a_configmap_holds_the_file_that_it_wraps():
+    inner = {"version": "v1", "mig-configs": {"a": [ALL | ON | {"mig-devices": {"3g.40gb": 2}}]}}
+    around = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "custom-mig-config"}}
+    wrapped = around | {"data": {"note": "by hand", "config.yaml": text_of(inner)}}
+    assert read(text_of(wrapped), "map.yaml") == read(text_of(inner), "config.yaml")
+    with pytest.raises(UserError, match="mig-configs"):
+        read(text_of(around | {"data": {"config.yaml": "version: v1"}}), "map.yaml")
+
+
+@pytest.mark.parametrize(
+    ("written", "cut"),
+    [
+        ({"1c.3g.40gb": 3, "2c.3g.40gb": 1}, {"3g.40gb": 2}),
+        ({"1c.3g.40gb": 3}, {"3g.40gb": 1}),
+        ({"2c.3g.40gb": 3}, {"3g.40gb": 3}),
+        ({"1c.7g.80gb": 3, "4c.7g.80gb": 1}, {"7g.80gb": 1}),
+        ({"1c.4g.40gb": 4, "3g.40gb": 1}, {"4g.40gb": 1, "3g.40gb": 1}),
+    ],
+)
+def test_compute_instances_share_the_instance_around_them(written, cut):
+    document = {"version": "v1", "mig-configs": {"ci": [ALL | ON | {"mig-devices": written}]}}
+    (entry,) = read(text_of(document), "ci.yaml").configs["ci"]
+    assert entry.gpu_instances() == cut
+    assert check(TABLES["a100-80gb"], cut).valid == (cut != {"3g.40gb": 3})
+
+
 def test_our_layouts_are_written_in_its_form():
     table = TABLES["a100-40gb"]
     layouts = [check(table, BALANCED_40).instances, ()]

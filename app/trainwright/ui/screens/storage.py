@@ -4,6 +4,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.catalog import list_parts
 from trainwright.estimate.drives import CLASSES, Class, Layout, Suited, Work, by_class
+from trainwright.machine.rules_storage import WARRANTY_YEARS
 from trainwright.messages import Message
 from trainwright.messages.units import duration, number
 from trainwright.plan.report import Report
@@ -126,8 +127,10 @@ class StorageGuide(Scroll):
             tr("pc.storage.epoch", first=duration(best.first_epoch_s, spoken),
                later=duration(max(best.later_epoch_s, 0.001), spoken)),
         ]  # fmt: skip
-        if best.years is not None:
-            said.append(tr("pc.storage.years", years=round(min(best.years, 99), 1)))
+        if best.years is not None and best.years < WARRANTY_YEARS:
+            said.append(tr("pc.storage.years", years=round(best.years, 1)))
+        elif best.years is not None:
+            said.append(tr("pc.storage.outlasts"))
         if best.enough is not None:
             said.append(tr("pc.storage.enough" if best.enough else "pc.storage.starves"))
         return " ".join(said)

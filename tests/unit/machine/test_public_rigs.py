@@ -1,0 +1,65 @@
+"""Machines that people run: what is wrong with them is named, and nothing says they cannot be."""
+
+import pytest
+
+from trainwright.catalog import find_board, find_cpu, find_gpu, find_part, list_parts
+from trainwright.machine.build import Build, BuildGpu, Use
+from trainwright.machine.checks import checks
+from trainwright.machine.placement import place
+
+TRAINING = Use(way="data-parallel")
+
+
+def rig(count, *, watts=None, gpu="rtx-3090", **parts):
+    found = {kind: find_part(kind, id) for kind, id in parts.items() if isinstance(id, str)}
+    cards = (BuildGpu(find_gpu(gpu).record, count, watts),)
+    return Build(gpus=cards, **{**parts, **found})
+
+
+def verdicts(build, rule):
+    return {
+        check.message.id: check.verdict for check in checks(build, TRAINING) if check.rule == rule
+    }
+
+
+@pytest.mark.parametrize("count", [4, 7])
+def test_cards_on_riser_cables_cover_no_slots_of_the_board(count):
+    """Open frames with four to seven RTX 3090 on an ASRock Rack ROMED8-2T are common."""
+    build = rig(count, board="asrock-rack-romed8-2t", cpu="epyc-7443p", risers=True)
+    assert all(gpu.slot for gpu in place(build).gpus)
+    assert "error" not in verdicts(build, "P3").values()
+    upright = rig(count, board="asrock-rack-romed8-2t", cpu="epyc-7443p")
+    assert not all(gpu.slot for gpu in place(upright).gpus)
+
+
+def test_four_3090_at_280_w_stay_on_with_1600_w():
+    """Puget Systems, Quad RTX 3090, 2020: they ran so for days with an EVGA of 1,600 W."""
+    board, cpu = "asus-pro-ws-wrx80e-sage-se-wifi", "ryzen-threadripper-pro-3975wx"
+    build = rig(4, watts=280, board=board, cpu=cpu, psu="evga-supernova-1600-t2")
+    assert "error" not in verdicts(build, "W3").values()
+    assert "error" in verdicts(rig(4, psu="evga-supernova-1600-t2", cpu=cpu), "W3").values()
+
+
+@pytest.mark.parametrize("span", [3, 4])
+def test_bridges_for_the_3090_span_three_and_four_slots(span):
+    """Puget Systems, NVLink on RTX 30."""
+    build = rig(2, board="asus-pro-ws-wrx80e-sage-se-wifi", bridge_slots=span)
+    assert "build.n2.none" not in verdicts(build, "N2")
+
+
+def test_a_board_whose_bmc_writes_the_firmware_needs_no_older_processor():
+    wanting = [board for board in list_parts("board") if board.ipmi or board.bios_flashback]
+    assert len(wanting) > 40
+    later = find_cpu("epyc-7443p").model_copy(update={"launch": "2026-01-01", "socket": None})
+    for board in wanting:
+        (verdict,) = verdicts(Build(gpus=(), cpu=later, board=board), "C3").values()
+        assert verdict in ("note", "unknown"), board.id
+
+
+def test_the_known_faults_of_rigs_are_named():
+    cpu, four = "ryzen-9-7950x", find_part("memory", "corsair-vengeance-ddr5-6000-cl30-2x48gb")
+    board = find_board("asus-proart-x670e-creator-wifi")
+    slow = Build(gpus=(), cpu=find_cpu(cpu), board=board, memory=((four, 2),))
+    assert "warning" in verdicts(slow, "M4").values()  # AMD: 3600 MT/s with four modules
+    other = Build(gpus=(), cpu=find_cpu(cpu), board=find_board("msi-mag-b550-tomahawk"))
+    assert verdicts(other, "C1") == {"build.c1.error": "error"}
