@@ -13,12 +13,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import comparing
 import pytest
 import yaml
+from comparing import Said, p90
 
 from trainwright.messages import UserError
 from trainwright.plan import file
-from trainwright.plan.evaluate import resolve
+from trainwright.plan.evaluate import Facts, resolve
 
 HERE = Path(__file__).parent / "steps"
 FIGURE = {
@@ -126,8 +128,16 @@ def above(answer: Answer) -> bool:
     return bool(answer.row["measured"] > figure + spread)
 
 
-def p90(errors: Sequence[float]) -> float:
-    return errors[min(int(0.9 * len(errors)), len(errors) - 1)]
+def said(answers: Sequence[Answer]) -> list[Said]:
+    """Return the rows with a figure, with what others are told of their models."""
+    found = []
+    for answer in answers:
+        if answer.error is not None:
+            facts = resolve(file.parsed(text(answer.row), answer.row["id"]))
+            assert isinstance(facts, Facts), "the command kept its trace"
+            config = comparing.config_of(answer.row, HERE)
+            found.append(Said(answer.row, answer.error, facts.profile.model, config))
+    return found
 
 
 def test_every_row_is_a_plan_or_says_why_not() -> None:
@@ -141,12 +151,14 @@ def test_every_row_is_a_plan_or_says_why_not() -> None:
 @pytest.mark.slow
 def test_rows_that_a_plan_can_say_are_close(tmp_path: Path) -> None:
     answers = [answered(row, tmp_path) for row in rows()]
-    print("\n".join(["", *lines(answers)]))
-    said = [a for a in answers if "lacks" not in a.row and not a.reason]
-    errors = sorted(abs(a.error) for a in said if a.error is not None)
+    others = said(answers)
+    print("\n".join(["", *lines(answers), "", *comparing.lines(others)]))
+    stated = [a for a in answers if "lacks" not in a.row and not a.reason]
+    errors = sorted(abs(a.error) for a in stated if a.error is not None)
     assert median(errors) <= 0.03
     assert p90(errors) <= 0.10
-    assert not [a.row["id"] for a in said if a.row["outcome"] == "oom" and a.fits]
+    assert not [a.row["id"] for a in stated if a.row["outcome"] == "oom" and a.fits]
+    assert not [(one.group, one.name) for one in comparing.pairs(others) if not one.ahead]
 
 
 if __name__ == "__main__":
@@ -154,4 +166,5 @@ if __name__ == "__main__":
 
     with tempfile.TemporaryDirectory() as folder:
         asked = [row for row in rows() if not sys.argv[1:] or row["id"] in sys.argv[1:]]
-        print("\n".join(lines([answered(row, Path(folder)) for row in asked])))
+        answers = [answered(row, Path(folder)) for row in asked]
+        print("\n".join([*lines(answers), "", *comparing.lines(said(answers))]))
