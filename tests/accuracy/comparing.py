@@ -1,7 +1,9 @@
 """Trainwright beside the usual estimators on the plans of ``steps``, each pair on the same rows."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,24 +17,62 @@ from trainwright.data import resources
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A row with a figure: what we said, and what others are told."""
+    """A row of a model of transformers, and how far we were off."""
 
     row: dict[str, Any]
     error: float
     """Ours, relative."""
-    facts: Facts
-    """Of the model."""
-    config: Path | None
-    """Of transformers; None for other models."""
+    config: Path
+
+    @property
+    def facts(self) -> Facts:
+        """What estimators ask of the model."""
+        workload = self.row["workload"]
+        lora = workload.get("lora", {}) if workload["task"] in ("lora", "qlora") else None
+        targets = tuple((lora or {}).get("targets", ()))
+        return facts_of(self.config, None if lora is None else lora.get("rank", 16), targets)
 
     @property
     def dense(self) -> bool:
-        """Whether it is a dense decoder of transformers."""
-        return self.config is not None and "experts" not in self.facts and "heads" in self.facts
+        """Whether it is a decoder without experts."""
+        return not self.facts["experts"]
+
+
+@cache
+def facts_of(config: Path, rank: int | None, targets: tuple[str, ...]) -> Facts:
+    """Return a model's sizes, counted on the model that transformers builds."""
+    import torch
+    import transformers
+
+    fields = json.loads(config.read_text(encoding="utf-8"))
+    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    made = known[fields["model_type"]].from_dict(fields)
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(made)
+    parameters = trainable = sum(weight.numel() for weight in model.parameters())
+    if rank is not None:
+        adapted = (
+            module
+            for name, module in model.named_modules()
+            if isinstance(module, torch.nn.Linear)
+            and (name.rpartition(".")[2] in targets if targets else name != "lm_head")
+        )
+        trainable = sum(rank * (one.in_features + one.out_features) for one in adapted)
+    heads = made.num_attention_heads
+    return {
+        "parameters": parameters,
+        "trainable": trainable,
+        "layers": made.num_hidden_layers,
+        "hidden": made.hidden_size,
+        "heads": heads,
+        "kv_heads": getattr(made, "num_key_value_heads", heads),
+        "vocabulary": made.vocab_size,
+        "experts": getattr(made, "num_local_experts", 0),
+    }
 
 
 GROUPS: dict[str, Callable[[Said], bool]] = {
-    "all": lambda said: True,
+    "all of transformers": lambda said: True,
     "lora, dense decoders": lambda said: said.dense and said.row["kind"] == "lora",
     "qlora, dense decoders": lambda said: said.dense and said.row["kind"] == "qlora",
 }
@@ -41,11 +81,11 @@ GROUPS: dict[str, Callable[[Said], bool]] = {
 def stated(said: Said) -> Stated:
     """Return what the estimators ask of a row's plan."""
     settings, workload, facts = said.row["settings"], said.row["workload"], said.facts
-    inputs, adapts = workload["inputs"], workload["task"] in ("lora", "qlora")
+    inputs = workload["inputs"]
     packed = settings.get("quantization", "none")
     nested = settings.get("double_quantization", True) and packed != "none"
     return Stated(
-        params=facts["parameters"] - (facts["trainable"] if adapts else 0),
+        params=facts["parameters"],
         task="full" if workload["task"] == "pretrain" else workload["task"],
         precision=settings["precision"],
         quantization="nf4-dq" if nested else packed.replace("fp4", "nf4"),
@@ -68,9 +108,7 @@ def config_of(row: dict[str, Any], folder: Path) -> Path | None:
 
 def fitcheck(said: Said) -> float | None:
     """Return what fitcheck-llm says; None where it is not installed or refuses."""
-    if said.config is None or not fitchecked.installed():
-        return None
-    return fitchecked.estimate(said.row, said.config)
+    return fitchecked.estimate(said.row, said.config) if fitchecked.installed() else None
 
 
 def published(estimator: baselines.Estimator) -> Callable[[Said], float | None]:

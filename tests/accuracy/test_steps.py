@@ -20,7 +20,7 @@ from comparing import Said, p90
 
 from trainwright.messages import UserError
 from trainwright.plan import file
-from trainwright.plan.evaluate import Facts, resolve
+from trainwright.plan.evaluate import resolve
 
 HERE = Path(__file__).parent / "steps"
 FIGURE = {
@@ -129,15 +129,9 @@ def above(answer: Answer) -> bool:
 
 
 def said(answers: Sequence[Answer]) -> list[Said]:
-    """Return the rows with a figure, with what others are told of their models."""
-    found = []
-    for answer in answers:
-        if answer.error is not None:
-            facts = resolve(file.parsed(text(answer.row), answer.row["id"]))
-            assert isinstance(facts, Facts), "the command kept its trace"
-            config = comparing.config_of(answer.row, HERE)
-            found.append(Said(answer.row, answer.error, facts.profile.model, config))
-    return found
+    """Return the rows of transformers that have a figure, for others to be asked too."""
+    found = ((answer, comparing.config_of(answer.row, HERE)) for answer in answers)
+    return [Said(a.row, a.error, config) for a, config in found if config and a.error is not None]
 
 
 def test_every_row_is_a_plan_or_says_why_not() -> None:
@@ -148,17 +142,36 @@ def test_every_row_is_a_plan_or_says_why_not() -> None:
         assert "lacks" in row or refusal(row) == "", row["id"]
 
 
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Answer]:
+    folder = tmp_path_factory.mktemp("plans")
+    found = [answered(row, folder) for row in rows()]
+    print("\n".join(["", *lines(found), "", *comparing.lines(said(found))]))
+    return found
+
+
 @pytest.mark.slow
-def test_rows_that_a_plan_can_say_are_close(tmp_path: Path) -> None:
-    answers = [answered(row, tmp_path) for row in rows()]
-    others = said(answers)
-    print("\n".join(["", *lines(answers), "", *comparing.lines(others)]))
+@pytest.mark.timeout(7200)
+def test_rows_that_a_plan_can_say_are_close(answers: list[Answer]) -> None:
     stated = [a for a in answers if "lacks" not in a.row and not a.reason]
     errors = sorted(abs(a.error) for a in stated if a.error is not None)
     assert median(errors) <= 0.03
     assert p90(errors) <= 0.10
-    assert not [a.row["id"] for a in stated if a.row["outcome"] == "oom" and a.fits]
-    assert not [(one.group, one.name) for one in comparing.pairs(others) if not one.ahead]
+    assert not [a.row["id"] for a in answers if a.row["outcome"] == "oom" and a.fits]
+    worked = [a for a in answers if a.row["outcome"] == "fits" and not a.reason]
+    assert sum(not a.fits for a in worked) <= 2
+
+
+@pytest.mark.slow
+def test_both_sides_of_the_edge_of_a_t4_are_told_apart(answers: list[Answer]) -> None:
+    edge = [a for a in answers if a.row["id"].startswith("t4-edge-")]
+    assert {a.row["outcome"] for a in edge} == {"fits", "oom"}
+    assert not [a.row["id"] for a in edge if a.fits != (a.row["outcome"] == "fits")]
+
+
+@pytest.mark.slow
+def test_no_other_estimator_is_closer(answers: list[Answer]) -> None:
+    assert not [(one.group, one.name) for one in comparing.pairs(said(answers)) if not one.ahead]
 
 
 if __name__ == "__main__":
