@@ -27,6 +27,7 @@ FIGURE = {
     "allocated": "allocated_peak_bytes",
     "reserved": "reserved_peak_bytes",
     "device": "device_used_bytes",
+    "taken": "taken_at_start_bytes",
 }
 """Metric of a row -> the figure of the answer that it is compared with."""
 
@@ -84,7 +85,8 @@ def answered(row: dict[str, Any], folder: Path) -> Answer:
     if not done.stdout:
         return Answer(row, done.stderr.strip().splitlines()[-1].partition(": ")[2], {}, False)
     found = json.loads(done.stdout)
-    return Answer(row, "", found["memory"], found["fits"])
+    figures = found["memory"] | (found["serving"] or {})
+    return Answer(row, "", figures, found["fits"])
 
 
 def lines(answers: Sequence[Answer]) -> Iterator[str]:
