@@ -124,8 +124,13 @@ def summary(name: str, answers: Sequence[Answer]) -> str:
 
 
 def above(answer: Answer) -> bool:
-    """Return whether the measured figure lies above its p95, as far over as the device's does."""
+    """Return whether the measured figure lies above its p95, as far over as the device's does.
+
+    Where the plan states no recipe, it is the p95 of the hungriest likely one.
+    """
     spread = answer.memory["device_used_p95_bytes"] - answer.memory["device_used_bytes"]
+    low, high = answer.memory.get("likely_recipes_bytes") or (0, 0)
+    spread += high - low
     figure = answer.memory[FIGURE[answer.row["metric"]]]
     return bool(answer.row["measured"] > figure + spread)
 

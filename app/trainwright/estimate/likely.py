@@ -41,6 +41,8 @@ def more(
     known: Mapping[str, Any] = profile.model
     width = 4 if settings.precision in ("fp32", "tf32") else 2
     scores = batch * sequence * known.get("vocabulary", 0)
+    if settings.cross_entropy != "full":  # none are held, whoever runs it
+        scores = 0
     shifted, held = 4 * scores, width * scores
     copied = 0
     if settings.update == "adamw":  # fused; foreach makes a copy of what it moves
@@ -52,7 +54,7 @@ def more(
     wider = 4 - width
     kept = wider * batch * sequence * hidden * (layers + 1)
     ends = wider * hidden * known.get("vocabulary", 0) * (1 if tied else 2)
-    return More(shifted + 4 * scores + wider * scores + kept, ends, copied)
+    return More(shifted + held + wider * scores + kept, ends, copied)
 
 
 def highest(memory: MemoryEstimate, extra: More) -> float:
