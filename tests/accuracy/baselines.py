@@ -1,37 +1,75 @@
-"""Three usual estimators, from their published formulas, on the same rows; in bytes.
+"""The usual estimators, from their published formulas, on the same rows; in bytes.
 
 Each is given what it asks for and nothing more. None where it has no figure for the task.
+fitcheck-llm is called itself, where it is installed: ``fitchecked.py``.
 """
 
-from predict import Prediction
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-BITS_16 = ("bf16", "bf16-mixed", "fp16-mixed")
+from rows import Row
+
+BITS_16 = ("bf16", "fp16", "bf16-mixed", "fp16-mixed")
 
 
-def accelerate(prediction: Prediction) -> float | None:
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What estimators ask of a plan."""
+
+    params: int
+    task: str
+    precision: str
+    quantization: str
+    batch: int
+    length: int
+    generates: int
+    attention: str
+    checkpointing: str
+
+    @property
+    def infers(self) -> bool:
+        return self.task == "infer"
+
+
+Facts = Mapping[str, Any]
+"""Of the model: layers, hidden, heads, kv_heads, vocabulary, trainable."""
+
+
+def accelerate(row: Row | Stated, facts: Facts) -> float | None:
     """Return what ``accelerate estimate-memory`` prints: weights, or "training with Adam".
 
     Source: accelerate 1.15, ``commands/estimate.py``, ``estimate_training_usage``: in fp32
     four times the weights; in 16 bits the larger of gradients (6 bytes a parameter) and
     optimizer (8). It knows no adapters, no optimizer but Adam, and no activations.
     """
-    row = prediction.row
     width = 2 if row.precision in BITS_16 else 4
     if row.infers:
         return row.params * (0.5 if row.quantization != "none" else width)
     return row.params * (8 if width == 2 else 16)
 
 
-def deepspeed(prediction: Prediction) -> float | None:
+def zero2(row: Row | Stated, facts: Facts) -> float | None:
     """Return ``estimate_zero2_model_states_mem_needs`` for one GPU without offload.
 
     Source: DeepSpeed, ``runtime/zero/stage_1_and_2.py``: 4 bytes a parameter, and 16 over the
     number of GPUs. Model states only; nothing for inference.
     """
-    return None if prediction.row.infers else 20.0 * prediction.row.params
+    return None if row.infers else 20.0 * row.params
 
 
-def formula(prediction: Prediction) -> float | None:
+def zero3(row: Row | Stated, facts: Facts) -> float | None:
+    """Return ``estimate_zero3_model_states_mem_needs`` for one GPU without offload.
+
+    Source: DeepSpeed, ``runtime/zero/stage3.py``: 18 bytes a parameter over the number of GPUs,
+    and 4 of each parameter of the largest layer, here the embedding.
+    """
+    if row.infers:
+        return None
+    return 18.0 * row.params + 4.0 * facts.get("vocabulary", 0) * facts.get("hidden", 0)
+
+
+def formula(row: Row | Stated, facts: Facts) -> float | None:
     """Return the closed formula for transformers: states, and activations a layer.
 
     Source: Korthikanti et al., arXiv 2205.05198: ``sbh(34 + 5as/h)`` bytes a layer in 16 bits,
@@ -41,7 +79,6 @@ def formula(prediction: Prediction) -> float | None:
     bf16). Adapters and NF4 as in the QLoRA paper, arXiv 2305.14314. Inference: weights and
     the keys and values of every token.
     """
-    row, facts = prediction.row, prediction.profile.model
     if not {"layers", "hidden", "heads"} <= facts.keys():
         return None
     layers, h, a = facts["layers"], facts["hidden"], facts["heads"]
@@ -66,4 +103,11 @@ def _width(quantization: str, precision: str) -> float:
     )
 
 
-ALL = {"accelerate": accelerate, "DeepSpeed": deepspeed, "closed formula": formula}
+Estimator = Callable[[Row | Stated, Facts], float | None]
+
+ALL: Mapping[str, Estimator] = {
+    "accelerate": accelerate,
+    "DeepSpeed ZeRO-2": zero2,
+    "DeepSpeed ZeRO-3": zero3,
+    "closed formula": formula,
+}

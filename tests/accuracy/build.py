@@ -84,7 +84,9 @@ def traced(row: Row, document: dict[str, Any]) -> dict[str, Any]:
     if row.accumulation == 1 and not row.infers:
         _only_one_micro_batch(tracing)
     if "torch 1.10" in row.versions:
-        _softmax_keeps_its_input()
+        import attention
+
+        attention.keep_softmax_inputs()
     if row.stack == "litgpt":
         import litgpt_stack
         import models
@@ -126,34 +128,6 @@ def _only_one_micro_batch(tracing: Any) -> None:
         return known[0]
 
     tracing.Run._micro = once
-
-
-def _softmax_keeps_its_input() -> None:
-    """Let softmax save its input beside its result, as it did until torch 1.11.
-
-    Source: ``tools/autograd/derivatives.yaml`` of torch 1.10, ``_softmax_backward_data(grad,
-    result, dim, self)``; from 1.11 on it takes the input's dtype only.
-    """
-    import torch
-
-    softmax = torch.nn.functional.softmax
-
-    class Kept(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, scores: Any, result: Any) -> Any:
-            ctx.save_for_backward(scores)
-            return result.view_as(result)
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:
-            return None, grad
-
-    def keeping(scores: Any, *args: Any, **kwargs: Any) -> Any:
-        if torch.is_autocast_enabled(scores.device.type):
-            scores = scores.float()
-        return Kept.apply(scores, softmax(scores, *args, **kwargs))
-
-    torch.nn.functional.softmax = keeping
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ LOOP: Mapping[str, Any] = {
     "loss_in_model": False,
     "expanded_heads": False,
     "separate_experts": False,
+    "softmax_inputs": False,
     "output_kept": "no",
     "gradients_cleared": "after-step",
 }
@@ -48,7 +49,7 @@ def of_the_loop(settings: FullSettings, own: Mapping[str, Any]) -> tuple[Message
     )
 
 
-OF_SERVING = ("kv_cache", "engine")
+OF_SERVING = ("kv_cache", "engine", "memory_share")
 """Settings that have no part in training."""
 
 

@@ -28,7 +28,7 @@ from trainwright.machine.larger import larger
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
-from trainwright.plan import crosscheck, mixture
+from trainwright.plan import crosscheck, mixture, recipe
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
@@ -48,15 +48,13 @@ from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
 from trainwright.workload.defaults import filled
-from trainwright.workload.recipes import RECIPES
 from trainwright.workload.weightfiles import Weights
 
 HEADROOM = 0.02
-"""Share of the memory that the p95 must leave free for a comfortable fit; assumed: data
-loading in other processes and a desktop's ups and downs take some hundred MiB."""
+"""Share of memory that the p95 leaves free for a comfortable fit; assumed: desktops vary."""
 
 READINGS_S = 5.0
-"""How long readings of this computer serve."""
+"""How long a reading of this computer serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +195,7 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
         then = plan.made_with.get(made)
         if then is not None and then != now:
             yield Message.of("plan.note.made-with", name=made, then=then, now=now)
-    if (name := settings.recipe) is not None:
-        yield Message.of("plan.note.recipe", recipe=name, library=RECIPES[name].library)
+    yield from recipe.notes(plan, settings)
     if len(machine.gpus) > 1:
         yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
     if settings.strategy == "single" and machine.gpu_count > 1:
@@ -277,6 +274,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
     supported = support(machine.gpu.record, machine.system, facts.settings)
     room = host_room(machine, memory)
     decided = verdict(memory, machine.system, room, loader_bytes(clock))
+    likely = recipe.likely_bytes(plan, facts.settings, facts.profile, memory, facts.config)
     return Report(
         verdict=decided,
         memory=memory,
@@ -284,6 +282,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         settings=facts.settings,
         notes=(
             *(() if supported.state == "supported" else (supported.because,)),
+            *recipe.note_of(likely, memory),
             *_larger_notes(machine, memory, decided),
             *_host_notes(memory, room),
             *_loader_notes(memory, clock, room),
@@ -294,6 +293,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
         host_total=room,
         serving=serving,
         support=supported,
+        likely_bytes=likely,
         checks=_checks(plan, facts),
     )
 

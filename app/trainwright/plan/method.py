@@ -31,6 +31,7 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
         loss_in_model=settings.loss_in_model,
         # Flash attention's own kernel groups heads, and what is written out repeats them anyway.
         expanded_heads=settings.expanded_heads and settings.attention == "sdpa",
+        softmax_inputs=settings.softmax_inputs,
         separate_experts=settings.separate_experts,
         outputs=settings.output_kept != "no",
     )

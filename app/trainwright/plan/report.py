@@ -49,6 +49,8 @@ class Report:
     """None for training."""
     support: Support | None = None
     """Whether PyTorch, or the engine, runs on this GPU under this system."""
+    likely_bytes: float | None = None
+    """The most that a likely recipe takes of the device; None where the plan states one."""
 
     checks: tuple[Check, ...] = ()
     """Of the machine's parts, gravest first; empty where the plan names no board, power supply,
@@ -75,7 +77,7 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "fits": report.fits,
         "verdict": report.verdict.value,
-        "memory": _memory(report.memory),
+        "memory": _memory(report.memory) | {"likely_recipes_bytes": _likely(report)},
         "time": _time(report.time, serves=report.serving is not None),
         "serving": _serving(report.serving) if report.serving is not None else None,
         "support": _support(report.support) if report.support is not None else None,
@@ -133,6 +135,13 @@ def _support(support: Support) -> dict[str, str]:
         "because": render(support.because, "en"),
         "source": support.source,
     }
+
+
+def _likely(report: Report) -> list[int] | None:
+    """Return the range of the device's use over the likely recipes."""
+    if report.likely_bytes is None:
+        return None
+    return [round(report.memory.device_used.value), round(report.likely_bytes)]
 
 
 def _memory(memory: MemoryEstimate) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from trainwright.estimate import weights
@@ -74,6 +74,8 @@ def served_of(settings: FullSettings, profile: Profile, config: str) -> Served:
         UserError: the engine's view needs an architecture that is not known.
     """
     engine = ENGINES[settings.engine]
+    if settings.memory_share is not None:
+        engine = replace(engine, policy=replace(engine.policy, share=settings.memory_share))
     shape = cache_shape(config)
     if shape is not None and not agrees(profile, shape):
         shape = None

@@ -50,6 +50,8 @@ class Method:
     """Whether the input of the head lives until the loss is made."""
     expanded_heads: bool = False
     """Whether keys and values are repeated for each query head."""
+    softmax_inputs: bool = False
+    """Whether softmax saves its input for backward too."""
     separate_experts: bool = False
     """Whether each expert of a mixture is layers of its own."""
     outputs: bool = False

@@ -53,6 +53,7 @@ ONLY_TRAINING = (
     "settings.loss_in_model",
     "settings.expanded_heads",
     "settings.separate_experts",
+    "settings.softmax_inputs",
     "settings.output_kept",
     "settings.gradients_cleared",
     "settings.optimizer_in_backward",
@@ -70,6 +71,7 @@ ONLY_TRAINING = (
 ONLY_INFERENCE = (
     "settings.kv_cache",
     "settings.engine",
+    "settings.memory_share",
     "workload.inputs.prompt_tokens",
     "workload.inputs.new_tokens",
     "workload.inputs.concurrent",

@@ -39,6 +39,9 @@ CACHES: dict[EngineName, tuple[KvCache, ...]] = {
 }
 """Quantised caches that each engine has; int8 is q8_0 in the last two."""
 
+SHARING: tuple[EngineName, ...] = ("vllm", "sglang", "tensorrt-llm")
+"""Engines that take a share of the memory at their start."""
+
 _OWN: dict[str, KvCache] = {
     "fp32": "fp32",
     "tf32": "fp32",
@@ -86,6 +89,13 @@ def served_by(
     if cache not in (own, *CACHES[engine]):
         raise _no_cache(engine, cache, own)
     _check_units(engine, quantization, cache, record)
+    if settings.memory_share is not None and engine not in SHARING:
+        raise UserError.of(
+            "workload.engine-share",
+            key="settings.memory_share",
+            engine=engine,
+            others=list(SHARING),
+        )
     return engine, cache
 
 

@@ -71,6 +71,20 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         },
         quantized={"double_quantization": False},
     ),
+    "hf-trainer-4.3": Recipe(
+        "transformers 4.0 to 4.9 with torch before 1.11",
+        "optimization.py, AdamW: one parameter at a time; trainer.py: model.zero_grad(), which "
+        "sets gradients to zero before torch 2.0; torch 1.10, tools/autograd/derivatives.yaml, "
+        "_softmax",
+        {
+            "optimizer_implementation": "for-loop",
+            "gradients_cleared": "zeroed",
+            "scores_upcast": "shifted",
+            "loss_in_model": True,
+            "expanded_heads": True,
+            "softmax_inputs": True,
+        },
+    ),
     "trl-sft": Recipe(
         "trl 1.16",
         "trainer/sft_trainer.py, __init__: adapters of quantised models in bf16, "

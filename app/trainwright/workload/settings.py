@@ -77,8 +77,9 @@ class Loader(Frozen):
 
 
 RecipeName = Literal[
-    "plain", "hf-trainer", "hf-trainer-4.45", "hf-trainer-4.30", "trl-sft", "trl-sft-0.9",
-    "peft-script", "accelerate", "lightning", "nanogpt", "torchvision", "diffusers-script",
+    "plain", "hf-trainer", "hf-trainer-4.45", "hf-trainer-4.30", "hf-trainer-4.3", "trl-sft",
+    "trl-sft-0.9", "peft-script", "accelerate", "lightning", "nanogpt", "torchvision",
+    "diffusers-script",
 ]  # fmt: skip
 
 
@@ -100,6 +101,9 @@ class Settings(Frozen):
     engine: EngineName | None = None
     """Inference only: what serves. Default: transformers, as traced; llama.cpp for GGUF types,
     vllm for int4 and fp8 weights and for a quantised cache."""
+    memory_share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Inference with vllm, sglang or tensorrt-llm: the share of the memory that the engine takes at
+    its start, as its own option says. Default: the engine's."""
     micro_batch: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Samples a forward pass on one GPU. Default: the largest divisor of the GPU's share
     of the effective batch that is at most 8. Inference: the requests served at once."""
@@ -150,6 +154,9 @@ class Settings(Frozen):
     expanded_heads: bool | None = None
     """Whether keys and values are repeated for each query head before SDPA: transformers before
     4.48, and later where a batch has padding. Default: the recipe's, else false."""
+    softmax_inputs: bool | None = None
+    """Whether softmax keeps its input for backward too, as torch before 1.11 did. Default: the
+    recipe's, else false."""
     separate_experts: bool | None = None
     """Whether each expert of a mixture is linear layers of its own, which are quantised and
     adapted (transformers 4), and not part of one parameter (5). Default: the recipe's, else
@@ -201,6 +208,8 @@ class FullSettings(Frozen):
     cross_entropy: CrossEntropy = "full"
     activation_offload: bool = False
     engine: EngineName = "transformers"
+    memory_share: float | None = None
+    """None for the engine's own."""
     recipe: RecipeName | None = None
     optimizer_implementation: Implementation | None = None
     """None where the optimizer has no choice."""
@@ -212,6 +221,7 @@ class FullSettings(Frozen):
     scores_upcast: ScoresUpcast = "upcast"
     loss_in_model: bool = False
     expanded_heads: bool = False
+    softmax_inputs: bool = False
     separate_experts: bool = False
     output_kept: OutputKept = "no"
     gradients_cleared: GradientsCleared = "after-step"

@@ -31,10 +31,12 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "loss_in_model": (True,),
     "expanded_heads": (True,),
     "separate_experts": (True,),
+    "softmax_inputs": (True,),
     "output_kept": ("step", "next"),
     "gradients_cleared": ("before-backward", "zeroed"),
     "kv_cache": ("fp8",),
     "engine": ("vllm",),
+    "memory_share": (0.8,),
     "micro_batch": (4,),
     "accumulation": (2,),
     "checkpointing": ("full", "every-2", "every-3", "selective"),
@@ -80,7 +82,7 @@ def values(target: str, plan: Plan, settings: FullSettings) -> dict[str, str]:
 def asking_for(plan: Plan, name: str, value: Any) -> Plan:
     """The plan as if the person had set this, on as many GPUs as it takes."""
     document = plan.model_dump(mode="json", exclude_none=True)
-    if name in ("kv_cache", "engine"):
+    if name in ("kv_cache", "engine", "memory_share"):
         document["settings"][name] = value
     if name == "strategy":
         document["machine"]["gpus"][0]["count"] = 2

@@ -65,6 +65,19 @@ def test_more_samples_at_once_take_more_memory() -> None:
     assert used[0] < used[-1]
 
 
+def test_without_a_recipe_the_range_of_the_likely_ones_is_told() -> None:
+    example = file.read(resources("examples", "llama-8b-qlora-rtx4060ti.plan.yaml"))
+    found = evaluate(example, facts(example))
+    low, high = as_json(found)["memory"]["likely_recipes_bytes"]
+    assert low == round(found.memory.device_used.value)
+    # Embedding and head in fp32 instead of bf16 alone, as PEFT's preparation casts them.
+    assert high - low > 2 * 128_256 * 4096 * 2
+    assert [note.id for note in found.notes if note.id.startswith("plan.note.recipes-")]
+    stated = evaluate(asked := with_keys(example, {"settings.recipe": "plain"}), facts(asked))
+    assert as_json(stated)["memory"]["likely_recipes_bytes"] is None
+    assert stated.memory.device_used == found.memory.device_used
+
+
 def test_a_larger_card_of_the_same_kind_leaves_more_free() -> None:
     small, large = (
         report(plan(machine={"gpus": [{"id": id}]})).memory.free.value

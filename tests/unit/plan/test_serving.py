@@ -96,6 +96,9 @@ def test_engines_explain_what_they_take() -> None:
     )
     assert report.serving.tokens_left is not None
     assert report.serving.tokens_left % 16 == 0
+    stated = report_of(plan({"engine": "vllm", "memory_share": 0.5})).serving
+    assert stated is not None
+    assert stated.taken_bytes == pytest.approx(0.5 * report.memory.device_total.value, rel=1e-6)
     note = next(note for note in report.notes if note.id == "plan.note.engine-takes")
     for language in LANGUAGES:
         text = render(note, language)

@@ -94,3 +94,11 @@ def test_weights_of_files_are_not_trained() -> None:
     workload = Workload.model_validate({"task": "lora", "effective_batch": 8})
     with pytest.raises(UserError, match=r"settings\.quantization"):
         filled(Settings(quantization="q4_k_m"), workload, ADA)
+
+
+def test_an_engine_takes_the_share_of_the_memory_that_the_plan_says() -> None:
+    assert settle(AMPERE, engine="vllm", memory_share=0.8).memory_share == 0.8
+    assert settle(AMPERE, engine="vllm").memory_share is None
+    text = refusal(AMPERE, engine="llama.cpp", memory_share=0.8)
+    assert "settings.memory_share" in text
+    assert "vllm" in text

@@ -28,6 +28,7 @@ from trainwright.ui.widgets.controls import Choice, Combo, Decimal, Segmented, S
 from trainwright.ui.widgets.modelpicker import ModelPicker
 from trainwright.ui.widgets.picker import Picker
 from trainwright.workload import FullSettings
+from trainwright.workload.engines import SHARING
 from trainwright.workload.settings import USUAL_IMPLEMENTATION
 
 _WIDTH = 340
@@ -79,7 +80,8 @@ class PlanForm(Surface):
                 "mean_tokens", "lora.variant", "lora.dropout", "virtual_tokens", "frozen",
                 "activation_offload", "cross_entropy", "optimizer_implementation", "momentum",
                 "kbit_preparation", "double_quantization", "adapter_dtype", "scores_upcast",
-                "loss_in_model", "expanded_heads", "separate_experts",
+                "loss_in_model", "expanded_heads", "separate_experts", "softmax_inputs",
+                "memory_share",
                 "input_gradients", "output_kept", "gradients_cleared", "recipe")  # fmt: skip
         return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
@@ -242,6 +244,10 @@ class PlanForm(Surface):
                     applies=lambda p: not p.workload.trains)  # fmt: skip
         self._combo(group, "settings.kv_cache", _verbatim(choices.KV_CACHE), _setting("kv_cache"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
+        share = Decimal(name=Message.of("ui.key.memory_share"), absent=Message.of("ui.form.absent"))
+        share.chosen.connect(lambda v: self._session.set_key("settings.memory_share", v))
+        self._add(group, "settings.memory_share", share, _setting("memory_share"), lock=False,
+                  applies=lambda p: p.settings.engine in SHARING)  # fmt: skip
         self._combo(group, "settings.allocator", _named("allocator", choices.ALLOCATORS),
                     _setting("allocator"))  # fmt: skip
         self._switch(group, "settings.channels_last",
@@ -276,7 +282,7 @@ class PlanForm(Surface):
             self._combo(group, f"settings.{name}", named, _setting(name), applies=shown)
         self._switch(group, "settings.double_quantization", applies=applies.quantizes)
         self._switch(group, "settings.input_gradients", applies=applies.adapts)
-        for name in ("loss_in_model", "expanded_heads", "separate_experts"):
+        for name in ("loss_in_model", "expanded_heads", "separate_experts", "softmax_inputs"):
             self._switch(group, f"settings.{name}", applies=applies.trains_text)
         return group
 

@@ -59,6 +59,33 @@ def _on_cpu(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: A
     )
 
 
+class _Kept(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(scores)
+        return result.view_as(result)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        return None, grads[0]
+
+
+def keep_softmax_inputs() -> None:
+    """Let softmax save its input beside its result, as it did until torch 1.11.
+
+    Source: ``tools/autograd/derivatives.yaml`` of torch 1.10, ``_softmax_backward_data(grad,
+    result, dim, self)``; from 1.11 on it takes the input's dtype only.
+    """
+    softmax = F.softmax
+
+    def keeping(scores: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if torch.is_autocast_enabled(scores.device.type):
+            scores = scores.float()
+        return _Kept.apply(scores, softmax(scores, *args, **kwargs))  # type: ignore[no-any-return,no-untyped-call]
+
+    F.softmax = keeping  # type: ignore[assignment]
+
+
 def install(device: str) -> None:
     """Rebind the function; tensors of other devices keep torch's own."""
     original = F.scaled_dot_product_attention

@@ -35,6 +35,8 @@ def trace(spec: dict[str, Any], say: Say) -> dict[str, Any]:
     torch.set_num_threads(1)
     simdevice.install()
     attention.expanding = bool(spec.get("method", {}).get("expanded_heads"))
+    if spec.get("method", {}).get("softmax_inputs"):
+        attention.keep_softmax_inputs()
     say(0.05, "worker.building")
     with factory.blaming(spec), huggingface.blaming(spec):
         run = Run(spec, say)
