@@ -375,6 +375,8 @@ class Recorder(TorchDispatchMode):
 
     def _lasts(self, tensor: torch.Tensor) -> bool:
         """Return whether the tensor has the same size for every batch, and is not expanded."""
+        if self.updating or self.stage in ("clip", "optimizer"):
+            return True
         number = self._number(tensor)
         if number not in self._lasting and self.category.get(self._root(number)) not in LASTING:
             return False
