@@ -33,8 +33,6 @@ def layer() -> tuple[Classified, Any]:
         group=group,
         dtype=group,
         dtypes=("bfloat16",),
-        read=read.astype(float),
-        written=written.astype(float),
         backward=np.zeros(3, dtype=np.bool_),
     )
     return table, profile
