@@ -84,7 +84,7 @@ def blocks(steps: Iterable[Step], causal_share: float = 0.5) -> list[Block]:
 def _block(steps: tuple[Step, ...], causal_share: float) -> Block:
     parts, runs = [], []
     for number, step in enumerate(steps):
-        table = classified(as_ops(step.table))
+        table = classified(as_ops(step.table), step.batch, 0)
         found = kernels(table, step.batch, 0)
         counted = step.table.count * np.isin(step.table.phase, step.phases)
         count = counted[found.row].astype(np.float64) * step.accumulation

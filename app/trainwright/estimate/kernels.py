@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trainwright.profile.profile import SCALE, Floats, OpTable, Profile, monomials
+from trainwright.profile.profile import SCALE, Floats, Ints, OpTable, Profile, monomials
 
 CLASSES = (
     "view",
@@ -140,16 +140,18 @@ class Classified:
     dtypes: tuple[str, ...]
     backward: NDArray[np.bool_]
     """Convolutions' gradients: two kernels, one for the input and one for the weight."""
+    attended: Floats
+    """FLOPs of fused attention over batch · heads · queries · keys · head size; 0 elsewhere."""
 
 
 @lru_cache(maxsize=64)
 def classify(profile: Profile) -> Classified:
     """Return the profile's operators with their classes."""
-    return classified(profile.ops)
+    return classified(profile.ops, *profile.points[0])
 
 
-def classified(ops: OpTable) -> Classified:
-    """Return operators with their classes."""
+def classified(ops: OpTable, batch: int, sequence: int) -> Classified:
+    """Return operators with their classes; they were traced at the batch and length."""
     group = np.array([NUMBER[class_of(name)] for name in ops.name], dtype=np.uint8)
     moves = ops.flops.any(axis=1) | ops.bytes_read.any(axis=1) | ops.bytes_written.any(axis=1)
     group[~moves] = NUMBER["view"]
@@ -171,7 +173,22 @@ def classified(ops: OpTable) -> Classified:
         dtype=np.array([number[name] for name in ops.dtype], dtype=np.uint8),
         dtypes=dtypes,
         backward=backward,
+        attended=_attended(ops, group, monomials(batch, sequence)),
     )
+
+
+def _attended(ops: OpTable, group: Numbers, point: Ints) -> Floats:
+    """Return ``Classified.attended``.
+
+    Sizes with flash attention are linear in the length, so that two lengths are traced, which
+    cannot tell the square in its FLOPs.
+    """
+    sizes = (ops.dims[:, :5] @ point / SCALE).prod(axis=1)
+    fused = IS_ATTENTION[group] & (sizes > 0)
+    result: Floats = np.divide(
+        ops.flops @ point / SCALE, sizes, out=np.zeros(len(group)), where=fused
+    )
+    return result
 
 
 def _softmax_of_half(ops: OpTable) -> Iterator[int]:
@@ -223,6 +240,8 @@ def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
     flops = np.maximum(table.flops @ point, 0)
     moved = np.maximum(table.bytes @ point, 0)
     dims = table.dims @ point
+    fused = table.attended > 0
+    flops[fused] = table.attended[fused] * dims[:5, fused].prod(axis=0)
     group = refined(table, dims)
     shape = _shapes(group, dims)
     beside = np.maximum(moved - dims[WEIGHTS], 0)
@@ -293,7 +312,6 @@ class _Convolutions:
     """Channels of a group times taps."""
     groups: Floats
     channels: Floats
-    taps: Floats
     asked: NDArray[np.int64]
     """Gradients: 1 for that of the input, 2 for that of the weight."""
 
@@ -312,8 +330,7 @@ class _Convolutions:
         channels = np.where(whole, terms * groups, channels)
         return cls(
             *(inputs, rows * out_channels, out_channels * terms, element.astype(np.float64)),
-            *(rows, out_channels, terms, groups, channels, terms * groups / channels),
-            asked.astype(np.int64),
+            *(rows, out_channels, terms, groups, channels, asked.astype(np.int64)),
         )
 
 
@@ -330,10 +347,11 @@ def _gradients(
     """
     once = 2 * sizes.outputs * sizes.terms
     moved = sizes.activations + sizes.weights * sizes.element
-    per_group = sizes.out_channels / sizes.groups
+    # 2 · M · N · K of a group are its FLOPs: an element of the input meets so many products.
+    met = sizes.outputs * sizes.terms / sizes.inputs
     shapes = (
-        (sizes.inputs / sizes.channels, sizes.channels / sizes.groups, per_group * sizes.taps),
-        (per_group, sizes.terms, sizes.rows),
+        (sizes.inputs / sizes.channels, sizes.channels / sizes.groups, met),
+        (sizes.out_channels / sizes.groups, sizes.terms, sizes.rows),
     )
     first, second = (
         _gradient(

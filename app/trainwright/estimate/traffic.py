@@ -44,7 +44,8 @@ def served_table(
     moved[:, _OF_LENGTH] *= np.where(attends, share, 1.0)[:, None]
     group = np.where(grows & ~attends, np.uint8(_VIEW), group)
     flops = np.where(attends[:, None], 0.0, table.flops)
-    return replace(table, bytes=moved, group=group, flops=flops)
+    attended = np.where(attends, 0.0, table.attended)
+    return replace(table, bytes=moved, group=group, flops=flops, attended=attended)
 
 
 def _lighter(table: Classified, share: float) -> Classified:

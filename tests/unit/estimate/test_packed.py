@@ -34,6 +34,7 @@ def layer() -> tuple[Classified, Any]:
         dtype=group,
         dtypes=("bfloat16",),
         backward=np.zeros(3, dtype=np.bool_),
+        attended=np.zeros(3),
     )
     return table, profile
 

@@ -209,7 +209,6 @@ def test_grouped_products_count_the_tokens_that_are_routed(programs):
     for args in (forward, of_weights):
         assert costs.flops(facts, args, {}, None) == 2 * tokens * 16 * 32
 
-
     def dims(args):
         return costs.dims(facts, args, {}, None, (), (), lambda _: False)
 
