@@ -123,9 +123,9 @@ def test_what_ships_times_one_point_without_knowing_what_grows(preset: str) -> N
         profile, task = codec.decode(file.read_bytes()), file.name.partition("-")[0]
         if task == "infer" or not profile.exact or len({b for b, _ in profile.points}) == 1:
             continue
-        takes = presets.find(preset).takes(task)
-        plan = plan_of({"preset": preset}, task if takes else "pretrain")
-        length = resolve(plan).inputs.sequence_length or 0
+        takes, length = presets.find(preset).takes(task), profile.points[0][1]
+        inputs = {"sequence_length": length} if length else {}
+        plan = plan_of({"preset": preset}, task if takes else "pretrain", inputs=inputs)
         known = alone(profile, BATCH, length)
         assert stages(known, plan) == pytest.approx(stages(profile, plan), rel=1e-9), file.name
 
