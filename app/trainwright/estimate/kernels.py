@@ -134,7 +134,7 @@ class Classified:
     dims: Floats
     """(7, rows, 6)."""
     group: Numbers
-    """Index into ``CLASSES``; their sizes may refine it, see ``refined``."""
+    """Index into ``CLASSES``; sizes refine it: ``sized``."""
     dtype: Numbers
     """Index into ``dtypes``."""
     dtypes: tuple[str, ...]
@@ -239,10 +239,9 @@ def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
     # Polynomials of lengths far below the traced ones may fall below nothing.
     flops = np.maximum(table.flops @ point, 0)
     moved = np.maximum(table.bytes @ point, 0)
-    dims = table.dims @ point
+    dims, group = sized(table, batch, sequence)
     fused = table.attended > 0
     flops[fused] = table.attended[fused] * dims[:5, fused].prod(axis=0)
-    group = refined(table, dims)
     shape = _shapes(group, dims)
     beside = np.maximum(moved - dims[WEIGHTS], 0)
     activations = np.where(group == NUMBER["gemm"], beside, 0.0)
@@ -254,6 +253,7 @@ def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
     activations[convolutions] = sizes.activations
     back = table.backward[convolutions]
     first, second = _gradients(table, group, sizes, convolutions, back)
+    group = group.copy()
     group[first.row], flops[first.row] = first.group, first.flops
     moved[first.row], shape[:, first.row] = first.bytes, first.shape
     return Kernels(
@@ -275,25 +275,27 @@ WIDE = 48
 whose measured times part there (step-time rows of timm on an RTX 3090)."""
 
 
-def refined(table: Classified, dims: Floats) -> Numbers:
-    """Return the classes of a table's rows at a point, told by their sizes, too.
+@lru_cache(maxsize=64)
+def sized(table: Classified, batch: int, sequence: int) -> tuple[Floats, Numbers]:
+    """Return the dimensions of a table's rows at a point, and the classes that they refine.
 
     A batch normalisation without sums is a product and a sum for each element.
     """
+    dims: Floats = table.dims @ monomials(batch, sequence).astype(np.float64)
     group = table.group.copy()
     norms = np.flatnonzero(IS_BATCH_NORM[group])
     group[norms[dims[2, norms] == 0]] = NUMBER["pointwise"]
     convolutions = np.flatnonzero(group == NUMBER["convolution"])
-    outputs, groups, channels = dims[1, convolutions], dims[3, convolutions], dims[5, convolutions]
+    _, outputs, _, groups, _, channels, _ = dims[:, convolutions]
     kinds = {
+        "convolution": groups <= 1,
         "depthwise-convolution": groups >= outputs,
         "wide-grouped-convolution": channels >= WIDE * groups,
-        "grouped-convolution": groups > 1,
     }
     numbers = [np.uint8(NUMBER[name]) for name in kinds]
-    kind = np.select(list(kinds.values()), numbers, NUMBER["convolution"])
-    group[convolutions] = np.where(groups > 1, kind, NUMBER["convolution"])
-    return group
+    rest = np.uint8(NUMBER["grouped-convolution"])
+    group[convolutions] = np.select(list(kinds.values()), numbers, rest)
+    return dims, group
 
 
 @dataclass(frozen=True, slots=True, eq=False)

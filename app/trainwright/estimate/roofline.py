@@ -23,10 +23,10 @@ from trainwright.estimate.kernels import (
     Numbers,
     classify,
     kernels,
-    refined,
+    sized,
 )
 from trainwright.estimate.power import board_share, limit_share
-from trainwright.profile.profile import Floats, monomials
+from trainwright.profile.profile import Floats
 
 __all__ = ["CLASSES", "Classified", "OpTimes", "Rates", "classify", "op_times", "rates"]
 
@@ -134,8 +134,7 @@ def op_times(
 
     Form and constants: ``resources/calibration/steptime.json``; see ``kernel_seconds``.
     """
-    point = monomials(batch, sequence).astype(np.float64)
-    dims = table.dims @ point
+    dims, group = sized(table, batch, sequence)
     experts = _Experts.of(table, dims)
     known = kernels(table, batch, sequence)
     found = replace(known, flops=known.flops.copy(), bytes=known.bytes.copy())
@@ -162,7 +161,7 @@ def op_times(
         memory=by_row(times.memory),
         flops=by_row(found.flops),
         bytes=by_row(found.bytes),
-        group=SHOWN[refined(table, dims)],
+        group=SHOWN[group],
         launches=by_row(launches),
     )
 
