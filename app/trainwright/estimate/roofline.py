@@ -27,6 +27,7 @@ from trainwright.estimate.kernels import (
 )
 from trainwright.estimate.power import board_share, limit_share
 from trainwright.profile.profile import Floats
+from trainwright.workload.settings import Framework
 
 __all__ = ["CLASSES", "Classified", "OpTimes", "Rates", "classify", "op_times", "rates"]
 
@@ -129,6 +130,7 @@ def op_times(
     sequence: int,
     channels_last: bool = False,
     compiled: bool = False,
+    framework: Framework = "torch-2.4",
 ) -> OpTimes:
     """Return the seconds of each operator row: the sum over its kernels.
 
@@ -146,7 +148,7 @@ def op_times(
         found.bytes[fused] *= efficiency.compile_memory.value
     launches = (found.group != NUMBER["view"]).astype(np.float64)
     launches[experts.rows] = experts.launches(rates)
-    curves = efficiency.curves(channels_last=channels_last)
+    curves = efficiency.curves(channels_last=channels_last, framework=framework)
     times = kernel_seconds(found, launches, rates, curves, table.dtypes)
 
     def by_row(values: Floats) -> Floats:

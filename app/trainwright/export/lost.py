@@ -33,6 +33,7 @@ LOOP: Mapping[str, Any] = {
     "expanded_heads": False,
     "output_kept": "no",
     "gradients_cleared": "after-step",
+    "framework": "torch-2.4",
 }
 """What a loop holds and copies, with the values of ours: each target has its own."""
 

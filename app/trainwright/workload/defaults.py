@@ -120,6 +120,7 @@ def filled(
         expanded_heads=bool(settings.expanded_heads),
         output_kept=settings.output_kept or "no",
         gradients_cleared=settings.gradients_cleared or "after-step",
+        framework=settings.framework or "torch-2.4",
         precision=precision,
         quantization=quantization,
         kv_cache=kv_cache,

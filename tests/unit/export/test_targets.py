@@ -32,6 +32,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "expanded_heads": (True,),
     "output_kept": ("step", "next"),
     "gradients_cleared": ("before-backward", "zeroed"),
+    "framework": ("torch-1.12", "torch-2.0"),
     "kv_cache": ("fp8",),
     "engine": ("vllm",),
     "micro_batch": (4,),
