@@ -161,3 +161,19 @@ def test_the_first_trace_of_a_model_times_it_as_the_full_one_does(
     assert first.exact == found.settings.channels_last
     assert stages(first, plan) == pytest.approx(stages(whole, plan), rel=1e-9)
     assert stages(alone(whole, *found.point), plan) == pytest.approx(stages(whole, plan), rel=1e-9)
+
+
+@pytest.mark.slow
+def test_an_image_model_served_in_mixed_precision_computes_in_16_bits(nets: Path) -> None:
+    model = {"python": {"file": str(nets), "factory": "Net"}}
+    found = []
+    for precision in ("fp16-mixed", "fp16"):
+        plan = plan_of(model, "infer", inputs={"image_size": 64}, precision=precision)
+        asked = resolve(plan)
+        assert isinstance(asked, Pending)
+        profile = store.trace(asked.spec, at=asked.point, keep=False)
+        names, dtypes = profile.ops.name, profile.ops.dtype
+        products = {d for n, d in zip(names, dtypes, strict=True) if "convolution" in n}
+        assert products == {"float16"}
+        found.append(stages(profile, plan))
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
