@@ -69,7 +69,7 @@ def compared(name: str, one: Report, other: Report) -> None:
 
 def routes() -> list[Any]:
     """Return (preset, task) of all that timm or transformers have, too; the quick ones unmarked."""
-    quick = {("resnet18", "full"), ("smollm2-135m", "full")}
+    quick = {("resnet18", "full"), ("bert-base", "full")}
     return [
         pytest.param(preset.id, task, marks=() if (preset.id, task) in quick else pytest.mark.slow)
         for preset in presets().values()
