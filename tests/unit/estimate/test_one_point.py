@@ -17,6 +17,7 @@ from trainwright.plan.evaluate import Pending, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import codec, presets, store
 from trainwright.profile.profile import Profile, monomials
+from trainwright.profile.spec import TRACER_VERSION
 
 NETS = """
 import torch
@@ -128,6 +129,15 @@ def test_what_ships_times_one_point_without_knowing_what_grows(preset: str) -> N
         plan = plan_of({"preset": preset}, task if takes else "pretrain", inputs=inputs)
         known = alone(profile, BATCH, length)
         assert stages(known, plan) == pytest.approx(stages(profile, plan), rel=1e-9), file.name
+
+
+def test_what_ships_in_mixed_precision_tells_casts_of_weights_by_identity() -> None:
+    """What merely has the size of one batch is no copy of a weight."""
+    for file in sorted(resources("profiles").rglob("*-mixed-*.profile")):
+        profile = codec.decode(file.read_bytes())
+        assert profile.versions["tracer"] == str(TRACER_VERSION), file
+        if not file.name.startswith("infer"):
+            assert "cast" in profile.category.values(), file
 
 
 @pytest.fixture(scope="module")
