@@ -83,12 +83,30 @@ def trace(key: str) -> optables.OpRows:
     model.train(task == "train")
     parameters = list(model.parameters())
     facts = (sum(one.numel() for one in parameters), len(parameters), len(list(model.buffers())))
-    with simdevice.simulate(kernel):
+    tally = _tally()
+    with simdevice.simulate(kernel), tally:
         model.to_empty(device=simdevice.DEVICE)
-        two, three = (_calls(subject, task, precision, batch) for batch in BATCHES)
+        tally.name("parameter", model.parameters())
+        tally.name("buffer", model.buffers())
+        two, three = (_calls(tally, subject, task, precision, batch) for batch in BATCHES)
         if len(two) != len(three):  # the first forward pass filled what the model keeps
-            two = _calls(subject, task, precision, BATCHES[0])
+            two = _calls(tally, subject, task, precision, BATCHES[0])
     return _reduced(key, two, three, facts)
+
+
+def _tally() -> Any:
+    """Return a recorder that keeps operators alone."""
+    from questions import Answers
+    from recorder import Recorder
+    from simdevice import DEVICE
+
+    class Tally(Recorder):
+        """A recorder of operators alone."""
+
+        def log(self, code: int, a: int, b: int = 0, c: int = 0) -> None:
+            """Leave events out."""
+
+    return Tally(DEVICE, Answers())
 
 
 def _built(key: str) -> Any:
@@ -113,41 +131,35 @@ def _built(key: str) -> Any:
     return subject
 
 
-def _calls(subject: Any, task: str, precision: str, batch: int) -> list[tuple[Any, ...]]:
+def _calls(
+    tally: Any, subject: Any, task: str, precision: str, batch: int
+) -> list[tuple[Any, ...]]:
     """Return the rows of all operator calls, in order; the input is on the device before."""
     import step
     import torch
-    from questions import Answers
-    from recorder import Recorder, Segment
+    from recorder import Segment
     from simdevice import DEVICE
 
-    class Tally(Recorder):
-        """A recorder of operators alone."""
-
-        def log(self, code: int, a: int, b: int = 0, c: int = 0) -> None:
-            """Leave storages out."""
-
-        def _track(self, tensor: Any, op: int) -> None: ...
-
     model, settings = subject.model, step.StepSettings(precision)
-    given = step.to_device(subject.batch(batch, 0), DEVICE, settings)
-    tally = Tally(DEVICE, Answers())
+    with tally.quiet():
+        given = step.to_device(subject.batch(batch, 0), DEVICE, settings)
+    tally.rows.clear()
     tally.stage, tally.segment = "forward", Segment()
 
     def enter_loss(*unused: Any) -> None:
         tally.stage = "loss"
 
-    with tally:
-        if task == "train":
-            hook = model.register_forward_hook(enter_loss)
-            step.micro_step(model, given, 1.0, subject.loss, settings)
-            hook.remove()
-        else:
-            with torch.no_grad(), step.autocast(settings, DEVICE):
-                model(**given.inputs)
-    model.zero_grad(set_to_none=True)
-    rows = list(tally.rows)
-    return [rows[number] for number in tally.segment.ops]
+    if task == "train":
+        hook = model.register_forward_hook(enter_loss)
+        step.micro_step(model, given, 1.0, subject.loss, settings)
+        hook.remove()
+    else:
+        with torch.no_grad(), step.autocast(settings, DEVICE):
+            model(**given.inputs)
+    calls, rows = tally.segment.ops, list(tally.rows)
+    with tally.quiet():
+        model.zero_grad(set_to_none=True)
+    return [rows[number] for number in calls]
 
 
 def _reduced(

@@ -20,8 +20,6 @@ from trainwright.profile.profile import Floats
 
 VERSIONS = ("torch 2.1.0", "torch 2.4.0")
 """Frameworks with a factor of their own; those before are one, 1."""
-TODAY = "torch 2.4.0"
-"""The latest with rows on the GPU of the fit."""
 LAYOUTS = ("channels_first", "channels_last")
 ROBUST = 0.1
 """Deviations in log time beyond this weigh less (assumed: pseudo-Huber)."""
@@ -329,9 +327,13 @@ def entries(fitted: Fitted, known: Mapping[str, Any]) -> dict[str, Any]:
             layout: {"value": _rounded(curves.transposes), "source": f"{SOURCE}: {transposes}"}
             for layout, curves in zip(LAYOUTS, (first, last), strict=True)
         },
-        "framework": {
-            "value": _rounded(version(fitted.constants, fitted.values, TODAY)),
-            "source": f"{SOURCE}: forward steps, {TODAY} over 1.13; later ones assumed alike",
+        "framework": {"torch-1.12": {"value": 1.0, "source": f"{SOURCE}: training steps, 1.12"}}
+        | {
+            own: {
+                "value": _rounded(version(fitted.constants, fitted.values, of)),
+                "source": f"{SOURCE}: forward steps, {of} over 1.13; later ones assumed alike",
+            }
+            for own, of in zip(("torch-2.0", "torch-2.4"), VERSIONS, strict=True)
         },
         "smoothing": {"value": _rounded(first.smoothing), "source": SOURCE},
         "kernel_gap_s": {"value": _rounded(first.gap), "source": SOURCE},

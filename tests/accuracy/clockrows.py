@@ -11,7 +11,7 @@ from optables import OpRows, as_ops, tables
 
 from trainwright.catalog import GpuRecord, catalog
 from trainwright.estimate.kernels import IS_ATTENTION, NUMBER, Kernels, classified, kernels
-from trainwright.profile.profile import Floats
+from trainwright.profile.profile import Floats, monomials
 
 FLOAT32 = ("float32",)
 DTYPES = ("float32", "half")
@@ -84,12 +84,13 @@ def blocks(steps: Iterable[Step], causal_share: float = 0.5) -> list[Block]:
 def _block(steps: tuple[Step, ...], causal_share: float) -> Block:
     parts, runs = [], []
     for number, step in enumerate(steps):
-        table = classified(as_ops(step.table))
+        table = classified(as_ops(step.table), step.batch, 0)
         found = kernels(table, step.batch, 0)
         counted = step.table.count * np.isin(step.table.phase, step.phases)
         count = counted[found.row].astype(np.float64) * step.accumulation
         works = (found.group != NUMBER["view"]) & (count > 0)
-        causal = IS_ATTENTION[found.group] & (table.dims[6, found.row, 0] == 1)
+        masked = table.dims[6] @ monomials(step.batch, 0)
+        causal = IS_ATTENTION[found.group] & (masked[found.row] == 1)
         single = np.array([name in FLOAT32 for name in table.dtypes])[found.dtype]
         found = replace(
             found,

@@ -186,8 +186,8 @@ class Clock:
         generates: bool = False,
     ) -> OpTimes:
         """Return the seconds of each operator row, run once."""
-        layout, compiled = settings.channels_last, settings.compile
-        key = (profile, settings.precision, layout, compiled, batch, sequence, generates)
+        layout, compiled, framework = settings.channels_last, settings.compile, settings.framework
+        key = (profile, settings.precision, layout, compiled, framework, batch, sequence, generates)
         if key not in self._times:
             table, served = classify(profile), self.situation.served
             if served is not None:
@@ -200,6 +200,7 @@ class Clock:
                 sequence=sequence,
                 channels_last=layout,
                 compiled=compiled,
+                framework=framework,
             )
             self._times[key] = slowed(times, self.situation.gpu.slowness)
         return self._times[key]
@@ -214,7 +215,7 @@ class Clock:
             *(profile, batch, settings.accumulation, settings.precision, settings.recomputing),
             *(settings.update, settings.channels_last, settings.compile),
             *(settings.num_workers, settings.pin_memory, settings.optimizer_offload),
-            settings.prefetch_factor,
+            *(settings.prefetch_factor, settings.framework),
         )
         if key not in self._terms:
             self._terms[key] = self._step(profile, settings, batch)

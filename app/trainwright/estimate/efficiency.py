@@ -13,6 +13,7 @@ from trainwright.data import resources
 from trainwright.estimate.entry import Entry, Positive
 from trainwright.estimate.kernels import CLASSES
 from trainwright.profile.profile import Floats
+from trainwright.workload.settings import Framework
 
 MOST_COMPUTE, MOST_MEMORY = 1.05, 0.95
 """Shares that no kernel exceeds: boost clocks lie a little above the data sheet's, and refresh and
@@ -88,9 +89,8 @@ class Efficiency(Entry):
     kernel_gap_s: Positive
     smoothing: Positive
     """The power p of (compute^p + memory^p)^(1/p)."""
-    framework: Positive
-    """Factor on the kernels' time for today's torch, as far as physics allows: the rows that train
-    are of an old one."""
+    framework: dict[Framework, Positive]
+    """Factor on the kernels' time, as far as physics allows: rows that train are of the first."""
     host_s_per_kernel: Positive
     layout_traffic: dict[str, Positive]
     causal_share: Positive
@@ -99,13 +99,17 @@ class Efficiency(Entry):
     host_memory_bytes_per_s: Positive
     """What an optimizer on the CPU reaches."""
 
-    def curves(self, *, channels_last: bool) -> Curves:
+    def curves(self, *, channels_last: bool, framework: Framework = "torch-2.4") -> Curves:
         """Return the table of a layout."""
-        return self._by_layout[channels_last]
+        return self._tables[channels_last, framework]
 
     @cached_property
-    def _by_layout(self) -> tuple[Curves, Curves]:
-        return _curves(self, False), _curves(self, True)
+    def _tables(self) -> dict[tuple[bool, Framework], Curves]:
+        return {
+            (layout, framework): _curves(self, layout, factor.value)
+            for layout in (False, True)
+            for framework, factor in self.framework.items()
+        }
 
     def ceiling(self, gpu: GpuRecord) -> Positive:
         """Return the factor for the GPU's generation."""
@@ -123,14 +127,13 @@ def _of_generation(known: dict[str, Positive], gpu: GpuRecord) -> Positive | Non
     return next((known[name] for name in (*names, family) if name in known), None)
 
 
-def _curves(efficiency: Efficiency, channels_last: bool) -> Curves:
+def _curves(efficiency: Efficiency, channels_last: bool, factor: float) -> Curves:
     known = efficiency.classes | (efficiency.channels_last if channels_last else {})
     entries = [known.get(name, known["other"]) for name in CLASSES]
     layout = efficiency.layout_traffic["channels_last" if channels_last else "channels_first"]
-    today = efficiency.framework.value
     return Curves(
-        compute=np.minimum([entry.compute / today for entry in entries], MOST_COMPUTE),
-        memory=np.minimum([entry.memory / today for entry in entries], MOST_MEMORY),
+        compute=np.minimum([entry.compute / factor for entry in entries], MOST_COMPUTE),
+        memory=np.minimum([entry.memory / factor for entry in entries], MOST_MEMORY),
         half=np.array([[entry.half_m, entry.half_n, entry.half_k] for entry in entries]).T,
         odd=np.array([entry.odd for entry in entries]),
         again=np.array([entry.again for entry in entries]),

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trainwright.profile.profile import SCALE, Floats, OpTable, Profile, monomials
+from trainwright.profile.profile import SCALE, Floats, Ints, OpTable, Profile, monomials
 
 CLASSES = (
     "view",
@@ -134,35 +134,28 @@ class Classified:
     dims: Floats
     """(7, rows, 6)."""
     group: Numbers
-    """Index into ``CLASSES``."""
+    """Index into ``CLASSES``; sizes refine it: ``sized``."""
     dtype: Numbers
     """Index into ``dtypes``."""
     dtypes: tuple[str, ...]
-    read: Floats
-    written: Floats
     backward: NDArray[np.bool_]
     """Convolutions' gradients: two kernels, one for the input and one for the weight."""
+    attended: Floats
+    """FLOPs of fused attention over batch · heads · queries · keys · head size; 0 elsewhere."""
 
 
 @lru_cache(maxsize=64)
 def classify(profile: Profile) -> Classified:
     """Return the profile's operators with their classes."""
-    return classified(profile.ops)
+    return classified(profile.ops, *profile.points[0])
 
 
-def classified(ops: OpTable) -> Classified:
-    """Return operators with their classes."""
+def classified(ops: OpTable, batch: int, sequence: int) -> Classified:
+    """Return operators with their classes; they were traced at the batch and length."""
     group = np.array([NUMBER[class_of(name)] for name in ops.name], dtype=np.uint8)
     moves = ops.flops.any(axis=1) | ops.bytes_read.any(axis=1) | ops.bytes_written.any(axis=1)
     group[~moves] = NUMBER["view"]
-    # Without statistics to save, a normalisation is a product and a sum for each element.
-    fixed = (group == NUMBER["batch-norm"]) & (ops.bytes_written[:, 0] == 0)
-    group[fixed] = NUMBER["pointwise"]
     dims = np.ascontiguousarray(ops.dims.transpose(1, 0, 2)) / SCALE
-    convolution = group == NUMBER["convolution"]
-    channels, groups = dims[1, :, 0], dims[3, :, 0]
-    group[convolution & (groups > 1)] = NUMBER["grouped-convolution"]
-    group[convolution & (groups > 1) & (groups >= channels)] = NUMBER["depthwise-convolution"]
     dtypes = tuple(dict.fromkeys(ops.dtype))
     number = {dtype: index for index, dtype in enumerate(dtypes)}
     moved = (ops.bytes_read + ops.bytes_written) / SCALE
@@ -171,6 +164,7 @@ def classified(ops: OpTable) -> Classified:
         moved[row] = moved[row] - 8 * dims[0, row] if ends_there else 0
         group[row] = group[row] if ends_there else NUMBER["view"]
     backward = np.array(["convolution_backward" in name for name in ops.name], dtype=np.bool_)
+    backward &= group == NUMBER["convolution"]
     return Classified(
         flops=ops.flops / SCALE,
         bytes=moved,
@@ -178,10 +172,23 @@ def classified(ops: OpTable) -> Classified:
         group=group,
         dtype=np.array([number[name] for name in ops.dtype], dtype=np.uint8),
         dtypes=dtypes,
-        read=ops.bytes_read / SCALE,
-        written=ops.bytes_written / SCALE,
-        backward=backward & convolution,
+        backward=backward,
+        attended=_attended(ops, group, monomials(batch, sequence)),
     )
+
+
+def _attended(ops: OpTable, group: Numbers, point: Ints) -> Floats:
+    """Return ``Classified.attended``.
+
+    Sizes with flash attention are linear in the length, so that two lengths are traced, which
+    cannot tell the square in its FLOPs.
+    """
+    sizes = (ops.dims[:, :5] @ point / SCALE).prod(axis=1)
+    fused = IS_ATTENTION[group] & (sizes > 0)
+    result: Floats = np.divide(
+        ops.flops @ point / SCALE, sizes, out=np.zeros(len(group)), where=fused
+    )
+    return result
 
 
 def _softmax_of_half(ops: OpTable) -> Iterator[int]:
@@ -232,24 +239,21 @@ def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
     # Polynomials of lengths far below the traced ones may fall below nothing.
     flops = np.maximum(table.flops @ point, 0)
     moved = np.maximum(table.bytes @ point, 0)
-    shape = _shapes(table, point)
-    norms = np.flatnonzero(IS_BATCH_NORM[table.group])
-    # Two numbers of 4 bytes a channel are written, whatever the batch.
-    shape[1, norms] = table.written[norms, 0] / 8
-    growing = np.maximum(moved - table.bytes[:, 0], 0)
-    activations = np.where(table.group == NUMBER["gemm"], growing, 0.0)
+    dims, group = sized(table, batch, sequence)
+    fused = table.attended > 0
+    flops[fused] = table.attended[fused] * dims[:5, fused].prod(axis=0)
+    shape = _shapes(group, dims)
+    beside = np.maximum(moved - dims[WEIGHTS], 0)
+    activations = np.where(group == NUMBER["gemm"], beside, 0.0)
     rows = np.arange(len(flops))
-    convolutions = np.flatnonzero(IS_CONVOLUTION[table.group])
+    convolutions = np.flatnonzero(IS_CONVOLUTION[group])
     if not len(convolutions):
-        return Kernels(rows, table.group, table.dtype, flops, moved, shape, activations)
-    sizes = _Convolutions.of(table, point, convolutions)
+        return Kernels(rows, group, table.dtype, flops, moved, shape, activations)
+    sizes = _Convolutions.of(table, dims, convolutions)
     activations[convolutions] = sizes.activations
-    group = table.group.copy()
-    grouped = group[convolutions] == NUMBER["grouped-convolution"]
-    wide = grouped & (sizes.channels / sizes.groups >= WIDE)
-    group[convolutions[wide]] = NUMBER["wide-grouped-convolution"]
     back = table.backward[convolutions]
     first, second = _gradients(table, group, sizes, convolutions, back)
+    group = group.copy()
     group[first.row], flops[first.row] = first.group, first.flops
     moved[first.row], shape[:, first.row] = first.bytes, first.shape
     return Kernels(
@@ -261,6 +265,37 @@ def kernels(table: Classified, batch: int, sequence: int) -> Kernels:
         np.concatenate([shape, second.shape], axis=1),
         np.concatenate([activations, second.activations]),
     )
+
+
+WEIGHTS = 4
+"""Where a product's bytes of weights stand in ``OpRow.dims``."""
+
+WIDE = 48
+"""Channels of a group from which cuDNN takes other kernels; between the 32 and 64 of ResNeXts,
+whose measured times part there (step-time rows of timm on an RTX 3090)."""
+
+
+@lru_cache(maxsize=64)
+def sized(table: Classified, batch: int, sequence: int) -> tuple[Floats, Numbers]:
+    """Return the dimensions of a table's rows at a point, and the classes that they refine.
+
+    A batch normalisation without sums is a product and a sum for each element.
+    """
+    dims: Floats = table.dims @ monomials(batch, sequence).astype(np.float64)
+    group = table.group.copy()
+    norms = np.flatnonzero(IS_BATCH_NORM[group])
+    group[norms[dims[2, norms] == 0]] = NUMBER["pointwise"]
+    convolutions = np.flatnonzero(group == NUMBER["convolution"])
+    _, outputs, _, groups, _, channels, _ = dims[:, convolutions]
+    kinds = {
+        "convolution": groups <= 1,
+        "depthwise-convolution": groups >= outputs,
+        "wide-grouped-convolution": channels >= WIDE * groups,
+    }
+    numbers = [np.uint8(NUMBER[name]) for name in kinds]
+    rest = np.uint8(NUMBER["grouped-convolution"])
+    group[convolutions] = np.select(list(kinds.values()), numbers, rest)
+    return dims, group
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -279,7 +314,8 @@ class _Convolutions:
     """Channels of a group times taps."""
     groups: Floats
     channels: Floats
-    taps: Floats
+    asked: NDArray[np.int64]
+    """Gradients: 1 for that of the input, 2 for that of the weight."""
 
     @property
     def activations(self) -> Floats:
@@ -288,40 +324,16 @@ class _Convolutions:
         return result
 
     @classmethod
-    def of(cls, table: Classified, point: Floats, chosen: NDArray[np.int64]) -> "_Convolutions":
-        rows, out_channels, terms, groups = table.dims[:4, chosen] @ point
+    def of(cls, table: Classified, dims: Floats, chosen: NDArray[np.int64]) -> "_Convolutions":
+        rows, out_channels, terms, groups, inputs, channels, asked = dims[:, chosen]
         element = np.array([WIDTH.get(name, 4) for name in table.dtypes])[table.dtype[chosen]]
-        # What does not grow with the batch is the weight and the bias.
-        growing = table.read[chosen][:, 1:] @ point[1:] / element
-        outputs = rows * out_channels
-        inputs = np.where(table.backward[chosen], growing - outputs, growing)
-        inputs = np.maximum(inputs, 1)
-        channels = _channels(inputs, rows, terms * groups)
+        # Patches that neither overlap nor leave gaps are the rows of a plain product.
+        whole = inputs == rows * terms * groups
+        channels = np.where(whole, terms * groups, channels)
         return cls(
-            *(inputs, outputs, out_channels * terms, element.astype(np.float64), rows),
-            *(out_channels, terms, groups, channels, terms * groups / channels),
+            *(inputs, rows * out_channels, out_channels * terms, element.astype(np.float64)),
+            *(rows, out_channels, terms, groups, channels, asked.astype(np.int64)),
         )
-
-
-WIDE = 48
-"""Channels of a group from which cuDNN takes other kernels; between the 32 and 64 of ResNeXts,
-whose measured times part there (step-time rows of timm on an RTX 3090)."""
-
-_STRIDES = (1, 2, 4, 8, 16)
-
-
-def _channels(inputs: Floats, rows: Floats, terms: Floats) -> Floats:
-    """Return input channels, which with the smallest stride leave a whole number of taps.
-
-    A patch embedding so becomes what it is: a product of whole patches.
-    """
-    channels = np.maximum(inputs / (rows * np.square(_STRIDES)[:, None]), 1e-9)
-    taps = np.maximum(np.round(terms / channels), 1)
-    # Borders of unpadded convolutions leave a little more input than output.
-    off = np.round(np.abs(terms / channels / taps - 1), 2)
-    best = np.argmin(off, axis=0)
-    result: Floats = terms / taps[best, np.arange(len(inputs))]
-    return result
 
 
 def _gradients(
@@ -336,14 +348,12 @@ def _gradients(
     Where only one is asked for, the other has no work.
     """
     once = 2 * sizes.outputs * sizes.terms
-    written = table.written[rows]
-    to_input = np.asarray(written[:, 1:].any(axis=1))
-    to_weight = written[:, 0] >= 0.9 * sizes.weights * sizes.element
     moved = sizes.activations + sizes.weights * sizes.element
-    per_group = sizes.out_channels / sizes.groups
+    # 2 · M · N · K of a group are its FLOPs: an element of the input meets so many products.
+    met = sizes.outputs * sizes.terms / sizes.inputs
     shapes = (
-        (sizes.inputs / sizes.channels, sizes.channels / sizes.groups, per_group * sizes.taps),
-        (per_group, sizes.terms, sizes.rows),
+        (sizes.inputs / sizes.channels, sizes.channels / sizes.groups, met),
+        (sizes.out_channels / sizes.groups, sizes.terms, sizes.rows),
     )
     first, second = (
         _gradient(
@@ -353,8 +363,8 @@ def _gradients(
             shape=shape,
         )
         for of, asked, shape in (
-            ("input", to_input, shapes[0]),
-            ("weight", to_weight, shapes[1]),
+            ("input", (sizes.asked & 1) > 0, shapes[0]),
+            ("weight", (sizes.asked & 2) > 0, shapes[1]),
         )
     )
     return first, second
@@ -396,17 +406,19 @@ _PLACES = (
 """Where M, N and K stand in ``OpRow.dims`` of each kind."""
 
 
-def _shapes(table: Classified, point: Floats) -> Floats:
-    """Return (3, rows) of M, N, K; 0 where there is no product."""
-    shape = np.zeros((3, len(table.group)))
+def _shapes(group: Numbers, dims: Floats) -> Floats:
+    """Return (3, rows) of M, N, K; of batch normalisations N alone, 0 where there is no product."""
+    shape = np.zeros((3, len(group)))
     for kind, columns in _PLACES:
-        chosen = np.flatnonzero(kind[table.group])
-        groups = np.maximum(table.dims[3, chosen, 0], 1)
+        chosen = np.flatnonzero(kind[group])
+        groups = np.maximum(dims[3, chosen], 1)
         for place, column in enumerate(columns):
-            size = table.dims[column, chosen] @ point
+            size = dims[column, chosen]
             if kind is IS_CONVOLUTION and column == 1:
                 size = size / groups
-            shared = (table.group[chosen] == EXPERTS) & (table.dims[4, chosen, 0] == column)
-            size = np.where(shared, size / np.maximum(table.dims[0, chosen, 0], 1), size)
+            shared = (group[chosen] == EXPERTS) & (dims[4, chosen] == column)
+            size = np.where(shared, size / np.maximum(dims[0, chosen], 1), size)
             shape[place, chosen] = np.maximum(size, 1)
+    norms = IS_BATCH_NORM[group]
+    shape[1, norms] = dims[1, norms]
     return shape

@@ -23,9 +23,11 @@ from trainwright.estimate.kernels import (
     Numbers,
     classify,
     kernels,
+    sized,
 )
 from trainwright.estimate.power import board_share, limit_share
-from trainwright.profile.profile import Floats, monomials
+from trainwright.profile.profile import Floats
+from trainwright.workload.settings import Framework
 
 __all__ = ["CLASSES", "Classified", "OpTimes", "Rates", "classify", "op_times", "rates"]
 
@@ -131,24 +133,25 @@ def op_times(
     sequence: int,
     channels_last: bool = False,
     compiled: bool = False,
+    framework: Framework = "torch-2.4",
 ) -> OpTimes:
     """Return the seconds of each operator row: the sum over its kernels.
 
     Form and constants: ``resources/calibration/steptime.json``; see ``kernel_seconds``.
     """
-    point = monomials(batch, sequence).astype(np.float64)
-    experts = _Experts.of(table, point)
+    dims, group = sized(table, batch, sequence)
+    experts = _Experts.of(table, dims)
     known = kernels(table, batch, sequence)
     found = replace(known, flops=known.flops.copy(), bytes=known.bytes.copy())
     found.bytes[experts.rows] -= np.minimum(experts.unread, found.bytes[experts.rows])
-    causal = IS_ATTENTION[table.group] & (table.dims[6, :, 0] == 1)
+    causal = IS_ATTENTION[table.group] & (dims[6] == 1)
     found.flops[: len(causal)][causal] *= efficiency.causal_share.value
     if compiled:
         fused = ~IS_PRODUCT[found.group]
         found.bytes[fused] *= efficiency.compile_memory.value
     launches = (found.group != NUMBER["view"]).astype(np.float64)
     launches[experts.rows] = experts.launches(rates)
-    curves = efficiency.curves(channels_last=channels_last)
+    curves = efficiency.curves(channels_last=channels_last, framework=framework)
     times = kernel_seconds(found, launches, rates, curves, table.dtypes)
 
     def by_row(values: Floats) -> Floats:
@@ -163,7 +166,7 @@ def op_times(
         memory=by_row(times.memory),
         flops=by_row(found.flops),
         bytes=by_row(found.bytes),
-        group=SHOWN[table.group],
+        group=SHOWN[group],
         launches=by_row(launches),
     )
 
@@ -254,10 +257,10 @@ class _Experts:
     dtypes: tuple[str, ...]
 
     @classmethod
-    def of(cls, table: Classified, point: Floats) -> "_Experts":
+    def of(cls, table: Classified, dims: Floats) -> "_Experts":
         rows = np.flatnonzero(table.group == EXPERTS)
-        dims = table.dims[:, rows] @ point
-        groups, by_rows = dims[0], table.dims[4, rows, 0] == 1
+        dims = dims[:, rows]
+        groups, by_rows = dims[0], dims[4] == 1
         busy = np.where(by_rows, np.clip(dims[1], 1, groups), groups)
         dtypes = tuple(table.dtypes[number] for number in table.dtype[rows])
         width = np.array([WIDTH.get(dtype, 4) for dtype in dtypes])

@@ -232,7 +232,9 @@ def _curves(
 ) -> dict[str, Curve]:
     """Return the curve of each class, in the dtype that it computes in most."""
     record, rates = clock.situation.gpu.record, clock.rates(settings.precision)
-    shapes = clock.efficiency.curves(channels_last=settings.channels_last)
+    shapes = clock.efficiency.curves(
+        channels_last=settings.channels_last, framework=settings.framework
+    )
     dtypes = {point.group: point.dtype for point in reversed(found)}
     return {
         group: curve(

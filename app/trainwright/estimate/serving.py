@@ -9,7 +9,7 @@ from trainwright.estimate.cuda import ITEMSIZE, Hidden
 from trainwright.estimate.engines import ENGINES, Engine
 from trainwright.estimate.kv import CacheShape
 from trainwright.estimate.weights import Inventory, Weights
-from trainwright.profile.profile import SCALE, Profile
+from trainwright.profile.profile import SCALE, Profile, monomials
 from trainwright.profile.trace import ALLOC
 
 TRANSFORMERS = ENGINES["transformers"]
@@ -89,16 +89,18 @@ def traced_elements(profile: Profile) -> float | None:
     if prefill is None:
         return None
     total, born = 0.0, prefill.code == ALLOC
+    batch, length = profile.points[0]
+    one_length = all(other == length for _, other in profile.points)
     for storage, size, op in zip(
         prefill.a[born].tolist(), prefill.b[born].tolist(), prefill.c[born].tolist(), strict=True
     ):
         if profile.category.get(storage) == "kv_cache":
             dtype = profile.ops.dtype[prefill.ops[op]] if op >= 0 else "bfloat16"
             row = profile.sizes[size]
-            # One point only knows bytes, many know what each token of each sample adds.
-            batch, length = profile.points[0]
-            rate = row[3] / SCALE or row[0] / SCALE / (batch * max(length, 1))
-            total += rate / ITEMSIZE.get(dtype, 2)
+            # One length only knows bytes, many know what each token of each sample adds.
+            at = row @ monomials(batch, length) / max(length, 1)
+            rate = at if one_length else row[2] + row[3] * batch
+            total += rate / SCALE / batch / ITEMSIZE.get(dtype, 2)
     return total or None
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.estimate import engines
+from trainwright.estimate.kernels import WEIGHTS
 from trainwright.estimate.roofline import CLASSES, Classified
 from trainwright.estimate.serving import Served
 from trainwright.profile.profile import SCALE, Profile, monomials
@@ -23,16 +24,16 @@ def served_table(
 ) -> Classified:
     """Return the operators with the bytes that they move in the engine.
 
-    Weights are what a product reads whatever the batch. Of generating, what grows with the
-    context is the cache: attention reads it once, and an engine neither copies nor repeats it.
-    Its kernels split the context over the multiprocessors (flash-decoding, PagedAttention,
-    arXiv 2309.06180), so that one query is bound by what it reads and not by its shape.
+    Of generating, what grows with the context is the cache: attention reads it once, and an
+    engine neither copies nor repeats it. Its kernels split the context over the multiprocessors
+    (flash-decoding, PagedAttention, arXiv 2309.06180), so that one query is bound by what it
+    reads and not by its shape.
     """
-    moved, group = table.bytes.copy(), table.group
     if served.weights is not None:
-        moved[np.isin(group, _PRODUCTS), 0] *= served.weights.read_share
+        table = _lighter(table, served.weights.read_share)
     if not generates or served.shape is None:
-        return replace(table, bytes=moved)
+        return table
+    moved, group = table.bytes.copy(), table.group
     grows = moved[:, _OF_LENGTH].any(axis=1)
     if served.traced:
         moved[:, _OF_LENGTH] *= _share_of_windows(served, tokens)
@@ -43,7 +44,17 @@ def served_table(
     moved[:, _OF_LENGTH] *= np.where(attends, share, 1.0)[:, None]
     group = np.where(grows & ~attends, np.uint8(_VIEW), group)
     flops = np.where(attends[:, None], 0.0, table.flops)
-    return replace(table, bytes=moved, group=group, flops=flops)
+    attended = np.where(attends, 0.0, table.attended)
+    return replace(table, bytes=moved, group=group, flops=flops, attended=attended)
+
+
+def _lighter(table: Classified, share: float) -> Classified:
+    """Return the operators with products that read so much of their weights' bytes."""
+    rows = np.isin(table.group, _PRODUCTS)
+    dims, moved = table.dims.copy(), table.bytes.copy()
+    moved[rows] -= (1 - share) * dims[WEIGHTS, rows]
+    dims[WEIGHTS, rows] *= share
+    return replace(table, bytes=moved, dims=dims)
 
 
 def multiplied_packed(table: Classified, profile: Profile) -> Classified:
@@ -55,7 +66,7 @@ def multiplied_packed(table: Classified, profile: Profile) -> Classified:
     ops = profile.ops
     if _NF4 not in ops.name:
         return table
-    moved, group = table.bytes.copy(), table.group.copy()
+    moved, dims, group = table.bytes.copy(), table.dims.copy(), table.group.copy()
     unpacked: int | None = None
     products: set[int] = set()
     for row in profile.segments["decode"].ops.tolist():
@@ -63,11 +74,13 @@ def multiplied_packed(table: Classified, profile: Profile) -> Classified:
             unpacked = row
         elif unpacked is not None and table.group[row] in _PRODUCTS:
             if row not in products:
-                moved[row] += (ops.bytes_read[unpacked] - ops.bytes_written[unpacked]) / SCALE
+                packed = (ops.bytes_read[unpacked] - ops.bytes_written[unpacked]) / SCALE
+                moved[row] += packed
+                dims[WEIGHTS, row] += packed
             products.add(row)
             group[unpacked] = _VIEW
             unpacked = None
-    return replace(table, bytes=moved, group=group)
+    return replace(table, bytes=moved, dims=dims, group=group)
 
 
 def _share_of_windows(served: Served, tokens: int) -> float:

@@ -35,6 +35,7 @@ LOOP: Mapping[str, Any] = {
     "softmax_inputs": False,
     "output_kept": "no",
     "gradients_cleared": "after-step",
+    "framework": "torch-2.4",
 }
 """What a loop holds and copies, with the values of ours: each target has its own."""
 

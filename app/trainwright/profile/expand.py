@@ -251,7 +251,7 @@ def _by_life(
     profile: Profile, row: NDArray[np.int32], phase: NDArray[np.uint8], crosses: NDArray[np.bool_]
 ) -> Ints:
     """Return the terms of storages born in ops of the rows; ``crosses``: outlive their phase."""
-    in_head, casts = _traits(profile)
+    in_head = _in_head(profile)
     forward = (phase == PHASE["forward"]) & crosses
     serving = ((phase == PHASE["prefill"]) | (phase == PHASE["decode"])) & crosses
     setup = phase == PHASE["setup"]
@@ -259,7 +259,6 @@ def _by_life(
         "parameters": setup & crosses,
         "temporaries": setup,
         "logits": in_head[row],
-        "casts": forward & casts[row],
         "activations": forward,
         "kv_cache": serving,
     }
@@ -270,15 +269,9 @@ def _by_life(
 
 
 @lru_cache(maxsize=64)
-def _traits(profile: Profile) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which op rows are of the head, and which cast weights; False at the end, for -1."""
-    ops = profile.ops
-    head = np.array(ops.region) == _HEAD
-    copies = np.array([name.startswith("aten._to_copy") for name in ops.name], dtype=np.bool_)
-    casts = copies & ~ops.bytes_written[:, 1:].any(axis=1)
-    if "cast" in profile.category.values():  # known by identity, at any number of points
-        casts[:] = False
-    return np.append(head, False), np.append(casts, False)
+def _in_head(profile: Profile) -> NDArray[np.bool_]:
+    """Return which op rows are of the head; False at the end, for -1."""
+    return np.append(np.array(profile.ops.region) == _HEAD, False)
 
 
 def _lasting(profile: Profile, setup: Structure, step: Structure, ids: int) -> NDArray[np.bool_]:

@@ -58,7 +58,7 @@ class OpTable:
     bytes_read: Ints
     bytes_written: Ints
     dims: Ints
-    """(rows, 7, 6); unused dimensions are 0."""
+    """(rows, 7, 6): ``trace.OpRow.dims``; unused dimensions are 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ class Profile:
     ops: OpTable
     category: dict[int, str]
     """Storage id -> parameter | buffer | gradient | optimizer | input | output | cast (of a
-    parameter; profiles that name none were traced before these were told by identity)."""
+    parameter)."""
     model: dict[str, Any]
     assumptions: dict[str, int]
     """What was answered for tensors without data, and how often; under the id of a sentence,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-TRACER_VERSION = 2
+TRACER_VERSION = 3
 """Raised whenever the tracer would log something else for the same model."""
 
 LONG = 512

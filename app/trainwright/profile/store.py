@@ -74,7 +74,8 @@ def trace(
     """Trace in a child process, fit, check, keep in the cache, and return the profile.
 
     With ``at`` only that point is traced, and one step of it with the optimizer that is asked
-    for: faster, and the profile answers for it alone.
+    for: faster, and the profile answers for it alone. Serving is asked about at several lengths,
+    and no other layout than the first ships: these are traced for all batches all the same.
     Where the events do not fit polynomials, or change from point to point, it is traced
     at ``at`` (or the first point) and says so by ``exact``. ``run`` starts the child.
 
@@ -83,8 +84,8 @@ def trace(
     """
     spec = replace(spec, optimizers=_with_known(spec))
     tracer = _Tracer(spec, on_progress, cancelled, run or client.run)
-    if at is not None:
-        return fit(tracer.run((at,), optimizers=(spec.asked,), check_repeat=False))
+    if at is not None and not (spec.channels_last or (spec.task == "infer" and spec.sequence)):
+        return tracer.alone(at)
     source = _source(spec)
     choices = kernel_points(spec, depth.positions(source), depth.window(source))
     for points in choices:
@@ -96,7 +97,7 @@ def trace(
             _keep(cache_path(spec), profile)
         if profile.exact:
             return profile
-    return fit(tracer.run((choices[0][0],)))
+    return tracer.alone(at) if at is not None else fit(tracer.run((choices[0][0],)))
 
 
 def _with_known(spec: TraceSpec) -> tuple[str, ...]:
@@ -193,6 +194,10 @@ class _Tracer:
     on_progress: Progress | None
     cancelled: Callable[[], bool] | None
     start: Runner
+
+    def alone(self, at: Point) -> Profile:
+        """Return the profile of one step at one point."""
+        return fit(self.run((at,), optimizers=(self.spec.asked,), check_repeat=False))
 
     def everywhere(self, points: tuple[Point, ...]) -> raw.TraceResult:
         """Trace at every point; a deep model at the first, and the rest from a shallow copy."""

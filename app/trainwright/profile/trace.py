@@ -49,8 +49,12 @@ class OpRow:
     bytes_read: int
     bytes_written: int
     dims: tuple[int, ...]
-    """GEMM: (batch, M, N, K). Grouped GEMM: (groups, M, N, K, place of what they share).
-    Convolution: (N·OH·OW, Cout, Cin/groups·kh·kw, groups).
+    """GEMM: (batch, M, N, K, bytes of weights, of those read and written: all that has the same
+    size for every batch). Grouped GEMM: (groups, M, N, K, place of what they share).
+    Convolution: (N·OH·OW, Cout, Cin/groups·taps, groups, elements of the input, Cin, gradients
+    that are asked for: 1 for the input's, 2 for the weight's, 4 for the bias'). Taps are those
+    that an output meets: kh·kw, over the stride where it is transposed.
+    Batch norm: (elements, channels, 1 where sums over each channel are formed).
     Attention: (batch, heads, Sq, Sk, head_dim, kv_heads, causal). Else: (elements,)."""
 
 

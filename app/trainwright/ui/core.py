@@ -67,8 +67,10 @@ def _look(plan: "Plan", facts: "Facts", before: "Report") -> "Report":
 def _trace(
     spec: "TraceSpec", at: Point | None, on_progress: Progress, cancelled: Cancelled
 ) -> "Profile":
-    from trainwright.profile.store import trace
+    from trainwright.profile.store import load, trace
 
+    if at is None and (known := load(spec)) is not None:
+        return known
     return trace(spec, at=at, on_progress=on_progress, cancelled=cancelled)
 
 

@@ -38,6 +38,8 @@ USUAL_IMPLEMENTATION: dict[str, Implementation] = {"adamw": "fused", "sgd": "for
 AdapterDtype = Literal["fp32", "weights"]
 KbitPreparation = Literal["none", "all", "norms"]
 ScoresUpcast = Literal["upcast", "shifted", "returned", "none"]
+Framework = Literal["torch-1.12", "torch-2.0", "torch-2.4"]
+"""Versions of torch whose kernels' times differ, each up to the next; today's are the last."""
 OutputKept = Literal["no", "step", "next"]
 GradientsCleared = Literal["after-step", "before-backward", "zeroed"]
 Strategy = Literal["single", "ddp"]
@@ -167,6 +169,10 @@ class Settings(Frozen):
     gradients_cleared: GradientsCleared | None = None
     """When the loop drops gradients: after the step, before the next backward, or never
     (``set_to_none=False``). Default: the recipe's, else after-step."""
+    framework: Framework | None = None
+    """Which torch runs the step, for its time: kernels of older ones are slower. What else
+    differs, as attention and the optimizer's implementation, is a setting of its own.
+    Default: torch-2.4, which stands for all from there on."""
     compile: bool | None = None
     """torch.compile. Default: false."""
     channels_last: bool | None = None
@@ -225,6 +231,7 @@ class FullSettings(Frozen):
     separate_experts: bool = False
     output_kept: OutputKept = "no"
     gradients_cleared: GradientsCleared = "after-step"
+    framework: Framework = "torch-2.4"
 
     @property
     def update(self) -> str:

@@ -50,7 +50,7 @@ class _Log:
             flops=tuple(2 * n * k * c for c in m),
             read=(size * n * k, *(size * k * c for c in m[1:])),
             written=tuple(size * n * c for c in m),
-            dims=((1,), m, (n,), (k,)),
+            dims=((1,), m, (n,), (k,), (size * n * k,)),
         )
 
     def new(self, size: Polynomial, op: int = -1, category: str = "") -> int:
@@ -198,7 +198,7 @@ def profile_of(shape: Shape = Shape(), itemsize: int = 2, slow: int = 1) -> Prof
         kernels={"flash": shape.blocks},
         versions={"torch": "2.13.0"},
         exact=True,
-        points=(),
+        points=((2, 64),),
     )
 
 

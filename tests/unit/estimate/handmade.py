@@ -60,7 +60,7 @@ def product(m: int, n: int, k: int, phase: str = "forward") -> dict[str, Any]:
         flops=(0, 2 * m * n * k),
         read=(2 * k * n, 2 * m * k),
         written=(0, 2 * m * n),
-        dims=((1,), (0, m), (n,), (k,)),
+        dims=((1,), (0, m), (n,), (k,), (2 * k * n,)),
     )
 
 

@@ -33,9 +33,8 @@ def layer() -> tuple[Classified, Any]:
         group=group,
         dtype=group,
         dtypes=("bfloat16",),
-        read=read.astype(float),
-        written=written.astype(float),
         backward=np.zeros(3, dtype=np.bool_),
+        attended=np.zeros(3),
     )
     return table, profile
 

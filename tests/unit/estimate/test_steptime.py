@@ -106,7 +106,7 @@ def test_a_depthwise_convolution_waits_for_arithmetic_and_memory() -> None:
     """The study that fitted its constants added the two."""
 
     def seconds(flops: int, bytes_: int) -> float:
-        pixels = ((0, 1 << 20), (64,), (9,), (64,))
+        pixels = ((0, 1 << 20), (64,), (9,), (64,), (0, 1 << 26), (64,))
         fields = {"flops": (0, flops), "read": (0, bytes_), "dims": pixels}
         convolution = row("aten.convolution.default", "forward", **fields)
         return timed(profile_of(convolution)).step_seconds.value

@@ -34,6 +34,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "softmax_inputs": (True,),
     "output_kept": ("step", "next"),
     "gradients_cleared": ("before-backward", "zeroed"),
+    "framework": ("torch-1.12", "torch-2.0"),
     "kv_cache": ("fp8",),
     "engine": ("vllm",),
     "memory_share": (0.8,),

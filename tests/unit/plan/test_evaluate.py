@@ -1,6 +1,7 @@
 """The whole way from a plan to its report, on a shipped profile."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -288,8 +289,19 @@ def test_a_profile_that_lacks_the_optimizer_is_traced_for_it(
     assert set(documents[0]["optimizers"]) == {"adafactor", "adamw", "sgd"}
 
 
-def test_the_first_answer_traces_only_what_is_asked() -> None:
-    spec = resolve(plan(workload__inputs={"image_size": 320}, settings__optimizer="adamw-8bit"))
+@pytest.mark.parametrize(
+    ("changed", "points", "optimizers"),
+    [
+        ({}, 1, ("adamw",)),
+        # Nothing of this layout ships, so that each estimate would trace it again.
+        ({"settings__channels_last": True}, 3, ("adamw", "sgd", "adafactor")),
+    ],
+)
+def test_the_first_answer_traces_only_what_is_asked(
+    changed: dict[str, Any], points: int, optimizers: tuple[str, ...]
+) -> None:
+    size = {"image_size": 320}
+    spec = resolve(plan(workload__inputs=size, settings__optimizer="adamw-8bit", **changed))
     assert isinstance(spec, Pending)
     documents: list[dict[str, Any]] = []
 
@@ -299,7 +311,28 @@ def test_the_first_answer_traces_only_what_is_asked() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         store.trace(spec.spec, at=spec.point, run=started)
-    assert documents[0]["optimizers"] == ("adamw",)
+    assert documents[0]["optimizers"] == optimizers
+    assert len(documents[0]["points"]) == points
+    serving = replace(spec.spec, model=(("timm", "x"),), task="infer", sequence=True)
+    with pytest.raises(KeyboardInterrupt):
+        store.trace(serving, at=(1, 300), run=started)
+    assert len({length for _, length in documents[1]["points"]}) > 1
+
+
+def test_what_an_earlier_tracer_wrote_is_traced_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRAINWRIGHT_CACHE", str(tmp_path))
+    pending = resolve(plan(workload__inputs={"image_size": 320}))
+    assert isinstance(pending, Pending)
+    path, known = store.cache_path(pending.spec), facts(EXAMPLE).profile
+    path.parent.mkdir(parents=True)
+    path.write_bytes(codec.encode(known))
+    assert store.load(pending.spec) is not None
+    before = str(int(known.versions["tracer"]) - 1)
+    path.write_bytes(codec.encode(replace(known, versions=known.versions | {"tracer": before})))
+    os.utime(path, (0, 0))  # another time than the file before it
+    assert store.load(pending.spec) is None
 
 
 def test_steps_that_do_not_repeat_are_noted() -> None:

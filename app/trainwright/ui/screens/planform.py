@@ -81,8 +81,8 @@ class PlanForm(Surface):
                 "activation_offload", "cross_entropy", "optimizer_implementation", "momentum",
                 "kbit_preparation", "double_quantization", "adapter_dtype", "scores_upcast",
                 "loss_in_model", "expanded_heads", "separate_experts", "softmax_inputs",
-                "memory_share",
-                "input_gradients", "output_kept", "gradients_cleared", "recipe")  # fmt: skip
+                "memory_share", "input_gradients", "output_kept", "gradients_cleared",
+                "recipe", "framework")  # fmt: skip
         return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
     def refresh(self) -> None:
@@ -263,6 +263,8 @@ class PlanForm(Surface):
         self._combo(group, "settings.recipe", _verbatim(choices.RECIPES),
                     lambda _, s: (s.recipe if s else None) or "plain",
                     applies=applies.trains)  # fmt: skip
+        self._combo(group, "settings.framework", _verbatim(choices.FRAMEWORKS),
+                    _setting("framework"), applies=applies.trains)  # fmt: skip
         self._segments(group, "settings.optimizer_implementation",
                        _verbatim(choices.IMPLEMENTATIONS), _setting("optimizer_implementation"),
                        applies=lambda p: applies.updates(p) in USUAL_IMPLEMENTATION)  # fmt: skip

@@ -1,6 +1,6 @@
 """What one operator call costs: FLOPs, bytes and dimensions, from its arguments."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -49,11 +49,11 @@ MULTIPLIES = {
 GROUPED = aten._grouped_mm.default
 """Products of an expert each: the rows, or the terms of the sums, are split between them."""
 
-CONVOLUTIONS = {
-    aten.convolution.default: ("in", 0, 1, 8),
-    aten.convolution_backward.default: ("grad", 0, 2, 9),
-}
-"""Convolution -> what its first operand is, places of it, the weight and the groups."""
+REPEATS = frozenset({aten.repeat.default, aten.repeat_interleave.self_int})
+"""They may make a row for each sample from a weight alone."""
+
+Lasts = Callable[[torch.Tensor], bool]
+"""Whether a tensor has the same size for every batch: a weight, a buffer, or made from these."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,8 @@ class Facts:
     """Whether it returns memory of its own."""
     flops: Any
     """torch's formula, or None."""
+    places: dict[str, int]
+    """Argument -> its place."""
 
 
 def describe(op: Any) -> Facts:
@@ -96,6 +98,7 @@ def describe(op: Any) -> Facts:
         written=written,
         returns=any(info is None for info in infos),
         flops=flop_registry.get(op._overloadpacket),
+        places={argument.name: place for place, argument in enumerate(schema.arguments)},
     )
 
 
@@ -142,22 +145,32 @@ def traffic(facts: Facts, args: Any, kwargs: Any, given: Any, made: Any) -> tupl
     return read - in_place if facts.op in OVERWRITES else read, outputs + in_place
 
 
-def dims(facts: Facts, args: Any, kwargs: Any, out: Any, given: Any, made: Any) -> tuple[int, ...]:
+def dims(
+    facts: Facts, args: Any, kwargs: Any, out: Any, given: Any, made: Any, lasts: Lasts
+) -> tuple[int, ...]:
     """Return the dimensions that the profile's ``OpRow.dims`` names."""
     op = facts.op
     if op in MULTIPLIES:
         left, right = (args[place] for place in MULTIPLIES[op])
         batch = left.shape[0] if left.dim() == 3 else 1
-        return batch, left.shape[-2], right.shape[-1], left.shape[-1]
-    if op in CONVOLUTIONS:
-        return _convolution(op, args, out)
+        weights = _bytes(tensor for tensor in (*given, *made) if lasts(tensor))
+        return batch, left.shape[-2], right.shape[-1], left.shape[-1], weights
+    if op is aten.convolution.default:
+        inputs, kernel, _, stride = args[:4]
+        return _convolution(out, inputs, kernel, stride, args[6], args[8], ())
+    if op is aten.convolution_backward.default:
+        pixels, inputs, kernel, _, stride = args[:5]
+        return _convolution(pixels, inputs, kernel, stride, args[7], args[9], args[10])
     if op is GROUPED:
         return _grouped(args, kwargs)
     if facts.name.startswith("aten._scaled_dot_product"):
         return _attention(op, args, kwargs)
     if facts.name.startswith(("aten._foreach", "aten._fused_adam", "aten._fused_sgd", "aten._amp")):
         return (sum(tensor.numel() for tensor in tensors(args[0])),)
-    return (max(tensor.numel() for tensor in (*made, *given)),)
+    elements = max(tensor.numel() for tensor in (*made, *given))
+    if "batch_norm" in facts.name:
+        return elements, *_batch_norm(facts, args)
+    return (elements,)
 
 
 def dtype(given: Any, made: Any) -> str:
@@ -179,15 +192,34 @@ def _size(tensor: torch.Tensor) -> int:
     return prod(size for size, stride in pairs if stride) * tensor.element_size()
 
 
-def _convolution(op: Any, args: Any, out: Any) -> tuple[int, ...]:
-    kind, first, weight, groups = CONVOLUTIONS[op]
-    kernel = args[weight].shape
-    pixels = args[first] if kind == "grad" else out
+def _convolution(
+    pixels: torch.Tensor,
+    inputs: torch.Tensor,
+    kernel: torch.Tensor,
+    stride: list[int],
+    transposed: bool,
+    groups: int,
+    mask: Iterable[bool],
+) -> tuple[int, ...]:
+    """Return the dimensions of a convolution; ``pixels`` has the shape of its output."""
     rows = pixels.numel() // max(1, pixels.shape[1])
-    transposed = args[6] if kind == "in" else args[7]
-    if transposed:
-        return rows, kernel[1] * args[groups], kernel[0] // args[groups], args[groups]
-    return rows, kernel[0], prod(kernel[1:]), args[groups]
+    channels = inputs.shape[1]
+    terms = channels // groups * prod(kernel.shape[2:])
+    if transposed:  # each output meets only some of the taps
+        terms //= prod(stride) if len(stride) > 1 else stride[0] ** (kernel.dim() - 2)
+    asked = sum(wanted << place for place, wanted in enumerate(mask))
+    return rows, pixels.shape[1], terms, groups, inputs.numel(), channels, asked
+
+
+def _batch_norm(facts: Facts, args: Any) -> tuple[int, int]:
+    """Return (channels, whether sums over each channel are formed: 1 or 0)."""
+    places = facts.places
+    channels = args[places["input"]].shape[1]
+    flag = next((name for name in ("training", "train", "update") if name in places), None)
+    sums = "no_update" not in facts.name if flag is None else bool(args[places[flag]])
+    if "output_mask" in places:
+        sums = sums or any(args[places["output_mask"]][1:])
+    return channels, int(sums)
 
 
 def _grouped(args: Any, kwargs: Any) -> tuple[int, ...]:

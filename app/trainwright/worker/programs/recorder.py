@@ -25,6 +25,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 ALLOC, FREE, PACK, RELEASE, UNPACK, COPY_DEAD, BEGIN, END = range(8)
 OUTSIDE, HEAD, RECURRENT = -1, -2, -3
 
+LASTING = frozenset({"parameter", "buffer", "cast", "gradient"})
+"""Categories of storages that are the same for every batch."""
+
+RESHAPES = tuple(
+    f"{name}Backward"
+    for name in (
+        *("T", "Transpose", "Permute", "View", "UnsafeView", "ReshapeAlias", "Expand"),
+        *("Unsqueeze", "Squeeze", "Select", "Slice", "Split", "Unbind", "Clone", "ToCopy"),
+    )
+)
+"""Beginnings of autograd's names for what gives a weight another form or dtype."""
+
 aten = torch.ops.aten
 
 Event = tuple[int, int, int, int]
@@ -78,6 +90,8 @@ class Recorder(TorchDispatchMode):
         self.calls = 0
         self.updating = False
         """Whether an optimizer runs within backward."""
+        self._lasting: set[int] = set()
+        """Storages without a category that are made of nothing but those of ``LASTING``."""
         self._storages: dict[int, tuple[weakref.ref[Any], int, int, int]] = {}
         self._aliases: dict[int, int] = {}
         self._whole: dict[int, weakref.ref[torch.Tensor]] = {}
@@ -135,6 +149,7 @@ class Recorder(TorchDispatchMode):
         """Number on from a mark: a second run of the same code gets the same numbers."""
         self._next, self._holders = mark
         self._aliases.clear()
+        self._lasting.clear()
 
     # Storages
 
@@ -315,18 +330,31 @@ class Recorder(TorchDispatchMode):
             self.answers.remember(func, out)
         given, made = list(tensors((args, kwargs))), list(tensors(out))
         number = -1
+        lasts = self._result_lasts(facts, given, made)
         if not facts.allocates and any(t.device.type == self.device for t in (*made, *given)):
             number = len(self.segment.ops)
-            self._note(facts, args, kwargs, out, given, made)
+            self._note(facts, args, kwargs, out, given, made, lasts)
         for tensor in made:
             self._track(tensor, number)
+        if lasts:
+            self._lasting.update(map(self._number, made))
         if func is aten._to_copy.default and self.stage != "setup":
             self._name_cast(args[0], made)
         return out
 
     def _note(
-        self, facts: costs.Facts, args: Any, kwargs: Any, out: Any, given: Any, made: Any
+        self,
+        facts: costs.Facts,
+        args: Any,
+        kwargs: Any,
+        out: Any,
+        given: Any,
+        made: Any,
+        lasts: bool,
     ) -> None:
+        def lasting(tensor: torch.Tensor) -> bool:
+            return (lasts and any(tensor is one for one in made)) or self._lasts(tensor)
+
         read, wrote = costs.traffic(facts, args, kwargs, given, made)
         row = (
             facts.name,
@@ -336,7 +364,7 @@ class Recorder(TorchDispatchMode):
             costs.flops(facts, args, kwargs, out),
             read,
             wrote,
-            costs.dims(facts, args, kwargs, out, given, made),
+            costs.dims(facts, args, kwargs, out, given, made, lasting),
         )
         self.segment.ops.append(self.rows.setdefault(row, len(self.rows)))
         first = args[0] if args and isinstance(args[0], torch.Tensor) else None
@@ -344,6 +372,25 @@ class Recorder(TorchDispatchMode):
         self.segment.first.append(number)
         whole = self._whole.get(number)
         self.segment.viewed.append(whole is not None and whole() is not first)
+
+    def _lasts(self, tensor: torch.Tensor) -> bool:
+        """Return whether the tensor has the same size for every batch, and is not expanded."""
+        if self.updating or self.stage in ("clip", "optimizer"):
+            return True
+        number = self._number(tensor)
+        if number not in self._lasting and self.category.get(self._root(number)) not in LASTING:
+            return False
+        pairs = zip(tensor.shape, tensor.stride(), strict=True)
+        return all(stride or size == 1 for size, stride in pairs)
+
+    def _result_lasts(self, facts: costs.Facts, given: Any, made: Any) -> bool:
+        """Return whether what an operator makes has the same size for every batch."""
+        if self.stage not in ("forward", "loss") or not made or facts.op in costs.REPEATS:
+            return False
+        if given and all(map(self._lasts, given)):
+            return True
+        weighs = facts.op in costs.MULTIPLIES and self._phase() == "backward"
+        return weighs and not any(map(self._lasts, given)) and _is_of_weight(made[0])
 
     def _name_cast(self, source: torch.Tensor, made: Iterable[torch.Tensor]) -> None:
         """Remember that a tensor is a copy of a parameter in another dtype, as autocast makes."""
@@ -357,6 +404,21 @@ class Recorder(TorchDispatchMode):
             return "optimizer"
         # Autograd runs without grad mode; an operator under it replays a checkpoint.
         return "recompute" if torch.is_grad_enabled() else "backward"
+
+
+def _is_of_weight(gradient: torch.Tensor) -> bool:
+    """Return whether the product that autograd forms now is the gradient of a weight.
+
+    It is where an operand of the product in forward was a weight, but for its form and dtype.
+    """
+    node: Any = torch._C._current_autograd_node()
+    for operand, _ in node.next_functions if node is not None else ():
+        while operand is not None and operand.name().startswith(RESHAPES):
+            operand = operand.next_functions[0][0]
+        weight = getattr(operand, "variable", None)
+        if weight is not None and gradient.numel() <= weight.numel():
+            return True
+    return False
 
 
 def _copied(source: torch.Tensor, kwargs: dict[str, Any]) -> Any:

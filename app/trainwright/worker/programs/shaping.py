@@ -37,8 +37,10 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
     model, task = subject.model, spec["task"]
     method = spec.get("method", {})
     dtype = COMPUTE.get(spec["precision"], torch.float32)
+    # Served weights are in the compute type, and what comes in takes the type of the weights.
+    served = spec["precision"].removesuffix("-mixed") if task == "infer" else None
     settings = step.StepSettings(
-        precision=spec["precision"],
+        precision=served or spec["precision"],
         checkpointing=spec["checkpointing"],
         channels_last=spec["channels_last"],
     )
