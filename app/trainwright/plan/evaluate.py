@@ -43,6 +43,7 @@ from trainwright.plan.serving import (
     serving_side,
 )
 from trainwright.profile import interpreter, store
+from trainwright.profile.chunked import chunked
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
@@ -186,7 +187,16 @@ def stored(spec: TraceSpec) -> Profile | None:
         other = store.load(replace(spec, kernel=kernel)) if spec.kernel != kernel else None
         if other is not None and not other.kernels:
             return other
-    return None
+    return _in_chunks(spec)
+
+
+def _in_chunks(spec: TraceSpec) -> Profile | None:
+    """Return the profile of a loss in chunks, derived from the stored one of the whole loss."""
+    if spec.method.cross_entropy != "chunked" or spec.method.loss_in_model:
+        return None
+    method = replace(spec.method, cross_entropy="full", scores="upcast")
+    whole = stored(replace(spec, method=method))
+    return chunked(whole) if whole is not None else None
 
 
 def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterator[Message]:
