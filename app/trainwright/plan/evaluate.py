@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from trainwright import __version__
+from trainwright.catalog import GpuRecord
 from trainwright.catalog.parts import find_memory
 from trainwright.estimate import correction
 from trainwright.estimate.clock import Clock, Situation
@@ -26,8 +27,8 @@ from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
-from trainwright.messages import Message
-from trainwright.plan import crosscheck, mixture
+from trainwright.messages import Message, UserError
+from trainwright.plan import chosen, crosscheck, mixture
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
@@ -127,9 +128,9 @@ def resolve(plan: Plan) -> Facts | Pending:
     """
     found = _machine(plan.machine)
     machine, record = found.machine, found.machine.gpu.record
-    settings = filled(plan.settings, plan.workload, record, machine.gpu_count, machine.cores)
+    settings, dropped = _settings(plan, record, machine)
     asked = question(plan, settings, record)
-    notes = (*found.notes, *asked.notes, *_plan_notes(plan, machine, settings))
+    notes = (*found.notes, *asked.notes, *dropped, *_plan_notes(plan, machine, settings))
     pending = Pending(
         machine,
         settings,
@@ -142,6 +143,21 @@ def resolve(plan: Plan) -> Facts | Pending:
     )
     profile = stored(asked.spec)
     return pending if profile is None else pending.answered(profile)
+
+
+def _settings(
+    plan: Plan, record: GpuRecord, machine: Machine
+) -> tuple[FullSettings, tuple[Message, ...]]:
+    """Return the complete settings; choices that go with the plan no longer are left out."""
+    for settings, whole in chosen.candidates(plan):
+        try:
+            full = filled(settings, plan.workload, record, machine.gpu_count, machine.cores)
+        except UserError:
+            if settings == plan.settings:
+                raise
+        else:
+            return full, () if whole else (Message.of("plan.note.choices-dropped"),)
+    raise AssertionError("the last candidate is the plan's own")
 
 
 def _machine(choice: MachineChoice) -> Resolved:

@@ -376,7 +376,7 @@ class Window(QMainWindow):
         """Leave every setting to the search."""
         if self.session is not None and self.session.plan is not None:
             plan = self.session.plan
-            freed = plan.model_copy(update={"settings": type(plan.settings)()})
+            freed = plan.model_copy(update={"settings": type(plan.settings)(), "chosen": {}})
             self.session.put(freed, Message.of("ui.edit.free-all"))
 
     def explain(self) -> None:
