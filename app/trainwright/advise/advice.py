@@ -33,6 +33,8 @@ class Choice:
     settings: FullSettings
     estimate: Report
     reasons: tuple[Reason, ...]
+    effect: Effect = Effect.SAME
+    """The greatest of the values that the search chose."""
 
 
 @dataclass(frozen=True, slots=True)

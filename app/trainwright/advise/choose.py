@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from trainwright.advise import learning_rate, loading, pareto, relax
-from trainwright.advise.advice import Advice, Choice
+from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, untimed_reasons
 from trainwright.advise.search import Search, Sources, Timed
@@ -46,7 +46,7 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
         return _by_memory(search, chosen, report.time.refusal)
     return Advice(
         choices=tuple(
-            Choice(found.settings, found, reasons(search, timed, found))
+            Choice(found.settings, found, reasons(search, timed, found), timed.candidate.effect)
             for timed, found in (
                 (timed, loading.settled(search, timed, found)) for timed, found in chosen
             )
@@ -62,7 +62,9 @@ def _by_memory(search: Search, chosen: list[tuple[Timed, Report]], refused: Mess
     """Return what fits by the memory it takes, where no time is predicted."""
     return Advice(
         choices=tuple(
-            Choice(found.settings, found, untimed_reasons(search, timed, found))
+            Choice(
+                found.settings, found, untimed_reasons(search, timed, found), timed.candidate.effect
+            )
             for timed, found in chosen
         ),
         pareto=(),
@@ -157,6 +159,18 @@ def make_it_fit(plan: Plan, advice: Advice) -> Plan:
         return plan
     best = advice.choices[0]
     return with_settings(plan, best.settings, best.reasons)
+
+
+def ways_out(plan: Plan, facts: Facts) -> tuple[Relaxation, ...]:
+    """Return what makes a plan fit: its open settings alone where that is enough."""
+    advice = advise(plan, facts, top=1)
+    if not advice.choices:
+        return advice.nothing_fits
+    (best,) = advice.choices
+    fitted = make_it_fit(plan, advice)
+    changes = relax.changes(plan, facts.settings, fitted, best.settings)
+    change = Message.of("advise.whatif.fit")
+    return (Relaxation(change, fitted, changes, best.effect, best.estimate),)
 
 
 def with_whole_batch(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:

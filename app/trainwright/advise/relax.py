@@ -62,16 +62,14 @@ def _way(
     return Relaxation(
         change=change,
         plan=plan,
-        changes=_changes(before.plan, before.facts.settings, plan, report.settings),
+        changes=changes(before.plan, before.facts.settings, plan, report.settings),
         effect=max(effect, timed.candidate.effect),
         estimate=report,
         buys=buys,
     )
 
 
-def _changes(
-    plan: Plan, settings: FullSettings, after: Plan, taken: FullSettings
-) -> dict[str, Any]:
+def changes(plan: Plan, settings: FullSettings, after: Plan, taken: FullSettings) -> dict[str, Any]:
     """Return every dotted key that becomes different, with its new value."""
     found: dict[str, Any] = {}
     for section in ("model", "workload", "machine"):

@@ -32,6 +32,7 @@ def _choice(choice: Choice, language: Language) -> dict[str, Any]:
     return {
         "settings": choice.settings.model_dump(mode="json"),
         "estimate": report.as_json(choice.estimate),
+        "class": CLASSES[choice.effect],
         "reasons": [_reason(reason, language) for reason in choice.reasons],
     }
 

@@ -194,12 +194,19 @@ class Search:
     def considered(self) -> int:
         """Return how many settings obey the plan, and were compared or need not be."""
         walk = self.obedient.space
-        return sum(
-            walk.size([one for one in group if self.profile(one) is not None])
+        count = sum(
+            self._at_hand([one for one in group if (one.micro_batch == 1) == alone], loss)
             for effect in Effect
             for group in walk.roots(effect)
-            if self.compares(group)
+            for loss in walk.open["cross_entropy"]
+            for alone in (False, True)
         )
+        return count * walk.below_each
+
+    def _at_hand(self, alike: Sequence[Candidate], loss: str) -> int:
+        """Return how many candidates of one structure have a profile: all or none."""
+        known = alike and self.profile(replace(alike[0], cross_entropy=loss)) is not None
+        return len(alike) if known else 0
 
     def compares(self, group: Sequence[Candidate]) -> bool:
         """Return whether a profile of any of the candidates, which differ in the batch, is there.

@@ -111,8 +111,9 @@ def values(
 
 
 def _generates(profile: Profile, trains: bool) -> bool:
-    """Return whether the loss is one of tokens."""
-    return trains and "vocabulary" in profile.model
+    """Return whether the loss is that of the next token: labels are shifted by one."""
+    shifted = zip(profile.ops.name, profile.ops.phase, strict=True)
+    return trains and ("aten.constant_pad_nd.default", "loss") in set(shifted)
 
 
 def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:
@@ -279,11 +280,10 @@ class Space:
                     changed: dict[str, Any] = {key: value, "surprise": point.surprise + more}
                     yield replace(point, **changed)
 
-    def size(self, roots: Sequence[Candidate]) -> int:
-        """Return how many points the roots and all below them are."""
-        count = len(roots)
-        for key in ("cross_entropy", "allocator"):
-            count *= len(self.open[key])
+    @property
+    def below_each(self) -> int:
+        """Return how many points stand at and below each with a way to compute the loss."""
+        count = len(self.open["allocator"])
         moving = [one for one in self.open["checkpointing"] if one not in _MOVES_NOTHING]
         plain = len(self.open["checkpointing"]) if False in self.open["activation_offload"] else 0
         return count * (plain + (len(moving) if True in self.open["activation_offload"] else 0))

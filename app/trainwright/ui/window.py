@@ -255,6 +255,7 @@ class Window(QMainWindow):
         self.session.reported.connect(self._show_answer)
         self.session.advised.connect(self._show_answer)
         self.session.noticed.connect(self._notice)
+        self.session.choice_needed.connect(partial(self.go, "advise"))
         self.session.warned.connect(self._warn)
         self.session.recent_models = lambda: self.preferences.recent_models
         self.session.model_chosen.connect(self.preferences.picked)
