@@ -116,10 +116,7 @@ def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, .
     for candidate in search.uncompared:
         if obeying and candidate.freed:
             continue  # the plan rules it out anyway
-        traced = (
-            *("precision", "attention", "channels_last"),
-            *("cross_entropy", "optimizer_in_backward"),
-        )
+        traced = ("precision", "attention", "channels_last", "cross_entropy")
         other = [key for key in traced if getattr(candidate, key) != getattr(base, key)]
         if candidate.checkpointing == "selective":
             other.append("checkpointing")
@@ -142,6 +139,7 @@ def _left_out(search: Search) -> Iterator[Message]:
         "fused": fixed.cross_entropy is None and "vocabulary" in profile.model,
         "selective": fixed.checkpointing is None and profile.blocks > 0,
         "optimizers": fixed.optimizer is None,
+        "in-backward": fixed.optimizer_in_backward is None,
         "host-memory": moves and search.facts.machine.memory_bytes is None,
         "compile": fixed.compile is None,
     }

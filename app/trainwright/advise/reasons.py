@@ -83,15 +83,14 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.strategy
     other_name = "single" if value == "ddp" else "ddp"
     share = (search.plan.workload.effective_batch or 1) // (count if value == "single" else 1)
-    rivals = [one for one in search.obedient if one.candidate.strategy == other_name]
-    if not rivals:
+    rival = next(iter(search.holding(strategy=other_name)), None)
+    if rival is None:
         yield _reason("strategy", value, "advise.strategy.only", _ESTIMATE, None, share=share)
         return
-    gain = rivals[0].seconds / best.seconds
+    gain = rival.seconds / best.seconds
     flips = Message.of("advise.flip.link") if value == "single" or gain < 0.9 * count else None
-    yield _reason(
-        "strategy", value, f"advise.strategy.{value}", _ESTIMATE, flips, gpus=count, factor=gain
-    )
+    id = "advise.strategy.kept" if value == "ddp" and gain < 1 else f"advise.strategy.{value}"
+    yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain)
 
 
 def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -156,10 +155,7 @@ def _next_larger(search: Search, best: Timed) -> Timed | None:
 
 def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.checkpointing
-    if (
-        not search.plan.workload.trains
-        or len({t.candidate.checkpointing for t in search.obedient}) < 2
-    ):
+    if not search.plan.workload.trains or len(search.obedient.space.open["checkpointing"]) < 2:
         return
     if value == "none":
         full = search.alike(best.candidate, checkpointing="full")
@@ -190,14 +186,7 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
             cost=max(slower(best, plain), 0),
         )
         return
-    rival = next(
-        (
-            t
-            for t in search.obedient
-            if t.candidate.checkpointing == "none" and search.may_fit(t.candidate)
-        ),
-        None,
-    )
+    rival = next(iter(search.holding(checkpointing="none")), None)
     flips = Message.of("advise.flip.memory-checkpointing", more=max(need - room, 0))
     values = {
         "need": need,

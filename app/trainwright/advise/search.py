@@ -88,12 +88,14 @@ class Walk:
 
     def _next(self) -> bool:
         """Find the next best point; return whether there is one."""
+        search = self._search
         while not self._waiting:
             effect = next(self._effects, None)
             if effect is None:
                 return False
             for root in chain.from_iterable(self._roots(effect)):
-                self._wait(root)
+                if search.may_be_lean(self.space.leanest(root)):
+                    self._wait(root)
         timed = heapq.heappop(self._waiting)[-1]
         if timed.seconds != math.inf:
             for point in self.space.below(timed.candidate):
@@ -107,18 +109,18 @@ class Walk:
                 yield group
 
     def _wait(self, point: Candidate) -> None:
-        """Time a point if it may fit, or look below it."""
-        profile, obeyed = self._search.profile(point), self.space.obeyed
-        seconds = None if profile is None else self._search.seconds(point)
-        fits = profile is not None and self._search.may_fit(point)
-        counts = obeyed is None or not obeys(point, *obeyed)
-        if seconds is not None and fits and counts:
-            peak = self._search.peak(point) if seconds == math.inf else 0
+        """Time a point if it may fit and counts, or look below it."""
+        search, obeyed = self._search, self.space.obeyed
+        fits = search.profile(point) is not None and search.may_fit(point)
+        seconds = search.seconds(point) if fits else None
+        if seconds is not None and (obeyed is None or not obeys(point, *obeyed)):
+            peak = search.peak(point) if seconds == math.inf else 0
             timed = Timed(point, seconds, peak)
             heapq.heappush(self._waiting, (timed.rank, next(self._order), timed))
-        if seconds == math.inf or not (seconds is not None and fits and counts):
-            for below in self.space.below(point):
-                self._wait(below)
+            if seconds != math.inf:
+                return  # what is below waits until this point is reached
+        for below in self.space.below(point):
+            self._wait(below)
 
     def everything(self) -> Iterator[Candidate]:
         """Yield all points whose profile is at hand, whether they fit or not."""
@@ -155,6 +157,7 @@ class Search:
         self._seconds: dict[tuple[object, ...], float | None] = {}
         self._peaks: dict[tuple[object, ...], dict[int, int]] = {}
         self._full: dict[Candidate, FullSettings] = {}
+        self._room: dict[int, float] = {}
         self._reports: dict[Candidate, Report] = {}
         self._values = space.values(
             plan.settings,
@@ -180,6 +183,10 @@ class Search:
             rest = {name: value for name, value in self.held.items() if name != key}
             self._freed[key] = Walk(self, self._space(rest, key))
         return self._freed[key]
+
+    def holding(self, **values: Any) -> Walk:
+        """Return the candidates that keep to further values, and may fit."""
+        return Walk(self, self._space({**self.held, **values}))
 
     def alike(self, candidate: Candidate, **changed: object) -> Timed | None:
         """Return the candidate with other values, if it obeys the plan and can be timed."""
@@ -269,6 +276,10 @@ class Search:
         room = self.room(candidate)  # Without a layout first: often the model alone is too large.
         return self._model_bytes(candidate) <= room and _least(self.peak(candidate)) <= room
 
+    def may_be_lean(self, candidate: Candidate) -> bool:
+        """Return whether a candidate may fit, as far as a profile of it tells."""
+        return self.profile(candidate) is None or self.may_fit(candidate)
+
     def _model_bytes(self, candidate: Candidate) -> float:
         """Return what the model itself takes at least."""
         key = ("model", *_structure(candidate))
@@ -282,8 +293,11 @@ class Search:
 
     def room(self, candidate: Candidate) -> float:
         """Return the bytes that the allocator may take on the device."""
-        gpu = self.facts.machine.gpu
-        return gpu.total.value - bytes_outside(gpu, self.gpus(candidate))
+        count = self.gpus(candidate)
+        if count not in self._room:
+            gpu = self.facts.machine.gpu
+            self._room[count] = gpu.total.value - bytes_outside(gpu, count)
+        return self._room[count]
 
     def peak(self, candidate: Candidate) -> int:
         """Return the quick allocated peak; worked out for all micro-batches at once."""

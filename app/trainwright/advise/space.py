@@ -100,7 +100,7 @@ def values(
         "attention": ("sdpa", "eager") if profile.kernels else ("sdpa",),
         "channels_last": (False, True) if _convolutional(profile) else (False,),
         "optimizer": ("adamw", "adamw-8bit", "adafactor") if trains else (base.optimizer,),
-        "optimizer_in_backward": (False, True) if trains else (False,),
+        "optimizer_in_backward": (False,),
         "optimizer_offload": ("none", "cpu") if moves else ("none",),
         "cross_entropy": ("full", "chunked") if _generates(profile, trains) else ("full",),
         "checkpointing": _checkpointings(layers),
@@ -279,6 +279,11 @@ class Space:
                     more = self._surprise[key][value] - self._surprise[key][known[0]]
                     changed: dict[str, Any] = {key: value, "surprise": point.surprise + more}
                     yield replace(point, **changed)
+
+    def leanest(self, root: Candidate) -> Candidate:
+        """Return the point of the lattice below a root that takes the least memory."""
+        values: dict[str, Any] = {key: self.open[key][-1] for key in SAVERS[:-1]}
+        return replace(root, **values)
 
     @property
     def below_each(self) -> int:
