@@ -4,6 +4,9 @@ from trainwright.advise import space
 from trainwright.advise.advice import Point
 from trainwright.advise.search import Search, Timed
 
+_BATCHES = 24
+"""Micro-batches that are shown at most; assumed, a chart tells no more apart."""
+
 
 def front(search: Search, best: Timed) -> tuple[Point, ...]:
     """Return the trades between micro-batch and checkpointing, fastest first.
@@ -12,11 +15,13 @@ def front(search: Search, best: Timed) -> tuple[Point, ...]:
     in both nearly everywhere, and each would cost a layout of its own.
     """
     chosen = best.candidate
-    pairs = space.batches(search.facts.settings, search.plan.workload, search.gpus(chosen))
+    known = space.batches(search.facts.settings, search.plan.workload, search.gpus(chosen))
+    every = [pair for pair in known if (pair[0] == 1) == (chosen.micro_batch == 1)]
+    step = -(-len(every) // _BATCHES)
+    pairs = dict.fromkeys([*every[::step], (chosen.micro_batch, chosen.accumulation)])
     found = [
         search.alike(chosen, micro_batch=micro, accumulation=steps, checkpointing=policy)
         for micro, steps in pairs
-        if (micro == 1) == (chosen.micro_batch == 1)
         for policy in search.obedient.space.open["checkpointing"]
     ]
     alike = [timed for timed in found if timed is not None]

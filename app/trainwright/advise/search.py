@@ -119,7 +119,7 @@ class Walk:
             heapq.heappush(self._waiting, (timed.rank, next(self._order), timed))
             if seconds != math.inf:
                 return  # what is below waits until this point is reached
-        for below in self.space.below(point):
+        for below in self.space.below(point, saving=not fits):
             self._wait(below)
 
     def everything(self) -> Iterator[Candidate]:

@@ -4,7 +4,7 @@ Values that only save memory and cost time (a loss in chunks, checkpointing, mov
 stand in a lattice over the others: each step down takes no less time than the one above.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -232,27 +232,40 @@ class Space:
             named = dict(zip(lists, chosen, strict=True))
             if self._effect(named) is effect_ and _goes_together(named):
                 first = {key: self.open[key][0] for key in SAVERS}
-                yield [self._point(named | first, *pair) for pair in self._pairs(named)]
+                yield self._points(named | first, self._pairs(named))
 
-    def _pairs(self, named: Mapping[str, Any]) -> list[tuple[int, int]]:
+    def _pairs(self, named: Mapping[str, Any]) -> Mapping[tuple[int, int], None]:
+        """Return the batches in order, each to be found at once."""
         gpus = self.gpu_count if named["strategy"] == "ddp" else 1
-        found = [
+        return self._shared if gpus > 1 else self._alone
+
+    @cached_property
+    def _alone(self) -> Mapping[tuple[int, int], None]:
+        return self._held_batches(1)
+
+    @cached_property
+    def _shared(self) -> Mapping[tuple[int, int], None]:
+        return self._held_batches(self.gpu_count)
+
+    def _held_batches(self, gpus: int) -> Mapping[tuple[int, int], None]:
+        held = self.held.get("batch", (None, None))
+        accumulates = not self.base.optimizer_in_backward
+        return dict.fromkeys(
             pair
             for pair in batches(self.base, self.workload, gpus)
-            if "batch" not in self.held or _matches(pair, self.held["batch"])
-        ]
-        return [pair for pair in found if pair[1] == 1 or not named["optimizer_in_backward"]]
-
-    def _point(self, named: Mapping[str, Any], micro: int, accumulation: int) -> Candidate:
-        surprise = sum(self._surprise[key][value] for key, value in named.items())
-        return Candidate(
-            micro_batch=micro,
-            accumulation=accumulation,
-            surprise=surprise,
-            effect=self._effect(named),
-            freed=self.freed,
-            **named,
+            if _matches(pair, held) and (accumulates or pair[1] == 1)
         )
+
+    def _points(
+        self, named: Mapping[str, Any], pairs: Iterable[tuple[int, int]]
+    ) -> list[Candidate]:
+        surprise = sum(self._surprise[key][value] for key, value in named.items())
+        rest: dict[str, Any] = {"surprise": surprise, "effect": self._effect(named)}
+        rest["freed"] = self.freed
+        return [
+            Candidate(micro_batch=micro, accumulation=steps, **named, **rest)
+            for micro, steps in pairs
+        ]
 
     def _effect(self, named: Mapping[str, Any]) -> Effect:
         """Return the greatest effect of the open values; what a recipe does is what was asked."""
@@ -264,13 +277,16 @@ class Space:
         ]
         return max(found, default=Effect.SAME) if self.workload.trains else Effect.SAME
 
-    def below(self, point: Candidate) -> Iterator[Candidate]:
-        """Yield the points one step down, each of the lattice once; none takes less time."""
+    def below(self, point: Candidate, *, saving: bool = False) -> Iterator[Candidate]:
+        """Yield the points one step down, each of the lattice once; none takes less time.
+
+        ``saving``: only where less is allocated, which no allocator changes.
+        """
         last = max(
             (at for at, key in enumerate(SAVERS) if getattr(point, key) != self.open[key][0]),
             default=0,
         )
-        for key in SAVERS[last:]:
+        for key in SAVERS[last : -1 if saving else None]:
             known = self.open[key]
             if getattr(point, key) != known[0]:
                 continue
@@ -304,7 +320,7 @@ class Space:
     def placed(self, point: Candidate) -> Candidate:
         """Return a point with its own surprise and effect."""
         named = {key: getattr(point, key) for key in self.open}
-        return self._point(named, point.micro_batch, point.accumulation)
+        return self._points(named, [(point.micro_batch, point.accumulation)])[0]
 
 
 def _goes_together(named: Mapping[str, Any]) -> bool:

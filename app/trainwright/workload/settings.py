@@ -5,6 +5,7 @@ The form, the command line, the exports' comments and the tests derive from thes
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -74,6 +75,7 @@ class Differs:
     differently: tuple[Any, ...] = ()
 
 
+@cache
 def effect(setting: str, value: Any) -> Effect:
     """Return the effect of a value, as declared beside the setting."""
     for declared in Settings.model_fields[setting].metadata:
