@@ -44,7 +44,8 @@ def test_settings_a_second_against_the_build_before(tmp_path, capsys):
     archive = subprocess.run(["git", "archive", BEFORE], cwd=TREE, capture_output=True)
     if archive.returncode:
         pytest.skip(f"the history has no {BEFORE}")
-    tarfile.open(fileobj=io.BytesIO(archive.stdout)).extractall(tmp_path, filter="data")
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as packed:
+        packed.extractall(tmp_path, filter="data")
     for preset, task, batch, inputs in CASES:
         plan = {
             "trainwright": 1,
@@ -56,8 +57,9 @@ def test_settings_a_second_against_the_build_before(tmp_path, capsys):
             searched(tree / "app", plan) for tree in (tmp_path, TREE)
         )
         assert best <= worst * (1 + 1e-9), preset
+        old, new = before / was, now / takes
         with capsys.disabled():
             print(
-                f"\n{preset}: {before / was:,.0f} settings a second before, {now / takes:,.0f} now: "
-                f"{now / takes / (before / was):.1f} times; {now:,} settings in {takes:.2f} s CPU"
+                f"\n{preset}: {old:,.0f} settings a second before, {new:,.0f} now: "
+                f"{new / old:.1f} times; {now:,} settings in {takes:.2f} s CPU"
             )

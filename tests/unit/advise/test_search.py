@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwright.advise import Advice, advise, make_it_fit
+from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 
 PRECISIONS = ("bf16-mixed", "tf32", "fp32")
@@ -193,3 +194,53 @@ def test_more_memory_never_makes_it_slower(
         return choices[0].estimate.time.step_seconds.value if choices else float("inf")
 
     assert seconds(gib + more) <= seconds(gib)
+
+
+PLANS = st.fixed_dictionaries({
+    "gpu": st.sampled_from(("rtx-3060-12gb", "rtx-4090", "a100-40gb")),
+    "count": st.sampled_from((1, 2)),
+    "length": st.sampled_from((128, 1024, 4096)),
+    "batch": st.sampled_from((4, 24)),
+    "settings": st.fixed_dictionaries({}, optional={
+        "precision": st.sampled_from(("bf16-mixed", "fp32")),
+        "checkpointing": st.sampled_from(("none", "full")),
+        "optimizer": st.sampled_from(("adamw", "adafactor")),
+        "cross_entropy": st.just("full"),
+        "micro_batch": st.just(2),
+    }),
+})  # fmt: skip
+
+
+@settings(max_examples=12)
+@given(asked=PLANS, hidden=st.sampled_from((1024, 3072)))
+def test_nothing_asked_for_or_fixed_changes_without_a_choice(
+    make_case: Any, asked: dict[str, Any], hidden: int
+) -> None:
+    shape = {"hidden": hidden, "wide": 4 * hidden}
+    gpu, count = asked["gpu"], asked["count"]
+    rest = {key: asked[key] for key in ("batch", "length", "settings")}
+    case = make_case(gpu, shape, count=count, **rest)
+    advice = advised(case, top=1)
+    fitted = make_it_fit(case.plan, advice)
+    assert fitted.model_copy(update={"chosen": {}}) == case.plan
+    assert not set(fitted.chosen) & set(asked["settings"])
+    for way in advice.nothing_fits:
+        assert changed(case.plan, way.plan) <= set(way.changes)
+
+
+def changed(before: Plan, after: Plan) -> set[str]:
+    """Dotted keys outside the choices that two plans have different."""
+
+    def flat(value: Any, name: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            return {name: value}
+        return {
+            key: one
+            for part, inner in value.items()
+            for key, one in flat(inner, f"{name}.{part}".strip(".")).items()
+        }
+
+    old, new = (
+        flat(one.model_dump(mode="json", exclude={"chosen"}), "") for one in (before, after)
+    )
+    return {key for key in (*old, *new) if old.get(key) != new.get(key)}
