@@ -245,6 +245,7 @@ class Search:
     @property
     def uncompared(self) -> Iterator[Candidate]:
         """Yield an example of each structure that was not compared at any batch."""
+        _ = self.considered  # counting looks at every structure, whether a walk reaches it or not
         for candidate in self.missing.values():
             alone = candidate.micro_batch == 1  # which is a structure of its own
             if self._profiles.get(_structure(candidate, alone=not alone)) is None:

@@ -81,6 +81,8 @@ def show_choices(screen: "Screen", plan: Plan, advice: Advice) -> None:
     )
     best = advice.choices[0]
     screen.line(verdict(best.estimate), "bold green")
+    if best.effect:
+        screen.line(Message.of(f"advise.effect.{best.effect.name.lower()}"), "yellow")
     screen.line()
     screen.say("cli.advise.why", "bold")
     for reason in best.reasons:
