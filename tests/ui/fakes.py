@@ -23,6 +23,7 @@ from trainwright.estimate.steptime import Stage, TimeEstimate
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.resolve import catalogued
 from trainwright.messages import Message, UserError
+from trainwright.plan.chosen import in_force
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.report import Report, Verdict
@@ -63,7 +64,7 @@ def core(state: str = "fits", *, failing: Message | None = None, **others: Any) 
         if failing is not None:
             raise UserError(failing)
         machine = catalogued(plan.machine).machine
-        settings = filled(plan.settings, plan.workload, machine.gpu.record, machine.gpu_count)
+        settings = filled(in_force(plan), plan.workload, machine.gpu.record, machine.gpu_count)
         return Facts(machine, settings, _profile(), plan.workload.inputs, ())
 
     def evaluate(plan: Plan, facts: Facts) -> Report:
@@ -502,7 +503,7 @@ def advice(plan: Plan, facts: Facts, evaluate: Callable[[Plan, Facts], Report]) 
 
 
 def _reasons(settings: Any) -> tuple[Reason, ...]:
-    because = Message.of("plan.note.assumption", question="a reason of usual length", times=2)
+    because = Message.of("advise.micro.fastest", micro=settings.micro_batch, following=2)
     return (
         Reason("micro_batch", settings.micro_batch, because, "estimate", because),
         Reason("checkpointing", settings.checkpointing, because, "estimate"),

@@ -17,11 +17,15 @@ from shiboken6 import isValid
 from walk import settled, spin
 
 from trainwright.messages import LANGUAGES, Message, UserError, render
+from trainwright.plan.chosen import Chosen
 from trainwright.plan.file import read
 from trainwright.plan.report import Verdict
 from trainwright.ui import i18n, places, tokens
 from trainwright.ui.actions import ACTIONS
+from trainwright.ui.i18n import say
 from trainwright.ui.preferences import Preferences
+from trainwright.ui.widgets.buttons import Button
+from trainwright.ui.widgets.cards import WhatIfCard
 from trainwright.ui.widgets.controls import Stepper
 from trainwright.ui.widgets.verdict import LegendKey
 
@@ -159,13 +163,60 @@ def test_make_it_fit_is_one_click_and_one_undo(opened, qtbot):
     assert session.plan == free
 
 
-def test_make_it_fit_says_so_when_nothing_fits(opened, qtbot):
+def test_where_nothing_fits_nothing_changes_until_a_way_out_is_chosen(opened, qtbot):
     window = opened(core=fakes.core("no"))
     window.session.make_it_fit()
     qtbot.waitUntil(lambda: bool(window.notice.text))
-    assert window.session.undo_label is not None
+    assert window.session.plan == read(fakes.EXAMPLE)
+    assert window.session.undo_label is None
+    (way,) = window.session.advice.nothing_fits
+    screen = window.screen_named("advise")
+    assert screen.isVisible()
+    take = next(b for b in screen.findChildren(Button) if say(way.change) in b.accessibleName())
+    qtbot.mouseClick(take, Qt.MouseButton.LeftButton)
+    assert window.session.plan == way.plan
     window.session.undo()
     assert window.session.plan == read(fakes.EXAMPLE)
+
+
+def test_what_the_search_chose_stays_open_and_says_why(opened, qtbot):
+    window = opened()
+    reason = Message.of("advise.micro.whole", micro=1)
+    chosen = Chosen(value=1, because=reason.id, values={"micro": 1})
+    window.session.set_keys({"settings.micro_batch": None, "settings.accumulation": None})
+    plan = window.session.plan.model_copy(update={"chosen": {"micro_batch": chosen}})
+    window.session.put(plan, Message.of("ui.edit.make-it-fit"))
+    qtbot.waitUntil(lambda: settled(window))
+    rows = [row for group in window.screen_named("plan").form._groups for row in group.rows]
+    lock = next(row.lock for row in rows if row.key == "settings.micro_batch")
+    assert lock.isChecked()
+    assert say(reason) in lock.toolTip()
+
+
+def test_no_card_of_another_plan_is_ever_painted_as_current(opened, qtbot, monkeypatch):
+    window = opened()
+    session, cards = window.session, window.screen_named("plan").whatifs
+    qtbot.waitUntil(lambda: bool(session.whatifs))
+    window.grab()
+    painted = []
+    paint = WhatIfCard.paintEvent
+
+    def noting(card, event):
+        painted.append((card.current, card._base is session.plan))
+        paint(card, event)
+
+    monkeypatch.setattr(WhatIfCard, "paintEvent", noting)
+    for number in range(200):
+        batch = 2 ** (number % 4)
+        session.set_keys({"settings.micro_batch": batch, "settings.accumulation": 64 // batch})
+        window.grab()
+        assert not any(card.isEnabled() and card._base is not session.plan for card in cards._cards)
+        if number % 50 == 49:
+            qtbot.waitUntil(lambda: session.whatifs[0].base is session.plan)
+            window.grab()
+    assert len(painted) > 200
+    assert all(shown == belongs for shown, belongs in painted)
+    assert {shown for shown, _ in painted} == {True, False}
 
 
 def test_locks_free_and_fix_a_setting(opened, qtbot):
@@ -686,13 +737,16 @@ def test_what_the_gpu_waits_for_is_a_row_of_its_own_and_the_bottleneck_is_named(
     assert [part.name.id for part in explained.parts] == ["time.waiting.decode"]
 
 
-def test_a_what_if_keeps_an_edit_made_after_it_was_found(opened, qtbot):
+def test_a_what_if_of_an_earlier_plan_does_nothing_and_the_next_keeps_the_edit(opened, qtbot):
     window = opened()
     session = window.session
     qtbot.waitUntil(lambda: bool(session.whatifs))
-    found = [one.subject for one in session.whatifs]
     session.set_key("workload.samples", 1234)
-    session.apply_whatif(found.index("second-gpu"))
+    edited = session.plan
+    session.apply_whatif([one.subject for one in session.whatifs].index("second-gpu"))
+    assert session.plan is edited
+    qtbot.waitUntil(lambda: session.whatifs[0].base is edited)
+    session.apply_whatif([one.subject for one in session.whatifs].index("second-gpu"))
     assert session.plan.machine.gpus[0].count == 2
     assert session.plan.workload.samples == 1234
 

@@ -1,7 +1,7 @@
 """Search over the free settings, with a reason for each."""
 
 from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
-from trainwright.advise.choose import advise, make_it_fit, with_whole_batch
+from trainwright.advise.choose import advise, make_it_fit, ways_out, with_whole_batch
 from trainwright.advise.learning_rate import learning_rate_advice
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "advise",
     "learning_rate_advice",
     "make_it_fit",
+    "ways_out",
     "with_whole_batch",
 ]

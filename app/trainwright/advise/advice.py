@@ -1,5 +1,6 @@
 """What the search answers: ranked settings with reasons, and what would help if nothing fits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,6 +8,7 @@ from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
+from trainwright.workload.settings import Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Choice:
     settings: FullSettings
     estimate: Report
     reasons: tuple[Reason, ...]
+    effect: Effect = Effect.SAME
+    """The greatest of the values that the search chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +51,20 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A change outside the free settings that would make the plan fit, and does."""
+    """A way out: a change of what was asked for or fixed, after which the plan fits."""
 
     change: Message
     """What to change, with what it then takes."""
     plan: Plan
+    """The plan with the change, and with the best choice for its open keys."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Dotted key -> new value of everything that becomes different, chosen values among them."""
+    effect: Effect = Effect.SAME
+    """Of the change and of all values chosen with it."""
+    estimate: Report | None = None
+    """Of the plan with the change; None where it was not worked out by a search."""
+    buys: bool = False
+    """Whether it takes other hardware, and so money."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +76,7 @@ class Advice:
     pareto: tuple[Point, ...]
     """Fastest first."""
     nothing_fits: tuple[Relaxation, ...]
-    """Smallest change first; empty where something fits."""
+    """Ways out, the cheapest first: by money, effect, then time. Empty where something fits."""
     notes: tuple[Message, ...]
     """Common mistakes among the fixed settings, structures that could not be considered,
     rounding of the effective batch."""

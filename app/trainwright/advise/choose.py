@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from trainwright.advise import learning_rate, loading, pareto, relax
-from trainwright.advise.advice import Advice, Choice
+from trainwright.advise.advice import Advice, Choice, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, untimed_reasons
 from trainwright.advise.search import Search, Sources, Timed
+from trainwright.advise.taking import with_settings
 from trainwright.estimate import fp8
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
@@ -16,6 +17,7 @@ from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
+from trainwright.workload.settings import Effect
 
 _SAME = 1e-9
 """Relative difference below which two times are the same work."""
@@ -36,7 +38,7 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
             pareto=(),
             nothing_fits=relax.relaxations(search),
             notes=(*relax.hints(search), *_not_considered(search, obeying=False)),
-            considered=len(search.obedient),
+            considered=search.considered,
             short_by_bytes=relax.shortage(search),
         )
     best, report = chosen[0]
@@ -44,7 +46,7 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
         return _by_memory(search, chosen, report.time.refusal)
     return Advice(
         choices=tuple(
-            Choice(found.settings, found, reasons(search, timed, found))
+            Choice(found.settings, found, reasons(search, timed, found), timed.candidate.effect)
             for timed, found in (
                 (timed, loading.settled(search, timed, found)) for timed, found in chosen
             )
@@ -52,7 +54,7 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
         pareto=pareto.front(search, best),
         nothing_fits=(),
         notes=(*mistakes(search, best, report), *_fp8(search, best), *_not_considered(search)),
-        considered=len(search.obedient),
+        considered=search.considered,
     )
 
 
@@ -60,30 +62,36 @@ def _by_memory(search: Search, chosen: list[tuple[Timed, Report]], refused: Mess
     """Return what fits by the memory it takes, where no time is predicted."""
     return Advice(
         choices=tuple(
-            Choice(found.settings, found, untimed_reasons(search, timed, found))
+            Choice(
+                found.settings, found, untimed_reasons(search, timed, found), timed.candidate.effect
+            )
             for timed, found in chosen
         ),
         pareto=(),
         nothing_fits=(),
         notes=(Message.of("advise.untimed"), refused, *_not_considered(search)),
-        considered=len(search.obedient),
+        considered=search.considered,
     )
 
 
 def _chosen(search: Search, top: int) -> list[tuple[Timed, Report]]:
     """Return the best that fit, of those that take the same time only the least surprising.
 
-    What trains differently is left out where something fits that does not.
+    All have the effect of the first: what trains differently is no choice where something fits
+    that does not.
     """
     chosen: list[tuple[Timed, Report]] = []
     for timed in search.obedient:
-        recipe = chosen[0][0].candidate.recipe if chosen else timed.candidate.recipe
-        if len(chosen) == top or timed.candidate.recipe > recipe:
+        if len(chosen) == top or (chosen and timed.candidate.effect > _effect(chosen)):
             break
         again = any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one, _ in chosen)
         if not again:
             chosen.extend(search.confirmed([timed]))
     return chosen
+
+
+def _effect(chosen: list[tuple[Timed, Report]]) -> Effect:
+    return chosen[0][0].candidate.effect
 
 
 def _fp8(search: Search, best: Timed) -> Iterator[Message]:
@@ -108,7 +116,7 @@ def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, .
     for candidate in search.uncompared:
         if obeying and candidate.freed:
             continue  # the plan rules it out anyway
-        traced = ("precision", "attention", "channels_last")
+        traced = ("precision", "attention", "channels_last", "cross_entropy")
         other = [key for key in traced if getattr(candidate, key) != getattr(base, key)]
         if candidate.checkpointing == "selective":
             other.append("checkpointing")
@@ -116,17 +124,51 @@ def _not_considered(search: Search, *, obeying: bool = True) -> tuple[Message, .
             other.append("optimizer")
         if len(other) == 1:
             found.add(f"{other[0]}: {getattr(candidate, other[0])}".lower())
-    return (Message.of("advise.not-considered", values=sorted(found)),) if found else ()
+    untraced = (Message.of("advise.not-considered", values=sorted(found)),) if found else ()
+    by_rule = tuple(_left_out(search))
+    return (*untraced, Message.of("advise.not-compared", values=by_rule)) if by_rule else untraced
+
+
+def _left_out(search: Search) -> Iterator[Message]:
+    """Yield what the search never tries, with the reason."""
+    fixed, profile = search.plan.settings, search.facts.profile
+    if not search.plan.workload.trains:
+        return
+    moves = fixed.activation_offload is None or fixed.optimizer_offload is None
+    left_out = {
+        "fused": fixed.cross_entropy is None and "vocabulary" in profile.model,
+        "selective": fixed.checkpointing is None and profile.blocks > 0,
+        "optimizers": fixed.optimizer is None,
+        "in-backward": fixed.optimizer_in_backward is None,
+        "host-memory": moves and search.facts.machine.memory_bytes is None,
+        "compile": fixed.compile is None,
+    }
+    for name, applies in left_out.items():
+        if applies:
+            yield Message.of(f"advise.not-compared.{name}")
 
 
 def make_it_fit(plan: Plan, advice: Advice) -> Plan:
-    """Return the plan with the best choice in its free keys, or the smallest relaxation.
+    """Return the plan with the best choice for its open keys; nothing asked for changes.
 
-    Fixed keys stay as they are where something fits. The plan itself where nothing helps.
+    The plan itself where nothing fits: a way out is a person's choice.
     """
-    if advice.choices:
-        return relax.with_settings(plan, advice.choices[0].settings)
-    return advice.nothing_fits[0].plan if advice.nothing_fits else plan
+    if not advice.choices:
+        return plan
+    best = advice.choices[0]
+    return with_settings(plan, best.settings, best.reasons)
+
+
+def ways_out(plan: Plan, facts: Facts) -> tuple[Relaxation, ...]:
+    """Return what makes a plan fit: its open settings alone where that is enough."""
+    advice = advise(plan, facts, top=1)
+    if not advice.choices:
+        return advice.nothing_fits
+    (best,) = advice.choices
+    fitted = make_it_fit(plan, advice)
+    changes = relax.changes(plan, facts.settings, fitted, best.settings)
+    change = Message.of("advise.whatif.fit")
+    return (Relaxation(change, fitted, changes, best.effect, best.estimate),)
 
 
 def with_whole_batch(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:

@@ -1,7 +1,7 @@
 """Where a setting that the plan fixes follows a common mistake: what the numbers say here."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, takewhile
 
 from trainwright.advise.search import Search, Timed, first
 from trainwright.messages import Message
@@ -29,14 +29,14 @@ def mistakes(search: Search, best: Timed, report: Report) -> tuple[Message, ...]
 
 def _freed(search: Search, best: Timed, key: str) -> tuple[float, Message] | None:
     """Return (seconds against the best, message) if the plan were better without the key."""
-    better = [
-        timed
-        for timed in search.timed.get(key, ())
-        if timed.seconds < _WORTH_SAYING * best.seconds
-        and timed.candidate.recipe <= best.candidate.recipe
-        and search.may_fit(timed.candidate)
-    ]
-    for timed, report in islice(search.confirmed(better[:_TRIES]), 1):
+    better = takewhile(
+        lambda timed: (
+            timed.candidate.effect <= best.candidate.effect
+            and timed.seconds < _WORTH_SAYING * best.seconds
+        ),
+        search.freed(key),
+    )
+    for timed, report in islice(search.confirmed(islice(better, _TRIES)), 1):
         ratio = timed.seconds / best.seconds
         return ratio, _message(search, best, timed, report, key)
     return None

@@ -1,9 +1,11 @@
 """What no other setting beats in both memory and time."""
 
+from trainwright.advise import space
 from trainwright.advise.advice import Point
 from trainwright.advise.search import Search, Timed
 
-_SHARED = ("precision", "attention", "channels_last", "optimizer", "strategy", "allocator")
+_BATCHES = 24
+"""Micro-batches that are shown at most; assumed, a chart tells no more apart."""
 
 
 def front(search: Search, best: Timed) -> tuple[Point, ...]:
@@ -13,12 +15,16 @@ def front(search: Search, best: Timed) -> tuple[Point, ...]:
     in both nearly everywhere, and each would cost a layout of its own.
     """
     chosen = best.candidate
-    alike = [
-        timed
-        for timed in search.obedient
-        if all(getattr(timed.candidate, key) == getattr(chosen, key) for key in _SHARED)
-        and (timed.candidate.micro_batch == 1) == (chosen.micro_batch == 1)
+    known = space.batches(search.facts.settings, search.plan.workload, search.gpus(chosen))
+    every = [pair for pair in known if (pair[0] == 1) == (chosen.micro_batch == 1)]
+    step = -(-len(every) // _BATCHES)
+    pairs = dict.fromkeys([*every[::step], (chosen.micro_batch, chosen.accumulation)])
+    found = [
+        search.alike(chosen, micro_batch=micro, accumulation=steps, checkpointing=policy)
+        for micro, steps in pairs
+        for policy in search.obedient.space.open["checkpointing"]
     ]
+    alike = [timed for timed in found if timed is not None]
     points: list[Point] = []
     for timed in sorted(alike, key=lambda one: one.seconds):
         peak = search.peak(timed.candidate)

@@ -83,15 +83,14 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.strategy
     other_name = "single" if value == "ddp" else "ddp"
     share = (search.plan.workload.effective_batch or 1) // (count if value == "single" else 1)
-    rivals = [one for one in search.obedient if one.candidate.strategy == other_name]
-    if not rivals:
+    rival = next(iter(search.holding(strategy=other_name)), None)
+    if rival is None:
         yield _reason("strategy", value, "advise.strategy.only", _ESTIMATE, None, share=share)
         return
-    gain = rivals[0].seconds / best.seconds
+    gain = rival.seconds / best.seconds
     flips = Message.of("advise.flip.link") if value == "single" or gain < 0.9 * count else None
-    yield _reason(
-        "strategy", value, f"advise.strategy.{value}", _ESTIMATE, flips, gpus=count, factor=gain
-    )
+    id = "advise.strategy.kept" if value == "ddp" and gain < 1 else f"advise.strategy.{value}"
+    yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain)
 
 
 def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -156,10 +155,7 @@ def _next_larger(search: Search, best: Timed) -> Timed | None:
 
 def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.checkpointing
-    if (
-        not search.plan.workload.trains
-        or len({t.candidate.checkpointing for t in search.obedient}) < 2
-    ):
+    if not search.plan.workload.trains or len(search.obedient.space.open["checkpointing"]) < 2:
         return
     if value == "none":
         full = search.alike(best.candidate, checkpointing="full")
@@ -190,14 +186,7 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
             cost=max(slower(best, plain), 0),
         )
         return
-    rival = next(
-        (
-            t
-            for t in search.obedient
-            if t.candidate.checkpointing == "none" and search.may_fit(t.candidate)
-        ),
-        None,
-    )
+    rival = next(iter(search.holding(checkpointing="none")), None)
     flips = Message.of("advise.flip.memory-checkpointing", more=max(need - room, 0))
     values = {
         "need": need,
@@ -205,7 +194,7 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
         "cost": slower(best, plain),
         "micro": best.candidate.micro_batch,
     }
-    if rival is None or rival.candidate.recipe > best.candidate.recipe:
+    if rival is None or rival.candidate.effect > best.candidate.effect:
         yield _reason("checkpointing", value, "advise.checkpointing.on", _ESTIMATE, flips, **values)
     else:
         values |= {"other": rival.candidate.micro_batch, "gain": slower(rival, best)}
@@ -219,12 +208,49 @@ def _optimizer(search: Search, best: Timed, report: Report) -> Iterator[Reason]:
         return
     value = best.candidate.optimizer
     state = sum(term.value for term in report.memory.terms if term.role == "optimizer")
-    if best.candidate.recipe and value != "adamw":
+    flips: Message | None = Message.of("advise.flip.memory-optimizer")
+    if value == "adamw-8bit" and best.candidate.effect:
+        id, source = "advise.optimizer.eight-bit", "Dettmers et al. 2022 (arXiv 2110.02861)"
+    elif value != "adamw" and best.candidate.effect:
         id, source = "advise.optimizer.smaller", "Shazeer and Stern 2018 (arXiv 1804.04235)"
-        flips = Message.of("advise.flip.memory-optimizer")
     else:
         id, source, flips = "advise.optimizer.default", "Loshchilov and Hutter 2019", None
     yield _reason("optimizer", value, id, source, flips, value=value, state=state)
+
+
+def _optimizer_offload(search: Search, best: Timed, report: Report) -> Iterator[Reason]:
+    if best.candidate.optimizer_offload == "cpu":
+        host = report.memory.host.value if report.memory.host is not None else 0.0
+        source = "torchao 0.18: optim/cpu_offload.py"
+        flips = Message.of("advise.flip.memory-optimizer")
+        yield _reason(
+            "optimizer_offload", "cpu", "advise.optimizer-offload.cpu", source, flips, host=host
+        )
+
+
+def _cross_entropy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    value = best.candidate.cross_entropy
+    name = "chunked" if value == "full" else "full"
+    other = search.alike(best.candidate, cross_entropy=name)
+    if other is None:
+        return
+    whole, parts = (best, other) if value == "full" else (other, best)
+    freed = max(search.peak(whole.candidate) - search.peak(parts.candidate), 0)
+    source = "torchtune: CEWithChunkedOutputLoss"
+    flips = Message.of("advise.flip.less-memory") if value == "full" else None
+    cost = max(slower(parts, whole), 0)
+    id = f"advise.cross-entropy.{value}"
+    yield _reason("cross_entropy", value, id, source, flips, freed=freed, cost=cost)
+
+
+def _activation_offload(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    stays = search.alike(best.candidate, activation_offload=False)
+    if not best.candidate.activation_offload or stays is None:
+        return
+    freed = max(search.peak(stays.candidate) - search.peak(best.candidate), 0)
+    id, source = "advise.activation-offload.on", "torch.autograd.graph.save_on_cpu"
+    cost = max(slower(best, stays), 0)
+    yield _reason("activation_offload", True, id, source, None, freed=freed, cost=cost)
 
 
 def _attention(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
@@ -274,6 +300,9 @@ _SEARCHED = {
     "batch": _batch,
     "checkpointing": _checkpointing,
     "optimizer": _optimizer,
+    "optimizer_offload": _optimizer_offload,
+    "cross_entropy": _cross_entropy,
+    "activation_offload": _activation_offload,
     "attention": _attention,
     "channels_last": _channels_last,
     "allocator": _allocator,

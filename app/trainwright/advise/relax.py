@@ -1,35 +1,90 @@
-"""Nothing fits: the smallest changes beside the free settings that would, each confirmed."""
+"""Nothing fits: changes of what was asked for after which something does, each confirmed."""
 
 from collections.abc import Iterator
 from itertools import islice
+from math import inf
+from typing import Any
 
 from trainwright.advise.advice import Relaxation
+from trainwright.advise.reasons import reasons
 from trainwright.advise.search import Search, Timed, first
+from trainwright.advise.space import Candidate
+from trainwright.advise.taking import with_settings
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.precision import peak_flops
 from trainwright.catalog.query import list_gpus
 from trainwright.messages import Message
 from trainwright.plan.report import Report
 from trainwright.plan.schema import GpuChoice, MachineChoice, Plan
+from trainwright.profile.expand import model_bytes
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
+from trainwright.workload.defaults import meaningful
+from trainwright.workload.settings import Effect
 
 _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
 """Tokens; kernels pad lengths to multiples of it."""
 _GPUS_TRIED = 3
-_WORTH_A_HINT = 0.1
-"""Share of the peak from which scores are worth a word; assumed."""
+_EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
+"""Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
+Answer = tuple[Search, Timed, Report]
 
 
 def relaxations(search: Search) -> tuple[Relaxation, ...]:
-    """Return changes that make the plan fit, the smallest first.
+    """Return the ways out, the cheapest first: without other hardware, by effect, by time.
 
-    First a fixed setting given up, then a shorter sequence, adapters instead of all
-    weights, a smaller model of the family, a GPU with more memory.
+    A fixed setting given up, frozen weights in 4 bits or adapters instead of all weights, a
+    shorter sequence, a smaller model of the family, a GPU with more memory: of each the best.
     """
-    steps = (_without_a_key, _shorter, _other_task, _smaller_preset, _bigger_gpu)
-    return tuple(found for step in steps for found in islice(step(search), 1))
+    steps = (_without_a_key, _other_task, _shorter, _smaller_preset, _bigger_gpu)
+    found = [way for step in steps for way in islice(step(search), 1)]
+    return tuple(sorted(found, key=_cheapness))
+
+
+def _cheapness(way: Relaxation) -> tuple[bool, Effect, float]:
+    step = way.estimate.time.step_seconds if way.estimate is not None else None
+    return way.buys, way.effect, step.value if step is not None else inf
+
+
+def _way(
+    change: Message,
+    asked: Plan,
+    before: Search,
+    answer: Answer,
+    effect: Effect,
+    *,
+    buys: bool = False,
+) -> Relaxation:
+    """Return a way out, with all that it changes."""
+    search, timed, report = answer
+    plan = with_settings(asked, report.settings, reasons(search, timed, report))
+    return Relaxation(
+        change=change,
+        plan=plan,
+        changes=changes(before.plan, before.facts.settings, plan, report.settings),
+        effect=max(effect, timed.candidate.effect),
+        estimate=report,
+        buys=buys,
+    )
+
+
+def changes(plan: Plan, settings: FullSettings, after: Plan, taken: FullSettings) -> dict[str, Any]:
+    """Return every dotted key that becomes different, with its new value."""
+    found: dict[str, Any] = {}
+    for section in ("model", "workload", "machine"):
+        old, new = (getattr(one, section).model_dump(mode="json") for one in (plan, after))
+        found |= _different(section, old, new)
+    old, new = (meaningful(one, after.workload) for one in (settings, taken))
+    return found | _different("settings", old, new)
+
+
+def _different(name: str, old: Any, new: Any) -> dict[str, Any]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = dict.fromkeys((*old, *new))
+        each = (_different(f"{name}.{key}", old.get(key), new.get(key)) for key in keys)
+        return {key: value for found in each for key, value in found.items()}
+    return {} if old == new else {name: new}
 
 
 def shortage(search: Search) -> float | None:
@@ -37,32 +92,33 @@ def shortage(search: Search) -> float | None:
     smallest = _smallest(search)
     if smallest is None:
         return None
-    memory = search.report(smallest.candidate).memory
+    memory = search.report(smallest).memory
     return max(memory.device_used_p95.value - memory.device_total.value, 0.0)
 
 
 def hints(search: Search) -> Iterator[Message]:
-    """Yield what would help and cannot be confirmed, because it would have to be traced."""
-    smallest = _smallest(search)
-    if smallest is None or not search.plan.workload.trains:
+    """Yield what would help and is not planned yet: weights shared out over the GPUs."""
+    smallest, count = _smallest(search), search.facts.machine.gpu_count
+    if smallest is None or count < 2 or not search.plan.workload.trains:
         return
-    if search.facts.settings.cross_entropy == "full" and "vocabulary" in search.facts.profile.model:
-        memory = search.report(smallest.candidate).memory
-        scores = sum(term.value for term in memory.terms if term.role == "logits")
-        if scores > _WORTH_A_HINT * memory.allocated_peak.value:
-            yield Message.of("advise.chunked-loss", bytes=scores)
+    profile = search.profile(smallest)
+    shared = model_bytes(profile) * (1 - 1 / count) if profile is not None else 0.0
+    need, room = search.peak(smallest) - shared, search.room(smallest)
+    if need <= room:
+        task = search.plan.workload.task
+        yield Message.of("advise.sharding", gpus=count, task=task, need=need, room=room)
 
 
-def _smallest(search: Search) -> Timed | None:
+def _smallest(search: Search) -> Candidate | None:
     """Return the candidate with the smallest quick peak."""
-    return min(search.obedient, key=lambda t: search.peak(t.candidate), default=None)
+    return min(search.obedient.everything(), key=search.peak, default=None)
 
 
 def _without_a_key(search: Search) -> Iterator[Relaxation]:
     """Yield the plan with one fixed setting changed; the fastest such first."""
-    freed = [timed for key in search.held for timed in search.timed.get(key, ())]
-    freed.sort(key=lambda timed: timed.rank)
-    for timed, report in search.confirmed(freed):
+    found = [next(search.confirmed(search.freed(key)), None) for key in search.held]
+    ranked = sorted((one for one in found if one), key=lambda one: one[0].rank)
+    for timed, report in ranked:
         key = timed.candidate.freed
         names = ("micro_batch", "accumulation") if key == "batch" else (key,)
         better = {name: getattr(timed.candidate, name) for name in names}
@@ -74,7 +130,7 @@ def _without_a_key(search: Search) -> Iterator[Relaxation]:
             **_cost(report),
         )
         plan = search.plan.model_copy(update={"settings": settings})
-        yield Relaxation(change, applied(plan, search, timed))
+        yield _way(change, plan, search, (search, timed, report), timed.candidate.effect)
 
 
 def _shorter(search: Search) -> Iterator[Relaxation]:
@@ -95,21 +151,21 @@ def _shorter(search: Search) -> Iterator[Relaxation]:
         if answer is None:
             high = middle - 1
         else:
-            found, low = (middle * _STEP, *answer), middle + 1
+            found, low = (middle * _STEP, answer), middle + 1
     if found is not None:
-        tokens, shorter, timed, report = found
-        change = Message.of("advise.relax.sequence", length=length, tokens=tokens, **_cost(report))
-        yield Relaxation(change, applied(shorter.plan, shorter, timed))
+        tokens, answer = found
+        cost = _cost(answer[2])
+        change = Message.of("advise.relax.sequence", length=length, tokens=tokens, **cost)
+        yield _way(change, at(tokens), search, answer, Effect.DIFFERENT)
 
 
 def _other_task(search: Search) -> Iterator[Relaxation]:
-    task = search.plan.workload.task
+    task = asked = search.plan.workload.task
     while (task := _NEXT_TASK.get(task, "")) != "":  # type: ignore[assignment]
-        answer = first(_with_workload(search.plan, task=task), search.sources)
-        if answer is not None:
-            other, timed, report = answer
-            change = Message.of("advise.relax.task", task=task, **_cost(report))
-            yield Relaxation(change, applied(other.plan, other, timed))
+        plan = _with_workload(search.plan, task=task)
+        if (answer := first(plan, search.sources)) is not None:
+            change = Message.of("advise.relax.task", task=task, **_cost(answer[2]))
+            yield _way(change, plan, search, answer, _EFFECTS.get((asked, task), Effect.DIFFERENT))
 
 
 def _smaller_preset(search: Search) -> Iterator[Relaxation]:
@@ -124,11 +180,10 @@ def _smaller_preset(search: Search) -> Iterator[Relaxation]:
     ]
     for preset in sorted(family, key=lambda one: -one.parameters):
         model = ModelSource(preset=preset.id)
-        answer = first(search.plan.model_copy(update={"model": model}), search.sources)
-        if answer is not None:
-            other, timed, report = answer
-            change = Message.of("advise.relax.preset", preset=preset.name, **_cost(report))
-            yield Relaxation(change, applied(other.plan, other, timed))
+        plan = search.plan.model_copy(update={"model": model})
+        if (answer := first(plan, search.sources)) is not None:
+            change = Message.of("advise.relax.preset", preset=preset.name, **_cost(answer[2]))
+            yield _way(change, plan, search, answer, Effect.DIFFERENT)
 
 
 def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
@@ -148,11 +203,10 @@ def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
     for record in records[:_GPUS_TRIED]:
         gpu = GpuChoice(id=record.id, count=machine.gpu_count)
         choice = MachineChoice(gpus=(gpu,), system=machine.system)
-        answer = first(search.plan.model_copy(update={"machine": choice}), search.sources)
-        if answer is not None:
-            other, timed, report = answer
-            change = Message.of("advise.relax.gpu", gpu=record.name, **_cost(report))
-            yield Relaxation(change, applied(other.plan, other, timed))
+        plan = search.plan.model_copy(update={"machine": choice})
+        if (answer := first(plan, search.sources)) is not None:
+            change = Message.of("advise.relax.gpu", gpu=record.name, **_cost(answer[2]))
+            yield _way(change, plan, search, answer, Effect.SAME, buys=True)
 
 
 def _speed(record: GpuRecord) -> float:
@@ -168,23 +222,3 @@ def _with_workload(plan: Plan, **changed: object) -> Plan:
 def _cost(report: Report) -> dict[str, float]:
     memory = report.memory
     return {"used": memory.device_used_p95.value, "total": memory.device_total.value}
-
-
-def applied(plan: Plan, search: Search, timed: Timed) -> Plan:
-    """Return the plan with the candidate's values in its free keys."""
-    return with_settings(plan, search.settings(timed.candidate))
-
-
-def with_settings(plan: Plan, chosen: FullSettings) -> Plan:
-    """Return the plan with free keys taken from complete settings; fixed ones stay."""
-    own = plan.settings
-    training = ("micro_batch", "accumulation", "checkpointing", "optimizer")
-    names = (*_ALWAYS, *(training if plan.workload.trains else ()))
-    settings = {name: getattr(chosen, name) for name in names if getattr(own, name) is None}
-    return plan.model_copy(update={"settings": own.model_copy(update=settings)})
-
-
-_ALWAYS = (
-    *("precision", "strategy", "attention", "channels_last", "allocator"),
-    *("quantization", "compile"),
-)

@@ -1,18 +1,22 @@
-"""The search: every candidate is timed, then confirmed in order of time until enough fit.
+"""The search: points of the space in the order of their worth, then confirmed until enough fit.
 
-Exact: the first choice is the minimum over the whole space of (values that train
-differently, seconds, distance from the defaults) among settings whose p95 fits. Candidates
-are dropped unseen only where a lower bound of their memory is more than the device has.
+Exact: the first choice is the minimum over the whole space of (effect, seconds, distance from
+what the plan has now) among settings whose p95 fits. Points are dropped unseen only where a lower
+bound of their memory is more than the device has, or one above them in the lattice is no slower.
 """
 
+import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, count
+from typing import Any
 
 import numpy as np
 
 from trainwright.advise import space
-from trainwright.advise.space import Candidate
+from trainwright.advise.space import Candidate, Space, obeys
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.loader import host_of
@@ -27,6 +31,7 @@ from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
+from trainwright.workload.settings import Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +60,87 @@ class Timed:
     """Bytes of the quick allocated peak, by which candidates without a time are ranked."""
 
     @property
-    def rank(self) -> tuple[int, float, int, int, int]:
+    def rank(self) -> tuple[float, ...]:
         """Return the sort key: the smaller the better."""
         chosen = self.candidate
-        return chosen.recipe, self.seconds, self.peak, chosen.surprise, -chosen.micro_batch
+        return chosen.effect, self.seconds, self.peak, chosen.surprise, -chosen.micro_batch
+
+
+class Walk:
+    """The points of a space, best first; each is worked out when it is asked for.
+
+    A point below another in the lattice takes no less time, so that it is looked at only once
+    the other is reached, or cannot fit.
+    """
+
+    def __init__(self, search: "Search", space_: Space) -> None:
+        self._search, self.space = search, space_
+        self._found: list[Timed] = []
+        self._waiting: list[tuple[tuple[float, ...], int, Timed]] = []
+        self._effects = iter(Effect)
+        self._order = count()
+
+    def __iter__(self) -> Iterator[Timed]:
+        at = 0
+        while at < len(self._found) or self._next():
+            yield self._found[at]
+            at += 1
+
+    def _next(self) -> bool:
+        """Find the next best point; return whether there is one."""
+        search = self._search
+        while not self._waiting:
+            effect = next(self._effects, None)
+            if effect is None:
+                return False
+            for root in chain.from_iterable(self._roots(effect)):
+                if search.may_be_lean(self.space.leanest(root)):
+                    self._wait(root)
+        timed = heapq.heappop(self._waiting)[-1]
+        if timed.seconds != math.inf:
+            for point in self.space.below(timed.candidate):
+                self._wait(point)
+        self._found.append(timed)
+        return True
+
+    def _roots(self, effect: Effect) -> Iterator[list[Candidate]]:
+        for group in self.space.roots(effect):
+            if self._search.compares(group):
+                yield group
+
+    def _wait(self, point: Candidate) -> None:
+        """Time a point if it may fit and counts, or look below it."""
+        search, obeyed = self._search, self.space.obeyed
+        fits = search.profile(point) is not None and search.may_fit(point)
+        seconds = search.seconds(point) if fits else None
+        if seconds is not None and (obeyed is None or not obeys(point, *obeyed)):
+            peak = search.peak(point) if seconds == math.inf else 0
+            timed = Timed(point, seconds, peak)
+            heapq.heappush(self._waiting, (timed.rank, next(self._order), timed))
+            if seconds != math.inf:
+                return  # what is below waits until this point is reached
+        for below in self.space.below(point, saving=not fits):
+            self._wait(below)
+
+    def everything(self) -> Iterator[Candidate]:
+        """Yield all points whose profile is at hand, whether they fit or not."""
+        for effect in Effect:
+            for group in self._roots(effect):
+                waiting = list(group)
+                while waiting:
+                    point = waiting.pop()
+                    waiting.extend(self.space.below(point))
+                    if self._search.profile(point) is not None:
+                        yield point
 
 
 class Search:
     """One search; keeps the profiles, times and reports that it has worked out."""
 
     def __init__(
-        self,
-        plan: Plan,
-        facts: Facts,
-        sources: Sources,
-        *,
-        disobedient: bool = True,
-        like: Clock | None = None,
+        self, plan: Plan, facts: Facts, sources: Sources, *, like: Clock | None = None
     ) -> None:
-        """Time all candidates; ``disobedient``: those that disregard one fixed key, too.
+        """Prepare a search; nothing is timed before it is asked for.
 
         ``like`` is a clock of the same GPU, that has timed operators already.
         """
@@ -89,23 +156,77 @@ class Search:
         self._clocks: dict[int, Clock] = {}
         self._seconds: dict[tuple[object, ...], float | None] = {}
         self._peaks: dict[tuple[object, ...], dict[int, int]] = {}
+        self._full: dict[Candidate, FullSettings] = {}
+        self._room: dict[int, float] = {}
         self._reports: dict[Candidate, Report] = {}
-        self.timed = self._timed(disobedient=disobedient)
-        self._known = {timed.candidate: timed for timed in self.obedient}
+        self._values = space.values(
+            plan.settings,
+            facts.settings,
+            plan.workload,
+            facts.machine.gpu.record,
+            facts.profile,
+            facts.machine.gpu_count,
+            facts.machine.memory_bytes,
+        )
+        self.obedient = Walk(self, self._space(self.held))
+        """Candidates that keep to what the plan fixes and may fit, best first."""
+        self._freed: dict[str, Walk] = {}
+
+    def _space(self, held: Mapping[str, Any], freed: str = "") -> Space:
+        gpus = self.facts.machine.gpu_count
+        settings, workload = self.facts.settings, self.plan.workload
+        return Space(self._values, held, settings, workload, gpus, freed, self.held.get(freed))
+
+    def freed(self, key: str) -> Walk:
+        """Return the candidates that disregard one fixed key, and only those."""
+        if key not in self._freed:
+            rest = {name: value for name, value in self.held.items() if name != key}
+            self._freed[key] = Walk(self, self._space(rest, key))
+        return self._freed[key]
+
+    def holding(self, **values: Any) -> Walk:
+        """Return the candidates that keep to further values, and may fit."""
+        return Walk(self, self._space({**self.held, **values}))
 
     def alike(self, candidate: Candidate, **changed: object) -> Timed | None:
-        """Return the candidate with other values, if it obeys the plan and was timed."""
+        """Return the candidate with other values, if it obeys the plan and can be timed."""
         wanted = replace(candidate, **changed)  # type: ignore[arg-type]
-        return self._known.get(wanted)
+        if not self.obedient.space.has(wanted):
+            return None
+        wanted = self.obedient.space.placed(wanted)
+        seconds = self.seconds(wanted)
+        return None if seconds is None else Timed(wanted, seconds)
 
-    @property
-    def obedient(self) -> list[Timed]:
-        """Candidates that keep to what the plan fixes, best first."""
-        return self.timed[""]
+    @cached_property
+    def considered(self) -> int:
+        """Return how many settings obey the plan, and were compared or need not be."""
+        walk = self.obedient.space
+        count = sum(
+            self._at_hand([one for one in group if (one.micro_batch == 1) == alone], loss)
+            for effect in Effect
+            for group in walk.roots(effect)
+            for loss in walk.open["cross_entropy"]
+            for alone in (False, True)
+        )
+        return count * walk.below_each
+
+    def _at_hand(self, alike: Sequence[Candidate], loss: str) -> int:
+        """Return how many candidates of one structure have a profile: all or none."""
+        known = alike and self.profile(replace(alike[0], cross_entropy=loss)) is not None
+        return len(alike) if known else 0
+
+    def compares(self, group: Sequence[Candidate]) -> bool:
+        """Return whether a profile of any of the candidates, which differ in the batch, is there.
+
+        The first and the last tell: batch 1 is a structure of its own.
+        """
+        return any([self.profile(one) is not None for one in (*group[:1], *group[-1:])])
 
     def settings(self, candidate: Candidate) -> FullSettings:
         """Return the candidate's settings; what is not searched is the plan's or default."""
-        return candidate.settings(self.facts.settings)
+        if candidate not in self._full:
+            self._full[candidate] = candidate.settings(self.facts.settings)
+        return self._full[candidate]
 
     def profile(self, candidate: Candidate) -> Profile | None:
         """Return the profile of the candidate's structure, or None where it is not at hand."""
@@ -124,6 +245,7 @@ class Search:
     @property
     def uncompared(self) -> Iterator[Candidate]:
         """Yield an example of each structure that was not compared at any batch."""
+        _ = self.considered  # counting looks at every structure, whether a walk reaches it or not
         for candidate in self.missing.values():
             alone = candidate.micro_batch == 1  # which is a structure of its own
             if self._profiles.get(_structure(candidate, alone=not alone)) is None:
@@ -133,7 +255,7 @@ class Search:
         """Return how many GPUs the candidate uses."""
         return self.facts.machine.gpu_count if candidate.strategy == "ddp" else 1
 
-    def confirmed(self, ordered: Sequence[Timed]) -> Iterator[tuple[Timed, Report]]:
+    def confirmed(self, ordered: Iterable[Timed]) -> Iterator[tuple[Timed, Report]]:
         """Yield those whose replayed p95 fits, in the given order."""
         for timed in ordered:
             if self.may_fit(timed.candidate):
@@ -152,25 +274,38 @@ class Search:
 
     def may_fit(self, candidate: Candidate) -> bool:
         """Return whether a lower bound of the p95 is within the device."""
-        profile = self.profile(candidate)
-        assert profile is not None, "only candidates with a profile are timed"
         room = self.room(candidate)  # Without a layout first: often the model alone is too large.
-        served = self._served(candidate, profile)
-        packed = served.weights if served is not None else None
-        model = model_bytes(profile) if packed is None else packed.nbytes
-        return _least(model) <= room and _least(self.peak(candidate)) <= room
+        return self._model_bytes(candidate) <= room and _least(self.peak(candidate)) <= room
+
+    def may_be_lean(self, candidate: Candidate) -> bool:
+        """Return whether a candidate may fit, as far as a profile of it tells."""
+        return self.profile(candidate) is None or self.may_fit(candidate)
+
+    def _model_bytes(self, candidate: Candidate) -> float:
+        """Return what the model itself takes at least."""
+        key = ("model", *_structure(candidate))
+        if key not in self._peaks:
+            profile = self.profile(candidate)
+            assert profile is not None, "only candidates with a profile are timed"
+            served = self._served(candidate, profile)
+            packed = served.weights if served is not None else None
+            self._peaks[key] = {0: model_bytes(profile) if packed is None else packed.nbytes}
+        return _least(self._peaks[key][0])
 
     def room(self, candidate: Candidate) -> float:
         """Return the bytes that the allocator may take on the device."""
-        gpu = self.facts.machine.gpu
-        return gpu.total.value - bytes_outside(gpu, self.gpus(candidate))
+        count = self.gpus(candidate)
+        if count not in self._room:
+            gpu = self.facts.machine.gpu
+            self._room[count] = gpu.total.value - bytes_outside(gpu, count)
+        return self._room[count]
 
     def peak(self, candidate: Candidate) -> int:
         """Return the quick allocated peak; worked out for all micro-batches at once."""
         key = _layout(candidate)
-        if key not in self._peaks:
-            self._peaks[key] = self._all_peaks(candidate)
-        known = self._peaks[key]
+        known = self._peaks.setdefault(key, {})
+        if candidate.micro_batch not in known:
+            known |= self._all_peaks(candidate)
         if candidate.micro_batch not in known:
             known |= self._all_peaks(candidate, (candidate.micro_batch,))
         return known[candidate.micro_batch]
@@ -207,38 +342,7 @@ class Search:
         inputs = self.facts.inputs
         return inputs.sequence_length or inputs.prompt_tokens or 0
 
-    def _timed(self, *, disobedient: bool) -> dict[str, list[Timed]]:
-        """Return all candidates by the fixed key that they disregard, each list best first."""
-        machine = self.facts.machine
-        values = space.values(
-            self.plan.settings,
-            self.facts.settings,
-            self.plan.workload,
-            machine.gpu.record,
-            self.facts.profile,
-            machine.gpu_count,
-        )
-        lists: dict[str, list[Timed]] = {"": []}
-        groups = space.candidates(
-            values,
-            self.held,
-            self.facts.settings,
-            self.plan.workload,
-            machine.gpu_count,
-            disobedient=disobedient,
-        )
-        for group in groups:
-            if not any(self.profile(one) for one in (*group[:1], *group[-1:])):
-                continue  # the first and the last: batch 1 is a structure of its own
-            for candidate in group:
-                if (seconds := self._step(candidate)) is not None:
-                    peak = self.peak(candidate) if seconds == math.inf else 0
-                    lists.setdefault(candidate.freed, []).append(Timed(candidate, seconds, peak))
-        for timed in lists.values():
-            timed.sort(key=lambda one: one.rank)
-        return lists
-
-    def _step(self, candidate: Candidate) -> float | None:
+    def seconds(self, candidate: Candidate) -> float | None:
         """Return the seconds of a step; None where there is no profile for it.
 
         Infinite where no time is predicted.
@@ -304,6 +408,7 @@ def _structure(candidate: Candidate, *, alone: bool | None = None) -> tuple[obje
     return (
         *(candidate.precision, candidate.attention, candidate.channels_last, traced),
         *(single, traced_as(candidate.optimizer)),
+        *(candidate.cross_entropy, candidate.optimizer_in_backward),
     )
 
 
@@ -311,7 +416,7 @@ def _structure_of(settings: FullSettings) -> tuple[object, ...]:
     return (
         *(settings.precision, settings.attention, settings.channels_last),
         *(settings.checkpointing == "selective", settings.micro_batch == 1),
-        traced_as(settings.optimizer),
+        *(traced_as(settings.optimizer), settings.cross_entropy, settings.optimizer_in_backward),
     )
 
 
@@ -324,7 +429,8 @@ def _layout(candidate: Candidate) -> tuple[object, ...]:
     """Return what decides the order of births and deaths."""
     return (
         *_structure(candidate),
-        *(candidate.checkpointing, candidate.optimizer, candidate.strategy, candidate.freed),
+        *(candidate.checkpointing, candidate.activation_offload),
+        *(candidate.optimizer, candidate.optimizer_offload, candidate.strategy),
         min(candidate.accumulation, 2),
     )
 
@@ -332,8 +438,9 @@ def _layout(candidate: Candidate) -> tuple[object, ...]:
 def _work(candidate: Candidate) -> tuple[object, ...]:
     """Return what decides the time, beside the structure."""
     return (
-        *(candidate.micro_batch, candidate.accumulation, candidate.checkpointing),
-        *(candidate.optimizer, candidate.strategy),
+        *(candidate.micro_batch, candidate.accumulation),
+        *(candidate.checkpointing, candidate.activation_offload),
+        *(candidate.optimizer, candidate.optimizer_offload, candidate.strategy),
     )
 
 

@@ -1,37 +1,39 @@
-"""Which settings are compared: the values that each free key may take, and their products."""
+"""Which settings are compared: the values that each open key may take, and their order.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+Values that only save memory and cost time (a loss in chunks, checkpointing, moving activations)
+stand in a lattice over the others: each step down takes no less time than the one above.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 from trainwright.catalog import GpuRecord
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings, Settings, Workload
-from trainwright.workload.defaults import best_precision, unsupported_precision
+from trainwright.workload.defaults import OFFLOADED, best_precision, unsupported_precision
+from trainwright.workload.settings import USUAL_IMPLEMENTATION, Effect, effect
 
-KEYS = (
-    "precision",
-    "strategy",
-    "batch",
-    "checkpointing",
-    "optimizer",
-    "attention",
-    "channels_last",
-    "allocator",
+ROOTS = (
+    *("precision", "strategy", "attention", "channels_last"),
+    *("optimizer", "optimizer_in_backward", "optimizer_offload"),
 )
+"""Keys whose values may be faster or slower than one another."""
+SAVERS = ("cross_entropy", "checkpointing", "activation_offload", "allocator")
+"""Keys whose values save memory for time, or for nothing; in this order they are given up."""
+KEYS = (*ROOTS[:2], "batch", *ROOTS[2:], *SAVERS)
 """What is searched. ``batch`` is (micro_batch, accumulation): their product is fixed.
 Everything else follows from rules."""
 
 Values = Mapping[str, tuple[Any, ...]]
-"""Key -> values, the one that surprises least first."""
-
-_RECIPES = {"optimizer": ("adafactor", "sgd"), "precision": ("bf16",)}
-"""Values that train differently, so that they are taken only where nothing else fits:
-another update rule, and weights without an fp32 master copy."""
+"""Key -> values; those of savers by the time that they take, others' default first."""
 
 _EVERY = (2, 3, 4, 6, 8)
 """Spacings of checkpointed blocks worth telling apart; larger ones free next to nothing."""
+_MOVES_NOTHING = ("none", "selective")
+"""Checkpointing without blocks whose inputs could wait in system memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,14 @@ class Candidate:
     attention: str
     channels_last: bool
     allocator: str
+    cross_entropy: str = "full"
+    activation_offload: bool = False
+    optimizer_in_backward: bool = False
+    optimizer_offload: str = "none"
     surprise: int = field(default=0, compare=False)
-    """How far from the defaults: ties go to the smaller."""
-    recipe: int = field(default=0, compare=False)
-    """How many values train differently than the default would."""
+    """How far from what the plan has now: ties go to the smaller."""
+    effect: Effect = field(default=Effect.SAME, compare=False)
+    """The greatest of its open values."""
     freed: str = field(default="", compare=False)
     """The fixed key that this candidate disregards; empty where it obeys the plan."""
 
@@ -61,6 +67,9 @@ class Candidate:
             for name in ("micro_batch", "accumulation", *KEYS)
             if name != "batch"
         }
+        if self.optimizer != base.optimizer:  # how another one runs is its usual way
+            usual = USUAL_IMPLEMENTATION.get(self.optimizer)
+            searched["optimizer_implementation"] = usual
         return base.model_copy(update=searched)
 
 
@@ -71,26 +80,40 @@ def values(
     record: GpuRecord,
     profile: Profile,
     gpu_count: int,
+    memory_bytes: int | None,
 ) -> Values:
-    """Return the values worth comparing for each key, whether the plan fixes it or not."""
-    trains, precisions = workload.trains, _precisions(workload, record)
+    """Return the values worth comparing for each key, whether the plan fixes it or not.
+
+    All GPUs that the plan names are used where they can share the batch. Nothing is moved to a
+    system memory (``memory_bytes``) that is not known.
+    """
+    trains = workload.trains
     layers = profile.blocks if trains and workload.task != "prefix" else 0
-    early = base.optimizer_in_backward or base.optimizer_offload == "cpu"
+    whole = workload.effective_batch or 0
+    shares = gpu_count > 1 and trains and whole % gpu_count == 0
+    nvidia = record.vendor == "NVIDIA"
+    moves = nvidia and trains and memory_bytes is not None
     found: dict[str, tuple[Any, ...]] = {
-        "precision": tuple(p for p in precisions if not (early and p == "fp16-mixed")),
-        "strategy": ("ddp", "single") if gpu_count > 1 and trains and not early else ("single",),
+        "precision": _precisions(workload, record),
+        "strategy": ("ddp",) if shares else ("single",),
         "batch": tuple(batches(base, workload, 1)),
-        "checkpointing": _checkpointings(layers, base),
-        "optimizer": _optimizers(base) if trains else (base.optimizer,),
-        "attention": _attentions(profile),
+        "attention": ("sdpa", "eager") if profile.kernels else ("sdpa",),
         "channels_last": (False, True) if _convolutional(profile) else (False,),
-        "allocator": ("native", "expandable") if record.vendor == "NVIDIA" else ("native",),
+        "optimizer": ("adamw", "adamw-8bit", "adafactor") if trains else (base.optimizer,),
+        "optimizer_in_backward": (False,),
+        "optimizer_offload": ("none", "cpu") if moves else ("none",),
+        "cross_entropy": ("full", "chunked") if _generates(profile, trains) else ("full",),
+        "checkpointing": _checkpointings(layers),
+        "activation_offload": (False, True) if layers and moves else (False,),
+        "allocator": ("native", "expandable") if nvidia else ("native",),
     }
     return {key: _with_own(key, known, settings, base) for key, known in found.items()}
 
 
-def _optimizers(base: FullSettings) -> tuple[str, ...]:
-    return ("adamw",) if base.optimizer_offload == "cpu" else ("adamw", "adafactor")
+def _generates(profile: Profile, trains: bool) -> bool:
+    """Return whether the loss is that of the next token: labels are shifted by one."""
+    shifted = zip(profile.ops.name, profile.ops.phase, strict=True)
+    return trains and ("aten.constant_pad_nd.default", "loss") in set(shifted)
 
 
 def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:
@@ -99,29 +122,21 @@ def _precisions(workload: Workload, record: GpuRecord) -> tuple[str, ...]:
     fp16-mixed has the rate of bf16-mixed and needs loss scaling, so that it is compared
     only where there is no bf16 (stas00, ml-engineering, dtype).
     """
-    if not workload.trains:
-        best = best_precision(record)
-        return tuple(dict.fromkeys(("bf16" if best == "bf16-mixed" else best, "fp32")))
     best = best_precision(record)
-    others = ("tf32", "fp32", *_RECIPES["precision"])
-    return tuple(
-        dict.fromkeys(
-            (best, *(p for p in others if unsupported_precision(p, record) is None))  # type: ignore[arg-type]
-        )
-    )
+    if not workload.trains:
+        return tuple(dict.fromkeys(("bf16" if best == "bf16-mixed" else best, "fp32")))
+    others = [one for one in ("tf32", "fp32", "bf16") if _runs(one, record)]
+    return tuple(dict.fromkeys((best, *others)))
 
 
-def _checkpointings(blocks: int, base: FullSettings) -> tuple[str, ...]:
-    """Return the default first; what moves blocks' inputs away needs some that are moved."""
+def _runs(precision: str, record: GpuRecord) -> bool:
+    return unsupported_precision(precision, record) is None  # type: ignore[arg-type]
+
+
+def _checkpointings(blocks: int) -> tuple[str, ...]:
     if blocks < 1:
         return ("none",)
-    plain = () if base.activation_offload else ("none",)
-    return (*plain, *(f"every-{k}" for k in reversed(_EVERY) if k < blocks), "full")
-
-
-def _attentions(profile: Profile) -> tuple[str, ...]:
-    """Return kernels that may differ; sdpa takes flash by itself where it can."""
-    return ("sdpa", "eager") if profile.kernels else ("sdpa",)
+    return ("none", *(f"every-{k}" for k in reversed(_EVERY) if k < blocks), "full")
 
 
 def _convolutional(profile: Profile) -> bool:
@@ -136,9 +151,6 @@ def batches(base: FullSettings, workload: Workload, gpus: int) -> Iterator[tuple
     assert workload.effective_batch is not None, "the schema requires it for training"
     share, rest = divmod(workload.effective_batch, gpus)
     if rest:
-        return
-    if base.optimizer_in_backward:
-        yield share, 1
         return
     for micro in range(share, 0, -1) if share <= 4096 else _large_divisors(share):
         if share % micro == 0:
@@ -155,10 +167,9 @@ def _with_own(
     key: str, known: tuple[Any, ...], settings: Settings, base: FullSettings
 ) -> tuple[Any, ...]:
     """Return the values with the plan's own among them."""
-    if key == "batch" or getattr(settings, key) is None:
+    if key == "batch" or getattr(base, key) in known:
         return known
-    own = getattr(base, key)
-    return known if own in known else (own, *known)
+    return (getattr(base, key), *known)
 
 
 def fixed(settings: Settings, base: FullSettings) -> dict[str, Any]:
@@ -173,73 +184,159 @@ def fixed(settings: Settings, base: FullSettings) -> dict[str, Any]:
     return found
 
 
-def candidates(
-    space: Values,
-    held: Mapping[str, Any],
-    base: FullSettings,
-    workload: Workload,
-    gpu_count: int,
-    *,
-    disobedient: bool = True,
-) -> Iterator[list[Candidate]]:
-    """Yield the points that obey the fixed keys, then those that disregard exactly one.
+@dataclass(frozen=True)
+class Space:
+    """The points that keep to what is held; ``freed`` names a fixed key that they disregard."""
 
-    They come in lists whose members differ only in the batch.
-    """
-    yield from _products(space, held, base, workload, gpu_count, "")
-    for key in held if disobedient else ():
-        rest = {name: value for name, value in held.items() if name != key}
-        for group in _products(space, rest, base, workload, gpu_count, key):
-            yield [one for one in group if not _obeys(one, key, held[key])]
+    values: Values
+    held: Mapping[str, Any]
+    base: FullSettings
+    workload: Workload
+    gpu_count: int
+    freed: str = ""
+    disobeyed: Any = None
+    """The value of the freed key that is not looked at."""
 
+    @property
+    def obeyed(self) -> tuple[str, Any] | None:
+        """Return the key that the points must disregard, with the plan's value."""
+        return (self.freed, self.disobeyed) if self.freed else None
 
-def _products(
-    space: Values,
-    held: Mapping[str, Any],
-    base: FullSettings,
-    workload: Workload,
-    gpu_count: int,
-    freed: str,
-) -> Iterator[list[Candidate]]:
-    lists = {
-        key: (held[key],) if key in held and key != "batch" else known
-        for key, known in space.items()
-        if key not in ("batch", "strategy")
-    }
-    strategies = (held["strategy"],) if "strategy" in held else space["strategy"]
-    ranks = [{value: rank for rank, value in enumerate(space[key])} for key in lists]
-    for index, strategy in enumerate(strategies):
-        gpus = gpu_count if strategy == "ddp" else 1
-        pairs = [
-            pair
-            for pair in batches(base, workload, gpus)
-            if "batch" not in held or _matches(pair, held["batch"])
-        ]
+    @cached_property
+    def open(self) -> dict[str, tuple[Any, ...]]:
+        """Return the values of each key but the batch, where a held key has one."""
+        found = {
+            key: (self.held[key],) if key in self.held else known
+            for key, known in self.values.items()
+            if key != "batch"
+        }
+        if found["activation_offload"] == (True,):
+            moving = [one for one in found["checkpointing"] if one not in _MOVES_NOTHING]
+            found["checkpointing"] = tuple(moving)
+        return found
+
+    @cached_property
+    def _surprise(self) -> dict[str, dict[Any, int]]:
+        """Return how much each value surprises: not at all where the plan has it now."""
+        ranks = {}
+        for key, known in self.open.items():
+            own = getattr(self.base, key)
+            ordered = (own, *(value for value in known if value != own))
+            ranks[key] = {value: rank for rank, value in enumerate(ordered)}
+        return ranks
+
+    def roots(self, effect_: Effect) -> Iterator[list[Candidate]]:
+        """Yield the points of an effect that save no memory, in lists that differ in the batch."""
+        lists = {key: self.open[key] for key in ROOTS}
         for chosen in product(*lists.values()):
-            surprise = index + sum(rank[value] for rank, value in zip(ranks, chosen, strict=True))
             named = dict(zip(lists, chosen, strict=True))
-            recipe = sum(
-                named[key] in odd and held.get(key) != named[key] for key, odd in _RECIPES.items()
-            )
-            yield [
-                Candidate(
-                    strategy=strategy,
-                    micro_batch=micro,
-                    accumulation=accumulation,
-                    surprise=surprise,
-                    recipe=recipe,
-                    freed=freed,
-                    **named,
-                )
-                for micro, accumulation in pairs
-            ]
+            if self._effect(named) is effect_ and _goes_together(named):
+                first = {key: self.open[key][0] for key in SAVERS}
+                yield self._points(named | first, self._pairs(named))
+
+    def _pairs(self, named: Mapping[str, Any]) -> Mapping[tuple[int, int], None]:
+        """Return the batches in order, each to be found at once."""
+        gpus = self.gpu_count if named["strategy"] == "ddp" else 1
+        return self._shared if gpus > 1 else self._alone
+
+    @cached_property
+    def _alone(self) -> Mapping[tuple[int, int], None]:
+        return self._held_batches(1)
+
+    @cached_property
+    def _shared(self) -> Mapping[tuple[int, int], None]:
+        return self._held_batches(self.gpu_count)
+
+    def _held_batches(self, gpus: int) -> Mapping[tuple[int, int], None]:
+        held = self.held.get("batch", (None, None))
+        accumulates = not self.base.optimizer_in_backward
+        return dict.fromkeys(
+            pair
+            for pair in batches(self.base, self.workload, gpus)
+            if _matches(pair, held) and (accumulates or pair[1] == 1)
+        )
+
+    def _points(
+        self, named: Mapping[str, Any], pairs: Iterable[tuple[int, int]]
+    ) -> list[Candidate]:
+        surprise = sum(self._surprise[key][value] for key, value in named.items())
+        rest: dict[str, Any] = {"surprise": surprise, "effect": self._effect(named)}
+        rest["freed"] = self.freed
+        return [
+            Candidate(micro_batch=micro, accumulation=steps, **named, **rest)
+            for micro, steps in pairs
+        ]
+
+    def _effect(self, named: Mapping[str, Any]) -> Effect:
+        """Return the greatest effect of the open values; what a recipe does is what was asked."""
+        own = self.base.recipe is not None
+        found = [
+            effect(key, value)
+            for key, value in named.items()
+            if key not in self.held and not (own and value == getattr(self.base, key))
+        ]
+        return max(found, default=Effect.SAME) if self.workload.trains else Effect.SAME
+
+    def below(self, point: Candidate, *, saving: bool = False) -> Iterator[Candidate]:
+        """Yield the points one step down, each of the lattice once; none takes less time.
+
+        ``saving``: only where less is allocated, which no allocator changes.
+        """
+        last = max(
+            (at for at, key in enumerate(SAVERS) if getattr(point, key) != self.open[key][0]),
+            default=0,
+        )
+        for key in SAVERS[last : -1 if saving else None]:
+            known = self.open[key]
+            if getattr(point, key) != known[0]:
+                continue
+            for value in known[1:]:
+                if not (key == "activation_offload" and point.checkpointing in _MOVES_NOTHING):
+                    more = self._surprise[key][value] - self._surprise[key][known[0]]
+                    changed: dict[str, Any] = {key: value, "surprise": point.surprise + more}
+                    yield replace(point, **changed)
+
+    def leanest(self, root: Candidate) -> Candidate:
+        """Return the point of the lattice below a root that takes the least memory."""
+        values: dict[str, Any] = {key: self.open[key][-1] for key in SAVERS[:-1]}
+        return replace(root, **values)
+
+    @property
+    def below_each(self) -> int:
+        """Return how many points stand at and below each with a way to compute the loss."""
+        count = len(self.open["allocator"])
+        moving = [one for one in self.open["checkpointing"] if one not in _MOVES_NOTHING]
+        plain = len(self.open["checkpointing"]) if False in self.open["activation_offload"] else 0
+        return count * (plain + (len(moving) if True in self.open["activation_offload"] else 0))
+
+    def has(self, point: Candidate) -> bool:
+        """Return whether a point is in the space."""
+        pair = (point.micro_batch, point.accumulation)
+        named = {key: getattr(point, key) for key in self.open}
+        known = all(value in self.open[key] for key, value in named.items())
+        moves = not point.activation_offload or point.checkpointing not in _MOVES_NOTHING
+        return known and moves and _goes_together(named) and pair in self._pairs(named)
+
+    def placed(self, point: Candidate) -> Candidate:
+        """Return a point with its own surprise and effect."""
+        named = {key: getattr(point, key) for key in self.open}
+        return self._points(named, [(point.micro_batch, point.accumulation)])[0]
+
+
+def _goes_together(named: Mapping[str, Any]) -> bool:
+    """Return whether an update within backward, or on the CPU, goes with the other values."""
+    moved, early = named["optimizer_offload"] == "cpu", named["optimizer_in_backward"]
+    if (moved or early) and (named["precision"] == "fp16-mixed" or named["strategy"] == "ddp"):
+        return False
+    return not moved or (not early and named["optimizer"] in OFFLOADED)
 
 
 def _matches(batch: tuple[int, int], wanted: Sequence[int | None]) -> bool:
     return all(want in (None, value) for value, want in zip(batch, wanted, strict=True))
 
 
-def _obeys(candidate: Candidate, key: str, value: Any) -> bool:
+def obeys(candidate: Candidate, key: str, value: Any) -> bool:
+    """Return whether a candidate keeps to what a plan fixes."""
     if key == "batch":
         return _matches((candidate.micro_batch, candidate.accumulation), value)
     return bool(getattr(candidate, key) == value)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from trainwright.advise.advice import Relaxation
 from trainwright.advise.parts import part_variations
 from trainwright.advise.variations import Patch, Variation, variations
 from trainwright.explain import Interval
@@ -28,6 +29,8 @@ NEXT_TO_NOTHING = 50 * 2**20
 
 Answer = Callable[[Plan], Report | None]
 """What a plan would say; None where its model would have to be traced first."""
+Ways = Callable[[Plan, Facts], Iterable[Relaxation]]
+"""What makes a plan fit that does not: what the search chooses, or the ways out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,11 @@ class WhatIf:
     where no time is predicted too."""
     memory_bytes: float | None
     """Difference of device use."""
-    kind: Literal["setting", "part"]
+    kind: Literal["setting", "part", "way"]
+    """``way``: a way out, whose plan is taken whole, with the choices that belong to it."""
     subject: str
+    base: Plan
+    """The plan that it was computed for: of any other it says nothing."""
     interval: Interval | None = None
     """Of the gain; None where no rows of measured changes tell."""
     remark: Message | None = None
@@ -79,15 +85,18 @@ def whatifs(
     report: Report,
     *,
     answer: Answer = answered,
+    ways: Ways = lambda _plan, _facts: (),
     wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[WhatIf, ...]:
     """Return the changes most worth knowing, the most useful first.
 
-    First what fits and is faster (or fits at all, where the plan does not), then parts that would
-    change nothing, then what does not fit, is not known, or costs speed. What the plan refuses,
-    and what neither fits nor helps, is left out. ``wanted`` is asked before each evaluation, and
+    Where the plan does not fit, first the ways out, then what else fits. Where it does, first what
+    is faster, then parts that would change nothing, then what is not known or costs speed. What
+    the plan refuses or does not fit is left out. ``wanted`` is asked before each evaluation, and
     ends the work.
     """
+    fits = report.verdict in (Verdict.FITS, Verdict.TIGHT)
+    first = [] if fits or not wanted() else [_way(w, plan, report) for w in ways(plan, facts)]
     found: list[WhatIf] = []
     tried = (*variations(plan, facts, report), *part_variations(plan, facts, report))
     for variation in tried:
@@ -100,14 +109,34 @@ def whatifs(
             continue
         if changed != plan:
             found.append(
-                _with_engine(_whatif(variation, changed, report, other), plan, report, answer)
+                _with_engine(_whatif(variation, plan, changed, report, other), plan, report, answer)
             )
-    fits = report.verdict in (Verdict.FITS, Verdict.TIGHT)
-    telling = [one for one in _best_of_each(found) if one.fits or one.gain is None or one.gain > 0]
-    return tuple(sorted(telling, key=lambda one: _usefulness(one, fits))[:MOST])
+    telling = [one for one in _best_of_each(found) if one.fits or one.verdict is None]
+    ranked = sorted(telling, key=lambda one: _usefulness(one, fits))
+    return (*first, *ranked)[:MOST]
 
 
-def _whatif(variation: Variation, changed: Plan, before: Report, after: Report | None) -> WhatIf:
+def _way(way: Relaxation, plan: Plan, before: Report) -> WhatIf:
+    """Return a way out as a change of the plan."""
+    after = way.estimate
+    used = before.memory.device_used.value
+    return WhatIf(
+        change=way.change,
+        because=Message.of(f"advise.effect.{way.effect.name.lower()}"),
+        patch=dict(way.changes),
+        plan=way.plan,
+        verdict=after.verdict if after is not None else None,
+        gain=_gain(before, after) if after is not None else None,
+        memory_bytes=after.memory.device_used.value - used if after is not None else None,
+        kind="way",
+        subject=way.change.id,
+        base=plan,
+    )
+
+
+def _whatif(
+    variation: Variation, plan: Plan, changed: Plan, before: Report, after: Report | None
+) -> WhatIf:
     gain = memory = None
     because = Message.of("advise.whatif.because.untraced")
     if after is not None:
@@ -128,6 +157,7 @@ def _whatif(variation: Variation, changed: Plan, before: Report, after: Report |
         memory_bytes=memory,
         kind=variation.kind,
         subject=variation.subject,
+        base=plan,
         remark=_remark(after) if variation.subject == "compile" else None,
         interval=_interval(after) if variation.subject == "second-gpu" else None,
         engine=after.settings.engine if after is not None and after.serving else None,
@@ -214,8 +244,6 @@ def _usefulness(one: WhatIf, plan_fits: bool) -> tuple[int, float]:
     """Return a key that sorts the most useful first."""
     if one.gain is None:
         return 3, 0.0
-    if not one.fits:
-        return 2, -one.gain
     if not plan_fits or one.gain >= SAME:
         return 0, -one.gain
     if one.same:

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from trainwright.advise import loading
-from trainwright.advise.relax import with_settings
 from trainwright.advise.search import Search
+from trainwright.advise.taking import with_settings
 from trainwright.build.answer import Candidate, Part
 from trainwright.build.choosing import Outcome
 from trainwright.build.offers import Market, Offer, Record, summed
@@ -93,7 +93,7 @@ def assembled(outcome: Outcome, speeds: Speeds, market: Market) -> Candidate | N
 def best_settings(plan: Plan, facts: Facts, speeds: Speeds) -> Report | None:
     """Return the report with the best settings; None where nothing fits."""
     known = loading.with_most_workers(plan, facts)
-    search = Search(plan, known, speeds.sources, disobedient=False)
+    search = Search(plan, known, speeds.sources)
     for timed, report in search.confirmed(search.obedient):
         return loading.settled(search, timed, report)
     return None

@@ -132,7 +132,7 @@ class Speeds:
             return None
         for plan in (_usual(self.plan, facts.settings), self.plan):
             like = self._clocks.get(cards.record.id)
-            search = Search(plan, facts, self.sources, disobedient=False, like=like)
+            search = Search(plan, facts, self.sources, like=like)
             for timed in search.obedient:
                 if search.may_fit(timed.candidate):
                     speed = _speed(search, timed)
@@ -146,7 +146,8 @@ class Speeds:
         key = (
             *(settings.precision, settings.attention, settings.channels_last),
             *(settings.checkpointing == "selective", settings.micro_batch == 1),
-            *(settings.update, kernel(settings, facts.machine.gpu.record)),
+            *(settings.update, settings.cross_entropy, settings.optimizer_in_backward),
+            kernel(settings, facts.machine.gpu.record),
         )
         if key not in self._profiles:
             self._profiles[key] = self._find(plan, facts, settings)

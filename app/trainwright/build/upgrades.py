@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from trainwright.advise.choose import STORED
-from trainwright.advise.relax import with_settings
 from trainwright.advise.search import Sources
+from trainwright.advise.taking import with_settings
 from trainwright.build.answer import Part
 from trainwright.build.assemble import Row, best_settings, chosen_machine, rows
 from trainwright.build.changes import FEEDING, KINDS, Change, Changes, Kind

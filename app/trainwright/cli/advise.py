@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainwright.advise import Advice, Choice, advise, make_it_fit, with_whole_batch
+from trainwright.advise import Advice, Choice, Relaxation, advise, make_it_fit, with_whole_batch
 from trainwright.advise.report import as_json
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
@@ -81,6 +81,8 @@ def show_choices(screen: "Screen", plan: Plan, advice: Advice) -> None:
     )
     best = advice.choices[0]
     screen.line(verdict(best.estimate), "bold green")
+    if best.effect:
+        screen.line(Message.of(f"advise.effect.{best.effect.name.lower()}"), "yellow")
     screen.line()
     screen.say("cli.advise.why", "bold")
     for reason in best.reasons:
@@ -99,7 +101,21 @@ def show_ways_out(screen: "Screen", plan: Plan, advice: Advice) -> None:
     if advice.nothing_fits:
         screen.line()
         screen.say("cli.advise.ways-out", "bold")
-        screen.bullets(each.change for each in advice.nothing_fits)
+    for way in advice.nothing_fits:
+        screen.line()
+        screen.line(way.change, "bold")
+        screen.indented(_cost(way))
+        for key, value in way.changes.items():
+            screen.indented(f"{key} = {screen.value(value)}")
+
+
+def _cost(way: Relaxation) -> Message:
+    """Return what a way out does to the training, and how fast it is."""
+    effect = Message.of(f"advise.effect.{way.effect.name.lower()}")
+    speed = way.estimate.time.samples_per_second if way.estimate is not None else None
+    rate = Message.of("time.not-predicted") if speed is None else speed.value
+    id = "cli.advise.way" if speed is not None else "cli.advise.way.untimed"
+    return Message.of(id, effect=effect, rate=rate)
 
 
 def _varying(plan: Plan, choices: tuple[Choice, ...]) -> list[str]:

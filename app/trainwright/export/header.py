@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from trainwright.export.comments import WIDTH, comment, wrapped
 from trainwright.export.lost import OF_SERVING
 from trainwright.messages import Language, Message, render
+from trainwright.plan.chosen import open_choices
 from trainwright.plan.schema import Plan
 from trainwright.quoting import json_text
 from trainwright.workload import FullSettings
@@ -72,6 +73,7 @@ def explained(
     plan: Plan, settings: FullSettings, reasons: Reasons
 ) -> Iterator[tuple[str, object, Message]]:
     """Yield (setting, value, reason) for every setting that has a part in training."""
+    choices = {key.rpartition(".")[2]: one for key, one in open_choices(plan)}
     for name, value in settings:
         if name in OF_SERVING or (value is None and name not in reasons):
             continue
@@ -79,6 +81,8 @@ def explained(
             yield name, value, reasons[name]
         elif _given(plan, name) is not None:
             yield name, value, Message.of("export.reason.yours")
+        elif name in choices and choices[name].value == value:
+            yield name, value, choices[name].reason
         else:
             yield name, value, Message.of("export.reason.default")
 

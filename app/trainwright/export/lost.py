@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainwright.messages import Message
+from trainwright.plan.chosen import in_force
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 
@@ -75,7 +76,7 @@ def lost(
     messages += [
         Message.of("export.lost.kv-cache", setting=setting)
         for setting in OF_SERVING
-        if getattr(plan.settings, setting) is not None
+        if getattr(in_force(plan), setting) is not None
     ]
     return (*messages, *of_the_loop(settings, own or {}))
 

@@ -35,6 +35,11 @@ class _Formatter(Formatter):
         return str(super().format_field(value, format_spec))
 
 
+def known(id: str) -> bool:
+    """Return whether the catalogue has a sentence of this id."""
+    return _translations("en").gettext(id) != id
+
+
 def render(message: Message, language: Language) -> str:
     """Return the sentence in the language.
 

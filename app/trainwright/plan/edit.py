@@ -30,6 +30,7 @@ def with_keys(plan: Plan, values: dict[str, Any]) -> Plan:
     data = text_data(plan)
     for key, value in values.items():
         apply(data, Change(place_of(key), value, key))
+        data.get("chosen", {}).pop(key.removeprefix("settings."), None)  # it is theirs now
     workload = data.get("workload")
     if isinstance(workload, dict) and workload.get("task") != "infer":
         workload.setdefault("effective_batch", LARGEST_DEFAULT_BATCH)
@@ -37,6 +38,7 @@ def with_keys(plan: Plan, values: dict[str, Any]) -> Plan:
     if changed.workload.task != plan.workload.task:
         for key in tuple(meaningless(changed.settings, changed.workload)):
             apply(data, Change(place_of(key), None, key))
+        data.pop("chosen", None)  # for another kind of work
         changed = validated(data, _where)
     return changed
 

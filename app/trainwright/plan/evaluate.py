@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from trainwright import __version__
+from trainwright.catalog import GpuRecord
 from trainwright.catalog.parts import find_memory
 from trainwright.estimate import correction
 from trainwright.estimate.clock import Clock, Situation
@@ -27,8 +28,8 @@ from trainwright.machine.checks import checks
 from trainwright.machine.larger import larger
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
-from trainwright.messages import Message
-from trainwright.plan import crosscheck, mixture, recipe
+from trainwright.messages import Message, UserError
+from trainwright.plan import chosen, crosscheck, mixture, recipe
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
@@ -44,6 +45,7 @@ from trainwright.plan.serving import (
     serving_side,
 )
 from trainwright.profile import interpreter, store
+from trainwright.profile.chunked import chunked
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
@@ -125,9 +127,9 @@ def resolve(plan: Plan) -> Facts | Pending:
     """
     found = _machine(plan.machine)
     machine, record = found.machine, found.machine.gpu.record
-    settings = filled(plan.settings, plan.workload, record, machine.gpu_count, machine.cores)
+    settings, dropped = _settings(plan, record, machine)
     asked = question(plan, settings, record)
-    notes = (*found.notes, *asked.notes, *_plan_notes(plan, machine, settings))
+    notes = (*found.notes, *asked.notes, *dropped, *_plan_notes(plan, machine, settings))
     pending = Pending(
         machine,
         settings,
@@ -140,6 +142,21 @@ def resolve(plan: Plan) -> Facts | Pending:
     )
     profile = stored(asked.spec)
     return pending if profile is None else pending.answered(profile)
+
+
+def _settings(
+    plan: Plan, record: GpuRecord, machine: Machine
+) -> tuple[FullSettings, tuple[Message, ...]]:
+    """Return the complete settings; choices that go with the plan no longer are left out."""
+    for settings, whole in chosen.candidates(plan):
+        try:
+            full = filled(settings, plan.workload, record, machine.gpu_count, machine.cores)
+        except UserError:
+            if settings == plan.settings:
+                raise
+        else:
+            return full, () if whole else (Message.of("plan.note.choices-dropped"),)
+    raise AssertionError("the last candidate is the plan's own")
 
 
 def _machine(choice: MachineChoice) -> Resolved:
@@ -185,7 +202,16 @@ def stored(spec: TraceSpec) -> Profile | None:
         other = store.load(replace(spec, kernel=kernel)) if spec.kernel != kernel else None
         if other is not None and not other.kernels:
             return other
-    return None
+    return _in_chunks(spec)
+
+
+def _in_chunks(spec: TraceSpec) -> Profile | None:
+    """Return the profile of a loss in chunks, derived from the stored one of the whole loss."""
+    if spec.method.cross_entropy != "chunked" or spec.method.loss_in_model:
+        return None
+    method = replace(spec.method, cross_entropy="full", scores="upcast")
+    whole = stored(replace(spec, method=method))
+    return chunked(whole) if whole is not None else None
 
 
 def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterator[Message]:

@@ -18,7 +18,7 @@ from trainwright.quoting import one_line
 from trainwright.yamltext import MAX_BYTES, Document, Place, dump, parse
 
 SUFFIX = ".plan.yaml"
-_SECTIONS = frozenset({"workload", "machine", "settings", "limits"})
+_SECTIONS = frozenset({"workload", "machine", "settings", "chosen", "limits"})
 _PATHS: tuple[tuple[str, ...], ...] = (
     ("model", "hf"),
     ("model", "python", "file"),
@@ -164,6 +164,8 @@ def text_data(plan: Plan) -> dict[str, Any]:
     for section in ("wishes", "rates"):
         if data.get("limits", {}).get(section) == {}:  # every key of it was taken back
             del data["limits"][section]
+    if not data.get("chosen"):
+        data.pop("chosen", None)
     return {key: data[key] for key in Plan.model_fields if key in data}
 
 

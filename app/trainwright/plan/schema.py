@@ -2,12 +2,13 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from trainwright.catalog.part_records import FormFactor
 from trainwright.machine.build import CircuitName
 from trainwright.machine.choice import Drive, GpuChoice, MachineChoice
+from trainwright.plan.chosen import Chosen, check
 from trainwright.workload import ModelSource, Settings, Workload
 from trainwright.workload.settings import Frozen
 
@@ -84,4 +85,12 @@ class Plan(Frozen):
     workload: Workload
     machine: MachineChoice
     settings: Settings = Settings()
+    chosen: dict[Annotated[str, Field(max_length=60)], Chosen] = Field(default_factory=dict)
+    """What the search chose for open settings: ``checkpointing``, ``loader.num_workers``."""
     limits: Limits = Limits()
+
+    @field_validator("chosen")
+    @classmethod
+    def _are_settings(cls, found: dict[str, Chosen]) -> dict[str, Chosen]:
+        check(found)
+        return found

@@ -17,6 +17,7 @@ from trainwright.estimate.correction import Correction
 from trainwright.estimate.livebytes import live_peak_bytes
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.messages import Message, UserError
+from trainwright.plan.chosen import in_force
 from trainwright.plan.evaluate import Facts, evaluate, resolve, stored
 from trainwright.plan.question import question
 from trainwright.plan.schema import MachineChoice, Plan
@@ -215,7 +216,7 @@ def _as_planned(plan: Plan) -> tuple[FullSettings, GpuRecord]:
     except UserError as error:
         if not (plan.machine.local and error.message.id == "probe.no-gpu"):
             raise
-        fixed = plan.settings.model_copy(update={"precision": plan.settings.precision or "fp32"})
+        fixed = in_force(plan).model_copy(update={"precision": plan.settings.precision or "fp32"})
         return filled(fixed, plan.workload, BARE), BARE
     return found.settings, found.machine.gpu.record
 

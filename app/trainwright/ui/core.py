@@ -83,9 +83,10 @@ def _advise(plan: "Plan", facts: "Facts") -> "Advice":
 def _whatifs(
     plan: "Plan", facts: "Facts", report: "Report", wanted: Callable[[], bool]
 ) -> "tuple[WhatIf, ...]":
+    from trainwright.advise import ways_out
     from trainwright.advise.whatif import whatifs
 
-    return whatifs(plan, facts, report, wanted=wanted)
+    return whatifs(plan, facts, report, ways=ways_out, wanted=wanted)
 
 
 def _make_it_fit(plan: "Plan", advice: "Advice") -> "Plan":

@@ -44,6 +44,8 @@ class Session(QObject):
     advised = Signal()
     """The search answered, or its answer no longer holds."""
     whatifs_found = Signal()
+    choice_needed = Signal()
+    """Nothing fits as it was asked: a person has to choose a way out."""
     """What other settings and parts would do is known."""
     explained_changed = Signal()
     noticed = Signal(object)
@@ -385,8 +387,14 @@ class Session(QObject):
         self.whatifs_found.emit()
 
     def apply_whatif(self, index: int) -> None:
-        """Make one of the offered changes to the plan as it stands now; undoable."""
-        self.set_keys(self.whatifs[index].patch, label=self.whatifs[index].change)
+        """Make one of the offered changes, if it was computed for this plan; undoable."""
+        one = self.whatifs[index]
+        if one.base is not self.plan:
+            return
+        if one.kind == "way":  # its choices come with their reasons
+            self.put(one.plan, one.change)
+        else:
+            self.set_keys(one.patch, label=one.change)
 
     # The search
 
@@ -453,14 +461,14 @@ class Session(QObject):
         fitted = self.core.make_it_fit(plan, advice)
         if fitted != plan:
             self.put(fitted, Message.of("ui.edit.make-it-fit"))
-            if advice.choices:
-                self.noticed.emit(Message.of("ui.fit.done"))
-            else:
-                change = advice.nothing_fits[0].change
-                self.noticed.emit(Message.of("ui.fit.only-by", change=change))
+            self.noticed.emit(Message.of("ui.fit.done"))
+        elif advice.choices:
+            self.noticed.emit(Message.of("ui.fit.already"))
         else:
-            helped = bool(advice.choices)
-            self.noticed.emit(Message.of("ui.fit.already" if helped else "ui.fit.nothing"))
+            ways = len(advice.nothing_fits)
+            id = "ui.fit.ways" if ways else "ui.fit.nothing"
+            self.noticed.emit(Message.of(id, count=ways) if ways else Message.of(id))
+            self.choice_needed.emit()
 
     def apply_choice(self, choice: Choice) -> None:
         """Take a choice of the search into the free settings; undoable."""

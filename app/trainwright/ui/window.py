@@ -255,6 +255,7 @@ class Window(QMainWindow):
         self.session.reported.connect(self._show_answer)
         self.session.advised.connect(self._show_answer)
         self.session.noticed.connect(self._notice)
+        self.session.choice_needed.connect(partial(self.go, "advise"))
         self.session.warned.connect(self._warn)
         self.session.recent_models = lambda: self.preferences.recent_models
         self.session.model_chosen.connect(self.preferences.picked)
@@ -376,7 +377,7 @@ class Window(QMainWindow):
         """Leave every setting to the search."""
         if self.session is not None and self.session.plan is not None:
             plan = self.session.plan
-            freed = plan.model_copy(update={"settings": type(plan.settings)()})
+            freed = plan.model_copy(update={"settings": type(plan.settings)(), "chosen": {}})
             self.session.put(freed, Message.of("ui.edit.free-all"))
 
     def explain(self) -> None:

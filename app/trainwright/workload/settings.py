@@ -3,7 +3,10 @@
 The form, the command line, the exports' comments and the tests derive from these fields.
 """
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -14,6 +17,7 @@ Quantization = Literal[
     "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "q6_k", "q8_0",
 ]  # fmt: skip
 """The last ones are file types of GGUF, which llama.cpp and ollama serve."""
+_FEWER_BITS = tuple(value for value in get_args(Quantization) if value != "none")
 Optimizer = Literal[
     "adamw",
     "adamw-8bit",
@@ -54,6 +58,37 @@ Checkpointing = Annotated[
 ]
 
 
+class Effect(IntEnum):
+    """What a value of a setting does to what is trained or answered; the smaller the better."""
+
+    SAME = 0
+    """The same result, up to rounding."""
+    NEARLY = 1
+    """Nearly the same: state in 8 bits, fp8, stochastic rounding, weights in fewer bits."""
+    DIFFERENT = 2
+    """Trains differently: another update rule, or weights without an fp32 copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """The values of a setting whose effect is not the same result; all others' is."""
+
+    nearly: tuple[Any, ...] = ()
+    differently: tuple[Any, ...] = ()
+
+
+@cache
+def effect(setting: str, value: Any) -> Effect:
+    """Return the effect of a value, as declared beside the setting."""
+    for declared in Settings.model_fields[setting].metadata:
+        if isinstance(declared, Differs):
+            if value in declared.differently:
+                return Effect.DIFFERENT
+            if value in declared.nearly:
+                return Effect.NEARLY
+    return Effect.SAME
+
+
 class Frozen(BaseModel):
     """A value that files can hold: immutable, unknown keys refused.
 
@@ -92,13 +127,15 @@ class Settings(Frozen):
     """Who runs the step: sets the defaults of other keys, as ``workload/recipes.py`` states
     them. Default: none, the step that the exports write."""
 
-    precision: Precision | None = None
+    precision: Annotated[
+        Precision | None, Differs(nearly=("fp8",), differently=("bf16", "fp16"))
+    ] = None
     """Default: bf16-mixed from compute capability 8.0 on (and on other makers' GPUs with bf16
     units), fp16-mixed on 7.x, else fp32. Inference, where no master copy is kept: bf16
     where training would take bf16-mixed."""
-    quantization: Quantization | None = None
+    quantization: Annotated[Quantization | None, Differs(nearly=_FEWER_BITS)] = None
     """Of frozen or served weights. Default: nf4 for qlora, else none."""
-    kv_cache: KvCache | None = None
+    kv_cache: Annotated[KvCache | None, Differs(nearly=("fp8", "int8"))] = None
     """Inference only. Default: the dtype of the weights."""
     engine: EngineName | None = None
     """Inference only: what serves. Default: transformers, as traced; llama.cpp for GGUF types,
@@ -116,19 +153,25 @@ class Settings(Frozen):
     activation_offload: bool | None = None
     """Whether what checkpointed blocks keep, their inputs, waits in pinned system memory.
     Default: false."""
-    optimizer: Optimizer | None = None
+    optimizer: Annotated[
+        Optimizer | None,
+        Differs(
+            nearly=("adamw-8bit", "paged-adamw-8bit", "adamw-8bit-torchao", "adamw-4bit"),
+            differently=("sgd", "adafactor", "lion", "muon"),
+        ),
+    ] = None
     """Default: adamw."""
     optimizer_implementation: Implementation | None = None
     """How torch's AdamW and SGD run: one kernel, operators over lists of parameters, or one
     parameter at a time. Default: the recipe's; without one, fused AdamW and foreach SGD."""
     momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
     """Of sgd; 0 keeps no state. Default: 0.9."""
-    optimizer_in_backward: bool | None = None
+    optimizer_in_backward: Annotated[bool | None, Differs(differently=(True,))] = None
     """Whether each parameter is moved, and its gradient dropped, as soon as backward has it.
-    Default: false."""
-    optimizer_offload: OptimizerOffload | None = None
+    Nothing can clip gradients by their norm then. Default: false."""
+    optimizer_offload: Annotated[OptimizerOffload | None, Differs(differently=("cpu",))] = None
     """Where optimizer state lies: ``cpu`` as torchao's CPUOffloadOptimizer has it, with
-    ``offload_gradients=False``. Default: none."""
+    ``offload_gradients=False``: gradients are not clipped by their norm. Default: none."""
     attention: Attention | None = None
     """Default: sdpa."""
     cross_entropy: CrossEntropy | None = None

@@ -11,6 +11,7 @@ from trainwright.advise.search import Sources
 from trainwright.catalog.query import find_gpu
 from trainwright.machine.capacity import capacity, held
 from trainwright.machine.machine import Gpu, Machine
+from trainwright.plan.chosen import in_force
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import SCALE, OpTable, Profile, Segment
@@ -271,7 +272,7 @@ def _facts(plan: Plan, shape: Shape, length: int, cores: int | None) -> Facts:
     record = find_gpu(choice.id).record
     gpu = Gpu(record, choice.count, capacity(record, "linux"), held(record, "linux", None))
     machine = Machine((gpu,), None, cores, None, (), "linux", False)
-    full = filled(plan.settings, plan.workload, record, choice.count, cores)
+    full = filled(in_force(plan), plan.workload, record, choice.count, cores)
     tokens = plan.workload.inputs.sequence_length or length
     inputs = Inputs(sequence_length=tokens if shape.tokens else None)
     profile = _found(shape, full)

@@ -38,6 +38,8 @@ PAIRS = (
 FAST = 3
 """Pairs that every run of the tests looks at."""
 
+GENERATING = ("gpt2", "qwen-2.5-0.5b", "llama-3.2-1b", "llama-3.1-8b")
+"""Their loss can be computed in chunks of tokens."""
 CHECKPOINTINGS = ("none", "every-8", "every-6", "every-4", "every-3", "every-2", "full")
 SAME = 1e-9
 """Relative difference below which two times are the same work in another order."""
@@ -67,14 +69,16 @@ def space(plan, facts):
     ]
     micros = [micro for micro in range(1, batch + 1) if batch % micro == 0]
     precisions = ("bf16-mixed", "tf32", "fp32") if recent else ("fp16-mixed", "fp32")
-    values = (precisions, micros, spaced, ("native", "expandable"))
-    for precision, micro, checkpointing, allocator in product(*values):
+    losses = ("full", "chunked") if plan.model.preset in GENERATING else ("full",)
+    values = (precisions, micros, spaced, ("native", "expandable"), losses)
+    for precision, micro, checkpointing, allocator, loss in product(*values):
         chosen = {
             "precision": precision,
             "micro_batch": micro,
             "accumulation": batch // micro,
             "checkpointing": checkpointing,
             "allocator": allocator,
+            "cross_entropy": loss,
         }
         settings = facts.settings.model_copy(update=chosen)
         profile = STORED.find(plan, facts, settings)

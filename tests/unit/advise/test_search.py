@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainwright.advise import Advice, advise, make_it_fit
+from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 
 PRECISIONS = ("bf16-mixed", "tf32", "fp32")
@@ -126,11 +127,15 @@ def test_checkpointing_is_taken_only_where_memory_is_short(make_case: Any) -> No
     assert best(tight).checkpointing != "none"
 
 
-def test_adafactor_is_taken_only_where_adamw_does_not_fit(make_case: Any) -> None:
+def test_another_update_rule_comes_after_the_same_one_in_fewer_bits(make_case: Any) -> None:
     shape = dict(blocks=12, hidden=2560, wide=10240)
-    chosen = best(advised(make_case("rtx-3060-12gb", shape, length=128)))
-    assert chosen.optimizer == "adafactor"
-    assert best(advised(make_case("rtx-3090", shape, length=128))).optimizer == "adamw"
+
+    def optimizer(gpu: str, **shape: int) -> str:
+        return best(advised(make_case(gpu, shape, length=128))).optimizer
+
+    assert optimizer("rtx-3090", **shape) == "adamw"
+    assert optimizer("rtx-3060-12gb", **shape) == "adamw-8bit"
+    assert optimizer("rtx-3060-12gb", **(shape | {"blocks": 22})) == "adafactor"
 
 
 def test_the_front_falls_in_memory_as_it_rises_in_time(make_case: Any) -> None:
@@ -153,18 +158,18 @@ def test_structures_that_were_not_traced_are_named(make_case: Any) -> None:
     assert named == ["precision: bf16"]
 
 
-def test_one_of_two_gpus_is_taken_where_the_link_is_slow(make_case: Any) -> None:
+def test_no_gpu_that_was_asked_for_is_left_idle(make_case: Any) -> None:
     wide = dict(blocks=4, hidden=4096, wide=16384)
-    slow = best(advised(make_case("rtx-4090", wide, batch=4, length=64, count=2)))
-    fast = best(advised(make_case("h100-80gb", batch=96, length=2048, count=2)))
-    assert (slow.strategy, fast.strategy) == ("single", "ddp")
+    for gpu, shape, batch, length in (("rtx-4090", wide, 4, 64), ("h100-80gb", {}, 96, 2048)):
+        found = best(advised(make_case(gpu, shape, batch=batch, length=length, count=2)))
+        assert found.strategy == "ddp"
 
 
 def test_making_it_fit_fills_only_free_keys(make_case: Any) -> None:
     case = make_case(settings={"precision": "fp32"})
     plan = make_it_fit(case.plan, advised(case))
-    assert plan.settings.precision == "fp32"
-    assert plan.settings.micro_batch is not None
+    assert plan.settings == case.plan.settings
+    assert plan.chosen["micro_batch"].value == best(advised(case)).micro_batch
     assert plan.workload == case.plan.workload
     assert plan.machine == case.plan.machine
     again = case.sources.resolve(plan)
@@ -189,3 +194,53 @@ def test_more_memory_never_makes_it_slower(
         return choices[0].estimate.time.step_seconds.value if choices else float("inf")
 
     assert seconds(gib + more) <= seconds(gib)
+
+
+PLANS = st.fixed_dictionaries({
+    "gpu": st.sampled_from(("rtx-3060-12gb", "rtx-4090", "a100-40gb")),
+    "count": st.sampled_from((1, 2)),
+    "length": st.sampled_from((128, 1024, 4096)),
+    "batch": st.sampled_from((4, 24)),
+    "settings": st.fixed_dictionaries({}, optional={
+        "precision": st.sampled_from(("bf16-mixed", "fp32")),
+        "checkpointing": st.sampled_from(("none", "full")),
+        "optimizer": st.sampled_from(("adamw", "adafactor")),
+        "cross_entropy": st.just("full"),
+        "micro_batch": st.just(2),
+    }),
+})  # fmt: skip
+
+
+@settings(max_examples=12)
+@given(asked=PLANS, hidden=st.sampled_from((1024, 3072)))
+def test_nothing_asked_for_or_fixed_changes_without_a_choice(
+    make_case: Any, asked: dict[str, Any], hidden: int
+) -> None:
+    shape = {"hidden": hidden, "wide": 4 * hidden}
+    gpu, count = asked["gpu"], asked["count"]
+    rest = {key: asked[key] for key in ("batch", "length", "settings")}
+    case = make_case(gpu, shape, count=count, **rest)
+    advice = advised(case, top=1)
+    fitted = make_it_fit(case.plan, advice)
+    assert fitted.model_copy(update={"chosen": {}}) == case.plan
+    assert not set(fitted.chosen) & set(asked["settings"])
+    for way in advice.nothing_fits:
+        assert changed(case.plan, way.plan) <= set(way.changes)
+
+
+def changed(before: Plan, after: Plan) -> set[str]:
+    """Dotted keys outside the choices that two plans have different."""
+
+    def flat(value: Any, name: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            return {name: value}
+        return {
+            key: one
+            for part, inner in value.items()
+            for key, one in flat(inner, f"{name}.{part}".strip(".")).items()
+        }
+
+    old, new = (
+        flat(one.model_dump(mode="json", exclude={"chosen"}), "") for one in (before, after)
+    )
+    return {key for key in (*old, *new) if old.get(key) != new.get(key)}

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 
+from trainwright.advise import ways_out
 from trainwright.advise.parts import next_gpu
 from trainwright.advise.whatif import MOST, SAME, WhatIf, answered, as_json, whatifs
 from trainwright.catalog.query import find_gpu
@@ -12,7 +13,7 @@ from trainwright.messages import render
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.file import read
-from trainwright.plan.report import Report, Verdict
+from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 
 RESNET = "resnet50-rtx3060"
@@ -83,11 +84,10 @@ def test_of_several_batches_the_best_that_fits_is_shown() -> None:
     assert chosen.patch["settings.micro_batch"] in (128, 256)
 
 
-def test_what_does_not_fit_says_what_is_missing() -> None:
-    unchecked = found("llama-8b-lora")["checkpointing"]
-    assert unchecked.verdict is Verdict.NO
-    # What CUDA offers of an RTX 4090's 24 GiB under drivers of 2026.
-    assert "23.5 GiB" in render(unchecked.because, "en")
+def test_a_change_that_the_machine_cannot_do_is_not_offered() -> None:
+    shown = found("llama-8b-lora").values()
+    assert shown
+    assert all(one.fits or one.verdict is None for one in shown)
 
 
 def test_where_the_plan_does_not_fit_what_does_comes_first() -> None:
@@ -96,6 +96,26 @@ def test_where_the_plan_does_not_fit_what_does_comes_first() -> None:
     assert fitting[0]
     assert fitting == sorted(fitting, reverse=True)
     assert all(one.fits or (one.gain or 0) > 0 for one in shown)
+
+
+def test_where_the_plan_does_not_fit_the_first_cards_are_the_ways_out() -> None:
+    plan = Plan.model_validate({
+        "trainwright": 1,
+        "model": {"preset": "gpt2"},
+        "workload": {
+            "task": "pretrain", "effective_batch": 64, "inputs": {"sequence_length": 1024},
+        },
+        "machine": {"gpus": [{"id": "rtx-3060-12gb"}]},
+        "settings": {"checkpointing": "none", "cross_entropy": "full", "micro_batch": 64},
+    })  # fmt: skip
+    facts = resolve(plan)
+    assert isinstance(facts, Facts)
+    shown = whatifs(plan, facts, evaluate(plan, facts), ways=ways_out)
+    assert [one.kind for one in shown][:1] == ["way"]
+    assert all(one.base is plan for one in shown)
+    for one in shown:
+        if one.kind == "way":
+            assert answered(one.plan).fits
 
 
 def test_what_must_be_traced_is_offered_without_figures() -> None:

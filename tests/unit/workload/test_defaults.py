@@ -314,3 +314,17 @@ def test_a_recipe_sets_defaults_that_the_plan_overrules() -> None:
 )
 def test_an_update_is_traced_as_it_runs(settings: dict[str, Any], update: str) -> None:
     assert settle(settings).update == update
+
+
+def test_every_value_of_every_setting_has_one_effect():
+    from typing import get_args
+
+    from trainwright.workload.settings import Effect, Optimizer, effect
+
+    assert {effect("optimizer", name) for name in get_args(Optimizer)} == set(Effect)
+    assert effect("optimizer", "adamw-8bit") is Effect.NEARLY
+    assert effect("precision", "fp8") is Effect.NEARLY
+    assert effect("precision", "bf16") is Effect.DIFFERENT
+    assert effect("optimizer_in_backward", True) is Effect.DIFFERENT
+    for name in ("checkpointing", "cross_entropy", "allocator", "activation_offload", "attention"):
+        assert effect(name, "full") is Effect.SAME

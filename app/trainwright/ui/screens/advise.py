@@ -11,9 +11,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from trainwright.advise.advice import Advice, Choice, Reason
+from trainwright.advise.advice import Advice, Choice, Reason, Relaxation
 from trainwright.messages import Message
 from trainwright.messages.units import GIB
+from trainwright.quoting import json_text
 from trainwright.ui import tokens
 from trainwright.ui.charts.scatter import Point, Scatter
 from trainwright.ui.figures import figure, gib
@@ -131,7 +132,7 @@ class AdviseScreen(Scroll):
         for relaxation in advice.nothing_fits:
             card = Surface(padding=(tokens.L, tokens.M, tokens.M, tokens.M))
             line = QHBoxLayout()
-            line.addWidget(Label(relaxation.change, wrap=True), 1)
+            line.addLayout(_told(relaxation), 1)
             name = tr("ui.advise.apply.named", name=say(relaxation.change))
             button = Button(Message.of("ui.advise.apply"), "secondary", "check", name=name)
             button.clicked.connect(self._relaxer(relaxation))
@@ -177,6 +178,23 @@ class AdviseScreen(Scroll):
         self.scatter.show_points([*points, yours], limit)
 
 
+def _told(way: Relaxation) -> QVBoxLayout:
+    """Return what a way out is, what it costs, and everything that it changes."""
+    column = QVBoxLayout()
+    column.setSpacing(3)
+    column.addWidget(Label(way.change, weight=600, wrap=True))
+    effect, speed = say(Message.of(f"advise.effect.{way.effect.name.lower()}")), ""
+    if way.estimate is not None and way.estimate.time.samples_per_second is not None:
+        speed = str(figure(way.estimate.time.samples_per_second))
+    cost = " · ".join(text for text in (effect, speed) if text)
+    column.addWidget(Label(cost, px=tokens.LABEL, colour="text2", wrap=True))
+    changes = [f"{key} = {json_text(value)}" for key, value in way.changes.items()]
+    if changes:
+        text = "\n".join(changes)
+        column.addWidget(Label(text, px=tokens.MICRO, colour="text3", mono=True, wrap=True))
+    return column
+
+
 def brief(settings: Any, *, served: bool = False) -> str:
     """Return settings in a few words, for a point of the chart."""
     if served:  # which has no batch of its own, and recomputes nothing
@@ -205,7 +223,9 @@ class ChoiceCard(Surface):
         names = QVBoxLayout()
         names.setSpacing(1)
         names.addWidget(Label(title, px=tokens.SECTION, weight=600))
-        names.addWidget(Label(self._figures(), px=tokens.LABEL, colour="text2", wrap=True))
+        effect = say(Message.of(f"advise.effect.{choice.effect.name.lower()}"))
+        figures = f"{self._figures()} · {effect}" if choice.effect else self._figures()
+        names.addWidget(Label(figures, px=tokens.LABEL, colour="text2", wrap=True))
         head.addLayout(names, 1)
         head.addWidget(self._button(rank, title, is_plan), 0, Qt.AlignmentFlag.AlignTop)
         self.column.addLayout(head)

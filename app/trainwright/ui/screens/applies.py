@@ -1,5 +1,6 @@
 """Which plans the rows of the plan form apply to."""
 
+from trainwright.plan.chosen import in_force
 from trainwright.plan.schema import Plan
 
 
@@ -20,7 +21,7 @@ def checkpoints(plan: Plan) -> bool:
 
 def updates(plan: Plan) -> str:
     """Return the optimizer; empty where nothing is trained."""
-    return (plan.settings.optimizer or "adamw") if plan.workload.trains else ""
+    return (in_force(plan).optimizer or "adamw") if plan.workload.trains else ""
 
 
 def quantizes(plan: Plan) -> bool:

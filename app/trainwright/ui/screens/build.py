@@ -278,7 +278,11 @@ class BuildScreen(Scroll):
         plan = self._session.plan
         if plan is None:
             return
-        update = {"machine": _machine_of(candidate), "settings": candidate.plan.settings}
+        update = {
+            "machine": _machine_of(candidate),
+            "settings": candidate.plan.settings,
+            "chosen": candidate.plan.chosen,
+        }
         label = Message.of("pc.edit.build", name=title_of(candidate))
         self._session.put(plan.model_copy(update=update), label)
         self.wanted.emit("machine")
@@ -287,7 +291,11 @@ class BuildScreen(Scroll):
         """Put a change into the plan; undoable."""
         plan = self._session.plan
         if plan is not None:
-            update = {"machine": upgrade.plan.machine, "settings": upgrade.plan.settings}
+            update = {
+                "machine": upgrade.plan.machine,
+                "settings": upgrade.plan.settings,
+                "chosen": upgrade.plan.chosen,
+            }
             self._session.put(plan.model_copy(update=update), upgrade.change)
             self.wanted.emit("machine")
 

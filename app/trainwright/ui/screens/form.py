@@ -39,7 +39,8 @@ class Row:
             return
         free = self.lock is not None and is_free(plan, self.key)
         if self.lock is not None:
-            self.lock.set_free(free)
+            one = plan.chosen.get(self.key.removeprefix("settings.")) if free else None
+            self.lock.set_free(free, say(one.reason) if one is not None else "")
         value = self.value(plan, settings)
         if value is not None:
             show_in(self.control, value, free=free)

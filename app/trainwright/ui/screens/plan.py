@@ -43,7 +43,7 @@ class PlanScreen(QWidget):
         self.memory = MemoryChart()
         self.waterfall = Waterfall()
         self.scaling = ScalingChart()
-        self.whatifs = WhatIfCards()
+        self.whatifs = WhatIfCards(lambda: session.plan)
         self._trace = self._trace_strip()
         self._problem = Strip("warning-fill", "no")
         self.consent = self._consent_strip()
@@ -77,6 +77,7 @@ class PlanScreen(QWidget):
         self.whatifs.applied.connect(session.apply_whatif)
         session.reported.connect(self.refresh)
         session.whatifs_found.connect(self._show_whatifs)
+        session.edited.connect(self.whatifs.compare)
         self.refresh()
         self._show_whatifs()
 

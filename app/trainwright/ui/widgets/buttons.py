@@ -84,22 +84,24 @@ class Lock(QPushButton):
     def __init__(self, name: Text, *, free: bool) -> None:
         super().__init__()
         self._name = say(name)
-        self._shown: bool | None = None
+        self._shown: tuple[bool, str] | None = None
         self.setCheckable(True)
         self.setFixedSize(24, tokens.CONTROL_HEIGHT)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.set_free(free)
 
-    def set_free(self, free: bool) -> None:
-        """Show the state without telling anybody."""
-        if free == self._shown:
+    def set_free(self, free: bool, chosen: str = "") -> None:
+        """Show the state without telling anybody; ``chosen`` is why the search chose the value."""
+        if (free, chosen) == self._shown:
             return
-        self._shown = free
+        self._shown = (free, chosen)
         self.blockSignals(True)
         self.setChecked(free)
         self.blockSignals(False)
-        self.setAccessibleName(tr("ui.lock.free" if free else "ui.lock.fixed", name=self._name))
-        self.setToolTip(plain_tip(tr("ui.lock.free.tip" if free else "ui.lock.fixed.tip")))
+        state = "chosen" if chosen else "free" if free else "fixed"
+        self.setAccessibleName(tr(f"ui.lock.{state}", name=self._name))
+        tip = tr(f"ui.lock.{state}.tip")
+        self.setToolTip(plain_tip(f"{tip}\n{chosen}" if chosen else tip))
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -107,7 +109,8 @@ class Lock(QPushButton):
         with Drawing(self) as d:
             if self.underMouse():
                 d.box(0, 0, self.width(), self.height(), "sunken", radius=tokens.CHIP)
-            glyph = "lock-simple-open" if free else "lock-simple-fill"
+            chosen = self._shown is not None and bool(self._shown[1])
+            glyph = "magic-wand" if chosen else "lock-simple-open" if free else "lock-simple-fill"
             d.icon(glyph, 5, (self.height() - 15) / 2, 15, "accent" if free else "text3")
             if self.hasFocus():
                 d.focus_ring(self.width(), self.height(), tokens.CHIP)

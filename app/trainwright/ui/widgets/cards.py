@@ -1,6 +1,6 @@
 """What other settings and parts would do: a small card each; one click applies it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
 
 from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf
 from trainwright.messages import Message
+from trainwright.plan.schema import Plan
 from trainwright.ui import tokens
 from trainwright.ui.figures import signed
 from trainwright.ui.i18n import say, tr
@@ -28,8 +29,9 @@ _ICON = 20
 class WhatIfCard(QAbstractButton):
     """One change: what it is called, its gain, and what it does to the memory."""
 
-    def __init__(self, whatif: WhatIf, parent: QWidget) -> None:
+    def __init__(self, whatif: WhatIf, shown: Callable[[], Plan | None], parent: QWidget) -> None:
         super().__init__(parent)
+        self._base, self._shown = whatif.base, shown
         self._title = say(whatif.change)
         self._state = STATE[whatif.verdict] if whatif.verdict is not None else "na"
         self._gain = gain_text(whatif)
@@ -49,6 +51,16 @@ class WhatIfCard(QAbstractButton):
         self._faster = whatif.fits and not whatif.same and (whatif.gain or 0) > 0
 
     @property
+    def current(self) -> bool:
+        """Whether the card speaks of the plan that is shown."""
+        return self._base is self._shown()
+
+    def compare(self) -> None:
+        """Be grey, and not to be pressed, where the plan has changed."""
+        self.setEnabled(self.current)
+        self.update()
+
+    @property
     def _marked(self) -> bool:
         """Whether the state must be seen: what fits well needs no word."""
         return self._state in ("no", "tight")
@@ -65,15 +77,19 @@ class WhatIfCard(QAbstractButton):
     def paintEvent(self, _event: object) -> None:
         w, h = self.width(), self.height()
         with Drawing(self) as d:
-            face = "sunken" if self.underMouse() or self.isDown() else "surface"
+            current = self.current  # asked at every repaint: an old card never looks like a new one
+            pressed = current and (self.underMouse() or self.isDown())
+            face = "sunken" if pressed or not current else "surface"
             d.box(0, 0, w, h, face, "line", radius=8)
             room = w - 2 * _PAD
-            if self._marked:
+            if self._marked and current:
                 d.icon(STATE_ICON[self._state], w - _PAD - 14, 7, 14, f"{self._state}Fill")
                 room -= _ICON
-            d.write(_PAD, 5, room, 18, self._title, px=tokens.LABEL, weight=500)
+            d.write(_PAD, 5, room, 18, self._title, px=tokens.LABEL, weight=500,
+                    colour="text" if current else "text3")  # fmt: skip
             ink = "no" if self._state == "no" else "fits" if self._faster else "text2"
             known = self._state != "na"
+            ink = ink if current else "text3"
             used = d.write(_PAD, 23, w - 2 * _PAD, 18, self._gain, weight=600 if known else 400,
                            px=tokens.BODY if known else tokens.MICRO,
                            colour=ink if known else "text3")  # fmt: skip
@@ -110,8 +126,10 @@ class WhatIfCards(QWidget):
 
     applied = Signal(int)
 
-    def __init__(self) -> None:
+    def __init__(self, shown: Callable[[], Plan | None]) -> None:
+        """``shown`` returns the plan that the window shows."""
         super().__init__()
+        self._shown = shown
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
@@ -125,10 +143,16 @@ class WhatIfCards(QWidget):
         for card in self._cards:
             card.hide()
             card.deleteLater()
-        self._cards = [WhatIfCard(whatif, self._area) for whatif in found]
+        self._cards = [WhatIfCard(whatif, self._shown, self._area) for whatif in found]
+        self.compare()
         for card in self._cards:
             card.clicked.connect(self._apply)
         self._place()
+
+    def compare(self) -> None:
+        """Grey the cards of another plan than the one that is shown."""
+        for card in self._cards:
+            card.compare()
 
     def minimumSizeHint(self) -> QSize:
         widest = max((card.minimumSizeHint().width() for card in self._cards), default=120)
