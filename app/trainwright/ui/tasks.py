@@ -14,7 +14,7 @@ from trainwright import crashes
 from trainwright.messages import Message, UserError
 from trainwright.ui import heap
 
-LONG_S = 1.0
+LONG_S = 0.2
 """Work of more than this leaves much free memory behind; assumed."""
 
 Job = Callable[[], Any]
