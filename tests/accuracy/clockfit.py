@@ -165,13 +165,14 @@ def rates_of(gpu: GpuRecord, precision: str, ceiling: float = 1.0) -> Rates:
 
 
 def version(constants: Sequence[Constant], values: Floats, framework: str) -> float:
-    """Return the factor on the kernels of a framework."""
+    """Return the factor on the kernels of a framework; those after the last known are as it."""
     known = {
         constant.classes[0]: float(value)
         for constant, value in zip(constants, values, strict=True)
         if constant.part == "version"
     }
-    return known.get(framework, 1.0)
+    unknown = 1.0 if framework.startswith("torch 1.") else known[VERSIONS[-1]]
+    return known.get(framework, unknown)
 
 
 def layout_of(step: Step) -> str:

@@ -249,6 +249,8 @@ GOALS = {"training, families not fitted": (0.06, 0.20), "forward, GPUs not fitte
 
 
 def test_estimates_of_steps_that_no_fit_has_seen_are_as_good_as_said() -> None:
+    # The forward steps cast fp32 weights at each run. A plan of inference serves 16-bit weights,
+    # which takes less: of them, the tables alone can be compared.
     gpus = visionrows.held_out()["gpu"]
     sets = {
         "training, families not fitted": clockrows.unseen_vision_steps(),

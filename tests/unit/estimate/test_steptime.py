@@ -49,6 +49,27 @@ def test_a_copy_of_many_bytes_is_bound_by_bandwidth() -> None:
     assert estimate.bottleneck == "gpu"
 
 
+def test_an_older_torch_takes_longer_with_one_clock_for_all() -> None:
+    # timm's benchmark of forward steps on an RTX 3090: torch 2.4 takes 5 % less than 1.13.
+    clock = Clock(Situation(gpu(), 1, workload(), 0))
+    rows, channels, taps = 64 * 56 * 56, 128, 9
+    work = row(
+        *("aten.convolution.default", "forward"),
+        flops=(2 * rows * channels * channels * taps,),
+        read=(2 * rows * channels,),
+        written=(2 * rows * channels,),
+        dims=((rows,), (channels,), (channels * taps,), (1,), (rows * channels,), (channels,)),
+    )
+    profile = profile_of(work)
+    first, second, today = (
+        clock.terms(profile, full_settings(framework=framework), 1).gpu["forward"]
+        for framework in ("torch-1.12", "torch-2.0", "torch-2.4")
+    )
+    assert first > second > today
+    assert today / first == pytest.approx(0.95, abs=0.02)
+    assert today == clock.terms(profile, full_settings(), 1).gpu["forward"]
+
+
 def test_many_tiny_kernels_wait_for_the_cpu() -> None:
     estimate = timed(profile_of(addition(100), repeat=1000))
     assert estimate.bottleneck == "launch"
