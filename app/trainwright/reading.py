@@ -92,6 +92,8 @@ def _standard_input() -> IO[bytes]:
 def _bounded(stream: IO[bytes], limit: int, file: str) -> bytes:
     with _explained(file):
         found = stream.read(limit + 1)
+        if found is None:  # a log of the kernel's that waits for more looks like a regular file
+            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO))
     if len(found) > limit:
         raise UserError.of("reading.too-large", file=file, limit=limit)
     return found

@@ -45,6 +45,17 @@ def test_pipes_and_devices_are_not_opened(tmp_path, or_stdin):
         assert "a pipe or a device" in refusal(path, or_stdin=or_stdin)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Unix has these")
+@pytest.mark.timeout(20)
+def test_what_would_be_waited_for_without_end_is_no_file(tmp_path, monkeypatch):
+    """As /proc/kmsg, which calls itself a regular file."""
+    monkeypatch.setattr(reading, "_check", lambda _mode: None)
+    os.mkfifo(tmp_path / "log")
+    writer = os.open(tmp_path / "log", os.O_RDWR)
+    assert "a pipe or a device" in refusal(tmp_path / "log")
+    os.close(writer)
+
+
 def test_standard_input_is_read_up_to_the_limit(monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"x" * 10)))
     assert reading.content("-", 10, or_stdin=True) == b"x" * 10

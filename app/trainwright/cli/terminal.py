@@ -33,8 +33,11 @@ class Terminal:
         """
         line = one_line(render(message, self.language), None)
         if sys.stderr is not None:
-            sys.stderr.write(line + "\n")
-            sys.stderr.flush()
+            try:
+                sys.stderr.write(line + "\n")
+                sys.stderr.flush()
+            except OSError:  # full, or its reader left: the exit code says it alone
+                silence(sys.stderr)
         elif sys.platform == "win32":
             import ctypes
 

@@ -123,6 +123,13 @@ def test_a_full_disk_behind_standard_output_is_said(arguments):
     assert "space" in run.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is a device of Linux")
+@pytest.mark.parametrize("errors", ["2> /dev/full", "2>&-"])
+def test_bad_input_ends_with_the_same_code_where_nobody_can_be_told(errors):
+    script = f'"{sys.executable}" -m trainwright estimate no-such.plan.yaml {errors}'
+    assert subprocess.run(script, shell=True, check=False).returncode == 2
+
+
 def test_a_closed_standard_output_is_said():
     script = f'"{sys.executable}" -m trainwright doctor >&-'
     run = subprocess.run(script, shell=True, stderr=subprocess.PIPE, text=True, check=False)
