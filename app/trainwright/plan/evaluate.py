@@ -351,7 +351,7 @@ def _larger_notes(machine: Machine, memory: MemoryEstimate, decided: Verdict) ->
     if decided is Verdict.FITS:
         return
     need = memory.device_used_p95.value - machine.gpu.held.value
-    found = larger(machine.gpu, machine.system, need / (1 - HEADROOM))
+    found = larger(machine, need / (1 - HEADROOM))
     if found is not None:
         yield found
 

@@ -142,6 +142,30 @@ def test_a_70b_in_bf16_does_not_fit_96_gib_and_what_would_is_named() -> None:
     assert note.values["gib"] == 256
 
 
+@pytest.mark.parametrize(
+    ("id", "gib", "micro", "says"),
+    [
+        ("radeon-8060s", 128, 4, "machine.larger.ttm-limit"),
+        ("radeon-8060s", 64, 4, "machine.larger.most-ttm-limit"),
+        ("radeon-8060s", 32, 2, "machine.larger.memory"),
+        ("arc-140v", 32, 4, "machine.larger.other"),
+        ("apple-m4-max", 48, 1, "machine.larger.wired-limit"),
+    ],
+)
+def test_a_limit_that_can_be_raised_comes_before_another_computer(
+    id: str, gib: int, micro: int, says: str
+) -> None:
+    given = {"precision": "bf16-mixed", "micro_batch": micro, "checkpointing": "none"}
+    work = LORA | {"effective_batch": 8}
+    found = report(
+        "llama-3.1-8b",
+        work,
+        machine={"gpus": [{"id": id}], "memory_gib": gib},
+        settings=given,
+    )
+    assert [note.id for note in found.notes if note.id.startswith("machine.larger")] == [says]
+
+
 def test_what_a_spark_has_free_decides() -> None:
     machine = {"gpus": [{"id": "gb10-dgx-spark"}]}
     given = {"precision": "bf16-mixed", "micro_batch": 6, "checkpointing": "none"}
