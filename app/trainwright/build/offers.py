@@ -16,6 +16,16 @@ Record = GpuRecord | PartRecord
 SOLD_YEARS = 4
 """After its launch a card is taken to be gone from shops, unless somebody saw a price of it;
 assumed: generations follow one another every two years and the last one sells off."""
+GONE = {
+    **dict.fromkeys(("Pascal", "Volta", "Turing", "Ampere", "RDNA 2"), date(2024, 1, 1)),
+    "Xe": date(2026, 1, 1),
+    "Ada": date(2026, 2, 1),
+    "RDNA 3": date(2026, 3, 1),
+}
+"""Since when nobody sells cards of an architecture new, but what is left over at any price;
+assumed, a year after the first card of the next one, whose makers had ended the older by then."""
+STILL_MADE = frozenset(("rtx-3060-12gb", "rtx-3050-6gb"))
+"""Of those, what shops list new in 2026 (press)."""
 SEGMENTS = ("consumer", "workstation")
 """That shops sell; cards for servers have neither fans nor a price list."""
 
@@ -96,12 +106,20 @@ class Market:
     def _sold(self, record: GpuRecord) -> bool:
         if record.segment not in SEGMENTS or record.form not in (None, "card"):
             return False
+        price = self.offer("gpu", record).price
+        if price is None and self._gone(record):
+            return False
         if self._wishes.quiet and record.cooling in ("blower", "passive"):
             return False
-        price = self.offer("gpu", record).price
         if price is None or price.kind != "msrp" or record.launch is None:
             return True
         return _years(record.launch, self._book.today) <= SOLD_YEARS
+
+    def _gone(self, record: Record) -> bool:
+        """Return whether no shop sells a card new."""
+        if not isinstance(record, GpuRecord) or record.id in STILL_MADE:
+            return False
+        return self._book.today >= GONE.get(record.architecture, date.max)
 
     def used(self, record: Record) -> Price | None:
         """Return what a used part changes hands for; None where nobody knows."""
@@ -113,6 +131,8 @@ class Market:
             price
             for used in conditions
             if (price := price_of(record, self._book, self.currency, used=used)) is not None
+            # A price that the person saw shows that it is sold.
+            and (used or price.kind not in ("assumed", "msrp") or not self._gone(record))
         ]
         return min(found, key=lambda price: price.expected, default=None)
 

@@ -19,6 +19,9 @@ LEAST_GIB = 16.0
 """Of memory in any new computer; assumed: less is hardly sold."""
 SYSTEM_GB = 150.0
 """On the drive for the operating system, CUDA, Python environments and a cache; assumed."""
+LEAST_GB = 500.0
+"""Of a drive in any new computer: the system, environments of 10 to 20 GB each, and caches of
+models and data that grow; assumed."""
 CHECKPOINTS_KEPT = 3
 CHECKPOINTS_A_DAY = 4
 """Assumed: what training scripts are usually set to, when runs last days."""
@@ -52,8 +55,9 @@ class Needs:
 def needs(plan: Plan, facts: Facts, cards: Cards, speed: Speed) -> Needs:
     """Return what the work on some cards asks of the computer around them.
 
-    Memory holds at least what the largest card does (Tim Dettmers, a full hardware guide to deep
-    learning), for models pass through it on their way to the card.
+    Memory holds at least what all cards do: models pass through it on their way to the card, one a
+    process. Tim Dettmers' full hardware guide to deep learning asks for the largest card's, Puget
+    Systems' recommendations for machine learning for twice that of all.
     """
     model, trains = facts.profile.model, plan.workload.trains
     parameters = float(model.get("parameters", 0))
@@ -61,13 +65,13 @@ def needs(plan: Plan, facts: Facts, cards: Cards, speed: Speed) -> Needs:
     dataset = dataset_bytes(plan)
     card_gib = cards.record.memory_bytes.value / GIB
     use = _offloads(speed.settings)
-    beside = OFFLOADED * cards.count * card_gib if use else card_gib
+    beside = cards.count * card_gib * (OFFLOADED if use else 1)
     memory = max(LEAST_GIB, beside + SYSTEM_GIB)
     stored = (dataset or 0.0) + 2 * parameters + CHECKPOINTS_KEPT * checkpoint
     return Needs(
         cores=CORES_A_GPU * cards.count,
         memory_gib=memory,
-        drive_gb=(SYSTEM_GB + stored / GB) / (1 - FREE),
+        drive_gb=max(LEAST_GB, (SYSTEM_GB + stored / GB) / (1 - FREE)),
         endurance_tb=checkpoint * CHECKPOINTS_A_DAY * 365 * YEARS / 1e12,
         checkpoint_bytes=checkpoint,
         dataset_bytes=dataset,

@@ -1,0 +1,40 @@
+"""What shops sell: a card that nobody makes any more is bought used, or where one was seen."""
+
+from dataclasses import replace
+from datetime import date
+
+from trainwright.build.offers import Market
+from trainwright.build.request import Wishes
+from trainwright.catalog import find_gpu
+from trainwright.prices import Observation, price_book
+from trainwright.prices.book import by_part
+
+TODAY = date(2026, 11, 29)
+
+
+def cards(wishes, *seen):
+    book = replace(price_book(TODAY), observations=by_part(seen))
+    market = Market(book, "USD", wishes)
+    return {card.id: market.offer("gpu", card).price for card in market.cards()}
+
+
+def test_a_card_out_of_sale_is_not_offered_as_new():
+    new = cards(Wishes())
+    for gone in ("rtx-4090", "rtx-4080-super", "rtx-3090", "rx-7900-xtx", "rtx-6000-ada"):
+        assert gone not in new, gone
+    for sold in ("rtx-5090", "rtx-5060-ti-16gb", "rx-9070-xt", "rtx-pro-6000-max-q"):
+        assert new[sold].condition == "new"
+
+
+def test_it_is_offered_used_where_that_is_wished():
+    used = cards(Wishes(used=True))
+    assert used["rtx-3090"].condition == "used"
+    assert used["rtx-4090"].condition == "used"
+
+
+def test_a_shops_price_of_it_shows_that_it_is_sold():
+    seen = Observation(
+        part_kind="gpu", part="rtx-4090", amount=2400, currency="USD", kind="new", observed=TODAY
+    )
+    assert cards(Wishes(), seen)["rtx-4090"].expected == 2400
+    assert find_gpu("rtx-4090").record.architecture == "Ada"
