@@ -4,8 +4,8 @@ torch.compile cuts the joint graph of forward and backward where the least must 
 pointwise operators make is computed again in backward, fused into what reads it; what products,
 convolutions and attention make is saved, and so is what a product of trained weights reads, since
 the weights' gradient would have to write it out again. How far it goes depends on the graph, so
-that an estimate has two bounds. CUDA graphs, whose pools take more, belong to ``mode="reduce-overhead"``,
-which nothing here writes.
+that an estimate has two bounds. CUDA graphs, whose pools take more, belong to
+``mode="reduce-overhead"``, which nothing here writes.
 """
 
 from dataclasses import replace
