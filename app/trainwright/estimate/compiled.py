@@ -2,9 +2,10 @@
 
 torch.compile cuts the joint graph of forward and backward where the least must be saved: what
 pointwise operators make is computed again in backward, fused into what reads it; what products,
-convolutions and attention make is saved. How far it goes depends on the graph, so that an
-estimate has two bounds. CUDA graphs, whose pools take more, belong to ``mode="reduce-overhead"``,
-which nothing here writes.
+convolutions and attention make is saved, and so is what a product of trained weights reads, since
+the weights' gradient would have to write it out again. How far it goes depends on the graph, so
+that an estimate has two bounds. CUDA graphs, whose pools take more, belong to
+``mode="reduce-overhead"``, which nothing here writes.
 """
 
 from dataclasses import replace
@@ -13,8 +14,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from trainwright.estimate.cuda import GEMMS, ITEMSIZE
 from trainwright.estimate.lives import Layout
-from trainwright.profile.profile import PHASES, Ints, Profile
+from trainwright.profile.profile import PHASES, Ints, Profile, evaluate
 
 SOURCE = "torch: torch/_functorch/partitioners.py, min_cut_rematerialization_partition"
 
@@ -48,12 +50,49 @@ def fused(layout: Layout, kept: float) -> Layout:
     made = births & (layout.op >= 0)
     again = np.zeros(ids, dtype=np.bool_)
     again[layout.storage[made]] = _recomputable(layout.profile)[layout.op[made]]
+    again[_read_by_products(layout)] = False
     shrunk = (again & dies_in_backward)[np.abs(layout.storage)]
     return replace(
         layout,
         profile=_with_shrunk(layout.profile, kept),
         size=np.where(shrunk, layout.size + layout.rows, layout.size).astype(np.int32),
     )
+
+
+def _read_by_products(layout: Layout) -> Ints:
+    """Return the storages that products of forward read: the newest as large as their left side.
+
+    (``partitioners.py``: ``ban_recompute_materialized_backward``.)
+    """
+    profile = layout.profile
+    point = profile.points[0]
+    operands = _operand_bytes(profile)
+    sizes = evaluate(profile.sizes, *point)
+    born = np.flatnonzero((layout.storage > 0) & (layout.op >= 0) & (layout.phase != _BACKWARD))
+    newest: dict[int, int] = {}
+    read = []
+    for storage, size, op in zip(
+        layout.storage[born].tolist(), layout.size[born].tolist(), layout.op[born].tolist(),
+        strict=True,
+    ):  # fmt: skip
+        if operands[op] in newest:
+            read.append(newest[operands[op]])
+        if size < len(sizes):
+            newest[int(sizes[size])] = storage
+    return np.array(read, dtype=np.int64)
+
+
+@lru_cache(maxsize=64)
+def _operand_bytes(profile: Profile) -> dict[int, int]:
+    """Return the bytes of the left side of each op row; -1 where it is not a product."""
+    point = profile.points[0]
+    found = {}
+    for row, name in enumerate(profile.ops.name):
+        found[row] = -1
+        if name.startswith(GEMMS) and profile.ops.phase[row] in ("forward", "recompute"):
+            batch, rows, _, inner = evaluate(profile.ops.dims[row], *point).tolist()[:4]
+            found[row] = batch * rows * inner * ITEMSIZE.get(profile.ops.dtype[row], 4)
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -79,3 +79,4 @@ def test_the_partitioners_choice_is_between_the_bounds(cases, name):
     print(f"{name}: eager {saved['eager']:,} B, compiled {saved['compiled']:,} B;")
     print(f"  between {least:,} B and {most:,} B, middle {middle:,} B")
     assert least <= saved["compiled"] <= most
+    assert most - least <= 0.4 * most, "what products read is saved"
