@@ -88,7 +88,8 @@ def _budget(screen: Screen, budget: Budget) -> None:
         )
         for each in budget.shares
     ]
-    screen.table(rows, title=Message.of("diagnose.budget", seconds=budget.seconds), numbers=(1, 2))
+    title = "diagnose.budget" if budget.of_step else "diagnose.budget-whole"
+    screen.table(rows, title=Message.of(title, seconds=budget.seconds), numbers=(1, 2))
     screen.line(budget.source, "dim")
     screen.line()
 

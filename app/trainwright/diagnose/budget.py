@@ -31,9 +31,13 @@ class Budget:
     """The longest first; what nobody measured is the share ``unknown``."""
     source: Message
     """What was read, and how the shares were told apart."""
+    of_step: bool = True
+    """False: no step was found, and it is the whole profile that is divided."""
 
 
-def divided(seconds: float, parts: dict[Use, float], source: Message) -> Budget:
+def divided(
+    seconds: float, parts: dict[Use, float], source: Message, *, of_step: bool = True
+) -> Budget:
     """Return a budget whose shares sum to ``seconds``: the rest is unknown, rounding is scaled."""
     known = {use: spent for use, spent in parts.items() if spent > 0}
     total = sum(known.values())
@@ -42,7 +46,7 @@ def divided(seconds: float, parts: dict[Use, float], source: Message) -> Budget:
     elif seconds - total > ROUNDING * seconds:
         known["unknown"] = known.get("unknown", 0.0) + seconds - total
     shares = (Share(use, spent) for use, spent in known.items())
-    return Budget(seconds, tuple(sorted(shares, key=lambda each: -each.seconds)), source)
+    return Budget(seconds, tuple(sorted(shares, key=lambda each: -each.seconds)), source, of_step)
 
 
 ROUNDING = 1e-6

@@ -46,6 +46,7 @@ def as_json(
 def _budget(budget: Budget) -> dict[str, Any]:
     return {
         "seconds": budget.seconds,
+        "of_step": budget.of_step,
         "shares": [{"use": each.use, "seconds": each.seconds} for each in budget.shares],
         "source": _said(budget.source),
     }

@@ -45,8 +45,12 @@ def read(chunks: Iterator[str]) -> Found:
     facts = facts | {"setup": _setup(head, trace)} | _gpu(head, on_device)
     source = "diagnose.budget.trace-device" if on_device else "diagnose.budget.trace-host"
     mean = {use: each / steps.steps for use, each in spent.items()}
-    return Found(tuple(_took(trace, steps)), tuple(_missed(trace, steps, stream.cut_off)), facts,
-                 budget=budget.divided(seconds, mean, Message.of(source)))  # fmt: skip
+    return Found(
+        tuple(_took(trace, steps)),
+        tuple(_missed(trace, steps, stream.cut_off)),
+        facts,
+        budget=budget.divided(seconds, mean, Message.of(source), of_step=steps.found != "none"),
+    )
 
 
 def _took(trace: Trace, steps: Window) -> Iterator[Message]:
@@ -104,10 +108,10 @@ def _gpu(head: dict[str, Any], on_device: bool) -> dict[str, Any]:
     device = devices[0] if isinstance(devices[0], dict) else {}
     name, total = device.get("name"), device.get("totalGlobalMem")
     major, minor = device.get("computeMajor"), device.get("computeMinor")
-    whole = all(isinstance(each, int) and 0 <= each < 100 for each in (major, minor))
+    whole = all(isinstance(each, int) and 0 <= each < 10 for each in (major, minor))
     gpu = without_absent({
         "name": name[:200] if isinstance(name, str) and name else None,
         "memory_total_bytes": total if isinstance(total, int) and 0 < total < 1 << 50 else None,
-        "compute_capability": f"{major}.{minor}" if whole and minor < 10 else None,
+        "compute_capability": f"{major}.{minor}" if whole else None,
     })  # fmt: skip
     return {"gpus": [gpu]} if gpu else {}

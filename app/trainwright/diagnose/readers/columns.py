@@ -7,7 +7,9 @@ from trainwright.diagnose.readers import texts
 from trainwright.diagnose.readers.found import MIB, Found, GpuSample, sample_count
 from trainwright.messages import Message, UserError
 
-_HEADING = re.compile(r"^#\s*(?:Time\s+|Date\s+Time\s+)?(?:gpu|Entity)\b.*$", re.MULTILINE | re.IGNORECASE)
+_HEADING = re.compile(
+    r"^#\s*(?:Time\s+|Date\s+Time\s+)?(?:gpu|Entity)\b.*$", re.MULTILINE | re.IGNORECASE
+)
 _MAX_SAMPLES = 1_000_000
 
 _DMON: dict[str, tuple[str, float]] = {
@@ -16,7 +18,7 @@ _DMON: dict[str, tuple[str, float]] = {
     "fb": ("memory_used_bytes", MIB), "rxpci": ("received_bytes_s", 1e6),
     "txpci": ("sent_bytes_s", 1e6),
 }  # fmt: skip
-"""Columns of ``nvidia-smi dmon`` (its manual): the field of a sample, and the factor to its unit."""
+"""Columns of ``nvidia-smi dmon`` (its manual): a sample's field, and the factor to its unit."""
 _DCGM: dict[str, tuple[str, float]] = {
     "GPUTL": ("utilisation", 0.01), "MCUTL": ("memory_utilisation", 0.01),
     "SMACT": ("sm_active", 1), "SMOCC": ("sm_occupancy", 1), "TENSO": ("tensor_active", 1),
@@ -90,7 +92,14 @@ def _samples(text: str) -> Iterator[GpuSample]:
         yield GpuSample(index=int(index), **_believed(readings))  # type: ignore[arg-type]
 
 
-_SHARES = ("utilisation", "memory_utilisation", "sm_active", "sm_occupancy", "tensor_active", "dram_active")
+_SHARES = (
+    "utilisation",
+    "memory_utilisation",
+    "sm_active",
+    "sm_occupancy",
+    "tensor_active",
+    "dram_active",
+)
 
 
 def _believed(readings: dict[str, float]) -> dict[str, float]:

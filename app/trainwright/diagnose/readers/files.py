@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -111,21 +112,18 @@ def _bounded(pieces: Iterator[str], name: str) -> str:
     return "".join(held)
 
 
-class _naming:
-    """Puts the file and its format before a reader's complaint."""
-
-    def __init__(self, name: str, format: str) -> None:
-        self._name, self._format = name, format
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, UserError) and error.message.id.startswith("diagnose.file."):
-            raise UserError.of(
-                "diagnose.file-refused", file=self._name, problem=error.message,
-                format=Message.of(f"diagnose.format.{self._format}"),
-            ) from None  # fmt: skip
+@contextmanager
+def _naming(name: str, format: str) -> Iterator[None]:
+    """Put the file and its format before a reader's complaint."""
+    try:
+        yield
+    except UserError as error:
+        if not error.message.id.startswith("diagnose.file."):
+            raise
+        kind = Message.of(f"diagnose.format.{format}")
+        raise UserError.of(
+            "diagnose.file-refused", file=name, format=kind, problem=error.message
+        ) from None
 
 
 def _from_text(data: bytes, name: str) -> tuple[FileRead, list[Found]]:
@@ -191,9 +189,7 @@ def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return joined
 
 
-def _joined_gpus(
-    first: list[dict[str, Any]], second: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _joined_gpus(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> list[dict[str, Any]]:
     longer = max(len(first), len(second))
     padded = [each + [{}] * (longer - len(each)) for each in (first, second)]
     return [_joined(one, other) for one, other in zip(*padded, strict=True)]

@@ -92,7 +92,8 @@ def _summed(samples: list[GpuSample]) -> dict[str, Any]:
     if reasons:
         seen = set().union(*reasons)
         readings["throttled"] = {
-            reason: sum(reason in each for each in reasons) / len(reasons) for reason in sorted(seen)
+            reason: sum(reason in each for each in reasons) / len(reasons)
+            for reason in sorted(seen)
         }
     return readings
 
@@ -110,6 +111,7 @@ def sample_count(samples: Iterable[GpuSample]) -> Iterator[Message]:
     indices = [each.index for each in samples]
     if indices:
         times = max(indices.count(index) for index in set(indices))
-        yield Message.of("diagnose.file.gpu-samples", gpus=len(set(indices)), count=times)
+        gpus = Message.of("diagnose.file.gpus", count=len(set(indices)))
+        yield Message.of("diagnose.file.gpu-samples", gpus=gpus, count=times)
         if times < FEW_SAMPLES:
             yield Message.of("diagnose.file.a-glance")

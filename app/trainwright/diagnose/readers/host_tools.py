@@ -11,18 +11,19 @@ from trainwright.diagnose.readers import texts
 from trainwright.diagnose.readers.found import KIB, MIB, Found, without_absent
 from trainwright.messages import Message, UserError
 
-_VMSTAT = re.compile(r"^\s*r\s+b\s+swpd\s+free\s.*\bsi\s+so\s+bi\s+bo\b.*\bus\s+sy\s+id\b.*$", re.M)
-_IOSTAT_CPU = re.compile(r"^\s*avg-cpu:\s+%user\s.*%idle\s*$", re.M)
-_IOSTAT_DEVICE = re.compile(r"^\s*Device:?\s+.*\S/s\b.*$", re.M)
-_FREE = re.compile(r"^\s+total\s+used\s+free\s+shared\b.*$", re.M)
-_FREE_ROW = re.compile(r"^\s*(?:Mem|메모리)\s*:\s+(\S.*)$", re.M)
+_VMSTAT = re.compile(r"^[ \t]{0,80}r +b +swpd +free [^\n]*$", re.MULTILINE)
+_IOSTAT_CPU = re.compile(r"^[ \t]{0,80}avg-cpu: +%user [^\n]*$", re.MULTILINE)
+_IOSTAT_DEVICE = re.compile(r"^[ \t]{0,80}Device:? [^\n]*$", re.MULTILINE)
+_FREE = re.compile(r"^[ \t]{1,80}total +used +free +shared\b[^\n]*$", re.MULTILINE)
+_FREE_ROW = re.compile(r"^[ \t]{0,80}(?:Mem|메모리) ?: +([^\n]*)$", re.MULTILINE)
 _PASSIVE = re.compile(r"loop|ram|zram|sr\d|fd\d|dm-|md\d")
 """Devices that are not drives, or stand for drives that are listed themselves."""
 
 
 def is_vmstat(text: str) -> bool:
     """Return whether there is a heading of ``vmstat``."""
-    return _VMSTAT.search(text) is not None
+    found = _VMSTAT.search(text)
+    return found is not None and {"si", "bi", "us"} <= set(found[0].split())
 
 
 def read_vmstat(text: str) -> Found:
@@ -63,9 +64,7 @@ def _took(tool: str, count: int) -> tuple[Message, ...]:
 
 def is_iostat(text: str) -> bool:
     """Return whether there is a table of ``iostat``."""
-    return _IOSTAT_DEVICE.search(text) is not None and (
-        _IOSTAT_CPU.search(text) is not None or "%util" in text or "_read/s" in text
-    )
+    return any("/s" in each[0] for each in _IOSTAT_DEVICE.finditer(text))
 
 
 def read_iostat(text: str) -> Found:
@@ -161,7 +160,9 @@ def read_free(text: str) -> Found:
         return Found((), (Message.of("diagnose.file.free-unit"),))
     host = {
         "memory_total_bytes": totals[-1],
-        "memory_available_bytes": min((each for each in available if each is not None), default=None),
+        "memory_available_bytes": min(
+            (each for each in available if each is not None), default=None
+        ),
     }
     took = (Message.of("diagnose.file.reports", tool="free", count=len(rows)),)
     return Found(took, tuple(missed), {"host": without_absent(host)})

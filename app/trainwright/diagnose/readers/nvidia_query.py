@@ -85,7 +85,7 @@ def _heading(lines: Sequence[str]) -> int | None:
     """Return the line that names the columns; at least one beyond those that tell GPUs apart."""
     return next(
         (at for at, line in enumerate(lines)
-         if any(key in _COLUMNS and key not in ("name", "gpu_name") or key.startswith(_ACTIVE)
+         if any((key in _COLUMNS and key not in ("name", "gpu_name")) or key.startswith(_ACTIVE)
                 for key in _keys(line))),
         None,
     )  # fmt: skip

@@ -14,7 +14,7 @@ _LINE = re.compile(r"^(?P<indent> *)(?P<key>\S[^:\n]*?) *(?:: (?P<value>.*))?$")
 
 def recognised(text: str) -> bool:
     """Return whether this is the report."""
-    return _GPU.search(text) is not None and "Product Name" in text or "==NVSMI LOG==" in text
+    return (_GPU.search(text) is not None and "Product Name" in text) or "==NVSMI LOG==" in text
 
 
 def read(text: str) -> Found:

@@ -61,7 +61,7 @@ def read(text: str) -> Found:
         "profile": _profile(rows, whole, device, steps or 1),
         "setup": _setup(rows, tuple(totals)),
     } | ({"steps": _step_times(rows, whole, device, steps)} if steps else {})
-    return Found(tuple(took), tuple(missed), facts, budget=_budget(rows, whole, steps or 1))
+    return Found(tuple(took), tuple(missed), facts, budget=_budget(rows, whole, steps))
 
 
 def _rows(text: str) -> Iterator[Row]:
@@ -121,21 +121,22 @@ def _step_times(
     })  # fmt: skip
 
 
-def _calls(rows: tuple[Row, ...], words: str) -> float | None:
-    found = [row.calls for row in rows if re.match(words, row.name)]
+def _calls(rows: tuple[Row, ...], words: re.Pattern[str]) -> float | None:
+    found = [row.calls for row in rows if words.match(row.name)]
     return sum(found) if found else None
 
 
-_LAUNCH = r"(cuda|hip)(Ext)?(Launch|GraphLaunch|ModuleLaunch)"
-_WAIT = r"(cuda|hip)(Stream|Device|Event)Synchronize"
+_LAUNCH = re.compile(r"(cuda|hip)(Ext)?(Launch|GraphLaunch|ModuleLaunch)")
+_WAIT = re.compile(r"(cuda|hip)(Stream|Device|Event)Synchronize")
+_ALLOCATION = re.compile(r"(cuda|hip)(Malloc|Free)$")
 
 
 def _profile(
     rows: tuple[Row, ...], whole: float, device: float | None, steps: int
 ) -> dict[str, Any]:
     launches, waits = _calls(rows, _LAUNCH), _calls(rows, _WAIT)
-    allocations = _calls(rows, r"(cuda|hip)(Malloc|Free)$")
-    launching = sum(row.host_self for row in rows if re.match(_LAUNCH, row.name))
+    allocations = _calls(rows, _ALLOCATION)
+    launching = sum(row.host_self for row in rows if _LAUNCH.match(row.name))
     loader = _loader(rows)
     return without_absent({
         "step_seconds": whole / steps,
@@ -147,7 +148,11 @@ def _profile(
         "allocation_calls": allocations / steps if allocations is not None else None,
         "top": _top(rows, whole, device, steps),
         "host_top": [
-            {"name": row.name, "share": min(1.0, row.host_total / whole), "calls": row.calls / steps}
+            {
+                "name": row.name,
+                "share": min(1.0, row.host_total / whole),
+                "calls": row.calls / steps,
+            }
             for row in sorted(rows, key=lambda row: -row.host_total)[:MOST_ROWS]
             if row.host_total > 0 and not row.name.startswith("ProfilerStep")
         ],
@@ -184,7 +189,9 @@ def _setup(rows: tuple[Row, ...], devices: tuple[str, ...]) -> dict[str, Any]:
     device = known.get(devices[0].upper()) if devices else None
     if not devices and "mkldnn" in names and "cuda" not in names.lower():
         device = "cpu"
-    return without_absent({"device": device, "num_workers": 0 if WITHOUT_WORKERS in names else None})
+    return without_absent(
+        {"device": device, "num_workers": 0 if WITHOUT_WORKERS in names else None}
+    )
 
 
 def _budget(rows: tuple[Row, ...], whole: float, steps: int) -> budget.Budget:
@@ -194,8 +201,10 @@ def _budget(rows: tuple[Row, ...], whole: float, steps: int) -> budget.Budget:
         if row.name.startswith(("enumerate(DataLoader)#", "ProfilerStep")):
             continue
         parts[_use(row.name)] = parts.get(_use(row.name), 0.0) + row.host_self
-    spent = {use: seconds / steps for use, seconds in parts.items()}
-    return budget.divided(whole / steps, spent, Message.of("diagnose.budget.table"))
+    times = steps or 1
+    spent = {use: seconds / times for use, seconds in parts.items()}
+    source = Message.of("diagnose.budget.table")
+    return budget.divided(whole / times, spent, source, of_step=steps > 0)
 
 
 def _use(name: str) -> budget.Use:

@@ -11,7 +11,9 @@ from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
 
 _PROCESS = re.compile(r"^Process (\d+): ", re.MULTILINE)
-_THREAD = re.compile(r"^Thread (?P<id>\S+)(?: \((?P<state>[\w+ ]+)\))?(?:: \"(?P<name>[^\"\n]*)\")?\s*$")
+_THREAD = re.compile(
+    r"^Thread (?P<id>\S+)(?: \((?P<state>[\w+ ]+)\))?(?:: \"(?P<name>[^\"\n]*)\")?\s*$"
+)
 _FRAME = re.compile(r"^ {2,}(?P<function>\S.*?) \((?P<file>[^()\n]+?)(?::(?P<line>\d+))?\)\s*$")
 FEW_STACKS = 10
 """Fewer are glances, whose shares say nothing; assumed."""
@@ -21,7 +23,9 @@ MOST_NAME = 500
 
 def is_dump(text: str) -> bool:
     """Return whether this is what ``py-spy dump`` prints."""
-    return _PROCESS.search(text) is not None and re.search(r"^Thread ", text, re.M) is not None
+    return (
+        _PROCESS.search(text) is not None and re.search(r"^Thread ", text, re.MULTILINE) is not None
+    )
 
 
 def read_dump(text: str) -> Found:

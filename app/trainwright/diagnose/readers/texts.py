@@ -4,7 +4,9 @@ import html
 import re
 
 _UTF16 = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_()][0-9A-B]?)")
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_()][0-9A-B]?)"
+)
 """ANSI: control sequences (ECMA-48), operating system commands (titles, links), and two-letter
 escapes."""
 _RANK = re.compile(

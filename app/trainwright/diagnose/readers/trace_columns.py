@@ -3,7 +3,7 @@
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +57,8 @@ class Events:
     lane: NDArray[np.int32]
     linked: NDArray[np.int64]
 
-    def where(self, held: NDArray[np.bool_]) -> "Events":
-        """Return those for which ``held`` is true."""
+    def where(self, held: NDArray[np.bool_] | NDArray[np.intp]) -> "Events":
+        """Return those for which ``held`` is true, or those at its places."""
         return Events(
             self.start[held], self.end[held], self.name[held], self.lane[held], self.linked[held]
         )
@@ -127,10 +127,8 @@ def collected(events: Iterable[dict[str, Any]]) -> Trace:
     )  # fmt: skip
 
 
-def _number(value: Any) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < BELIEVED
-    )
+def _number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < BELIEVED
 
 
 def _plain(value: object) -> object:

@@ -124,9 +124,7 @@ def facts(trace: Trace, window: Window, spent: dict[Use, float]) -> dict[str, An
     return {"steps": without_absent(steps), "profile": _profile(trace, window, spent, whole)}
 
 
-def _profile(
-    trace: Trace, window: Window, spent: dict[Use, float], whole: float
-) -> dict[str, Any]:
+def _profile(trace: Trace, window: Window, spent: dict[Use, float], whole: float) -> dict[str, Any]:
     device = _starting_within(trace.device, window)
     launches = _starting_within(trace.launches, window)
     launched = launches.where(_named(trace, _LAUNCH)[launches.name])

@@ -8,6 +8,7 @@ loops that print ``name value`` pairs or lines of JSON under the usual names.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from trainwright.diagnose import budget
@@ -17,23 +18,34 @@ from trainwright.messages import Message, UserError
 
 Quantity = Literal[
     "step", "data", "forward", "backward", "optimizer", "communication",
-    "steps_s", "samples_s", "tokens_s", "load", "tflops", "mfu",
+    "steps_s", "samples_s", "tokens_s", "load",
 ]  # fmt: skip
 
+_TIME = r"(?:[ _-]?(?:time|step|microstep|compute))?"
+_PER = r"(?:/s(?:ec(?:ond)?)?|[ _]?per[ _]?sec(?:ond)?)"
+_NAMES: dict[Quantity, str] = {
+    "load": r"gpu[ _-]?util(?:i[sz]ation)?",
+    "tokens_s": rf"tok(?:en)?s?{_PER}|tps|tgs",
+    "samples_s": rf"(?:curr)?(?:samples?|img|imgs|images?|examples?){_PER}",
+    "steps_s": rf"(?:steps?|it|its|iters?|iterations){_PER}",
+    "data": r"(?:last[ _])?data(?:[ _-]?(?:loading|load|loader|wait))?(?:[ _-]?time)?"
+            r"|load(?:er|ing)?[ _-]?time|batch-generator",
+    "communication": rf"(?:comm|communication|(?:bwd_)?allreduce){_TIME}",
+    "forward": rf"(?:forward|fwd){_TIME}",
+    "backward": rf"(?:backward|bwd)(?:_inner)?{_TIME}",
+    "optimizer": rf"optim(?:izer)?{_TIME}|step_microstep",
+    "step": r"elapsed time per iteration|(?:(?:batch|step|iter|iteration|last)[ _-]?)?time"
+            r"|time(?:[ _]per[ _]|[/_])(?:step|iter|iteration|batch)"
+            r"|(?:s|ms|sec|seconds)/(?:it|iter|step|batch)",
+}  # fmt: skip
+"""What loops call the quantities, in lower case."""
 _PAIR = re.compile(
-    r"""["']?(?<![\w/-])(?P<key>(?:train[/_])?(?:"""
-    r"""elapsed\ time\ per\ iteration|(?:batch|step|iter|iteration|last)[ _-]?time|time[ _]per[ _](?:step|iter|iteration|batch)"""
-    r"""|time[/_](?:step|iter|batch)|sec(?:onds)?/(?:step|iter|it|batch)|s/(?:it|step|iter)|ms/(?:it|step|iter)|time"""
-    r"""|(?:last[ _])?data(?:[ _-]?(?:loading|load|wait|loader))?[ _-]?time|data[ _-]?(?:loading|load|wait)|(?:data)?load(?:er|ing)?[ _-]?time|data|batch-generator"""
-    r"""|(?:forward|fwd|backward|bwd|optimizer|optim|comm|communication|allreduce)(?:[ _-](?:time|step|microstep|compute))?|optimizer[ _]step[ _]time"""
-    r"""|forward-compute|backward-compute|step_microstep|fwd_microstep|bwd_inner_microstep|bwd_allreduce_microstep"""
-    r"""|(?:train_)?steps[ _]per[ _]second|steps?/s(?:ec)?|it(?:er)?s?/s(?:ec)?|iterations[ _]per[ _]second"""
-    r"""|(?:train_)?samples[ _]per[ _]second|(?:Curr)?SamplesPerSec|(?:samples?|img|imgs|images?|examples?)/s(?:ec(?:ond)?)?|images[ _]per[ _]second"""
-    r"""|tokens?/s(?:ec(?:ond)?)?|tok/s(?:ec)?|tokens[ _]per[ _]second|tps|tgs"""
-    r"""|gpu[ _-]?util(?:ization|isation)?|mfu|tflops"""
-    r"""))(?P<in>\ ?\((?:ms|s|sec|us)\))?["']?\s*(?:\.{3,}\s*)?[:=]?\s*["'(]?"""
-    r"""(?P<value>\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?)(?![\d:])(?P<unit>\s?(?:ms|us|µs|sec|s|%)(?![\w/]))?""",
-    re.IGNORECASE | re.VERBOSE,
+    r"(?<![\w/-])(?P<name>(?:train[/_])?(?:"
+    + "|".join(f"(?P<{quantity}>{names})" for quantity, names in _NAMES.items())
+    + r"))(?P<in> ?\((?:ms|s|sec|us)\))?[\"']?[ \t]{0,9}(?:\.{3,200}[ \t]{0,9})?[:=]?[ \t]{0,9}"
+    r"[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)(?![\d:]|e[-+]?\d)"
+    r"(?P<unit>[ ]?(?:ms|us|µs|sec|s|%)(?![\w/]))?",
+    re.IGNORECASE,
 )
 """A name, and behind it a number that is not a clock's."""
 _RATE = re.compile(
@@ -55,18 +67,7 @@ _OF_MORE = re.compile(
 """Words before ``time`` that make it that of more than a step."""
 _NOT_TRAINING = re.compile(r"\s*\W?(test|val|valid|validation|eval|evaluat\w*)\b", re.IGNORECASE)
 
-_QUANTITIES: tuple[tuple[Quantity, str], ...] = (
-    ("load", r"gpu.?util.*"), ("mfu", r"mfu"), ("tflops", r"tflops"),
-    ("tokens_s", r"tok.*|tps|tgs"),
-    ("samples_s", r"(train_)?samples.*|currsamples.*|samples?/.*|imgs?/.*|images.*|image/.*|examples?/.*"),
-    ("steps_s", r"(train_)?steps.per.second|steps?/s(ec)?|it(er)?s?/s(ec)?|iterations.per.*"),
-    ("data", r"(last.)?data.*|(data)?load.*|batch-generator"),
-    ("communication", r"comm.*|allreduce.*|bwd_allreduce.*"),
-    ("forward", r"(forward|fwd).*"), ("backward", r"(backward|bwd).*"),
-    ("optimizer", r"optim.*|step_microstep"),
-    ("step", r".*"),
-)  # fmt: skip
-_BY_NAME = tuple((quantity, re.compile(words)) for quantity, words in _QUANTITIES)
+_UNITS = {quantity: re.compile(names) for quantity, names in _NAMES.items()}
 _ERROR = re.compile(r"out of memory|OutOfMemoryError|Traceback \(most recent call last\)")
 MOST_SECONDS = 86_400.0
 """Of a step; assumed: a day."""
@@ -136,41 +137,51 @@ def _lines(text: str) -> Iterator[Line]:
     for count, line in enumerate(text.splitlines()):
         if count >= MOST_LINES:
             return
-        if len(line) > 5000 or _NOT_TRAINING.match(line) or not any(each.isdigit() for each in line):
+        if (
+            len(line) > 5000
+            or _NOT_TRAINING.match(line)
+            or not any(each.isdigit() for each in line)
+        ):
             continue
         values: dict[Quantity, float] = {}
         for found in _PAIR.finditer(line):
             if _OF_MORE.search(line, max(0, found.start() - 20), found.start()):
                 continue
-            _take(values, found["key"], found["value"], found["unit"] or found["in"] or "")
+            quantity = next(each for each in _NAMES if found[each] is not None)
+            unit = (found["unit"] or found["in"] or "") + found["name"].lower()
+            _take(values, quantity, found["value"], unit)
         for found in _RATE.finditer(line):
-            _take(values, found["unit"], found["value"], "")
+            unit = found["unit"].lower()
+            quantity = next(each for each, names in _UNITS.items() if names.fullmatch(unit))
+            _take(values, quantity, found["value"], unit)
         if values:
             at = _AT.search(line)
             yield Line(int(next(filter(None, at.groups()))) if at else None, values)
 
 
-def _take(values: dict[Quantity, float], key: str, word: str, unit: str) -> None:
-    """Note one value unless the line has given the quantity already."""
-    value, name = texts.number(word), key.lower()
-    name = re.sub(r"^train[/_](?!s)", "", name)
+def _take(values: dict[Quantity, float], quantity: Quantity, word: str, unit: str) -> None:
+    """Note one value unless the line has given the quantity already; the name may hold the unit."""
+    value = texts.number(word)
     if value is None:
         return
-    quantity = next(each for each, words in _BY_NAME if words.fullmatch(name))
-    if quantity in ("load", "mfu"):
+    if quantity == "load":
         # 22 is per cent with and without its sign; 0.4 is a share unless the sign says otherwise.
         value = value / 100 if value > 1 or "%" in unit else value
-        if value > 1:
-            return
+        believed = value <= 1
     elif quantity in _SECONDS:
-        if "%" in unit:
-            return
-        milli = "ms" in unit or name.startswith("ms/") or "microstep" in name or "compute" in name
-        micro = "us" in unit or "µs" in unit
-        value *= 1e-6 if micro else 1e-3 if milli else 1.0
-        if not 0 <= value <= MOST_SECONDS or (quantity == "step" and value == 0):
-            return
-    values.setdefault(quantity, value)
+        value *= _factor(unit)
+        believed = "%" not in unit and value <= MOST_SECONDS and (value > 0 or quantity != "step")
+    else:
+        believed = True
+    if believed:
+        values.setdefault(quantity, value)
+
+
+def _factor(unit: str) -> float:
+    """Return the seconds of a unit; Megatron's and DeepSpeed's timers count milliseconds."""
+    if re.search(r"ms(?!g)|_microstep|-compute|-generator", unit):
+        return 1e-3
+    return 1e-6 if re.search(r"us|µs", unit) else 1.0
 
 
 _SECONDS = ("step", "data", "forward", "backward", "optimizer", "communication")
@@ -193,12 +204,12 @@ def _step_seconds(lines: list[Line]) -> float | None:
 def _steps(lines: list[Line]) -> int:
     """Return the steps that the lines span; where they are not numbered, one a line."""
     at = [line.at for line in lines if line.at is not None]
-    risen = at and all(a <= b for a, b in zip(at, at[1:], strict=False))
+    risen = at and all(a <= b for a, b in pairwise(at))
     return max(len(lines), at[-1] - at[0]) if risen else len(lines)
 
 
 def _parts(lines: list[Line], step: float | None) -> dict[str, float]:
-    """Return the parts of a step that fit into it; of a data time that is longer nothing is sure."""
+    """Return the parts of a step that fit into it; a longer one is of something else."""
     if step is None:
         return {}
     names: dict[str, Quantity] = {
