@@ -129,6 +129,7 @@ NVITOP = """Mon Mar 04 12:00:01 2024
         (nvidia_report, REPORT, {"utilisation": 0.97, "power_w": 391.11, "link_width": 8,
                                  "sm_clock_max_mhz": 1410, "throttled": {"power-cap": 1.0}}),
         (columns, DMON, {"utilisation": 0.2, "power_w": 63, "sm_clock_mhz": 1410}),
+        (columns, DMON.replace("    ", ", "), {"utilisation": 0.2, "power_w": 63}),
         (columns, PMON, {"utilisation": 0.4}),
         (columns, DCGM, {"utilisation": 0.98, "sm_active": 0.32, "tensor_active": 0.051}),
     ],
@@ -166,6 +167,7 @@ def test_what_a_tool_did_not_print_is_absent_and_not_zero():
     ("read", "text"),
     [
         (nvidia_query.read, CSV.splitlines()[0]),
+        (nvidia_query.read, CSV.split("\n", 1)[1]),  # --format=csv,noheader
         (nvidia_query.read, CSV.splitlines()[0] + "\n1,2,3\n"),
         (columns.read, DMON.splitlines()[0] + "\n x y z\n"),
         (columns.read, PMON.splitlines()[0] + "\n    0  -  -\n"),

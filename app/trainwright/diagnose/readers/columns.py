@@ -36,7 +36,7 @@ def recognised(text: str) -> bool:
 
 
 def _kind(heading: str) -> str | None:
-    words = heading.lstrip("# ").split()
+    words = heading.replace(",", " ").lstrip("# ").split()
     lower = {word.lower() for word in words}
     if words and words[0].lower() == "entity":
         return "dcgmi"
@@ -65,7 +65,7 @@ def read(text: str) -> Found:
 def _rows(text: str) -> Iterator[tuple[list[str], list[str]]]:
     """Yield each line's words with its heading's, which a tool repeats now and then."""
     names: list[str] = []
-    for line in text.splitlines():
+    for line in text.replace(",", " ").splitlines():
         if _HEADING.match(line):
             names = line.lstrip("# ").split()
         elif names and line.strip() and not line.lstrip().startswith("#"):

@@ -158,6 +158,7 @@ def _from_record(text: str, name: str) -> tuple[FileRead, list[Found]]:
     evidence = record.parsed(text.lstrip("\ufeff"), name)
     facts = evidence.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     facts.pop("trainwright_record", None)
+    facts["made_by"] = evidence.made_by  # also where it says nothing: a person wrote it
     kind = Message.of("diagnose.format.record")
     return FileRead(name, (kind,), (), ()), [Found((), facts=facts)]
 

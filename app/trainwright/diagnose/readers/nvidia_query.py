@@ -4,6 +4,7 @@ Names of the columns: ``nvidia-smi --help-query-gpu``.
 """
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -72,9 +73,13 @@ _INDEX = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial", "gp
 _KNOWN = {*_COLUMNS, *_INDEX, "timestamp"}
 
 
+_UNNAMED = re.compile(r"^[^\n|]{0,200}\b\d{1,3} %, [^\n|]{0,200}\b\d{1,7} MiB\b", re.MULTILINE)
+"""A line of the query with ``noheader``."""
+
+
 def recognised(text: str) -> bool:
-    """Return whether a line near the start names columns of this query."""
-    return _heading(text.splitlines()[:50]) is not None
+    """Return whether a line near the start names columns of this query, or could be of it."""
+    return _heading(text.splitlines()[:50]) is not None or _UNNAMED.search(text[:4096]) is not None
 
 
 def _keys(line: str) -> list[str]:
@@ -95,10 +100,12 @@ def read(text: str) -> Found:
     """Return the GPUs of all lines.
 
     Raises:
-        UserError: there is a heading and no reading.
+        UserError: there is a heading and no reading, or no heading.
     """
     lines = text.splitlines()
-    at = _heading(lines) or 0
+    at = _heading(lines[:50])
+    if at is None:
+        raise UserError.of("diagnose.file.no-heading")
     keys = _keys(lines[at])
     samples = tuple(_samples(keys, lines[at + 1 :]))
     if not samples:
