@@ -8,7 +8,8 @@ from trainwright.diagnose.readers.found import MIB, Found, GpuSample, sample_cou
 from trainwright.messages import Message, UserError
 
 _HEADING = re.compile(
-    r"^#\s*(?:Time\s+|Date\s+Time\s+)?(?:gpu|Entity)\b.*$", re.MULTILINE | re.IGNORECASE
+    r"^#[ \t]{0,80}(?:Time[ ,]{1,80}|Date[ ,]{1,80}Time[ ,]{1,80})?(?:gpu|Entity)\b[^\n]*$",
+    re.MULTILINE | re.IGNORECASE,
 )
 _MAX_SAMPLES = 1_000_000
 

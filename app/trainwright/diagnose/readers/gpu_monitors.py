@@ -8,34 +8,34 @@ from trainwright.diagnose.readers.found import MIB, Found, GpuSample, sample_cou
 from trainwright.messages import Message
 
 _GPUSTAT = re.compile(
-    r"^\s*\[(?P<index>\d{1,2})\]\s+(?P<name>[^|\n]+?)\s*\|\s*(?P<temperature>\d+|\?\?)\s*'?°?C?,"
-    r"(?:\s*\d+\s*%,(?=\s*\d+\s*%))?\s*(?P<load>\d+|\?\?)\s*%"
-    r"(?:,\s*(?P<power>\d+|\?\?)\s*(?:/\s*(?P<limit>\d+|\?\?)\s*)?W)?\s*"
-    r"\|\s*(?P<used>\d+|\?\?)\s*/\s*(?P<total>\d+|\?\?)\s*MB",
+    r"^ ?\[(?P<index>\d{1,2})\] (?P<name>[^|\n]{1,60}?) ?\| ?(?P<temperature>\d+|\?\?) ?'?°?C?,"
+    r"(?: ?\d+ ?%,(?= ?\d+ ?%))? ?(?P<load>\d+|\?\?) ?%"
+    r"(?:, ?(?P<power>\d+|\?\?) ?(?:/ ?(?P<limit>\d+|\?\?) ?)?W)? ?"
+    r"\| ?(?P<used>\d+|\?\?) ?/ ?(?P<total>\d+|\?\?) ?MB",
     re.MULTILINE,
 )
 _BAR = r"[│|║┃]"
 _NVITOP_NAME = re.compile(
-    rf"{_BAR}\s+(?P<index>\d{{1,2}})\s+(?P<name>\S[^│|║┃]*?)\s+(?:On|Off|N/A|WDDM|TCC)\s*{_BAR}"
-    r"\s*[0-9A-Fa-f]{4,8}:"
+    rf"{_BAR} (?P<index>\d{{1,2}}) (?P<name>\S[^│|║┃]{{0,60}}?) (?:On|Off|N/A|WDDM|TCC) ?{_BAR}"
+    r" ?[0-9A-Fa-f]{4,8}:"
 )
 _NVITOP_READINGS = re.compile(
-    rf"{_BAR}\s*(?:\d+%|N/A|MAX)\s+(?P<temperature>\d+C|N/A)\s+(?P<state>P\d+|N/A)\s+"
-    rf"(?P<power>\d+W|N/A)\s*/\s*(?P<limit>\d+W|N/A)\s*{_BAR}\s*"
-    rf"(?P<used>[\d.]+[KMGT]iB|N/A)\s*/\s*(?P<total>[\d.]+[KMGT]iB|N/A)\s*{_BAR}\s*"
+    rf"{_BAR} ?(?:\d+%|N/A|MAX) (?P<temperature>\d+C|N/A) (?P<state>P\d+|N/A) "
+    rf"(?P<power>\d+W|N/A) ?/ ?(?P<limit>\d+W|N/A) ?{_BAR} ?"
+    rf"(?P<used>[\d.]+[KMGT]iB|N/A) ?/ ?(?P<total>[\d.]+[KMGT]iB|N/A) ?{_BAR} ?"
     r"(?P<load>\d+%|N/A|MAX)"
 )
 _NVITOP_COMPACT = re.compile(
-    rf"{_BAR}\s*(?P<index>\d{{1,2}})\s+(?:\d+%|N/A|MAX)\s+(?P<temperature>\d+C|N/A)\s+"
-    rf"(?P<state>P\d+|N/A)\s+(?P<power>\d+W?|N/A)\s*/\s*(?P<limit>\d+W|N/A)\s*{_BAR}\s*"
-    rf"(?P<used>[\d.]+[KMGT]iB|N/A)\s*/\s*(?P<total>[\d.]+[KMGT]iB|N/A)\s*{_BAR}\s*"
+    rf"{_BAR} ?(?P<index>\d{{1,2}}) (?:\d+%|N/A|MAX) (?P<temperature>\d+C|N/A) "
+    rf"(?P<state>P\d+|N/A) (?P<power>\d+W?|N/A) ?/ ?(?P<limit>\d+W|N/A) ?{_BAR} ?"
+    rf"(?P<used>[\d.]+[KMGT]iB|N/A) ?/ ?(?P<total>[\d.]+[KMGT]iB|N/A) ?{_BAR} ?"
     r"(?P<load>\d+%|N/A|MAX)"
 )
 
 
 def is_gpustat(text: str) -> bool:
     """Return whether there is a line of ``gpustat``."""
-    return _GPUSTAT.search(text) is not None
+    return _GPUSTAT.search(texts.squeezed(text)) is not None
 
 
 def read_gpustat(text: str) -> Found:
@@ -51,7 +51,7 @@ def read_gpustat(text: str) -> Found:
             memory_used_bytes=_mebibytes(each["used"]),
             memory_total_bytes=_mebibytes(each["total"]),
         )
-        for each in _GPUSTAT.finditer(text)
+        for each in _GPUSTAT.finditer(texts.squeezed(text))
     ))  # fmt: skip
 
 
@@ -63,6 +63,7 @@ def _mebibytes(word: str) -> float | None:
 
 def is_nvitop(text: str) -> bool:
     """Return whether there is a line of readings of ``nvitop``."""
+    text = texts.squeezed(text)
     return "nvitop" in text.lower() and (
         _NVITOP_READINGS.search(text) or _NVITOP_COMPACT.search(text)
     ) is not None  # fmt: skip
@@ -70,7 +71,7 @@ def is_nvitop(text: str) -> bool:
 
 def read_nvitop(text: str) -> Found:
     """Return the GPUs of all panels of ``nvitop``, full or compact."""
-    return _found(tuple(_nvitop(text)))
+    return _found(tuple(_nvitop(texts.squeezed(text))))
 
 
 def _nvitop(text: str) -> Iterator[GpuSample]:

@@ -8,8 +8,9 @@ from trainwright.diagnose.readers.found import Found, GpuSample, sample_count
 from trainwright.diagnose.readers.nvidia_query import REASONS
 from trainwright.messages import Message
 
-_GPU = re.compile(r"^GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d\s*$", re.MULTILINE)
-_LINE = re.compile(r"^(?P<indent> *)(?P<key>\S[^:\n]*?) *(?:: (?P<value>.*))?$")
+_GPU = re.compile(
+    r"^GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d[ \t]{0,80}$", re.MULTILINE
+)
 
 
 def recognised(text: str) -> bool:
@@ -34,15 +35,15 @@ def _values(section: str) -> Iterator[tuple[str, str]]:
     """Yield each value under its path: ``utilization/gpu``."""
     path: list[tuple[int, str]] = []
     for line in section.splitlines()[1:]:
-        found = _LINE.match(line)
-        if found is None:
+        key, mark, value = line.strip().partition(" : ")
+        if not key:
             continue
-        indent = len(found["indent"])
+        indent = len(line) - len(line.lstrip())
         path = [each for each in path if each[0] < indent]
-        if found["value"] is None:
-            path.append((indent, found["key"]))
+        if mark:
+            yield "/".join([*(name for _, name in path), key.strip()]).lower(), value
         else:
-            yield "/".join([*(name for _, name in path), found["key"]]).lower(), found["value"]
+            path.append((indent, key))
 
 
 def _sample(index: int, section: str) -> GpuSample:

@@ -8,31 +8,32 @@ from trainwright.diagnose.readers.found import Found, GpuSample, sample_count
 from trainwright.messages import Message
 
 _FIRST = re.compile(
-    r"\|\s+(?P<index>\d{1,3})\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s+\|"
-    r"\s*[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:"
+    r"\| (?P<index>\d{1,3}) (?P<name>\S[^|\n]{0,60}?) (?:On|Off|N/A|WDDM|TCC|MCDM) \|"
+    r" ?[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:"
 )
 """The first of a GPU's lines: index, name, persistence mode or driver model, bus."""
 _SECOND = re.compile(
-    r"\|\s*(?P<fan>\d+%|N/A|ERR!?)\s+(?P<temperature>\d+C|N/A)\s+(?P<state>P\d{1,2}|N/A)\s+"
-    r"(?P<power>[\d.]+W|N/A|ERR!?)\s*/\s*(?P<limit>[\d.]+W|N/A)\s*\|"
-    r"\s*(?P<used>\d+\s*MiB|N/A)\s*/\s*(?P<total>\d+\s*MiB|N/A)\s*\|\s*(?P<load>\d+%|N/A|ERR!?)"
+    r"\| ?(?P<fan>\d+%|N/A|ERR!?) (?P<temperature>\d+C|N/A) (?P<state>P\d{1,2}|N/A) "
+    r"(?P<power>[\d.]+W|N/A|ERR!?) ?/ ?(?P<limit>[\d.]+W|N/A) ?\|"
+    r" ?(?P<used>\d+ ?MiB|N/A) ?/ ?(?P<total>\d+ ?MiB|N/A) ?\| ?(?P<load>\d+%|N/A|ERR!?)"
 )
 """The second: fan, temperature, performance state, power, memory, utilisation."""
 _PROCESS = re.compile(
-    r"\|\s+(?P<index>\d{1,3})\s+(?:\S+\s+\S+\s+)?(?P<pid>\d+)\s+(?P<type>C|G|C\+G|M\+C)\s+"
-    r"(?P<name>\S.*?)\s+(?P<memory>\d+MiB|N/A)\s*\|"
+    r"\| (?P<index>\d{1,3}) (?:\S{1,20} \S{1,20} )?(?P<pid>\d+) (?P<type>C|G|C\+G|M\+C) "
+    r"(?P<name>\S[^|\n]{0,60}?) (?P<memory>\d+MiB|N/A) ?\|"
 )
-_SLICE = re.compile(r"\|\s+\d+\s+\d+\s+\d+\s+\d+\s+\|\s+\d+MiB\s*/\s*\d+MiB\s*\|")
+_SLICE = re.compile(r"\| \d+ \d+ \d+ \d+ \| \d+MiB ?/ ?\d+MiB ?\|")
 """A row of the table of MIG devices."""
 
 
 def recognised(text: str) -> bool:
     """Return whether this is the table."""
-    return _SECOND.search(text) is not None and "GPU-Util" in text
+    return "GPU-Util" in text and _SECOND.search(texts.squeezed(text)) is not None
 
 
 def read(text: str) -> Found:
     """Return the GPUs of all tables in a text."""
+    text = texts.squeezed(text)
     samples = tuple(_samples(text))
     missed = [Message.of("diagnose.file.no-step-times")]
     if any(each.utilisation is None for each in samples):

@@ -14,7 +14,9 @@ _PROCESS = re.compile(r"^Process (\d+): ", re.MULTILINE)
 _THREAD = re.compile(
     r"^Thread (?P<id>\S+)(?: \((?P<state>[\w+ ]+)\))?(?:: \"(?P<name>[^\"\n]*)\")?\s*$"
 )
-_FRAME = re.compile(r"^ {2,}(?P<function>\S.*?) \((?P<file>[^()\n]+?)(?::(?P<line>\d+))?\)\s*$")
+_FRAME = re.compile(
+    r"^ {2,}(?P<function>\S.{0,500}?) \((?P<file>[^()\n]{1,1000}?)(?::(?P<line>\d+))?\) {0,80}$"
+)
 FEW_STACKS = 10
 """Fewer are glances, whose shares say nothing; assumed."""
 MOST_ROWS = 50

@@ -51,8 +51,16 @@ def plain(text: str) -> str:
     """
     text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     if re.search(r"</(?:pre|div|table|span)>", text, re.IGNORECASE):
-        text = html.unescape(_TAG.sub("", re.sub(r"(?i)<br\s*/?>|</(?:p|div|tr|pre)>", "\n", text)))
+        text = html.unescape(_TAG.sub("", re.sub(r"(?i)<br ?/?>|</(?:p|div|tr|pre)>", "\n", text)))
     return _RANK.sub("", text.replace("\xa0", " "))
+
+
+_RUN = re.compile(r" {2,}")
+
+
+def squeezed(text: str) -> str:
+    """Return the text of a table with one space where its columns are padded with several."""
+    return _RUN.sub(" ", text)
 
 
 def number(word: str) -> float | None:
@@ -92,7 +100,7 @@ _BYTES = {
 
 def size(word: str) -> float | None:
     """Return the bytes of ``9216MiB``, ``15Gi`` or ``12 GB``, which tools count in powers of 2."""
-    found = re.fullmatch(r"\s*([\d.,]+)\s*([A-Za-z]{0,3})\s*", word)
+    found = re.fullmatch(r"([\d.,]{1,40}) ?([A-Za-z]{0,3})", word.strip())
     if found is None:
         return None
     unit = found[2].lower()
@@ -106,7 +114,7 @@ _SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "μs": 1e-6, "µs": 1e
 
 def seconds(word: str) -> float | None:
     """Return the seconds of ``6.412s``, ``99.1ms`` or ``0.000us``."""
-    found = re.fullmatch(r"\s*(-?[\d.,]+)\s*([a-zμµ]{1,3})\s*", word)
+    found = re.fullmatch(r"(-?[\d.,]{1,40}) ?([a-zμµ]{1,3})", word.strip())
     if found is None or found[2] not in _SECONDS:
         return None
     value = number(found[1])

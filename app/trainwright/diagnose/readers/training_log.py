@@ -44,18 +44,18 @@ _PAIR = re.compile(
     + "|".join(f"(?P<{quantity}>{names})" for quantity, names in _NAMES.items())
     + r"))(?P<in> ?\((?:ms|s|sec|us)\))?[\"']?[ \t]{0,9}(?:\.{3,200}[ \t]{0,9})?[:=]?[ \t]{0,9}"
     r"[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)(?![\d:]|e[-+]?\d)"
-    r"(?P<unit>[ ]?(?:ms|us|µs|sec|s|%)(?![\w/]))?",
-    re.IGNORECASE,
+    r"(?P<unit>[ ]?(?:ms|us|µs|sec|s|%)(?![\w/]))?"
 )
 """A name, and behind it a number that is not a clock's."""
 _RATE = re.compile(
-    r"(?P<value>\d[\d,]*\.?\d*)\s?(?P<unit>s/it|s/step|ms/step|ms/it|it/s|steps?/s(?:ec)?"
+    r"(?<![\d,.])(?P<value>\d{1,12}(?:,\d{3}){0,4}(?:\.\d{1,9})?) ?"
+    r"(?P<unit>s/it|s/step|ms/step|ms/it|it/s|steps?/s(?:ec)?"
     r"|(?:img|imgs|images?|samples?|examples?)/s(?:ec)?|tok(?:ens?)?/s(?:ec)?)\b"
 )
 """tqdm, Lightning, Keras: the unit behind the number."""
 _AT = re.compile(
-    r"(?:\b(?:step|iter|iteration|global_step|batch)\b[\"']?\s*[:=/]?\s*(\d{1,9})"
-    r"|\[\s*(\d{1,9})\s*/\s*\d+|(?<![\d:.])(\d{1,9})/\d{1,9}\s*\[)",
+    r"(?:\b(?:step|iter|iteration|global_step|batch)\b[\"']? {0,20}[:=/]? {0,20}(\d{1,9})"
+    r"|\[ {0,20}(\d{1,9}) {0,20}/ {0,20}\d{1,9}|(?<![\d:.])(\d{1,9})/\d{1,9} {0,20}\[)",
     re.IGNORECASE,
 )
 """The step that a line is about."""
@@ -144,11 +144,11 @@ def _lines(text: str) -> Iterator[Line]:
         ):
             continue
         values: dict[Quantity, float] = {}
-        for found in _PAIR.finditer(line):
+        for found in _PAIR.finditer(line.lower()):
             if _OF_MORE.search(line, max(0, found.start() - 20), found.start()):
                 continue
             quantity = next(each for each in _NAMES if found[each] is not None)
-            unit = (found["unit"] or found["in"] or "") + found["name"].lower()
+            unit = (found["unit"] or found["in"] or "") + found["name"]
             _take(values, quantity, found["value"], unit)
         for found in _RATE.finditer(line):
             unit = found["unit"].lower()
