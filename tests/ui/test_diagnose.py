@@ -6,7 +6,8 @@ from typing import Any
 
 import fakes
 import pytest
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QLabel
 from walk import problems, settled, spin
 
@@ -14,6 +15,7 @@ from trainwright.diagnose.evidence import Evidence
 from trainwright.messages import LANGUAGES, UserError
 from trainwright.ui import i18n
 from trainwright.ui.screens.diagnose import COMMAND, DiagnoseScreen
+from trainwright.ui.widgets.base import Heading
 from trainwright.ui.widgets.buttons import Button
 
 SLOW_LOADER = {
@@ -48,6 +50,20 @@ def applying(screen: DiagnoseScreen) -> list[Button]:
     return [each for each in buttons if each.isVisible() and "Apply" in each.text()]
 
 
+def opened_files(screen: DiagnoseScreen, *paths: Path) -> None:
+    """Open files and wait until what they say, or why they are refused, is shown."""
+    ended: list[object] = []
+    screen._reading.done.connect(ended.append)
+    screen._reading.failed.connect(ended.append)
+    screen.open_files(paths)
+    for _ in range(500):
+        spin(20)
+        if ended:
+            spin(50)
+            return
+    pytest.fail("the files are still being read")
+
+
 @pytest.fixture
 def slow_loader(tmp_path: Path) -> Path:
     path = tmp_path / "run.record.json"
@@ -58,8 +74,7 @@ def slow_loader(tmp_path: Path) -> Path:
 def test_a_record_gets_a_verdict_whose_fix_is_one_click(opened: Any, slow_loader: Path) -> None:
     window = opened()
     screen = screen_of(window)
-    screen.open_record(slow_loader)
-    spin(50)
+    opened_files(screen, slow_loader)
     assert "Input pipeline" in texts(screen)
     assert "65 %" in texts(screen)  # 0.2 s of 0.31 s
     assert any("earlier first verdicts of high confidence" in text for text in texts(screen))
@@ -73,18 +88,35 @@ def test_a_record_gets_a_verdict_whose_fix_is_one_click(opened: Any, slow_loader
 
 def test_without_a_plan_nothing_can_be_applied(opened: Any, slow_loader: Path) -> None:
     screen = screen_of(opened(plan=None))
-    screen.open_record(slow_loader)
-    spin(50)
+    opened_files(screen, slow_loader)
     assert applying(screen)
     assert not any(button.isEnabled() for button in applying(screen))
+
+
+def test_dropped_files_show_where_the_step_goes(opened: Any, tmp_path: Path, qtbot: Any) -> None:
+    log = tmp_path / "train.log"
+    line = "step {} data_time 0.96s batch_time 1.22s\n"
+    log.write_text(line.format(10) + line.format(20), encoding="utf-8")
+    screen = screen_of(opened())
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(log))])
+    screen.dropEvent(
+        QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
+                   Qt.KeyboardModifier.NoModifier)
+    )  # fmt: skip
+    qtbot.waitUntil(lambda: "Waiting for data" in texts(screen))
+    spin(50)
+    titles = [each.accessibleName() for each in screen.findChildren(Heading)]
+    assert "Where one step of 1.22 s goes" in titles
+    assert "79 %" in texts(screen)
+    assert any(text.endswith("train.log: training log") for text in texts(screen))
 
 
 def test_a_damaged_record_is_refused_in_a_line(opened: Any, tmp_path: Path) -> None:
     path = tmp_path / "damaged.json"
     path.write_text('{"trainwright_record": 1, "stesp": {}}', encoding="utf-8")
     screen = screen_of(opened())
-    screen.open_record(path)
-    spin(50)
+    opened_files(screen, path)
     assert any("steps" in text and "damaged.json" in text for text in texts(screen))
 
 
@@ -158,7 +190,7 @@ def test_nothing_is_cut(
     window.resize(1280, 720)
     i18n.use(language)
     screen = screen_of(window)
-    screen.open_record(slow_loader)
+    opened_files(screen, slow_loader)
     spin(300)
     assert list(problems(window, "diagnose")) == []
     screen.error.setPlainText(ERROR)

@@ -8,39 +8,59 @@ import click
 from trainwright import saving
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.parsing import Command, option
+from trainwright.cli.parsing import Command, option, terminal_of
 from trainwright.cli.terminal import Terminal
 from trainwright.messages import Message, UserError
 from trainwright.quoting import visible
 
 if TYPE_CHECKING:
+    from trainwright.diagnose import budget
     from trainwright.diagnose.evidence import Evidence
     from trainwright.diagnose.outofmemory import Explanation, Help
+    from trainwright.diagnose.readers.files import FileRead
     from trainwright.diagnose.running import Outcome
 
 SECONDS = 10.0
 """Watched where nobody says for how long; assumed: tens of samples."""
 
 
-@click.command(cls=Command, help="cli.diagnose.summary")
+class _FilesOrCommand(Command):
+    """Words before ``--`` are files, those behind it a command, which click does not tell apart."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the command's words from being read as options or files."""
+        files, mark, words = args, "", list[str]()
+        if "--" in args:
+            at = args.index("--")
+            files, mark, words = args[:at], "--", args[at + 1 :]
+        ctx.meta[_COMMAND] = tuple(words) if mark else ()
+        return super().parse_args(ctx, files)
+
+
+_COMMAND = "trainwright.diagnose.command"
+
+
+@click.command(cls=_FilesOrCommand, help="cli.diagnose.summary")
 @option("--pid", type=click.IntRange(min=1), metavar="N", help="cli.diagnose.pid")
 @option("--seconds", type=float, metavar="S", help="cli.diagnose.seconds")
 @option("--record", metavar="FILE", help="cli.diagnose.record")
 @option("--traceback", metavar="FILE", help="cli.diagnose.traceback")
 @option("--plan", metavar="PLAN", help="cli.diagnose.plan")
 @options.common
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
-@click.pass_obj
+@click.argument("files", nargs=-1, metavar="[FILE...] [-- COMMAND...]")
+@click.pass_context
 def command(
-    terminal: Terminal,
+    context: click.Context,
     pid: int | None,
     seconds: float | None,
     record: str | None,
     traceback: str | None,
     plan: str | None,
-    command: tuple[str, ...],
+    files: tuple[str, ...],
 ) -> Answer:
     """Look at what was named, and say what holds the run back."""
+    terminal = terminal_of(context)
+    command: tuple[str, ...] = context.meta[_COMMAND]
     if seconds is not None and not 0 < seconds < float("inf"):
         raise UserError.of("monitor.bad-seconds", value=seconds)
     if sum(each is not None and each != () for each in (pid, traceback, command or None)) > 1:
@@ -49,6 +69,10 @@ def command(
         raise UserError.of("diagnose.traceback-alone")
     if plan is not None and traceback is None:
         raise UserError.of("diagnose.plan-without-traceback")
+    if files:
+        if pid is not None or traceback is not None or seconds is not None or command:
+            raise UserError.of("diagnose.files-alone")
+        return _files(terminal, files, record)
     if traceback is not None:
         return _explained(terminal, traceback, plan)
     if command:
@@ -60,6 +84,15 @@ def command(
 
         return _answer(read(record))
     return _live(terminal, pid, seconds or SECONDS, record)
+
+
+def _files(terminal: Terminal, names: tuple[str, ...], path: str | None) -> Answer:
+    from trainwright.diagnose.readers.files import gather
+
+    _check_place(path)
+    gathered = gather(names)
+    _keep(terminal, gathered.evidence, path)
+    return _answer(gathered.evidence, None, gathered.files, gathered.budget)
 
 
 def _live(terminal: Terminal, pid: int | None, seconds: float, path: str | None) -> Answer:
@@ -109,21 +142,30 @@ def _keep(terminal: Terminal, evidence: "Evidence", path: str | None) -> None:
         terminal.complain(error.message)
 
 
-def _answer(evidence: "Evidence", outcome: "Outcome | None" = None) -> Answer:
+def _answer(
+    evidence: "Evidence",
+    outcome: "Outcome | None" = None,
+    files: "tuple[FileRead, ...]" = (),
+    divided: "budget.Budget | None" = None,
+) -> Answer:
     from trainwright.cli import diagnosisview
+    from trainwright.diagnose import budget
     from trainwright.diagnose.decide import judge
     from trainwright.diagnose.report import as_json
     from trainwright.diagnose.verdict import Cause
 
     diagnosis = judge(evidence)
-    document = as_json(diagnosis, evidence)
+    divided = divided or budget.of(evidence)
+    document = as_json(diagnosis, evidence, divided, files)
     ended_well = outcome is None or outcome.exit_code == 0 or outcome.stopped
     if outcome is not None:
         document["command"] = {"exit": outcome.exit_code}
     known = diagnosis.first.cause is not Cause.UNKNOWN
     return Answer(
         document,
-        lambda screen: diagnosisview.show(screen, diagnosis, evidence, _ending(outcome)),
+        lambda screen: diagnosisview.show(
+            screen, diagnosis, evidence, _ending(outcome), files, divided
+        ),
         Exit.DONE if known and ended_well else Exit.NO,
     )
 

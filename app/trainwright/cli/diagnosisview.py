@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trainwright.cli.screen import Cell, Screen
+from trainwright.diagnose.budget import Budget
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help, Remedy
+from trainwright.diagnose.readers.files import FileRead
 from trainwright.diagnose.verdict import Cause, Diagnosis, Fix, RuledOut, Signal, Verdict
 from trainwright.messages import Message
 
@@ -16,11 +18,19 @@ _STYLES = {Cause.NONE: "bold green", Cause.UNKNOWN: "bold yellow"}
 
 
 def show(
-    screen: Screen, diagnosis: Diagnosis, evidence: Evidence, ending: Message | None = None
+    screen: Screen,
+    diagnosis: Diagnosis,
+    evidence: Evidence,
+    ending: Message | None = None,
+    files: Sequence[FileRead] = (),
+    budget: Budget | None = None,
 ) -> None:
     """Print the verdict, what it stands on, what to do, and what it is not."""
     if ending is not None:
         screen.line(ending, "dim")
+    _files(screen, files)
+    if budget is not None:
+        _budget(screen, budget)
     first = diagnosis.first
     screen.line(_title(first), _STYLES.get(first.cause, "bold"))
     screen.line(first.says)
@@ -45,6 +55,41 @@ def show(
             else Message.of("diagnose.pair", name=each.what, value=each.because)
             for each in diagnosis.unseen
         )  # fmt: skip
+
+
+def _files(screen: Screen, files: Sequence[FileRead]) -> None:
+    """Print what was taken from each file, and what is not in it."""
+    if not files:
+        return
+    screen.say("diagnose.files", "bold")
+    for file in files:
+        screen.bullets([Message.of("diagnose.file-line", file=file.name, formats=file.formats)])
+        for took in file.took:
+            screen.indented(took)
+        for missed in file.missed:
+            screen.indented(Message.of("diagnose.file-missing", what=missed), "dim")
+    screen.line()
+
+
+_BAR = 40
+"""Columns of a bar that stands for the whole step."""
+
+
+def _budget(screen: Screen, budget: Budget) -> None:
+    """Print where the time of a step goes, as bars that add up to it."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            Message.of(f"diagnose.use.{each.use}"),
+            Message.of("diagnose.budget.seconds", seconds=each.seconds),
+            Message.of("diagnose.budget.share", share=each.seconds / budget.seconds),
+            "█" * round(_BAR * each.seconds / budget.seconds),
+        )
+        for each in budget.shares
+    ]
+    title = "diagnose.budget" if budget.of_step else "diagnose.budget-whole"
+    screen.table(rows, title=Message.of(title, seconds=budget.seconds), numbers=(1, 2))
+    screen.line(budget.source, "dim")
+    screen.line()
 
 
 def _causes(screen: Screen, causes: Sequence[RuledOut], heading: str) -> None:

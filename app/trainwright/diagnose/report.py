@@ -3,13 +3,20 @@
 from typing import Any
 
 from trainwright.diagnose import record
+from trainwright.diagnose.budget import Budget
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help
+from trainwright.diagnose.readers.files import FileRead
 from trainwright.diagnose.verdict import Diagnosis, Fix, Reliability, Signal, Verdict
 from trainwright.messages import Message, render
 
 
-def as_json(diagnosis: Diagnosis, evidence: Evidence) -> dict[str, Any]:
+def as_json(
+    diagnosis: Diagnosis,
+    evidence: Evidence,
+    budget: Budget | None = None,
+    files: tuple[FileRead, ...] = (),
+) -> dict[str, Any]:
     """Return a diagnosis with the evidence that it was made from."""
     return {
         "verdict": _verdict(diagnosis.first),
@@ -31,7 +38,26 @@ def as_json(diagnosis: Diagnosis, evidence: Evidence) -> dict[str, Any]:
             }
             for each in diagnosis.unseen
         ],
+        "budget": _budget(budget) if budget is not None else None,
         "evidence": record.document(evidence),
+    } | ({"files": [_file(each) for each in files]} if files else {})
+
+
+def _budget(budget: Budget) -> dict[str, Any]:
+    return {
+        "seconds": budget.seconds,
+        "of_step": budget.of_step,
+        "shares": [{"use": each.use, "seconds": each.seconds} for each in budget.shares],
+        "source": _said(budget.source),
+    }
+
+
+def _file(file: FileRead) -> dict[str, Any]:
+    return {
+        "file": file.name,
+        "formats": [_said(each) for each in file.formats],
+        "took": [_said(each) for each in file.took],
+        "missing": [_said(each) for each in file.missed],
     }
 
 

@@ -1,10 +1,11 @@
 """Diagnose: why a run is slow, or why its memory ran out, with the evidence and one-click fixes."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
@@ -14,10 +15,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from trainwright.diagnose import record
+from trainwright.diagnose import budget, record
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help, explain, help_for
+from trainwright.diagnose.readers.files import FileRead, Gathered, gather
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
 from trainwright.plan.schema import Plan
@@ -36,6 +38,7 @@ from trainwright.ui.widgets.diagnosiscards import (
     UnseenCard,
     VerdictCard,
 )
+from trainwright.ui.widgets.evidencecards import BudgetCard, FilesCard
 from trainwright.ui.widgets.notice import Strip
 
 SECONDS = 10.0
@@ -67,6 +70,10 @@ class DiagnoseScreen(Scroll):
         """Error and plan that the help is for."""
         self._help: Help | None = None
         """None while the plan's remedies are evaluated."""
+        self._reading = Latest(self)
+        self._reading.done.connect(self._read)
+        self._reading.failed.connect(self._failed)
+        self.setAcceptDrops(True)
         line = QHBoxLayout(body)
         line.setContentsMargins(tokens.L, tokens.L, tokens.L, tokens.L)
         line.setSpacing(tokens.M)
@@ -113,7 +120,7 @@ class DiagnoseScreen(Scroll):
     def _stored(self) -> Surface:
         card = _source("record")
         self.open = Button(Message.of("ui.diagnose.open"), "secondary", "folder-open")
-        self.open.clicked.connect(self.ask_record)
+        self.open.clicked.connect(self.ask_files)
         card.column.addWidget(row(self.open, None))
         return card
 
@@ -164,19 +171,31 @@ class DiagnoseScreen(Scroll):
         self.watch.setEnabled(True)
         self.stop.hide()
 
-    def ask_record(self) -> None:
-        """Let a person choose a record file."""
-        title, kinds = tr("ui.diagnose.open"), f"*{record.SUFFIX};;*.json;;*"
-        chosen, _ = QFileDialog.getOpenFileName(self, title, "", kinds)
+    def ask_files(self) -> None:
+        """Let a person choose records, traces, logs and what tools printed."""
+        title, kinds = tr("ui.diagnose.open"), f"*;;*{record.SUFFIX};;*.json *.json.gz;;*.log *.txt"
+        chosen, _ = QFileDialog.getOpenFileNames(self, title, "", kinds)
         if chosen:
-            self.open_record(Path(chosen))
+            self.open_files([Path(each) for each in chosen])
 
-    def open_record(self, path: Path) -> None:
-        """Judge a record; one that cannot be read is refused in a line."""
-        try:
-            self.show_evidence(record.read(path))
-        except UserError as error:
-            self._tell(error.message, "warning-fill", "no")
+    def open_files(self, paths: Sequence[Path]) -> None:
+        """Judge what files say together; what cannot be read is refused in a line."""
+        self._tell(Message.of("ui.diagnose.reading"), "info", "na")
+        self._reading.submit(partial(gather, tuple(paths)))
+
+    def _read(self, gathered: object) -> None:
+        self._session.diagnosed = gathered
+        self._show()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
+        if paths:
+            event.acceptProposedAction()
+            self.open_files(paths)
 
     def _explain(self) -> None:
         try:
@@ -197,7 +216,9 @@ class DiagnoseScreen(Scroll):
     def _show(self) -> None:
         match self._session.diagnosed:
             case Evidence() as evidence:
-                self._show_diagnosis(evidence)
+                self._show_diagnosis(evidence, budget.of(evidence))
+            case Gathered() as gathered:
+                self._show_diagnosis(gathered.evidence, gathered.budget, gathered.files)
             case Explanation() as explanation:
                 self._show_error(explanation)
             case _:
@@ -210,12 +231,18 @@ class DiagnoseScreen(Scroll):
         self._results.addWidget(strip)
         self._results.addStretch(1)
 
-    def _show_diagnosis(self, evidence: Evidence) -> None:
+    def _show_diagnosis(
+        self, evidence: Evidence, divided: budget.Budget | None, files: Sequence[FileRead] = ()
+    ) -> None:
         diagnosis = judge(evidence)
         clear(self._results)
         first = VerdictCard(diagnosis, can_apply=self._had_plan)
         first.applied.connect(self._apply)
         self._results.addWidget(first)
+        if divided is not None:
+            self._results.addWidget(BudgetCard(divided))
+        if files:
+            self._results.addWidget(FilesCard(files))
         if len(diagnosis.verdicts) > 1:
             others = OthersCard(diagnosis, can_apply=self._had_plan)
             others.applied.connect(self._apply)

@@ -1,0 +1,210 @@
+"""Any number of files of any known format, joined into one ``Evidence``."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+from trainwright import ranges, reading
+from trainwright.diagnose import budget, record
+from trainwright.diagnose.evidence import RECORD, Evidence
+from trainwright.diagnose.outofmemory import explain
+from trainwright.diagnose.readers import chrome_trace, texts, trace_stream
+from trainwright.diagnose.readers.formats import FORMATS
+from trainwright.diagnose.readers.found import Found, gpu_readings
+from trainwright.messages import Message, UserError
+from trainwright.quoting import one_line
+
+MOST_TEXT = 256 << 20
+"""Largest text other than a trace; assumed: months of a log."""
+MOST_FILES = 1000
+HEAD = 1 << 16
+"""Bytes at the start of a file by which a trace is told from other texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """One file: what it is, and what was taken from it."""
+
+    name: str
+    formats: tuple[Message, ...]
+    took: tuple[Message, ...]
+    missed: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What all files say together."""
+
+    evidence: Evidence
+    files: tuple[FileRead, ...]
+    budget: budget.Budget | None
+
+
+def gather(sources: Sequence[Path | str]) -> Gathered:
+    """Return what files say together; ``-`` is standard input.
+
+    Where two of them give the same reading, the first file's counts.
+
+    Raises:
+        UserError: a file cannot be read, is of no known format, or holds impossible figures.
+    """
+    if len(sources) > MOST_FILES:
+        raise UserError.of("diagnose.file.too-many", limit=MOST_FILES)
+    files, facts, gpus = [], dict[str, Any](), list[dict[str, Any]]()
+    divided: list[budget.Budget] = []
+    for source in sources:
+        name = reading.STDIN if str(source) == "-" else one_line(str(source), 300)
+        file, parts = _read(source, name)
+        again = bool(facts.get("steps")) and any("steps" in each.facts for each in parts)
+        for found in parts:
+            said = dict(found.facts)
+            gpus = _joined_gpus(gpus, [*said.pop("gpus", []), *gpu_readings(found.gpus)])
+            facts = _joined(facts, said)
+            divided += [found.budget] if found.budget is not None and not again else []
+        _evidence(facts, gpus, name)  # so that the file whose figures are impossible is named
+        missed = Message.of("diagnose.file.steps-already")
+        files.append(replace(file, missed=(*file.missed, missed)) if again else file)
+    evidence = _evidence(facts, gpus, "")
+    best = max(divided, key=lambda each: len(each.shares), default=budget.of(evidence))
+    return Gathered(evidence, tuple(files), best)
+
+
+def _read(source: Path | str, name: str) -> tuple[FileRead, list[Found]]:
+    """Return what one file is and says, in all of the formats that it holds."""
+    if str(source) == "-":
+        return _from_text(reading.content(source, MOST_TEXT, name, or_stdin=True), name)
+    with reading.opened(Path(source), name) as stream:
+        return _from_stream(stream, name)
+
+
+def _from_stream(stream: IO[bytes], name: str) -> tuple[FileRead, list[Found]]:
+    pieces = trace_stream.texts(stream)
+    packed = stream.read(2) == b"\x1f\x8b"
+    stream.seek(0)
+    if packed or chrome_trace.recognised(texts.decoded(stream.read(HEAD))):
+        stream.seek(0)
+        with _naming(name, "chrome-trace"):
+            first = next(pieces, "")
+            if chrome_trace.recognised(first):
+                found = chrome_trace.read(chain([first], pieces))
+                kind = Message.of("diagnose.format.chrome-trace")
+                return FileRead(name, (kind,), found.took, found.missed), [found]
+            rest = _bounded(chain([first], pieces), name)
+        return _from_text(rest.encode(), name)
+    stream.seek(0)
+    data = stream.read(MOST_TEXT + 1)
+    if len(data) > MOST_TEXT:
+        raise UserError.of("reading.too-large", file=name, limit=MOST_TEXT)
+    return _from_text(data, name)
+
+
+def _bounded(pieces: Iterator[str], name: str) -> str:
+    held, total = [], 0
+    for piece in pieces:
+        total += len(piece)
+        if total > MOST_TEXT:
+            raise UserError.of("reading.too-large", file=name, limit=MOST_TEXT)
+        held.append(piece)
+    return "".join(held)
+
+
+@contextmanager
+def _naming(name: str, format: str) -> Iterator[None]:
+    """Put the file and its format before a reader's complaint."""
+    try:
+        yield
+    except UserError as error:
+        if not error.message.id.startswith("diagnose.file."):
+            raise
+        kind = Message.of(f"diagnose.format.{format}")
+        raise UserError.of(
+            "diagnose.file-refused", file=name, format=kind, problem=error.message
+        ) from None
+
+
+def _from_text(data: bytes, name: str) -> tuple[FileRead, list[Found]]:
+    decoded = texts.decoded(data)
+    if decoded.lstrip()[:1] == "{" and '"trainwright_record"' in decoded[:HEAD]:
+        return _from_record(decoded, name)
+    if chrome_trace.recognised(decoded[:HEAD]):  # on standard input, or in UTF-16
+        with _naming(name, "chrome-trace"):
+            found = chrome_trace.read(iter([decoded]))
+        kind = Message.of("diagnose.format.chrome-trace")
+        return FileRead(name, (kind,), found.took, found.missed), [found]
+    text = texts.plain(decoded)
+    kinds, parts, refused = [], list[Found](), list[UserError]()
+    for format in FORMATS:
+        if not format.recognised(text):
+            continue
+        try:
+            with _naming(name, format.id):
+                parts.append(format.read(text))
+        except UserError as error:
+            refused.append(error)
+        else:
+            kinds.append(Message.of(f"diagnose.format.{format.id}"))
+    if not parts:
+        raise refused[0] if refused else _unknown(text, name)
+    took = tuple(each for found in parts for each in found.took)
+    missed = tuple(dict.fromkeys(each for found in parts for each in found.missed))
+    return FileRead(name, tuple(kinds), took, missed), parts
+
+
+def _from_record(text: str, name: str) -> tuple[FileRead, list[Found]]:
+    evidence = record.parsed(text.lstrip("\ufeff"), name)
+    facts = evidence.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    facts.pop("trainwright_record", None)
+    facts["made_by"] = evidence.made_by  # also where it says nothing: a person wrote it
+    kind = Message.of("diagnose.format.record")
+    return FileRead(name, (kind,), (), ()), [Found((), facts=facts)]
+
+
+def _unknown(text: str, name: str) -> UserError:
+    """Return why a file is refused: an error's text has a place of its own."""
+    if not text.strip():
+        return UserError.of("diagnose.file-empty", file=name)
+    if explain(text[-HEAD:]).kind != "none":
+        return UserError.of("diagnose.file-is-error", file=name)
+    formats = [Message.of(f"diagnose.format.{each.id}") for each in FORMATS]
+    known = [Message.of("diagnose.format.chrome-trace"), *formats]
+    return UserError.of("diagnose.file-unknown", file=name, known=known)
+
+
+_WHOLE = ("steps", "counters", "loading")
+"""Parts whose figures belong together: they are taken from one file."""
+
+
+def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return both; where both say something, the first counts."""
+    joined = dict(first)
+    for key, value in second.items():
+        held = joined.get(key)
+        if not held:
+            joined[key] = value
+        elif isinstance(held, dict) and isinstance(value, dict) and key not in _WHOLE:
+            joined[key] = _joined(held, value)
+    return joined
+
+
+def _joined_gpus(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    longer = max(len(first), len(second))
+    padded = [each + [{}] * (longer - len(each)) for each in (first, second)]
+    return [_joined(one, other) for one, other in zip(*padded, strict=True)]
+
+
+def _evidence(facts: dict[str, Any], gpus: list[dict[str, Any]], name: str) -> Evidence:
+    """Return the evidence, judged as a record's is.
+
+    Raises:
+        UserError: a figure is impossible, such as a part that is longer than its step.
+    """
+    document = {"trainwright_record": RECORD, "made_by": "readings"} | facts
+    if gpus:
+        document["gpus"] = gpus
+    if (odd := ranges.first_odd(document)) is not None:
+        raise reading.odd_number(name, *odd)
+    return record.parsed(json.dumps(document), name)

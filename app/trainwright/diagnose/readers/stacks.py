@@ -1,0 +1,140 @@
+"""py-spy: ``dump`` (what each thread does now) and ``record --format speedscope`` or ``raw``."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from trainwright.diagnose.measures_names import host_family
+from trainwright.diagnose.readers.found import Found
+from trainwright.messages import Message, UserError
+from trainwright.quoting import one_line
+
+_PROCESS = re.compile(r"^Process (\d+): ", re.MULTILINE)
+_THREAD = re.compile(
+    r"^Thread (?P<id>\S+)(?: \((?P<state>[\w+ ]+)\))?(?:: \"(?P<name>[^\"\n]*)\")?\s*$"
+)
+_FRAME = re.compile(
+    r"^ {2,}(?P<function>\S.{0,500}?) \((?P<file>[^()\n]{1,1000}?)(?::(?P<line>\d+))?\) {0,80}$"
+)
+FEW_STACKS = 10
+"""Fewer are glances, whose shares say nothing; assumed."""
+MOST_ROWS = 50
+MOST_NAME = 500
+
+
+def is_dump(text: str) -> bool:
+    """Return whether this is what ``py-spy dump`` prints."""
+    return (
+        _PROCESS.search(text) is not None and re.search(r"^Thread ", text, re.MULTILINE) is not None
+    )
+
+
+def read_dump(text: str) -> Found:
+    """Return what the main thread did: shares where there are many dumps, else in words only.
+
+    Raises:
+        UserError: no thread has a stack.
+    """
+    stacks = [stack for stack in _main_stacks(text) if stack]
+    if not stacks:
+        raise UserError.of("diagnose.file.no-stack")
+    took = [Message.of("diagnose.file.dumps", count=len(stacks))]
+    if len(stacks) < FEW_STACKS:
+        took.append(_now(stacks[-1]))
+        missed = (Message.of("diagnose.file.few-dumps", count=FEW_STACKS),)
+        return Found(tuple(took), missed)
+    facts = {"profile": {"host_top": _rows((stack, 1.0) for stack in stacks)}}
+    return Found(tuple(took), (Message.of("diagnose.file.no-step-times"),), facts)
+
+
+def _main_stacks(text: str) -> Iterator[list[str]]:
+    """Yield the stack of each dump's main thread, the innermost call first.
+
+    The main thread is named so; without names it is the first, as py-spy lists it.
+    """
+    starts = [each.start() for each in _PROCESS.finditer(text)]
+    for begin, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        threads: list[tuple[str, list[str]]] = []
+        for line in text[begin:end].splitlines():
+            if (thread := _THREAD.match(line)) is not None:
+                threads.append((thread["name"] or "", []))
+            elif threads and (frame := _FRAME.match(line)) is not None:
+                threads[-1][1].append(f"{frame['function']} ({frame['file']})"[:MOST_NAME])
+        named = [stack for name, stack in threads if name == "MainThread"]
+        if named or threads:
+            yield named[0] if named else threads[0][1]
+
+
+def _now(stack: Sequence[str]) -> Message:
+    """Return a sentence on what the main thread was doing at that moment."""
+    families = [family for name in stack if (family := host_family(name)) is not None]
+    if "loader" in families:
+        return Message.of("diagnose.file.now-loader")
+    if families and families[0] == "waiting":
+        return Message.of("diagnose.file.now-waiting")
+    return Message.of("diagnose.file.now", function=one_line(stack[0], 80))
+
+
+def _rows(stacks: Iterable[tuple[Sequence[str], float]]) -> list[dict[str, Any]]:
+    """Return each function's share of the time, what it calls included."""
+    total, inside = 0.0, dict[str, float]()
+    for stack, weight in stacks:
+        total += weight
+        for name in set(stack):
+            inside[name] = inside.get(name, 0.0) + weight
+    if total <= 0:
+        raise UserError.of("diagnose.file.no-stack")
+    largest = sorted(inside.items(), key=lambda each: -each[1])
+    known = [each for each in largest if host_family(each[0]) is not None]
+    kept = dict(known[: MOST_ROWS // 2]) | dict(largest[:MOST_ROWS])
+    rows = [{"name": name, "share": min(1.0, spent / total)} for name, spent in kept.items()]
+    return sorted(rows[:MOST_ROWS], key=lambda row: -float(str(row["share"])))
+
+
+def is_speedscope(text: str) -> bool:
+    """Return whether this is a file of speedscope."""
+    start = text[:4096]
+    return text.lstrip().startswith("{") and (
+        "speedscope.app/file-format-schema" in start
+        or "speedscope.app/file-format-schema" in text[-4096:]
+    )
+
+
+def read_speedscope(text: str) -> Found:
+    """Return the shares of the main thread's time.
+
+    Raises:
+        UserError: it is not valid JSON, or has no samples.
+    """
+    try:
+        data = json.loads(text)
+        frames = [_frame(each) for each in data["shared"]["frames"]]
+        profile = _main_profile(data["profiles"])
+        rows = _rows(_weighted(profile, frames))
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        raise UserError.of("diagnose.file.broken-json", format="speedscope") from None
+    count = len(profile["samples"])
+    took = Message.of("diagnose.file.samples", count=count)
+    return Found((took,), (Message.of("diagnose.file.no-step-times"),),
+                 {"profile": {"host_top": rows}} if count >= FEW_STACKS else {})  # fmt: skip
+
+
+def _main_profile(profiles: list[Any]) -> Any:
+    sampled = [each for each in profiles if each["type"] == "sampled"]
+    main = [each for each in sampled if "MainThread" in str(each["name"])]
+    return (main or sorted(sampled, key=lambda each: -len(each["samples"])))[0]
+
+
+def _frame(frame: Any) -> str:
+    file = frame.get("file")
+    name = str(frame["name"])
+    return (f"{name} ({file})" if file and "(" not in name else name)[:MOST_NAME]
+
+
+def _weighted(profile: Any, frames: list[str]) -> Iterator[tuple[list[str], float]]:
+    weights = profile.get("weights") or [1.0] * len(profile["samples"])
+    for stack, weight in zip(profile["samples"], weights, strict=True):
+        if not 0 <= float(weight) < 1e18:
+            raise ValueError
+        yield [frames[index] for index in stack], float(weight)

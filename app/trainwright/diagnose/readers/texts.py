@@ -1,0 +1,121 @@
+"""Text as terminals, log files and notebooks hold it, made plain."""
+
+import html
+import re
+
+_UTF16 = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_()][0-9A-B]?)"
+)
+"""ANSI: control sequences (ECMA-48), operating system commands (titles, links), and two-letter
+escapes."""
+_RANK = re.compile(
+    r"^[ \t]*(?:"
+    r"\[(?:rank|default|worker)[ _]?\d{1,6}\]:?|\[\d{1,6}\]:"  # torchrun, accelerate
+    r"|(?:rank|node)[ _]?\d{1,6}[:|]"
+    r"|\[\d{1,6},\d{1,6}\]<std(?:out|err)>:"  # mpirun --tag-output
+    r"|\d{1,6}: (?=\D)"  # srun --label
+    r"|\([\w.-]{1,80} pid=\d{1,10}(?:, ip=[\d.]{7,15})?\)"  # Ray
+    r"|[\w.-]{1,80} +\| "  # docker compose
+    r")[ \t]?",
+    re.MULTILINE | re.IGNORECASE,
+)
+_TAG = re.compile(r"<[^<>]{1,2000}>")
+
+
+def decoded(data: bytes) -> str:
+    """Return the text of a file in UTF-8, UTF-16 (PowerShell's ``>``) or cp949 (Korean Windows).
+
+    What no encoding of these explains becomes replacement characters.
+    """
+    for mark, encoding in _UTF16:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    start = data[:4096]
+    if len(start) >= 4 and start[1::2].count(0) > len(start) // 4:
+        return data.decode("utf-16-le", "replace")
+    if len(start) >= 4 and start[::2].count(0) > len(start) // 4:
+        return data.decode("utf-16-be", "replace")
+    for encoding in ("utf-8-sig", "cp949"):
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return data.decode("utf-8-sig", "replace")
+
+
+def plain(text: str) -> str:
+    """Return the text without colours, ranks before its lines and a notebook's markup.
+
+    A carriage return, by which progress bars overwrite a line, begins a new one.
+    """
+    text = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    if re.search(r"</(?:pre|div|table|span)>", text, re.IGNORECASE):
+        text = html.unescape(_TAG.sub("", re.sub(r"(?i)<br ?/?>|</(?:p|div|tr|pre)>", "\n", text)))
+    return _RANK.sub("", text.replace("\xa0", " "))
+
+
+_RUN = re.compile(r" {2,}")
+
+
+def squeezed(text: str) -> str:
+    """Return the text of a table with one space where its columns are padded with several."""
+    return _RUN.sub(" ", text)
+
+
+def number(word: str) -> float | None:
+    """Return a number that a tool printed; None for ``N/A``, ``-`` and the like.
+
+    Units behind it are left to the reader; a decimal comma without thousands is a point.
+    """
+    found = re.match(r"\s*([-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d{1,2})?)", word)
+    if found is None:
+        return None
+    digits = found[1]
+    if re.fullmatch(r"[-+]?\d+,\d{1,2}", digits):
+        digits = digits.replace(",", ".")
+    try:
+        value = float(digits.replace(",", ""))
+    except ValueError:
+        return None
+    return value if abs(value) < BELIEVED else None
+
+
+BELIEVED = 1e18
+"""Numbers in tools' output that are believed; assumed: an exabyte."""
+
+
+def percent(word: str) -> float | None:
+    """Return a share that a tool printed in per cent; None where it is no share."""
+    value = number(word)
+    return value / 100 if value is not None and 0 <= value <= 100 else None
+
+
+_BYTES = {
+    "": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mb": 1 << 20,
+    "mib": 1 << 20, "g": 1 << 30, "gb": 1 << 30, "gib": 1 << 30, "t": 1 << 40, "tb": 1 << 40,
+    "tib": 1 << 40,
+}  # fmt: skip
+
+
+def size(word: str) -> float | None:
+    """Return the bytes of ``9216MiB``, ``15Gi`` or ``12 GB``, which tools count in powers of 2."""
+    found = re.fullmatch(r"([\d.,]{1,40}) ?([A-Za-z]{0,3})", word.strip())
+    if found is None:
+        return None
+    unit = found[2].lower()
+    factor = _BYTES.get(unit if unit in _BYTES else unit.removesuffix("i"))
+    value = number(found[1])
+    return value * factor if factor is not None and value is not None else None
+
+
+_SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "μs": 1e-6, "µs": 1e-6, "ns": 1e-9}
+
+
+def seconds(word: str) -> float | None:
+    """Return the seconds of ``6.412s``, ``99.1ms`` or ``0.000us``."""
+    found = re.fullmatch(r"(-?[\d.,]{1,40}) ?([a-zμµ]{1,3})", word.strip())
+    if found is None or found[2] not in _SECONDS:
+        return None
+    value = number(found[1])
+    return value * _SECONDS[found[2]] if value is not None and value >= 0 else None

@@ -1,0 +1,102 @@
+# ruff: noqa: E501 - what tools print is as wide as it is
+"""Logs of training loops: the lines that the loops' own code prints."""
+
+import pytest
+
+from trainwright.diagnose.readers import texts, training_log
+from trainwright.messages import UserError
+
+
+def read(text):
+    assert training_log.recognised(text)
+    return training_log.read(text)
+
+
+IMAGENET = """Epoch: [0][ 10/5005]  Time  2.831 ( 3.120)  Data  2.512 ( 2.790)  Loss 6.9e+00
+Epoch: [0][ 20/5005]  Time  2.790 ( 2.910)  Data  2.470 ( 2.590)  Loss 6.9e+00
+"""
+TIMM = """Train: 0 [   0/1251 (  0%)]  Loss: 6.95 (6.95)  Time: 4.052s,  63.01/s  (4.052s,  63.01/s)  LR: 1.000e-05  Data: 3.010 (3.010)
+Train: 0 [  50/1251 (  4%)]  Loss: 6.95 (6.95)  Time: 0.452s,  566.01/s  (0.480s,  533.21/s)  LR: 1.000e-05  Data: 0.010 (0.050)
+Train: 0 [ 100/1251 (  8%)]  Loss: 6.90 (6.92)  Time: 0.448s,  571.01/s  (0.470s,  544.21/s)  LR: 1.000e-05  Data: 0.012 (0.040)
+Train: 0 [ 150/1251 ( 12%)]  Loss: 6.90 (6.92)  Time: 0.450s,  571.01/s  (0.470s,  544.21/s)  LR: 1.000e-05  Data: 0.011 (0.040)
+"""
+TORCHVISION = """Epoch: [0]  [  10/5005]  eta: 1:02:03  lr: 0.1 img/s: 60.1 (58.2)  loss: 6.9 (7.0)  time: 0.5012 (0.6000)  data: 0.0102 (0.1023)  max mem: 7000
+"""
+MMENGINE = """03/04 12:00:01 - mmengine - INFO - Epoch(train)  [1][  50/5862]  lr: 1.9e-03  eta: 1 day, 2:03:04  time: 0.8123  data_time: 0.3523  memory: 3847  loss: 2.3
+"""
+DETECTRON = """[03/04 12:00:01 d2.utils.events]:  eta: 11:00:00  iter: 19  total_loss: 5.1  time: 0.5000  last_time: 0.4  data_time: 0.2000  last_data_time: 0.1  lr: 1e-4  max_mem: 2000M
+"""
+MEGATRON = """ iteration      100/  500000 | consumed samples:       102400 | elapsed time per iteration (ms): 1234.5 | throughput per GPU (TFLOP/s/GPU): 123.4 | learning rate: 1.0E-04 | global batch size:  1024 |
+ iteration      200/  500000 | consumed samples:       204800 | elapsed time per iteration (ms): 1236.5 | throughput per GPU (TFLOP/s/GPU): 123.4 | learning rate: 1.0E-04 | global batch size:  1024 |
+"""
+NANOGPT = "iter 10: loss 4.5012, time 250.31ms, mfu 12.30%\niter 20: loss 4.4012, time 249.69ms, mfu 12.31%\n"
+JSON_LINES = '{"step": 10, "step_time": 1.2, "data_time": 0.9}\n{"step": 20, "step_time": 1.2, "data_time": 0.7}\n'
+PLAIN = """step 10 loss 2.31 it/s 0.8 data_time 0.95s batch_time 1.21s gpu_util 22%
+step 20 loss 2.11 it/s 0.8 data_time 0.97s batch_time 1.22s gpu_util 20%
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "waited"),
+    [
+        (IMAGENET, 2.8105, 2.491),
+        (TIMM, 0.45, 0.011),
+        (TORCHVISION, 0.5012, 0.0102),
+        (MMENGINE, 0.8123, 0.3523),
+        (DETECTRON, 0.5, 0.2),
+        (MEGATRON, 1.2355, None),
+        (NANOGPT, 0.25, None),
+        (JSON_LINES, 1.2, 0.8),
+        (PLAIN, 1.215, 0.96),
+    ],
+)
+def test_step_and_data_time_of_each_loop(text, seconds, waited):
+    steps = read(text).facts["steps"]
+    assert steps["seconds"] == pytest.approx(seconds)
+    assert steps.get("data_wait") == (None if waited is None else pytest.approx(waited))
+
+
+def test_bars_give_a_rate_and_say_that_data_time_is_missing():
+    bar = "\r".join(
+        f" {n}%|##        | {n * 5}/500 [00:{n:02}<09:00,  1.25s/it]" for n in range(10, 20)
+    )
+    found = read(texts.plain(bar))
+    assert found.facts["steps"]["seconds"] == pytest.approx(1.25)
+    assert "diagnose.file.log-no-data" in [each.id for each in found.missed]
+    lightning = "Epoch 0:  10%|█         | 50/500 [00:30<04:30,  1.60it/s, v_num=0, train_loss=2.3]"
+    assert read(lightning).facts["steps"]["seconds"] == pytest.approx(1 / 1.6)
+
+
+def test_the_trainers_last_line_gives_throughput():
+    text = (
+        "{'loss': 1.23, 'grad_norm': 2.1, 'learning_rate': 5e-05, 'epoch': 0.1}\n"
+        "{'train_runtime': 123.4, 'train_samples_per_second': 81.0, 'train_steps_per_second': 1.25,"
+        " 'train_loss': 1.2, 'epoch': 3.0}\n"
+    )
+    facts = read(text).facts
+    assert facts["throughput"] == {"steps_s": 1.25, "samples_s": 81.0}
+    assert facts["steps"]["seconds"] == pytest.approx(0.8)
+
+
+def test_load_in_the_log_is_a_share():
+    assert read(PLAIN).facts["gpus"][0]["utilisation"]["mean"] == pytest.approx(0.21)
+
+
+def test_times_of_more_than_a_step_are_left_alone():
+    assert not training_log.recognised(
+        "Epoch time: 351.2 s\nTotal time 12:33:01\nTest: [ 0/9] Time 3.1\n"
+    )
+    assert not training_log.recognised("loss 0.3 acc 0.9\nETA time: 0:12:33\n")
+
+
+def test_a_data_time_that_is_longer_than_the_step_is_not_part_of_it():
+    found = read("step 1 step_time 0.5s data_time 2.0s\n")
+    assert "data_wait" not in found.facts["steps"]
+    assert [each.id for each in found.missed] == ["diagnose.file.log-data-longer"]
+
+
+def test_odd_numbers_are_no_times():
+    for odd in ("1e999", "-3", "nan", "99999999999999999999999999", "0"):
+        assert not training_log.recognised(f"step_time {odd}\n")
+    with pytest.raises(UserError):
+        training_log.read("loss 1\n")
