@@ -65,7 +65,7 @@ def _read_by_products(layout: Layout) -> Ints:
     (``partitioners.py``: ``ban_recompute_materialized_backward``.)
     """
     profile = layout.profile
-    point = profile.points[0]
+    point = next(iter(profile.points), (1, 1))
     operands = _operand_bytes(profile)
     sizes = evaluate(profile.sizes, *point)
     born = np.flatnonzero((layout.storage > 0) & (layout.op >= 0) & (layout.phase != _BACKWARD))
@@ -85,7 +85,7 @@ def _read_by_products(layout: Layout) -> Ints:
 @lru_cache(maxsize=64)
 def _operand_bytes(profile: Profile) -> dict[int, int]:
     """Return the bytes of the left side of each op row; -1 where it is not a product."""
-    point = profile.points[0]
+    point = next(iter(profile.points), (1, 1))
     found = {}
     for row, name in enumerate(profile.ops.name):
         found[row] = -1
