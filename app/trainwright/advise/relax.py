@@ -84,6 +84,10 @@ def _different(name: str, old: Any, new: Any) -> dict[str, Any]:
         keys = dict.fromkeys((*old, *new))
         each = (_different(f"{name}.{key}", old.get(key), new.get(key)) for key in keys)
         return {key: value for found in each for key, value in found.items()}
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = enumerate(zip(old, new, strict=True))
+        each = (_different(f"{name}[{at}]", *pair) for at, pair in pairs)
+        return {key: value for found in each for key, value in found.items()}
     return {} if old == new else {name: new}
 
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from trainwright.messages import Message, render
+from trainwright.catalog import GpuRecord
+from trainwright.messages import Message, UserError, render
 from trainwright.messages.catalogue import known
-from trainwright.workload.settings import Frozen, Loader, Settings
+from trainwright.workload.defaults import filled
+from trainwright.workload.settings import Frozen, FullSettings, Loader, Settings
 
 if TYPE_CHECKING:
     from trainwright.plan.schema import Plan
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _Word = Annotated[str, Field(max_length=200)]
 Plain = bool | int | float | _Word
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_BATCH = ("micro_batch", "accumulation")
 _MOST_VALUES = 20
 """Of a reason; assumed, ours have at most eight."""
 
@@ -81,17 +84,28 @@ def open_choices(plan: "Plan") -> Iterator[tuple[str, Chosen]]:
             yield key, one
 
 
-def candidates(plan: "Plan") -> Iterator[tuple[Settings, bool]]:
-    """Yield settings to complete, and whether all choices are in them.
+def completed(
+    plan: "Plan", record: GpuRecord, gpu_count: int, cores: int | None
+) -> tuple[FullSettings, tuple[Message, ...]]:
+    """Return the complete settings, and what must be said of choices that were left out.
 
-    After an edit a choice may not go with the plan any more: first the batch gives way.
+    After an edit a choice may not go with the plan any more: first the batch gives way, then all.
+
+    Raises:
+        UserError: what the plan fixes contradicts itself, the workload or the GPU.
     """
     values = {key: one.value for key, one in open_choices(plan)}
-    yield _with(plan.settings, values), True
-    if values:
-        batch = ("micro_batch", "accumulation")
-        yield _with(plan.settings, {k: v for k, v in values.items() if k not in batch}), False
-        yield plan.settings, False
+    rest = {key: value for key, value in values.items() if key not in _BATCH}
+    for kept in (values, rest) if values else ():
+        try:
+            settings = _with(plan.settings, kept)
+            full = filled(settings, plan.workload, record, gpu_count, cores)
+        except UserError:
+            continue
+        dropped = Message.of("plan.note.choices-dropped")
+        return full, () if kept is values else (dropped,)
+    full = filled(plan.settings, plan.workload, record, gpu_count, cores)
+    return full, (Message.of("plan.note.choices-dropped"),) if values else ()
 
 
 def _with(settings: Settings, values: Mapping[str, Any]) -> Settings:

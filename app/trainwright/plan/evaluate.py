@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from trainwright import __version__
-from trainwright.catalog import GpuRecord
 from trainwright.catalog.parts import find_memory
 from trainwright.estimate import correction
 from trainwright.estimate.clock import Clock, Situation
@@ -28,8 +27,9 @@ from trainwright.machine.checks import checks
 from trainwright.machine.larger import larger
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
-from trainwright.messages import Message, UserError
+from trainwright.messages import Message
 from trainwright.plan import chosen, crosscheck, mixture, recipe
+from trainwright.plan.profiles import stored as stored
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import MachineChoice, Plan
@@ -44,12 +44,10 @@ from trainwright.plan.serving import (
     serving_notes,
     serving_side,
 )
-from trainwright.profile import interpreter, store
-from trainwright.profile.chunked import chunked
+from trainwright.profile import interpreter
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
 from trainwright.workload import FullSettings, Inputs
-from trainwright.workload.defaults import filled
 from trainwright.workload.weightfiles import Weights
 
 HEADROOM = 0.02
@@ -127,7 +125,7 @@ def resolve(plan: Plan) -> Facts | Pending:
     """
     found = _machine(plan.machine)
     machine, record = found.machine, found.machine.gpu.record
-    settings, dropped = _settings(plan, record, machine)
+    settings, dropped = chosen.completed(plan, record, machine.gpu_count, machine.cores)
     asked = question(plan, settings, record)
     notes = (*found.notes, *asked.notes, *dropped, *_plan_notes(plan, machine, settings))
     pending = Pending(
@@ -142,21 +140,6 @@ def resolve(plan: Plan) -> Facts | Pending:
     )
     profile = stored(asked.spec)
     return pending if profile is None else pending.answered(profile)
-
-
-def _settings(
-    plan: Plan, record: GpuRecord, machine: Machine
-) -> tuple[FullSettings, tuple[Message, ...]]:
-    """Return the complete settings; choices that go with the plan no longer are left out."""
-    for settings, whole in chosen.candidates(plan):
-        try:
-            full = filled(settings, plan.workload, record, machine.gpu_count, machine.cores)
-        except UserError:
-            if settings == plan.settings:
-                raise
-        else:
-            return full, () if whole else (Message.of("plan.note.choices-dropped"),)
-    raise AssertionError("the last candidate is the plan's own")
 
 
 def _machine(choice: MachineChoice) -> Resolved:
@@ -192,26 +175,6 @@ def look_again() -> None:
 def _catalogued(choice: MachineChoice) -> Resolved:
     """Look ids up once: the same machine is asked about at every edit."""
     return catalogued(choice)
-
-
-def stored(spec: TraceSpec) -> Profile | None:
-    """Return the stored profile; where a model has no attention, that of any kernel."""
-    if (profile := store.load(spec)) is not None:
-        return profile
-    for kernel in ("flash", "efficient"):
-        other = store.load(replace(spec, kernel=kernel)) if spec.kernel != kernel else None
-        if other is not None and not other.kernels:
-            return other
-    return _in_chunks(spec)
-
-
-def _in_chunks(spec: TraceSpec) -> Profile | None:
-    """Return the profile of a loss in chunks, derived from the stored one of the whole loss."""
-    if spec.method.cross_entropy != "chunked" or spec.method.loss_in_model:
-        return None
-    method = replace(spec.method, cross_entropy="full", scores="upcast")
-    whole = stored(replace(spec, method=method))
-    return chunked(whole) if whole is not None else None
 
 
 def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterator[Message]:

@@ -232,12 +232,14 @@ def changed(before: Plan, after: Plan) -> set[str]:
     """Dotted keys outside the choices that two plans have different."""
 
     def flat(value: Any, name: str) -> dict[str, Any]:
+        if isinstance(value, list):
+            value = {f"[{at}]": one for at, one in enumerate(value)}
         if not isinstance(value, dict):
             return {name: value}
         return {
             key: one
             for part, inner in value.items()
-            for key, one in flat(inner, f"{name}.{part}".strip(".")).items()
+            for key, one in flat(inner, f"{name}.{part}".strip(".").replace(".[", "[")).items()
         }
 
     old, new = (
