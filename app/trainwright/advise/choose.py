@@ -1,6 +1,6 @@
 """The entry points: advice for a plan, and the plan with the advice taken."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from trainwright.advise import learning_rate, loading, pareto, relax
 from trainwright.advise.advice import Advice, Choice, Relaxation
@@ -23,12 +23,19 @@ _SAME = 1e-9
 """Relative difference below which two times are the same work."""
 
 
-def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = None) -> Advice:
+def advise(
+    plan: Plan,
+    facts: Facts,
+    *,
+    top: int = 5,
+    sources: Sources | None = None,
+    wanted: Callable[[], bool] = lambda: True,
+) -> Advice:
     """Return the best settings for the keys that the plan leaves free, ranked.
 
     Minimises the time of the effective batch, which is kept exactly, among settings whose
     p95 of device memory fits. Considers only structures whose profile is at hand, and says
-    which it could not consider.
+    which it could not consider. ``wanted`` ends the search for ways out.
     """
     search = Search(plan, loading.with_most_workers(plan, facts), sources or STORED)
     chosen = _chosen(search, top)
@@ -36,7 +43,7 @@ def advise(plan: Plan, facts: Facts, *, top: int = 5, sources: Sources | None = 
         return Advice(
             choices=(),
             pareto=(),
-            nothing_fits=relax.relaxations(search),
+            nothing_fits=relax.relaxations(search, wanted),
             notes=(*relax.hints(search), *_not_considered(search, obeying=False)),
             considered=search.considered,
             short_by_bytes=relax.shortage(search),
@@ -159,9 +166,9 @@ def make_it_fit(plan: Plan, advice: Advice) -> Plan:
     return with_settings(plan, best.settings, best.reasons)
 
 
-def ways_out(plan: Plan, facts: Facts) -> tuple[Relaxation, ...]:
+def ways_out(plan: Plan, facts: Facts, wanted: Callable[[], bool]) -> tuple[Relaxation, ...]:
     """Return what makes a plan fit: its open settings alone where that is enough."""
-    advice = advise(plan, facts, top=1)
+    advice = advise(plan, facts, top=1, wanted=wanted)
     if not advice.choices:
         return advice.nothing_fits
     (best,) = advice.choices

@@ -1,6 +1,6 @@
 """Nothing fits: changes of what was asked for after which something does, each confirmed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from math import inf
 from typing import Any
@@ -8,7 +8,6 @@ from typing import Any
 from trainwright.advise.advice import Relaxation
 from trainwright.advise.reasons import reasons
 from trainwright.advise.search import Search, Timed, first
-from trainwright.advise.space import Candidate
 from trainwright.advise.taking import with_settings
 from trainwright.catalog import GpuRecord
 from trainwright.catalog.precision import peak_flops
@@ -20,25 +19,30 @@ from trainwright.profile.expand import model_bytes
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
 from trainwright.workload.defaults import meaningful
-from trainwright.workload.settings import Effect
+from trainwright.workload.settings import Effect, Loader
 
 _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
 """Tokens; kernels pad lengths to multiples of it."""
 _GPUS_TRIED = 3
+FEWER_BITS = ("fp8", "int8", "nf4", "int4", "q8_0", "q6_k", "q4_k_m")
+"""Weights that are served, by what they keep; an engine takes only its own."""
 _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 """Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
 Answer = tuple[Search, Timed, Report]
 
 
-def relaxations(search: Search) -> tuple[Relaxation, ...]:
+def relaxations(
+    search: Search, wanted: Callable[[], bool] = lambda: True
+) -> tuple[Relaxation, ...]:
     """Return the ways out, the cheapest first: without other hardware, by effect, by time.
 
-    A fixed setting given up, frozen weights in 4 bits or adapters instead of all weights, a
+    A fixed setting given up, weights in fewer bits or adapters instead of all weights, a
     shorter sequence, a smaller model of the family, a GPU with more memory: of each the best.
+    ``wanted`` is asked before each kind, and ends the work.
     """
-    steps = (_without_a_key, _other_task, _shorter, _smaller_preset, _bigger_gpu)
-    found = [way for step in steps for way in islice(step(search), 1)]
+    steps = (_without_a_key, _fewer_bits, _other_task, _shorter, _smaller_preset, _bigger_gpu)
+    found = [way for step in steps if wanted() for way in islice(step(search), 1)]
     return tuple(sorted(found, key=_cheapness))
 
 
@@ -75,8 +79,15 @@ def changes(plan: Plan, settings: FullSettings, after: Plan, taken: FullSettings
     for section in ("model", "workload", "machine"):
         old, new = (getattr(one, section).model_dump(mode="json") for one in (plan, after))
         found |= _different(section, old, new)
-    old, new = (meaningful(one, after.workload) for one in (settings, taken))
+    old, new = (_by_key(meaningful(one, after.workload)) for one in (settings, taken))
     return found | _different("settings", old, new)
+
+
+def _by_key(values: dict[str, Any]) -> dict[str, Any]:
+    """Return settings under the keys that a plan file has for them."""
+    return {
+        f"loader.{name}" if name in Loader.model_fields else name: v for name, v in values.items()
+    }
 
 
 def _different(name: str, old: Any, new: Any) -> dict[str, Any]:
@@ -93,7 +104,7 @@ def _different(name: str, old: Any, new: Any) -> dict[str, Any]:
 
 def shortage(search: Search) -> float | None:
     """Return the bytes that the settings of the smallest peak lack at p95."""
-    smallest = _smallest(search)
+    smallest = search.smallest
     if smallest is None:
         return None
     memory = search.report(smallest).memory
@@ -102,7 +113,7 @@ def shortage(search: Search) -> float | None:
 
 def hints(search: Search) -> Iterator[Message]:
     """Yield what would help and is not planned yet: weights shared out over the GPUs."""
-    smallest, count = _smallest(search), search.facts.machine.gpu_count
+    smallest, count = search.smallest, search.facts.machine.gpu_count
     if smallest is None or count < 2 or not search.plan.workload.trains:
         return
     profile = search.profile(smallest)
@@ -111,11 +122,6 @@ def hints(search: Search) -> Iterator[Message]:
     if need <= room:
         task = search.plan.workload.task
         yield Message.of("advise.sharding", gpus=count, task=task, need=need, room=room)
-
-
-def _smallest(search: Search) -> Candidate | None:
-    """Return the candidate with the smallest quick peak."""
-    return min(search.obedient.everything(), key=search.peak, default=None)
 
 
 def _without_a_key(search: Search) -> Iterator[Relaxation]:
@@ -163,6 +169,20 @@ def _shorter(search: Search) -> Iterator[Relaxation]:
         yield _way(change, at(tokens), search, answer, Effect.DIFFERENT)
 
 
+def _fewer_bits(search: Search) -> Iterator[Relaxation]:
+    """Yield the plan that serves weights of fewer bits, as many as fit."""
+    if search.plan.workload.trains or search.facts.settings.quantization != "none":
+        return
+    for value in FEWER_BITS:
+        settings = search.plan.settings.model_copy(update={"quantization": value})
+        plan = search.plan.model_copy(update={"settings": settings})
+        if (answer := first(plan, search.sources)) is not None:
+            change = Message.of(
+                "advise.relax.setting", setting="quantization", value=value, **_cost(answer[2])
+            )
+            yield _way(change, plan, search, answer, Effect.NEARLY)
+
+
 def _other_task(search: Search) -> Iterator[Relaxation]:
     task = asked = search.plan.workload.task
     while (task := _NEXT_TASK.get(task, "")) != "":  # type: ignore[assignment]
@@ -206,7 +226,9 @@ def _bigger_gpu(search: Search) -> Iterator[Relaxation]:
     records.sort(key=lambda record: (record.memory_bytes.value, -_speed(record), record.id))
     for record in records[:_GPUS_TRIED]:
         gpu = GpuChoice(id=record.id, count=machine.gpu_count)
-        choice = MachineChoice(gpus=(gpu,), system=machine.system)
+        choice = search.plan.machine.model_copy(update={"gpus": (gpu,)})
+        if choice.local:  # what was read of this computer says no other card
+            choice = MachineChoice(gpus=(gpu,), system=machine.system)
         plan = search.plan.model_copy(update={"machine": choice})
         if (answer := first(plan, search.sources)) is not None:
             change = Message.of("advise.relax.gpu", gpu=record.name, **_cost(answer[2]))

@@ -122,6 +122,14 @@ class Walk:
         for below in self.space.below(point, saving=not fits):
             self._wait(below)
 
+    def leanest(self) -> Iterator[Candidate]:
+        """Yield the points that take the least memory, whether they fit or not."""
+        for root in chain.from_iterable(chain.from_iterable(map(self._roots, Effect))):
+            for point in (self.space.leanest(root), root):
+                if self._search.profile(point) is not None:
+                    yield point
+                    break
+
     def everything(self) -> Iterator[Candidate]:
         """Yield all points whose profile is at hand, whether they fit or not."""
         for effect in Effect:
@@ -196,6 +204,11 @@ class Search:
         wanted = self.obedient.space.placed(wanted)
         seconds = self.seconds(wanted)
         return None if seconds is None else Timed(wanted, seconds)
+
+    @cached_property
+    def smallest(self) -> Candidate | None:
+        """The candidate with the smallest quick peak, whether it fits or not."""
+        return min(self.obedient.leanest(), key=self.peak, default=None)
 
     @cached_property
     def considered(self) -> int:

@@ -29,7 +29,7 @@ NEXT_TO_NOTHING = 50 * 2**20
 
 Answer = Callable[[Plan], Report | None]
 """What a plan would say; None where its model would have to be traced first."""
-Ways = Callable[[Plan, Facts], Iterable[Relaxation]]
+Ways = Callable[[Plan, Facts, Callable[[], bool]], Iterable[Relaxation]]
 """What makes a plan fit that does not: what the search chooses, or the ways out."""
 
 
@@ -85,7 +85,7 @@ def whatifs(
     report: Report,
     *,
     answer: Answer = answered,
-    ways: Ways = lambda _plan, _facts: (),
+    ways: Ways = lambda _plan, _facts, _wanted: (),
     wanted: Callable[[], bool] = lambda: True,
 ) -> tuple[WhatIf, ...]:
     """Return the changes most worth knowing, the most useful first.
@@ -96,7 +96,9 @@ def whatifs(
     ends the work.
     """
     fits = report.verdict in (Verdict.FITS, Verdict.TIGHT)
-    first = [] if fits or not wanted() else [_way(w, plan, report) for w in ways(plan, facts)]
+    first = (
+        [] if fits or not wanted() else [_way(w, plan, report) for w in ways(plan, facts, wanted)]
+    )
     found: list[WhatIf] = []
     tried = (*variations(plan, facts, report), *part_variations(plan, facts, report))
     for variation in tried:

@@ -62,6 +62,8 @@ class Screen:
 
     def value(self, value: object) -> str:
         """Return a setting's value as it stands in a plan file."""
+        if value is None:
+            return "null"
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def line(self, cell: Cell = "", style: str = "") -> None:

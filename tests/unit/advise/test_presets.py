@@ -175,3 +175,42 @@ def test_what_the_search_chose_is_a_plan_that_opens_again(
     path = tmp_path_factory.getbasetemp() / "advised.plan.yaml"
     saved = file.write(make_it_fit(plan, advise(plan, facts, top=1)), path)
     assert file.read(path) == saved
+
+
+def way_of(document: dict, key: str):
+    """Return the way out of a plan that changes a key."""
+    plan = Plan.model_validate({"trainwright": 1, **document})
+    found = advise(plan, resolve(plan), top=1)
+    assert not found.choices
+    return next(way for way in found.nothing_fits if key in way.changes)
+
+
+def test_another_gpu_keeps_the_rest_of_the_computer() -> None:
+    way = way_of(
+        {
+            "model": {"preset": "llama-3.1-8b"},
+            "workload": {
+                "task": "lora",
+                "inputs": {"sequence_length": 4096},
+                "effective_batch": 16,
+            },
+            "machine": {"gpus": [{"id": "rtx-4060"}], "memory_gib": 64, "cpu": "ryzen-7-7700"},
+            "settings": {"loader": {"num_workers": 4}},
+        },
+        "machine.gpus[0].id",
+    )
+    assert [key for key in way.changes if key.startswith("machine.")] == ["machine.gpus[0].id"]
+    assert way.plan.machine.memory_gib == 64
+
+
+def test_weights_of_fewer_bits_are_a_way_to_serve() -> None:
+    way = way_of(
+        {
+            "model": {"preset": "llama-3.1-8b"},
+            "workload": {"task": "infer", "inputs": {"prompt_tokens": 512, "new_tokens": 128}},
+            "machine": {"gpus": [{"id": "rtx-3070"}]},
+        },
+        "settings.quantization",
+    )
+    assert way.estimate.fits
+    assert not way.buys

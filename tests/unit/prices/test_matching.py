@@ -98,6 +98,7 @@ def test_what_may_be_several_is_asked(name, kind, some):
         ("MSI GeForce RTX 5070 SUPER 18 GB Video Card", "gpu"),  # not the 5070
         ("ASUS GeForce GT 710 2 GB Video Card", "gpu"),
         ("Dell U2723QE 27.0 Monitor", None),
+        ("RTX 3090 cooler fan replacement", None),
         ("AMD Ryzen 9 1999X3D", "cpu"),
         ("", None),
         ("★☆★", None),

@@ -67,7 +67,7 @@ FORMS = tuple(
          r"|_ArrayMemoryError|bad_alloc|requires more system memory", refused),
         (r"worker \(pid\(?s?\)? [0-9, ]+\) (is killed by signal: Killed|exited unexpectedly)",
          worker),
-        (r"(^|\s)[Kk]illed\s*$|line [0-9]+: +[0-9]+ Killed\b|exit ?code *[:=]? *-9\b"
+        (r"(^|\s)[Kk]illed\s*$|line [0-9]+: +[0-9]+ Killed\b|exit ?code *(?:[:=] *)?-9\b"
          r"|return code = -9\b|Signal 9 \(SIGKILL\) received|OOMKilled|oom-kill"
          r"|Out of memory: Killed process", refused),
     )

@@ -123,7 +123,10 @@ def _asked(explanation: Explanation, before: Report) -> float:
 
 def _candidates(explanation: Explanation, plan: Plan, facts: Facts) -> Iterator[Variation]:
     if explanation.on_gpu:
-        yield from lowering(plan, facts)
+        on = explanation.says.id == "diagnose.oom.fragmentation-still"
+        for change in lowering(plan, facts):
+            if not on or "settings.allocator" not in change.patch:
+                yield change
     else:
         yield from lowering_host(facts)
 

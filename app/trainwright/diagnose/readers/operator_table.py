@@ -11,7 +11,7 @@ from trainwright.diagnose.readers import texts
 from trainwright.diagnose.readers.found import Found, without_absent
 from trainwright.messages import Message, UserError
 
-_HEADING = re.compile(r"^ *Name {2,}.*Self CPU.*$", re.MULTILINE)
+_HEADING = re.compile(r"^ *Name {2}.*Self CPU.*$", re.MULTILINE)
 _TOTAL = re.compile(r"Self (?P<device>\w+) time total: (?P<time>[\d.]+\w+)")
 WITHOUT_WORKERS = "_SingleProcessDataLoaderIter"
 """torch's iterator of a DataLoader with num_workers=0."""

@@ -47,6 +47,8 @@ _OTHER_THINGS = re.compile(
     r"\b(?:water ?block|back ?plate|bracket|holder|riser\b|nvlink\b|adapters?\b|anti.?sag\b)"
     r"|\bcables?\b(?! manage)|\b(?:mounting|upgrade|mesh|fan) kit\b|\bthermal pads?\b"
     r"|\b(?:(?:side|front|glass) panel|front mesh|delid|delidded|contact frame)\b"
+    r"|\b(?:replacement|spare) (?:fan|cooler|part)s?\b"
+    r"|\b(?:fan|cooler|heat ?sink) (?:fan )?replacements?\b"
     r"|\bso-?dimm\b|\blaptop\b|\b(?:external|portable)\b"
     r"|\b(?:(?:gaming|desktop|mini) ?pc|box only|broken|for parts|not working)\b"
     r"|워터\s?블[록럭]|백플레이트|지지대|브라켓|라이저|브[릿리]지|케이블(?!\s?일체)|어댑터|써멀"
