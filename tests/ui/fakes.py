@@ -422,7 +422,7 @@ def _time(plan: Plan, facts: Facts) -> TimeEstimate:
 def operators(facts: Facts) -> Roofs:
     """Return operators of every bound, some without products, on the plan's GPU."""
     record = facts.machine.gpu.record
-    bandwidth, peak = record.bandwidth_bytes_per_s, record.flops["bf16_fp32"]
+    bandwidth, peak = record.bandwidth_bytes_per_s, next(iter(record.flops.values()))
     rows = (
         ("aten.mm.default", "gemm", "forward", 9e12, 2e10, 0.09, 64, "compute"),
         ("aten.mm.default", "gemm", "backward", 18e12, 5e10, 0.19, 128, "compute"),

@@ -44,6 +44,7 @@ from trainwright.plan.serving import (
     serving_notes,
     serving_side,
 )
+from trainwright.plan.tracenotes import trace_notes, update_notes
 from trainwright.profile import interpreter
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import TraceSpec
@@ -96,9 +97,9 @@ class Pending:
         infers = self.spec.task == "infer"
         served = served_of(self.settings, profile, self.config) if infers else None
         mixed = mixture.notes(profile, self.spec, self.machine.gpu.record, served)
-        update = _update_notes(self.settings, profile)
+        update = update_notes(self.settings, profile)
         stored = crosscheck.notes(self.weights, profile, self.spec, self.config)
-        notes = [*self.notes, *mixed, *update, *_trace_notes(profile), *stored]
+        notes = [*self.notes, *mixed, *update, *trace_notes(profile), *stored]
         if served is not None:
             notes += serving_notes(served, beyond=bool(self.spec.beyond))
         return Facts(
@@ -211,47 +212,6 @@ def _unchecked(choice: MachineChoice, machine: Machine) -> list[str]:
     if any(find_memory(kit.id) is None for kit in choice.memory):
         unknown.append("memory")
     return [*unknown, *(["drives"] if None in machine.storage else [])]
-
-
-def _update_notes(settings: FullSettings, profile: Profile) -> Iterator[Message]:
-    """Yield what the optimizer's library does differently than one might think."""
-    known = profile.model
-    if "prefill" in profile.segments:
-        return
-    if settings.optimizer == "muon":
-        moved, trained = known.get("muon", 0), known.get("trainable", 0)
-        yield Message.of("plan.note.muon", moved=moved, rest=trained - moved)
-    if settings.optimizer_in_backward or settings.optimizer_offload == "cpu":
-        yield Message.of("plan.note.no-clipping")
-    embeddings = known.get("vocabulary", 0) * known.get("hidden", 0)
-    whole = known.get("trainable", 0) == known.get("parameters")
-    if settings.optimizer in ("adamw-8bit", "paged-adamw-8bit") and embeddings and whole:
-        more = (8 - 2 * (1 + 4 / 256)) * embeddings
-        yield Message.of("plan.note.fp32-embeddings", more=more)
-
-
-def _trace_notes(profile: Profile) -> Iterator[Message]:
-    """Yield what the trace assumed."""
-    yield from profile.stated
-    for assumed, times in profile.guessed.items():
-        yield Message.of("plan.note.assumption", question=assumed, times=times)
-    if path := profile.versions.get("interpreter"):
-        names = ("torch", "transformers", "timm", "diffusers")
-        libraries = [f"{n} {profile.versions[n]}" for n in names if n in profile.versions]
-        yield Message.of("plan.note.interpreter", path=path, libraries=libraries)
-    model = profile.model
-    for part in ("inputs", "loss"):
-        if guessed := model.get(f"guessed_{part}"):
-            name, shape = model.get("guessed_name", ""), model.get("guessed_shape", "")
-            yield Message.of(f"plan.note.guessed-{guessed}", name=name, shape=shape)
-    batch, sequence = profile.points[0]
-    if not profile.repeats:
-        yield Message.of("plan.note.no-repeat")
-    if not profile.exact:
-        id = "plan.note.one-point" if sequence else "plan.note.one-batch"
-        yield Message.of(id, batch=batch, sequence=sequence)
-    if sequence and "prefill" in profile.segments and "decode" not in profile.segments:
-        yield Message.of("plan.note.one-pass")
 
 
 def evaluate(plan: Plan, facts: Facts) -> Report:

@@ -121,7 +121,7 @@ def test_a_kind_of_memory_makes_no_other_card(word):
         for name in (f"MSI {plain} OC {word} {size}GB", f"{plain} {word} {size} GB", plain + word):
             verdict = match(name)
             assert verdict.part in (card, None), (name, verdict.part.id)
-        assert match(f"MSI {plain} {word} {size}GB").part is card
+        assert match(f"MSI {plain} {word} {size}GB").part == card
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from trainwright.ui.names import (
     search_gpus,
 )
 from trainwright.ui.partstaken import put_part
-from trainwright.ui.screens import applies, choices
+from trainwright.ui.screens import applies, choices, values
 from trainwright.ui.screens.form import Group, Row, row_label
 from trainwright.ui.screens.formparts import Equation, FactLine, Pair, Words, gpu_count
 from trainwright.ui.session import Session
@@ -137,7 +137,7 @@ class PlanForm(Surface):
         limit.setSingleStep(10)
         limit.chosen.connect(self._choose_power_limit)
         group.add(Row("power_limit", row_label(Message.of("ui.key.power_limit")), limit,
-                      value=lambda plan, _: _power_limit(plan),
+                      value=lambda plan, _: values.power_limit(plan),
                       applies=lambda plan: not plan.machine.local))  # fmt: skip
         memory = Stepper(
             0, name=Message.of("ui.key.memory_gib"), low=0, high=100_000,
@@ -149,7 +149,7 @@ class PlanForm(Surface):
         )
         group.add(Row("memory_gib", row_label(Message.of("ui.key.memory_gib")), memory,
                       value=lambda plan, _: round(plan.machine.memory_gib or 0),
-                      applies=_memory_is_stated))  # fmt: skip
+                      applies=values.memory_is_stated))  # fmt: skip
         system = Segmented(
             _named("system", choices.SYSTEMS), "linux", name=Message.of("ui.key.system")
         )
@@ -203,21 +203,21 @@ class PlanForm(Surface):
         self._fixed_note = group.heading
         trains = applies.trains
         self._combo(
-            group, "settings.precision", _verbatim(choices.PRECISIONS), _setting("precision")
+            group, "settings.precision", _verbatim(choices.PRECISIONS), values.setting("precision")
         )
         self._number(group, "settings.micro_batch", "", lock=True, settings="micro_batch",
                      applies=trains)  # fmt: skip
         self._number(group, "settings.accumulation", "", lock=True, settings="accumulation",
                      applies=trains)  # fmt: skip
         spacings: list[Choice] = [(key, checkpointing_name(key)) for key in choices.CHECKPOINTING]
-        self._combo(group, "settings.checkpointing", spacings, _setting("checkpointing"),
+        self._combo(group, "settings.checkpointing", spacings, values.setting("checkpointing"),
                     applies=applies.checkpoints)  # fmt: skip
         self._switch(group, "settings.activation_offload", applies=applies.checkpoints)
         self._combo(group, "settings.optimizer", _named("optimizer", choices.OPTIMIZERS),
-                    _setting("optimizer"), applies=trains)  # fmt: skip
+                    values.setting("optimizer"), applies=trains)  # fmt: skip
         self._switch(group, "settings.optimizer_in_backward", applies=trains)
         self._segments(group, "settings.optimizer_offload", _named("offload", choices.OFFLOADS),
-                       _setting("optimizer_offload"), applies=trains)  # fmt: skip
+                       values.setting("optimizer_offload"), applies=trains)  # fmt: skip
         rate = Decimal(
             name=Message.of("ui.key.learning_rate"), absent=Message.of("ui.form.by-task")
         )
@@ -226,30 +226,31 @@ class PlanForm(Surface):
                       value=lambda plan, _: plan.settings.learning_rate or 0.0,
                       applies=trains))  # fmt: skip
         self._segments(group, "settings.strategy", _named("strategy", choices.STRATEGIES),
-                       _setting("strategy"),
+                       values.setting("strategy"),
                        applies=lambda p: gpu_count(p) > 1 and p.workload.trains)  # fmt: skip
         self._segments(group, "settings.attention", _verbatim(choices.ATTENTION),
-                       _setting("attention"),
+                       values.setting("attention"),
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
         self._segments(group, "settings.cross_entropy", _named("cross_entropy",
                        choices.CROSS_ENTROPY),
-                       _setting("cross_entropy"), applies=applies.trains_text)  # fmt: skip
+                       values.setting("cross_entropy"), applies=applies.trains_text)  # fmt: skip
         self._combo(group, "settings.quantization", _named("quantization", choices.FROZEN),
-                    _setting("quantization"),
+                    values.setting("quantization"),
                     applies=applies.quantizes)  # fmt: skip
-        self._combo(group, "settings.engine", _verbatim(choices.ENGINES), _setting("engine"),
+        self._combo(group, "settings.engine", _verbatim(choices.ENGINES), values.setting("engine"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
         self._combo(group, "settings.quantization", _weights(choices.SERVED),
-                    _setting("quantization"),
+                    values.setting("quantization"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
-        self._combo(group, "settings.kv_cache", _verbatim(choices.KV_CACHE), _setting("kv_cache"),
+        self._combo(group, "settings.kv_cache", _verbatim(choices.KV_CACHE),
+                    values.setting("kv_cache"),
                     applies=lambda p: not p.workload.trains)  # fmt: skip
         share = Decimal(name=Message.of("ui.key.memory_share"), absent=Message.of("ui.form.absent"))
         share.chosen.connect(lambda v: self._session.set_key("settings.memory_share", v))
-        self._add(group, "settings.memory_share", share, _setting("memory_share"), lock=False,
+        self._add(group, "settings.memory_share", share, values.setting("memory_share"), lock=False,
                   applies=lambda p: p.settings.engine in SHARING)  # fmt: skip
         self._combo(group, "settings.allocator", _named("allocator", choices.ALLOCATORS),
-                    _setting("allocator"))  # fmt: skip
+                    values.setting("allocator"))  # fmt: skip
         self._switch(group, "settings.channels_last",
                      applies=lambda p: p.workload.inputs.image_size is not None)  # fmt: skip
         self._switch(group, "settings.compile")
@@ -264,13 +265,14 @@ class PlanForm(Surface):
                     lambda _, s: (s.recipe if s else None) or "plain",
                     applies=applies.trains)  # fmt: skip
         self._combo(group, "settings.framework", _verbatim(choices.FRAMEWORKS),
-                    _setting("framework"), applies=applies.trains)  # fmt: skip
+                    values.setting("framework"), applies=applies.trains)  # fmt: skip
         self._segments(group, "settings.optimizer_implementation",
-                       _verbatim(choices.IMPLEMENTATIONS), _setting("optimizer_implementation"),
+                       _verbatim(choices.IMPLEMENTATIONS),
+                       values.setting("optimizer_implementation"),
                        applies=lambda p: applies.updates(p) in USUAL_IMPLEMENTATION)  # fmt: skip
         momentum = Decimal(name=Message.of("ui.key.momentum"), absent=Message.of("ui.form.absent"))
         momentum.chosen.connect(lambda v: self._session.set_key("settings.momentum", v or 0))
-        self._add(group, "settings.momentum", momentum, _setting("momentum"), lock=True,
+        self._add(group, "settings.momentum", momentum, values.setting("momentum"), lock=True,
                   applies=lambda p: applies.updates(p) == "sgd")  # fmt: skip
         rows: tuple[tuple[str, Sequence[str], Callable[[Plan], bool]], ...] = (
             ("kbit_preparation", choices.KBIT, applies.quantizes),
@@ -281,7 +283,7 @@ class PlanForm(Surface):
         )
         for name, known, shown in rows:
             named = _named(name, known)
-            self._combo(group, f"settings.{name}", named, _setting(name), applies=shown)
+            self._combo(group, f"settings.{name}", named, values.setting(name), applies=shown)
         self._switch(group, "settings.double_quantization", applies=applies.quantizes)
         self._switch(group, "settings.input_gradients", applies=applies.adapts)
         for name in ("loss_in_model", "expanded_heads", "separate_experts", "softmax_inputs"):
@@ -294,7 +296,7 @@ class PlanForm(Surface):
         layout = Combo(_named("dataset", layouts), "absent", name=Message.of("ui.key.dataset"))
         layout.chosen.connect(self._choose_dataset)
         group.add(Row("dataset", row_label(Message.of("ui.key.dataset")), layout,
-                      value=lambda plan, _: _dataset(plan)))  # fmt: skip
+                      value=lambda plan, _: values.dataset(plan)))  # fmt: skip
         self._number(group, "settings.loader.num_workers", "", low=0, lock=True,
                      settings="num_workers", applies=applies.trains)  # fmt: skip
         self._number(group, "settings.loader.prefetch_factor", "", lock=True,
@@ -306,7 +308,7 @@ class PlanForm(Surface):
     def _add(
         self, group: Group, key: str, control: Any, value: Any, *, lock: bool, applies: Any
     ) -> None:
-        name = Message.of(f"ui.key.{_short(key)}")
+        name = Message.of(f"ui.key.{values.short(key)}")
         made = Lock(name, free=False) if lock else None
         if made is not None:
             made.clicked.connect(self._toggle(key, value))
@@ -325,7 +327,7 @@ class PlanForm(Surface):
     def _combo(
         self, group: Group, key: str, choices: list[Choice], value: Any, *, applies: Any = None
     ) -> None:
-        combo = Combo(choices, choices[0][0], name=Message.of(f"ui.key.{_short(key)}"))
+        combo = Combo(choices, choices[0][0], name=Message.of(f"ui.key.{values.short(key)}"))
         combo.chosen.connect(lambda chosen: self._session.set_key(key, chosen))
         lock = key.startswith("settings.")
         self._add(group, key, combo, value, lock=lock, applies=applies)
@@ -333,17 +335,17 @@ class PlanForm(Surface):
     def _segments(
         self, group: Group, key: str, choices: list[Choice], value: Any, *, applies: Any = None
     ) -> None:
-        name = Message.of(f"ui.key.{_short(key)}")
+        name = Message.of(f"ui.key.{values.short(key)}")
         segments = Segmented(choices, choices[0][0], name=name)
         segments.chosen.connect(lambda chosen: self._session.set_key(key, chosen))
         self._add(group, key, segments, value, lock=True, applies=applies)
 
     def _switch(self, group: Group, key: str, *, applies: Any = None) -> None:
-        name = _short(key)
+        name = values.short(key)
         switch = Switch(False, name=Message.of(f"ui.key.{name}"),
                         on=Message.of("ui.on"), off=Message.of("ui.off"))  # fmt: skip
         switch.chosen.connect(lambda on: self._session.set_key(key, on))
-        self._add(group, key, switch, _setting(name), lock=True, applies=applies)
+        self._add(group, key, switch, values.setting(name), lock=True, applies=applies)
 
     def _number(
         self,
@@ -359,14 +361,14 @@ class PlanForm(Surface):
         applies: Any = None,
     ) -> None:
         stepper = Stepper(
-            max(low, 1), name=Message.of(f"ui.key.{_short(key)}"), low=0 if absent else low,
+            max(low, 1), name=Message.of(f"ui.key.{values.short(key)}"), low=0 if absent else low,
             unit=Message.of(f"ui.unit.{unit}") if unit else "", doubling=doubling,
             absent=Message.of("ui.form.absent") if absent else "",
         )  # fmt: skip
         stepper.chosen.connect(
             lambda value: self._session.set_key(key, value or (None if absent else 0), merge=True)
         )
-        value = _setting(settings) if settings else _at(key, 0 if absent else None)
+        value = values.setting(settings) if settings else values.at(key, 0 if absent else None)
         self._add(group, key, stepper, value, lock=lock, applies=applies)
 
     def _lora(self, group: Group) -> None:
@@ -375,7 +377,7 @@ class PlanForm(Surface):
         rank.chosen.connect(lambda v: self._session.set_key("workload.lora.rank", v, merge=True))
         alpha.chosen.connect(lambda v: self._session.set_key("workload.lora.alpha", v, merge=True))
         holder = Pair(rank, alpha)
-        group.add(Row("lora", row_label(Message.of("ui.key.lora")), holder, value=_lora_of,
+        group.add(Row("lora", row_label(Message.of("ui.key.lora")), holder, value=values.lora_of,
                       applies=applies.adapts))  # fmt: skip
         self._combo(group, "workload.lora.variant", _named("variant", choices.VARIANTS),
                     lambda p, _: p.workload.lora.variant if p.workload.lora else "lora",
@@ -471,49 +473,3 @@ class PlanForm(Surface):
     def _choose_dataset(self, value: str) -> None:
         choice: Any = {"absent": None, "synthetic": "synthetic"}.get(value, {"layout": value})
         self._session.set_key("workload.dataset", choice)
-
-
-def _memory_is_stated(plan: Plan) -> bool:
-    """Whether a person says how much memory there is: not this computer, and not kits."""
-    return not (plan.machine.local or plan.machine.memory)
-
-
-def _power_limit(plan: Plan) -> int:
-    return round(plan.machine.gpus[0].power_limit_w or 0) if plan.machine.gpus else 0
-
-
-def _short(key: str) -> str:
-    for prefix in ("settings.", "workload.inputs.", "workload."):
-        key = key.removeprefix(prefix)
-    return key
-
-
-def _setting(name: str) -> Callable[[Plan, FullSettings | None], Any]:
-    def value(plan: Plan, settings: FullSettings | None) -> Any:
-        loader = name in type(plan.settings.loader).model_fields
-        own = getattr(plan.settings.loader if loader else plan.settings, name)
-        return own if own is not None or settings is None else getattr(settings, name)
-
-    return value
-
-
-def _at(key: str, otherwise: Any) -> Callable[[Plan, FullSettings | None], Any]:
-    def value(plan: Plan, _settings: FullSettings | None) -> Any:
-        place: Any = plan
-        for name in key.split("."):
-            place = getattr(place, name)
-        return otherwise if place is None else place
-
-    return value
-
-
-def _lora_of(plan: Plan, _settings: FullSettings | None) -> tuple[int, int]:
-    lora = plan.workload.lora
-    return (lora.rank, round(lora.alpha)) if lora else (16, 32)
-
-
-def _dataset(plan: Plan) -> str:
-    dataset = plan.workload.dataset
-    if dataset is None:
-        return "absent"
-    return dataset if isinstance(dataset, str) else dataset.layout
