@@ -77,7 +77,7 @@ def read_money(text: str, usual: Asked | None = None) -> tuple[float, Asked | No
 
 def _number(number: str, text: str, *, dotted: bool) -> float:
     units = _TEN_THOUSANDS.fullmatch(number)
-    if units:
+    if units and _NUMBER.fullmatch(units[1]) and (units[2] is None or units[2].strip(",")):
         rest = float(units[2].replace(",", "")) if units[2] else 0.0
         return float(units[1].replace(",", "")) * 10_000 + rest
     number = _GROUPED.sub("", number)
@@ -85,7 +85,8 @@ def _number(number: str, text: str, *, dotted: bool) -> float:
         number = number.rstrip("-–").replace(".", "").replace(",", ".")
     elif dotted and _DOTTED.fullmatch(number):
         number = number.replace(".", "")
-    if not _NUMBER.fullmatch(number.rstrip(".")):
+    number = number.rstrip(".")
+    if not _NUMBER.fullmatch(number):
         raise RowError("not-an-amount", text=text.strip()[:40])
     return float(number.replace(",", ""))
 
