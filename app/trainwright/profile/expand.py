@@ -54,7 +54,7 @@ PLAIN_LOOP = Loop()
 _HEAD = -2
 """Region of the ops after the last block."""
 
-_KEPT = 8
+_KEPT = 4
 """Structures that are kept, of one to two megabytes each; assumed: those of one plan."""
 
 
