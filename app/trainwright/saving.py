@@ -7,10 +7,11 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
+from trainwright import locks
 from trainwright.messages import Message, UserError
 
 if sys.platform != "win32":
@@ -64,6 +65,24 @@ def reason(error: OSError | ValueError) -> Message | str:
 
 def _refusal(path: Path, error: OSError | ValueError) -> UserError:
     return UserError.of("saving.cannot-write", where=str(path), reason=reason(error))
+
+
+@contextmanager
+def changing(path: Path, unwritable: str) -> Iterator[None]:
+    """Keep other programs from a file between reading and writing it.
+
+    Args:
+        path: the file.
+        unwritable: the message where its folder cannot be written, with ``file`` and ``reason``.
+
+    Raises:
+        UserError: the folder cannot be written, or another program keeps the file too long.
+    """
+    try:
+        with locks.held(path):
+            yield
+    except OSError as error:
+        raise UserError.of(unwritable, file=str(path), reason=reason(error)) from error
 
 
 def replace(path: Path, content: bytes) -> None:

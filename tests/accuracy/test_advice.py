@@ -28,6 +28,18 @@ def planned(one):
     })  # fmt: skip
 
 
+def everything(search):
+    """Yield all points whose profile is at hand, whether they fit or not."""
+    space = search.obedient.space
+    groups = (group for effect in Effect for group in space.roots(effect))
+    waiting = [point for group in groups if search.compares(group) for point in group]
+    while waiting:
+        point = waiting.pop()
+        waiting.extend(space.below(point))
+        if search.profile(point) is not None:
+            yield point
+
+
 def best_of_all(plan, facts):
     """(effect, seconds) of the best that fits: every point is timed, in order of worth replayed.
 
@@ -35,7 +47,7 @@ def best_of_all(plan, facts):
     """
     search = Search(plan, facts, STORED)
     points = {effect: [] for effect in Effect}
-    for point in search.obedient.everything():
+    for point in everything(search):
         points[point.effect].append(point)
     for effect in Effect:
         timed = [(search.seconds(point) or inf, point) for point in points[effect]]

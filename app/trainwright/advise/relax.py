@@ -25,7 +25,7 @@ _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
 """Tokens; kernels pad lengths to multiples of it."""
 _GPUS_TRIED = 3
-FEWER_BITS = ("fp8", "int8", "nf4", "int4", "q8_0", "q6_k", "q4_k_m")
+_FEWER_BITS = ("fp8", "int8", "nf4", "int4", "q8_0", "q6_k", "q4_k_m")
 """Weights that are served, by what they keep; an engine takes only its own."""
 _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 """Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
@@ -173,7 +173,7 @@ def _fewer_bits(search: Search) -> Iterator[Relaxation]:
     """Yield the plan that serves weights of fewer bits, as many as fit."""
     if search.plan.workload.trains or search.facts.settings.quantization != "none":
         return
-    for value in FEWER_BITS:
+    for value in _FEWER_BITS:
         settings = search.plan.settings.model_copy(update={"quantization": value})
         plan = search.plan.model_copy(update={"settings": settings})
         if (answer := first(plan, search.sources)) is not None:

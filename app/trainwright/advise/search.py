@@ -130,17 +130,6 @@ class Walk:
                     yield point
                     break
 
-    def everything(self) -> Iterator[Candidate]:
-        """Yield all points whose profile is at hand, whether they fit or not."""
-        for effect in Effect:
-            for group in self._roots(effect):
-                waiting = list(group)
-                while waiting:
-                    point = waiting.pop()
-                    waiting.extend(self.space.below(point))
-                    if self._search.profile(point) is not None:
-                        yield point
-
 
 class Search:
     """One search; keeps the profiles, times and reports that it has worked out."""

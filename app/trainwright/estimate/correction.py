@@ -15,6 +15,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 
+from trainwright import saving
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.machine.machine import Gpu, Machine
 from trainwright.messages import Message
@@ -89,7 +90,7 @@ def keep(new: Verified) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    with kept.changing(path()):
+    with saving.changing(path(), "kept.unwritable"):
         known, _ = load()
         stayed = (one for one in known if (one.key, one.plan) != (new.key, new.plan))
         kept.write(path(), _RECORDS, (*stayed, new))
@@ -101,7 +102,7 @@ def forget() -> int:
     Raises:
         UserError: the file cannot be written.
     """
-    with kept.changing(path()):
+    with saving.changing(path(), "kept.unwritable"):
         known, _ = load()
         if known:
             kept.write(path(), _RECORDS, ())

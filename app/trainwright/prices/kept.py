@@ -6,8 +6,7 @@ once written stays.
 
 import json
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import platformdirs
 from pydantic import TypeAdapter
 
-from trainwright import locks, reading, saving
+from trainwright import reading, saving
 from trainwright.messages import Message, UserError
 from trainwright.prices import lines
 from trainwright.prices.observation import Observation
@@ -59,7 +58,7 @@ def add(new: Iterable[Observation]) -> Kept:
     Raises:
         UserError: the file cannot be written, is in use, or a later version wrote it.
     """
-    with changing(path()):
+    with saving.changing(path(), "prices.unwritable"):
         before = load()
         known = set(before.observations)
         added = [one for one in dict.fromkeys(new) if one not in known]
@@ -74,7 +73,7 @@ def withdraw(gone: Iterable[Observation]) -> Kept:
         UserError: as ``add`` does.
     """
     out = set(gone)
-    with changing(path()):
+    with saving.changing(path(), "prices.unwritable"):
         before = load()
         _append([{_WITHDRAWN: _data(one)} for one in before.observations if one in out])
     return replace(before, observations=tuple(o for o in before.observations if o not in out))
@@ -100,22 +99,6 @@ def stamp(source: Path) -> Stamp:
     except OSError:
         return 0, 0, 0
     return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-@contextmanager
-def changing(goal: Path) -> Iterator[None]:
-    """Keep other programs from a file between reading and writing it.
-
-    Raises:
-        UserError: the folder cannot be written, or another program keeps the file too long.
-    """
-    try:
-        with locks.held(goal):
-            yield
-    except OSError as error:
-        raise UserError.of(
-            "prices.unwritable", file=str(goal), reason=saving.reason(error)
-        ) from error
 
 
 @lru_cache(maxsize=2)

@@ -5,8 +5,7 @@ Corrections of estimates lie in a file of their own and are read and written by 
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import platformdirs
 from pydantic import ConfigDict, TypeAdapter, with_config
 
-from trainwright import locks, ranges, reading, saving
+from trainwright import ranges, reading, saving
 from trainwright.explain import Unit
 from trainwright.messages import Message, UserError
 from trainwright.quoting import json_text
@@ -106,7 +105,7 @@ def keep(new: Iterable[Measurement]) -> Kept:
         UserError: the file cannot be written, is in use, or a later version wrote it.
     """
     added = {one.key: one for one in new}
-    with changing(path()):
+    with saving.changing(path(), "kept.unwritable"):
         before = load()
         stayed = tuple(one for one in before.measurements if one.key not in added)
         whole = (*stayed, *added.values())
@@ -125,7 +124,7 @@ def forget(prefix: str = "") -> None:
     Raises:
         UserError: as ``keep`` does.
     """
-    with changing(path()):
+    with saving.changing(path(), "kept.unwritable"):
         found = load()
         gone = found.below(prefix) if prefix else found.measurements
         write(path(), _MEASUREMENTS, tuple(one for one in found.measurements if one not in gone))
@@ -153,22 +152,6 @@ def read(source: Path, form: TypeAdapter[tuple[T, ...]]) -> tuple[tuple[T, ...],
     except (ValueError, RecursionError):  # includes pydantic's ValidationError
         pass
     return (), _set_aside(source)
-
-
-@contextmanager
-def changing(goal: Path) -> Iterator[None]:
-    """Keep other programs from a file between reading and writing it.
-
-    Raises:
-        UserError: the folder cannot be written, or another program keeps the file too long.
-    """
-    try:
-        with locks.held(goal):
-            yield
-    except OSError as error:
-        raise UserError.of(
-            "kept.unwritable", file=str(goal), reason=saving.reason(error)
-        ) from error
 
 
 def write(goal: Path, form: TypeAdapter[tuple[T, ...]], records: tuple[T, ...]) -> None:

@@ -33,7 +33,7 @@ from trainwright import __version__
 from trainwright.data import resources
 from trainwright.messages import Message
 from trainwright.quoting import visible
-from trainwright.ui import actions, asking, i18n, places, status, theme, tokens
+from trainwright.ui import actions, asking, dropping, i18n, places, status, theme, tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.preferences import Preferences
@@ -448,13 +448,10 @@ class Window(QMainWindow):
     # Events
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if event.mimeData().hasUrls():
-            event.acceptProposedAction()
+        dropping.allow(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
-        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
-        if paths:
-            event.acceptProposedAction()
+        if paths := dropping.taken(event):
             self.when_awake(lambda: self.open_path(paths[0]))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from trainwright import saving
 from trainwright.messages import Message, UserError
 from trainwright.prices import kept, lines
 from trainwright.prices.imports.rows import Row
@@ -54,7 +55,7 @@ def add(new: Iterable[Row]) -> int:
     Raises:
         UserError: the file cannot be read or written, or a later version wrote it.
     """
-    with kept.changing(path()):
+    with saving.changing(path(), "prices.unwritable"):
         before = _writable()
         known = set(before.rows)
         added = [row for row in dict.fromkeys(new) if row not in known]
@@ -70,7 +71,7 @@ def drop(gone: Iterable[Row]) -> int:
         UserError: as ``add`` does.
     """
     out = set(gone)
-    with kept.changing(path()):
+    with saving.changing(path(), "prices.unwritable"):
         before = _writable()
         left = [row for row in before.rows if row not in out]
         if len(left) < len(before.rows):

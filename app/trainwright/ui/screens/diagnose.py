@@ -23,7 +23,7 @@ from trainwright.diagnose.readers.files import FileRead, Gathered, gather
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
 from trainwright.plan.schema import Plan
-from trainwright.ui import tokens
+from trainwright.ui import dropping, tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.session import Session
@@ -188,13 +188,10 @@ class DiagnoseScreen(Scroll):
         self._show()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if event.mimeData().hasUrls():
-            event.acceptProposedAction()
+        dropping.allow(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
-        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
-        if paths:
-            event.acceptProposedAction()
+        if paths := dropping.taken(event):
             self.open_files(paths)
 
     def _explain(self) -> None:
