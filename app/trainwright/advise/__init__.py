@@ -1,7 +1,14 @@
 """Search over the free settings, with a reason for each."""
 
 from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
-from trainwright.advise.choose import advise, make_it_fit, ways_out, with_whole_batch
+from trainwright.advise.choose import (
+    advise,
+    make_it_fit,
+    sharding,
+    ways_out,
+    with_whole_batch,
+    would_shard,
+)
 from trainwright.advise.learning_rate import learning_rate_advice
 
 __all__ = [
@@ -13,6 +20,8 @@ __all__ = [
     "advise",
     "learning_rate_advice",
     "make_it_fit",
+    "sharding",
     "ways_out",
     "with_whole_batch",
+    "would_shard",
 ]

@@ -1,9 +1,10 @@
 """The entry points: advice for a plan, and the plan with the advice taken."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from trainwright.advise import learning_rate, loading, pareto, relax
-from trainwright.advise.advice import Advice, Choice, Relaxation
+from trainwright.advise.advice import Advice, Choice, Reason, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, untimed_reasons
 from trainwright.advise.search import Search, Sources, Timed
@@ -39,6 +40,9 @@ def advise(
     """
     search = Search(plan, loading.with_most_workers(plan, facts), sources or STORED)
     chosen = _chosen(search, top)
+    own = _effect(chosen) if chosen else None
+    if own is not Effect.SAME and (shared := _shared(search, own, top, wanted)) is not None:
+        return shared
     if not chosen:
         return Advice(
             choices=(),
@@ -63,6 +67,46 @@ def advise(
         notes=(*mistakes(search, best, report), *_fp8(search, best), *_not_considered(search)),
         considered=search.considered,
     )
+
+
+def sharding(plan: Plan) -> Plan | None:
+    """Return the plan with its weights shared out; None where that is not open."""
+    gpus = sum(gpu.count for gpu in plan.machine.gpus)
+    if gpus < 2 or not plan.workload.trains or plan.settings.strategy is not None:
+        return None
+    settings = plan.settings.model_copy(update={"strategy": "fsdp2"})
+    return plan.model_copy(update={"settings": settings})
+
+
+def would_shard(advice: Advice) -> bool:
+    """Return whether weights shared out may give the same result, and were not compared."""
+    if not advice.choices:
+        return any(note.id == "advise.sharding" for note in advice.notes)
+    best = advice.choices[0]
+    return best.effect is not Effect.SAME and not best.settings.shards
+
+
+def _shared(
+    search: Search, own: Effect | None, top: int, wanted: Callable[[], bool]
+) -> Advice | None:
+    """Return the advice for weights shared out, where it changes less of the training.
+
+    ``own`` is the effect of what fits with whole copies. Sharding itself changes no result.
+    """
+    plan = sharding(search.plan)
+    if plan is None or search.smallest is None or not wanted():
+        return None
+    facts = search.sources.resolve(plan)
+    if facts is None:  # its structure has to be traced first, as a note says
+        return None
+    found = advise(plan, facts, top=top, sources=search.sources, wanted=lambda: False)
+    if not found.choices or (own is not None and found.choices[0].effect >= own):
+        return None
+    gpus = search.facts.machine.gpu_count
+    because = Message.of("advise.strategy.fsdp2", gpus=gpus)
+    reason = Reason("strategy", "fsdp2", because, relax.SHARDING_SOURCE)
+    choices = (replace(one, reasons=(reason, *one.reasons)) for one in found.choices)
+    return replace(found, choices=tuple(choices))
 
 
 def _by_memory(search: Search, chosen: list[tuple[Timed, Report]], refused: Message) -> Advice:

@@ -50,7 +50,7 @@ def _change(id: str, patch: Patch, /, **values: object) -> Variation:
 
 def _fewer_samples(plan: Plan, facts: Facts) -> Iterator[Variation]:
     micro = facts.settings.micro_batch
-    gpus = facts.machine.gpu_count if facts.settings.strategy == "ddp" else 1
+    gpus = facts.machine.gpu_count if facts.settings.several else 1
     for parts in FEWER:
         if micro % parts == 0:
             fewer = micro // parts

@@ -86,7 +86,7 @@ def _profile(trial: Trial, micro: int) -> Profile | None:
 def _with(plan: Plan, settings: FullSettings) -> Plan:
     names = ("micro_batch", "accumulation", "checkpointing")
     changed = {name: getattr(settings, name) for name in names}
-    if plan.settings.strategy == "ddp":
+    if plan.settings.strategy not in (None, "single"):
         del changed["accumulation"]
     return plan.model_copy(update={"settings": plan.settings.model_copy(update=changed)})
 

@@ -31,6 +31,8 @@ _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 """Frozen weights in 4 bits train the same adapters; any other change of task trains others."""
 Answer = tuple[Search, Timed, Report]
 
+SHARDING_SOURCE = "torch: docs, torch.distributed.fsdp.fully_shard"
+
 
 def relaxations(
     search: Search, wanted: Callable[[], bool] = lambda: True
@@ -112,13 +114,14 @@ def shortage(search: Search) -> float | None:
 
 
 def hints(search: Search) -> Iterator[Message]:
-    """Yield what would help and is not planned yet: weights shared out over the GPUs."""
+    """Yield what would help and was not compared: weights shared out over the GPUs."""
     smallest, count = search.smallest, search.facts.machine.gpu_count
-    if smallest is None or count < 2 or not search.plan.workload.trains:
+    shared = search.facts.settings.shards
+    if smallest is None or count < 2 or not search.plan.workload.trains or shared:
         return
     profile = search.profile(smallest)
-    shared = model_bytes(profile) * (1 - 1 / count) if profile is not None else 0.0
-    need, room = search.peak(smallest) - shared, search.room(smallest)
+    saved = model_bytes(profile) * (1 - 1 / count) if profile is not None else 0.0
+    need, room = search.peak(smallest) - saved, search.room(smallest)
     if need <= room:
         task = search.plan.workload.task
         yield Message.of("advise.sharding", gpus=count, task=task, need=need, room=room)

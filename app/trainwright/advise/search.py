@@ -255,7 +255,7 @@ class Search:
 
     def gpus(self, candidate: Candidate) -> int:
         """Return how many GPUs the candidate uses."""
-        return self.facts.machine.gpu_count if candidate.strategy == "ddp" else 1
+        return self.facts.machine.gpu_count if candidate.strategy != "single" else 1
 
     def confirmed(self, ordered: Iterable[Timed]) -> Iterator[tuple[Timed, Report]]:
         """Yield those whose replayed p95 fits, in the given order."""

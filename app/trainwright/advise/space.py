@@ -95,7 +95,7 @@ def values(
     moves = nvidia and trains and memory_bytes is not None
     found: dict[str, tuple[Any, ...]] = {
         "precision": _precisions(workload, record),
-        "strategy": ("ddp",) if shares else ("single",),
+        "strategy": (base.strategy if base.shards else "ddp",) if shares else ("single",),
         "batch": tuple(batches(base, workload, 1)),
         "attention": ("sdpa", "eager") if profile.kernels else ("sdpa",),
         "channels_last": (False, True) if _convolutional(profile) else (False,),
@@ -236,7 +236,7 @@ class Space:
 
     def _pairs(self, named: Mapping[str, Any]) -> Mapping[tuple[int, int], None]:
         """Return the batches in order, each to be found at once."""
-        gpus = self.gpu_count if named["strategy"] == "ddp" else 1
+        gpus = self.gpu_count if named["strategy"] != "single" else 1
         return self._shared if gpus > 1 else self._alone
 
     @cached_property
@@ -326,7 +326,7 @@ class Space:
 def _goes_together(named: Mapping[str, Any]) -> bool:
     """Return whether an update within backward, or on the CPU, goes with the other values."""
     moved, early = named["optimizer_offload"] == "cpu", named["optimizer_in_backward"]
-    if (moved or early) and (named["precision"] == "fp16-mixed" or named["strategy"] == "ddp"):
+    if (moved or early) and (named["precision"] == "fp16-mixed" or named["strategy"] != "single"):
         return False
     return not moved or (not early and named["optimizer"] in OFFLOADED)
 

@@ -115,7 +115,7 @@ def use_of(cards: Cards, speed: Speed, needed: Needs, plan: Plan) -> Use:
     if not plan.workload.trains:
         way = "inference"
     else:
-        way = "data-parallel" if settings.strategy == "ddp" and cards.count > 1 else "single"
+        way = "data-parallel" if settings.several and cards.count > 1 else "single"
     return Use(
         way=way,  # type: ignore[arg-type]
         offloads=_offloads(settings),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainwright.advise import Advice, Choice, Relaxation, advise, make_it_fit, with_whole_batch
+from trainwright.advise import Advice, Choice, Relaxation, make_it_fit, with_whole_batch
 from trainwright.advise.report import as_json
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def command(terminal: Terminal, source: PlanSource, top: int, out: Path | None) -> Answer:
     """Search, rank, and write the plan with the first choice where that is asked for."""
     plan, rounding = with_whole_batch(planning.load(source))
-    advice = advise(plan, planning.facts(plan, terminal), top=top)
+    advice = planning.advised(plan, terminal, top=top)
     saved = out if advice.choices else None
     if saved is not None:
         file.write(make_it_fit(plan, advice), saved)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from trainwright.advise import Advice, advise, sharding, would_shard
 from trainwright.cli.parsing import option
 from trainwright.cli.progress import ProgressLine
 from trainwright.cli.terminal import Terminal
@@ -76,6 +77,21 @@ def check_consent(model: ModelSource, allowed: bool) -> None:
     if not allowed:
         id = "cli.code-consent.pt2" if model.pt2 is not None else "cli.code-consent"
         raise UserError.of(id, path=model.code)
+
+
+def advised(plan: Plan, terminal: Terminal, *, top: int) -> Advice:
+    """Search the free settings; trace the sharded step where only that may fit.
+
+    Raises:
+        UserError: as ``facts`` does.
+    """
+    found = facts(plan, terminal)
+    advice = advise(plan, found, top=top)
+    shared = sharding(plan)
+    if shared is None or not would_shard(advice):
+        return advice
+    facts(shared, terminal)
+    return advise(plan, found, top=top)
 
 
 def facts(plan: Plan, terminal: Terminal, *, one_point: bool = False) -> Facts:

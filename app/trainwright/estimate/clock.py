@@ -18,7 +18,7 @@ from trainwright.estimate.communication import (
     link_between,
 )
 from trainwright.estimate.efficiency import Efficiency, load
-from trainwright.estimate.inputs import feeding
+from trainwright.estimate.inputs import batch_bytes, feeding
 from trainwright.estimate.loader import Host, processor
 from trainwright.estimate.measured import corrected, localized, usable
 from trainwright.estimate.offload import offloaded_bytes
@@ -29,13 +29,13 @@ from trainwright.estimate.roofline import CLASSES, OpTimes, Rates, classify, op_
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_clock import round_of
 from trainwright.estimate.serving_time import Round
+from trainwright.estimate.sharing import Passes, sharing, volume_of
 from trainwright.estimate.spread import Factor, factor
 from trainwright.estimate.traffic import served_table
 from trainwright.explain import Quantity
 from trainwright.machine.machine import Gpu
 from trainwright.profile.expand import op_counts
-from trainwright.profile.profile import Floats, Profile, evaluate
-from trainwright.profile.trace import ALLOC
+from trainwright.profile.profile import Floats, Profile
 from trainwright.workload import Dataset, FullSettings, Workload
 
 Bottleneck = Literal["gpu", "launch", "storage", "decode", "transfer", "communication"]
@@ -215,7 +215,8 @@ class Clock:
             *(profile, batch, settings.accumulation, settings.precision, settings.recomputing),
             *(settings.update, settings.channels_last, settings.compile),
             *(settings.num_workers, settings.pin_memory, settings.optimizer_offload),
-            *(settings.prefetch_factor, settings.framework),
+            *(settings.prefetch_factor, settings.framework, settings.strategy),
+            settings.reshard_after_forward,
         )
         if key not in self._terms:
             self._terms[key] = self._step(profile, settings, batch)
@@ -384,13 +385,22 @@ class Clock:
         # kernels more slowly than they run, that pass is longer by the same factor.
         backward = terms.gpu.get("backward", 0.0) + terms.gpu.get("recompute", 0.0)
         stretch = terms.computing / kernels if kernels else 1.0
+        adapts, link = situation.workload.adapts, link or self.link
+        share_of = stretch / settings.accumulation
+        bandwidth = record.bandwidth_bytes_per_s.value
+        if settings.shards:
+            seconds = Passes(
+                terms.computing, share_of * terms.gpu.get("forward", 0.0), share_of * backward
+            )
+            volume = volume_of(profile, settings, adapts=adapts)
+            return sharing(volume, situation.gpu_count, link, settings, seconds, bandwidth)
         return exchange(
-            share * gradient_bytes(profile, settings, adapts=situation.workload.adapts),
+            share * gradient_bytes(profile, settings, adapts=adapts),
             situation.gpu_count,
-            link or self.link,
+            link,
             step=terms.computing,
-            backward=stretch * backward / settings.accumulation,
-            bandwidth=record.bandwidth_bytes_per_s.value,
+            backward=share_of * backward,
+            bandwidth=bandwidth,
             buffers=float(profile.model.get("buffers", 0)),
         )
 
@@ -408,7 +418,7 @@ class Clock:
             self.pipeline,
             gpus=situation.gpu_count,
             batch=batch,
-            batch_bytes=_input_bytes(profile, batch, situation.sequence),
+            batch_bytes=batch_bytes(profile, batch, situation.sequence),
             link_bytes_per_s=self.slot.bytes_per_s,
             measured=situation.gpu.measured,
         )
@@ -472,24 +482,3 @@ def _makes_state(profile: Profile) -> NDArray[np.bool_]:
 def _runs(profile: Profile, segment: str) -> Floats:
     rows = len(profile.ops.name)
     return np.bincount(profile.segments[segment].ops, minlength=rows).astype(np.float64)
-
-
-@lru_cache(maxsize=4096)
-def _input_bytes(profile: Profile, batch: int, sequence: int) -> float:
-    """Return the bytes of one micro-batch as it goes to the GPU."""
-    inputs = _inputs(profile)
-    if not inputs:
-        return 0.0
-    return float(evaluate(profile.sizes[list(inputs)], batch, sequence).sum())
-
-
-@lru_cache(maxsize=64)
-def _inputs(profile: Profile) -> tuple[int, ...]:
-    """Return which sizes are those of a micro-batch's inputs."""
-    micro = profile.segments["micro"]
-    born = micro.code == ALLOC
-    return tuple(
-        size
-        for storage, size in zip(micro.a[born].tolist(), micro.b[born].tolist(), strict=True)
-        if profile.category.get(storage) == "input"
-    )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from trainwright.estimate.loader import Host, Work
 from trainwright.estimate.pipeline import (
@@ -21,6 +22,8 @@ from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.measured import MeasuredGpu
 from trainwright.messages import Message
+from trainwright.profile.profile import Profile, evaluate
+from trainwright.profile.trace import ALLOC
 from trainwright.workload import Dataset, FullSettings, Workload
 
 _SOURCE = "resources/calibration/pipeline.json"
@@ -277,3 +280,24 @@ def _loader(choice: LoaderChoice) -> dict[str, object]:
         "shared_memory_bytes": round(choice.shared_memory_bytes),
         "start_seconds": choice.start_seconds,
     }
+
+
+@lru_cache(maxsize=4096)
+def batch_bytes(profile: Profile, batch: int, sequence: int) -> float:
+    """Return the bytes of one micro-batch as it goes to the GPU."""
+    inputs = _input_rows(profile)
+    if not inputs:
+        return 0.0
+    return float(evaluate(profile.sizes[list(inputs)], batch, sequence).sum())
+
+
+@lru_cache(maxsize=64)
+def _input_rows(profile: Profile) -> tuple[int, ...]:
+    """Return which sizes are those of a micro-batch's inputs."""
+    micro = profile.segments["micro"]
+    born = micro.code == ALLOC
+    return tuple(
+        size
+        for storage, size in zip(micro.a[born].tolist(), micro.b[born].tolist(), strict=True)
+        if profile.category.get(storage) == "input"
+    )

@@ -13,6 +13,7 @@ from trainwright.estimate.lives import TERM, TERMS, Insert, Layout, inserted, jo
 from trainwright.estimate.optimizers import traced_name
 from trainwright.estimate.served_layout import engine_layout, windowed_layout
 from trainwright.estimate.serving import Served
+from trainwright.estimate.sharded import Sharding, sharded
 from trainwright.estimate.state import as_ruled, offloaded
 from trainwright.profile.expand import (
     PLAIN_LOOP,
@@ -43,6 +44,7 @@ def training_layout(
     offload: str = "none",
     kept: float = 1.0,
     loop: Loop = PLAIN_LOOP,
+    sharding: Sharding | None = None,
 ) -> Layout:
     """Return two optimizer steps after the setup, with what CUDA libraries take.
 
@@ -59,6 +61,8 @@ def training_layout(
         layout = as_ruled(layout, optimizer)
     if offload == "cpu":
         layout = offloaded(layout, optimizer)
+    if sharding is not None:
+        layout = sharded(layout, parts, sharding)
     if replicas > 1:
         layout = _with_buckets(layout, len(parts[0].storage))
     return _with_kernels(_with_cublas(layout, device))

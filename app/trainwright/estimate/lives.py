@@ -14,8 +14,9 @@ from trainwright.estimate.cuda import Hidden
 from trainwright.profile.profile import CATEGORIES, Ints, Profile, evaluate
 from trainwright.profile.structure import Structure
 
-TERMS = (*CATEGORIES, "buckets", "rounding")
-"""``buckets`` are DDP's; ``rounding`` is what the allocator gives beyond what was asked."""
+TERMS = (*CATEGORIES, "buckets", "gathered", "rounding")
+"""``buckets`` are those that gradients are exchanged in, ``gathered`` weights of other GPUs while
+they are used; ``rounding`` is what the allocator gives beyond what was asked."""
 
 TERM = {name: number for number, name in enumerate(TERMS)}
 

@@ -18,6 +18,7 @@ from trainwright.estimate.layout import Layout, inference_layout, training_layou
 from trainwright.estimate.loops import loop_of
 from trainwright.estimate.offload import pinned_bytes
 from trainwright.estimate.serving import Served
+from trainwright.estimate.sharded import sharding_of
 from trainwright.estimate.textbook import textbook_line
 from trainwright.explain import Interval, Kind, Quantity, Unit, total
 from trainwright.machine.machine import Gpu, System
@@ -111,6 +112,7 @@ def _asked(
         "checkpointing": settings.recomputing,
         "optimizer": settings.update,
         "replicas": min(gpu_count, 2) if settings.strategy == "ddp" else 1,
+        "sharding": sharding_of(settings, gpu_count),
         "offload": settings.optimizer_offload,
         "kept": kept,
         "loop": loop_of(settings),

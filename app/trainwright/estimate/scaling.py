@@ -14,6 +14,7 @@ from trainwright.estimate.communication import (
     link_between,
     load,
 )
+from trainwright.estimate.sharing import volume_of
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.peers import has_board_nvlink
@@ -176,7 +177,7 @@ def notes(
         "high": high,
         "compared": _compared(last.gain, last.gpus),
         "efficiency": last.efficiency.value,
-        "bytes": 2 * (last.gpus - 1) / last.gpus * _gradients(profile, clock, settings),
+        "bytes": (last.gpus - 1) / last.gpus * _sent(profile, clock, settings),
         "link": Message.of(f"time.path.{link.path}"),
         "rate": bus_bandwidth(last.gpus, link) / 1e9,
         "seconds": clock.exchange_of(profile, settings, terms).wire,
@@ -193,7 +194,7 @@ def notes(
     if offered and kind in ("gain", "too-many"):
         return
     yield from _assumed(record, link)
-    if last.efficiency.value < POOR:
+    if last.efficiency.value < POOR and not settings.shards:
         changes = list(_changes(profile, clock, settings, batch))
         if changes:
             now = _briefly(last.gain, last.gpus)
@@ -202,6 +203,14 @@ def notes(
 
 def _gradients(profile: Profile, clock: Clock, settings: FullSettings) -> float:
     return gradient_bytes(profile, settings, adapts=clock.situation.workload.adapts)
+
+
+def _sent(profile: Profile, clock: Clock, settings: FullSettings) -> float:
+    """Return the bytes of a step that pass round: an all-reduce passes all gradients twice."""
+    if settings.shards:
+        volume = volume_of(profile, settings, adapts=clock.situation.workload.adapts)
+        return volume.bytes_of(settings.accumulation)
+    return 2 * _gradients(profile, clock, settings)
 
 
 def _assumed(record: GpuRecord, link: Link) -> Iterator[Message]:
@@ -291,12 +300,13 @@ def exchange_quantity(
 def _all_reduce(profile: Profile, clock: Clock, settings: FullSettings, cost: Exchange) -> Quantity:
     """Return the seconds on the wire: bytes over what of the link an all-reduce reaches."""
     situation, link = clock.situation, clock.link
+    gathers = settings.shards
     sent = Quantity(
-        Message.of("time.gradients"),
-        _gradients(profile, clock, settings),
+        Message.of("time.shared" if gathers else "time.gradients"),
+        _sent(profile, clock, settings) if gathers else _gradients(profile, clock, settings),
         Unit.BYTES,
         Kind.ESTIMATED,
-        formula="parameters · bytes",
+        formula="all-gather + reduce-scatter" if gathers else "parameters · bytes",
     )
     rate = Quantity(
         Message.of(f"time.link.{link.path}"),
@@ -311,6 +321,9 @@ def _all_reduce(profile: Profile, clock: Clock, settings: FullSettings, cost: Ex
         Kind.ESTIMATED,
         source=SOURCE,
     )
+    if gathers:
+        formula = "Σ groups: latency + (n - 1) / n · bytes / (link · share)"
+        return _seconds("time.sharing", cost.wire, formula, sent, rate, share)
     formula = "Σ buckets: latency + 2 · (n - 1) / n · bytes / (link · share)"
     return _seconds("time.all-reduce", cost.wire, formula, sent, rate, share)
 

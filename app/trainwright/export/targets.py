@@ -71,4 +71,6 @@ def files(
     chosen = target(name)
     if not plan.workload.trains:
         raise UserError.of("export.no-inference", name=name)
+    if settings.shards:
+        raise UserError.of("export.no-sharding", name=name, strategy=settings.strategy)
     return chosen.files(plan, settings, reasons, language)

@@ -190,7 +190,7 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
         yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
     if settings.strategy == "single" and machine.gpu_count > 1:
         yield Message.of("plan.note.idle-gpus", count=machine.gpu_count - 1)
-    if settings.strategy == "ddp" and machine.system == "windows":
+    if settings.several and machine.system == "windows":
         # pytorch.org/docs, distributed: NCCL is built for Linux.
         yield Message.of("plan.note.no-nccl")
     if machine.gpu.record.vendor != "NVIDIA":
@@ -253,7 +253,7 @@ def _checks(plan: Plan, facts: Facts) -> tuple[Check, ...]:
     if parts is None:
         return ()
     trains = plan.workload.trains
-    way: Way = "data-parallel" if settings.strategy == "ddp" else "single"
+    way: Way = "data-parallel" if settings.several else "single"
     offloads = settings.optimizer_offload == "cpu" or settings.activation_offload
     use = Use(way=way if trains else "inference", offloads=offloads, system=facts.machine.system)
     return checks(parts, use)
@@ -444,7 +444,7 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
 
 
 def _training_gpus(facts: Facts) -> int:
-    return facts.machine.gpu_count if facts.settings.strategy == "ddp" else 1
+    return facts.machine.gpu_count if facts.settings.several else 1
 
 
 def _length(inputs: Inputs) -> int:

@@ -350,7 +350,7 @@ def _on_gpu(
     if found.machine.gpu.record.id != record.id:
         here_name, there = found.machine.gpu.record.name, record.name
         notes.append(Message.of("verify.note.other-gpu", here=here_name, plan=there))
-    if settings.strategy == "ddp":
+    if settings.several:
         notes.append(Message.of("verify.note.one-gpu"))
     return Trial(
         local,

@@ -75,8 +75,15 @@ def _trace(
 
 
 def _advise(plan: "Plan", facts: "Facts") -> "Advice":
-    from trainwright.advise import advise
+    from trainwright.advise import advise, sharding, would_shard
+    from trainwright.plan.evaluate import Pending, resolve
 
+    found, shared = advise(plan, facts), sharding(plan)
+    if shared is None or not would_shard(found):
+        return found
+    asked = resolve(shared)
+    if isinstance(asked, Pending):
+        _trace(asked.spec, None, lambda *_: None, lambda: False)
     return advise(plan, facts)
 
 

@@ -25,7 +25,7 @@ def look(plan: Plan, facts: Facts, before: Report) -> Report:
         batch=facts.settings.micro_batch,
         sequence=inputs.sequence_length or inputs.prompt_tokens or 0,
         new_tokens=None if plan.workload.trains else inputs.new_tokens or 1,
-        gpu_count=facts.machine.gpu_count if facts.settings.strategy == "ddp" else 1,
+        gpu_count=facts.machine.gpu_count if facts.settings.several else 1,
         served=served_in(plan, facts),
     )
     memory = _memory(before.memory, peak, curve, facts.machine.gpu.total)

@@ -29,13 +29,9 @@ DEFAULT_WORKERS = 4
 
 NOT_YET: dict[tuple[str, str], str] = {
     ("precision", "fp8"): "bf16-mixed",
-    ("strategy", "fsdp2"): "ddp, single",
-    ("strategy", "zero1"): "ddp, single",
-    ("strategy", "zero2"): "ddp, single",
-    ("strategy", "zero3"): "ddp, single",
-    ("strategy", "pp"): "ddp, single",
-    ("strategy", "tp"): "ddp, single",
-    ("strategy", "hybrid"): "ddp, single",
+    ("strategy", "pp"): "fsdp2, zero3, ddp, single",
+    ("strategy", "tp"): "fsdp2, zero3, ddp, single",
+    ("strategy", "hybrid"): "fsdp2, zero3, ddp, single",
 }
 """(key, value) that plans may name and this release does not plan -> what to use instead."""
 
@@ -104,7 +100,9 @@ def filled(
     precision = _precision(settings, workload, record)
     strategy = _strategy(settings, gpu_count)
     _check_update(settings, precision, strategy)
-    micro_batch, accumulation = _batches(settings, workload, gpu_count if strategy == "ddp" else 1)
+    micro_batch, accumulation = _batches(
+        settings, workload, gpu_count if strategy != "single" else 1
+    )
     _check_attention(settings, precision, record)
     workers = _workers(settings.loader, gpu_count, cores)
     quantization = _quantization(settings, workload)
@@ -273,7 +271,7 @@ def _quantization(settings: Settings, workload: Workload) -> Quantization:
 
 def _strategy(settings: Settings, gpu_count: int) -> Strategy:
     match settings.strategy:
-        case "single" | "ddp" as chosen:
+        case "single" | "ddp" | "fsdp2" | "zero1" | "zero2" | "zero3" as chosen:
             return chosen
         case _:
             return "ddp" if gpu_count > 1 else "single"
@@ -396,7 +394,7 @@ def _check_update(settings: Settings, precision: Precision, strategy: Strategy) 
     ):
         if on and precision == "fp16-mixed":
             raise UserError.of("workload.update-scaled", key=f"settings.{key}")
-        if on and strategy == "ddp":
+        if on and strategy != "single":
             raise UserError.of("workload.update-alone", key=f"settings.{key}")
     if settings.optimizer_offload != "cpu":
         return

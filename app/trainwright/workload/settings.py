@@ -46,7 +46,10 @@ Framework = Literal["torch-1.12", "torch-2.0", "torch-2.4"]
 """Versions of torch whose kernels' times differ, each up to the next; today's are the last."""
 OutputKept = Literal["no", "step", "next"]
 GradientsCleared = Literal["after-step", "before-backward", "zeroed"]
-Strategy = Literal["single", "ddp"]
+Strategy = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3"]
+SHARDED: tuple[Strategy, ...] = ("fsdp2", "zero1", "zero2", "zero3")
+"""Strategies that share out optimizer state, gradients or weights: torch's ``fully_shard``, and
+DeepSpeed's three stages."""
 StrategyWord = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp", "tp", "hybrid"]
 """What a plan may say; ``defaults.filled`` refuses by name what is not planned yet."""
 KvCache = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
@@ -223,7 +226,10 @@ class Settings(Frozen):
     allocator: Allocator | None = None
     """Default: native."""
     strategy: StrategyWord | None = None
-    """Default: single with one GPU, ddp with more."""
+    """How several GPUs share the work. Default: single with one GPU, ddp with more."""
+    reshard_after_forward: bool | None = None
+    """fsdp2: whether a block drops the weights that it gathered after its forward pass, and
+    gathers them again for backward. Default: true."""
     learning_rate: Annotated[float, Field(gt=0, le=100)] | None = None
     """Default: left to the training script."""
     warmup: Annotated[int, Field(ge=0, le=10**15)] | None = None
@@ -246,6 +252,7 @@ class FullSettings(Frozen):
     channels_last: bool = False
     allocator: Allocator = "native"
     strategy: Strategy
+    reshard_after_forward: bool = True
     learning_rate: float | None = None
     warmup: int | None = None
     num_workers: int
@@ -286,6 +293,16 @@ class FullSettings(Frozen):
         own = "" if how == usual else f"-{how}"
         plain = "-plain" if self.optimizer == "sgd" and self.momentum == 0 else ""
         return f"{self.optimizer}{plain}{own}"
+
+    @property
+    def several(self) -> bool:
+        """Whether all GPUs of the machine take part."""
+        return self.strategy != "single"
+
+    @property
+    def shards(self) -> bool:
+        """Whether a GPU holds only its share of something that one GPU would hold whole."""
+        return self.strategy in SHARDED
 
     @property
     def recomputing(self) -> str:

@@ -54,6 +54,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "channels_last": (True,),
     "allocator": ("expandable",),
     "strategy": ("ddp",),
+    "reshard_after_forward": (),  # of fsdp2, for which no files are written
     "learning_rate": (1e-4, None),
     "warmup": (7, None),
     "num_workers": (4, 0),
@@ -88,6 +89,13 @@ def asking_for(plan: Plan, name: str, value: Any) -> Plan:
     if name == "strategy":
         document["machine"]["gpus"][0]["count"] = 2
     return Plan.model_validate(document)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_files_pretend_to_share_out_weights(tiny: Plan, target: str) -> None:
+    with pytest.raises(UserError) as refused:
+        export.files(target, tiny, settings(strategy="fsdp2"), {}, "en")
+    assert "fsdp2" in render(refused.value.message, "en")
 
 
 def test_every_setting_is_listed_here() -> None:

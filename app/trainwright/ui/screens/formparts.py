@@ -88,7 +88,7 @@ class Equation(Painted):
 
     def tell(self, plan: Plan, settings: FullSettings) -> None:
         """Show the product for these settings."""
-        gpus = gpu_count(plan) if settings.strategy == "ddp" else 1
+        gpus = gpu_count(plan) if settings.several else 1
         product = settings.micro_batch * settings.accumulation * gpus
         self._text = tr("ui.form.equation", micro=settings.micro_batch,
                         steps=settings.accumulation, gpus=gpus, product=product)  # fmt: skip

@@ -225,7 +225,7 @@ class PlanForm(Surface):
         group.add(Row("learning_rate", row_label(Message.of("ui.key.learning_rate")), rate,
                       value=lambda plan, _: plan.settings.learning_rate or 0.0,
                       applies=trains))  # fmt: skip
-        self._segments(group, "settings.strategy", _named("strategy", choices.STRATEGIES),
+        self._combo(group, "settings.strategy", _named("strategy", choices.STRATEGIES),
                        values.setting("strategy"),
                        applies=lambda p: gpu_count(p) > 1 and p.workload.trains)  # fmt: skip
         self._segments(group, "settings.attention", _verbatim(choices.ATTENTION),

@@ -1,0 +1,112 @@
+"""What sharing out weights and gradients costs a step: bytes that pass round, and their seconds."""
+
+from dataclasses import dataclass
+
+from trainwright.estimate.communication import NOTHING, Exchange, Link, load, ring, straggling
+from trainwright.profile.profile import Profile
+from trainwright.workload import FullSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """Bytes that a sharded step passes round, whole: each GPU sends (n - 1) / n of them."""
+
+    gathered: float
+    """Weights, each time that they are gathered."""
+    reduced: float
+    """Gradients, each time that they are reduced."""
+    updated: float = 0.0
+    """Weights that the update sends to all."""
+    groups: int = 1
+    """Parts that travel one by one: the blocks."""
+    gathers_forward: bool = False
+    gathers_backward: bool = False
+    reduces_each: bool = True
+    """Whether every micro-batch reduces its gradients, or only the last of a step."""
+
+    def bytes_of(self, micro_batches: int) -> float:
+        """Return the bytes of a step."""
+        gathers = self.gathers_forward + self.gathers_backward
+        reductions = micro_batches if self.reduces_each else 1
+        return self.gathered * gathers * micro_batches + self.reduced * reductions + self.updated
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Seconds that a step's passes take on one GPU alone."""
+
+    step: float
+    """All of the optimizer step."""
+    forward: float
+    """Of one micro-batch, as ``backward``."""
+    backward: float
+
+
+def volume_of(profile: Profile, settings: FullSettings, *, adapts: bool) -> Volume:
+    """Return what a sharded step passes round.
+
+    fsdp2 gathers in the type that computes and reduces in fp32 (the exports' policy), DeepSpeed
+    does both in the type that computes.
+    """
+    model = profile.model
+    whole = float(model.get("parameters", 0))
+    trained = float(model.get("trainable", whole))
+    size = 4 if settings.precision in ("fp32", "tf32") else 2
+    frozen = float(model.get("frozen_bytes", 0)) if adapts else 0.0
+    weights = frozen + trained * size
+    groups = profile.blocks + 1
+    wide = 4 if settings.precision.endswith("-mixed") else size
+    match settings.strategy:
+        case "fsdp2":
+            return Volume(
+                weights, trained * wide, 0.0, groups, True, settings.reshard_after_forward
+            )
+        case "zero3":
+            return Volume(weights, trained * size, 0.0, groups, True, True)
+        case "zero2":
+            return Volume(0.0, trained * size, trained * size, groups)
+        case _:
+            return Volume(0.0, trained * size, trained * size, groups, reduces_each=False)
+
+
+def sharing(
+    volume: Volume,
+    count: int,
+    link: Link,
+    settings: FullSettings,
+    passes: Passes,
+    bandwidth: float,
+) -> Exchange:
+    """Return what an optimizer step waits for where weights or gradients are shared out.
+
+    A group's weights are gathered while the group before it computes, and its gradients are
+    reduced while the next one does. Nothing hides the first gathering, the last reduction, nor
+    what the update sends. ``bandwidth`` is the GPU's DRAM in bytes/s. Sources:
+    ``torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py`` (torch 2.13), and
+    ``deepspeed/runtime/zero/stage_1_and_2.py`` (0.19.8).
+    """
+    if count < 2:
+        return NOTHING
+    constants, passed = load(), ring(count, link)
+    micro_batches = settings.accumulation
+
+    def half(nbytes: float) -> float:
+        """Return the seconds of an all-gather or a reduce-scatter: half an all-reduce."""
+        return passed.seconds(nbytes) / 2 if nbytes else 0.0
+
+    groups = max(volume.groups, 1)
+    gather, reduce = half(volume.gathered / groups), half(volume.reduced / groups)
+    ahead = groups * gather if volume.gathers_forward else 0.0
+    back = groups * gather if volume.gathers_backward else 0.0
+    every = ahead + back + (groups * reduce if volume.reduces_each else 0.0)
+    once = half(volume.updated) + (0.0 if volume.reduces_each else groups * reduce)
+    hidden = min(max(ahead - gather, 0.0), passes.forward) * micro_batches
+    hidden += min(max(every - ahead - reduce, 0.0), passes.backward) * micro_batches
+    if not volume.reduces_each:
+        hidden += min(max(groups * reduce - reduce, 0.0), passes.backward)
+    moved = volume.gathered * (volume.gathers_forward + volume.gathers_backward)
+    copies = 2 * (moved + volume.reduced) * micro_batches / (bandwidth * constants.copy_share.value)
+    wire = every * micro_batches + once
+    slowed = constants.contention[link.path].value * hidden
+    waits = straggling(count) * passes.step
+    return Exchange(wire, min(hidden, wire), slowed, copies, 0.0, waits)

@@ -1,0 +1,130 @@
+"""Train a tiny Llama with torch's ``fully_shard`` on CPUs, and print each case's live bytes.
+
+``torchrun --nproc_per_node 2 sharded_run.py CASES.json``; rank 0 prints one JSON line a case: the
+most bytes that live at once in the second step.
+"""
+
+import gc
+import json
+import sys
+import weakref
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import LlamaConfig, LlamaForCausalLM
+
+
+class LiveBytes(TorchDispatchMode):
+    """Counts storages from their first sight to their end, with the sizes that they have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: dict[int, int] = {}
+        self.now = self.peak = 0
+
+    def see(self, storage: torch.UntypedStorage) -> None:
+        """Count a storage, or its new size."""
+        key, nbytes = storage._cdata, storage.nbytes()
+        if key not in self.sizes:
+            weakref.finalize(storage, self.forget, key)
+        self.now += nbytes - self.sizes.get(key, 0)
+        self.sizes[key] = nbytes
+        self.peak = max(self.peak, self.now)
+
+    def forget(self, key: int) -> None:
+        self.now -= self.sizes.pop(key, 0)
+
+    def look(self, tree: Any) -> None:
+        """Count what a call returned; of a sharded tensor its own part."""
+        for leaf in pytree.tree_leaves(tree):
+            if isinstance(leaf, torch.Tensor):
+                local = getattr(leaf, "_local_tensor", leaf)
+                self.see(getattr(local, "elem", local).untyped_storage())
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        self.look(out)
+        return out
+
+
+class Resized(AbstractContextManager[None]):
+    """Tells a counter of storages that change their size, which no dispatch shows."""
+
+    def __init__(self, live: LiveBytes) -> None:
+        self.live, self.original = live, torch.UntypedStorage.resize_
+
+    def __enter__(self) -> None:
+        original, live = self.original, self.live
+
+        def resize(storage: torch.UntypedStorage, nbytes: int) -> Any:
+            done = original(storage, nbytes)
+            if storage._cdata in live.sizes:
+                live.see(storage)
+            return done
+
+        torch.UntypedStorage.resize_ = resize  # type: ignore[method-assign]
+
+    def __exit__(self, *_: object) -> None:
+        torch.UntypedStorage.resize_ = self.original  # type: ignore[method-assign]
+
+
+def measured(config: Path, case: dict[str, Any]) -> int:
+    """Return the peak of the second step on this rank."""
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig.from_pretrained(config, attn_implementation="eager"))
+    model.config.use_cache = False
+    if case["checkpointing"] == "full":
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    model.train()
+    policy = MixedPrecisionPolicy()
+    if case["precision"] == "bf16-mixed":
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    kept = {"reshard_after_forward": False} if not case["reshard"] else {}
+    for block in model.model.layers:
+        fully_shard(block, mp_policy=policy, **kept)
+    fully_shard(model, mp_policy=policy, **kept)
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+    live = LiveBytes()
+    with live, Resized(live):
+        for tensor in (*model.parameters(), *model.buffers()):
+            live.look(tensor)
+        for _ in range(2):
+            gc.collect()
+            live.peak = live.now
+            for _ in range(case["accumulation"]):
+                step(model, case, live)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+    return live.peak
+
+
+def step(model: nn.Module, case: dict[str, Any], live: LiveBytes) -> None:
+    """Run one micro-batch: all scores in fp32, of labels that are one token ahead."""
+    tokens = torch.randint(0, 1000, (case["batch"], case["sequence"]))
+    live.look(tokens)
+    scores = model(input_ids=tokens).logits.float()
+    labels = nn.functional.pad(tokens, (0, 1), value=-100)[..., 1:].reshape(-1)
+    loss = nn.functional.cross_entropy(scores.view(-1, scores.shape[-1]), labels)
+    del scores
+    loss.backward()
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    asked = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    for one in asked["cases"]:
+        found = measured(Path(asked["config"]), one)
+        if dist.get_rank() == 0:
+            print(json.dumps(found), flush=True)
+        gc.collect()
+        dist.barrier()
+    dist.destroy_process_group()

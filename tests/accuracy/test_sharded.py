@@ -1,0 +1,136 @@
+"""A step whose weights are shared out, against torch's own on two processes, and known figures."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainwright.estimate.livebytes import live_peak_bytes
+from trainwright.plan.evaluate import Facts, Pending, resolve
+from trainwright.plan.schema import Plan
+from trainwright.profile import store
+
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 256,
+    "intermediate_size": 704,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 2048,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+CASES: dict[str, dict[str, Any]] = {
+    "fp32": {"precision": "fp32"},
+    "fp32, kept after forward": {"precision": "fp32", "reshard": False},
+    "bf16": {},
+    "bf16, kept after forward": {"reshard": False},
+    "bf16, checkpointing": {"checkpointing": "full", "batch": 16},
+    "bf16, two micro-batches": {"accumulation": 2},
+}
+USUAL = {
+    "precision": "bf16-mixed",
+    "reshard": True,
+    "checkpointing": "none",
+    "accumulation": 1,
+    "batch": 4,
+    "sequence": 256,
+}
+SAME = 1e-4
+"""By which a run on two processes may differ from what is said."""
+AS_COUNTED = 0.01
+"""By which torch's own count of the whole model may differ; its loss and its head are not ours."""
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tiny Llama."""
+    folder = tmp_path_factory.mktemp("tiny")
+    (folder / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def measured(config: Path) -> dict[str, int]:
+    """Return the peak of each case in a run of torch on two processes."""
+    asked = config / "cases.json"
+    cases = [USUAL | case for case in CASES.values()]
+    asked.write_text(json.dumps({"config": str(config), "cases": cases}), encoding="utf-8")
+    program = str(Path(__file__).parent / "sharded_run.py")
+    run = ["torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", *run, program, str(asked)],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    peaks = [int(line) for line in done.stdout.splitlines() if line.strip().isdigit()]
+    assert len(peaks) == len(CASES), done.stderr[-2000:]
+    return dict(zip(CASES, peaks, strict=True))
+
+
+def facts(model: dict[str, str], count: int, case: dict[str, Any], gpu: str = "rtx-3090") -> Facts:
+    """Return what the plan of a case resolves to; one trace at its own point."""
+    settings = {
+        "precision": case["precision"],
+        "strategy": "fsdp2",
+        "reshard_after_forward": case["reshard"],
+        "micro_batch": case["batch"],
+        "accumulation": case["accumulation"],
+        "checkpointing": case["checkpointing"],
+        "attention": case.get("attention", "eager"),
+        "optimizer_implementation": "foreach",
+    }
+    effective = case["batch"] * case["accumulation"] * count
+    inputs = {"sequence_length": case["sequence"]}
+    plan = Plan.model_validate(
+        {
+            "model": model,
+            "workload": {"task": "full", "inputs": inputs, "effective_batch": effective},
+            "machine": {"gpus": [{"id": gpu, "count": count}]},
+            "settings": settings,
+        }
+    )
+    found = resolve(plan)
+    if isinstance(found, Pending):
+        found = found.answered(store.trace(found.spec, at=found.point, keep=False))
+    return found
+
+
+def peak(found: Facts, case: dict[str, Any], count: int) -> int:
+    """Return the live bytes of one of ``count`` GPUs."""
+    return live_peak_bytes(
+        found.profile, found.settings, case["batch"], case["sequence"], gpu_count=count
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_the_peak_is_that_of_torch_on_two_processes(
+    name: str, config: Path, measured: dict[str, int]
+) -> None:
+    case = USUAL | CASES[name]
+    said = peak(facts({"hf": str(config / "config.json")}, 2, case), case, 2)
+    print(f"{name:28} {measured[name]:>12,} measured {said:>12,} {said / measured[name] - 1:+.2%}")
+    assert said == pytest.approx(measured[name], rel=SAME)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("count", "reshard", "known"), [(8, True, 21.84e9), (8, False, 35.64e9), (512, True, 9.82e9)]
+)
+def test_llama_8b_takes_what_torch_itself_counts(count: int, reshard: bool, known: float) -> None:
+    """Of torch 2.13's own step under a fake process group: full checkpointing, one sample."""
+    case = USUAL | {"batch": 1, "sequence": 4096, "checkpointing": "full", "reshard": reshard}
+    found = facts({"preset": "llama-3.1-8b"}, 8, case | {"attention": "sdpa"}, "h100-80gb-sxm")
+    said = peak(found, case, count)
+    print(f"Llama 3.1 8B on {count} {known / 1e9:.2f} GB counted, {said / 1e9:.2f} GB")
+    assert said == pytest.approx(known, rel=AS_COUNTED)
