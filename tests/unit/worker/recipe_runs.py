@@ -68,7 +68,7 @@ def adapted(model):
 
 def llama_factory(case):
     """What LLaMA-Factory makes of a model, and its Trainer, with ``use_reentrant_gc: false``."""
-    model = model_of(case)
+    model = quantized(case, nested=True) if case["task"] == "qlora" else model_of(case)
     model.enable_input_require_grads()
     hf_trainer(case, model)
 
@@ -119,6 +119,10 @@ def quantized(case, *, nested):
             ),
         )  # fmt: skip
     model.config.use_cache = False
+    # On the CPU what is loaded lies in one buffer of the file, which lives as long as any part.
+    for parameter in model.parameters():
+        if parameter.dtype == torch.bfloat16:
+            parameter.data = parameter.data.clone()
     return model
 
 

@@ -37,6 +37,7 @@ CASES = {
     "hf-trainer-lora": ("hf-trainer", "lora", {}),
     "llama-factory": ("llama-factory", "full", {}),
     "llama-factory-lora": ("llama-factory", "lora", {}),
+    "llama-factory-qlora": ("llama-factory", "qlora", {"precision": "bf16"}),
     "axolotl-lora": ("axolotl", "lora", {}),
     "axolotl-qlora": ("axolotl", "qlora", {"precision": "bf16"}),
     "accelerate": ("accelerate", "full", {}),
