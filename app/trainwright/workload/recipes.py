@@ -90,7 +90,8 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         "trainer/sft_trainer.py, __init__: adapters of quantised models in bf16, "
         "enable_input_require_grads; trainer/base_config.py: gradient_checkpointing; "
         "trainer/utils.py, add_fused_lm_head",
-        # Its head makes scores and loss tile by tile, and again in backward, as ours in chunks.
+        # Its head makes scores and loss tile by tile, and again in backward, as ours in chunks. Its
+        # tiles are of 32,768 words, ours of an eighth of the tokens: the sizes differ.
         {
             "optimizer_implementation": "fused",
             "checkpointing": "full",
@@ -112,6 +113,25 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         },
         adapters={"input_gradients": True},
         quantized={"kbit_preparation": "norms", "double_quantization": False},
+    ),
+    # Both run transformers' Trainer, and quantise the scales of 4-bit weights too. LLaMA-Factory's
+    # checkpoints are reentrant by default, which takes up to a block's last result more.
+    "llama-factory": Recipe(
+        "LLaMA-Factory 0.9.5",
+        "train/sft/trainer.py, compute_loss: transformers' own; model/model_utils/"
+        "checkpointing.py: on, and hidden states get gradients; model/adapter.py: trained weights "
+        "in fp32; hparams/model_args.py: double_quantization, and upcast_layernorm is off",
+        {"optimizer_implementation": "fused", "checkpointing": "full", "loss_in_model": True},
+        adapters={"input_gradients": True},
+    ),
+    "axolotl": Recipe(
+        "axolotl 0.19",
+        "utils/schemas/training.py: adamw_torch_fused; core/trainers/base.py, compute_loss; "
+        "loaders/adapter.py, enable_input_require_grads; loaders/model.py, "
+        "_configure_embedding_dtypes: embeddings, head and norms are cast back to the weights' "
+        "type after prepare_model_for_kbit_training",
+        {"optimizer_implementation": "fused", "loss_in_model": True},
+        adapters={"input_gradients": True},
     ),
     "peft-script": Recipe(
         "peft 0.21 with a loop of one's own",

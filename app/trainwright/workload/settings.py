@@ -118,8 +118,8 @@ class Loader(Frozen):
 
 RecipeName = Literal[
     "plain", "hf-trainer", "hf-trainer-4.45", "hf-trainer-4.30", "hf-trainer-4.3", "trl-sft",
-    "trl-sft-0.9", "peft-script", "accelerate", "lightning", "nanogpt", "torchvision",
-    "diffusers-script",
+    "trl-sft-0.9", "llama-factory", "axolotl", "peft-script", "accelerate", "lightning", "nanogpt",
+    "torchvision", "diffusers-script",
 ]  # fmt: skip
 
 

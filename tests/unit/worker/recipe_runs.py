@@ -43,13 +43,11 @@ def tokens_of(case):
     return torch.zeros((case["batch"], case["sequence"]), dtype=torch.int64)
 
 
-def hf_trainer(case):
+def hf_trainer(case, model=None):
     """The Trainer of transformers, with labels in its inputs."""
-    model = model_of(case)
-    if case["task"] == "lora":
-        import peft
-
-        model = peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules="all-linear"))
+    model = model_of(case) if model is None else model
+    if case["task"] != "full":
+        model = adapted(model)
     row = torch.zeros(case["sequence"], dtype=torch.int64)
     samples = [{"input_ids": row, "labels": row}] * (case["batch"] * STEPS)
     with tempfile.TemporaryDirectory() as folder:
@@ -60,6 +58,34 @@ def hf_trainer(case):
             gradient_checkpointing_kwargs={"use_reentrant": False},
         )  # fmt: skip
         transformers.Trainer(model=model, args=arguments, train_dataset=samples).train()
+
+
+def adapted(model):
+    import peft
+
+    return peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules="all-linear")).train()
+
+
+def llama_factory(case):
+    """What LLaMA-Factory makes of a model, and its Trainer, with ``use_reentrant_gc: false``."""
+    model = quantized(case, nested=True) if case["task"] == "qlora" else model_of(case)
+    model.enable_input_require_grads()
+    hf_trainer(case, model)
+
+
+def axolotl(case):
+    """What axolotl makes of a model, and the Trainer that it extends."""
+    import peft
+
+    model = quantized(case, nested=True) if case["task"] == "qlora" else model_of(case)
+    if case["task"] == "qlora":
+        model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
+        for name, module in model.named_modules():
+            ends = any(end in name for end in ("embed_tokens", "lm_head"))
+            if "norm" in name or (ends and hasattr(module, "weight")):
+                module.to(torch.bfloat16)
+    model.enable_input_require_grads()
+    hf_trainer(case, model)
 
 
 def accelerate_loop(case):
@@ -81,24 +107,34 @@ def accelerate_loop(case):
         optimizer.zero_grad()
 
 
-def peft_loop(case):
-    """The guide of PEFT to quantised models, with a loop of one's own."""
-    import peft
-
+def quantized(case, *, nested):
+    """Return the model with weights in 4 bits, as transformers loads it."""
     with tempfile.TemporaryDirectory() as folder:
         model_of(case, torch.bfloat16).save_pretrained(folder)
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.bfloat16, attn_implementation="eager", device_map="cpu",
             quantization_config=transformers.BitsAndBytesConfig(
-                load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=False,
+                load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=nested,
                 bnb_4bit_compute_dtype=torch.bfloat16,
             ),
         )  # fmt: skip
     model.config.use_cache = False
+    # On the CPU what is loaded lies in one buffer of the file, which lives as long as any part.
+    for parameter in model.parameters():
+        if parameter.dtype == torch.bfloat16:
+            parameter.data = parameter.data.clone()
+    return model
+
+
+def peft_loop(case):
+    """The guide of PEFT to quantised models, with a loop of one's own."""
+    import peft
+
+    model = quantized(case, nested=False)
     again = {"use_reentrant": False}
     model = peft.prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs=again)
     model.enable_input_require_grads()
-    model = peft.get_peft_model(model, peft.LoraConfig(r=8, target_modules="all-linear")).train()
+    model = adapted(model)
     optimizer = torch.optim.AdamW(
         (p for p in model.parameters() if p.requires_grad), lr=1e-4, foreach=True
     )
@@ -177,6 +213,8 @@ def loss_of(model, tokens):
 
 LOOPS = {
     "hf-trainer": hf_trainer,
+    "llama-factory": llama_factory,
+    "axolotl": axolotl,
     "accelerate": accelerate_loop,
     "peft-script": peft_loop,
     "torchvision": torchvision_loop,

@@ -35,6 +35,11 @@ CASES = {
     "hf-trainer": ("hf-trainer", "full", {}),
     "hf-trainer-checkpointed": ("hf-trainer", "full", {"checkpointing": "full"}),
     "hf-trainer-lora": ("hf-trainer", "lora", {}),
+    "llama-factory": ("llama-factory", "full", {}),
+    "llama-factory-lora": ("llama-factory", "lora", {}),
+    "llama-factory-qlora": ("llama-factory", "qlora", {"precision": "bf16"}),
+    "axolotl-lora": ("axolotl", "lora", {}),
+    "axolotl-qlora": ("axolotl", "qlora", {"precision": "bf16"}),
     "accelerate": ("accelerate", "full", {}),
     "accelerate-for-loop": ("accelerate", "full", {"optimizer_implementation": "for-loop"}),
     "peft-script": ("peft-script", "qlora", {"checkpointing": "full", "precision": "bf16"}),
@@ -44,8 +49,13 @@ CASES = {
     "zeroing": ("plain", "full", {"gradients_cleared": "zeroed"}),
 }
 """Case -> recipe, task, settings of the plan."""
-NEEDS = {"lightning": "lightning", "peft-script": "bitsandbytes"}
-CASES = {name: case for name, case in CASES.items() if find_spec(NEEDS.get(name, "torch"))}
+NEEDS = {"lightning": "lightning", "qlora": "bitsandbytes"}
+"""Recipe or task -> what it cannot run without."""
+CASES = {
+    name: (recipe, task, given)
+    for name, (recipe, task, given) in CASES.items()
+    if all(find_spec(NEEDS.get(word, "torch")) for word in (recipe, task))
+}
 
 
 @pytest.fixture(scope="module")
