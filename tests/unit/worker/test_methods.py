@@ -55,6 +55,43 @@ def test_adapters_have_as_many_weights_as_those_of_peft(tmp_path, config, dora):
     assert result.model["trainable"] == theirs
 
 
+HYBRID = {
+    "vocab_size": 200, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "mamba_n_heads": 8, "mamba_d_head": 16,
+    "mamba_d_state": 16, "mamba_n_groups": 1, "mamba_chunk_size": 32,
+}  # fmt: skip
+FALCON = HYBRID | {
+    "model_type": "falcon_h1", "architectures": ["FalconH1ForCausalLM"], "mamba_d_ssm": 128,
+}  # fmt: skip
+BAMBA = HYBRID | {
+    "model_type": "bamba", "architectures": ["BambaForCausalLM"], "mamba_expand": 2,
+    "attn_layer_indices": [1],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize(
+    ("config", "names"), [(BAMBA, []), (FALCON, ["in_proj", "q_proj", "down_proj"])]
+)
+def test_adapters_of_hybrids_have_as_many_weights_as_those_of_peft(tmp_path, config, names):
+    result = traced(tmp_path, config, lora=[8, names])
+    theirs = trained_by_peft(config, target_modules=names or "all-linear", r=8)
+    assert result.model["trainable"] == theirs
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_layers_that_peft_refuses_to_adapt_are_refused_with_those_that_it_takes(tmp_path):
+    with pytest.raises(ValueError, match="out_proj"):
+        trained_by_peft(FALCON, target_modules="all-linear")
+    with pytest.raises(UserError) as caught:
+        traced(tmp_path, FALCON)
+    assert caught.value.message.id == "worker.adapted-by-weight"
+    rest = caught.value.message.values["rest"].split(", ")
+    assert trained_by_peft(FALCON, target_modules=rest) > 0
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("config", [LLAMA, GPT], ids=["llama", "gpt"])

@@ -16,6 +16,11 @@ from quantized import Int8Linear, Nf4Linear
 from refusal import Refusal
 from torch import nn
 
+BY_WEIGHT = ("out_proj", "conv1d")
+BY_WEIGHT_TYPES = ("falcon_h1", "mamba", "mamba2", "falcon_mamba", "nemotron_h")
+"""Layers that the fused kernels of these model types read by their weight, past any adapter: PEFT
+0.21 refuses to adapt them (``tuners_utils.py``, ``_check_lora_target_modules_mamba``)."""
+
 SHARE_DROPPED = 0.1
 """Of a dropout that is on; any share takes the same memory and time."""
 
@@ -43,7 +48,8 @@ def add_lora(
         dtype: of the adapters; magnitudes are fp32 always.
 
     Raises:
-        Refusal: the targets name experts, whose adapters copy all of them at every use.
+        Refusal: the targets name experts, whose adapters copy all of them at every use, or
+            layers that PEFT refuses to adapt.
     """
     model.requires_grad_(False)
     mixed = experts.PROJECTIONS if experts.fused(model) else frozenset()
@@ -54,6 +60,7 @@ def add_lora(
         for name, module in linears(model)
         if _adapted(name.rpartition(".")[2], module is head, targets, mixed)
     ]
+    _check_by_weight(model, [name.rpartition(".")[2] for name, _ in found])
     for name, module in found:
         bits = isinstance(module, (Nf4Linear, Int8Linear))
         adapted = AdaptedBits if bits else Adapted
@@ -63,6 +70,21 @@ def add_lora(
 
 def _adapted(name: str, is_head: bool, targets: Sequence[str], without: Collection[str]) -> bool:
     return name in targets if targets else not is_head and name not in without
+
+
+def _check_by_weight(model: nn.Module, names: Collection[str]) -> None:
+    """Check that PEFT adapts these layers.
+
+    Raises:
+        Refusal: it does not; names the layers of theirs that it would adapt.
+    """
+    kind = getattr(getattr(model, "config", None), "model_type", None)
+    refused = sorted(set(names).intersection(BY_WEIGHT)) if kind in BY_WEIGHT_TYPES else []
+    if refused:
+        rest = ", ".join(sorted(set(names).difference(BY_WEIGHT)))
+        raise Refusal(
+            "worker.adapted-by-weight", family=kind, refused=", ".join(refused), rest=rest or "-"
+        )
 
 
 class Adapted(nn.Module):
@@ -93,6 +115,11 @@ class Adapted(nn.Module):
     def weight(self) -> Any:
         """The base layer's, as PEFT has it: T5 asks for its dtype."""
         return self.base_layer.weight
+
+    @property
+    def bias(self) -> Any:
+        """The base layer's, as PEFT has it: Mamba's mixers ask for it."""
+        return self.base_layer.bias
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the base's result plus the adapter's."""
