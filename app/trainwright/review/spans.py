@@ -1,0 +1,105 @@
+"""Where each value stands in a text, so that it can be replaced and all else stays."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any
+
+import yaml
+
+from trainwright.yamltext import Place
+
+Span = tuple[int, int]
+"""First character, and the one after the last."""
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def json_spans(text: str) -> dict[Place, Span]:
+    """Return the span of each value of a JSON text that is valid."""
+    return dict(_json(text, _space(text, 0), ()))
+
+
+def _space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _json(text: str, at: int, place: Place) -> Iterator[tuple[Place, Span]]:
+    _, end = json.JSONDecoder(strict=False).raw_decode(text, at)
+    yield place, (at, end)
+    if text[at] not in "{[":
+        return
+    mapping, number = text[at] == "{", 0
+    at = _space(text, at + 1)
+    while text[at] not in "}]":
+        name: str | int = number
+        if mapping:
+            name, at = json.JSONDecoder(strict=False).raw_decode(text, at)
+            at = _space(text, _space(text, at) + 1)
+        yield from _json(text, at, (*place, name))
+        _, at = json.JSONDecoder(strict=False).raw_decode(text, at)
+        at = _space(text, at)
+        if text[at] == ",":
+            at = _space(text, at + 1)
+        number += 1
+
+
+def yaml_spans(text: str) -> dict[Place, Span]:
+    """Return the span of each value of a YAML text that is valid."""
+    events: Any = yaml.parse(text, Loader=yaml.SafeLoader)
+    return {
+        place: span
+        for event in events
+        if isinstance(event, yaml.NodeEvent)
+        for place, span in _yaml(event, events, ())
+    }
+
+
+def _yaml(event: Any, events: Any, place: Place) -> Iterator[tuple[Place, Span]]:
+    start, end = event.start_mark.index, event.end_mark.index
+    if isinstance(event, yaml.MappingStartEvent):
+        while not isinstance(inner := next(events), yaml.MappingEndEvent):
+            yield from _yaml(next(events), events, (*place, str(inner.value)))
+        end = _end(inner)
+    elif isinstance(event, yaml.SequenceStartEvent):
+        number = 0
+        while not isinstance(inner := next(events), yaml.SequenceEndEvent):
+            yield from _yaml(inner, events, (*place, number))
+            number += 1
+        end = _end(inner)
+    yield place, (start, end)
+
+
+def _end(event: Any) -> int:
+    return int(event.end_mark.index)
+
+
+_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(#.*)?")
+_PAIR = re.compile(r"""\s*([\w.-]+|"[^"]*")\s*=\s*((?:"(?:[^"\\]|\\.)*"|'[^']*'|[^#"'])*)(#.*)?""")
+
+
+def toml_spans(text: str) -> dict[Place, Span]:
+    """Return the span of each value that stands on one line of a TOML text that is valid."""
+    found: dict[Place, Span] = {}
+    section: Place = ()
+    lines = text.splitlines(keepends=True)
+    for start, line in zip(accumulate(map(len, lines), initial=0), lines, strict=False):
+        body = line.rstrip("\r\n")
+        if header := _HEADER.fullmatch(body):
+            section = tuple(header[1].replace('"', "").replace(" ", "").split("."))
+        elif pair := _PAIR.fullmatch(body):
+            value = pair[2].rstrip()
+            name = tuple(pair[1].replace('"', "").split("."))
+            begin = start + pair.start(2)
+            found[(*section, *name)] = (begin, begin + len(value))
+    return found
+
+
+SPANS: Mapping[str, Callable[[str], dict[Place, Span]]] = {
+    "json": json_spans,
+    "yaml": yaml_spans,
+    "toml": toml_spans,
+}
+"""By format: those that are changed in place."""
