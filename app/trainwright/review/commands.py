@@ -84,6 +84,8 @@ def _commands(text: str) -> Iterator[tuple[list[str], int]]:
             number += 1
             line = f"{line[:-1]} {lines[number].rstrip()}"
         number += 1
+        if line.startswith("#SBATCH"):
+            yield ["sbatch", *shlex.split(line, comments=False)[1:]], first
         if line.lstrip().startswith("#"):
             continue
         try:
@@ -112,6 +114,11 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
     if not words:
         return
     head, rest = words[0].rpartition("/")[2], words[1:]
+    if head == "sbatch":
+        found = {key: value for key, value in options(rest).items() if key == "nodes"}
+        if found:
+            yield Command("launch", found, line)
+        return
     if _PYTHON.fullmatch(words[0]):
         if rest[:1] == ["-m"] and len(rest) > 1:
             head, rest = MODULES.get(rest[1], ""), rest[2:]

@@ -9,7 +9,7 @@ from typing import Any
 
 from trainwright import reading
 from trainwright.messages import Message, UserError
-from trainwright.quoting import dotted, one_line
+from trainwright.quoting import one_line
 from trainwright.review import commands, modelfile, python_script
 from trainwright.review.kinds import KINDS, Kind, declared
 from trainwright.review.spans import json_spans
@@ -18,6 +18,8 @@ from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 SHELLS = (".sh", ".bash", ".slurm", ".sbatch", ".cmd", ".ps1", ".bat")
 OF_A_FOLDER = ("config.json", "generation_config.json", "adapter_config.json")
+_LEAST = 0.3
+"""Share of the first-level keys that a kind must know of a file with one mark; assumed."""
 MOST_FILES = 32
 """Files of one run, with those that they name; assumed."""
 
@@ -177,7 +179,7 @@ def kind_of(data: Mapping[str, Any], name: str) -> Kind:
     Raises:
         UserError: there is none.
     """
-    keys = {dotted(place) for place in _places(data)}
+    keys = {".".join(map(str, place)) for place in _places(data)}
     best, most = None, 0.0
     for kind in KINDS.values():
         marks = len(keys & kind.marks)
@@ -188,7 +190,8 @@ def kind_of(data: Mapping[str, Any], name: str) -> Kind:
             known |= declared(kind.listed).keys
         # Of two kinds that know equally many, the one that has fewer others is meant.
         score = len(keys & known) + marks - len(known) / 10_000
-        if score > most:
+        top = {key.partition(".")[0] for key in known}
+        if score > most and (marks > 1 or len(data.keys() & top) > _LEAST * len(data)):
             best, most = kind, score
     if best is None:
         raise UserError.of("review.unknown-kind", file=name)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainwright.messages.nearest import nearest
-from trainwright.quoting import dotted
 from trainwright.review.facts import Fact
 from trainwright.review.files import Source
 from trainwright.review.kinds import Key, Kind, declared
@@ -44,11 +43,16 @@ def interpreted(source: Source) -> Interpreted:
     unread: list[Unread] = []
     kind = source.kind
     for place, value in _entries(source.document.data, kind):
-        name = dotted(place)
+        name = ".".join(map(str, place))
         line = source.document.line(place)
+        if isinstance(value, str) and value.startswith("$"):  # a shell's variable
+            unread.append(Unread(source, name, place, line, value, "computed"))
+            continue
         found, odd = _facts(source, kind.meanings(name), name, place, value, line)
         facts += found
         why, instead = ("value", None) if odd else _why(source, name)
+        if value is None and why not in (None, "unknown"):
+            why = "no-part"  # a key without a value is as good as none
         if why is not None and not (found and why == "no-part"):
             unread.append(Unread(source, name, place, line, value, why, instead))
     unread += (
@@ -63,7 +67,7 @@ def _entries(data: Mapping[str, Any], kind: Kind, above: Place = ()) -> Iterator
     """Yield the keys that mean something by themselves, with all that is not below such a one."""
     for key, value in data.items():
         place = (*above, key)
-        name = dotted(place)
+        name = ".".join(map(str, place))
         deeper = any(known.startswith(f"{name}.") for known in (*kind.keys, *kind.moved))
         if not isinstance(value, dict) or name in kind.keys or name in kind.moved or not deeper:
             yield place, value

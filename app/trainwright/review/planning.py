@@ -9,7 +9,7 @@ from trainwright.plan import overrides
 from trainwright.plan.file import validated
 from trainwright.plan.schema import Plan
 from trainwright.quoting import dotted
-from trainwright.review.facts import Fact, Facts
+from trainwright.review.facts import AUTO, Fact, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
 from trainwright.review.names import folder_of, preset_of
@@ -312,6 +312,9 @@ def checkpointing(facts: Facts) -> str | None:
 
 def _not_planned(facts: Facts) -> Iterator[Message]:
     """Yield what the files say and a plan does not, one line each."""
+    auto = [fact.key for fact in facts.all if fact.given and fact.value == AUTO]
+    if auto and facts.kinds <= {"deepspeed", "launch", "accelerate"}:
+        yield Message.of("review.auto-alone", keys=auto)
     objective = facts.value("objective")
     if objective is not None and objective not in OBJECTIVES:
         yield Message.of("review.not-planned.objective", value=str(objective))

@@ -88,7 +88,23 @@ def _constants(tree: ast.Module) -> dict[str, Any]:
                 constants[name] = ast.literal_eval(values[0])
             except (ValueError, TypeError, RecursionError):
                 continue
-    return constants
+    return constants | _options(tree)
+
+
+def _options(tree: ast.Module) -> dict[str, Any]:
+    """Return the defaults of ``add_argument("--name", default=...)``, by name."""
+    found = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "add_argument":
+            continue
+        words = {word.arg: word.value for word in node.keywords}
+        names = [a.value for a in node.args if isinstance(a, ast.Constant)]
+        flag = next((n for n in names if isinstance(n, str) and n.startswith("--")), None)
+        default = words.get("default")
+        if flag is None or not isinstance(default, ast.Constant):
+            continue
+        found[f"args.{flag.lstrip('-').replace('-', '_')}"] = default.value
+    return found
 
 
 def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]) -> Found:
@@ -113,6 +129,8 @@ def _plain(value: ast.expr, constants: Mapping[str, Any]) -> tuple[bool, Any]:
     """Return whether a value is written in the script, and what it is."""
     if isinstance(value, ast.Name) and value.id in constants:
         return True, constants[value.id]
+    if isinstance(value, ast.Attribute) and ast.unparse(value) in constants:  # args.rank
+        return True, constants[ast.unparse(value)]
     if isinstance(value, ast.Attribute):  # torch.bfloat16
         return (
             (True, ast.unparse(value)) if ast.unparse(value).startswith("torch.") else (False, None)

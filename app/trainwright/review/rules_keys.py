@@ -1,6 +1,7 @@
 """Rules about keys: moved, unknown, in vain, and against each other."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any
 
 from trainwright.quoting import one_line
@@ -16,6 +17,10 @@ TRAINERS = (
     *("script", "unsloth"),
 )
 """Kinds whose Trainer fills DeepSpeed's "auto" in."""
+
+
+_MISTYPED = 0.9
+"""Likeness from which a key is one that was mistyped; assumed."""
 
 
 def rules(case: Case) -> Iterator[Finding]:
@@ -57,11 +62,18 @@ def _unread(case: Case, unread: Unread) -> Finding | None:
         case "unknown":
             rule = "key-unknown" if kind.strict else "key-ignored"
             near = "-near" if unread.instead else ""
+            if kind.extended and not _typed(unread):
+                rule, near, level = "key-own", "", "risk"
             return found(rule + near, level, at, version=version or kind.tool, **values)
         case "value":
             return found("value-unknown", "risk", at, value=one_line(str(unread.value)), **values)
         case _:
             return None
+
+
+def _typed(unread: Unread) -> bool:
+    """Return whether a key is so near to a known one that it was mistyped."""
+    return bool(get_close_matches(unread.key, [unread.instead or ""], cutoff=_MISTYPED))
 
 
 def _of_fsdp_1(case: Case, unread: Unread) -> bool:
@@ -114,7 +126,8 @@ def _conflicts(case: Case) -> Iterator[Finding]:
 def _auto(case: Case) -> Iterator[Finding]:
     """Yield DeepSpeed's "auto" where no Trainer is there to fill it in."""
     auto = [fact for fact in case.facts.all if fact.given and fact.value == AUTO]
-    if auto and not case.has(*TRAINERS) and not case.has("accelerate"):
+    others = {one.source.kind.name for one in case.read} - {"deepspeed", "launch"}
+    if auto and others and not others & {*TRAINERS, "accelerate"}:
         keys = [fact.key for fact in auto]
         yield found("auto-unfilled", "risk", auto[0], count=len(keys), keys=keys[:3])
 

@@ -144,7 +144,7 @@ def _quantized(case: Case) -> Iterator[Finding]:
     facts = case.facts
     fact = case.given("quantization") or case.given("packed")
     adapter = facts.value("adapter", "none")
-    if adapter == "qlora" and facts.value("quantization") is None:
+    if adapter == "qlora" and facts.value("quantization") is None and case.has("axolotl"):
         yield found("qlora-whole", "error", case.given("adapter"))
     if fact is None:
         return
@@ -245,7 +245,7 @@ def _loader(case: Case) -> Iterator[Finding]:
         return
     if fact.value == 0 and (fact.given or not case.has("torchtune", "axolotl")):
         changes = case.setting("num_workers", 4 if not cores else min(4, max(2, cores // 2)))
-        yield found("no-workers", "risk", fact, changes)
+        yield found("no-workers", "risk" if fact.given else "gain", fact, changes)
     elif fact.given and cores and fact.value * processes(case.facts) > 2 * cores:
         values = {"workers": fact.value, "gpus": processes(case.facts), "cores": cores}
         yield found("workers-cores", "risk", fact, **values)

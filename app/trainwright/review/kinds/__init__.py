@@ -14,6 +14,7 @@ from trainwright.review.kinds.huggingface import (
 )
 from trainwright.review.kinds.kind import Key, Kind, declared
 from trainwright.review.kinds.lightning import LIGHTNING
+from trainwright.review.kinds.litgpt import LITGPT
 from trainwright.review.kinds.llamafactory import LLAMAFACTORY
 from trainwright.review.kinds.models import BITS_AND_BYTES, GENERATION_CONFIG, MODEL_CONFIG, PEFT
 from trainwright.review.kinds.scripts import FROM_PRETRAINED, UNSLOTH
@@ -35,6 +36,7 @@ KINDS: Mapping[str, Kind] = {
         TORCHTUNE,
         TORCHTITAN,
         LIGHTNING,
+        LITGPT,
         ACCELERATE,
         DEEPSPEED,
         PEFT,

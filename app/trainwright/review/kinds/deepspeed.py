@@ -86,7 +86,15 @@ DEEPSPEED = Kind(
     open=(
         *("optimizer.params", "scheduler.params", "zero_optimization.offload_optimizer"),
         *("zero_optimization.offload_param", "activation_checkpointing", "flops_profiler"),
-        *("comms_logger", "aio", "tensorboard", "wandb", "csv_monitor", "compression_training"),
+        *(
+            "comms_config",
+            "comms_logger",
+            "aio",
+            "tensorboard",
+            "wandb",
+            "csv_monitor",
+            "compression_training",
+        ),
         *("data_efficiency", "autotuning", "elasticity", "amp", "tensor_parallel", "fp16", "bf16"),
         *("gradient_clipping", "wall_clock_breakdown", "dump_state", "memory_breakdown"),
         *("torch_autocast", "data_types", "compile", "hybrid_engine", "sparse_attention"),

@@ -225,6 +225,7 @@ def _trl(name: str, tool: str, marks: set[str], objective: str) -> Kind:
         otherwise=_TRL_OTHERWISE | {"objective": objective},
         moved=_TRL_MOVED,
         open=_KWARGS,
+        extended=True,
         recipe="trl-sft",
     )
 
@@ -281,7 +282,12 @@ SCRIPT = Kind(
         "lora_rank": key("rank", whole),
         "use_lora": Key("adapter", where("lora")),
     },
-    marks=frozenset(),
+    marks=frozenset(
+        {
+            *("block_size", "dataset_config_name", "max_source_length", "train_file"),
+            *("validation_file", "max_train_samples", "preprocessing_num_workers"),
+        }
+    ),
     listed="training-arguments",
     otherwise={"precision": "fp32", "optimizer": "adamw", "adapter": "none"},
     moved={name: now for name, now in MOVED.items() if name != "torch_dtype"},

@@ -42,6 +42,8 @@ class Kind:
     whole file."""
     strict: bool = True
     """Whether the tool refuses a key that it does not know; else it ignores it."""
+    extended: bool = False
+    """Whether scripts of its users declare keys of their own beside the tool's."""
     recipe: str | None = None
     """Of ``workload/recipes.py``: the loop that runs the step."""
 

@@ -59,7 +59,11 @@ LLAMAFACTORY = Kind(
     listed="llamafactory",
     otherwise={"precision": "fp32", "optimizer": "adamw", "reentrant": True},
     # LLaMA-Factory 0.9.5 runs with transformers up to 5.6, which has some of the old keys.
-    moved={key: value for key, value in MOVED.items() if key != "warmup_ratio"}
+    moved={
+        key: value
+        for key, value in MOVED.items()
+        if key not in ("warmup_ratio", "overwrite_output_dir")
+    }
     | {
         "shift_attn": None,
         "max_length": "cutoff_len",

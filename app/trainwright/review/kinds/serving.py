@@ -174,6 +174,7 @@ LAUNCH = Kind(
         "num_machines": key("nodes", whole),
         "num_gpus": key("devices", whole),
         "num_nodes": key("nodes", whole),
+        "nodes": key("nodes", whole),
         "mixed_precision": Key(
             "precision",
             among({"no": "fp32", "bf16": "bf16-mixed", "fp16": "fp16-mixed", "fp8": "fp8"}),

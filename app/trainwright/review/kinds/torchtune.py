@@ -64,7 +64,6 @@ TORCHTUNE = Kind(
         "batch_size": key("micro_batch", whole),
         "gradient_accumulation_steps": key("accumulation", whole),
         "epochs": key("epochs", positive),
-        "max_steps_per_epoch": key("max_steps", whole),
         "dtype": Key("precision", among(DTYPES), lambda value: value),
         "enable_activation_checkpointing": Key(
             "checkpointing", where("full", "none"), lambda value: value != "none"
