@@ -200,6 +200,21 @@ def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[Change, ...]:
     return tuple(changes)
 
 
+def plan_of(run: Run, changes: Sequence[str] = ()) -> Plan:
+    """Return the plan that files make on this computer, or on the machine of the changes.
+
+    Raises:
+        UserError: they do not say enough for one, or one of the changes is no key of a plan.
+    """
+    facts = joined(interpreted(source).facts for source in run.sources)
+    elsewhere = any(change.startswith("machine.gpus") for change in changes)
+    made = planned(facts, run.sources, {} if elsewhere else {"local": True}, changes)
+    if made.plan is None:
+        why = made.refused or Message.of("review.no-model")
+        raise UserError.of("review.no-plan", why=why)
+    return made.plan
+
+
 # Changes of files
 
 
