@@ -120,9 +120,9 @@ def show_review(screen: "Screen", found: Review) -> None:
     _show_bullets(screen, "cli.review.not-planned", [*found.planned.not_planned, *found.run.absent])
     left = [
         Message.of("cli.review.key", where=_at(u.source.name, u.line), key=u.key)
-        for u in found.not_understood
+        for u in found.computed
     ]
-    _show_bullets(screen, "cli.review.not-understood", left)
+    _show_bullets(screen, "cli.review.computed", left)
     if found.no_part:
         screen.line()
         keys = [one_line(one.key) for one in found.no_part]

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
-from trainwright.messages.nearest import nearest
 from trainwright.review.facts import Fact
 from trainwright.review.files import Source
 from trainwright.review.kinds import Key, Kind, declared
 from trainwright.yamltext import Place
 
+_NEAR = 0.75
+"""Likeness from which a known key is worth naming; assumed."""
 Why = Literal["moved", "deprecated", "gone", "unknown", "value", "computed", "no-part"]
 """``value``: the key is known and the value is not; ``no-part``: neither memory nor time."""
 
@@ -107,7 +109,7 @@ def _why(source: Source, name: str) -> tuple[Why | None, str | None]:
     above = {".".join(parts[:length]) for length in range(len(parts) + 1)}
     if name in listed or above & set(kind.open) or kind.listed is None:
         return ("no-part", None) if name not in kind.keys else (None, None)
-    near = nearest(name, listed | set(kind.keys), count=1)
+    near = get_close_matches(name, listed | set(kind.keys), n=1, cutoff=_NEAR)
     return "unknown", near[0] if near else None
 
 

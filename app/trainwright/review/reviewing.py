@@ -68,6 +68,11 @@ class Review:
         return tuple(u for one in self.read for u in one.unread if u.why in whys)
 
     @property
+    def computed(self) -> tuple[Unread, ...]:
+        """Keys whose value only a run knows; what else is not understood is a finding."""
+        return tuple(unread for unread in self.not_understood if unread.why == "computed")
+
+    @property
     def no_part(self) -> tuple[Unread, ...]:
         """Keys that have no part in memory or time."""
         return tuple(u for one in self.read for u in one.unread if u.why == "no-part")

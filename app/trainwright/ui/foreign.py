@@ -10,6 +10,7 @@ from trainwright.messages import Message, UserError
 from trainwright.plan import file
 from trainwright.plan.schema import Plan
 from trainwright.review import Review, review, sources
+from trainwright.review.finding import Finding
 from trainwright.ui import plans
 
 _MODELS = {"model-config", "generation-config"}
@@ -50,7 +51,7 @@ def lines(found: Review) -> tuple[Message, ...]:
     """Return what the review says, a sentence each: findings, then what else to know."""
     return (
         *(
-            Message.of("ui.review.finding", where=one.where, text=one.message)
+            Message.of("ui.review.finding", where=_where(one), text=one.message)
             if one.file
             else one.message
             for one in found.findings
@@ -62,7 +63,12 @@ def lines(found: Review) -> tuple[Message, ...]:
             for one in found.planned.asked
         ),
         *(
-            Message.of("ui.review.not-understood", file=one.source.name, key=one.key)
-            for one in found.not_understood
+            Message.of("ui.review.computed", file=Path(one.source.name).name, key=one.key)
+            for one in found.computed
         ),
     )
+
+
+def _where(one: Finding) -> str:
+    name = Path(one.file).name
+    return f"{name}:{one.line}" if one.line else name

@@ -54,6 +54,9 @@ class QuestionDialog(QDialog):
         self.shown.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
         self.shown.setPlainText("\n\n".join(f"• {say(line)}" for line in lines))
         self.column.insertWidget(2, self.shown, 1)
+        self.shown.show()  # a layout reckons only with what is shown
+        self.column.activate()
+        self.resize(self.size().expandedTo(self.sizeHint()))
 
     def offer_to_compare(self, mine: str, theirs: Callable[[], str]) -> None:
         """Add a button that shows in which lines two texts differ."""
