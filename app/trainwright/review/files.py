@@ -189,7 +189,7 @@ def kind_of(data: Mapping[str, Any], name: str) -> Kind:
         if kind.listed is not None:
             known |= declared(kind.listed).keys
         # Of two kinds that know equally many, the one that has fewer others is meant.
-        score = len(keys & known) + marks - len(known) / 10_000
+        score = len(keys & known) - len(known) / 10_000
         top = {key.partition(".")[0] for key in known}
         if score > most and (marks > 1 or len(data.keys() & top) > _LEAST * len(data)):
             best, most = kind, score
