@@ -9,7 +9,7 @@ from trainwright.export.header import Reasons
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError, render
 from trainwright.plan.schema import Plan
-from trainwright.quoting import shell_word
+from trainwright.quoting import one_line, shell_word
 from trainwright.workload import FullSettings
 
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "float32"}
@@ -103,7 +103,7 @@ def _ollama(plan: Plan, settings: FullSettings) -> str:
     source = plan.model.preset or configs.model_name(plan)
     quantization = "" if settings.quantization == "none" else f"-{settings.quantization}"
     lines = [
-        f"FROM ./{source.rpartition('/')[2]}{quantization}.gguf",
+        f"FROM ./{one_line(source.rpartition('/')[2], None)}{quantization}.gguf",
         f"PARAMETER num_ctx {_context(plan)}",
     ]
     if plan.workload.inputs.new_tokens:

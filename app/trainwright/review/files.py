@@ -12,7 +12,7 @@ from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
 from trainwright.review import commands, modelfile, python_script
 from trainwright.review.kinds import KINDS, Kind, declared
-from trainwright.review.spans import json_spans
+from trainwright.review.spans import Span, json_spans, toml_spans
 from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
 
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
@@ -148,7 +148,7 @@ def _document(text: str, name: str, format: str) -> Document:
         return parse(text, name)
     try:
         if format == "toml":
-            return Document(tomllib.loads(text), _toml_lines(text))
+            return Document(tomllib.loads(text), _lines(text, toml_spans(text)))
         data = json.loads(text)
         spans = json_spans(text)
     except RecursionError:
@@ -158,19 +158,17 @@ def _document(text: str, name: str, format: str) -> Document:
         raise UserError.of(
             "review.not-parsed", file=name, format=format.upper(), problem=problem
         ) from None
-    starts = sorted((span[0], place) for place, span in spans.items())
+    return Document(data, _lines(text, spans))
+
+
+def _lines(text: str, spans: Mapping[Place, Span]) -> dict[Place, int]:
+    """Return the line of each value."""
     lines, line, last = {}, 1, 0
-    for start, place in starts:
+    for start, place in sorted((span[0], place) for place, span in spans.items()):
         line += text.count("\n", last, start)
         last = start
         lines[place] = line
-    return Document(data, lines)
-
-
-def _toml_lines(text: str) -> dict[Place, int]:
-    from trainwright.review.spans import toml_spans
-
-    return {place: text.count("\n", 0, span[0]) + 1 for place, span in toml_spans(text).items()}
+    return lines
 
 
 def kind_of(data: Mapping[str, Any], name: str) -> Kind:

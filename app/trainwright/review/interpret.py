@@ -10,8 +10,10 @@ from trainwright.review.files import Source
 from trainwright.review.kinds import Key, Kind, declared
 from trainwright.yamltext import Place
 
-_NEAR = 0.75
+_LIKE = 0.75
 """Likeness from which a known key is worth naming; assumed."""
+_LONGEST, _MOST = 80, 100
+"""Characters of a key, and unknown keys of a file, for which known ones are searched."""
 Why = Literal["moved", "deprecated", "gone", "unknown", "value", "computed", "no-part"]
 """``value``: the key is known and the value is not; ``no-part``: neither memory nor time."""
 
@@ -53,6 +55,8 @@ def interpreted(source: Source) -> Interpreted:
         found, odd = _facts(source, kind.meanings(name), name, place, value, line)
         facts += found
         why, instead = ("value", None) if odd else _why(source, name)
+        if why == "unknown" and len(unread) < _MOST:
+            instead = _near(source, name)
         if value is None and why not in (None, "unknown"):
             why = "no-part"  # a key without a value is as good as none
         if why is not None and not (found and why == "no-part"):
@@ -109,8 +113,16 @@ def _why(source: Source, name: str) -> tuple[Why | None, str | None]:
     above = {".".join(parts[:length]) for length in range(len(parts) + 1)}
     if name in listed or above & set(kind.open) or kind.listed is None:
         return ("no-part", None) if name not in kind.keys else (None, None)
-    near = get_close_matches(name, listed | set(kind.keys), n=1, cutoff=_NEAR)
-    return "unknown", near[0] if near else None
+    return "unknown", None
+
+
+def _near(source: Source, name: str) -> str | None:
+    """Return the known key that was probably meant."""
+    kind = source.kind
+    if len(name) > _LONGEST or kind.listed is None:
+        return None
+    known = declared(kind.listed).keys | set(kind.keys)
+    return next(iter(get_close_matches(name, known, n=1, cutoff=_LIKE)), None)
 
 
 def _defaults(source: Source, given: set[str]) -> Iterator[Fact]:

@@ -18,6 +18,8 @@ from trainwright.workload.settings import StrategyWord
 
 OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
 """What trains by one forward and backward pass of one model; others take more."""
+MOST_GPUS = 64
+"""That a plan holds (``GpuChoice``)."""
 _ANSWER = 256
 """Tokens of a context that are the answer where nobody says; assumed."""
 
@@ -234,7 +236,7 @@ def machine_of(machine: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     gpus = machine.get("gpus")
     if not gpus:
         return dict(machine)
-    return {**machine, "gpus": [{"count": processes(facts), **gpu} for gpu in gpus]}
+    return {**machine, "gpus": [{"count": min(processes(facts), MOST_GPUS), **gpu} for gpu in gpus]}
 
 
 _OF_TRAINING = (
@@ -326,6 +328,10 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
     for name in ("tensor", "pipeline", "context_parallel"):
         if facts.value(name, 1) > 1:
             yield Message.of("review.not-planned.degree", name=name, degree=facts.value(name))
+    if processes(facts) > MOST_GPUS:
+        yield Message.of("review.not-planned.gpus", wanted=processes(facts), most=MOST_GPUS)
+    if facts.value("nodes", 1) > 1:
+        yield Message.of("review.not-planned.nodes", nodes=facts.value("nodes"))
     word = strategy(facts)
     if word is not None and word not in get_args(StrategyWord) and word != "fsdp2-no-reshard":
         yield Message.of("review.not-planned.strategy", value=word)

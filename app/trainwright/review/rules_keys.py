@@ -38,7 +38,11 @@ def rules(case: Case) -> Iterator[Finding]:
 
 def _unread(case: Case, unread: Unread) -> Finding | None:
     kind = unread.source.kind
-    values: dict[str, Any] = {"key": unread.key, "tool": kind.tool, "instead": unread.instead or ""}
+    values: dict[str, Any] = {
+        "key": one_line(unread.key, 100),
+        "tool": kind.tool,
+        "instead": unread.instead or "",
+    }
     version = " ".join(
         f"{package} {version}"
         for package, version in (declared(kind.listed).read_from if kind.listed else {}).items()

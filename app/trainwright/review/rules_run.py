@@ -6,7 +6,14 @@ from typing import Any
 from trainwright.review.case import Case, found
 from trainwright.review.facts import AUTO
 from trainwright.review.finding import Change, Finding
-from trainwright.review.planning import checkpointing, processes, replicas, strategy, task
+from trainwright.review.planning import (
+    MOST_GPUS,
+    checkpointing,
+    processes,
+    replicas,
+    strategy,
+    task,
+)
 from trainwright.workload.defaults import best_precision
 
 SHARDED = ("fsdp2", "fsdp2-no-reshard", "hybrid", "zero3")
@@ -68,12 +75,13 @@ def _batch(case: Case) -> Iterator[Finding]:
 
 def _gpus(case: Case) -> Iterator[Finding]:
     wanted = processes(case.facts)
-    if case.machine is not None and wanted > case.machine.gpu_count:
+    on_each = -(-wanted // (case.facts.value("nodes", 1)))
+    if case.machine is not None and case.machine.gpu_count < min(on_each, MOST_GPUS):
         fact = case.given("processes") or case.given("devices") or case.given("tensor")
         changes = (
             case.rewriting(fact, case.machine.gpu_count) if fact and fact.name != "tensor" else ()
         )
-        yield found("gpus", "error", fact, changes, wanted=wanted, there=case.machine.gpu_count)
+        yield found("gpus", "error", fact, changes, wanted=on_each, there=case.machine.gpu_count)
     tensor, heads = case.facts.value("tensor", 1), case.facts.value("heads")
     if tensor > 1 and heads and heads % tensor:
         yield found("heads", "error", case.given("tensor"), tensor=tensor, heads=heads)

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from trainwright.yamltext import Place
+from trainwright.yamltext import MAX_DEPTH, Place
 
 Span = tuple[int, int]
 """First character, and the one after the last."""
@@ -17,7 +17,11 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 def json_spans(text: str) -> dict[Place, Span]:
-    """Return the span of each value of a JSON text that is valid."""
+    """Return the span of each value of a JSON text that is valid.
+
+    Raises:
+        RecursionError: it is nested too deep.
+    """
     return dict(_json(text, _space(text, 0), ()))
 
 
@@ -28,6 +32,8 @@ def _space(text: str, at: int) -> int:
 
 def _json(text: str, at: int, place: Place) -> Iterator[tuple[Place, Span]]:
     _, end = json.JSONDecoder(strict=False).raw_decode(text, at)
+    if len(place) > MAX_DEPTH:
+        raise RecursionError
     yield place, (at, end)
     if text[at] not in "{[":
         return
