@@ -1,7 +1,6 @@
 """Changes of a file in its own format: what is not changed stays byte for byte."""
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,16 +46,16 @@ def _without(text: str, format: str, place: Place, spans: dict[Place, Span]) -> 
     start, end = spans[place]
     if format != "json":
         first = text.rfind("\n", 0, start) + 1
-        key = re.escape(str(place[-1]))
-        if not re.match(rf"""\s*["']?({key}|[\w.-]+\.{key})["']?\s*[:=]""", text[first:start]):
+        name = text[first:start].strip().rstrip(":=").strip().strip("\"'")
+        if name != str(place[-1]) and not name.endswith(f".{place[-1]}"):
             raise _refused(place)
         last = text.find("\n", max(start, end - 1))
         return text[:first] + (text[last + 1 :] if last >= 0 else "")
     begin = text.rfind(json.dumps(str(place[-1])), 0, start)
-    after = re.compile(r"\s*,\s*").match(text, end)
-    if after is not None:
-        return text[:begin] + text[after.end() :]
-    return re.sub(r",?\s*$", "", text[:begin]) + text[end:]
+    rest = text[end:].lstrip()
+    if rest.startswith(","):
+        return text[:begin] + rest[1:].lstrip()
+    return text[:begin].rstrip().removesuffix(",") + text[end:]
 
 
 def _with(text: str, format: str, change: Change, spans: dict[Place, Span]) -> str:
@@ -76,10 +75,9 @@ def _with(text: str, format: str, change: Change, spans: dict[Place, Span]) -> s
         raise _refused(change.place)
     start = spans[inner[0]][0]
     first = text.rfind("\n", 0, start) + 1
-    head = re.match(r"\s*", text[first:])
     if "{" in text[first:start]:
         raise _refused(change.place)
-    return f"{text[:first]}{head[0] if head else ''}{key}: {value}\n{text[first:]}"
+    return f"{text[:first]}{_indent(text[first:start])}{key}: {value}\n{text[first:]}"
 
 
 def _in_json(text: str, above: Place, key: str, value: Any, spans: dict[Place, Span]) -> str:
@@ -94,18 +92,26 @@ def _in_json(text: str, above: Place, key: str, value: Any, spans: dict[Place, S
         return f"{text[: start + 1]}{pair}{text[end - 1 :]}"
     last = max(span[1] for span in inner)
     first = min(span[0] for span in inner)
-    lead = re.search(r"\n[ \t]*(?=\"[^\"\n]*\"\s*:\s*$)", text[start:first])
-    return f"{text[:last]},{lead[0] if lead else ' '}{pair}{text[last:]}"
+    line = text.rfind("\n", start, first)
+    lead = "\n" + _indent(text[line + 1 : first]) if line >= 0 else " "
+    return f"{text[:last]},{lead}{pair}{text[last:]}"
+
+
+def _indent(line: str) -> str:
+    """Return the white space that a line begins with."""
+    return line[: len(line) - len(line.lstrip())]
 
 
 def _in_toml(text: str, above: Place, line: str, place: Place) -> str:
     if not above:
         return f"{line}\n{text}"
-    header = re.compile(rf"(?m)^\s*\[{re.escape('.'.join(map(str, above)))}\][^\n]*\n?")
-    found = header.search(text)
-    if found is None:
-        return f"{text.rstrip()}\n\n[{'.'.join(map(str, above))}]\n{line}\n"
-    return f"{text[: found.end()]}{line}\n{text[found.end() :]}"
+    name, at = f"[{'.'.join(map(str, above))}]", 0
+    for each in text.splitlines(keepends=True):
+        at += len(each)
+        if each.partition("#")[0].strip() == name:
+            head = text[:at] if each.endswith("\n") else f"{text[:at]}\n"
+            return f"{head}{line}\n{text[at:]}"
+    return f"{text.rstrip()}\n\n{name}\n{line}\n"
 
 
 def _refused(place: Place) -> UserError:

@@ -14,7 +14,8 @@ def looks_like(text: str) -> bool:
     """Return whether the first instruction is ``FROM``."""
     lines = (line.strip() for line in text.splitlines())
     first = next((line for line in lines if line and not line.startswith("#")), "")
-    return re.match(r"(?i)from\s+\S+\s*$", first) is not None
+    words = first.split()
+    return len(words) == 2 and words[0].lower() == "from"
 
 
 def parsed(text: str, name: str) -> Document:

@@ -11,7 +11,7 @@ from trainwright.profile.presets import Preset
 _ENDINGS = re.compile(
     r"[-_.](instruct|it|chat|hf|base|pt|bnb|4bit|8bit|unsloth|gguf|awq|gptq|fp8|bf16|fp16|int4|int8"
     r"|dynamic|latest|text|distill|sft|dpo|nvfp4|w4a16|w8a8|turbo|qat|preview|[0-9]{4}"
-    r"|v[0-9](\.[0-9])?|q[0-9](_[0-9a-z]+)*|iq[0-9](_[a-z]+)*|f16|q8_0)$",
+    r"|v[0-9](\.[0-9])?|q[0-9](_[0-9a-z]{1,4}){0,3}|iq[0-9](_[a-z]{1,4}){0,2}|f16|q8_0)$",
     re.IGNORECASE,
 )
 _BEGINNINGS = re.compile(r"^(meta|google|mistralai|qwen|unsloth|microsoft)[-_]", re.IGNORECASE)

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from itertools import accumulate
 from typing import Any
 
 import yaml
@@ -82,25 +81,38 @@ def _end(event: Any) -> int:
     return int(event.end_mark.index)
 
 
-_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(#.*)?")
-_PAIR = re.compile(r"""\s*([\w.-]+|"[^"]*")\s*=\s*((?:"(?:[^"\\]|\\.)*"|'[^']*'|[^#"'])*)(#.*)?""")
-
-
 def toml_spans(text: str) -> dict[Place, Span]:
     """Return the span of each value that stands on one line of a TOML text that is valid."""
     found: dict[Place, Span] = {}
     section: Place = ()
-    lines = text.splitlines(keepends=True)
-    for start, line in zip(accumulate(map(len, lines), initial=0), lines, strict=False):
-        body = line.rstrip("\r\n")
-        if header := _HEADER.fullmatch(body):
-            section = tuple(header[1].replace('"', "").replace(" ", "").split("."))
-        elif pair := _PAIR.fullmatch(body):
-            value = pair[2].rstrip()
-            name = tuple(pair[1].replace('"', "").split("."))
-            begin = start + pair.start(2)
-            found[(*section, *name)] = (begin, begin + len(value))
+    at = 0
+    for line in text.splitlines(keepends=True):
+        body = _uncommented(line)
+        name, equals, value = body.partition("=")
+        if body.lstrip().startswith("["):
+            section = tuple(body.strip().strip("[]").replace('"', "").replace(" ", "").split("."))
+        elif equals:
+            begin = at + len(name) + 1 + len(value) - len(value.lstrip())
+            place = (*section, *name.strip().replace('"', "").split("."))
+            found[place] = (begin, begin + len(value.strip()))
+        at += len(line)
     return found
+
+
+def _uncommented(line: str) -> str:
+    """Return a line of TOML up to the sign that begins its comment."""
+    quote = ""
+    escaped = False
+    for number, sign in enumerate(line):
+        if escaped:
+            escaped = False
+        elif quote == '"' and sign == "\\":
+            escaped = True
+        elif sign in "\"'" and quote in ("", sign):
+            quote = "" if quote else sign
+        elif sign == "#" and not quote:
+            return line[:number]
+    return line
 
 
 SPANS: Mapping[str, Callable[[str], dict[Place, Span]]] = {
