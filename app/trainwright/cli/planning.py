@@ -60,9 +60,29 @@ def load(source: PlanSource) -> Plan:
     """
     if source.plan == STDIN and sys.stdin is None:
         raise UserError.of("cli.input-closed")
-    plan = file.read(source.plan, source.overrides)
+    plan = _read(source)
     check_consent(plan.model, source.allow_code)
     return plan
+
+
+def _read(source: PlanSource) -> Plan:
+    """Return the plan in a file: ours, or that which another trainer's file makes here.
+
+    Raises:
+        UserError: as ``load`` does, or the other trainer's file does not say enough.
+    """
+    try:
+        return file.read(source.plan, source.overrides)
+    except UserError as error:
+        if source.plan == STDIN or source.plan.endswith(file.SUFFIX):
+            raise
+        from trainwright.review import plan_of, sources  # loads what plans do not need
+
+        try:
+            run = sources([source.plan])
+        except UserError:
+            raise error from None
+        return plan_of(run, source.overrides)
 
 
 def check_consent(model: ModelSource, allowed: bool) -> None:

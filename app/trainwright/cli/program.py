@@ -14,6 +14,7 @@ from trainwright.messages import UserError
 COMMANDS = (
     "estimate",
     "advise",
+    "review",
     "build",
     "upgrade",
     "export",

@@ -173,7 +173,7 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "task": workload.task,
         "config": FOLDER,
         "weights": None,
-        "dtype": _dtype(plan, settings),
+        "dtype": weights_dtype(plan, settings),
         "attention": ATTENTION[settings.attention],
         "quantization": carried(settings, REPLACED, "quantization"),
         "double_quantization": settings.double_quantization,
@@ -196,7 +196,8 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     }
 
 
-def _dtype(plan: Plan, settings: FullSettings) -> str:
+def weights_dtype(plan: Plan, settings: FullSettings) -> str:
+    """Return the type that the weights are loaded in."""
     precision = carried(settings, REPLACED, "precision")
     if precision in ("bf16", "fp16"):
         return {"bf16": "bfloat16", "fp16": "float16"}[precision]

@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from trainwright.export import accelerate, deepspeed, hf_trainer, plain
+from trainwright.export import (
+    accelerate,
+    axolotl,
+    deepspeed,
+    hf_trainer,
+    llamafactory,
+    plain,
+    serving,
+    trl,
+)
 from trainwright.export.header import Reasons
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
@@ -34,6 +43,17 @@ TARGETS: Mapping[str, Target] = {
     "accelerate": accelerate,
     "deepspeed": deepspeed,
 }
+"""Programs of ours that run a plan."""
+CONFIGS: Mapping[str, Target] = {
+    "trl": trl,
+    "axolotl": axolotl,
+    "llamafactory": llamafactory,
+    "vllm": serving.VLLM,
+    "sglang": serving.SGLANG,
+    "ollama": serving.OLLAMA,
+}
+"""Tools whose own file is all that they need."""
+ALL: Mapping[str, Target] = {**TARGETS, **CONFIGS}
 
 
 def target(name: str) -> Target:
@@ -42,13 +62,13 @@ def target(name: str) -> Target:
     Raises:
         UserError: there is none.
     """
-    if name in TARGETS:
-        return TARGETS[name]
+    if name in ALL:
+        return ALL[name]
     raise UserError.of(
         "export.unknown-target",
         name=name,
-        near=(nearest(name, TARGETS) or tuple(TARGETS))[0],
-        known=tuple(TARGETS),
+        near=(nearest(name, ALL) or tuple(ALL))[0],
+        known=tuple(ALL),
     )
 
 
@@ -69,7 +89,7 @@ def files(
         UserError: no such target, the plan does not train, or the target cannot take its model.
     """
     chosen = target(name)
-    if not plan.workload.trains:
+    if not plan.workload.trains and not isinstance(chosen, serving.Server):
         raise UserError.of("export.no-inference", name=name)
     if settings.shards:
         raise UserError.of("export.no-sharding", name=name, strategy=settings.strategy)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
 
 from trainwright.messages import Message
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 def file_to_open(parent: QWidget) -> Path | None:
     """Ask for a plan or a model's file; None where nobody chose."""
     kinds = (
-        tr("ui.open.filter") + " (*.plan.yaml *.mig.yaml *.yaml *.json *.safetensors *.py *.pt2)"
+        tr("ui.open.filter") + " (*.plan.yaml *.mig.yaml *.yaml *.yml *.json *.toml *.sh"
+        " *.safetensors *.py *.pt2 Modelfile)"
     )
     path, _ = QFileDialog.getOpenFileName(parent, tr("ui.action.open"), "", kinds)
     return Path(path) if path else None
@@ -46,6 +48,18 @@ def about_edits(parent: QWidget, what: Message) -> str:
                             Message.of("ui.ask.edits.lost"))  # fmt: skip
     dialog.offer(("discard", "cancel", "save"), "save")
     return _answer(dialog)
+
+
+def show_review(parent: QWidget, tool: str, lines: Sequence[Message]) -> None:
+    """Show what the review of another trainer's files says."""
+    from trainwright.ui.widgets.questiondialog import QuestionDialog
+
+    dialog = QuestionDialog(parent, Message.of("ui.review.title", tool=tool),
+                            Message.of("ui.review.text", count=len(lines)))  # fmt: skip
+    dialog.offer(("close",), "close")
+    dialog.list_lines(lines)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
 
 
 def about_changed_file(

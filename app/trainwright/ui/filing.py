@@ -10,7 +10,8 @@ from trainwright.mig import drawings
 from trainwright.mig.drawings import Drawing
 from trainwright.plan.recovery import Recovered
 from trainwright.plan.schema import Plan
-from trainwright.ui import asking, opening
+from trainwright.review import Review
+from trainwright.ui import asking, foreign, opening
 from trainwright.ui.draft import Draft
 from trainwright.ui.plans import local_plan, starting_plan
 from trainwright.ui.preferences import Preferences
@@ -54,18 +55,35 @@ class Filing:
             case "browse":
                 self._window.ask_open()
 
-    def open(self, path: Path) -> None:
-        """Open a plan file, a MIG file or a model's; a bad one leaves everything as it is."""
+    def open(self, path: Path, *others: Path) -> None:
+        """Open a plan file, a MIG file, a model's or another trainer's, with ``others`` of its run.
+
+        A bad one leaves everything as it is.
+        """
         if path.suffix in (".py", ".pt2"):
             if opening.can_be_read(self._session, path):
                 code = asking.code_to_run(self._window, path.absolute())
                 self._show_plan(code is not None and opening.take_code(self._session, code))
         elif path.name.endswith(drawings.SUFFIX):
             self._open_board(path)
+        elif (found := foreign.read((path, *others), self._session.plan)) is not None:
+            self._open_review(found)
         elif opening.open_file(self._session, path):
             if path.name.endswith((".yaml", ".yml")):
                 self._preferences.opened(path)
             self._show_plan(True)
+
+    def _open_review(self, found: Review) -> None:
+        """Open the plan of another trainer's files, and show what the review says of them."""
+        plan = found.planned.plan
+        if plan is None:
+            why = found.unestimated or Message.of("review.no-model")
+            self._session.noticed.emit(Message.of("review.no-plan", why=why))
+            return
+        opened = self._session.open_plan(plan, None, saved=False)
+        self._show_plan(opened)
+        if opened and (lines := foreign.lines(found)):
+            asking.show_review(self._window, found.run.sources[0].kind.tool, lines)
 
     def _show_plan(self, opened: bool) -> None:
         if opened:

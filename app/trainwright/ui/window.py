@@ -318,10 +318,10 @@ class Window(QMainWindow):
         if self.filing is not None:
             self.filing.start_with(what, value)
 
-    def open_path(self, path: Path) -> None:
-        """Open a plan file, a MIG file or a model's; a bad one leaves everything as it is."""
+    def open_path(self, path: Path, *others: Path) -> None:
+        """Open a plan file, a MIG file, a model's, or those of another trainer's run."""
         if self.filing is not None:
-            self.filing.open(path)
+            self.filing.open(path, *others)
 
     def ask_open(self) -> None:
         """Ask for a file and open it."""
@@ -452,7 +452,7 @@ class Window(QMainWindow):
 
     def dropEvent(self, event: QDropEvent) -> None:
         if paths := dropping.taken(event):
-            self.when_awake(lambda: self.open_path(paths[0]))
+            self.when_awake(lambda: self.open_path(*paths))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

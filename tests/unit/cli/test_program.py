@@ -13,7 +13,7 @@ from trainwright.messages import LANGUAGES
 
 CONTRACT = {
     "estimate", "advise", "build", "upgrade", "mig", "probe", "monitor",
-    "diagnose", "verify", "export", "profile", "catalog", "doctor",
+    "diagnose", "verify", "export", "profile", "catalog", "doctor", "review",
 }  # fmt: skip
 
 

@@ -48,6 +48,16 @@ class QuestionDialog(QDialog):
             self.buttons[answer] = button
         self.buttons[best].setFocus()
 
+    def list_lines(self, lines: Sequence[Message]) -> None:
+        """Show sentences below the text, one a paragraph, to read and to copy."""
+        self.shown = self._text(Message.of("ui.review.list"))
+        self.shown.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
+        self.shown.setPlainText("\n\n".join(f"• {say(line)}" for line in lines))
+        self.column.insertWidget(2, self.shown, 1)
+        self.shown.show()  # a layout reckons only with what is shown
+        self.column.activate()
+        self.resize(self.size().expandedTo(self.sizeHint()))
+
     def offer_to_compare(self, mine: str, theirs: Callable[[], str]) -> None:
         """Add a button that shows in which lines two texts differ."""
         button = Button(tr("ui.ask.compare"), "ghost")
@@ -61,22 +71,27 @@ class QuestionDialog(QDialog):
 
     def _compare(self, mine: str, theirs: str) -> None:
         self.buttons["compare"].setEnabled(False)
-        self.shown = QPlainTextEdit()
-        self.shown.setReadOnly(True)
-        self.shown.setFrameShape(QFrame.Shape.NoFrame)
+        self.shown = self._text(Message.of("ui.ask.compare"))
         self.shown.setFont(tokens.font(tokens.LABEL, 400, mono=True))
         self.shown.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.shown.setAccessibleName(tr("ui.ask.compare"))
-        self.shown.setTabChangesFocus(True)
-        self.shown.setMinimumSize(*_ROOM)
-        slim(self.shown.verticalScrollBar())
-        slim(self.shown.horizontalScrollBar())
         self._write(difference(mine, theirs))
         self.column.insertWidget(2, self.shown, 1)
         self.buttons["compare"].hide()
         self.shown.show()  # a layout reckons only with what is shown
         self.column.activate()
         self.resize(self.size().expandedTo(self.sizeHint()))
+
+    def _text(self, name: Message) -> QPlainTextEdit:
+        """Return a field of text that is read."""
+        shown = QPlainTextEdit()
+        shown.setReadOnly(True)
+        shown.setFrameShape(QFrame.Shape.NoFrame)
+        shown.setAccessibleName(say(name))
+        shown.setTabChangesFocus(True)
+        shown.setMinimumSize(*_ROOM)
+        slim(shown.verticalScrollBar())
+        slim(shown.horizontalScrollBar())
+        return shown
 
     def _write(self, lines: Sequence[str]) -> None:
         cursor = QTextCursor(self.shown.document())

@@ -1,0 +1,173 @@
+"""``trainwright review``: the files of other trainers, and what is wrong with them here."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainwright.advise.whatif import whatifs
+from trainwright.cli import options, planning
+from trainwright.cli.answer import Answer, Exit
+from trainwright.cli.parsing import Command, option
+from trainwright.cli.terminal import Terminal
+from trainwright.messages import Message, UserError
+from trainwright.messages.units import gib, percent
+from trainwright.plan import file
+from trainwright.plan.evaluate import Facts, evaluate, with_limits
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+from trainwright.quoting import one_line
+from trainwright.review import Review, review, sources
+from trainwright.review import reviewing as reviews
+from trainwright.review.apply import write
+from trainwright.review.finding import Finding
+from trainwright.review.report import as_json
+from trainwright.workload.settings import Effect
+
+if TYPE_CHECKING:
+    from trainwright.cli.screen import Screen
+
+MARKS = {"error": "✗", "risk": "△", "gain": "+"}
+STYLES = {"error": "bold red", "risk": "bold yellow", "gain": "green"}
+_COUNTED = re.compile(r"(.+):([0-9]{1,2})")
+
+
+@click.command(cls=Command, help="cli.review.summary")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@option("--machine", default="local", metavar="local|GPU[:COUNT]", help="cli.option.review-machine")
+@option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="cli.option.set")
+@option("--write", "writes", is_flag=True, help="cli.option.review-write")
+@options.out_file("cli.option.review-out")
+@options.tracing
+@options.common
+@click.pass_obj
+def command(
+    terminal: Terminal,
+    files: tuple[str, ...],
+    machine: str,
+    overrides: tuple[str, ...],
+    writes: bool,
+    out: Path | None,
+) -> Answer:
+    """Read the files, say what is wrong with them, and change them where that is asked for."""
+    run = sources(files)
+
+    def answer(plan: Plan) -> tuple[Facts, Report]:
+        facts = planning.facts(plan, terminal, one_point=True)
+        return facts, with_limits(plan, facts, evaluate(plan, facts))
+
+    found = review(run, machine_named(machine), answer, changes=overrides, whatifs=whatifs)
+    if out is not None:
+        if found.planned.plan is None:
+            raise UserError.of("review.no-plan", why=found.unestimated or "")
+        file.write(found.planned.plan, out)
+    mended = reviews.mended(found)
+    diff = reviews.diff(found, mended)
+    written = write(reviews.texts(found, mended)) if writes else ()
+
+    def show(screen: "Screen") -> None:
+        show_review(screen, found)
+        if diff:
+            screen.line()
+            screen.say("cli.review.diff-written" if writes else "cli.review.diff", "bold")
+            for line in diff.splitlines():
+                screen.line(line)
+        for path, backup in written:
+            screen.say("cli.review.backup", file=str(path), backup=str(backup))
+
+    document = as_json(found)
+    document["diff"] = diff
+    document["written"] = [{"file": str(path), "backup": str(copy)} for path, copy in written]
+    return Answer(document, show, Exit.NO if found.errors else Exit.DONE)
+
+
+def machine_named(text: str) -> Mapping[str, Any]:
+    """Return the plan's section of ``local`` or ``GPU[:COUNT]``."""
+    if text == "local":
+        return {"local": True}
+    found = _COUNTED.fullmatch(text)
+    if found is None:
+        return {"gpus": [{"id": text}]}
+    return {"gpus": [{"id": found[1], "count": max(1, int(found[2]))}]}
+
+
+def show_review(screen: "Screen", found: Review) -> None:
+    """Print a review: the files, the verdict, the findings, what is asked and not understood."""
+    for source in found.run.sources:
+        screen.line(f"{source.name} · {source.kind.tool}", "bold")
+    screen.line()
+    if found.report is not None:
+        from trainwright.cli.estimate import MARKS as VERDICTS
+        from trainwright.cli.estimate import STYLES as COLOURS
+        from trainwright.cli.estimate import verdict
+
+        mark, style = VERDICTS[found.report.verdict], COLOURS[found.report.verdict]
+        screen.line(f"{mark} {screen.text(verdict(found.report))}", style)
+    elif found.unestimated is not None:
+        screen.say("cli.review.not-estimated", why=found.unestimated)
+    for level in ("error", "risk", "gain"):
+        _show_findings(screen, level, [one for one in found.findings if one.level == level])
+    if not found.errors:
+        screen.line()
+        screen.say("cli.review.no-errors")
+    _show_bullets(
+        screen,
+        "cli.review.asked",
+        [_asked(one.key, one.taken, one.default_of) for one in found.planned.asked],
+    )
+    _show_bullets(screen, "cli.review.not-planned", [*found.planned.not_planned, *found.run.absent])
+    left = [
+        Message.of("cli.review.key", where=_at(u.source.name, u.line), key=u.key)
+        for u in found.computed
+    ]
+    _show_bullets(screen, "cli.review.computed", left)
+    if found.no_part:
+        screen.line()
+        keys = [one_line(one.key) for one in found.no_part]
+        screen.say("cli.review.no-part", count=len(keys), keys=keys)
+
+
+def _at(name: str, line: int | None) -> str:
+    return f"{name}:{line}" if line else name
+
+
+def _asked(key: str, taken: Any, default_of: str | None) -> Message:
+    if taken is None:
+        return Message.of("cli.review.asked-needed", key=key)
+    if taken == "preset":
+        return Message.of("cli.review.asked-usual", key=key)
+    id = "cli.review.asked-ours" if default_of is None else "cli.review.asked-default"
+    return Message.of(id, key=key, value=str(taken), tool=default_of or "")
+
+
+def _show_bullets(screen: "Screen", title: str, lines: Sequence[Message]) -> None:
+    if lines:
+        screen.line()
+        screen.say(title, "bold")
+        screen.bullets(lines)
+
+
+def _show_findings(screen: "Screen", level: str, findings: Sequence[Finding]) -> None:
+    if not findings:
+        return
+    screen.line()
+    screen.say(f"cli.review.{level}s", "bold", count=len(findings))
+    for one in findings:
+        where = f"{one.where}: " if one.file else ""
+        screen.line(
+            f"{MARKS[level]} {where}{screen.text(one.message)}{_effect(screen, one)}", STYLES[level]
+        )
+
+
+def _effect(screen: "Screen", one: Finding) -> str:
+    """Return what a gain does to speed, memory and result."""
+    parts = []
+    if one.gain is not None:
+        parts.append(f"{'+' if one.gain >= 0 else '−'}{percent(abs(one.gain))}")
+    if one.memory_bytes is not None:
+        parts.append(f"{'+' if one.memory_bytes >= 0 else '−'}{gib(abs(one.memory_bytes))}")
+    if one.level == "gain" or one.effect is not Effect.SAME:
+        parts.append(screen.text(Message.of(f"advise.effect.{one.effect.name.lower()}")))
+    return f" ({', '.join(parts)})" if parts else ""

@@ -1,0 +1,116 @@
+"""Targets ``vllm``, ``sglang`` and ``ollama``: the command, or the file, that serves a plan."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from trainwright.export import configs
+from trainwright.export.comments import comment
+from trainwright.export.header import Reasons
+from trainwright.export.write import Files
+from trainwright.messages import Language, Message, UserError, render
+from trainwright.plan.schema import Plan
+from trainwright.quoting import one_line, shell_word
+from trainwright.workload import FullSettings
+
+DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "float32"}
+CACHES = {"fp8": "fp8", "int8": "int8"}
+WEIGHTS: Mapping[str, Mapping[str, str]] = {
+    "vllm": {"fp8": "fp8", "nf4": "bitsandbytes"},
+    "sglang": {"fp8": "fp8"},
+}
+"""Weights that the engine makes itself from whole ones; others are a checkpoint of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A target that serves."""
+
+    engine: str
+    made_for: Mapping[str, str]
+    name: str
+    write: Callable[[Plan, FullSettings], str]
+
+    def files(
+        self, plan: Plan, settings: FullSettings, reasons: Reasons, language: Language
+    ) -> Files:
+        """Return the one file.
+
+        Raises:
+            UserError: the plan trains, or its model has no published name.
+        """
+        if plan.workload.trains:
+            raise UserError.of("export.only-inference", target=self.engine)
+        versions = [f"{library} {version}" for library, version in self.made_for.items()]
+        lines = [(0, render(Message.of("export.header.made-for", versions=versions), language))]
+        lines += [(2, f"- {render(one, language)}") for one in self.not_expressible(plan, settings)]
+        return {self.name: comment(lines) + self.write(plan, settings)}
+
+    def not_expressible(self, plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
+        """Return what the file leaves out, one message each."""
+        found = []
+        if settings.engine != self.engine:
+            values = {"value": settings.engine, "instead": self.engine}
+            found.append(Message.of("export.lost.replaced", setting="engine", **values))
+        known = {"none", *WEIGHTS.get(self.engine, {})}
+        if self.engine != "ollama" and settings.quantization not in known:
+            found.append(Message.of("export.lost.checkpoint", value=settings.quantization,
+                                    setting="quantization"))  # fmt: skip
+        return tuple(found)
+
+
+def _context(plan: Plan) -> int:
+    inputs = plan.workload.inputs
+    return (inputs.prompt_tokens or 512) + (inputs.new_tokens or 128)
+
+
+def _command(words: list[str], options: Mapping[str, object]) -> str:
+    lines = [" ".join(map(shell_word, words))]
+    lines += [f"  --{key} {shell_word(str(value))}" for key, value in options.items()]
+    return " \\\n".join(lines) + "\n"
+
+
+def _shared(plan: Plan, settings: FullSettings, engine: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if settings.precision in DTYPES:
+        found["dtype"] = DTYPES[settings.precision]
+    if (weights := WEIGHTS[engine].get(settings.quantization)) is not None:
+        found["quantization"] = weights
+    if settings.kv_cache in CACHES:
+        found["kv-cache-dtype"] = CACHES[settings.kv_cache]
+    return found
+
+
+def _vllm(plan: Plan, settings: FullSettings) -> str:
+    options: dict[str, object] = {"max-model-len": _context(plan)}
+    options["max-num-seqs"] = max(1, settings.micro_batch)
+    if settings.memory_share is not None:
+        options["gpu-memory-utilization"] = settings.memory_share
+    options |= _shared(plan, settings, "vllm")
+    return _command(["vllm", "serve", configs.model_name(plan)], options)
+
+
+def _sglang(plan: Plan, settings: FullSettings) -> str:
+    options: dict[str, object] = {"model-path": configs.model_name(plan)}
+    options["context-length"] = _context(plan)
+    options["max-running-requests"] = max(1, settings.micro_batch)
+    if settings.memory_share is not None:
+        options["mem-fraction-static"] = settings.memory_share
+    options |= _shared(plan, settings, "sglang")
+    return _command(["python", "-m", "sglang.launch_server"], options)
+
+
+def _ollama(plan: Plan, settings: FullSettings) -> str:
+    source = plan.model.preset or configs.model_name(plan)
+    quantization = "" if settings.quantization == "none" else f"-{settings.quantization}"
+    lines = [
+        f"FROM ./{one_line(source.rpartition('/')[2], None)}{quantization}.gguf",
+        f"PARAMETER num_ctx {_context(plan)}",
+    ]
+    if plan.workload.inputs.new_tokens:
+        lines.append(f"PARAMETER num_predict {plan.workload.inputs.new_tokens}")
+    return "\n".join(lines) + "\n"
+
+
+VLLM = Server("vllm", {"vllm": ">=0.10"}, "serve.sh", _vllm)
+SGLANG = Server("sglang", {"sglang": ">=0.5"}, "serve.sh", _sglang)
+OLLAMA = Server("ollama", {"ollama": ">=0.6"}, "Modelfile", _ollama)

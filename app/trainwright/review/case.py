@@ -1,0 +1,90 @@
+"""What the rules look at: the facts of the files, the plan they make, and the machine."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from trainwright.catalog import GpuRecord
+from trainwright.machine.machine import Machine
+from trainwright.messages import Message
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+from trainwright.review.facts import Fact, Facts
+from trainwright.review.finding import Change, Finding, Level
+from trainwright.review.interpret import Interpreted
+from trainwright.review.kinds import declared
+from trainwright.review.spans import SPANS
+from trainwright.workload.settings import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run, as far as it is known."""
+
+    read: tuple[Interpreted, ...]
+    facts: Facts
+    plan: Plan | None = None
+    machine: Machine | None = None
+    report: Report | None = None
+
+    @property
+    def record(self) -> GpuRecord | None:
+        """The GPU; None where no machine is known."""
+        return self.machine.gpu.record if self.machine is not None else None
+
+    @property
+    def capability(self) -> tuple[int, int] | None:
+        """The GPU's compute capability; None where it is not known, or has none."""
+        return self.record.compute_capability if self.record is not None else None
+
+    def has(self, *kinds: str) -> bool:
+        """Return whether a file of one of the kinds is there."""
+        return any(one.source.kind.name in kinds for one in self.read)
+
+    def given(self, name: str) -> Fact | None:
+        """Return the first fact that a file itself says."""
+        return next(iter(self.facts.given(name)), None)
+
+    def setting(self, name: str, value: Any) -> tuple[Change, ...]:
+        """Return the change that makes the files say a fact; nothing where none can."""
+        if (fact := self.given(name)) is not None:
+            return self.rewriting(fact, value)
+        for one in self.read:
+            kind = one.source.kind
+            if one.source.format not in SPANS:
+                continue
+            listed = declared(kind.listed).keys if kind.listed is not None else None
+            for key in kind.keys:
+                for meaning in kind.meanings(key):
+                    known = listed is None or key in listed
+                    if meaning.fact == name and meaning.write is not None and known:
+                        place = tuple(key.split("."))
+                        return (Change(one.source.name, place, meaning.write(value)),)
+        return ()
+
+    def rewriting(self, fact: Fact, value: Any) -> tuple[Change, ...]:
+        """Return the change of the key that says a fact; nothing where it stays as it is."""
+        one = next(one for one in self.read if one.source.name == fact.file)
+        if one.source.format not in SPANS:
+            return ()
+        for meaning in one.source.kind.meanings(fact.key):
+            if meaning.fact == fact.name and meaning.write is not None:
+                try:
+                    return (Change(fact.file, fact.place, meaning.write(value)),)
+                except (StopIteration, KeyError):
+                    return ()
+        return ()
+
+
+def found(
+    rule: str,
+    level: Level,
+    fact: Fact | None = None,
+    changes: tuple[Change, ...] = (),
+    effect: Effect = Effect.SAME,
+    **values: Any,
+) -> Finding:
+    """Return a finding whose sentence is ``review.rule.<rule>``, at the place of a fact."""
+    message = Message.of(f"review.rule.{rule}", **values)
+    if fact is None or not fact.given:
+        return Finding(rule, level, message, changes=changes, effect=effect)
+    return Finding(rule, level, message, fact.file, fact.line, fact.key, changes, effect)

@@ -1,0 +1,205 @@
+"""Command lines as people keep them: a launcher, a script, and its options.
+
+Nothing is run or expanded; a variable stays its name.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainwright.yamltext import scalar
+
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
+SUBCOMMANDS = {
+    ("vllm", "serve"): "vllm",
+    ("sglang", "serve"): "sglang",
+    ("trl", "sft"): "trl-sft",
+    ("trl", "dpo"): "trl-dpo",
+    ("trl", "grpo"): "trl-grpo",
+    ("llamafactory-cli", "train"): "llamafactory",
+    ("axolotl", "train"): "axolotl",
+}
+MODULES = {
+    "vllm.entrypoints.openai.api_server": "vllm",
+    "vllm.entrypoints.api_server": "vllm",
+    "sglang.launch_server": "sglang",
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate",
+    "axolotl.cli.train": "axolotl",
+}
+"""What ``python -m`` starts."""
+SCRIPTS = {"sft.py": "trl-sft", "dpo.py": "trl-dpo", "grpo.py": "trl-grpo"}
+"""Scripts of TRL's own."""
+SWITCHES = frozenset(
+    {
+        *("standalone", "multi_gpu", "use_deepspeed", "use_fsdp", "no_python", "m", "module"),
+        *("use_cpu", "cpu", "debug", "quiet", "no_local_rank", "enable_each_rank_log", "q"),
+    }
+)
+"""Options of launchers that take no value."""
+_ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=\S*")
+_PYTHON = re.compile(r"(.*/)?python[0-9.]*(\.exe)?")
+_PREFIXES = ("nohup", "time", "env", "sudo", "exec", "srun", "uv", "run", "poetry", "CMD", "-")
+_STARTS = re.compile(
+    r"(?m)(^|[\s;&|/])(torchrun|accelerate\s+launch|deepspeed|vllm\s+serve|sglang\s+serve"
+    r"|trl\s+(sft|dpo|grpo)|llamafactory-cli\s+train|axolotl\s+train|python[0-9.]*\s+\S+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The options of one program of a command line."""
+
+    kind: str
+    options: dict[str, Any]
+    line: int = 1
+
+
+def is_command(argument: str) -> bool:
+    """Return whether an argument is a command line and not a path."""
+    return (
+        " " in argument.strip()
+        and _STARTS.search(argument) is not None
+        and ("--" in argument or "serve" in argument or "train" in argument)
+    )
+
+
+def parsed(text: str) -> tuple[Command, ...]:
+    """Return what the command lines in a text start; nothing of other commands."""
+    return tuple(
+        command for words, number in _commands(text) for command in _command(words, number)
+    )
+
+
+def _commands(text: str) -> Iterator[tuple[list[str], int]]:
+    """Yield the words of each command with its line; a line goes on after a backslash."""
+    lines = text.split("\n")
+    number = 0
+    while number < len(lines):
+        first, line = number + 1, lines[number].rstrip("\r")
+        while line.endswith(("\\", "`", "^")) and number + 1 < len(lines):
+            number += 1
+            line = f"{line[:-1]} {lines[number].rstrip()}"
+        number += 1
+        if line.startswith("#SBATCH"):
+            yield ["sbatch", *shlex.split(line, comments=False)[1:]], first
+        if line.lstrip().startswith("#"):
+            continue
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError:  # an open quotation mark
+            continue
+        for part in _apart(words):
+            if part:
+                yield part, first
+
+
+def _apart(words: Sequence[str]) -> Iterator[list[str]]:
+    part: list[str] = []
+    for word in words:
+        if word in ("&&", "||", ";", "|", "&"):
+            yield part
+            part = []
+        else:
+            part.append(word)
+    yield part
+
+
+def _command(words: list[str], line: int) -> Iterator[Command]:
+    while words and (_ENVIRONMENT.fullmatch(words[0]) or words[0] in _PREFIXES):
+        words = words[1:]
+    if not words:
+        return
+    head, rest = words[0].rpartition("/")[2], words[1:]
+    if head == "sbatch":
+        found = {key: value for key, value in options(rest).items() if key == "nodes"}
+        if found:
+            yield Command("launch", found, line)
+        return
+    if _PYTHON.fullmatch(words[0]):
+        if rest[:1] == ["-m"] and len(rest) > 1:
+            head, rest = MODULES.get(rest[1], ""), rest[2:]
+            if head in ("vllm", "sglang", "axolotl"):
+                yield _of_kind(head, rest, line)
+                return
+        elif rest and rest[0].endswith(".py"):
+            yield from _script(rest, line)
+            return
+    if rest and (kind := SUBCOMMANDS.get((head, rest[0]))) is not None:
+        yield _of_kind(kind, rest[1:], line)
+    elif head in LAUNCHERS:
+        rest = rest[1:] if head == "accelerate" and rest[:1] == ["launch"] else rest
+        own, script = _launched(rest)
+        yield Command("launch", options(own), line)
+        yield from _script(script, line)
+
+
+def _of_kind(kind: str, rest: list[str], line: int) -> Command:
+    found = options(rest)
+    if rest and not rest[0].startswith("-"):
+        found.setdefault(
+            "config" if rest[0].endswith((".yaml", ".yml", ".json")) else "model", rest[0]
+        )
+    if kind in ("vllm", "sglang"):
+        found = {key.replace("_", "-"): value for key, value in found.items()}
+        return Command(kind, found, line)
+    named = set(found) <= {"config", "model"}
+    return Command("launch" if named else kind, found, line)
+
+
+def _launched(words: list[str]) -> tuple[list[str], list[str]]:
+    """Return a launcher's own words, and those after the script's name."""
+    skip = False
+    for number, word in enumerate(words):
+        if skip:
+            skip = False
+        elif word.startswith("-"):
+            bare = word.lstrip("-")
+            skip = "=" not in bare and bare.replace("-", "_") not in SWITCHES
+        else:
+            return words[:number], words[number:]
+    return words, []
+
+
+def _script(words: list[str], line: int) -> Iterator[Command]:
+    """Yield the options of a script, whose name stands first."""
+    name, words = words[0].rpartition("/")[2] if words else "", words[1:]
+    found = options(words)
+    if words and not words[0].startswith("-") and words[0].endswith((".yaml", ".yml", ".json")):
+        found["config"] = words[0]
+        if len(found) == 1:
+            yield Command("launch", found, line)
+            return
+    if found:
+        yield Command(SCRIPTS.get(name, "script"), found, line)
+
+
+def options(words: Sequence[str]) -> dict[str, Any]:
+    """Return ``--key value``, ``--key=value`` and ``--switch`` as data; the last one holds."""
+    found: dict[str, Any] = {}
+    key = None
+    for word in words:
+        if re.match(r"--?[A-Za-z]", word):
+            key, equals, value = word.lstrip("-").partition("=")
+            if key.startswith("no-") and not equals:
+                found[key[3:]], key = False, None
+            else:
+                found[key] = _value(value) if equals else True
+                key = None if equals else key
+        elif key is not None:
+            before = found[key]
+            if before is True:
+                found[key] = _value(word)
+            else:
+                found[key] = [*(before if isinstance(before, list) else [before]), _value(word)]
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return scalar(text) if text else ""
+    except ValueError:
+        return text

@@ -1,0 +1,219 @@
+"""From paths and command lines to sources: parsed, and of a kind."""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainwright import reading
+from trainwright.messages import Message, UserError
+from trainwright.quoting import one_line
+from trainwright.review import commands, modelfile, python_script
+from trainwright.review.kinds import KINDS, Kind, declared
+from trainwright.review.spans import Span, json_spans, toml_spans
+from trainwright.yamltext import MAX_BYTES, MAX_DEPTH, Document, Place, parse
+
+PICKLED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
+SHELLS = (".sh", ".bash", ".slurm", ".sbatch", ".cmd", ".ps1", ".bat")
+OF_A_FOLDER = ("config.json", "generation_config.json", "adapter_config.json")
+_LEAST = 0.3
+"""Share of the first-level keys that a kind must know of a file with one mark; assumed."""
+MOST_FILES = 32
+"""Files of one run, with those that they name; assumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What one file, or one part of it, says."""
+
+    name: str
+    """What errors call it."""
+    path: Path | None
+    """None for a command line."""
+    kind: Kind
+    format: str
+    """json, yaml, toml, or one that is not changed in place: words, python, modelfile."""
+    text: str
+    document: Document
+    computed: tuple[tuple[str, int], ...] = ()
+    """Keys of a script whose value is not written there, with their lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The sources of one run, and the files that they name and that are not here."""
+
+    sources: tuple[Source, ...]
+    absent: tuple[Message, ...]
+
+
+def sources(arguments: Sequence[str]) -> Run:
+    """Return what the files say, with those that they name themselves.
+
+    Each argument is a path, a folder of a model, or a command line in one word.
+
+    Raises:
+        UserError: a file cannot be read, is a pickle, or is of no kind that is known.
+    """
+    found: list[Source] = []
+    absent: list[Message] = []
+    waiting = [*arguments]
+    done: set[str] = set()
+    while waiting:
+        argument = waiting.pop(0)
+        if argument in done:
+            continue
+        if len(done) >= MOST_FILES:
+            raise UserError.of("review.too-many-files", limit=MOST_FILES)
+        done.add(argument)
+        for source in _read(argument):
+            found.append(source)
+            for named, given in _named(source):
+                if named.is_file():
+                    waiting.append(str(named))
+                else:
+                    absent.append(
+                        Message.of(
+                            "review.absent-file", file=source.name, path=one_line(given, 100)
+                        )
+                    )
+    return Run(tuple(found), tuple(absent))
+
+
+def _read(argument: str) -> Iterator[Source]:
+    path = Path(argument)
+    if commands.is_command(argument):
+        yield from _of_words(commands.parsed(argument), one_line(argument, 60), None, argument)
+        return
+    if path.is_dir():
+        inside = [path / name for name in OF_A_FOLDER if (path / name).is_file()]
+        if not inside:
+            raise UserError.of("review.empty-folder", file=one_line(argument, 300))
+        for one in inside:
+            yield from _read(str(one))
+        return
+    if path.suffix.lower() in PICKLED:
+        raise UserError.of("review.pickle", file=one_line(argument, 300))
+    name = reading.STDIN if argument == "-" else one_line(argument, 300)
+    text = reading.text(argument, MAX_BYTES, name, or_stdin=True)
+    yield from _parsed(text, name, None if argument == "-" else path)
+
+
+def _parsed(text: str, name: str, path: Path | None) -> Iterator[Source]:
+    format = _format(text, path)
+    match format:
+        case "python":
+            for kind, document, computed in python_script.calls(text, name):
+                yield Source(name, path, KINDS[kind], format, text, document, computed)
+        case "words":
+            yield from _of_words(commands.parsed(text), name, path, text)
+        case "modelfile":
+            document = modelfile.parsed(text, name)
+            yield Source(name, path, KINDS["modelfile"], format, text, document)
+        case _:
+            document = _document(text, name, format)
+            if not isinstance(document.data, dict):
+                raise UserError.of("review.unknown-kind", file=name)
+            yield Source(name, path, kind_of(document.data, name), format, text, document)
+
+
+def _of_words(
+    found: Sequence[commands.Command], name: str, path: Path | None, text: str
+) -> Iterator[Source]:
+    if not found:
+        raise UserError.of("review.unknown-kind", file=name)
+    for command in found:
+        lines: dict[Place, int] = {(key,): command.line for key in command.options}
+        document = Document(command.options, lines)
+        yield Source(name, path, KINDS[command.kind], "words", text, document)
+
+
+def _format(text: str, path: Path | None) -> str:
+    suffix = path.suffix.lower() if path is not None else ""
+    if suffix in (".json", ".toml", ".yaml", ".yml", ".py"):
+        return {".json": "json", ".toml": "toml", ".py": "python"}.get(suffix, "yaml")
+    if suffix in SHELLS:
+        return "words"
+    if (path is not None and "modelfile" in path.name.lower()) or modelfile.looks_like(text):
+        return "modelfile"
+    if text.lstrip().startswith("{"):
+        return "json"
+    return "words" if commands.parsed(text) else "yaml"
+
+
+def _document(text: str, name: str, format: str) -> Document:
+    if format == "yaml":
+        return parse(text, name)
+    try:
+        if format == "toml":
+            return Document(tomllib.loads(text), _lines(text, toml_spans(text)))
+        data = json.loads(text)
+        spans = json_spans(text)
+    except RecursionError:
+        raise UserError.of("yaml.too-deep", where=name, limit=MAX_DEPTH) from None
+    except ValueError as error:
+        problem = one_line(str(error), 200)
+        raise UserError.of(
+            "review.not-parsed", file=name, format=format.upper(), problem=problem
+        ) from None
+    return Document(data, _lines(text, spans))
+
+
+def _lines(text: str, spans: Mapping[Place, Span]) -> dict[Place, int]:
+    """Return the line of each value."""
+    lines, line, last = {}, 1, 0
+    for start, place in sorted((span[0], place) for place, span in spans.items()):
+        line += text.count("\n", last, start)
+        last = start
+        lines[place] = line
+    return lines
+
+
+def kind_of(data: Mapping[str, Any], name: str) -> Kind:
+    """Return the kind whose keys the data have most of.
+
+    Raises:
+        UserError: there is none.
+    """
+    keys = {".".join(map(str, place)) for place in _places(data)}
+    best, most = None, 0.0
+    for kind in KINDS.values():
+        marks = len(keys & kind.marks)
+        if not marks:
+            continue
+        known = set(kind.keys) | set(kind.moved)
+        if kind.listed is not None:
+            known |= declared(kind.listed).keys
+        # Of two kinds that know equally many, the one that has fewer others is meant.
+        score = len(keys & known) - len(known) / 10_000
+        top = {key.partition(".")[0] for key in known}
+        if score > most and (marks > 1 or len(data.keys() & top) > _LEAST * len(data)):
+            best, most = kind, score
+    if best is None:
+        raise UserError.of("review.unknown-kind", file=name)
+    return best
+
+
+def _places(data: Mapping[str, Any], above: Place = ()) -> Iterator[Place]:
+    for key, value in data.items():
+        yield (*above, key)
+        if isinstance(value, dict) and len(above) < 2:
+            yield from _places(value, (*above, key))
+
+
+def _named(source: Source) -> Iterator[tuple[Path, str]]:
+    """Yield the files of the same run that a source names, as paths and as written."""
+    data = source.document.data
+    folder = source.path.parent if source.path is not None else Path()
+    inner = data.get("deepspeed_config") if isinstance(data.get("deepspeed_config"), dict) else {}
+    given = [
+        *(data.get(key) for key in ("deepspeed", "config_file", "config", "deepspeed_config")),
+        (inner or {}).get("deepspeed_config_file"),
+    ]
+    if source.kind.name == "training-arguments" or source.format == "words":
+        given.append(data.get("fsdp_config"))
+    for text in given:
+        if isinstance(text, str) and text.endswith((".json", ".yaml", ".yml", ".toml")):
+            yield folder / Path(text), text

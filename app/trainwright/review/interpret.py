@@ -1,0 +1,139 @@
+"""What the keys of a source mean: facts, and a list of all that is not one."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from trainwright.review.facts import Fact
+from trainwright.review.files import Source
+from trainwright.review.kinds import Key, Kind, declared
+from trainwright.yamltext import Place
+
+_LIKE = 0.75
+"""Likeness from which a known key is worth naming; assumed."""
+_LONGEST, _MOST = 80, 100
+"""Characters of a key, and unknown keys of a file, for which known ones are searched."""
+Why = Literal["moved", "deprecated", "gone", "unknown", "value", "computed", "no-part"]
+"""``value``: the key is known and the value is not; ``no-part``: neither memory nor time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A key that became no fact, and why."""
+
+    source: Source
+    key: str
+    place: Place
+    line: int | None
+    value: Any
+    why: Why
+    instead: str | None = None
+    """What it is called now, or the nearest known key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreted:
+    """A source in our words."""
+
+    source: Source
+    facts: tuple[Fact, ...]
+    unread: tuple[Unread, ...]
+
+
+def interpreted(source: Source) -> Interpreted:
+    """Return what a source says, and by default."""
+    facts: list[Fact] = []
+    unread: list[Unread] = []
+    kind = source.kind
+    for place, value in _entries(source.document.data, kind):
+        name = ".".join(map(str, place))
+        line = source.document.line(place)
+        if isinstance(value, str) and value.startswith("$"):  # a shell's variable
+            unread.append(Unread(source, name, place, line, value, "computed"))
+            continue
+        found, odd = _facts(source, kind.meanings(name), name, place, value, line)
+        facts += found
+        why, instead = ("value", None) if odd else _why(source, name)
+        if why == "unknown" and len(unread) < _MOST:
+            instead = _near(source, name)
+        if value is None and why not in (None, "unknown"):
+            why = "no-part"  # a key without a value is as good as none
+        if why is not None and not (found and why == "no-part"):
+            unread.append(Unread(source, name, place, line, value, why, instead))
+    unread += (
+        Unread(source, key, tuple(key.split(".")), line, None, "computed")
+        for key, line in source.computed
+    )
+    given = {fact.key for fact in facts}
+    return Interpreted(source, (*facts, *_defaults(source, given)), tuple(unread))
+
+
+def _entries(data: Mapping[str, Any], kind: Kind, above: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """Yield the keys that mean something by themselves, with all that is not below such a one."""
+    for key, value in data.items():
+        place = (*above, key)
+        name = ".".join(map(str, place))
+        deeper = any(known.startswith(f"{name}.") for known in (*kind.keys, *kind.moved))
+        if not isinstance(value, dict) or name in kind.keys or name in kind.moved or not deeper:
+            yield place, value
+        if isinstance(value, dict) and deeper:
+            yield from _entries(value, kind, place)
+
+
+def _facts(
+    source: Source, meanings: tuple[Key, ...], name: str, place: Place, value: Any, line: int | None
+) -> tuple[list[Fact], bool]:
+    """Return the facts of a key, and whether its value is not understood."""
+    found: list[Fact] = []
+    odd = False
+    for meaning in meanings:
+        try:
+            read = meaning.read(value)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            odd = True
+            continue
+        if read is not None:
+            found.append(
+                Fact(meaning.fact, read, source.name, source.kind.name, name, place, line, True)
+            )
+    return found, odd
+
+
+def _why(source: Source, name: str) -> tuple[Why | None, str | None]:
+    """Return why a key that has been read is listed nevertheless, or is not understood."""
+    kind = source.kind
+    listed = declared(kind.listed).keys if kind.listed is not None else frozenset[str]()
+    if name in kind.moved:
+        instead = kind.moved[name]
+        if name in listed:
+            return "deprecated", instead
+        return ("gone", None) if instead is None else ("moved", instead)
+    parts = name.split(".")
+    above = {".".join(parts[:length]) for length in range(len(parts) + 1)}
+    if name in listed or above & set(kind.open) or kind.listed is None:
+        return ("no-part", None) if name not in kind.keys else (None, None)
+    return "unknown", None
+
+
+def _near(source: Source, name: str) -> str | None:
+    """Return the known key that was probably meant."""
+    kind = source.kind
+    if len(name) > _LONGEST or kind.listed is None:
+        return None
+    known = declared(kind.listed).keys | set(kind.keys)
+    return next(iter(get_close_matches(name, known, n=1, cutoff=_LIKE)), None)
+
+
+def _defaults(source: Source, given: set[str]) -> Iterator[Fact]:
+    """Yield what the tool does where the file is silent: as declared, then as we state it."""
+    kind = source.kind
+    values = declared(kind.listed).defaults if kind.listed is not None else {}
+    for name, value in values.items():
+        if name in given:
+            continue
+        found, _ = _facts(source, kind.meanings(name), name, (), value, None)
+        for fact in found:
+            yield Fact(fact.name, fact.value, source.name, kind.name, name, (), None, False)
+    for fact_name, value in kind.otherwise.items():
+        yield Fact(fact_name, value, source.name, kind.name, "", (), None, False)

@@ -1,0 +1,55 @@
+"""The kinds of files that are read, one idea of a tool a module."""
+
+from collections.abc import Mapping
+
+from trainwright.review.kinds.accelerate import ACCELERATE
+from trainwright.review.kinds.axolotl import AXOLOTL
+from trainwright.review.kinds.deepspeed import DEEPSPEED
+from trainwright.review.kinds.huggingface import (
+    SCRIPT,
+    TRAINING_ARGUMENTS,
+    TRL_DPO,
+    TRL_GRPO,
+    TRL_SFT,
+)
+from trainwright.review.kinds.kind import Key, Kind, declared
+from trainwright.review.kinds.lightning import LIGHTNING
+from trainwright.review.kinds.litgpt import LITGPT
+from trainwright.review.kinds.llamafactory import LLAMAFACTORY
+from trainwright.review.kinds.models import BITS_AND_BYTES, GENERATION_CONFIG, MODEL_CONFIG, PEFT
+from trainwright.review.kinds.scripts import FROM_PRETRAINED, UNSLOTH
+from trainwright.review.kinds.serving import LAUNCH, MODELFILE, SGLANG, VLLM
+from trainwright.review.kinds.torchtitan import TORCHTITAN
+from trainwright.review.kinds.torchtune import TORCHTUNE
+
+__all__ = ["KINDS", "Key", "Kind", "declared"]
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        TRAINING_ARGUMENTS,
+        TRL_SFT,
+        TRL_DPO,
+        TRL_GRPO,
+        AXOLOTL,
+        LLAMAFACTORY,
+        TORCHTUNE,
+        TORCHTITAN,
+        LIGHTNING,
+        LITGPT,
+        ACCELERATE,
+        DEEPSPEED,
+        PEFT,
+        MODEL_CONFIG,
+        GENERATION_CONFIG,
+        BITS_AND_BYTES,
+        VLLM,
+        SGLANG,
+        MODELFILE,
+        LAUNCH,
+        SCRIPT,
+        FROM_PRETRAINED,
+        UNSLOTH,
+    )
+}
+"""By name; of kinds that fit a file equally well, the first is taken."""

@@ -1,0 +1,137 @@
+"""Kind: axolotl's YAML."""
+
+from trainwright.review.kinds.huggingface import ATTENTION, OPTIMIZERS
+from trainwright.review.kinds.kind import (
+    Key,
+    Kind,
+    among,
+    back,
+    count,
+    key,
+    names,
+    positive,
+    real,
+    truth,
+    where,
+    whole,
+    word,
+)
+
+WORDS = {"flash_attention_2": "flash", "sdpa": "sdpa", "eager": "eager"} | ATTENTION
+ADAPTERS = {"lora": "lora", "qlora": "qlora", "": "none", "none": "none", "llama-adapter": None}
+
+
+def _checkpointing(value: object) -> str | None:
+    """``gradient_checkpointing`` is a switch, or the word ``offload`` in earlier versions."""
+    return (
+        "full" if value in ("offload", "offload_disk", "unsloth") else where("full", "none")(value)
+    )
+
+
+AXOLOTL = Kind(
+    name="axolotl",
+    tool="axolotl",
+    keys={
+        "base_model": key("model"),
+        "adapter": Key("adapter", among(ADAPTERS), lambda value: value),
+        "load_in_4bit": Key("quantization", where("nf4"), lambda value: value == "nf4"),
+        "load_in_8bit": Key("quantization", where("int8"), lambda value: value == "int8"),
+        "rl": Key("objective", word),
+        "sequence_len": key("length", whole),
+        "sample_packing": key("packing", truth),
+        "pad_to_sequence_len": Key("padded", truth),
+        "group_by_length": key("grouping", truth),
+        "micro_batch_size": key("micro_batch", whole),
+        "gradient_accumulation_steps": key("accumulation", whole),
+        "batch_size": key("global_batch", whole),
+        "optimizer": Key("optimizer", among(OPTIMIZERS), back(OPTIMIZERS)),
+        "learning_rate": key("learning_rate", positive),
+        "warmup_steps": key("warmup", real),
+        "num_epochs": key("epochs", positive),
+        "max_steps": key("max_steps", whole),
+        "bf16": Key("precision", where("bf16-mixed"), lambda value: value == "bf16-mixed"),
+        "bfloat16": Key("precision", where("bf16")),
+        "fp16": Key("precision", where("fp16-mixed"), lambda value: value == "fp16-mixed"),
+        "float16": Key("precision", where("fp16")),
+        "tf32": Key("tf32", truth),
+        "fp8": Key("precision", where("fp8")),
+        "gradient_checkpointing": Key("checkpointing", _checkpointing, lambda v: v != "none"),
+        "gradient_checkpointing_kwargs.use_reentrant": key("reentrant", truth),
+        "activation_offloading": Key(
+            "activation_offload", lambda v: True if isinstance(v, str) and v else truth(v)
+        ),
+        "flash_attention": Key("attention", where("flash")),
+        "sdp_attention": Key("attention", where("sdpa")),
+        "eager_attention": Key("attention", where("eager")),
+        "xformers_attention": Key("attention", where("sdpa")),
+        "attn_implementation": Key("attention", among(WORDS)),
+        "torch_compile": key("compile", truth),
+        "lora_r": key("rank", whole),
+        "lora_alpha": key("alpha", positive),
+        "lora_dropout": key("dropout", real),
+        "lora_target_modules": Key("targets", names),
+        "peft_use_rslora": Key("variant", where("rslora")),
+        "peft_use_dora": Key("variant", where("dora")),
+        "dataloader_num_workers": key("num_workers", count),
+        "dataloader_prefetch_factor": key("prefetch_factor", whole),
+        "dataloader_pin_memory": key("pin_memory", truth),
+        "deepspeed": Key("deepspeed", lambda value: value or None),
+        "fsdp": Key("strategy", lambda value: "fsdp2" if value else None),
+        "fsdp_version": key("fsdp_version", whole),
+        "fsdp_config": Key("strategy", lambda value: "fsdp2" if value else None),
+        "tensor_parallel_size": key("tensor", whole),
+        "sequence_parallel_degree": key("context_parallel", whole),
+        "context_parallel_size": key("context_parallel", whole),
+        "device_map": Key("device_map", word),
+        "liger_fused_linear_cross_entropy": Key("cross_entropy", where("fused")),
+        "chunked_cross_entropy": Key("cross_entropy", where("chunked")),
+        "eval_strategy": Key("eval_strategy", word),
+        "save_strategy": Key("save_strategy", word),
+        "eval_steps": Key("eval_steps", real),
+        "save_steps": Key("save_steps", real),
+        "load_best_model_at_end": Key("load_best", truth),
+    },
+    marks=frozenset({"base_model", "sequence_len", "sample_packing", "micro_batch_size"}),
+    listed="axolotl",
+    # loaders/model.py: weights are loaded in the type that is computed in.
+    otherwise={
+        **{"optimizer": "adamw", "adapter": "none", "micro_batch": 1, "accumulation": 1},
+        **{"weights_dtype": "compute", "precision": "bf16-mixed"},
+    },
+    moved={
+        "max_packed_sequence_len": "sample_packing",
+        "rope_scaling": None,
+        "noisy_embedding_alpha": "neftune_noise_alpha",
+        "evaluation_strategy": "eval_strategy",
+        "eval_table_size": None,
+        "eval_max_new_tokens": None,
+        "dpo_use_logits_to_keep": None,
+        "base_model_ignore_patterns": None,
+        "fsdp": "fsdp_config",
+        "sequence_parallel_degree": "context_parallel_size",
+        "load_4bit": "load_in_4bit",
+        "load_8bit": "load_in_8bit",
+        "num_train_epochs": "num_epochs",
+        "per_device_train_batch_size": "micro_batch_size",
+        "max_seq_length": "sequence_len",
+        "cutoff_len": "sequence_len",
+        "lora_rank": "lora_r",
+    },
+    open=(
+        *("datasets", "test_datasets", "pretraining_dataset", "fsdp_config", "special_tokens"),
+        *("overrides_of_model_config", "overrides_of_model_kwargs", "lr_scheduler_kwargs"),
+        *("optim_args", "plugins", "tokens", "added_tokens_overrides", "trl", "vllm", "qat"),
+        *("gradient_checkpointing_kwargs", "peft", "deepspeed", "fsdp", "wandb_run_id", "ddp"),
+        *("liger_rope", "liger_rms_norm", "liger_glu_activation", "liger_layer_norm"),
+        *("liger_cross_entropy", "liger_fused_linear_cross_entropy", "cut_cross_entropy"),
+        *(
+            "liger_use_token_scaling",
+            "lora_target_linear",
+            "debug",
+            "model_kwargs",
+            "bnb_config_kwargs",
+        ),
+    ),
+    strict=False,
+    recipe="hf-trainer",
+)

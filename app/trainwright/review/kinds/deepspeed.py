@@ -1,0 +1,119 @@
+"""Kind: DeepSpeed's JSON, where "auto" leaves a value to the Trainer."""
+
+from typing import Any
+
+from trainwright.review.facts import AUTO
+from trainwright.review.kinds.kind import Key, Kind, key, positive, real, whole, word
+
+STAGES = {0: "ddp", 1: "zero1", 2: "zero2", 3: "zero3"}
+OPTIMIZERS = {
+    "adam": "adamw",
+    "adamw": "adamw",
+    "sgd": "sgd",
+    "lion": "lion",
+    "muon": "muon",
+    "onebitadam": None,
+    "lamb": None,
+}
+
+
+def _auto(read: Any) -> Any:
+    return lambda value: AUTO if value == AUTO else read(value)
+
+
+def _stage(value: Any) -> str:
+    stage = int(value)
+    if stage not in STAGES:
+        raise ValueError(value)
+    return STAGES[stage]
+
+
+def _optimizer(value: Any) -> str | None:
+    name = str(value).lower()
+    if name not in OPTIMIZERS:
+        raise ValueError(value)
+    return OPTIMIZERS[name]
+
+
+def _on(precision: str) -> Any:
+    def read(value: Any) -> str | None:
+        if value == AUTO:
+            return AUTO
+        return precision if value is True or str(value).lower() == "true" else None
+
+    return read
+
+
+DEEPSPEED = Kind(
+    name="deepspeed",
+    tool="DeepSpeed",
+    keys={
+        "train_micro_batch_size_per_gpu": key("micro_batch", _auto(whole)),
+        "gradient_accumulation_steps": key("accumulation", _auto(whole)),
+        "train_batch_size": key("global_batch", _auto(whole)),
+        # Weights in 16 bits with fp32 copies: what autocast has, differently kept.
+        "bf16.enabled": Key("precision", _on("bf16-mixed"), lambda v: v == "bf16-mixed"),
+        "fp16.enabled": Key("precision", _on("fp16-mixed"), lambda v: v == "fp16-mixed"),
+        "optimizer.type": Key("deepspeed_optimizer", _optimizer),
+        "optimizer.params.lr": key("learning_rate", _auto(positive)),
+        "scheduler.params.warmup_num_steps": key("warmup", _auto(real)),
+        "zero_optimization.stage": Key("strategy", _stage),
+        "zero_optimization.reduce_bucket_size": key("bucket_size", _auto(whole)),
+        "zero_optimization.allgather_bucket_size": key("gather_bucket_size", _auto(whole)),
+        "zero_optimization.offload_optimizer.device": Key("offload_optimizer", word),
+        "zero_optimization.offload_param.device": Key(
+            "offload_params", lambda value: value in ("cpu", "nvme") or None
+        ),
+        "zero_optimization.cpu_offload": Key("offload_optimizer", lambda v: "cpu" if v else None),
+        "zero_optimization.overlap_comm": Key("overlap", _auto(lambda value: bool(value))),
+        "activation_checkpointing.cpu_checkpointing": Key("cpu_checkpointing", bool),
+        "tensor_parallel.autotp_size": key("tensor", whole),
+    },
+    marks=frozenset({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"}),
+    listed="deepspeed",
+    moved={
+        "zero_optimization.cpu_offload": "zero_optimization.offload_optimizer",
+        "zero_optimization.cpu_offload_params": "zero_optimization.offload_param",
+        "zero_optimization.cpu_offload_param": "zero_optimization.offload_param",
+        "zero_optimization.cpu_offload_use_pin_memory": "zero_optimization.offload_optimizer",
+        "zero_optimization.stage3_gather_fp16_weights_on_model_save": (
+            "zero_optimization.stage3_gather_16bit_weights_on_model_save"
+        ),
+        "bfloat16": "bf16",
+        "zero_optimization.prefetch_bucket_size": "zero_optimization.stage3_prefetch_bucket_size",
+    },
+    # DeepSpeed reads what it knows of these, and keeps the rest for its own plug-ins.
+    open=(
+        *("optimizer.params", "scheduler.params", "zero_optimization.offload_optimizer"),
+        *("zero_optimization.offload_param", "activation_checkpointing", "flops_profiler"),
+        *(
+            "comms_config",
+            "comms_logger",
+            "aio",
+            "tensorboard",
+            "wandb",
+            "csv_monitor",
+            "compression_training",
+        ),
+        *("data_efficiency", "autotuning", "elasticity", "amp", "tensor_parallel", "fp16", "bf16"),
+        *("gradient_clipping", "wall_clock_breakdown", "dump_state", "memory_breakdown"),
+        *("torch_autocast", "data_types", "compile", "hybrid_engine", "sparse_attention"),
+        *("zero_force_ds_cpu_optimizer", "sparse_gradients", "curriculum_learning", "checkpoint"),
+        *(
+            "eigenvalue",
+            "progressive_layer_drop",
+            "seed",
+            "sequence_parallel_size",
+            "monitor_config",
+        ),
+        *("steps_per_print", "zero_optimization.leaf_module", "zero_optimization.zenflow"),
+        *(
+            "use_data_before_expert_parallelism",
+            "pipeline",
+            "timers",
+            "data_parallel_size",
+            "nebula",
+        ),
+    ),
+    strict=False,
+)

@@ -1,0 +1,298 @@
+"""Kinds: TrainingArguments of transformers, and the configs of TRL that extend it."""
+
+from trainwright.review.kinds.kind import (
+    Key,
+    Kind,
+    among,
+    back,
+    count,
+    key,
+    names,
+    positive,
+    real,
+    truth,
+    where,
+    whole,
+    word,
+)
+
+OPTIMIZERS = {
+    "adamw_torch_fused": "adamw",
+    "adamw_torch": "adamw",
+    "adamw_hf": "adamw",
+    "adamw": "adamw",
+    "adamw_apex_fused": "adamw",
+    "adamw_bnb_8bit": "adamw-8bit",
+    "adamw_8bit": "adamw-8bit",
+    "paged_adamw_8bit": "paged-adamw-8bit",
+    "paged_adamw_32bit": "paged-adamw",
+    "paged_adamw": "paged-adamw",
+    "adamw_torch_8bit": "adamw-8bit-torchao",
+    "adamw_torch_4bit": "adamw-4bit",
+    "sgd": "sgd",
+    "adafactor": "adafactor",
+    "lion_32bit": "lion",
+    "lion": "lion",
+    "muon": "muon",
+}
+"""``training_args.py``, OptimizerNames -> ours. The others are not planned."""
+ATTENTION = {
+    "eager": "eager",
+    "sdpa": "sdpa",
+    "flash_attention_2": "flash",
+    "flash_attention_3": "flash",
+    "kernels-community/flash-attn2": "flash",
+    "kernels-community/flash-attn3": "flash",
+    "kernels-community/vllm-flash-attn3": "flash",
+}
+
+
+def strategy(value: object) -> str | None:
+    """Return the strategy of ``fsdp``: a switch, or a list of words up to version 4."""
+    if value in (None, False, "", []):
+        return None
+    return "fsdp2"
+
+
+TRAINING = {
+    "per_device_train_batch_size": key("micro_batch", whole),
+    "gradient_accumulation_steps": key("accumulation", whole),
+    "bf16": Key("precision", where("bf16-mixed"), lambda value: value == "bf16-mixed"),
+    "fp16": Key("precision", where("fp16-mixed"), lambda value: value == "fp16-mixed"),
+    "tf32": Key("tf32", truth),
+    "optim": Key("optimizer", among(OPTIMIZERS), back(OPTIMIZERS)),
+    "gradient_checkpointing": Key("checkpointing", where("full", "none"), lambda v: v != "none"),
+    "activation_checkpointing": Key("checkpointing", where("full", "none"), lambda v: v != "none"),
+    "gradient_checkpointing_kwargs.use_reentrant": key("reentrant", truth),
+    "activation_checkpointing_kwargs.use_reentrant": key("reentrant", truth),
+    "activation_checkpointing_kwargs.every_n_layers": key("every", whole),
+    "activation_checkpointing_kwargs.offload": key("activation_offload", truth),
+    "dataloader_num_workers": key("num_workers", count),
+    "dataloader_prefetch_factor": key("prefetch_factor", whole),
+    "dataloader_pin_memory": key("pin_memory", truth),
+    "dataloader_persistent_workers": key("persistent_workers", truth),
+    "torch_compile": key("compile", truth),
+    "learning_rate": key("learning_rate", positive),
+    "warmup_steps": key("warmup", real),
+    "num_train_epochs": key("epochs", positive),
+    "max_steps": key("max_steps", whole),
+    "use_liger_kernel": Key("cross_entropy", where("fused")),
+    "deepspeed": Key("deepspeed", lambda value: value or None),
+    "fsdp": Key("strategy", strategy),
+    "fsdp_config.version": Key("fsdp_version", whole),
+    "fsdp_config.fsdp_version": Key("fsdp_version", whole),
+    "fsdp_config.activation_checkpointing": Key("fsdp_checkpointing", truth),
+    "fsdp_config.cpu_offload": Key("offload_params", truth),
+    "fsdp_config.reshard_after_forward": Key("reshard", truth),
+    "group_by_length": key("grouping", truth),
+    "train_sampling_strategy": Key("grouping", lambda value: value == "group_by_length" or None),
+    "auto_find_batch_size": key("auto_find_batch", truth),
+    "eval_strategy": Key("eval_strategy", word),
+    "save_strategy": Key("save_strategy", word),
+    "eval_steps": Key("eval_steps", real),
+    "save_steps": Key("save_steps", real),
+    "load_best_model_at_end": Key("load_best", truth),
+    "ddp_find_unused_parameters": key("find_unused", truth),
+}
+"""Of transformers 5; what earlier versions called otherwise is in ``MOVED``."""
+
+MOVED = {
+    "evaluation_strategy": "eval_strategy",
+    "warmup_ratio": "warmup_steps",
+    "group_by_length": "train_sampling_strategy",
+    "no_cuda": "use_cpu",
+    "per_gpu_train_batch_size": "per_device_train_batch_size",
+    "per_gpu_eval_batch_size": "per_device_eval_batch_size",
+    "torch_dtype": "dtype",
+    "use_auth_token": "hub_token",
+    "push_to_hub_token": "hub_token",
+    "push_to_hub_model_id": "hub_model_id",
+    "push_to_hub_organization": "hub_model_id",
+    "include_tokens_per_second": "include_num_input_tokens_seen",
+    "overwrite_output_dir": None,
+    "logging_dir": None,
+    "fp16_opt_level": None,
+    "half_precision_backend": None,
+    "fp16_backend": None,
+    "use_mps_device": None,
+    "save_safetensors": None,
+    "xpu_backend": "ddp_backend",
+    "tpu_metrics_debug": "debug",
+    "sharded_ddp": "fsdp",
+    "fsdp_min_num_params": "fsdp_config.min_num_params",
+    "fsdp_transformer_layer_cls_to_wrap": "fsdp_config.transformer_layer_cls_to_wrap",
+    "include_inputs_for_metrics": "include_for_metrics",
+    "jit_mode_eval": None,
+    "use_ipex": None,
+    "past_index": None,
+    "mp_parameters": None,
+    "ray_scope": None,
+    "dispatch_batches": "accelerator_config.dispatch_batches",
+    "split_batches": "accelerator_config.split_batches",
+    "torchdynamo": "torch_compile_backend",
+}
+"""Keys that were arguments up to some version; one that is declared still counts as it is."""
+
+_KWARGS = (
+    *("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs", "fsdp_config"),
+    *("lr_scheduler_kwargs", "accelerator_config", "liger_kernel_config", "parallelism_config"),
+    *("optim_args", "deepspeed", "model_init_kwargs", "dataset_kwargs", "trackio_space_id"),
+    *("report_to", "debug", "fsdp", "label_names", "include_for_metrics", "quantization_config"),
+    *("ref_model_init_kwargs", "chat_template_kwargs", "generation_kwargs", "datasets"),
+)
+
+TRAINING_ARGUMENTS = Kind(
+    name="training-arguments",
+    tool="transformers TrainingArguments",
+    keys=TRAINING,
+    marks=frozenset(TRAINING) - {"use_cache", "deepspeed", "learning_rate", "fsdp"}
+    | {"output_dir", "per_gpu_train_batch_size", "evaluation_strategy"},
+    listed="training-arguments",
+    otherwise={"precision": "fp32", "optimizer": "adamw", "adapter": "none"},
+    moved=MOVED,
+    open=_KWARGS,
+    recipe="hf-trainer",
+)
+
+DTYPES = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "float32": "fp32",
+    "auto": None,
+    "torch.bfloat16": "bf16",
+    "torch.float16": "fp16",
+    "torch.float32": "fp32",
+}
+MODEL = {
+    "model_name_or_path": key("model"),
+    "dtype": Key("weights_dtype", among(DTYPES)),
+    "attn_implementation": Key("attention", among(ATTENTION)),
+    "use_peft": Key("adapter", where("lora")),
+    "lora_r": key("rank", whole),
+    "lora_alpha": key("alpha", positive),
+    "lora_dropout": key("dropout", real),
+    "lora_target_modules": Key("targets", names),
+    "use_rslora": Key("variant", where("rslora")),
+    "use_dora": Key("variant", where("dora")),
+    "load_in_4bit": Key("quantization", where("nf4")),
+    "load_in_8bit": Key("quantization", where("int8")),
+    "use_bnb_nested_quant": Key("double_quantization", truth),
+    "model_init_kwargs.dtype": Key("weights_dtype", among(DTYPES)),
+    "model_init_kwargs.torch_dtype": Key("weights_dtype", among(DTYPES)),
+    "model_init_kwargs.attn_implementation": Key("attention", among(ATTENTION)),
+    "model_init_kwargs.use_cache": Key("use_cache", truth),
+    "model_init_kwargs.device_map": Key("device_map", word),
+    "model_init_kwargs.load_in_4bit": Key("quantization", where("nf4")),
+    "model_init_kwargs.load_in_8bit": Key("quantization", where("int8")),
+}
+TRL = TRAINING | MODEL | {
+    "max_length": key("length", whole),
+    "max_seq_length": key("length", whole),
+    "packing": key("packing", truth),
+    "padding_free": key("padding_free", truth),
+    "activation_offloading": key("activation_offload", truth),
+}  # fmt: skip
+_TRL_MOVED = MOVED | {
+    "max_seq_length": "max_length",
+    "tokenizer": "processing_class",
+    "dataset_batch_size": None,
+    "num_of_sequences": None,
+    "chars_per_token": None,
+    "max_prompt_length": None,
+    "max_target_length": None,
+    "is_encoder_decoder": None,
+    "model_adapter_name": None,
+    "ref_adapter_name": None,
+    "force_use_ref_model": None,
+    "use_num_logits_to_keep": None,
+    "rpo_alpha": None,
+    "label_pad_token_id": None,
+    "generate_during_eval": None,
+    "use_logits_to_keep": None,
+    "torch_dtype": "dtype",
+}
+_TRL_OTHERWISE = {"precision": "bf16-mixed", "optimizer": "adamw", "adapter": "none"}
+"""``base_config.py``, __post_init__: bf16 is on where fp16 is not set."""
+
+
+def _trl(name: str, tool: str, marks: set[str], objective: str) -> Kind:
+    return Kind(
+        name=name,
+        tool=tool,
+        keys=TRL,
+        marks=frozenset(marks),
+        listed=name,
+        otherwise=_TRL_OTHERWISE | {"objective": objective},
+        moved=_TRL_MOVED,
+        open=_KWARGS,
+        extended=True,
+        recipe="trl-sft",
+    )
+
+
+TRL_SFT = _trl(
+    "trl-sft",
+    "TRL SFTConfig",
+    {
+        *("max_seq_length", "max_length", "packing", "dataset_text_field", "completion_only_loss"),
+        *("assistant_only_loss", "padding_free", "packing_strategy", "use_peft", "dataset_name"),
+        *("model_name_or_path", "lora_r", "lora_target_modules", "eos_token"),
+    },
+    "sft",
+)
+TRL_DPO = _trl(
+    "trl-dpo",
+    "TRL DPOConfig",
+    {
+        *("beta", "label_smoothing", "precompute_ref_log_probs", "max_prompt_length"),
+        *("rpo_alpha", "sync_ref_model", "ref_model_init_kwargs", "f_divergence_type"),
+    },
+    "dpo",
+)
+TRL_GRPO = _trl(
+    "trl-grpo",
+    "TRL GRPOConfig",
+    {
+        *("num_generations", "max_completion_length", "reward_weights", "use_vllm", "vllm_mode"),
+        *("epsilon_high", "scale_rewards", "num_iterations", "vllm_gpu_memory_utilization"),
+        *("reward_funcs",),
+    },
+    "grpo",
+)
+SCRIPT = Kind(
+    name="script",
+    tool="a training script's options",
+    keys=TRL
+    | {
+        "block_size": key("length", whole),
+        "max_source_length": key("length", whole),
+        "model_max_length": key("length", whole),
+        "seq_length": key("length", whole),
+        "sequence_length": key("length", whole),
+        "batch_size": key("micro_batch", whole),
+        "train_batch_size": key("micro_batch", whole),
+        "per_gpu_train_batch_size": key("micro_batch", whole),
+        "model": key("model"),
+        "model_name": key("model"),
+        "base_model": key("model"),
+        "lr": key("learning_rate", positive),
+        "epochs": key("epochs", positive),
+        "num_workers": key("num_workers", count),
+        "workers": key("num_workers", count),
+        "lora_rank": key("rank", whole),
+        "use_lora": Key("adapter", where("lora")),
+    },
+    marks=frozenset(
+        {
+            *("block_size", "dataset_config_name", "max_source_length", "train_file"),
+            *("validation_file", "max_train_samples", "preprocessing_num_workers"),
+        }
+    ),
+    listed="training-arguments",
+    otherwise={"precision": "fp32", "optimizer": "adamw", "adapter": "none"},
+    moved={name: now for name, now in MOVED.items() if name != "torch_dtype"},
+    open=("",),
+    strict=False,
+    recipe="hf-trainer",
+)
+"""What follows a script's name on a command line; scripts have options of their own too."""

@@ -1,0 +1,59 @@
+"""Kinds of calls in Python scripts: what builds a model there."""
+
+from trainwright.review.kinds.huggingface import ATTENTION, DTYPES
+from trainwright.review.kinds.kind import (
+    Key,
+    Kind,
+    among,
+    key,
+    names,
+    positive,
+    real,
+    truth,
+    where,
+    whole,
+    word,
+)
+
+FROM_PRETRAINED = Kind(
+    name="from-pretrained",
+    tool="from_pretrained",
+    keys={
+        "pretrained_model_name_or_path": key("model"),
+        "dtype": Key("weights_dtype", among(DTYPES)),
+        "torch_dtype": Key("weights_dtype", among(DTYPES)),
+        "attn_implementation": Key("attention", among(ATTENTION)),
+        "device_map": Key("device_map", word),
+        "load_in_4bit": Key("quantization", where("nf4")),
+        "load_in_8bit": Key("quantization", where("int8")),
+        "use_cache": Key("use_cache", truth),
+    },
+    marks=frozenset(),
+    moved={"torch_dtype": "dtype", "use_auth_token": "token", "use_flash_attention_2":
+           "attn_implementation", "load_in_4bit": "quantization_config", "load_in_8bit":
+           "quantization_config"},
+    open=("",),
+)  # fmt: skip
+UNSLOTH = Kind(
+    name="unsloth",
+    tool="unsloth",
+    keys={
+        "model_name": key("model"),
+        "max_seq_length": key("length", whole),
+        "load_in_4bit": Key("quantization", where("nf4")),
+        "load_in_8bit": Key("quantization", where("int8")),
+        "full_finetuning": Key("adapter", where("none")),
+        "r": (key("rank", whole), Key("adapter", lambda _value: "lora")),
+        "lora_alpha": key("alpha", positive),
+        "lora_dropout": key("dropout", real),
+        "target_modules": Key("targets", names),
+        "use_rslora": Key("variant", where("rslora")),
+        # "unsloth" is checkpointing whose blocks' inputs wait in system memory.
+        "use_gradient_checkpointing": (
+            Key("checkpointing", lambda value: "full" if value not in (False, None) else "none"),
+            Key("activation_offload", lambda value: value == "unsloth" or None),
+        ),
+    },
+    marks=frozenset(),
+    open=("",),
+)

@@ -1,0 +1,190 @@
+"""Kinds that serve: command lines of vLLM and SGLang, and Ollama's Modelfile."""
+
+from typing import Any
+
+from trainwright.review.kinds.kind import Key, Kind, among, key, positive, whole, word
+
+DTYPES = {
+    "auto": None,
+    "half": "fp16",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float": "fp32",
+    "float32": "fp32",
+}
+WEIGHTS = {
+    "awq": "int4",
+    "awq_marlin": "int4",
+    "gptq": "int4",
+    "gptq_marlin": "int4",
+    "fp8": "fp8",
+    "w8a8_int8": "int8",
+    "w8a8_fp8": "fp8",
+    "bitsandbytes": "nf4",
+    "compressed-tensors": None,
+    "none": None,
+}
+CACHES = {
+    "auto": None,
+    "fp8": "fp8",
+    "fp8_e5m2": "fp8",
+    "fp8_e4m3": "fp8",
+    "bf16": "bf16",
+    "bfloat16": "bf16",
+    "int8": "int8",
+}
+
+
+def length(value: Any) -> int | None:
+    """Return tokens; vLLM takes ``32k`` (thousands) and ``32K`` (of 1,024) too."""
+    text = str(value)
+    unit = {"k": 1_000, "K": 1_024, "m": 1_000_000, "M": 1 << 20}.get(text[-1:], 1)
+    return whole(float(text.rstrip("kKmM")) * unit) if text not in ("auto", "-1") else None
+
+
+VLLM = Kind(
+    name="vllm",
+    tool="vLLM",
+    keys={
+        "model": key("model"),
+        "dtype": Key("precision", among(DTYPES), lambda v: {"fp16": "half"}.get(v, "bfloat16")),
+        "max-model-len": key("context", length),
+        "gpu-memory-utilization": key("memory_share", positive),
+        "tensor-parallel-size": key("tensor", whole),
+        "pipeline-parallel-size": key("pipeline", whole),
+        "data-parallel-size": key("replicas", whole),
+        "max-num-seqs": key("most_requests", whole),
+        "quantization": Key("weights", among(WEIGHTS)),
+        "kv-cache-dtype": Key("kv_cache", among(CACHES), lambda value: value),
+        "cpu-offload-gb": Key("offload_gib", positive),
+        "enforce-eager": Key("eager", lambda value: value is not False),
+    },
+    marks=frozenset({"max-model-len", "gpu-memory-utilization", "tensor-parallel-size", "model"}),
+    # vllm/config/cache.py: gpu_memory_utilization; kv_cache_dtype "auto" is the model's.
+    otherwise={"memory_share": 0.9, "engine": "vllm"},
+    open=("",),
+    moved={
+        "use-v2-block-manager": None,
+        "num-lookahead-slots": None,
+        "swap-space": None,
+        "worker-use-ray": "distributed-executor-backend",
+        "max-context-len-to-capture": None,
+        "max-seq-len-to-capture": None,
+        "num-scheduler-steps": None,
+        "guided-decoding-backend": "structured-outputs-config.backend",
+        "preemption-mode": None,
+        "disable-log-requests": "enable-log-requests",
+        "task": "runner",
+        "device": None,
+        "speculative-model": "speculative-config",
+        "num-speculative-tokens": "speculative-config",
+        "cuda-graph-sizes": "cudagraph-capture-sizes",
+    },
+)
+SGLANG = Kind(
+    name="sglang",
+    tool="SGLang",
+    keys={
+        "model-path": key("model"),
+        "model": key("model"),
+        "dtype": Key("precision", among(DTYPES), lambda v: {"fp16": "half"}.get(v, "bfloat16")),
+        "context-length": key("context", whole),
+        "mem-fraction-static": key("memory_share", positive),
+        "tp-size": key("tensor", whole),
+        "tp": key("tensor", whole),
+        "tensor-parallel-size": key("tensor", whole),
+        "dp-size": key("replicas", whole),
+        "dp": key("replicas", whole),
+        "pp-size": key("pipeline", whole),
+        "max-running-requests": key("most_requests", whole),
+        "quantization": Key("weights", among(WEIGHTS)),
+        "kv-cache-dtype": Key("kv_cache", among(CACHES), lambda value: value),
+    },
+    marks=frozenset({"model-path", "mem-fraction-static", "context-length"}),
+    otherwise={"engine": "sglang"},
+    open=("",),
+)
+
+_QUANTS = (
+    *("q2_k", "q3_k_s", "q3_k_m", "q3_k_l", "q4_0", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m"),
+    *("q6_k", "q8_0"),
+)
+
+
+def quantization(value: Any) -> str | None:
+    """Return the file type in a name: ``llama3.1:8b-instruct-q4_K_M``, ``model.Q5_K_S.gguf``.
+
+    ollama.com's tags without one are Q4_K_M in most models, which the review says.
+    """
+    text = str(value).lower()
+    found = [word for word in _QUANTS if word in text]
+    return max(found, key=len) if found else None
+
+
+MODELFILE = Kind(
+    name="modelfile",
+    tool="Ollama Modelfile",
+    keys={
+        "FROM": (key("model", word), Key("weights", quantization)),
+        "PARAMETER.num_ctx": key("context", whole),
+        "PARAMETER.num_predict": key("new_tokens", whole),
+        "PARAMETER.num_gpu": Key("layers_on_gpu", lambda value: int(value)),
+        "PARAMETER.num_batch": Key("prompt_batch", whole),
+    },
+    marks=frozenset({"FROM"}),
+    # envconfig/config.go: OLLAMA_CONTEXT_LENGTH; 4,096 below 24 GiB of GPU memory.
+    otherwise={"engine": "ollama", "context": 4096},
+    open=(
+        *("TEMPLATE", "SYSTEM", "LICENSE", "MESSAGE", "ADAPTER", "PARAMETER.stop"),
+        *(
+            f"PARAMETER.{name}"
+            for name in (
+                *("temperature", "top_k", "top_p", "min_p", "seed", "repeat_penalty"),
+                *("repeat_last_n", "num_thread", "num_keep", "presence_penalty", "use_mmap"),
+                *("frequency_penalty", "typical_p", "main_gpu", "draft_num_predict"),
+            )
+        ),
+    ),
+    moved={
+        "PARAMETER.mirostat": None,
+        "PARAMETER.mirostat_eta": None,
+        "PARAMETER.mirostat_tau": None,
+        "PARAMETER.low_vram": None,
+        "PARAMETER.f16_kv": None,
+        "PARAMETER.vocab_only": None,
+        "PARAMETER.tfs_z": None,
+        "PARAMETER.num_gqa": None,
+        "PARAMETER.embedding_only": None,
+        "PARAMETER.rope_frequency_base": None,
+        "PARAMETER.rope_frequency_scale": None,
+        "PARAMETER.use_mlock": None,
+        "PARAMETER.penalize_newline": None,
+        "PARAMETER.numa": None,
+    },
+    strict=False,
+)
+LAUNCH = Kind(
+    name="launch",
+    tool="torchrun",
+    keys={
+        "nproc_per_node": key("devices", whole),
+        "nproc-per-node": key("devices", whole),
+        "nnodes": key("nodes", lambda value: whole(str(value).rpartition(":")[2])),
+        "num_processes": key("processes", whole),
+        "num_machines": key("nodes", whole),
+        "num_gpus": key("devices", whole),
+        "num_nodes": key("nodes", whole),
+        "nodes": key("nodes", whole),
+        "mixed_precision": Key(
+            "precision",
+            among({"no": "fp32", "bf16": "bf16-mixed", "fp16": "fp16-mixed", "fp8": "fp8"}),
+        ),
+        "use_deepspeed": Key("uses_deepspeed", lambda value: True),
+        "zero_stage": Key("stage", among({"0": "ddp", "1": "zero1", "2": "zero2", "3": "zero3"})),
+        "multi_gpu": Key("strategy", lambda value: "ddp"),
+        "use_fsdp": Key("strategy", lambda value: "fsdp2"),
+    },
+    marks=frozenset(),
+    open=("",),
+)
+"""What torchrun, accelerate launch and deepspeed take before the script's name."""

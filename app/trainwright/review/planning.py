@@ -1,0 +1,339 @@
+"""From what the files say to a plan, with what had to be assumed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from trainwright.messages import Message, UserError
+from trainwright.plan import overrides
+from trainwright.plan.file import validated
+from trainwright.plan.schema import Plan
+from trainwright.quoting import dotted
+from trainwright.review.facts import AUTO, Fact, Facts
+from trainwright.review.files import Source
+from trainwright.review.kinds import KINDS
+from trainwright.review.names import folder_of, preset_of
+from trainwright.workload.recipes import RECIPES
+from trainwright.workload.settings import StrategyWord
+
+OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
+"""What trains by one forward and backward pass of one model; others take more."""
+MOST_GPUS = 64
+"""That a plan holds (``GpuChoice``)."""
+_ANSWER = 256
+"""Tokens of a context that are the answer where nobody says; assumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What no file says: the plan's key, and what was taken for it."""
+
+    key: str
+    taken: Any
+    """None where nothing can be: there is no plan without it."""
+    default_of: str | None = None
+    """The tool whose default it is; None where it is ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan as far as the files make one."""
+
+    plan: Plan | None
+    asked: tuple[Asked, ...]
+    not_planned: tuple[Message, ...]
+    """What the files say and a plan cannot yet."""
+    refused: Message | None = None
+    """Why what the files say is no plan."""
+
+
+def processes(facts: Facts) -> int:
+    """Return the GPUs of all nodes that the files start a process on; 1 where none says it."""
+    nodes = facts.value("nodes", 1)
+    if (total := facts.first("processes")) is not None:
+        return int(total.value)
+    if (devices := facts.first("devices")) is not None:
+        return int(devices.value) * int(nodes)
+    if facts.first("engine") is not None:
+        return _product(facts, "tensor", "pipeline", "replicas")
+    return _product(facts, "replicate", "shard", "tensor", "pipeline", "context_parallel")
+
+
+def _product(facts: Facts, *names: str) -> int:
+    product = 1
+    for name in names:
+        product *= int(facts.value(name, 1) or 1)
+    return product
+
+
+def replicas(facts: Facts) -> int:
+    """Return the processes that see different samples."""
+    apart = _product(facts, "tensor", "pipeline", "context_parallel")
+    return max(1, processes(facts) // apart)
+
+
+def strategy(facts: Facts) -> str | None:
+    """Return how several GPUs share the work, as the most telling file says it."""
+    words = [f.value for name in ("strategy", "stage", "sharding") for f in facts.given(name)]
+    known = [word for word in words if word not in ("deepspeed", "ddp", "single")]
+    if "fsdp2" in known and (narrow := [w for w in known if w != "fsdp2"]):
+        return str(narrow[0])
+    if known:
+        return str(known[0])
+    rest = [word for word in words if word != "deepspeed"]
+    return str(rest[0]) if rest else facts.value("strategy")
+
+
+def task(facts: Facts) -> str:
+    """Return the plan's task."""
+    if facts.first("engine") is not None and not facts.given("micro_batch"):
+        return "infer"
+    adapter = facts.value("adapter", "none")
+    if adapter in ("lora", "qlora"):
+        low = facts.value("quantization") in ("nf4", "int8")
+        return "qlora" if adapter == "qlora" or low else "lora"
+    if adapter in ("prompt", "prefix"):
+        return str(adapter)
+    return "pretrain" if facts.value("objective") in ("pt", "pretrain") else "full"
+
+
+def planned(
+    facts: Facts,
+    sources: Sequence[Source],
+    machine: Mapping[str, Any],
+    changes: Sequence[str] = (),
+) -> Planned:
+    """Return the plan that the files make on a machine.
+
+    ``machine`` is the plan's section.
+    ``changes`` are ``key=value`` as ``--set`` takes them.
+
+    Raises:
+        UserError: one of the changes is no key of a plan.
+    """
+    asked: list[Asked] = []
+    data: dict[str, Any] = {"trainwright": 1, "name": _name(sources)}
+    if (model := _model(facts, sources)) is not None:
+        data["model"] = model
+    data["workload"] = _workload(facts, asked)
+    data["machine"] = dict(machine)
+    data["settings"] = _settings(facts, data["workload"]["task"])
+    for text in changes:
+        overrides.apply(data, overrides.parse_change(text))
+    asked = [one for one in asked if not any(text.startswith(f"{one.key}=") for text in changes)]
+    lost = tuple(_not_planned(facts))
+    if "model" not in data:
+        return Planned(None, (Asked("model", None), *asked), lost)
+    try:
+        return Planned(validated(data, dotted), tuple(asked), lost)
+    except UserError as error:
+        return Planned(None, tuple(asked), lost, error.message)
+
+
+def _name(sources: Sequence[Source]) -> str:
+    first = sources[0]
+    return (first.path.stem if first.path is not None else first.kind.tool)[:100] or "review"
+
+
+def _model(facts: Facts, sources: Sequence[Source]) -> dict[str, Any] | None:
+    for source in sources:
+        if source.kind.name == "model-config" and source.path is not None:
+            return {"hf": str(source.path.absolute())}
+    names = [fact for fact in facts.all if fact.name == "model"]
+    if (flavor := facts.value("flavor")) is not None:
+        family = str(facts.value("model_family", ""))
+        names.append(_renamed(facts.first("flavor"), f"{family}-{flavor}"))
+    for fact in names:
+        beside = next((s.path.parent for s in sources if s.path and s.name == fact.file), None)
+        if (folder := folder_of(str(fact.value), beside)) is not None:
+            return {"hf": str(folder)}
+        if (preset := preset_of(str(fact.value))) is not None:
+            return {"preset": preset.id}
+        if "/" not in str(fact.value) and fact.kind == "lightning":
+            return {"timm": str(fact.value)}
+    return None
+
+
+def _renamed(fact: Fact | None, value: str) -> Fact:
+    assert fact is not None, "asked where there is one"
+    return Fact("model", value, fact.file, fact.kind, fact.key, fact.place, fact.line, fact.given)
+
+
+def _workload(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
+    kind = task(facts)
+    if kind == "infer":
+        return _served(facts, asked)
+    data: dict[str, Any] = {"task": kind, "inputs": _inputs(facts, asked)}
+    micro = _taken(facts, "micro_batch", "settings.micro_batch", 1, asked)
+    steps = facts.value("accumulation", 1)
+    total = facts.value("global_batch") or micro * steps * replicas(facts)
+    data["effective_batch"] = int(total)
+    for key in ("epochs", "samples", "virtual_tokens"):
+        if (value := facts.value(key)) is not None and (
+            key != "virtual_tokens" or kind in ("prompt", "prefix")
+        ):
+            data[key] = value
+    if kind in ("lora", "qlora"):
+        data["lora"] = {
+            **{
+                key: facts.value(key)
+                for key in ("rank", "alpha", "dropout", "variant")
+                if facts.value(key)
+            },
+            **({"targets": list(facts.value("targets"))} if facts.value("targets") else {}),
+        }
+    return data
+
+
+def _inputs(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
+    inputs: dict[str, Any] = {}
+    if facts.value("image_size"):
+        return {"image_size": facts.value("image_size")}
+    fact = facts.first("length")
+    if fact is not None:
+        inputs["sequence_length"] = fact.value
+        if not fact.given:
+            asked.append(
+                Asked("workload.inputs.sequence_length", fact.value, KINDS[fact.kind].tool)
+            )
+    else:
+        asked.append(Asked("workload.inputs.sequence_length", "preset"))
+    if facts.value("packing"):
+        inputs["batching"] = "packed"
+        if fact is not None:
+            # Where nobody says how long samples are, a row counts as one sample.
+            inputs["mean_tokens"] = fact.value
+            asked.append(Asked("workload.inputs.mean_tokens", fact.value))
+    return inputs
+
+
+def _taken(facts: Facts, name: str, key: str, otherwise: Any, asked: list[Asked]) -> Any:
+    """Return a value, and note where it is a default."""
+    fact = facts.first(name)
+    if fact is None:
+        asked.append(Asked(key, otherwise))
+        return otherwise
+    if not fact.given:
+        asked.append(Asked(key, fact.value, KINDS[fact.kind].tool))
+    return fact.value
+
+
+def _served(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
+    inputs: dict[str, Any] = {}
+    context = facts.value("context") or facts.value("positions")
+    if context is not None:
+        answer = min(int(facts.value("new_tokens", 0) or _ANSWER), max(1, context // 2))
+        inputs = {"prompt_tokens": max(1, context - answer), "new_tokens": answer}
+    else:
+        asked.append(Asked("workload.inputs.prompt_tokens", "preset"))
+    asked.append(Asked("workload.inputs.concurrent", 1))
+    inputs["concurrent"] = 1
+    return {"task": "infer", "inputs": inputs}
+
+
+def machine_of(machine: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+    """Return the plan's section; a GPU without a count stands for as many as the files use."""
+    gpus = machine.get("gpus")
+    if not gpus:
+        return dict(machine)
+    return {**machine, "gpus": [{"count": min(processes(facts), MOST_GPUS), **gpu} for gpu in gpus]}
+
+
+_OF_TRAINING = (
+    *("micro_batch", "accumulation", "optimizer", "optimizer_implementation"),
+    *("learning_rate", "cross_entropy", "optimizer_in_backward"),
+)
+_LOADER = ("num_workers", "prefetch_factor", "pin_memory", "persistent_workers")
+
+
+def _settings(facts: Facts, kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if kind == "infer":
+        names = ("engine", "memory_share", "kv_cache", "precision")
+        found = {name: facts.value(name) for name in names}
+        found["quantization"] = facts.value("weights") or facts.value("packed")
+        if found["engine"] == "ollama" and found["quantization"] is None:
+            found["quantization"] = "q4_k_m"
+        return {key: value for key, value in found.items() if value is not None}
+    found = {name: facts.value(name) for name in _OF_TRAINING}
+    found["attention"] = facts.value("attention")
+    found["compile"] = facts.value("compile")
+    found["precision"] = _precision(facts, kind)
+    found["recipe"] = next(
+        (
+            KINDS[name].recipe
+            for name in dict.fromkeys(fact.kind for fact in facts.all)
+            if KINDS[name].recipe in RECIPES
+        ),
+        None,
+    )
+    found["checkpointing"] = checkpointing(facts)
+    if facts.value("activation_offload") and found["checkpointing"] == "full":
+        found["activation_offload"] = True
+    warmup = facts.value("warmup")
+    if warmup is not None and warmup >= 1:
+        found["warmup"] = int(warmup)
+    if kind == "qlora":
+        found["quantization"] = facts.value("quantization", "nf4")
+        found["double_quantization"] = facts.value("double_quantization")
+    word = strategy(facts)
+    word = {"fsdp2-no-reshard": "fsdp2"}.get(word or "", word)
+    if word in get_args(StrategyWord) and (word != "ddp" or processes(facts) > 1):
+        found["strategy"] = word
+    loader = {name: facts.value(name) for name in _LOADER}
+    if not loader["num_workers"]:
+        loader.pop("prefetch_factor")
+        loader.pop("persistent_workers")
+    found["loader"] = {key: value for key, value in loader.items() if value is not None}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _precision(facts: Facts, kind: str) -> str | None:
+    precision: str | None = facts.value("precision")
+    weights = facts.value("weights_dtype")
+    if precision == "fp32" and facts.value("tf32"):
+        return "tf32"
+    if kind in ("full", "pretrain") and precision in ("bf16-mixed", "fp16-mixed"):
+        # No fp32 copy of the weights is kept where they are loaded in 16 bits.
+        low = str(precision).removesuffix("-mixed")
+        if weights in (low, "compute"):
+            return low
+    return precision
+
+
+def checkpointing(facts: Facts) -> str | None:
+    """Return which activations are made again, as a plan says it."""
+    found: str | None = facts.value("checkpointing")
+    if facts.value("fsdp_checkpointing"):
+        found = "full"
+    every = facts.value("every")
+    if found in ("full", "selective") and every is not None:
+        return "full" if every == 1 else f"every-{every}"
+    return found
+
+
+def _not_planned(facts: Facts) -> Iterator[Message]:
+    """Yield what the files say and a plan does not, one line each."""
+    auto = [fact.key for fact in facts.all if fact.given and fact.value == AUTO]
+    if auto and facts.kinds <= {"deepspeed", "launch", "accelerate"}:
+        yield Message.of("review.auto-alone", keys=auto)
+    objective = facts.value("objective")
+    if objective is not None and objective not in OBJECTIVES:
+        yield Message.of("review.not-planned.objective", value=str(objective))
+    if facts.value("adapter") == "freeze":
+        yield Message.of("review.not-planned.freeze")
+    for name in ("offload_params", "offload_optimizer"):
+        if facts.value(name) not in (None, False, "none"):
+            yield Message.of(f"review.not-planned.{name.replace('_', '-')}")
+    for name in ("tensor", "pipeline", "context_parallel"):
+        if facts.value(name, 1) > 1:
+            yield Message.of("review.not-planned.degree", name=name, degree=facts.value(name))
+    if processes(facts) > MOST_GPUS:
+        yield Message.of("review.not-planned.gpus", wanted=processes(facts), most=MOST_GPUS)
+    if facts.value("nodes", 1) > 1:
+        yield Message.of("review.not-planned.nodes", nodes=facts.value("nodes"))
+    word = strategy(facts)
+    if word is not None and word not in get_args(StrategyWord) and word != "fsdp2-no-reshard":
+        yield Message.of("review.not-planned.strategy", value=word)
+    if facts.value("replicas", 1) > 1:
+        yield Message.of("review.not-planned.replicas", count=facts.value("replicas"))

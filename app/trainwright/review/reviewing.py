@@ -1,0 +1,259 @@
+"""A review: what the files say, the plan they make, and what to know about it."""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainwright.advise.whatif import WhatIf
+from trainwright.machine.choice import MachineChoice
+from trainwright.machine.machine import Machine
+from trainwright.machine.resolve import catalogued
+from trainwright.messages import Message, UserError
+from trainwright.plan.evaluate import Facts as PlanFacts
+from trainwright.plan.report import Report, Verdict
+from trainwright.plan.schema import Plan
+from trainwright.review import rules_keys, rules_run
+from trainwright.review.case import Case
+from trainwright.review.edits import edited
+from trainwright.review.facts import Facts, joined
+from trainwright.review.files import Run, Source
+from trainwright.review.finding import Change, Finding, Level
+from trainwright.review.interpret import Interpreted, Unread, interpreted
+from trainwright.review.planning import Planned, machine_of, planned
+from trainwright.workload.settings import Effect, Settings, effect
+
+Answer = Callable[[Plan], tuple[PlanFacts, Report]]
+"""Looks a plan up, tracing where it must, and evaluates it."""
+WhatIfs = Callable[[Plan, PlanFacts, Report], Sequence[WhatIf]]
+
+_LEVELS = ("error", "risk", "gain")
+_NAMES = {
+    "micro_batch": "micro_batch",
+    "checkpointing": "checkpointing",
+    "optimizer": "optimizer",
+    "compile": "compile",
+    "attention": "attention",
+    "precision": "precision",
+    "loader.num_workers": "num_workers",
+    "loader.pin_memory": "pin_memory",
+    "accumulation": "accumulation",
+}
+"""Setting of a plan -> fact, where a file can say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Everything that is known about the files of one run."""
+
+    run: Run
+    read: tuple[Interpreted, ...]
+    facts: Facts
+    planned: Planned
+    findings: tuple[Finding, ...]
+    """Errors first, then risks, then gains."""
+    report: Report | None
+    unestimated: Message | None
+    """Why there is no report."""
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """What keeps the run from running as the files say."""
+        return tuple(finding for finding in self.findings if finding.level == "error")
+
+    @property
+    def not_understood(self) -> tuple[Unread, ...]:
+        """Keys that nobody knows, or whose value is not known."""
+        whys = ("unknown", "value", "computed")
+        return tuple(u for one in self.read for u in one.unread if u.why in whys)
+
+    @property
+    def computed(self) -> tuple[Unread, ...]:
+        """Keys whose value only a run knows; what else is not understood is a finding."""
+        return tuple(unread for unread in self.not_understood if unread.why == "computed")
+
+    @property
+    def no_part(self) -> tuple[Unread, ...]:
+        """Keys that have no part in memory or time."""
+        return tuple(u for one in self.read for u in one.unread if u.why == "no-part")
+
+
+def review(
+    run: Run,
+    machine: Mapping[str, Any],
+    answer: Answer,
+    *,
+    changes: Sequence[str] = (),
+    whatifs: WhatIfs | None = None,
+) -> Review:
+    """Return the review of the files of one run on a machine.
+
+    Args:
+        run: the files.
+        machine: the plan's section ``machine``; a GPU without a count stands for as many as the
+            files use.
+        answer: makes the estimate.
+        changes: what a person answered, ``key=value`` of the plan.
+        whatifs: tries changes; None for no gains.
+
+    Raises:
+        UserError: one of the changes is no key of a plan.
+    """
+    read = tuple(interpreted(source) for source in run.sources)
+    facts = joined(one.facts for one in read)
+    section = machine_of(machine, facts)
+    found, why = _machine(section)
+    made = planned(facts, run.sources, section, changes)
+    plan_facts, report = None, None
+    if made.plan is None:
+        why = made.refused or Message.of("review.no-model")
+    elif found is not None:
+        plan_facts, report, why = _estimated(made.plan, answer)
+    case = Case(read, facts, made.plan, found, report)
+    findings = [*rules_keys.rules(case), *rules_run.rules(case), *_memory(case)]
+    if made.refused is not None and not any(f.level == "error" for f in findings):
+        findings.append(Finding("refused", "error", made.refused))
+    if whatifs is not None and made.plan and plan_facts is not None and report is not None:
+        findings += _gains(case, whatifs(made.plan, plan_facts, report))
+    findings.sort(key=lambda finding: _LEVELS.index(finding.level))
+    return Review(run, read, facts, made, tuple(findings), report, why)
+
+
+def _estimated(
+    plan: Plan, answer: Answer
+) -> tuple[PlanFacts | None, Report | None, Message | None]:
+    try:
+        plan_facts, report = answer(plan)
+    except UserError as error:
+        return None, None, error.message
+    return plan_facts, report, None
+
+
+def _machine(section: Mapping[str, Any]) -> tuple[Machine | None, Message | None]:
+    """Return the machine, or why there is none."""
+    from trainwright.probe import snapshot  # loads the drivers' libraries
+
+    try:
+        if section.get("local"):
+            return snapshot.resolved(snapshot.take(anew=False)).machine, None
+        return catalogued(MachineChoice.model_validate(section)).machine, None
+    except UserError as error:
+        return None, error.message
+
+
+def _memory(case: Case) -> list[Finding]:
+    """Return the finding that it does not fit, or hardly."""
+    report = case.report
+    if report is None or report.verdict not in (Verdict.NO, Verdict.TIGHT, Verdict.SPILLS):
+        return []
+    memory = report.memory
+    level: Level = "error" if report.verdict is Verdict.NO else "risk"
+    message = Message.of(
+        f"review.rule.memory-{report.verdict.value}",
+        used=memory.device_used_p95.value,
+        total=memory.device_total.value,
+    )
+    return [Finding("memory", level, message)]
+
+
+def _gains(case: Case, found: Sequence[WhatIf]) -> list[Finding]:
+    """Return the changes of settings that make the run faster, or smaller where it must be."""
+    fits = case.report is not None and case.report.verdict in (Verdict.FITS, Verdict.TIGHT)
+    gains = []
+    for one in found:
+        if one.kind == "part" or not one.fits or one.same:
+            continue
+        if one.gain is None or (fits and one.gain <= 0):
+            continue
+        patch = {key.removeprefix("settings."): value for key, value in one.patch.items()}
+        gains.append(
+            Finding(
+                "gain",
+                "gain",
+                one.change,
+                changes=_in_files(case, patch),
+                effect=max(
+                    (_effect(key, value) for key, value in patch.items()), default=Effect.SAME
+                ),
+                gain=one.gain,
+                memory_bytes=one.memory_bytes,
+            )
+        )
+    return gains
+
+
+def _effect(key: str, value: Any) -> Effect:
+    if key == "workload.task":
+        return Effect.NEARLY
+    return effect(key, value) if key in Settings.model_fields else Effect.SAME
+
+
+def _in_files(case: Case, patch: Mapping[str, Any]) -> tuple[Change, ...]:
+    """Return a patch of the plan as changes of the files; nothing where they cannot say it."""
+    changes: list[Change] = []
+    for key, value in patch.items():
+        if key not in _NAMES or not (made := case.setting(_NAMES[key], value)):
+            return ()
+        changes += made
+    if "micro_batch" in patch and "accumulation" not in patch and case.plan is not None:
+        micro = case.facts.value("micro_batch", 1)
+        steps = case.facts.value("accumulation", 1) * micro // patch["micro_batch"]
+        made = case.setting("accumulation", steps)
+        if not made:
+            return ()
+        changes += made
+    return tuple(changes)
+
+
+def plan_of(run: Run, changes: Sequence[str] = ()) -> Plan:
+    """Return the plan that files make on this computer, or on the machine of the changes.
+
+    Raises:
+        UserError: they do not say enough for one, or one of the changes is no key of a plan.
+    """
+    facts = joined(interpreted(source).facts for source in run.sources)
+    elsewhere = any(change.startswith("machine.gpus") for change in changes)
+    made = planned(facts, run.sources, {} if elsewhere else {"local": True}, changes)
+    if made.plan is None:
+        why = made.refused or Message.of("review.no-model")
+        raise UserError.of("review.no-plan", why=why)
+    return made.plan
+
+
+# Changes of files
+
+
+def texts(found: Review, taken: Sequence[Finding]) -> dict[str, tuple[Source, str]]:
+    """Return the new text of each file that the findings change, by its name.
+
+    Raises:
+        UserError: a change cannot be made in a file without touching what it must not.
+    """
+    changed: dict[str, tuple[Source, str]] = {}
+    for source in found.run.sources:
+        changes = [c for finding in taken for c in finding.changes if c.file == source.name]
+        if changes and source.path is not None and source.name not in changed:
+            changed[source.name] = (source, edited(source.text, source.format, changes))
+    return {name: pair for name, pair in changed.items() if pair[1] != pair[0].text}
+
+
+def diff(found: Review, taken: Sequence[Finding]) -> str:
+    """Return the changes as a unified diff."""
+    lines: list[str] = []
+    for name, (source, text) in texts(found, taken).items():
+        lines += difflib.unified_diff(
+            source.text.splitlines(keepends=True),
+            text.splitlines(keepends=True),
+            name,
+            name,
+        )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def mended(found: Review) -> tuple[Finding, ...]:
+    """Return the findings that ``--write`` puts right: errors and risks, with the same result."""
+    return tuple(
+        finding
+        for finding in found.findings
+        if finding.level != "gain" and finding.changes and finding.effect is Effect.SAME
+    )

@@ -1,0 +1,192 @@
+"""Rules about keys: moved, unknown, in vain, and against each other."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from trainwright.quoting import one_line
+from trainwright.review.case import Case, found
+from trainwright.review.facts import AUTO, Fact
+from trainwright.review.finding import Change, Finding, Level, Removed
+from trainwright.review.interpret import Unread
+from trainwright.review.kinds import declared
+from trainwright.review.spans import SPANS
+
+TRAINERS = (
+    *("training-arguments", "trl-sft", "trl-dpo", "trl-grpo", "llamafactory", "axolotl"),
+    *("script", "unsloth"),
+)
+"""Kinds whose Trainer fills DeepSpeed's "auto" in."""
+
+
+_MISTYPED = 0.9
+"""Likeness from which a key is one that was mistyped; assumed."""
+
+
+def rules(case: Case) -> Iterator[Finding]:
+    """Yield what is wrong with keys."""
+    for one in case.read:
+        for unread in one.unread:
+            if (finding := _unread(case, unread)) is not None:
+                yield finding
+    yield from _conflicts(case)
+    yield from _auto(case)
+    yield from _in_vain(case)
+    yield from _evaluation(case)
+    yield from _two_of_one(case)
+
+
+def _unread(case: Case, unread: Unread) -> Finding | None:
+    kind = unread.source.kind
+    values: dict[str, Any] = {
+        "key": one_line(unread.key, 100),
+        "tool": kind.tool,
+        "instead": unread.instead or "",
+    }
+    version = " ".join(
+        f"{package} {version}"
+        for package, version in (declared(kind.listed).read_from if kind.listed else {}).items()
+    )
+    at = Fact("", None, unread.source.name, kind.name, unread.key, unread.place, unread.line, True)
+    level: Level = "error" if kind.strict else "risk"
+    match unread.why:
+        case "moved" if _of_fsdp_1(case, unread):
+            return None
+        case "moved":
+            changes = _renamed(unread)
+            return found("key-moved", "error", at, changes, version=version or kind.tool, **values)
+        case "gone":
+            rule = "key-gone" if kind.strict else "key-in-vain"
+            changes = _removed(unread)
+            return found(rule, level, at, changes, version=version or kind.tool, **values)
+        case "deprecated" if unread.instead is None:
+            return found("key-deprecated-gone", "risk", at, **values)
+        case "deprecated":
+            return found("key-deprecated", "risk", at, **values)
+        case "unknown":
+            rule = "key-unknown" if kind.strict else "key-ignored"
+            near = "-near" if unread.instead else ""
+            if kind.extended and not _typed(unread):
+                rule, near, level = "key-own", "", "risk"
+            return found(rule + near, level, at, version=version or kind.tool, **values)
+        case "value":
+            return found("value-unknown", "risk", at, value=one_line(str(unread.value)), **values)
+        case _:
+            return None
+
+
+def _typed(unread: Unread) -> bool:
+    """Return whether a key is so near to a known one that it was mistyped."""
+    return bool(get_close_matches(unread.key, [unread.instead or ""], cutoff=_MISTYPED))
+
+
+def _of_fsdp_1(case: Case, unread: Unread) -> bool:
+    """Keys of FSDP 1 are moved only where version 2 is asked for."""
+    words = ("fsdp_sharding_strategy", "fsdp_backward_prefetch", "use_orig", "sync_module")
+    if not any(word in unread.key for word in words):
+        return False
+    return bool(case.facts.value("fsdp_version", 1) != 2)
+
+
+def _renamed(unread: Unread) -> tuple[Change, ...]:
+    """Return the key under its new name, where its value means the same there."""
+    simple = ("eval_strategy", "max_length", "use_cpu", "dtype", "local_batch_size", "micro_batch")
+    new = unread.instead or ""
+    source = unread.source
+    if source.format not in SPANS or not new.rpartition(".")[2].startswith(simple):
+        return ()
+    return (
+        Change(source.name, unread.place, Removed.KEY),
+        Change(source.name, tuple(new.split(".")), unread.value),
+    )
+
+
+def _removed(unread: Unread) -> tuple[Change, ...]:
+    if unread.source.format not in SPANS:
+        return ()
+    return (Change(unread.source.name, unread.place, Removed.KEY),)
+
+
+def _conflicts(case: Case) -> Iterator[Finding]:
+    """Yield what two files of one run say differently."""
+    for name in ("micro_batch", "accumulation", "precision", "processes", "learning_rate"):
+        given = [fact for fact in case.facts.given(name) if fact.value != AUTO]
+        for other in given[1:]:
+            first = given[0]
+            if other.file != first.file and other.value != first.value:
+                yield found(
+                    "conflict",
+                    "error",
+                    other,
+                    case.rewriting(other, first.value),
+                    key=other.key,
+                    value=str(other.value),
+                    other=first.key,
+                    file=first.file,
+                    first=str(first.value),
+                )
+
+
+def _auto(case: Case) -> Iterator[Finding]:
+    """Yield DeepSpeed's "auto" where no Trainer is there to fill it in."""
+    auto = [fact for fact in case.facts.all if fact.given and fact.value == AUTO]
+    others = {one.source.kind.name for one in case.read} - {"deepspeed", "launch"}
+    if auto and others and not others & {*TRAINERS, "accelerate"}:
+        keys = [fact.key for fact in auto]
+        yield found("auto-unfilled", "risk", auto[0], count=len(keys), keys=keys[:3])
+
+
+def _in_vain(case: Case) -> Iterator[Finding]:
+    """Yield keys that do nothing beside others, or that the library refuses beside them."""
+    facts = case.facts
+    workers = facts.value("num_workers")
+    for name in ("prefetch_factor", "persistent_workers"):
+        fact = case.given(name)
+        if fact is not None and fact.value and workers == 0:
+            changes = case.setting("num_workers", 4)
+            yield found("needs-workers", "error", fact, changes, key=fact.key)
+    if (steps := case.given("max_steps")) and (epochs := case.given("epochs")):
+        yield found("steps-over-epochs", "risk", steps, key=steps.key, other=epochs.key)
+    if (group := case.given("grouping")) and group.value and facts.value("packing"):
+        yield found("grouping-packed", "risk", group, key=group.key)
+    reentrant = case.given("reentrant")
+    if reentrant is not None and facts.value("checkpointing") == "none":
+        yield found("reentrant-in-vain", "risk", reentrant, key=reentrant.key)
+    offload = case.given("activation_offload")
+    if offload is not None and offload.value and facts.value("checkpointing") == "none":
+        yield found("offload-in-vain", "risk", offload, key=offload.key)
+
+
+def _evaluation(case: Case) -> Iterator[Finding]:
+    """``training_args.py``, __post_init__: what must go together for the best model."""
+    facts = case.facts
+    evaluates = facts.value("eval_strategy", "no")
+    if (steps := case.given("eval_steps")) and evaluates == "no" and not case.has("axolotl"):
+        yield found("eval-steps-in-vain", "risk", steps, key=steps.key)
+    best = case.given("load_best")
+    if best is None or not best.value:
+        return
+    saves = facts.value("save_strategy", "steps")
+    if evaluates != saves and saves != "best" and not case.has("axolotl"):
+        yield found("best-model", "error", best, evaluates=str(evaluates), saves=str(saves))
+    elif evaluates == saves == "steps":
+        every, save = facts.value("eval_steps"), facts.value("save_steps", 500)
+        if every and save and every >= 1 and save >= 1 and save % every:
+            yield found("best-model-steps", "error", best, every=every, save=save)
+
+
+def _two_of_one(case: Case) -> Iterator[Finding]:
+    """Yield switches of one file of which at most one may be on."""
+    for name in ("precision", "quantization"):
+        by_file: dict[str, list[Fact]] = {}
+        for fact in case.facts.given(name):
+            if fact.value != AUTO:
+                by_file.setdefault(fact.file, []).append(fact)
+        for facts in by_file.values():
+            if len({fact.value for fact in facts}) > 1 and len({fact.kind for fact in facts}) == 1:
+                first, second = facts[0], facts[1]
+                if name == "precision" and "fp8" in (first.value, second.value):
+                    continue
+                if {first.value, second.value} == {"bf16-mixed", "bf16"}:
+                    continue
+                yield found("one-of", "error", second, key=second.key, other=first.key)

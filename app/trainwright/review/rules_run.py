@@ -1,0 +1,294 @@
+"""Rules about the run: batch against GPUs, precision against the GPU, what does not go together."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from trainwright.review.case import Case, found
+from trainwright.review.facts import AUTO
+from trainwright.review.finding import Change, Finding
+from trainwright.review.planning import (
+    MOST_GPUS,
+    checkpointing,
+    processes,
+    replicas,
+    strategy,
+    task,
+)
+from trainwright.workload.defaults import best_precision
+
+SHARDED = ("fsdp2", "fsdp2-no-reshard", "hybrid", "zero3")
+HF_TRAINERS = ("training-arguments", "trl-sft", "trl-dpo", "trl-grpo", "llamafactory")
+SEVERAL = ("ddp", "zero1", "zero2", *SHARDED)
+_BF16_FROM, _FP8_FROM, _FP16_FROM = (8, 0), (8, 9), (7, 0)
+"""Compute capabilities: NVIDIA's tables of supported types; fp16 at 1/64 on consumer Pascal."""
+_HIGHEST_SHARE = 0.95
+"""Of GPU memory for an engine; above it, CUDA graphs and other programs lack room. Assumed."""
+_BUCKET_SHARE = 0.03
+"""Of the GPU's memory: buckets below that are not worth a word; assumed."""
+
+
+def rules(case: Case) -> Iterator[Finding]:
+    """Yield what is wrong with the run that the files describe."""
+    if task(case.facts) == "infer":
+        yield from _serving(case)
+        yield from _precision(case)
+        yield from _gpus(case)
+        return
+    for rule in (_batch, _gpus, _precision, _attention, _quantized, _sharding, _recomputing):
+        yield from rule(case)
+    yield from _offload(case)
+    yield from _loader(case)
+    yield from _padding(case)
+
+
+def _batch(case: Case) -> Iterator[Finding]:
+    """Yield where micro-batch x accumulation x GPUs is not the batch that is asked for."""
+    whole = case.given("global_batch")
+    if whole is None or whole.value == AUTO:
+        return
+    gpus, facts = replicas(case.facts), case.facts
+    micro, steps = facts.first("micro_batch"), facts.first("accumulation")
+    counted = (
+        case.given("processes") or case.given("devices") or case.has("torchtitan", "lightning")
+    )
+    if micro is None or (not counted and whole.kind == "deepspeed"):
+        if micro is not None and whole.value % micro.value:
+            yield found("batch-divides", "error", whole, batch=whole.value, unit=micro.value)
+        return
+    if steps is not None and steps.given and whole.kind != "torchtitan":
+        product = micro.value * steps.value * gpus
+        if product != whole.value:
+            yield found(
+                "batch-product",
+                "error",
+                whole,
+                case.rewriting(whole, product),
+                batch=whole.value,
+                micro=micro.value,
+                accumulation=steps.value,
+                gpus=gpus,
+                product=product,
+            )
+    elif whole.value % (micro.value * gpus):
+        yield found("batch-divides", "error", whole, batch=whole.value, unit=micro.value * gpus)
+
+
+def _gpus(case: Case) -> Iterator[Finding]:
+    wanted = processes(case.facts)
+    on_each = -(-wanted // (case.facts.value("nodes", 1)))
+    if case.machine is not None and case.machine.gpu_count < min(on_each, MOST_GPUS):
+        fact = case.given("processes") or case.given("devices") or case.given("tensor")
+        changes = (
+            case.rewriting(fact, case.machine.gpu_count) if fact and fact.name != "tensor" else ()
+        )
+        yield found("gpus", "error", fact, changes, wanted=on_each, there=case.machine.gpu_count)
+    tensor, heads = case.facts.value("tensor", 1), case.facts.value("heads")
+    if tensor > 1 and heads and heads % tensor:
+        yield found("heads", "error", case.given("tensor"), tensor=tensor, heads=heads)
+    spread = case.given("device_map")
+    several = wanted > 1 or strategy(case.facts) in SEVERAL
+    trains = task(case.facts) != "infer"
+    if spread is not None and spread.value == "auto" and several and trains:
+        yield found("device-map", "error", spread, gpus=wanted)
+
+
+def _precision(case: Case) -> Iterator[Finding]:
+    fact, capability, record = case.facts.first("precision"), case.capability, case.record
+    if fact is None or capability is None or record is None:
+        return
+    shown = ".".join(map(str, capability))
+    values: dict[str, Any] = {"gpu": record.name, "capability": shown}
+    better: str = best_precision(record)
+    serves = task(case.facts) == "infer"
+    if fact.value in ("bf16-mixed", "bf16") and capability < _BF16_FROM:
+        better = {"fp16-mixed": "fp16"}.get(better, better) if serves else better
+        changes = _to_precision(case, better)
+        yield found("no-bf16", "error", fact, changes, better=better, **values)
+    elif fact.value == "fp8" and capability < _FP8_FROM:
+        yield found("no-fp8", "error", fact, better=better, **values)
+    elif fact.value in ("fp16-mixed", "fp16") and capability < _FP16_FROM:
+        yield found("no-fp16", "error", fact, _to_precision(case, "fp32"), better="fp32", **values)
+    elif fact.value == "fp16-mixed" and capability >= _BF16_FROM:
+        changes = _to_precision(case, "bf16-mixed")
+        yield found("fp16-overflows", "risk", fact, changes, **values)
+    tf32 = case.given("tf32")
+    if tf32 is not None and tf32.value and capability < _BF16_FROM:
+        yield found("no-tf32", "error", tf32, case.rewriting(tf32, False), **values)
+    kept = case.facts.value("checkpoint_dtype")
+    if fact.value == "fp16-mixed" and kept == "bf16" and capability < _BF16_FROM:
+        yield found("fp16-of-bf16", "risk", fact)
+
+
+def _to_precision(case: Case, wanted: str) -> tuple[Change, ...]:
+    """Return the changes of the switches that say the precision."""
+    given = [fact for fact in case.facts.given("precision") if fact.value != AUTO]
+    if not given:
+        return case.setting("precision", wanted)
+    fact = given[0]
+    changes = case.rewriting(fact, wanted)
+    *above, name = fact.place
+    if changes and changes[0].value is False and wanted.endswith("-mixed") and name in _SWITCHES:
+        changes += (Change(fact.file, (*above, _SWITCHES[str(name)]), True),)
+    return changes
+
+
+_SWITCHES = {"fp16": "bf16", "bf16": "fp16"}
+"""Switches of precision: where one goes off, the other goes on."""
+
+
+def _attention(case: Case) -> Iterator[Finding]:
+    fact = case.given("attention")
+    if fact is None or fact.value != "flash":
+        return
+    precision = case.facts.value("precision")
+    weights = case.facts.value("weights_dtype")
+    if precision in ("fp32", "tf32") and weights in (None, "fp32"):
+        yield found("flash-fp32", "error", fact)
+    if case.capability is not None and case.record is not None and case.capability < _BF16_FROM:
+        yield found("flash-gpu", "error", fact, gpu=case.record.name)
+
+
+def _quantized(case: Case) -> Iterator[Finding]:
+    facts = case.facts
+    fact = case.given("quantization") or case.given("packed")
+    adapter = facts.value("adapter", "none")
+    if adapter == "qlora" and facts.value("quantization") is None and case.has("axolotl"):
+        yield found("qlora-whole", "error", case.given("adapter"))
+    if fact is None:
+        return
+    if adapter in ("none", "freeze") and not case.has("model-config"):
+        alone = case.has("bitsandbytes", "from-pretrained") and not case.has(
+            "training-arguments", "trl-sft", "trl-dpo", "trl-grpo"
+        )
+        if not alone:
+            yield found("quantized-whole", "error", fact, key=fact.key)
+    if strategy(facts) == "zero3":
+        yield found("quantized-zero3", "error", fact, key=fact.key)
+    elif strategy(facts) in SHARDED and str(facts.value("storage_dtype", "")).endswith("uint8"):
+        yield found("quantized-storage", "error", case.given("storage_dtype"))
+    elif strategy(facts) in SHARDED and fact.value == "int8":
+        yield found("int8-sharded", "error", fact, key=fact.key)
+
+
+def _sharding(case: Case) -> Iterator[Finding]:
+    facts, word = case.facts, strategy(case.facts)
+    if word in ("zero1", "zero2", "zero3") and not any(
+        fact.value == AUTO for fact in facts.given("bucket_size")
+    ):
+        size = facts.first("bucket_size")
+        elements = size.value if size is not None else 500_000_000
+        # Elements of 2 bytes, as gradients are in 16 bits.
+        total = case.machine.gpu.total.value if case.machine is not None else None
+        if 2 * elements > _BUCKET_SHARE * (total or 24e9):
+            where = case.given("bucket_size") or case.given("strategy") or case.given("stage")
+            changes = case.setting("bucket_size", 50_000_000)
+            yield found("bucket", "risk", where, changes, elements=elements, memory=2.0 * elements)
+    if word in SHARDED and processes(facts) == 1 and case.given("processes"):
+        yield found("sharded-alone", "risk", case.given("processes"), strategy=str(word))
+    fact = case.given("checkpointing")
+    fsdp = word is not None and word.startswith(("fsdp2", "hybrid"))
+    if fsdp and fact is not None and fact.value == "full":
+        if facts.value("fsdp_checkpointing"):
+            yield found("checkpointed-twice", "error", fact, key=fact.key)
+        elif case.has(*HF_TRAINERS):
+            yield found("fsdp-checkpointing", "risk", fact, key=fact.key)
+    if fsdp and case.has("accelerate") and facts.value("fsdp_version", 1) == 1:
+        where = case.given("sharding") or case.given("strategy")
+        yield found("fsdp1", "risk", where)
+    unused = case.given("find_unused")
+    recomputes = facts.value("checkpointing") == "full" and facts.value("reentrant")
+    if unused is not None and unused.value and recomputes and word in (None, "ddp"):
+        yield found("unused-reentrant", "error", unused)
+
+
+def _recomputing(case: Case) -> Iterator[Finding]:
+    facts = case.facts
+    if checkpointing(facts) in (None, "none"):
+        return
+    cache = case.given("use_cache")
+    if cache is not None and cache.value:
+        yield found("cache", "risk", cache, case.rewriting(cache, False), key=cache.key)
+    reentrant = case.given("reentrant")
+    if reentrant is not None and reentrant.value:
+        changes = case.rewriting(reentrant, False)
+        rule = "reentrant-frozen" if task(facts) in ("lora", "qlora") else "reentrant"
+        yield found(rule, "risk", reentrant, changes)
+
+
+def _offload(case: Case) -> Iterator[Finding]:
+    facts = case.facts
+    optimizer, params = case.given("offload_optimizer"), case.given("offload_params")
+    fact = next((f for f in (optimizer, params) if f and f.value not in (False, "none")), None)
+    if fact is None:
+        return
+    update = facts.value("optimizer")
+    if (
+        fact.name == "offload_optimizer"
+        and update not in (None, "adamw")
+        and case.given("optimizer")
+    ):
+        yield found("offload-optimizer", "error", case.given("optimizer"), optimizer=str(update))
+    parameters = _parameters(case)
+    memory = case.machine.memory_bytes if case.machine is not None else None
+    if parameters and memory and task(facts) in ("full", "pretrain"):
+        # fp32 weights, gradients and both moments: 16 bytes; optimizer state alone 12.
+        need = (16 if params and params.value else 12) * parameters
+        if need > memory:
+            yield found("offload-memory", "error", fact, need=float(need), there=float(memory))
+    elif parameters and not memory:
+        yield found("offload-unknown", "risk", fact)
+
+
+def _parameters(case: Case) -> int | None:
+    from trainwright.profile import presets
+
+    preset = case.plan.model.preset if case.plan is not None else None
+    return presets.find(preset).parameters if preset is not None else None
+
+
+def _loader(case: Case) -> Iterator[Finding]:
+    fact = case.facts.first("num_workers")
+    cores = case.machine.cores if case.machine is not None else None
+    if fact is None:
+        return
+    if fact.value == 0 and (fact.given or not case.has("torchtune", "axolotl")):
+        changes = case.setting("num_workers", 4 if not cores else min(4, max(2, cores // 2)))
+        yield found("no-workers", "risk" if fact.given else "gain", fact, changes)
+    elif fact.given and cores and fact.value * processes(case.facts) > 2 * cores:
+        values = {"workers": fact.value, "gpus": processes(case.facts), "cores": cores}
+        yield found("workers-cores", "risk", fact, **values)
+
+
+def _padding(case: Case) -> Iterator[Finding]:
+    facts = case.facts
+    packing = case.given("packing")
+    mixes = packing is not None and packing.value and facts.value("attention") != "flash"
+    if mixes and case.has("trl-sft"):
+        yield found("packing-mixes", "risk", packing)
+    padded = case.given("padded")
+    if padded is not None and padded.value and not facts.value("packing"):
+        yield found("padded", "risk", padded, case.setting("packing", True), key=padded.key)
+    if (auto := case.given("auto_find_batch")) and auto.value:
+        yield found("auto-batch", "risk", auto, key=auto.key)
+
+
+def _serving(case: Case) -> Iterator[Finding]:
+    facts = case.facts
+    share = case.given("memory_share")
+    if share is not None and share.value > 1:
+        yield found("share-above-one", "error", share, value=share.value)
+    elif share is not None and share.value > _HIGHEST_SHARE:
+        yield found("share-high", "risk", share, value=share.value)
+    context, most = case.given("context"), facts.value("positions")
+    if context is not None and most is not None and context.value > most:
+        yield found("context-long", "error", context, context=context.value, most=most)
+    capability, record = case.capability, case.record
+    cache = case.given("kv_cache")
+    old = capability is not None and capability < _FP16_FROM
+    if cache is not None and cache.value == "fp8" and capability and record and old:
+        shown = ".".join(map(str, capability))
+        values: dict[str, Any] = {"gpu": record.name, "capability": shown, "better": "auto"}
+        yield found("no-fp8", "error", cache, **values)
+    layers = case.given("layers_on_gpu")
+    if layers is not None and layers.value == 0:
+        yield found("no-layers", "risk", layers)
