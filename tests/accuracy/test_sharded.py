@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from trainwright.advise import advise, make_it_fit, sharding
 from trainwright.estimate.livebytes import live_peak_bytes
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
+from trainwright.workload.settings import Effect
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
@@ -134,3 +136,30 @@ def test_llama_8b_takes_what_torch_itself_counts(count: int, reshard: bool, know
     said = peak(found, case, count)
     print(f"Llama 3.1 8B on {count} {known / 1e9:.2f} GB counted, {said / 1e9:.2f} GB")
     assert said == pytest.approx(known, rel=AS_COUNTED)
+
+
+@pytest.mark.slow
+def test_full_fine_tuning_of_8b_on_eight_h100_is_shared_out() -> None:
+    """One H100 cannot hold it, eight together can, and nothing of the training changes."""
+    plan = Plan.model_validate(
+        {
+            "model": {"preset": "llama-3.1-8b"},
+            "workload": {
+                "task": "full",
+                "inputs": {"sequence_length": 4096},
+                "effective_batch": 64,
+            },
+            "machine": {"gpus": [{"id": "h100-80gb-sxm", "count": 8}]},
+        }
+    )
+    shared = sharding(plan)
+    assert shared is not None
+    for one in (plan, shared):
+        if isinstance(found := resolve(one), Pending):
+            store.trace(found.spec)
+    whole = resolve(plan)
+    assert isinstance(whole, Facts)
+    best = advise(plan, whole, top=1).choices[0]
+    assert (best.settings.strategy, best.settings.optimizer) == ("fsdp2", "adamw")
+    assert best.effect is Effect.SAME
+    assert make_it_fit(plan, advise(plan, whole, top=1)).settings == plan.settings

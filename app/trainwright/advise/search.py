@@ -31,7 +31,7 @@ from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
-from trainwright.workload.settings import Effect
+from trainwright.workload.settings import WEIGHTS_SHARED, Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,9 @@ class Search:
             assert profile is not None, "only candidates with a profile are timed"
             served = self._served(candidate, profile)
             packed = served.weights if served is not None else None
-            self._peaks[key] = {0: model_bytes(profile) if packed is None else packed.nbytes}
+            nbytes = model_bytes(profile) if packed is None else packed.nbytes
+            shared = self.gpus(candidate) if candidate.strategy in WEIGHTS_SHARED else 1
+            self._peaks[key] = {0: nbytes // shared}
         return _least(self._peaks[key][0])
 
     def room(self, candidate: Candidate) -> float:

@@ -50,6 +50,8 @@ Strategy = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3"]
 SHARDED: tuple[Strategy, ...] = ("fsdp2", "zero1", "zero2", "zero3")
 """Strategies that share out optimizer state, gradients or weights: torch's ``fully_shard``, and
 DeepSpeed's three stages."""
+WEIGHTS_SHARED: tuple[Strategy, ...] = ("fsdp2", "zero3")
+"""Of them, those under which no GPU holds all weights."""
 StrategyWord = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp", "tp", "hybrid"]
 """What a plan may say; ``defaults.filled`` refuses by name what is not planned yet."""
 KvCache = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
