@@ -56,9 +56,14 @@ class Engine:
         self.settings, self.optimizer, self.world = settings, optimizer, world
         config = _configuration(plan, world)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        if settings.channels_last:
+            # initialize sends weights as flat bytes, which this layout cannot be viewed as.
+            model.to(memory_format=torch.contiguous_format)
         self.engine, *_ = deepspeed.initialize(
             model=model, optimizer=optimizer, model_parameters=trained, config=config
         )
+        if settings.channels_last:
+            model.to(memory_format=torch.channels_last)
         if plan.settings.compile:
             self.engine.compile()
         self.scaler = self.engine.torch_autocast_z0_gradscaler
