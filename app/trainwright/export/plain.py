@@ -27,6 +27,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
         head=Message.of("export.header.start"),
         remark=Message.of("export.remark.plain"),
         files={},
+        single=True,
     )
     return programs.files(plan, settings, reasons, language, launch)
 

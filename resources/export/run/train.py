@@ -10,9 +10,7 @@ import sys
 from pathlib import Path
 
 from plan_file import Plan, read_plan
-from strict import InputError
-
-HERE = Path(__file__).parent
+from strict import HERE, InputError
 
 
 def options() -> argparse.Namespace:
@@ -21,7 +19,7 @@ def options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--plan", type=Path, default=HERE / "plan.json")
-    parser.add_argument("--data", help="dataset: see dataset.py for what it may be")
+    parser.add_argument("--data", help=".npy, .bin, .jsonl, .txt, or a folder")
     parser.add_argument("--tokenizer", help="folder or hub id, for text that is not tokenised")
     parser.add_argument("--weights", help="folder or hub id of pretrained weights")
     parser.add_argument("--output", help="folder of the checkpoints and of the trained model")

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from strict import InputError, read
-
-HERE = Path(__file__).parent
+from strict import HERE, InputError, read
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ def train(script: ScriptArgs, options: argparse.Namespace) -> None:
     tokenizer = AutoTokenizer.from_pretrained(script.tokenizer) if script.tokenizer else None
     text = Text.of(config, tokenizer)
     if options.synthetic:
-        dataset: Any = made.Tokens(text, script.sequence_length, arguments.seed)
+        dataset: Any = made.MadeTokens(text, script.sequence_length, arguments.seed)
     elif script.data is None:
         raise InputError("no dataset: name one with --data PATH, or try it with --synthetic")
     else:
@@ -172,7 +170,7 @@ def build(script: ScriptArgs, config: Any, options: argparse.Namespace) -> Any:
         script.double_quantization,
         script.kbit_preparation,
     )
-    model = hf_models.build(config, weights)
+    model = hf_models.build_transformer(config, weights)
     if script.virtual_tokens:
         return hf_models.prompted(model, script.task, script.virtual_tokens)
     if script.lora_rank is None:
