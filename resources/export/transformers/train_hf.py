@@ -20,6 +20,10 @@ class ScriptArgs:
     """The model, its adapters and the data."""
 
     format: int
+    gpus: int
+    """Processes that train together."""
+    effective: int
+    """Samples an optimizer step."""
     task: Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix"]
     config: str
     """Folder of config.json."""
@@ -67,6 +71,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, help="stop after so many optimizer steps")
     parser.add_argument("--cpu", action="store_true", help="run without a GPU")
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    parser.add_argument("--selfcheck", action="store_true", help="say what is really active")
     options = parser.parse_args()
     try:
         script = read(ScriptArgs, HERE / "script_args.json")
@@ -105,13 +110,21 @@ def train(script: ScriptArgs, options: argparse.Namespace) -> None:
     model = build(script, config, options)
     if script.channels_last:
         model = model.to(memory_format=torch.channels_last)
+    checks: list[Any] = []
+    if options.selfcheck:
+        from selfcheck import Selfcheck
+
+        checks = [Selfcheck(script, read_values(HERE / "training_args.json"))]
     trainer = Trainer(
         model=model,
         args=arguments,
         train_dataset=dataset,
         data_collator=collator(text),
         processing_class=tokenizer,
+        callbacks=checks,
     )
+    for check in checks:
+        check.trainer = trainer
     trainer.train(resume_from_checkpoint=options.resume or None)
     trainer.save_model()
 
