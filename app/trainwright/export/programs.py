@@ -75,14 +75,12 @@ class Launch:
     """What its own launcher reads."""
     replaced: Replacements = field(default_factory=lambda: REPLACED)
     """What it writes instead of what it lacks."""
-    single: bool = False
-    """Whether one GPU's programs are one file."""
 
 
 def files(
     plan: Plan, settings: FullSettings, reasons: Reasons, language: Language, launch: Launch
 ) -> Files:
-    """Return the exported files: train.py, plan.json, the step, and what they need.
+    """Return the exported files: train.py, plan.json, and what they read.
 
     Raises:
         UserError: the model's own file cannot be read.
@@ -101,18 +99,14 @@ def files(
         remarks=(launch.remark,),
         language=language,
     )
-    written = {
+    early = EARLY if settings.allocator == "expandable" else ""
+    train = bundle(modules(launch.target, model), "train", early)
+    return {
+        "train.py": python_file(f"{head}\n{train}"),
         "plan.json": configuration(document(plan, settings, launch.replaced)),
         **launch.files,
         **model.files,
     }
-    parts = modules(launch.target, model)
-    if launch.single and sizes.gpus == 1:
-        early = EARLY if settings.allocator == "expandable" else ""
-        return {"train.py": python_file(f"{head}\n{bundle(parts, 'train', early)}"), **written}
-    train = parts.pop("train")
-    others = {f"{name}.py": python_file(text) for name, text in parts.items()}
-    return {"train.py": python_file(f"{head}\n{train}"), **written, **others}
 
 
 def modules(target: str, model: Definition) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The run: processes, order of samples, schedule, checkpoints; the step itself is step.py."""
+"""The run: processes, order of samples, schedule, checkpoints, around the traced step."""
 
 import argparse
 import dataclasses

@@ -1,4 +1,4 @@
-"""The optimizer of the plan: those of step.py, and those of other libraries."""
+"""The optimizer of the plan: those of torch, and those of other libraries."""
 
 from functools import partial
 from typing import Any

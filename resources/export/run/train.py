@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from loop import run
 from plan_file import Plan, read_plan
 from strict import HERE, InputError
 
@@ -48,16 +49,26 @@ def asked(plan: Plan, given: argparse.Namespace) -> Plan:
     )
 
 
+def require_expandable() -> None:
+    """Refuse to start where torch was imported without the plan's allocator.
+
+    Raises:
+        InputError: the variable that torch reads then does not say so.
+    """
+    if "expandable_segments:True" not in os.environ.get("PYTORCH_ALLOC_CONF", ""):
+        raise InputError(
+            "settings.allocator: expandable needs PYTORCH_ALLOC_CONF=expandable_segments:True "
+            "in the environment before the program starts"
+        )
+
+
 def main() -> int:
     """Run the training; 2 where something must be put right first."""
     given = options()
     try:
         plan = asked(read_plan(given.plan), given)
         if plan.settings.allocator == "expandable":
-            # torch reads this once, when it is imported: so before that, and torch is below.
-            os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
-        from loop import run
-
+            require_expandable()
         run(plan, given)
     except InputError as error:
         sys.stderr.write(f"{error.line()}\n")

@@ -66,7 +66,7 @@ def _language_or_vision(plan: Plan, options: argparse.Namespace, config: Any) ->
     weights = Weights(
         plan.model.weights,
         torch.float32 if plan.task in ("pretrain", "full") else frozen_dtype(plan),
-        # The flash kernel that torch itself has: loop.py allows no other.
+        # The flash kernel that torch itself has: the run allows no other.
         "eager" if plan.settings.attention == "eager" else "sdpa",
         plan.settings.quantization,
         plan.settings.double_quantization,

@@ -1,4 +1,4 @@
-"""One GPU's programs are one file: whole, without what its plan does not need."""
+"""The programs around the step are one file: whole, without what its plan does not need."""
 
 import ast
 import subprocess
@@ -41,9 +41,15 @@ def test_a_qlora_export_is_a_program_and_what_it_reads(tmp_path: Path) -> None:
     assert not names & {"UNet", "_timm", "_diffusers", "Latents", "ppo_loss"}
 
 
-@pytest.mark.parametrize("kind", ["hf", "timm", "diffusers", "builtin", "python"])
-def test_a_file_for_one_gpu_is_clean_and_names_nothing_twice(tmp_path: Path, kind: str) -> None:
-    folder = put(tmp_path / "run", "plain", exported(kind, tmp_path))
+KINDS = ("hf", "timm", "diffusers", "builtin", "python")
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [*(("plain", kind) for kind in KINDS), ("accelerate", "hf"), ("deepspeed", "hf")],
+)
+def test_the_file_is_clean_and_names_nothing_twice(tmp_path: Path, target: str, kind: str) -> None:
+    folder = put(tmp_path / "run", target, exported(kind, tmp_path))
     text = (folder / "train.py").read_text(encoding="utf-8")
     defined = Counter(
         node.name
@@ -51,7 +57,7 @@ def test_a_file_for_one_gpu_is_clean_and_names_nothing_twice(tmp_path: Path, kin
         if isinstance(node, (ast.FunctionDef, ast.ClassDef))
     )
     assert defined.most_common(1)[0][1] == 1
-    assert len(list(folder.glob("*.py"))) == 1
+    assert {path.name for path in folder.glob("*.py")} <= {"train.py", "check_config.py"}
     lint = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,I,B,UP"]
     lint += ["--line-length", "100", "--target-version", "py310", str(folder / "train.py")]
     done = subprocess.run(lint, capture_output=True, text=True, check=False)

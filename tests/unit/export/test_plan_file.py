@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from exporting import llama, put, settings
+from exporting import llama, put, settings, start
 
 from trainwright.data import resources
 
@@ -83,9 +82,11 @@ def test_junk_is_refused(folder: Path, plan_file: ModuleType, text: str) -> None
 
 def test_the_allocator_is_set_before_torch_is_imported(tmp_path: Path) -> None:
     plan = llama(tmp_path / "model")
-    alone = put(tmp_path / "alone", "plain", plan, settings(allocator="expandable"))
-    text = (alone / "train.py").read_text(encoding="utf-8")
+    folder = put(tmp_path / "run", "plain", plan, settings(allocator="expandable"))
+    text = (folder / "train.py").read_text(encoding="utf-8")
     assert text.index('"PYTORCH_ALLOC_CONF", "expandable') < text.index("\nimport torch\n")
-    folder = put(tmp_path / "launched", "accelerate", plan)
-    code = "import sys, train; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+    native = put(tmp_path / "native", "plain", plan)
+    change(native, "settings.allocator", "expandable")
+    done = start([sys.executable, "train.py", "--synthetic", "--cpu"], native)
+    assert done.returncode == 2
+    assert "PYTORCH_ALLOC_CONF=expandable_segments:True" in done.stderr.strip().splitlines()[-1]
