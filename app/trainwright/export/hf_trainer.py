@@ -85,6 +85,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
         "train_hf.py": programs.headed(head, "transformers/train_hf.py"),
         "training_args.json": programs.configuration(training_arguments(plan, settings)),
         "script_args.json": programs.configuration(_script_arguments(plan, settings)),
+        "selfcheck.py": programs.own("transformers/selfcheck.py"),
         **{f"{name}.py": programs.own(f"shared/{name}.py") for name in SHARED},
         "freezing.py": programs.program("freezing.py"),
         **model.files,
@@ -167,9 +168,12 @@ def _checkpointing(mode: str) -> dict[str, Any]:
 
 def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     workload, adapts = plan.workload, plan.workload.task in ("lora", "qlora")
+    parts = batch(plan, settings)
     lora, data, model = workload.lora or Lora(), workload.dataset, definition(plan)
     return {
         "format": 1,
+        "gpus": parts.gpus,
+        "effective": parts.effective,
         "task": workload.task,
         "config": FOLDER,
         "weights": None,
@@ -223,4 +227,4 @@ def _commands(plan: Plan, parts: Batch) -> tuple[str, ...]:
         start = f"torchrun --standalone --nproc-per-node={parts.gpus} train_hf.py"
     weights = " --weights FOLDER-OR-HUB-ID" if plan.workload.task != "pretrain" else ""
     tried = weights if plan.workload.task == "qlora" else ""
-    return (f"{start} --synthetic --steps 20{tried}", f"{start} --data DATA{weights}")
+    return (f"{start} --synthetic --steps 20 --selfcheck{tried}", f"{start} --data DATA{weights}")

@@ -15,7 +15,7 @@ made_for: Mapping[str, str] = programs.LIBRARIES
 
 
 def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Language) -> Files:
-    """Return the exported files: train.py, plan.json, the step, and what they need.
+    """Return the exported files: train.py, plan.json, and what they read.
 
     Raises:
         UserError: the model's own file cannot be read.

@@ -12,6 +12,7 @@ from typing import Any
 import trainwright.worker
 from trainwright.data import resources
 from trainwright.export.batch import batch
+from trainwright.export.bundle import bundle
 from trainwright.export.header import Reasons, header
 from trainwright.export.learning import learning_rate
 from trainwright.export.lost import Replacements, carried, lost
@@ -35,10 +36,13 @@ LIBRARIES: Mapping[str, str] = {
 """Version ranges that the exported files were made for, by library."""
 
 PROGRAMS = Path(trainwright.worker.__file__).parent / "programs"
-RUN = (
-    "folders", "loop", "networks", "optimizers", "plan_file", "saved", "selfcheck", "world",
-)  # fmt: skip
-SHARED = ("dataset", "made", "strict")
+SHARED = ("dataset", "hf_models", "made", "strict")
+"""Programs that the target transformers has too."""
+TRACED = ("step", "updates", "freezing", "nets")
+"""Programs that the tracer runs too."""
+EARLY = """# torch reads this once, when it is imported.
+os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
+"""
 NEEDS = {
     "hf": ("transformers",),
     "diffusers": ("diffusers",),
@@ -76,13 +80,13 @@ class Launch:
 def files(
     plan: Plan, settings: FullSettings, reasons: Reasons, language: Language, launch: Launch
 ) -> Files:
-    """Return the exported files: train.py, plan.json, the step, and what they need.
+    """Return the exported files: train.py, plan.json, and what they read.
 
     Raises:
         UserError: the model's own file cannot be read.
     """
-    model, parts = definition(plan), batch(plan, settings)
-    rate = learning_rate(plan, settings, parts.effective)
+    model, sizes = definition(plan), batch(plan, settings)
+    rate = learning_rate(plan, settings, sizes.effective)
     head = header(
         plan,
         settings.model_copy(update={"learning_rate": rate.value}),
@@ -95,20 +99,33 @@ def files(
         remarks=(launch.remark,),
         language=language,
     )
+    early = EARLY if settings.allocator == "expandable" else ""
+    train = bundle(modules(launch.target, model), "train", early)
     return {
-        "train.py": headed(head, "run/train.py"),
+        "train.py": python_file(f"{head}\n{train}"),
         "plan.json": configuration(document(plan, settings, launch.replaced)),
         **launch.files,
-        "engine.py": own(f"{launch.target}/engine.py"),
-        **{f"{name}.py": own(f"run/{name}.py") for name in RUN},
-        **{f"{name}.py": own(f"shared/{name}.py") for name in SHARED},
-        "step.py": program("step.py"),
-        "updates.py": program("updates.py"),
-        "freezing.py": program("freezing.py"),
-        **({"nets.py": program("nets.py")} if model.kind == "builtin" else {}),
-        **({"hf_models.py": own("shared/hf_models.py")} if model.kind == "hf" else {}),
         **model.files,
     }
+
+
+def modules(target: str, model: Definition) -> dict[str, str]:
+    """Return the text of each program by its module's name; none uses one after it."""
+    kinds = {"hf": ["hf_models"], "builtin": ["nets"]}.get(model.kind, [])
+    names = (
+        *("strict", "plan_file", "world", "updates", "step", "freezing", "dataset", "folders"),
+        *("made", *kinds, "networks", "source", "optimizers", "saved", "selfcheck", "engine"),
+        *("loop", "train"),
+    )
+    return {name: _module(name, target, model) for name in names}
+
+
+def _module(name: str, target: str, model: Definition) -> str:
+    if name in TRACED:
+        return _program(f"{name}.py")
+    folders = {"engine": target, "source": "sources"}
+    folder = folders.get(name, "shared" if name in SHARED else "run")
+    return _text(f"{folder}/{model.kind if name == 'source' else name}.py")
 
 
 def document(
@@ -205,10 +222,14 @@ def own(name: str) -> str:
     return python_file(_text(name))
 
 
-@cache
 def program(name: str) -> str:
     """Return the text of a program that the tracer runs too."""
-    return python_file((PROGRAMS / name).read_text(encoding="utf-8"))
+    return python_file(_program(name))
+
+
+@cache
+def _program(name: str) -> str:
+    return (PROGRAMS / name).read_text(encoding="utf-8")
 
 
 def headed(head: str, name: str) -> str:

@@ -3,10 +3,10 @@
 import contextlib
 from typing import Any
 
-import step
 import torch
 from accelerate import Accelerator, PartialState
 from plan_file import Plan
+from step import Batch, Loss, StepSettings
 from strict import InputError
 from torch import nn
 from world import World
@@ -26,7 +26,7 @@ class Engine:
     def __init__(
         self,
         plan: Plan,
-        settings: step.StepSettings,
+        settings: StepSettings,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         world: World,
@@ -54,9 +54,7 @@ class Engine:
                     "start it with accelerate launch --config_file accelerate.yaml train.py"
                 )
 
-    def micro_step(
-        self, batch: step.Batch, count: float, loss: step.Loss, *, last: bool
-    ) -> torch.Tensor:
+    def micro_step(self, batch: Batch, count: float, loss: Loss, *, last: bool) -> torch.Tensor:
         """Run one micro-batch forward and backward; the last one exchanges the gradients."""
         with contextlib.nullcontext() if last else self._alone():
             with self.accelerator.autocast():

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import deepspeed
-import step
 import torch
 from plan_file import Plan
+from step import Batch, Loss, StepSettings, autocast
 from strict import InputError
 from torch import nn
 from world import World
@@ -48,7 +48,7 @@ class Engine:
     def __init__(
         self,
         plan: Plan,
-        settings: step.StepSettings,
+        settings: StepSettings,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         world: World,
@@ -56,18 +56,21 @@ class Engine:
         self.settings, self.optimizer, self.world = settings, optimizer, world
         config = _configuration(plan, world)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        if settings.channels_last:
+            # initialize sends weights as flat bytes, which this layout cannot be viewed as.
+            model.to(memory_format=torch.contiguous_format)
         self.engine, *_ = deepspeed.initialize(
             model=model, optimizer=optimizer, model_parameters=trained, config=config
         )
+        if settings.channels_last:
+            model.to(memory_format=torch.channels_last)
         if plan.settings.compile:
             self.engine.compile()
         self.scaler = self.engine.torch_autocast_z0_gradscaler
 
-    def micro_step(
-        self, batch: step.Batch, count: float, loss: step.Loss, *, last: bool
-    ) -> torch.Tensor:
+    def micro_step(self, batch: Batch, count: float, loss: Loss, *, last: bool) -> torch.Tensor:
         """Run one micro-batch forward and backward; the engine exchanges at the last one."""
-        with step.autocast(self.settings, self.world.device.type):
+        with autocast(self.settings, self.world.device.type):
             # Gradients are averaged over processes and must be summed: hence count / size.
             value = loss(self.engine(**batch.inputs), batch.labels, count / self.world.size)
         self.engine.backward(value, scale_wrt_gas=False)

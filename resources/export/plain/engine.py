@@ -4,10 +4,10 @@ import contextlib
 import os
 from typing import Any
 
-import step
 import torch
 import torch.distributed as dist
 from plan_file import Plan
+from step import Batch, Loss, StepSettings, make_scaler, micro_step, update
 from torch import nn
 from world import World
 
@@ -33,30 +33,28 @@ class Engine:
     def __init__(
         self,
         plan: Plan,
-        settings: step.StepSettings,
+        settings: StepSettings,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
         world: World,
     ) -> None:
         self.settings, self.optimizer, self.world = settings, optimizer, world
-        self.scaler = step.make_scaler(settings, world.device.type)
+        self.scaler = make_scaler(settings, world.device.type)
         if world.size > 1:
             ids = None if world.device.type == "cpu" else [world.device.index]
             model = nn.parallel.DistributedDataParallel(model, device_ids=ids)
         self.runner = torch.compile(model) if plan.settings.compile else model
 
-    def micro_step(
-        self, batch: step.Batch, count: float, loss: step.Loss, *, last: bool
-    ) -> torch.Tensor:
+    def micro_step(self, batch: Batch, count: float, loss: Loss, *, last: bool) -> torch.Tensor:
         """Run one micro-batch forward and backward; the last one exchanges the gradients."""
         with contextlib.nullcontext() if last else self._alone():
             # DDP averages over processes what must be summed: hence count / size.
             share = count / self.world.size
-            return step.micro_step(self.runner, batch, share, loss, self.settings, self.scaler)
+            return micro_step(self.runner, batch, share, loss, self.settings, self.scaler)
 
     def update(self) -> None:
         """Clip, move the parameters, drop the gradients."""
-        step.update(self.runner, self.optimizer, self.settings, self.scaler)
+        update(self.runner, self.optimizer, self.settings, self.scaler)
 
     def _alone(self) -> contextlib.AbstractContextManager[Any]:
         return self.runner.no_sync() if self.world.size > 1 else contextlib.nullcontext()

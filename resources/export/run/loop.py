@@ -1,4 +1,4 @@
-"""The run: processes, order of samples, schedule, checkpoints; the step itself is step.py."""
+"""The run: processes, order of samples, schedule, checkpoints, around the traced step."""
 
 import argparse
 import dataclasses
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import saved
 import torch
 import torch.distributed as dist
 from dataset import Order
@@ -19,7 +18,9 @@ from engine import Engine, join
 from networks import Network, build
 from optimizers import build_optimizer, set_rate
 from plan_file import Plan, Schedule
+from saved import load, save
 from selfcheck import report
+from source import MAKERS
 from step import Batch, StepSettings, allow_tf32, counted, prepare, to_device
 from strict import InputError
 from torch import nn
@@ -82,7 +83,7 @@ def train(plan: Plan, options: argparse.Namespace, world: World) -> None:
     if plan.settings.attention == "flash":
         flash_only()
     torch.manual_seed(plan.run.seed)
-    network = build(plan, options)
+    network = build(plan, options, MAKERS)
     # Adapters stay fp32 beside a bf16 base, which has its type already.
     frozen = plan.lora is not None
     shape = dataclasses.replace(settings, precision="fp32") if frozen else settings
@@ -101,7 +102,7 @@ def train(plan: Plan, options: argparse.Namespace, world: World) -> None:
         "steps": goal,
     }
     if options.resume:
-        saved.load(output, training, identity, world)
+        load(output, training, identity, world)
     if options.selfcheck:
         report(plan, training, world, rounds)
     _steps(plan, options, world, network, training, engine, identity)
@@ -144,7 +145,7 @@ def _steps(
             seconds = time.perf_counter() - started
             record(output, training.step, goal, loss, rate, plan.batch.effective / seconds)
         if training.step % plan.run.save_every == 0 or training.step == last or stopping:
-            saved.save(output, training, identity, world, plan.run.keep)
+            save(output, training, identity, world, plan.run.keep)
         if stopping:
             say(f"stopped at step {training.step}; --resume goes on from here")
             break

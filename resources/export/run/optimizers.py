@@ -1,11 +1,11 @@
-"""The optimizer of the plan: those of step.py, and those of other libraries."""
+"""The optimizer of the plan: those of torch, and those of other libraries."""
 
 from functools import partial
 from typing import Any
 
-import step
 import torch
 from plan_file import Plan
+from step import StepSettings, make_optimizer
 from strict import InputError
 from torch import nn
 
@@ -28,15 +28,15 @@ def build_optimizer(model: nn.Module, plan: Plan) -> torch.optim.Optimizer:
     """
     settings, schedule = plan.settings, plan.schedule
     if settings.optimizer_offload == "cpu":
-        return _offloaded(model, plan)
+        return _on_cpu(model, plan)
     make = None
     if settings.optimizer in OTHERS:
         kind = _kind(*OTHERS[settings.optimizer])
         options = {"lr": schedule.learning_rate, "weight_decay": schedule.weight_decay}
         make = partial(kind, **options)
-    optimizer = step.make_optimizer(
+    optimizer = make_optimizer(
         model,
-        step.StepSettings(
+        StepSettings(
             optimizer=settings.optimizer,
             implementation=settings.optimizer_implementation or "",
             momentum=settings.momentum,
@@ -59,7 +59,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
             group["lr"] = rate
 
 
-def _offloaded(model: nn.Module, plan: Plan) -> torch.optim.Optimizer:
+def _on_cpu(model: nn.Module, plan: Plan) -> torch.optim.Optimizer:
     """Return torchao's optimizer on the CPU; gradients stay on the GPU until the step."""
     kind: Any = _kind("torchao", "CPUOffloadOptimizer")
     kinds = {"adamw": torch.optim.AdamW, "sgd": partial(torch.optim.SGD, momentum=0.9)}

@@ -42,7 +42,7 @@ class Lora:
 
 
 @dataclass(frozen=True)
-class Batch:
+class BatchSizes:
     """effective = micro x accumulation x gpus samples an optimizer step."""
 
     effective: int
@@ -148,10 +148,10 @@ class Plan:
     inputs: Inputs
     lora: Lora | None
     frozen: list[str]
-    """Parts of the model whose weights are left as they are: see freezing.py."""
+    """Parts of the model whose weights are left as they are: a name or part of one."""
     virtual_tokens: int
     """Trained tokens before the text; 0 where the task is neither prompt nor prefix."""
-    batch: Batch
+    batch: BatchSizes
     settings: Settings
     schedule: Schedule
     data: Data
@@ -166,13 +166,13 @@ def read_plan(path: Path) -> Plan:
     """
     plan = read(Plan, path)
     try:
-        _check(plan)
+        _check_numbers(plan)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return plan
 
 
-def _check(plan: Plan) -> None:
+def _check_numbers(plan: Plan) -> None:
     batch, schedule, data = plan.batch, plan.schedule, plan.data
     positive = {
         "batch.effective": batch.effective,

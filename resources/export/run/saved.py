@@ -15,18 +15,18 @@ PATTERN = "step-*.pt"
 
 def save(folder: Path, training: Any, identity: dict[str, int], world: Any, keep: int) -> None:
     """Write the checkpoint of this step and remove all but the newest ``keep``."""
-    random = [None] * world.size
+    states = [None] * world.size
     own = _random_state(world.device)
     if world.size > 1:
-        dist.all_gather_object(random, own)
+        dist.all_gather_object(states, own)
     else:
-        random = [own]
+        states = [own]
     if world.rank == 0:
         folder.mkdir(parents=True, exist_ok=True)
         goal = folder / f"step-{training.step:08d}.pt"
         beside = goal.with_suffix(".part")
         with beside.open("wb") as file:
-            torch.save(_document(training, identity, random), file)
+            torch.save(_document(training, identity, states), file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, goal)
@@ -68,7 +68,7 @@ def load(folder: Path, training: Any, identity: dict[str, int], world: Any) -> N
         _set_random_state(document["random"][world.rank], world.device)
 
 
-def _document(training: Any, identity: dict[str, int], random: list[Any]) -> dict[str, Any]:
+def _document(training: Any, identity: dict[str, int], states: list[Any]) -> dict[str, Any]:
     state = training.model.state_dict()
     model = {name: state[name] for name in sorted(_changing(training.model)) if name in state}
     return {
@@ -77,7 +77,7 @@ def _document(training: Any, identity: dict[str, int], random: list[Any]) -> dic
         "model": model,
         "optimizer": training.optimizer.state_dict(),
         "scaler": training.scaler.state_dict() if training.scaler is not None else None,
-        "random": random,
+        "random": states,
     }
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import step
 import torch
 from plan_file import Plan
+from step import AUTOCAST, InBackward, StepSettings, autocast, blocks
 from strict import InputError
 from torch import nn
 
@@ -57,7 +57,7 @@ def _facts(plan: Plan, training: Any, world: Any, rounds: int) -> Iterator[Fact]
     yield _precision(plan, training, device)
     yield _checkpointing(plan, model)
     optimizer = training.optimizer
-    early = isinstance(optimizer, step.InBackward)
+    early = isinstance(optimizer, InBackward)
     kind = type(optimizer.parts[0] if early else optimizer)
     offloaded = kind.__name__ == "CPUOffloadOptimizer"
     own = offloaded or kind.__name__ == OPTIMIZERS[settings.optimizer]
@@ -95,11 +95,11 @@ def _precision(plan: Plan, training: Any, device: torch.device) -> Fact:
         str(p.dtype).removeprefix("torch.") for p in training.model.parameters() if p.requires_grad
     }
     probe = torch.ones(2, 2, device=device, dtype=next(training.model.parameters()).dtype)
-    with step.autocast(step.StepSettings(precision=precision), device.type):
+    with autocast(StepSettings(precision=precision), device.type):
         product = (torch.ones_like(probe, dtype=torch.float32) @ torch.eye(2, device=device)).dtype
     found = f"weights {'+'.join(sorted(dtypes))}, products {str(product).removeprefix('torch.')}"
     scaled = (training.scaler is not None) == (precision == "fp16-mixed")
-    holds = product == step.AUTOCAST.get(precision, torch.float32) and scaled
+    holds = product == AUTOCAST.get(precision, torch.float32) and scaled
     if precision == "tf32":
         fast = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
         found, holds = f"{found}, tf32 {'on' if fast else 'off'}", holds and fast
@@ -110,12 +110,12 @@ def _precision(plan: Plan, training: Any, device: torch.device) -> Fact:
 
 def _checkpointing(plan: Plan, model: nn.Module) -> Fact:
     wanted = plan.settings.checkpointing
-    blocks = step.blocks(model)
-    wrapped = sum(map(_recomputes, blocks))
+    parts = blocks(model)
+    wrapped = sum(map(_recomputes, parts))
     every = int(wanted.removeprefix("every-")) if wanted.startswith("every-") else 1
-    goal = 0 if wanted == "none" else -(-len(blocks) // every)
+    goal = 0 if wanted == "none" else -(-len(parts) // every)
     holds = wrapped == goal and (wrapped > 0 or wanted == "none")
-    return "checkpointing", wanted, f"{wrapped} of {len(blocks)} blocks", holds
+    return "checkpointing", wanted, f"{wrapped} of {len(parts)} blocks", holds
 
 
 def _recomputes(module: nn.Module) -> bool:
@@ -125,7 +125,7 @@ def _recomputes(module: nn.Module) -> bool:
 
 def _offloading(plan: Plan, model: nn.Module) -> Fact:
     wanted = plan.settings.activation_offload
-    wrapped = [block.__dict__.get("forward") for block in step.blocks(model)]
+    wrapped = [block.__dict__.get("forward") for block in blocks(model)]
     found = any("_offloaded" in repr(getattr(one, "func", None)) for one in wrapped)
     return "activation_offload", wanted, found, found == wanted
 

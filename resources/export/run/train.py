@@ -9,10 +9,9 @@ import os
 import sys
 from pathlib import Path
 
+from loop import run
 from plan_file import Plan, read_plan
-from strict import InputError
-
-HERE = Path(__file__).parent
+from strict import HERE, InputError
 
 
 def options() -> argparse.Namespace:
@@ -21,7 +20,7 @@ def options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--plan", type=Path, default=HERE / "plan.json")
-    parser.add_argument("--data", help="dataset: see dataset.py for what it may be")
+    parser.add_argument("--data", help=".npy, .bin, .jsonl, .txt, or a folder")
     parser.add_argument("--tokenizer", help="folder or hub id, for text that is not tokenised")
     parser.add_argument("--weights", help="folder or hub id of pretrained weights")
     parser.add_argument("--output", help="folder of the checkpoints and of the trained model")
@@ -50,16 +49,26 @@ def asked(plan: Plan, given: argparse.Namespace) -> Plan:
     )
 
 
+def require_expandable() -> None:
+    """Refuse to start where torch was imported without the plan's allocator.
+
+    Raises:
+        InputError: the variable that torch reads then does not say so.
+    """
+    if "expandable_segments:True" not in os.environ.get("PYTORCH_ALLOC_CONF", ""):
+        raise InputError(
+            "settings.allocator: expandable needs PYTORCH_ALLOC_CONF=expandable_segments:True "
+            "in the environment before the program starts"
+        )
+
+
 def main() -> int:
     """Run the training; 2 where something must be put right first."""
     given = options()
     try:
         plan = asked(read_plan(given.plan), given)
         if plan.settings.allocator == "expandable":
-            # torch reads this once, when it is imported: so before that, and torch is below.
-            os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
-        from loop import run
-
+            require_expandable()
         run(plan, given)
     except InputError as error:
         sys.stderr.write(f"{error.line()}\n")

@@ -20,7 +20,7 @@ from strict import InputError
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset, Sampler
 
-IGNORED = -100
+UNCOUNTED = -100
 """Label of positions that count for nothing in the loss, as torch's cross entropy has it."""
 
 MASKED = 0.15
@@ -102,7 +102,7 @@ class Tokens(Dataset[Sample]):
     def __getitem__(self, key: Key | int) -> Sample:
         start = index_of(key) * self.span
         ids = torch.from_numpy(self.tokens[start : start + self.span].astype(np.int64))
-        _check(ids, self.text, f"{self.where}, from token {start}")
+        _check_tokens(ids, self.text, f"{self.where}, from token {start}")
         return {"input_ids": ids[: self.length], "labels": ids[-self.length :]}
 
 
@@ -134,7 +134,7 @@ class Lines(Dataset[Sample]):
         except ValueError as error:
             raise InputError(f"{where}: not valid JSON: {error}") from error
         ids, labels = (self.tensor(tokens, where) for tokens in self.encode(record, where))
-        _check(ids, self.text, where)
+        _check_tokens(ids, self.text, where)
         if self.text.form != "seq2seq" and len(ids) != len(labels):
             raise InputError(f"{where}: {len(ids)} input_ids, but {len(labels)} labels")
         return {"input_ids": ids, "labels": labels}
@@ -164,7 +164,7 @@ class Lines(Dataset[Sample]):
             answer = tokenizer(record["completion"], add_special_tokens=False)["input_ids"] + end
             if self.text.form == "seq2seq":
                 return prompt, answer
-            return prompt + answer, [IGNORED] * len(prompt) + answer
+            return prompt + answer, [UNCOUNTED] * len(prompt) + answer
         if "messages" in record:
             chat = tokenizer.apply_chat_template(record["messages"], return_dict=True)
             return chat["input_ids"], chat["input_ids"]
@@ -199,7 +199,7 @@ class Packed(Dataset[Sample]):
         }
 
 
-def _check(ids: torch.Tensor, text: Text, where: str) -> None:
+def _check_tokens(ids: torch.Tensor, text: Text, where: str) -> None:
     if len(ids) == 0:
         raise InputError(f"{where}: no tokens")
     largest = int(ids.max())
@@ -258,16 +258,16 @@ def collator(text: Text) -> Callable[[list[Sample]], Sample]:
 
 def _stacked(samples: list[Sample], text: Text) -> Sample:
     ids = _padded([sample["input_ids"] for sample in samples], text.padding)
-    labels = _padded([sample["labels"] for sample in samples], IGNORED)
+    labels = _padded([sample["labels"] for sample in samples], UNCOUNTED)
     if text.form == "masked":
         # The mask must not depend on what else is in the batch, so it is drawn from the sample.
         masked = torch.stack([_chosen(row) for row in ids])
-        labels = ids.masked_fill(~masked | (labels == IGNORED), IGNORED)
-        ids = ids.masked_fill(labels != IGNORED, text.mask)
+        labels = ids.masked_fill(~masked | (labels == UNCOUNTED), UNCOUNTED)
+        ids = ids.masked_fill(labels != UNCOUNTED, text.mask)
     batch = {"input_ids": ids, "labels": labels}
     if text.form == "seq2seq":
         before = torch.nn.functional.pad(labels[:, :-1], (1, 0), value=text.start)
-        batch["decoder_input_ids"] = before.masked_fill(before == IGNORED, text.padding)
+        batch["decoder_input_ids"] = before.masked_fill(before == UNCOUNTED, text.padding)
     lengths = torch.tensor([len(sample["input_ids"]) for sample in samples])
     if text.form == "causal" or bool((lengths == ids.shape[1]).all()):
         return batch

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import transformers
 from strict import InputError
 
 
@@ -46,6 +45,8 @@ def model_class(config: Any) -> Any:
     Raises:
         InputError: the architecture does something else than these scripts train for.
     """
+    import transformers
+
     kinds = {
         "ForCausalLM": "CausalLM",
         "WithLMHeadModel": "Seq2SeqLM",
@@ -64,7 +65,7 @@ def model_class(config: Any) -> Any:
     raise InputError(f"{name or config.model_type}: these scripts have no data and loss for it")
 
 
-def build(config: Any, weights: Weights) -> Any:
+def build_transformer(config: Any, weights: Weights) -> Any:
     """Return the model; a cache of keys and values would only cost memory in training."""
     config.use_cache = False
     kind = model_class(config)
@@ -163,6 +164,8 @@ def _quantized(weights: Weights) -> Any:
 
     if find_spec("bitsandbytes") is None:
         raise InputError("quantized weights need bitsandbytes: pip install bitsandbytes")
+    import transformers
+
     if weights.quantization == "int8":
         return transformers.BitsAndBytesConfig(load_in_8bit=True)
     return transformers.BitsAndBytesConfig(

@@ -28,7 +28,7 @@ class Made(Dataset[Any]):
         raise NotImplementedError
 
 
-class Tokens(Made):
+class MadeTokens(Made):
     """Each token is its forerunner plus one or two."""
 
     def __init__(self, text: Text, length: int, seed: int) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 FORMAT = 1
+HERE = Path(__file__).parent
 Record = TypeVar("Record")
 
 

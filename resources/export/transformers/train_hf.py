@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from strict import InputError, read
-
-HERE = Path(__file__).parent
+from strict import HERE, InputError, read
 
 
 @dataclass(frozen=True)
@@ -22,6 +20,10 @@ class ScriptArgs:
     """The model, its adapters and the data."""
 
     format: int
+    gpus: int
+    """Processes that train together."""
+    effective: int
+    """Samples an optimizer step."""
     task: Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix"]
     config: str
     """Folder of config.json."""
@@ -69,6 +71,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, help="stop after so many optimizer steps")
     parser.add_argument("--cpu", action="store_true", help="run without a GPU")
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    parser.add_argument("--selfcheck", action="store_true", help="say what is really active")
     options = parser.parse_args()
     try:
         script = read(ScriptArgs, HERE / "script_args.json")
@@ -97,7 +100,7 @@ def train(script: ScriptArgs, options: argparse.Namespace) -> None:
     tokenizer = AutoTokenizer.from_pretrained(script.tokenizer) if script.tokenizer else None
     text = Text.of(config, tokenizer)
     if options.synthetic:
-        dataset: Any = made.Tokens(text, script.sequence_length, arguments.seed)
+        dataset: Any = made.MadeTokens(text, script.sequence_length, arguments.seed)
     elif script.data is None:
         raise InputError("no dataset: name one with --data PATH, or try it with --synthetic")
     else:
@@ -107,13 +110,21 @@ def train(script: ScriptArgs, options: argparse.Namespace) -> None:
     model = build(script, config, options)
     if script.channels_last:
         model = model.to(memory_format=torch.channels_last)
+    checks: list[Any] = []
+    if options.selfcheck:
+        from selfcheck import Selfcheck
+
+        checks = [Selfcheck(script, read_values(HERE / "training_args.json"))]
     trainer = Trainer(
         model=model,
         args=arguments,
         train_dataset=dataset,
         data_collator=collator(text),
         processing_class=tokenizer,
+        callbacks=checks,
     )
+    for check in checks:
+        check.trainer = trainer
     trainer.train(resume_from_checkpoint=options.resume or None)
     trainer.save_model()
 
@@ -172,7 +183,7 @@ def build(script: ScriptArgs, config: Any, options: argparse.Namespace) -> Any:
         script.double_quantization,
         script.kbit_preparation,
     )
-    model = hf_models.build(config, weights)
+    model = hf_models.build_transformer(config, weights)
     if script.virtual_tokens:
         return hf_models.prompted(model, script.task, script.virtual_tokens)
     if script.lora_rank is None:

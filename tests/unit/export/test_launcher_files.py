@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from exporting import drive, llama, losses, put, settings, start
+from exporting import drive, llama, losses, plan, put, settings, start
 
 from trainwright.plan.schema import Plan
 
@@ -129,9 +129,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
     return losses(folder / "out")
 
 
-def run(folder: Path, command: list[str]) -> list[float]:
+def run(folder: Path, command: list[str], *options: str) -> list[float]:
     os.environ["PYTHONUTF8"] = "1"
-    done = start([sys.executable, "-m", *command, *RUN, "--output", "out"], folder)
+    done = start([sys.executable, "-m", *command, *RUN, "--output", "out", *options], folder)
     assert done.returncode == 0, done.stderr[-3000:]
     return losses(folder / "out")
 
@@ -154,3 +154,21 @@ def test_the_run_learns_what_the_plain_one_does(
     alone = launch if target == "accelerate" else ["torch.distributed.run", *many[1:2], "train.py"]
     found = run(folder, many if processes == 2 else alone)
     assert found == pytest.approx(plain, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_deepspeed_takes_weights_in_channels_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``deepspeed.initialize`` cannot send such weights itself (0.19.8)."""
+    pytest.importorskip("deepspeed")
+    monkeypatch.setenv("DS_ACCELERATOR", "cpu")
+    workload = {"task": "pretrain", "inputs": {"image_size": 32}, "effective_batch": 8}
+    net = plan({"preset": "unet"}, workload=workload)
+    found = []
+    for target in ("plain", "deepspeed"):
+        folder = put(tmp_path / target, target, net, settings(channels_last=True))
+        found.append(
+            run(folder, ["torch.distributed.run", "--standalone", "train.py"], "--selfcheck")
+        )
+    assert found[1] == pytest.approx(found[0], rel=1e-4)

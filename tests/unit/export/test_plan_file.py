@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from exporting import llama, put
+from exporting import llama, put, settings, start
+
+from trainwright.data import resources
 
 
 @pytest.fixture
@@ -19,8 +20,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def plan_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(str(folder))
+def plan_file(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    for part in ("shared", "run"):
+        monkeypatch.syspath_prepend(str(resources("export", part)))
     yield importlib.import_module("plan_file")
     for name in ("plan_file", "strict"):
         del sys.modules[name]
@@ -78,7 +80,13 @@ def test_junk_is_refused(folder: Path, plan_file: ModuleType, text: str) -> None
         plan_file.read_plan(path)
 
 
-def test_reading_the_plan_imports_no_torch(folder: Path) -> None:
-    # The allocator's setting is read when torch is imported, so the plan comes first.
-    code = "import sys, train; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+def test_the_allocator_is_set_before_torch_is_imported(tmp_path: Path) -> None:
+    plan = llama(tmp_path / "model")
+    folder = put(tmp_path / "run", "plain", plan, settings(allocator="expandable"))
+    text = (folder / "train.py").read_text(encoding="utf-8")
+    assert text.index('"PYTORCH_ALLOC_CONF", "expandable') < text.index("\nimport torch\n")
+    native = put(tmp_path / "native", "plain", plan)
+    change(native, "settings.allocator", "expandable")
+    done = start([sys.executable, "train.py", "--synthetic", "--cpu"], native)
+    assert done.returncode == 2
+    assert "PYTORCH_ALLOC_CONF=expandable_segments:True" in done.stderr.strip().splitlines()[-1]

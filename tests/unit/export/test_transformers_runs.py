@@ -9,6 +9,7 @@ import pytest
 from exporting import llama, put, settings, start
 
 from trainwright import export
+from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 
 pytestmark = pytest.mark.slow
@@ -80,8 +81,10 @@ def test_the_trainer_trains(tmp_path: Path, task: str) -> None:
     folder = put(tmp_path / "내 실험", "transformers", llama(tmp_path / "m", task), chosen)
     path = folder / "training_args.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"logging_steps": 1}))
-    done = start([sys.executable, "train_hf.py", "--synthetic", "--cpu", "--steps", "12"], folder)
+    command = [sys.executable, "train_hf.py", "--synthetic", "--cpu", "--steps", "12"]
+    done = start([*command, "--selfcheck"], folder)
     assert done.returncode == 0, done.stderr[-2000:]
+    assert "NOT IN FORCE" not in done.stdout
     state = json.loads((folder / "checkpoints/checkpoint-12/trainer_state.json").read_text())
     course = [entry["loss"] for entry in state["log_history"] if "loss" in entry]
     assert len(course) == 12
@@ -117,3 +120,27 @@ def test_what_is_missing_or_misspelt_is_one_line(
     assert done.returncode == 2
     assert says in done.stderr.strip().splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+def two_gpus(folder: Path) -> Path:
+    document = llama(folder / "m").model_dump(mode="json", exclude_none=True)
+    document["machine"]["gpus"][0]["count"] = 2
+    chosen = settings(strategy="ddp", accumulation=2)
+    return put(folder / "run", "transformers", Plan.model_validate(document), chosen)
+
+
+def test_two_processes_are_two_and_wrapped_for_it(tmp_path: Path) -> None:
+    many = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "train_hf.py"]
+    options = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck"]
+    done = start([sys.executable, "-m", *many, *options], two_gpus(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+    (engine,) = [line for line in done.stdout.splitlines() if line.startswith("engine")]
+    assert "active: DistributedDataParallel" in engine
+
+
+def test_two_processes_that_became_one_are_refused(tmp_path: Path) -> None:
+    options = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck"]
+    done = start([sys.executable, "train_hf.py", *options], two_gpus(tmp_path))
+    assert done.returncode == 2
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == "selfcheck: not in force on this machine: gpus, engine, batch"
