@@ -1,6 +1,6 @@
 """Search over the free settings, with a reason for each."""
 
-from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
+from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation, what_becomes
 from trainwright.advise.choose import advise, make_it_fit, ways_out, with_whole_batch
 from trainwright.advise.learning_rate import learning_rate_advice
 
@@ -14,5 +14,6 @@ __all__ = [
     "learning_rate_advice",
     "make_it_fit",
     "ways_out",
+    "what_becomes",
     "with_whole_batch",
 ]
