@@ -1,6 +1,6 @@
 """Search over the free settings, with a reason for each."""
 
-from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation
+from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation, what_becomes
 from trainwright.advise.choose import (
     advise,
     make_it_fit,
@@ -22,6 +22,7 @@ __all__ = [
     "make_it_fit",
     "sharding",
     "ways_out",
+    "what_becomes",
     "with_whole_batch",
     "would_shard",
 ]

@@ -11,6 +11,12 @@ from trainwright.workload import FullSettings
 from trainwright.workload.settings import Effect
 
 
+def what_becomes(effect: Effect, *, trains: bool) -> Message:
+    """Return what an effect does to a training, or to the answers of a served model."""
+    served = "-served" if effect is Effect.DIFFERENT and not trains else ""
+    return Message.of(f"advise.effect.{effect.name.lower()}{served}")
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why one setting has its value."""

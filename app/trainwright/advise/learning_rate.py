@@ -46,11 +46,12 @@ def learning_rate_advice(
 def whole_batch(effective: int, gpus: int) -> int:
     """Return the nearest effective batch that the GPUs share evenly; the larger of two.
 
-    Not more than a plan may have.
+    Not more than a plan may have. One smaller than the number of GPUs stays as it is: no batch
+    near it is shared evenly.
     """
     below = effective // gpus * gpus
     above = below + gpus
-    if effective % gpus == 0:
+    if below in (0, effective):
         return effective
     lower = effective - below < above - effective or above > MOST_SAMPLES
-    return below if below and lower else above
+    return below if lower else above

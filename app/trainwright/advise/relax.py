@@ -39,6 +39,8 @@ def relaxations(
 ) -> tuple[Relaxation, ...]:
     """Return the ways out, the cheapest first: without other hardware, by effect, by time.
 
+    Of those that train differently, another model comes after all that keep the model.
+
     A fixed setting given up, weights in fewer bits or adapters instead of all weights, a
     shorter sequence, a smaller model of the family, a GPU with more memory: of each the best.
     ``wanted`` is asked before each kind, and ends the work.
@@ -48,9 +50,10 @@ def relaxations(
     return tuple(sorted(found, key=_cheapness))
 
 
-def _cheapness(way: Relaxation) -> tuple[bool, Effect, float]:
+def _cheapness(way: Relaxation) -> tuple[bool, Effect, bool, float]:
+    smaller = way.change.id == "advise.relax.preset"
     step = way.estimate.time.step_seconds if way.estimate is not None else None
-    return way.buys, way.effect, step.value if step is not None else inf
+    return way.buys, way.effect, smaller, step.value if step is not None else inf
 
 
 def _way(

@@ -5,11 +5,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainwright.advise import Advice, Choice, Relaxation, make_it_fit, with_whole_batch
+from trainwright.advise import (
+    Advice,
+    Choice,
+    Relaxation,
+    make_it_fit,
+    what_becomes,
+    with_whole_batch,
+)
 from trainwright.advise.report import as_json
 from trainwright.cli import options, planning
 from trainwright.cli.answer import Answer, Exit
-from trainwright.cli.estimate import verdict
+from trainwright.cli.estimate import show_support, verdict
 from trainwright.cli.parsing import Command, option
 from trainwright.cli.planning import PlanSource
 from trainwright.cli.terminal import Terminal
@@ -53,7 +60,8 @@ def command(terminal: Terminal, source: PlanSource, top: int, out: Path | None) 
 
     document = as_json(advice)
     document["notes"] = [render(note, "en") for note in rounding] + document["notes"]
-    return Answer(document, show, Exit.DONE if advice.choices else Exit.NO)
+    good = bool(advice.choices) and advice.choices[0].estimate.runs
+    return Answer(document, show, Exit.DONE if good else Exit.NO)
 
 
 def show_choices(screen: "Screen", plan: Plan, advice: Advice) -> None:
@@ -81,8 +89,9 @@ def show_choices(screen: "Screen", plan: Plan, advice: Advice) -> None:
     )
     best = advice.choices[0]
     screen.line(verdict(best.estimate), "bold green")
+    show_support(screen, best.estimate)
     if best.effect:
-        screen.line(Message.of(f"advise.effect.{best.effect.name.lower()}"), "yellow")
+        screen.line(what_becomes(best.effect, trains=plan.workload.trains), "yellow")
     screen.line()
     screen.say("cli.advise.why", "bold")
     for reason in best.reasons:
@@ -111,11 +120,12 @@ def show_ways_out(screen: "Screen", plan: Plan, advice: Advice) -> None:
 
 def _cost(way: Relaxation) -> Message:
     """Return what a way out does to the training, and how fast it is."""
-    effect = Message.of(f"advise.effect.{way.effect.name.lower()}")
+    trains = way.plan.workload.trains
+    effect = what_becomes(way.effect, trains=trains)
     speed = way.estimate.time.samples_per_second if way.estimate is not None else None
     rate = Message.of("time.not-predicted") if speed is None else speed.value
-    id = "cli.advise.way" if speed is not None else "cli.advise.way.untimed"
-    return Message.of(id, effect=effect, rate=rate)
+    end = ".untimed" if speed is None else "" if trains else ".served"
+    return Message.of(f"cli.advise.way{end}", effect=effect, rate=rate)
 
 
 def _varying(plan: Plan, choices: tuple[Choice, ...]) -> list[str]:

@@ -168,7 +168,7 @@ def show_explanation(screen: Screen, explanation: Explanation, found: Help) -> N
     _fixes(screen, found.fixes)
     if found.remedies:
         screen.line()
-        screen.say("diagnose.remedies", "bold")
+        screen.line(found.title, "bold")
         screen.bullets(_remedy(one) for one in found.remedies)
     for title, messages in (("needs", found.needs), ("notes", found.notes)):
         if messages:

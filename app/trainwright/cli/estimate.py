@@ -112,6 +112,12 @@ def _answered(source: PlanSource, terminal: Terminal) -> Answered:
         return Answered(plan, facts, with_limits(plan, facts, evaluate(plan, facts)))
 
 
+def show_support(screen: "Screen", report: Report) -> None:
+    """Print that PyTorch or the engine does not run there, where that is so."""
+    if not report.runs and report.support is not None:
+        screen.line(f"✗ {screen.text(report.support.because)}", STYLES[Verdict.NO])
+
+
 def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> None:
     """Print a report: verdict, settings, memory, time, notes."""
     memory, time = report.memory, report.time
@@ -119,8 +125,7 @@ def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> N
     screen.line(f"{plan.name} · {gpus}", "bold")
     screen.line()
     screen.line(f"{MARKS[report.verdict]} {screen.text(verdict(report))}", STYLES[report.verdict])
-    if not report.runs and report.support is not None:
-        screen.line(f"✗ {screen.text(report.support.because)}", STYLES[Verdict.NO])
+    show_support(screen, report)
     screen.line()
     screen.table(
         [(term.name, term, _share(term, memory.allocated_peak)) for term in memory.terms]

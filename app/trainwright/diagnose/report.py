@@ -80,6 +80,7 @@ def explanation_as_json(explanation: Explanation, found: Help) -> dict[str, Any]
             }
             for one in found.remedies
         ],
+        "remedies_enough": bool(found.remedies) and found.enough,
         "needs": [_said(each) for each in found.needs],
         "notes": [_said(each) for each in found.notes],
     }

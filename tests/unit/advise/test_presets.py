@@ -160,6 +160,7 @@ BATCHES = st.integers(1, 64) | st.integers(1, MOST_SAMPLES) | st.just(MOST_SAMPL
 def test_what_the_search_chose_is_a_plan_that_opens_again(
     tmp_path_factory: pytest.TempPathFactory, batch: int, gpus: int, fixed: bool
 ) -> None:
+    batch = max(batch, gpus)  # fewer samples than GPUs are refused
     asked = Plan.model_validate({
         "name": f"batch {batch}",
         "model": {"preset": "resnet18"},
@@ -175,6 +176,19 @@ def test_what_the_search_chose_is_a_plan_that_opens_again(
     path = tmp_path_factory.getbasetemp() / "advised.plan.yaml"
     saved = file.write(make_it_fit(plan, advise(plan, facts, top=1)), path)
     assert file.read(path) == saved
+
+
+def test_adapters_on_the_same_model_come_before_a_smaller_model() -> None:
+    plan = Plan.model_validate({
+        "trainwright": 1,
+        "model": {"preset": "qwen-2.5-7b"},
+        "workload": {
+            "task": "full", "inputs": {"sequence_length": 1024}, "effective_batch": 16,
+        },
+        "machine": {"gpus": [{"id": "rtx-3090"}], "memory_gib": 64},
+    })  # fmt: skip
+    ways = [way.change.id for way in advise(plan, resolve(plan), top=1).nothing_fits]
+    assert ways.index("advise.relax.task") < ways.index("advise.relax.preset")
 
 
 def way_of(document: dict, key: str):

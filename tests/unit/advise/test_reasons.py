@@ -55,6 +55,9 @@ def test_the_next_larger_batch_is_said_not_to_fit(make_case: Any) -> None:
     assert values["following"] > found.value
     assert values["need"] > 0.9 * values["room"]
     assert found.flips.id == "advise.flip.memory-batch"
+    said = [render(found.because, language) for language in LANGUAGES]
+    # Another choice may have a larger one, with a loss in chunks.
+    assert not any("largest" in each or "가장 큽니다" in each for each in said)
 
 
 def test_checkpointing_that_is_not_needed_names_what_it_would_cost(make_case: Any) -> None:
@@ -212,3 +215,10 @@ def test_everything_is_said_in_both_languages(make_case: Any) -> None:
             text = render(message, language)
             assert not text.startswith("advise."), message.id
             assert "{" not in text
+
+
+def test_fewer_samples_than_gpus_are_left_for_the_person_to_change(make_case: Any) -> None:
+    plan = make_case(batch=16).plan
+    gpus = (plan.machine.gpus[0].model_copy(update={"count": 33}),)
+    plan = plan.model_copy(update={"machine": plan.machine.model_copy(update={"gpus": gpus})})
+    assert with_whole_batch(plan) == (plan, ())

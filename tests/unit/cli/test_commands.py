@@ -161,6 +161,30 @@ def test_advise_says_what_would_help_when_nothing_fits(inside, small):
     assert "fits" in inside("advise", small, *HUGE).out
 
 
+def test_advise_refuses_fewer_samples_than_gpus_as_the_estimate_does(inside, small):
+    many = ("--set", "machine.gpus[0].count=33", "--set", "settings.micro_batch=null")
+    few = ("--set", "workload.effective_batch=16")
+    estimate, advice = (inside(command, small, *many, *few) for command in ("estimate", "advise"))
+    assert advice.code == estimate.code == 2
+    assert "16 does not divide over 33 GPUs" in advice.err
+
+
+def test_advise_says_that_pytorch_does_not_run_there(inside, small):
+    outcome = inside("advise", small, "--set", "machine.system=macos")
+    assert outcome.code == 1
+    assert "no CUDA for GeForce RTX 3060" in outcome.out
+
+
+def test_ways_out_of_a_served_model_speak_of_requests(inside, small):
+    serve = ("--set", "model.preset=llama-3.1-8b", "--set", "workload={task: infer, inputs: "
+             "{prompt_tokens: 512, new_tokens: 128}}", "--set", "settings={}")  # fmt: skip
+    out = inside("advise", small, *serve, "--set", "machine.gpus[0].id=rtx-3070").out
+    assert "requests/s" in out
+    assert "answers differently" in out
+    assert "samples/s" not in out
+    assert "trains differently" not in out
+
+
 @pytest.mark.parametrize("target", ["plain", "transformers"])
 def test_export_writes_programs_that_compile(inside, plan_file, tmp_path, target):
     out = tmp_path / target

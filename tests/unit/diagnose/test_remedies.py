@@ -107,6 +107,34 @@ def test_system_memory_is_given_back_by_what_takes_it() -> None:
     assert not any("settings.micro_batch" in patch for patch in patches)
 
 
+UNSIZED = (
+    "RuntimeError: CUDA error: out of memory",
+    "ncclUnhandledCudaError: Call to CUDA function failed. Cuda failure 2 'out of memory'",
+    "Error out of memory at line 351 in file /home/user/bitsandbytes/csrc/pythonInterface.c",
+    "ValueError: No available memory for the cache blocks. Try increasing it.",
+)
+
+
+@pytest.mark.parametrize("text", UNSIZED)
+def test_what_lowers_the_peak_is_not_called_enough_where_no_size_is_told(text: str) -> None:
+    help_ = found(text, plan())
+    assert help_.remedies
+    assert "enough" not in render(help_.title, "en")
+    assert "diagnose.oom.unsized" in [note.id for note in help_.notes]
+    assert "are enough" in render(found(full(0.25), plan()).title, "en")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Reason: OOMKilled", "requires more system memory (97.5 GiB) than is available (1 GiB)"],
+)
+def test_system_memory_that_no_setting_saves_is_not_sought_on_the_gpu(text: str) -> None:
+    run = plan(loader={"num_workers": 0})
+    said = [render(note, "en") for note in found(text, run).notes]
+    assert any("system memory" in each for each in said)
+    assert not any("GPU" in each or "sequence" in each or "50 MiB" in each for each in said)
+
+
 def test_without_a_plan_only_the_missing_facts_are_named() -> None:
     help_ = help_for(explain(full(1)))
     assert not help_.remedies

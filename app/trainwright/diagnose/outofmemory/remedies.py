@@ -53,10 +53,17 @@ class Help:
     """That follow from the message alone, and are not in place."""
     remedies: tuple[Remedy, ...] = ()
     """The cheapest in time first."""
+    enough: bool = True
+    """Whether each remedy saves what was missing; False where nobody knows how much that was."""
     needs: tuple[Message, ...] = ()
     """Facts without which no remedy can be told."""
     notes: tuple[Message, ...] = ()
     """What was found while looking: another GPU, nothing that is enough, what was not tried."""
+
+    @property
+    def title(self) -> Message:
+        """What the remedies are."""
+        return Message.of("diagnose.remedies" if self.enough else "diagnose.remedies-unsized")
 
 
 def help_for(
@@ -68,7 +75,8 @@ def help_for(
     """Return which changes of the plan lower its peak by the bytes that were missing.
 
     Of one setting the value that costs the least time; what is in place already is no remedy.
-    Where no change is enough by itself, the cheapest are put together until they are.
+    Where no change is enough by itself, the cheapest are put together until they are. A message
+    without sizes says nothing of what is enough: all that lower the peak are listed.
     """
     fixes = tuple(_fixes(explanation, plan))
     if explanation.kind not in ("host", "worker") and not explanation.on_gpu:
@@ -78,12 +86,17 @@ def help_for(
     before = answer(plan)
     if before is None or facts is None:
         return Help(fixes, needs=(Message.of("diagnose.oom.needs-trace"),))
-    asked = _asked(explanation, before)
     trial = _Trial(explanation, plan, before, answer)
     tried = [trial.of(one) for one in _candidates(explanation, plan, facts)]
     found = [one for one in tried if one is not None and one.saved > NEXT_TO_NOTHING]
-    enough = _best_of_each([one for one in found if one.saved >= asked], _cost)
     notes = [*_mismatch(explanation, facts), *trial.notes()]
+    if explanation.missing is None:
+        lower = tuple(_best_of_each(found, _cost)[:MOST])
+        said = "unsized" if lower else f"nothing-lower{_side(explanation)}"
+        notes.append(Message.of(f"diagnose.oom.{said}"))
+        return Help(fixes, lower, enough=False, notes=tuple(notes))
+    asked = max(float(explanation.missing), float(NEXT_TO_NOTHING))
+    enough = _best_of_each([one for one in found if one.saved >= asked], _cost)
     if not enough and found:
         largest = _best_of_each(found, lambda one: -one.saved)
         together = _together(trial, sorted(largest, key=_cost), asked)
@@ -93,7 +106,8 @@ def help_for(
             )
     if not enough:
         most = max((one.saved for one in found), default=0.0)
-        notes.append(Message.of("diagnose.oom.nothing-enough", missing=asked, most=most))
+        id = f"diagnose.oom.nothing-enough{_side(explanation)}"
+        notes.append(Message.of(id, missing=asked, most=most))
     return Help(fixes, tuple(enough[:MOST]), notes=tuple(notes))
 
 
@@ -112,13 +126,9 @@ def _needs(explanation: Explanation) -> Iterator[Message]:
         yield Message.of("diagnose.oom.needs-size")
 
 
-def _asked(explanation: Explanation, before: Report) -> float:
-    """Return the bytes that must be saved: as the message says, or else as the estimate does."""
-    if explanation.missing:
-        return float(explanation.missing)
-    memory = before.memory
-    short = memory.device_used_p95.value - memory.device_total.value if explanation.on_gpu else 0.0
-    return max(short, float(NEXT_TO_NOTHING))
+def _side(explanation: Explanation) -> str:
+    """Return the ending of messages that tell what helps the memory that ran out."""
+    return "" if explanation.on_gpu else "-host"
 
 
 def _candidates(explanation: Explanation, plan: Plan, facts: Facts) -> Iterator[Variation]:

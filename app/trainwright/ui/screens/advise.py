@@ -11,7 +11,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from trainwright.advise.advice import Advice, Choice, Reason, Relaxation
+from trainwright.advise.advice import Advice, Choice, Reason, Relaxation, what_becomes
 from trainwright.messages import Message
 from trainwright.messages.units import GIB
 from trainwright.quoting import json_text
@@ -183,7 +183,7 @@ def _told(way: Relaxation) -> QVBoxLayout:
     column = QVBoxLayout()
     column.setSpacing(3)
     column.addWidget(Label(way.change, weight=600, wrap=True))
-    effect, speed = say(Message.of(f"advise.effect.{way.effect.name.lower()}")), ""
+    effect, speed = say(what_becomes(way.effect, trains=way.plan.workload.trains)), ""
     if way.estimate is not None and way.estimate.time.samples_per_second is not None:
         speed = str(figure(way.estimate.time.samples_per_second))
     cost = " · ".join(text for text in (effect, speed) if text)
@@ -218,12 +218,13 @@ class ChoiceCard(Surface):
         self._choice = choice
         head = QHBoxLayout()
         head.setSpacing(tokens.M)
-        title = brief(choice.settings, served=choice.estimate.serving is not None)
+        served = choice.estimate.serving is not None
+        title = brief(choice.settings, served=served)
         head.addWidget(Rank(rank, STATE[choice.estimate.verdict]))
         names = QVBoxLayout()
         names.setSpacing(1)
         names.addWidget(Label(title, px=tokens.SECTION, weight=600))
-        effect = say(Message.of(f"advise.effect.{choice.effect.name.lower()}"))
+        effect = say(what_becomes(choice.effect, trains=not served))
         figures = f"{self._figures()} · {effect}" if choice.effect else self._figures()
         names.addWidget(Label(figures, px=tokens.LABEL, colour="text2", wrap=True))
         head.addLayout(names, 1)

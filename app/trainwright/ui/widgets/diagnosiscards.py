@@ -232,26 +232,26 @@ class ErrorCard(Surface):
         if found is None:
             self.column.addWidget(Label(Message.of("ui.diagnose.evaluating"), colour="text3"))
         elif changed and found.remedies:
-            self._title("remedies")
+            self._title(found.title)
             self._add_changed()
         else:
             self._add_help(found, can_apply)
 
-    def _title(self, name: str) -> None:
+    def _title(self, title: Message) -> None:
         self.column.addWidget(Hairline())
-        self.column.addWidget(Heading(Message.of(f"diagnose.{name}")))
+        self.column.addWidget(Heading(title))
 
     def _add_help(self, found: Help, can_apply: bool) -> None:
         if found.fixes:
-            self._title("what-to-do")
+            self._title(Message.of("diagnose.what-to-do"))
             _add_fixes(self, found.fixes, can_apply, self.applied.emit)
         if found.remedies:
-            self._title("remedies")
+            self._title(found.title)
             fixes = [Fix(one.sentence, one.patch) for one in found.remedies]
             _add_fixes(self, fixes, can_apply, self.applied.emit)
         for name, messages in (("needs", found.needs), ("notes", found.notes)):
             if messages:
-                self._title(name)
+                self._title(Message.of(f"diagnose.{name}"))
                 for message in messages:
                     self.column.addWidget(Label(message, colour="text2", wrap=True))
 
