@@ -11,7 +11,7 @@ import experts
 import speech
 import step
 import torch
-from config import check_config, read_config
+from config import check_config, read_config, without_code
 from refusal import Refusal
 from subject import Subject, images, package
 from torch import nn
@@ -26,12 +26,15 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     Raises:
         Refusal: it is broken, names code, or is of a kind that is not known here.
     """
-    fields = read_config(Path(path))
+    given = read_config(Path(path))
+    fields = without_code(given)
     transformers = package("transformers", "hf")
     check_config(fields, path)
     known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
     model_type = fields.get("model_type")
     if not isinstance(model_type, str) or model_type not in known:
+        if fields != given:
+            raise Refusal("worker.remote-code", file=path)
         name = model_type if isinstance(model_type, str) else blame.shown(model_type)
         raise Refusal("worker.model-type-unknown", file=path, model_type=name)
     fields.pop("quantization_config", None)
@@ -63,7 +66,7 @@ def blaming(spec: dict[str, Any]) -> Iterator[None]:
     except Exception as error:
         if (path := spec["model"].get("hf")) is None:
             raise
-        fields = read_config(Path(path))
+        fields = without_code(read_config(Path(path)))
         fields.pop("quantization_config", None)
         transformers = package("transformers", "hf")
         known = transformers.models.auto.configuration_auto.CONFIG_MAPPING[fields["model_type"]]
