@@ -53,6 +53,9 @@ NOTES = {
 }
 """Model type -> what every estimate takes for granted: ``preset.note.<name>``."""
 NOTES_OF_DENOISERS = ("cached-latents",)
+CODE_NOT_RUN = Message.of("plan.note.code-not-run")
+OF_IMAGES = ("ForImageClassification", "ForSemanticSegmentation")
+"""Ends of the names of transformers' classes whose samples are images alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,12 +275,10 @@ def _notes(config: dict[str, Any], own: tuple[str, ...] = ()) -> tuple[Message, 
 def _hf(path: Path) -> Model:
     file = config_of(path)
     config, text = model_config(file)
-    if b'"auto_map"' in text:
-        raise UserError.of("plan.remote-code", file=str(file))
     if "_class_name" in config:
         return _denoiser(file, config, text)
     longest = _longest(config)
-    images = "image_size" in config and "vocab_size" not in config
+    images = _sees(config)
     size = config.get("image_size")
     usual = (
         Inputs(image_size=size if isinstance(size, int) and 8 <= size <= 16_384 else USUAL_IMAGE)
@@ -296,8 +297,17 @@ def _hf(path: Path) -> Model:
         assumed=not images,
         mixed=_mixed(config),
         config=json.dumps(config),
-        notes=_notes(config),
+        notes=_notes(config) + ((CODE_NOT_RUN,) if b'"auto_map"' in text else ()),
     )
+
+
+def _sees(config: dict[str, Any]) -> bool:
+    """Return whether a configuration is that of a model whose samples are images."""
+    names = config.get("architectures")
+    name = names[0] if isinstance(names, list) and names else ""
+    if isinstance(name, str) and name.endswith(OF_IMAGES):
+        return True
+    return "vocab_size" not in config and ("image_size" in config or "num_channels" in config)
 
 
 def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:

@@ -34,6 +34,8 @@ def trace_notes(profile: Profile) -> Iterator[Message]:
         libraries = [f"{n} {profile.versions[n]}" for n in names if n in profile.versions]
         yield Message.of("plan.note.interpreter", path=path, libraries=libraries)
     model = profile.model
+    if named := model.get("named_class"):
+        yield Message.of("plan.note.other-class", named=named, traced=model["traced_class"])
     for part in ("inputs", "loss"):
         if guessed := model.get(f"guessed_{part}"):
             name, shape = model.get("guessed_name", ""), model.get("guessed_shape", "")

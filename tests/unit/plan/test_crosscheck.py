@@ -104,9 +104,6 @@ CONFIGS = {
     "nothing in it": lambda f: write(f / "config.json", b""),
     "UTF-16": lambda f: write(f / "config.json", json.dumps(GPT).encode("utf-16")),
     "10 MB": lambda f: write(f / "config.json", b'{"a": "' + b"x" * (10 << 20) + b'"}'),
-    "code": lambda f: write(
-        f / "config.json", json.dumps(GPT | {"auto_map": {"AutoModel": "x.Y"}}).encode()
-    ),
     "none": lambda f: f / "config.json",
     "none in the folder": lambda f: f,
     "weights without a config": lambda f: write(f / "model.safetensors", b""),

@@ -16,6 +16,7 @@ from trainwright.plan.edit import with_keys
 from trainwright.plan.question import Question, question
 from trainwright.plan.schema import Plan
 from trainwright.profile import store
+from trainwright.workload import Inputs
 from trainwright.workload.defaults import filled
 
 EXAMPLE = file.read(resources("examples", "llama-8b-lora.plan.yaml"))
@@ -190,8 +191,6 @@ def test_a_configuration_gives_its_length_and_a_digest_of_its_own(tmp_path: Path
         (b"{}", "describes no model"),
         (b'{"model_type": 1e999}', None),
         (b" " * (2 << 20), "larger than"),
-        ({**GPT2, "auto_map": {"AutoModel": "evil.Model"}}, "never run"),
-        ({**GPT2, "text_config": {"auto_map": {}}}, "never run"),
         ({**GPT2, "n_positions": "many"}, None),
         ({**GPT2, "n_positions": -1}, None),
     ],
@@ -207,6 +206,29 @@ def test_a_broken_or_hostile_configuration_is_a_line(
     assert line.startswith("model.hf: ")
     assert "config.json" in line
     assert says in line
+
+
+@pytest.mark.parametrize("more", [{"auto_map": {"A": "b.C"}}, {"text_config": {"auto_map": {}}}])
+def test_code_that_comes_with_a_model_is_said_not_to_run(tmp_path: Path, more: Any) -> None:
+    asked = ask(config(tmp_path, GPT2 | more))
+    assert "plan.note.code-not-run" in [note.id for note in asked.notes]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"model_type": "resnet", "num_channels": 3},
+        {"model_type": "resnet", "architectures": ["ResNetForImageClassification"]},
+        {"model_type": "beit", "architectures": ["BeitForImageClassification"], "vocab_size": 8192},
+    ],
+)
+def test_a_model_of_images_takes_a_size_and_no_length(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    asked = config(tmp_path, fields)
+    assert ask(asked).inputs == Inputs(image_size=224)
+    longer = asked.workload.model_copy(update={"inputs": Inputs(sequence_length=64)})
+    assert "sequence_length" in refusal(asked.model_copy(update={"workload": longer}))
 
 
 @pytest.mark.parametrize("path", ["nothing/here", "a\0b"])

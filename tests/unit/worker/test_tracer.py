@@ -52,7 +52,10 @@ BROKEN = {
     "deep": (DEEP, "worker.config-unreadable"),
     "nan": ('{"hidden_size": NaN}', "worker.config-unreadable"),
     "missing": (None, "worker.config-missing"),
-    "code": (LLAMA | {"auto_map": {"AutoModel": "x--y.Z"}}, "worker.remote-code"),
+    "code": (
+        LLAMA | {"model_type": "own", "auto_map": {"AutoModel": "x--y.Z"}},
+        "worker.remote-code",
+    ),
     "no-type": ({"hidden_size": 64}, "worker.model-type-unknown"),
     "type": (LLAMA | {"model_type": "nothing"}, "worker.model-type-unknown"),
     "negative": (LLAMA | {"hidden_size": -64}, "worker.config-field"),
@@ -70,6 +73,12 @@ def test_broken_or_hostile_config_is_refused_in_one_line(tmp_path, case):
     message = refusal(document(tmp_path / "모델 폴더", config))
     assert message.id == message_id
     assert "\n" not in str(UserError(message))
+
+
+@pytest.mark.slow
+def test_code_that_comes_with_a_model_that_the_library_has_is_left_out(tmp_path):
+    own = LLAMA | {"auto_map": {"AutoConfig": "x.C", "AutoModelForCausalLM": "x--y.Z"}}
+    assert traced(document(tmp_path, own)).model == traced(document(tmp_path, LLAMA)).model
 
 
 @pytest.mark.slow

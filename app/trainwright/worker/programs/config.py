@@ -18,7 +18,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """Return the fields of a ``config.json``, given as the file or its folder.
 
     Raises:
-        Refusal: it is missing, too large, not JSON, not an object, or names code.
+        Refusal: it is missing, too large, not JSON, or not an object.
     """
     file = path / "config.json" if path.is_dir() else path
     try:
@@ -33,15 +33,14 @@ def read_config(path: Path) -> dict[str, Any]:
         raise Refusal("worker.config-unreadable", file=str(file)) from error
     if not isinstance(fields, dict):
         raise Refusal("worker.config-unreadable", file=str(file))
-    if _mentions(fields, "auto_map"):
-        raise Refusal("worker.remote-code", file=str(file))
     return fields
 
 
-def _mentions(value: Any, key: str) -> bool:
+def without_code(value: Any) -> Any:
+    """Return fields without every ``auto_map``, which names code that comes with a model."""
     if isinstance(value, dict):
-        return key in value or any(_mentions(item, key) for item in value.values())
-    return isinstance(value, list) and any(_mentions(item, key) for item in value)
+        return {key: without_code(each) for key, each in value.items() if key != "auto_map"}
+    return [without_code(each) for each in value] if isinstance(value, list) else value
 
 
 _EXPERTS = {

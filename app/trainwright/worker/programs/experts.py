@@ -176,6 +176,8 @@ def watch(model: nn.Module, answers: Any, routing: str) -> None:
 
     def begin(module: Any, args: Any, kwargs: Any) -> None:
         given = [*args, *kwargs.values()]
+        if len(given) < 2:  # Llama 4 runs every expert on every token, whatever the router says
+            return
         tokens, each = given[0].shape[0], given[1].shape[-1]
         answers.routed = Routed(module.num_experts, tokens, each, routing == "worst")
         if isinstance(module, SeparateExperts):

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import architectures
 import blame
 import experts
 import speech
 import step
 import torch
-from config import check_config, read_config
+from config import check_config, read_config, without_code
 from refusal import Refusal
 from subject import Subject, images, package
 from torch import nn
@@ -26,12 +27,15 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     Raises:
         Refusal: it is broken, names code, or is of a kind that is not known here.
     """
-    fields = read_config(Path(path))
+    given = read_config(Path(path))
+    fields = without_code(given)
     transformers = package("transformers", "hf")
     check_config(fields, path)
     known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
     model_type = fields.get("model_type")
     if not isinstance(model_type, str) or model_type not in known:
+        if fields != given:
+            raise Refusal("worker.remote-code", file=path)
         name = model_type if isinstance(model_type, str) else blame.shown(model_type)
         raise Refusal("worker.model-type-unknown", file=path, model_type=name)
     fields.pop("quantization_config", None)
@@ -63,7 +67,7 @@ def blaming(spec: dict[str, Any]) -> Iterator[None]:
     except Exception as error:
         if (path := spec["model"].get("hf")) is None:
             raise
-        fields = read_config(Path(path))
+        fields = without_code(read_config(Path(path)))
         fields.pop("quantization_config", None)
         transformers = package("transformers", "hf")
         known = transformers.models.auto.configuration_auto.CONFIG_MAPPING[fields["model_type"]]
@@ -77,7 +81,7 @@ def blaming(spec: dict[str, Any]) -> Iterator[None]:
         except Exception as same:
             if (found := blame.of_key(same, fields, path, known, attempt)) is not None:
                 raise found from error
-        raise
+        raise Refusal("worker.class-fails", file=path) from error
 
 
 def _run_once(subject: Subject) -> None:
@@ -94,21 +98,29 @@ def _subject(transformers: Any, fields: dict[str, Any], spec: dict[str, Any], pa
     known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
     config = known[fields["model_type"]].from_dict(fields)
     experts.check(_text(config), path)
-    auto = _auto_class(transformers, config)
+    kind = architectures.find(transformers, config)
     eager = spec["kernel"] == "eager"
     implementation = "eager" if eager else "sdpa"
     try:
-        model = auto.from_config(config, dtype=torch.float32, attn_implementation=implementation)
+        model = kind._from_config(config, dtype=torch.float32, attn_implementation=implementation)
     except ValueError:
         if eager:
             raise
-        model = auto.from_config(config, dtype=torch.float32, attn_implementation="eager")
+        model = kind._from_config(config, dtype=torch.float32, attn_implementation="eager")
     _be_real(transformers)
+    subject = _fed(model, config, spec)
+    named = next(iter(config.architectures or ()), kind.__name__)
+    if named != kind.__name__:
+        subject.facts |= {"named_class": named, "traced_class": kind.__name__}
+    return subject
+
+
+def _fed(model: Any, config: Any, spec: dict[str, Any]) -> Subject:
+    """Return a model with the inputs and the loss of its class."""
     if config.model_type in speech.AUTO:
         return speech.subject(model, config, _facts(config, "transformers"))
-    return (
-        _language(model, config) if hasattr(config, "vocab_size") else _vision(model, config, spec)
-    )
+    images = type(model).__name__.endswith(architectures.OF_IMAGES)
+    return _vision(model, config, spec) if images else _language(model, config)
 
 
 def known(model: Any, spec: dict[str, Any], path: str) -> Subject:
@@ -118,39 +130,11 @@ def known(model: Any, spec: dict[str, Any], path: str) -> Subject:
         Refusal: it takes tokens, and the plan says not how many.
     """
     _be_real(package("transformers", "python"))
-    if not hasattr(model.config, "vocab_size"):
+    if getattr(model, "main_input_name", "") == "pixel_values":
         return _vision(model, model.config, spec)
     if not spec["sequence"]:
         raise Refusal("worker.needs-length", file=path)
     return _language(model, model.config)
-
-
-def _auto_class(transformers: Any, config: Any) -> Any:
-    if config.model_type in speech.AUTO:
-        return getattr(transformers, speech.AUTO[config.model_type])
-    names = {
-        "ForCausalLM": "AutoModelForCausalLM",
-        "LMHeadModel": "AutoModelForCausalLM",
-        "ForMaskedLM": "AutoModelForMaskedLM",
-        "ForPreTraining": "AutoModelForMaskedLM",
-        "ForSequenceClassification": "AutoModelForSequenceClassification",
-        "ForTokenClassification": "AutoModelForTokenClassification",
-        "ForImageClassification": "AutoModelForImageClassification",
-        "WithLMHeadModel": "AutoModelForSeq2SeqLM",
-        "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
-    }
-    architecture = next(iter(getattr(config, "architectures", None) or ()), "")
-    for ending in sorted(names, key=len, reverse=True):
-        auto = getattr(transformers, names[ending])
-        if architecture.endswith(ending) and type(config) in auto._model_mapping:
-            return auto
-    for name in ("Seq2SeqLM", "MaskedLM", "CausalLM", "ImageClassification"):
-        auto = getattr(transformers, f"AutoModelFor{name}")
-        if type(config) in auto._model_mapping:
-            return auto
-    raise Refusal(
-        "worker.architecture-unknown", architecture=architecture or str(config.model_type)
-    )
 
 
 def _be_real(transformers: Any) -> None:
@@ -171,9 +155,13 @@ def _text(config: Any) -> Any:
 def _language(model: nn.Module, config: Any) -> Subject:
     name = type(model).__name__
     text = _text(config)
-    generates = name.endswith(("ForCausalLM", "LMHeadModel"))
-    samples = name.endswith("ForSequenceClassification")
-    both = bool(getattr(config, "is_encoder_decoder", False)) and not samples
+    encodes = bool(getattr(config, "is_encoder_decoder", False))
+    generates = name.endswith(("ForCausalLM", "LMHeadModel")) or (
+        name.endswith("ForConditionalGeneration") and not encodes
+    )
+    embeds = name.endswith("Model") and not name.endswith("LMHeadModel")
+    samples = embeds or name.endswith("ForSequenceClassification")
+    both = encodes and not samples
 
     def batch(size: int, length: int) -> step.Batch:
         tokens = torch.zeros((size, length), dtype=torch.int64)
@@ -188,13 +176,26 @@ def _language(model: nn.Module, config: Any) -> Subject:
     return Subject(
         model,
         batch,
-        step.next_token_loss if generates else step.token_loss,
+        _loss(generates, embeds),
         facts=_facts(text, "transformers") | experts.facts(model, text),
         head=model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None,
         config=config,
         decodes=generates,
         longest=_longest(model),
+        assumed=_assumed(text is not config and generates, embeds),
     )
+
+
+def _loss(generates: bool, embeds: bool) -> step.Loss:
+    if generates:
+        return step.next_token_loss
+    return step.embedding_loss if embeds else step.token_loss
+
+
+def _assumed(text_alone: bool, embeds: bool) -> dict[str, int]:
+    """Return what is said of a model of text and images, and of one that embeds."""
+    said = {"profile.assumed.text-alone": text_alone, "profile.assumed.embeds": embeds}
+    return {id: 1 for id, holds in said.items() if holds}
 
 
 def _vision(model: nn.Module, config: Any, spec: dict[str, Any]) -> Subject:
@@ -203,7 +204,17 @@ def _vision(model: nn.Module, config: Any, spec: dict[str, Any]) -> Subject:
     channels = getattr(config, "num_channels", 3)
     make = images("pixel_values", channels, pixels)
     facts = _facts(config, "transformers") | {"image_size": pixels}
-    return Subject(model, make, step.token_loss, facts, head=getattr(model, "classifier", None))
+    head = getattr(model, "classifier", None)
+    if not type(model).__name__.endswith("ForSemanticSegmentation"):
+        return Subject(model, make, step.token_loss, facts, head=head)
+    if getattr(model, "auxiliary_head", None) is not None:
+        raise Refusal("worker.class-untrained", name=f"{type(model).__name__} (auxiliary_head)")
+
+    def marked(size: int, length: int) -> step.Batch:
+        labels = torch.zeros((size, pixels, pixels), dtype=torch.int64)
+        return step.Batch(make(size, length).inputs, labels)
+
+    return Subject(model, marked, step.segmentation_loss, facts)
 
 
 def _longest(model: nn.Module) -> int:
@@ -220,6 +231,7 @@ def _longest(model: nn.Module) -> int:
 
 
 def _facts(config: Any, stack: str) -> dict[str, Any]:
+    of_layers = getattr(getattr(config, "_heterogeneity_spec", None), "per_layer_attributes", ())
     found: dict[str, Any] = {"stack": stack, "family": getattr(config, "model_type", "")}
     names = {
         "layers": ("num_hidden_layers", "num_layers", "n_layer"),
@@ -230,12 +242,14 @@ def _facts(config: Any, stack: str) -> dict[str, Any]:
         "head_dim": ("head_dim", "d_kv"),
     }
     for fact, keys in names.items():
+        # Where layers differ, as Gemma 4's heads do, the library has no value of the whole.
+        keys = tuple(key for key in keys if key not in of_layers)
         values = [getattr(config, key, None) for key in keys]
         value = next((value for value in values if isinstance(value, int)), None)
         if value is not None:
             found[fact] = value
     if "heads" in found:
         found.setdefault("kv_heads", found["heads"])
-        if "hidden" in found:
+        if "hidden" in found and "head_dim" not in of_layers:
             found.setdefault("head_dim", found["hidden"] // found["heads"])
     return found

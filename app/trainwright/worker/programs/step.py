@@ -281,6 +281,19 @@ class ChunkedLoss:
         return F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
 
 
+def segmentation_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """Cross-entropy a pixel, of scores brought to the labels' size as transformers does it."""
+    found = F.interpolate(scores(output), size=labels.shape[-2:], mode="bilinear")
+    return F.cross_entropy(found, labels, ignore_index=IGNORED, reduction="sum") / count
+
+
+def embedding_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """Cross-entropy of each text's mean vector against those of its batch (in-batch negatives)."""
+    vectors = F.normalize(output[0].mean(1).float(), dim=-1)
+    own = torch.arange(len(vectors), device=vectors.device)
+    return F.cross_entropy(vectors @ vectors.T, own, reduction="sum") / count
+
+
 def noise_loss(output: Any, noise: torch.Tensor, count: float) -> torch.Tensor:
     """Squared error of predicted noise, in fp32."""
     return F.mse_loss(scores(output).float(), noise.float(), reduction="sum") / count

@@ -46,12 +46,12 @@ def main() -> int:
 
 
 def _described(error: Exception) -> dict[str, Any]:
-    if hasattr(error, "id") and hasattr(error, "values"):
-        return {"id": error.id, "values": error.values}
     if os.environ.get("TRAINWRIGHT_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
+    if hasattr(error, "id") and hasattr(error, "values"):
+        return {"id": error.id, "values": error.values}
     lines = str(error).strip().splitlines() or [""]
     reason = f"{type(error).__name__}: {lines[0]}"[:300]
     return {"id": "worker.trace-failed", "values": {"reason": reason}}

@@ -1,0 +1,98 @@
+"""The class of transformers that a ``config.json`` names; never another without a word."""
+
+import inspect
+from typing import Any
+
+import speech
+from refusal import Refusal
+
+OF_IMAGES = ("ForImageClassification", "ForSemanticSegmentation")
+"""Ends of the names of classes that are fed images alone."""
+_AUTO = {
+    "ForCausalLM": "AutoModelForCausalLM",
+    "LMHeadModel": "AutoModelForCausalLM",
+    "ForMaskedLM": "AutoModelForMaskedLM",
+    "ForPreTraining": "AutoModelForMaskedLM",
+    "ForSequenceClassification": "AutoModelForSequenceClassification",
+    "ForTokenClassification": "AutoModelForTokenClassification",
+    "ForImageClassification": "AutoModelForImageClassification",
+    "ForSemanticSegmentation": "AutoModelForSemanticSegmentation",
+    "WithLMHeadModel": "AutoModelForSeq2SeqLM",
+    "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
+}
+"""End of a class's name -> where the library keeps its kin, for names that it does not have."""
+_EMBEDS = "Model"
+"""End of the names of classes without a head, which are trained to embed text."""
+_GIVEN = {"input_ids", "pixel_values", "decoder_input_ids", "self", "args", "kwargs"}
+"""Parameters of forward that a batch has, or that take whatever comes."""
+
+
+def find(transformers: Any, config: Any) -> Any:
+    """Return the class that the configuration names, or the usual one where it names none.
+
+    Where the library lacks the name, or has it for another type of model, the class of the same
+    kind for this type is returned, as the library's own ``AutoModel`` does.
+
+    Raises:
+        Refusal: how the class is trained is not known here, or it takes more than it would get.
+    """
+    name = next(iter(getattr(config, "architectures", None) or ()), "")
+    if config.model_type in speech.AUTO:
+        return _of_speech(transformers, config, name)
+    if not name:
+        return _usual(transformers, config)
+    ending = max((end for end in _AUTO if name.endswith(end)), key=len, default="")
+    exact = getattr(transformers, name, None)
+    if getattr(exact, "config_class", None) is not type(config):
+        exact = None
+    both = bool(getattr(config, "is_encoder_decoder", False))
+    bare = not ending and name.endswith(_EMBEDS)
+    if exact is not None and ending != "ForPreTraining" and (ending or (bare and not both)):
+        _check_inputs(exact, ending)
+        return exact
+    kin = _AUTO.get(ending) or ("AutoModelForSeq2SeqLM" if bare and both else "")
+    found = _mapped(transformers, kin, config) if kin else None
+    if found is None:
+        raise Refusal("worker.class-untrained", name=name)
+    return found
+
+
+def _check_inputs(found: Any, ending: str) -> None:
+    """Check that a class is fed what its forward asks for.
+
+    Raises:
+        Refusal: it takes something else.
+    """
+    main = getattr(found, "main_input_name", "input_ids")
+    if main != ("pixel_values" if ending in OF_IMAGES else "input_ids"):
+        raise Refusal("worker.class-wants", name=found.__name__, inputs=main)
+    parameters = inspect.signature(found.forward).parameters.values()
+    missing = [each.name for each in parameters if each.default is each.empty]
+    if missing := [each for each in missing if each not in _GIVEN]:
+        raise Refusal("worker.class-wants", name=found.__name__, inputs=", ".join(missing))
+
+
+def _of_speech(transformers: Any, config: Any, name: str) -> Any:
+    """Return the class of a speech model's usual training, from the weights of a bare one too.
+
+    Raises:
+        Refusal: it names another training.
+    """
+    found = _mapped(transformers, speech.AUTO[config.model_type], config)
+    if name and name != found.__name__ and not name.endswith(("Model", "ForPreTraining")):
+        raise Refusal("worker.class-untrained", name=name)
+    return found
+
+
+def _usual(transformers: Any, config: Any) -> Any:
+    for kind in ("Seq2SeqLM", "MaskedLM", "CausalLM", "ImageClassification"):
+        if (found := _mapped(transformers, f"AutoModelFor{kind}", config)) is not None:
+            _check_inputs(found, OF_IMAGES[0] if kind == "ImageClassification" else kind)
+            return found
+    raise Refusal("worker.class-untrained", name=str(config.model_type))
+
+
+def _mapped(transformers: Any, auto: str, config: Any) -> Any:
+    """Return the class of a kind for a configuration's type, None where there is none."""
+    found = getattr(transformers, auto)._model_mapping.get(type(config), None)
+    return found[0] if isinstance(found, tuple) else found

@@ -1,0 +1,108 @@
+"""The class that a config.json names is the one built; others are refused by their name."""
+
+import importlib
+import json
+
+import pytest
+
+from trainwright.messages import LANGUAGES, Message, render
+from trainwright.worker import client
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TEXT = {"vocab_size": 128, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 128, "head_dim": 16, "num_key_value_heads": 2}  # fmt: skip
+TOWER = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "image_size": 64, "patch_size": 16}  # fmt: skip
+BEIT = TOWER | {"model_type": "beit"}
+NAMED = {
+    "BertModel": TEXT | {"model_type": "bert"},
+    "BertForTokenClassification": TEXT | {"model_type": "bert"},
+    "SegformerForSemanticSegmentation": {"model_type": "segformer", "image_size": 64},
+    "BeitForImageClassification": BEIT,
+    "Llama4ForCausalLM": TEXT | {"model_type": "llama4_text", "intermediate_size_mlp": 128,
+                                 "num_local_experts": 4, "interleave_moe_layer_step": 1},
+    "Gemma3ForConditionalGeneration": {
+        "model_type": "gemma3", "text_config": TEXT | {"model_type": "gemma3_text"},
+        "vision_config": TOWER | {"model_type": "siglip_vision_model"},
+        "mm_tokens_per_image": 16, "image_token_index": 100},
+    "Gemma4ForCausalLM": TEXT | {"model_type": "gemma4_text", "global_head_dim": 32,
+                                 "layer_types": ["sliding_attention", "full_attention"],
+                                 "vocab_size_per_layer_input": 128,
+                                 "hidden_size_per_layer_input": 16},
+    "Mistral4ForCausalLM": {"model_type": "mistral4", "num_hidden_layers": 1,
+                            "hidden_size": 64, "vocab_size": 128, "n_routed_experts": 4},
+}  # fmt: skip
+REFUSED = {
+    "BertForQuestionAnswering": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
+    "BertForNextSentencePrediction": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
+    "BeitModel": (BEIT, "worker.class-wants"),
+    "BeitForSemanticSegmentation": (
+        BEIT | {"num_hidden_layers": 4, "out_indices": [0, 1, 2, 3], "use_auxiliary_head": True},
+        "worker.class-untrained"),
+    "BlipForConditionalGeneration": ({"model_type": "blip"}, "worker.class-wants"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    monkeypatch.syspath_prepend(str(client.PROGRAMS))
+    return importlib.import_module
+
+
+@pytest.fixture
+def built(programs, tmp_path):
+    """Return a function that builds what a configuration names, and runs two short samples."""
+    path = tmp_path / "config.json"
+
+    def build(name, fields):
+        path.write_text(json.dumps(fields | {"architectures": [name]}), encoding="utf-8")
+        spec = {"model": {"hf": str(path)}, "kernel": "efficient", "image_size": 0}
+        subject = programs("models").build(spec)
+        with torch.device("meta"):
+            programs("huggingface")._run_once(subject)
+        return subject
+
+    return build
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_exactly_the_named_class_is_built(built, name):
+    subject = built(name, NAMED[name])
+    assert type(subject.model) is getattr(transformers, name)
+    assert "traced_class" not in subject.facts
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_class_that_cannot_be_trained_here_says_its_name_and_the_way_out(built, programs, name):
+    fields, id = REFUSED[name]
+    with pytest.raises(programs("refusal").Refusal) as caught:
+        built(name, fields)
+    assert caught.value.id == id
+    for language in LANGUAGES:
+        said = render(Message.of(id, **caught.value.values), language)
+        assert said.startswith(name)
+        assert "model: {python: {file, factory}}" in said
+        assert len(said.splitlines()) == 1
+
+
+def test_a_class_traced_in_place_of_another_is_named(built):
+    facts = built("BertForPreTraining", NAMED["BertModel"]).facts
+    assert (facts["named_class"], facts["traced_class"]) == (
+        "BertForPreTraining",
+        "BertForMaskedLM",
+    )
+
+
+def test_pixels_are_judged_as_the_library_judges_them(programs):
+    torch.manual_seed(0)
+    config = transformers.SegformerConfig(
+        depths=[1] * 4, hidden_sizes=[8] * 4, decoder_hidden_size=8, num_attention_heads=[1] * 4
+    )
+    model = transformers.SegformerForSemanticSegmentation(config).eval()
+    labels = torch.randint(0, 2, (2, 64, 64))
+    output = model(pixel_values=torch.randn(2, 3, 64, 64), labels=labels)
+    own = programs("step").segmentation_loss(output, labels, labels.numel())
+    assert own.item() == pytest.approx(output.loss.item(), rel=1e-5)
