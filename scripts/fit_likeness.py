@@ -48,12 +48,7 @@ DIGITS = 3
 
 def seen(batches: Iterable[int] = SEEN) -> list[Situation]:
     """Return the situations of the batches, those that were dropped left out."""
-    return [
-        row
-        for batch in batches
-        for held in (False, True)
-        for row in kept(held_out=held, batch=batch)
-    ]
+    return kept(batches)
 
 
 def traits_of(row: Situation) -> frozenset[str]:

@@ -1,8 +1,7 @@
 """How often verdicts were right before: on runs of known cause that no rule had seen.
 
 ``resources/calibration/verdicts.csv`` counts the first verdicts on held-out batches of
-``tests/accuracy/situations``, each as it was said on the day of its score; written by
-``scripts/count_verdicts.py``.
+``tests/accuracy/situations``, each as it was said on the day of its score.
 """
 
 import csv
