@@ -12,6 +12,7 @@ from trainwright.estimate import kv
 from trainwright.estimate.kv import CacheShape
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
+from trainwright.plan.images import sees_images
 from trainwright.plan.method import method
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets, store, windows
@@ -54,8 +55,6 @@ NOTES = {
 """Model type -> what every estimate takes for granted: ``preset.note.<name>``."""
 NOTES_OF_DENOISERS = ("cached-latents",)
 CODE_NOT_RUN = Message.of("plan.note.code-not-run")
-OF_IMAGES = ("ForImageClassification", "ForSemanticSegmentation")
-"""Ends of the names of transformers' classes whose samples are images alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +277,7 @@ def _hf(path: Path) -> Model:
     if "_class_name" in config:
         return _denoiser(file, config, text)
     longest = _longest(config)
-    images = _sees(config)
+    images = sees_images(config)
     size = config.get("image_size")
     usual = (
         Inputs(image_size=size if isinstance(size, int) and 8 <= size <= 16_384 else USUAL_IMAGE)
@@ -299,15 +298,6 @@ def _hf(path: Path) -> Model:
         config=json.dumps(config),
         notes=_notes(config) + ((CODE_NOT_RUN,) if b'"auto_map"' in text else ()),
     )
-
-
-def _sees(config: dict[str, Any]) -> bool:
-    """Return whether a configuration is that of a model whose samples are images."""
-    names = config.get("architectures")
-    name = names[0] if isinstance(names, list) and names else ""
-    if isinstance(name, str) and name.endswith(OF_IMAGES):
-        return True
-    return "vocab_size" not in config and ("image_size" in config or "num_channels" in config)
 
 
 def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:

@@ -4,6 +4,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def _read(argument: str) -> Iterator[Source]:
     if commands.is_command(argument):
         yield from _of_words(commands.parsed(argument), one_line(argument, 60), None, argument)
         return
-    if path.is_dir():
+    if isdir(path):
         inside = [path / name for name in OF_A_FOLDER if (path / name).is_file()]
         if not inside:
             raise UserError.of("review.empty-folder", file=one_line(argument, 300))

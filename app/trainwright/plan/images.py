@@ -1,0 +1,16 @@
+"""Which configurations are those of models whose samples are images alone."""
+
+from collections.abc import Mapping
+from typing import Any
+
+OF_IMAGES = ("ForImageClassification", "ForSemanticSegmentation")
+"""Ends of the names of transformers' classes whose samples are images alone."""
+
+
+def sees_images(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration is that of a model whose samples are images alone."""
+    names = config.get("architectures")
+    name = names[0] if isinstance(names, list) and names else ""
+    if isinstance(name, str) and name.endswith(OF_IMAGES):
+        return True
+    return "vocab_size" not in config and ("image_size" in config or "num_channels" in config)
