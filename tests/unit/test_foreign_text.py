@@ -24,6 +24,7 @@ from trainwright import export
 from trainwright.build.answer import Part
 from trainwright.build.lists import FORMATS
 from trainwright.cli.run import run
+from trainwright.data import resources
 from trainwright.diagnose import record
 from trainwright.messages import Message, UserError
 from trainwright.mig import parted
@@ -343,7 +344,7 @@ def test_cards_and_prices_of_any_name_are_printed_as_lines(
 
 def test_an_exported_program_complains_in_one_line() -> None:
     space: dict[str, Any] = {"__name__": "strict"}
-    exec(export.files("plain", named("x"), SETTINGS, {}, "en")["strict.py"], space)
+    exec(resources("export", "shared", "strict.py").read_text(encoding="utf-8"), space)
     for name in NAMES:
         line = space["InputError"](f"/data/{name}: not there").line()
         assert len(line.splitlines()) == 1

@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 import platformdirs
@@ -66,7 +66,6 @@ def overlay_folder() -> Path:
     return base / "gpu"
 
 
-@cache
 def _data_dir() -> Path:
     return Path(platformdirs.user_data_dir("trainwright", appauthor=False))
 
