@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -343,8 +344,7 @@ def test_cards_and_prices_of_any_name_are_printed_as_lines(
 
 
 def test_an_exported_program_complains_in_one_line() -> None:
-    space: dict[str, Any] = {"__name__": "strict"}
-    exec(resources("export", "shared", "strict.py").read_text(encoding="utf-8"), space)
+    space = runpy.run_path(str(resources("export", "shared", "strict.py")))
     for name in NAMES:
         line = space["InputError"](f"/data/{name}: not there").line()
         assert len(line.splitlines()) == 1
