@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from trainwright.advise import learning_rate, loading, pareto, relax
 from trainwright.advise.advice import Advice, Choice, Reason, Relaxation
@@ -18,7 +19,7 @@ from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
-from trainwright.workload.settings import Effect
+from trainwright.workload.settings import SHARDED_OPTIMIZERS, Effect
 
 _SAME = 1e-9
 """Relative difference below which two times are the same work."""
@@ -44,11 +45,14 @@ def advise(
     if own is not Effect.SAME and (shared := _shared(search, own, top, wanted)) is not None:
         return shared
     if not chosen:
+        ways = relax.relaxations(search, wanted)
+        compared = any(way.change.id == relax.SHARES_ASIDE for way in ways)
+        hints = () if compared else relax.hints(search)
         return Advice(
             choices=(),
             pareto=(),
-            nothing_fits=relax.relaxations(search, wanted),
-            notes=(*relax.hints(search), *_not_considered(search, obeying=False)),
+            nothing_fits=ways,
+            notes=(*hints, *_not_considered(search, obeying=False)),
             considered=search.considered,
             short_by_bytes=relax.shortage(search),
         )
@@ -69,19 +73,26 @@ def advise(
     )
 
 
-def sharding(plan: Plan) -> Plan | None:
-    """Return the plan with its weights shared out; None where that is not open."""
-    gpus = sum(gpu.count for gpu in plan.machine.gpus)
-    if gpus < 2 or not plan.workload.trains or plan.settings.strategy is not None:
+def sharding(plan: Plan, *, aside: bool = False) -> Plan | None:
+    """Return the plan with its weights shared out; None where that is not open.
+
+    ``aside``: with the shares in system memory.
+    """
+    gpus, given = sum(gpu.count for gpu in plan.machine.gpus), plan.settings
+    if gpus < 2 or not plan.workload.trains or given.strategy is not None:
         return None
-    settings = plan.settings.model_copy(update={"strategy": "fsdp2"})
+    moved = given.optimizer_offload == "cpu" or given.optimizer_in_backward
+    if moved or given.optimizer not in (None, *SHARDED_OPTIMIZERS):
+        return None
+    update: dict[str, Any] = {"strategy": "fsdp2"} | ({"shard_offload": True} if aside else {})
+    settings = given.model_copy(update=update)
     return plan.model_copy(update={"settings": settings})
 
 
 def would_shard(advice: Advice) -> bool:
     """Return whether weights shared out may give the same result, and were not compared."""
     if not advice.choices:
-        return any(note.id == "advise.sharding" for note in advice.notes)
+        return any(note.id in relax.SHARDING_HINTS for note in advice.notes)
     best = advice.choices[0]
     return best.effect is not Effect.SAME and not best.settings.shards
 
@@ -91,21 +102,33 @@ def _shared(
 ) -> Advice | None:
     """Return the advice for weights shared out, where it changes less of the training.
 
-    ``own`` is the effect of what fits with whole copies. Sharding itself changes no result.
+    ``own`` is the effect of what fits with whole copies. Sharding itself changes no result. The
+    shares lie in system memory only where nothing else fits: fetching them costs most of a step.
     """
-    plan = sharding(search.plan)
-    if plan is None or search.smallest is None or not wanted():
+    if search.smallest is None:
         return None
-    facts = search.sources.resolve(plan)
-    if facts is None:  # its structure has to be traced first, as a note says
-        return None
-    found = advise(plan, facts, top=top, sources=search.sources, wanted=lambda: False)
-    if not found.choices or (own is not None and found.choices[0].effect >= own):
-        return None
-    gpus = search.facts.machine.gpu_count
+    known = search.facts.machine.memory_bytes is not None
+    for aside in (False, True) if own is None and known else (False,):
+        plan = sharding(search.plan, aside=aside)
+        if plan is None or not wanted():
+            return None
+        facts = search.sources.resolve(plan)
+        if facts is None:  # its structure has to be traced first, as a note says
+            return None
+        found = advise(plan, facts, top=top, sources=search.sources, wanted=lambda: False)
+        if found.choices and (own is None or found.choices[0].effect < own):
+            return _because_shared(found, search.facts.machine.gpu_count, aside=aside)
+    return None
+
+
+def _because_shared(found: Advice, gpus: int, *, aside: bool) -> Advice:
+    """Return the advice with the reason why weights are shared out."""
     because = Message.of("advise.strategy.fsdp2", gpus=gpus)
-    reason = Reason("strategy", "fsdp2", because, relax.SHARDING_SOURCE)
-    choices = (replace(one, reasons=(reason, *one.reasons)) for one in found.choices)
+    given = [Reason("strategy", "fsdp2", because, relax.SHARDING_SOURCE)]
+    if aside:
+        why = Message.of("advise.shard-offload")
+        given.append(Reason("shard_offload", True, why, relax.SHARDING_SOURCE))
+    choices = (replace(one, reasons=(*given, *one.reasons)) for one in found.choices)
     return replace(found, choices=tuple(choices))
 
 

@@ -32,6 +32,8 @@ _EFFECTS: dict[tuple[str, str], Effect] = {("lora", "qlora"): Effect.NEARLY}
 Answer = tuple[Search, Timed, Report]
 
 SHARDING_SOURCE = "torch: docs, torch.distributed.fsdp.fully_shard"
+SHARES_ASIDE = "advise.relax.shard-offload"
+SHARDING_HINTS = ("advise.sharding", "advise.sharding-aside")
 
 
 def relaxations(
@@ -41,11 +43,20 @@ def relaxations(
 
     Of those that train differently, another model comes after all that keep the model.
 
-    A fixed setting given up, weights in fewer bits or adapters instead of all weights, a
-    shorter sequence, a smaller model of the family, a GPU with more memory: of each the best.
+    Shares of the weights in system memory, a fixed setting given up, weights in fewer bits or
+    adapters instead of all weights, a shorter sequence, a smaller model of the family, a GPU with
+    more memory: of each the best.
     ``wanted`` is asked before each kind, and ends the work.
     """
-    steps = (_without_a_key, _fewer_bits, _other_task, _shorter, _smaller_preset, _bigger_gpu)
+    steps = (
+        _shares_aside,
+        _without_a_key,
+        _fewer_bits,
+        _other_task,
+        _shorter,
+        _smaller_preset,
+        _bigger_gpu,
+    )
     found = [way for step in steps if wanted() for way in islice(step(search), 1)]
     return tuple(sorted(found, key=_cheapness))
 
@@ -122,12 +133,35 @@ def hints(search: Search) -> Iterator[Message]:
     shared = search.facts.settings.shards
     if smallest is None or count < 2 or not search.plan.workload.trains or shared:
         return
-    profile = search.profile(smallest)
-    saved = model_bytes(profile) * (1 - 1 / count) if profile is not None else 0.0
-    need, room = search.peak(smallest) - saved, search.room(smallest)
-    if need <= room:
-        task = search.plan.workload.task
-        yield Message.of("advise.sharding", gpus=count, task=task, need=need, room=room)
+    profile, room = search.profile(smallest), search.room(smallest)
+    whole = model_bytes(profile) if profile is not None else 0
+    for id, kept in zip(SHARDING_HINTS, (whole / count, 0.0), strict=True):
+        need = search.peak(smallest) - whole + kept
+        if need <= room:
+            task = search.plan.workload.task
+            yield Message.of(id, gpus=count, task=task, need=need, room=room, host=whole)
+            return
+
+
+def _shares_aside(search: Search) -> Iterator[Relaxation]:
+    """Yield the plan with weights shared out and kept in system memory, which is not known.
+
+    Where that memory is known, it is among the choices.
+    """
+    machine, own = search.facts.machine, search.plan.settings
+    shared = own.strategy in (None, "fsdp2") and own.shard_offload is None
+    if not shared or machine.gpu_count < 2 or machine.memory_bytes is not None:
+        return
+    if not search.plan.workload.trains:
+        return
+    update = {"strategy": "fsdp2", "shard_offload": True}
+    plan = search.plan.model_copy(update={"settings": own.model_copy(update=update)})
+    if (answer := first(plan, search.sources)) is not None:
+        memory = answer[2].memory
+        need = memory.host.value if memory.host is not None else 0.0
+        cost = _cost(answer[2])
+        change = Message.of(SHARES_ASIDE, gpus=machine.gpu_count, need=need, **cost)
+        yield _way(change, plan, search, answer, Effect.SAME)
 
 
 def _without_a_key(search: Search) -> Iterator[Relaxation]:

@@ -14,7 +14,13 @@ from trainwright.catalog import GpuRecord
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings, Settings, Workload
 from trainwright.workload.defaults import OFFLOADED, best_precision, unsupported_precision
-from trainwright.workload.settings import USUAL_IMPLEMENTATION, Effect, effect
+from trainwright.workload.settings import (
+    SHARDED,
+    SHARDED_OPTIMIZERS,
+    USUAL_IMPLEMENTATION,
+    Effect,
+    effect,
+)
 
 ROOTS = (
     *("precision", "strategy", "attention", "channels_last"),
@@ -324,8 +330,11 @@ class Space:
 
 
 def _goes_together(named: Mapping[str, Any]) -> bool:
-    """Return whether an update within backward, or on the CPU, goes with the other values."""
+    """Return whether an update within backward, on the CPU or on shares goes with the rest."""
     moved, early = named["optimizer_offload"] == "cpu", named["optimizer_in_backward"]
+    shared = named["strategy"] in SHARDED
+    if shared and named["optimizer"] not in SHARDED_OPTIMIZERS:
+        return False
     if (moved or early) and (named["precision"] == "fp16-mixed" or named["strategy"] != "single"):
         return False
     return not moved or (not early and named["optimizer"] in OFFLOADED)

@@ -216,7 +216,7 @@ class Clock:
             *(settings.update, settings.channels_last, settings.compile),
             *(settings.num_workers, settings.pin_memory, settings.optimizer_offload),
             *(settings.prefetch_factor, settings.framework, settings.strategy),
-            settings.reshard_after_forward,
+            *(settings.reshard_after_forward, settings.shard_offload),
         )
         if key not in self._terms:
             self._terms[key] = self._step(profile, settings, batch)
@@ -239,7 +239,7 @@ class Clock:
         for names, times, counts in self._counted(profile, settings, batch):
             gpu |= zip(names, (counts @ times.seconds).tolist(), strict=True)
             launches += float((counts @ times.launches).sum())
-        if settings.optimizer_offload == "cpu":
+        if settings.optimizer_offload == "cpu" or settings.shard_offload:
             gpu["optimizer"] = self.offloaded(profile, settings)
         if settings.activation_offload:
             gpu["offload"] = self.moving(profile, settings, batch)
@@ -289,7 +289,11 @@ class Clock:
         if self.situation.workload.trains:
             optimizer = traced_name(profile, settings.update)
             names, first, again = _training_counts(profile, settings.checkpointing, optimizer)
-            return [(names, times, first + (settings.accumulation - 1) * again)]
+            counts = first + (settings.accumulation - 1) * again
+            if settings.shards:  # each GPU updates its share alone
+                updates = np.array([name == "optimizer" for name in names])
+                counts = np.where(updates[:, None], counts / self.situation.gpu_count, counts)
+            return [(names, times, counts)]
         tokens = self.new_tokens
         context = length + tokens // 2
         later = self.operators(profile, settings, batch, context, generates=True)
@@ -310,14 +314,14 @@ class Clock:
 
         Gradients leave during backward, and a parameter is on its way back while the next is
         updated. Parameters, gradients and moments are read once, parameters and moments
-        written once.
+        written once. Shares of weights go back only when they are gathered.
         """
         adapts = self.situation.workload.adapts
         nbytes = gradient_bytes(profile, settings, adapts=adapts)
-        bus = self.slot.bytes_per_s * self.pipeline.transfers.pinned_share.value
-        passes = _PASSES[settings.optimizer]
-        memory = self.efficiency.host_memory_bytes_per_s.value
-        return max(nbytes / bus, passes * nbytes / memory)
+        updated = (
+            _PASSES[settings.optimizer] * nbytes / self.efficiency.host_memory_bytes_per_s.value
+        )
+        return updated if settings.shard_offload else max(nbytes / self.bus, updated)
 
     def moving(self, profile: Profile, settings: FullSettings, batch: int) -> float:
         """Return the seconds in which blocks' inputs travel to system memory and back.
@@ -325,8 +329,12 @@ class Clock:
         ``torch.autograd.graph.save_on_cpu`` copies on the stream that computes: nothing hides it.
         """
         sizes = offloaded_bytes(profile, settings.recomputing, batch, self.situation.sequence)
-        bus = self.slot.bytes_per_s * self.pipeline.transfers.pinned_share.value
-        return 2 * float(sizes.sum()) * settings.accumulation / bus
+        return 2 * float(sizes.sum()) * settings.accumulation / self.bus
+
+    @cached_property
+    def bus(self) -> float:
+        """Bytes/s that a copy between a GPU and pinned system memory reaches."""
+        return self.slot.bytes_per_s * self.pipeline.transfers.pinned_share.value
 
     def of(self, gpu_count: int) -> "Clock":
         """Return the clock of the same situation with so many GPUs."""
@@ -393,7 +401,9 @@ class Clock:
                 terms.computing, share_of * terms.gpu.get("forward", 0.0), share_of * backward
             )
             volume = volume_of(profile, settings, adapts=adapts)
-            return sharing(volume, situation.gpu_count, link, settings, seconds, bandwidth)
+            return sharing(
+                volume, situation.gpu_count, link, settings, seconds, bandwidth, self.bus
+            )
         return exchange(
             share * gradient_bytes(profile, settings, adapts=adapts),
             situation.gpu_count,

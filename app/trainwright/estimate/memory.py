@@ -166,6 +166,7 @@ def estimate_memory(
     allocated = _allocated(terms, shown, settings, fusing)
     reserved = _reserved(allocated, shown, fusing)
     paged = _paged(layout, room - reserved.value)
+    pinned = pinned_bytes(profile, settings.recomputing, batch, sequence)
     used = total(Message.of("memory.used"), (reserved, *outside, *paged), role="used")
     margin = hypot(_margin(used, allocated, outside), fusing[1])
     passes = not limited.out_of_memory and not run.within(int(room - margin)).out_of_memory
@@ -180,7 +181,7 @@ def estimate_memory(
         out_of_memory=limited.out_of_memory,
         curve=curve(layout, sizes, shown.block),
         derivation=textbook_line(profile, terms, settings.precision, batch),
-        host=_host(layout, paged, pinned_bytes(profile, settings.recomputing, batch, sequence)),
+        host=_host(layout, paged, (gpu_count if settings.several else 1) * pinned),
     )
 
 

@@ -12,9 +12,14 @@ def offloaded_bytes(profile: Profile, policy: str, batch: int, sequence: int) ->
 
 
 def pinned_bytes(profile: Profile, policy: str, batch: int, sequence: int) -> int:
-    """Return what torch's pinned allocator takes for them: each a power of two of bytes.
+    """Return what torch's pinned allocator takes for them."""
+    sizes = offloaded_bytes(profile, policy, batch, sequence).tolist()
+    return sum(power_of_two(size) for size in sizes)
+
+
+def power_of_two(nbytes: int) -> int:
+    """Return what torch's pinned allocator takes for a tensor: the next power of two of bytes.
 
     Source: torch, ``ATen/core/CachingHostAllocator.h``.
     """
-    sizes = offloaded_bytes(profile, policy, batch, sequence).tolist()
-    return sum(1 << (size - 1).bit_length() for size in sizes if size)
+    return 1 << (nbytes - 1).bit_length() if nbytes else 0

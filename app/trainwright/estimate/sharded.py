@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.estimate.cuda import ITEMSIZE, Hidden
-from trainwright.estimate.lives import TERM, TERMS, Layout
+from trainwright.estimate.lives import TERM, TERMS, Layout, without
+from trainwright.estimate.offload import power_of_two
 from trainwright.profile.profile import PHASES, Profile, Segment
 from trainwright.profile.structure import Structure
 from trainwright.profile.trace import ALLOC, BEGIN, END, PACK, UNPACK
@@ -45,6 +46,10 @@ class Sharding:
     """Of fsdp2: whether a block's weights are dropped after its forward pass."""
     master: bool = False
     """Whether what trains is kept in fp32, where the run was traced in 16 bits."""
+    offload: bool = False
+    """Of fsdp2: whether the shares lie in system memory."""
+    local_ranks: int = 0
+    """Ranks of one computer, whose system memory they share; 0 where all are."""
 
     def share(self, nbytes: int) -> int:
         """Return a rank's share of what is split evenly, padded as torch pads it."""
@@ -60,6 +65,7 @@ def sharding_of(settings: FullSettings, gpu_count: int) -> Sharding | None:
         gpu_count,
         settings.reshard_after_forward,
         master=settings.precision in ("bf16-mixed", "fp16-mixed"),
+        offload=settings.shard_offload,
     )
 
 
@@ -96,20 +102,48 @@ def sharded(layout: Layout, parts: tuple[Structure, ...], sharding: Sharding) ->
         lives = [life for span in spans for life in _fsdp(layout, span, gradients, sharding)]
     else:
         lives = [*_zero(layout, spans, parts, gradients, sharding)]
-    return _with_lives(_shared_out(layout, sharding), lives)
+    shares = _shares(layout, sharding)
+    sizes = {storage: nbytes for storage, (_, nbytes) in shares.items()}
+    held = _with_lives(_resized(layout, sizes, _source(sharding)), lives)
+    if not sharding.offload:
+        return held
+    once = set(layout.storage[gradients[gradients < spans[0].end]].tolist())
+    return replace(
+        without(held, sizes), aside=(*held.aside, *_aside(layout, shares, once, sharding))
+    )
 
 
-def _shared_out(layout: Layout, sharding: Sharding) -> Layout:
-    """Return the layout with a rank's share of what is split."""
+def _shares(layout: Layout, sharding: Sharding) -> dict[int, tuple[str, int]]:
+    """Return what is split by storage: what it is, and a rank's share of its bytes."""
     kept = {"zero1": ("optimizer",), "zero2": ("optimizer", "gradients")}
     terms = kept.get(sharding.kind, ("parameters", "optimizer", "gradients"))
-    constant, ids = layout.bytes_of(1, 1), dict[int, int]()
+    constant, found = layout.bytes_of(1, 1), dict[int, tuple[str, int]]()
     for event in np.flatnonzero(layout.storage > 0).tolist():
         kind, nbytes = _kind(layout, event), int(constant[layout.size[event]])
         if kind in terms and (kind != "optimizer" or nbytes > _FP32):
             widened = nbytes * _widened(layout, event, kind, sharding)
-            ids[int(layout.storage[event])] = sharding.share(widened)
-    return _resized(layout, ids, _source(sharding))
+            found[int(layout.storage[event])] = kind, sharding.share(widened)
+    return found
+
+
+def _aside(
+    layout: Layout, shares: dict[int, tuple[str, int]], once: set[int], sharding: Sharding
+) -> Iterator[tuple[str, int]]:
+    """Yield what the system memory of one computer holds of all its ranks' shares.
+
+    Weights and gradients are pinned, for which torch takes a power of two of bytes each. ``once``
+    are the gradients of one micro-batch: later ones add to the same bytes.
+    """
+    held = dict.fromkeys(("parameters", "gradients", "optimizer"), 0)
+    lasting = set(layout.storage[layout.term == TERM["optimizer"]].tolist())
+    for storage, (kind, nbytes) in shares.items():
+        if kind == "optimizer":
+            held[kind] += nbytes if storage in lasting else 0
+        elif kind == "parameters" or storage in once:
+            held[kind] += power_of_two(nbytes)
+    roles = {"parameters": "weights", "gradients": "gradients", "optimizer": "state"}
+    for kind, nbytes in held.items():
+        yield f"host-{roles[kind]}", nbytes * (sharding.local_ranks or sharding.ranks)
 
 
 def _kind(layout: Layout, event: int) -> str:
@@ -170,12 +204,16 @@ def _fsdp(
     gathered = [_hidden("gathered", size) for size in bytes_of]
     last = span.end
     yield _Life(span.forward, last, _hidden("gathered-root", root), "gathered")
+    yield from _arriving(layout, [span.forward], root, sharding)
     if not span.blocks:
-        yield from _reduced(layout, span.backward, last, last, root, gradients, sharding)
+        mine = gradients[(gradients >= span.backward) & (gradients < last)]
+        yield from _reduced(layout, mine, last, last, sharding)
         return
     for number, (begin, end, back, done) in enumerate(span.blocks):
         following = span.blocks[number + 1][0] if number + 1 < len(span.blocks) else span.backward
         yield _Life(begin, following, gathered[number], "gathered")  # the flat copy
+        again = [back] if back >= 0 and sharding.reshard else []
+        yield from _arriving(layout, [begin, *again], bytes_of[number], sharding)
         if back < 0:
             yield _Life(begin, end, gathered[number], "gathered")
         elif not sharding.reshard:
@@ -189,21 +227,24 @@ def _fsdp(
         for (back, done, _), (_, _, size) in pairwise(backs):
             yield _Life(back, done, size, "gathered")
     for (back, done, _), following in zip(backs, [*(b[1] for b in backs[1:]), last], strict=True):
-        yield from _reduced(layout, back, done, following, 0, gradients, sharding)
+        mine = gradients[(gradients >= back) & (gradients < done)]
+        yield from _reduced(layout, mine, done, following, sharding)
     yield from _of_root(layout, span, gradients, sharding)
 
 
+def _arriving(layout: Layout, when: list[int], nbytes: int, sharding: Sharding) -> Iterator[_Life]:
+    """Yield a rank's share of a group on its way from system memory: until it is gathered."""
+    if sharding.offload:
+        wide = 2 if sharding.master and _trains_all(layout.profile) else 1
+        for event in when:
+            share = _hidden("arriving", sharding.share(nbytes * wide))
+            yield _Life(event, event + 1, share, "gathered")
+
+
 def _reduced(
-    layout: Layout,
-    back: int,
-    done: int,
-    until: int,
-    extra: int,
-    gradients: NDArray[np.int64],
-    sharding: Sharding,
+    layout: Layout, mine: NDArray[np.int64], done: int, until: int, sharding: Sharding
 ) -> Iterator[_Life]:
     """Yield whole gradients until they are reduced, and what reduce-scatter reads."""
-    mine = gradients[(gradients >= back) & (gradients < done)]
     constant = layout.bytes_of(1, 1)
     wide = 0
     for event in mine.tolist():
@@ -222,14 +263,7 @@ def _of_root(
     for _, _, back, done in span.blocks:
         inside |= (gradients >= back) & (gradients < done)
     mine = gradients[~inside & (gradients >= span.backward) & (gradients < span.end)]
-    constant = layout.bytes_of(1, 1)
-    wide = 0
-    for event in mine.tolist():
-        nbytes = int(constant[layout.size[event]])
-        yield _Life(event, span.end, _hidden("whole-gradient", nbytes), "gradients")
-        wide += nbytes * _widened(layout, event, "gradients", sharding)
-    if wide:
-        yield _Life(span.end, span.end + 1, _hidden("reduced", wide), "buckets")
+    yield from _reduced(layout, mine, span.end, span.end + 1, sharding)
 
 
 def _hidden(rule: str, nbytes: int, source: str = FSDP_SOURCE) -> Hidden:

@@ -23,6 +23,8 @@ class Volume:
     gathers_backward: bool = False
     reduces_each: bool = True
     """Whether every micro-batch reduces its gradients, or only the last of a step."""
+    stored: float = 0.0
+    """Weights as system memory holds them, where each gathering fetches a share of them."""
 
     def bytes_of(self, micro_batches: int) -> float:
         """Return the bytes of a step."""
@@ -58,9 +60,9 @@ def volume_of(profile: Profile, settings: FullSettings, *, adapts: bool) -> Volu
     wide = 4 if settings.precision.endswith("-mixed") else size
     match settings.strategy:
         case "fsdp2":
-            return Volume(
-                weights, trained * wide, 0.0, groups, True, settings.reshard_after_forward
-            )
+            gathers_again = settings.reshard_after_forward
+            stored = frozen + trained * wide if settings.shard_offload else 0.0
+            return Volume(weights, trained * wide, 0.0, groups, True, gathers_again, stored=stored)
         case "zero3":
             return Volume(weights, trained * size, 0.0, groups, True, True)
         case "zero2":
@@ -76,12 +78,16 @@ def sharing(
     settings: FullSettings,
     passes: Passes,
     bandwidth: float,
+    bus: float,
 ) -> Exchange:
     """Return what an optimizer step waits for where weights or gradients are shared out.
 
     A group's weights are gathered while the group before it computes, and its gradients are
     reduced while the next one does. Nothing hides the first gathering, the last reduction, nor
-    what the update sends. ``bandwidth`` is the GPU's DRAM in bytes/s. Sources:
+    what the update sends. ``bandwidth`` is the GPU's DRAM in bytes/s, ``bus`` its way to system
+    memory. A share in system memory is fetched before it is gathered, by the same stream;
+    gradients go back behind their reduction, but the CPU waits for each copy once it adds to
+    earlier ones. Sources:
     ``torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py`` (torch 2.13), and
     ``deepspeed/runtime/zero/stage_1_and_2.py`` (0.19.8).
     """
@@ -95,18 +101,26 @@ def sharing(
         return passed.seconds(nbytes) / 2 if nbytes else 0.0
 
     groups = max(volume.groups, 1)
-    gather, reduce = half(volume.gathered / groups), half(volume.reduced / groups)
+    fetched, returned = volume.stored / count / bus, 0.0
+    if volume.stored:
+        returned = volume.reduced / count / bus
+    gather = half(volume.gathered / groups) + fetched / groups
+    reduce = half(volume.reduced / groups) + returned / groups
     ahead = groups * gather if volume.gathers_forward else 0.0
     back = groups * gather if volume.gathers_backward else 0.0
     every = ahead + back + (groups * reduce if volume.reduces_each else 0.0)
     once = half(volume.updated) + (0.0 if volume.reduces_each else groups * reduce)
     hidden = min(max(ahead - gather, 0.0), passes.forward) * micro_batches
-    hidden += min(max(every - ahead - reduce, 0.0), passes.backward) * micro_batches
+    behind = max(every - ahead - reduce, 0.0)
+    waited = returned * (micro_batches - 1) / micro_batches
+    hidden += min(max(behind - waited, 0.0), passes.backward) * micro_batches
     if not volume.reduces_each:
         hidden += min(max(groups * reduce - reduce, 0.0), passes.backward)
     moved = volume.gathered * (volume.gathers_forward + volume.gathers_backward)
     copies = 2 * (moved + volume.reduced) * micro_batches / (bandwidth * constants.copy_share.value)
     wire = every * micro_batches + once
-    slowed = constants.contention[link.path].value * hidden
+    fetches = fetched * (volume.gathers_forward + volume.gathers_backward) + returned
+    ours = 1 - fetches / every if every else 1.0  # copy engines take nothing from kernels
+    slowed = constants.contention[link.path].value * hidden * ours
     waits = straggling(count) * passes.step
     return Exchange(wire, min(hidden, wire), slowed, copies, 0.0, waits)

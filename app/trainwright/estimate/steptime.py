@@ -374,7 +374,8 @@ def _kernel_stages(
     profile: Profile, clock: Clock, settings: FullSettings, batch: int
 ) -> Iterator[Stage]:
     for stage, times, counts in clock.stages(profile, settings, batch):
-        if stage == "optimizer" and settings.optimizer_offload == "cpu":
+        aside = settings.optimizer_offload == "cpu" or settings.shard_offload
+        if stage == "optimizer" and aside:
             yield Stage(stage, _offloaded(profile, clock, settings), hidden=False, lane="cpu")
             continue
         seen = usable(clock.situation.gpu.measured, settings.precision)

@@ -11,6 +11,8 @@ from trainwright.messages import Message, UserError
 from trainwright.workload.engines import served_by
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import (
+    SHARDED,
+    SHARDED_OPTIMIZERS,
     USUAL_IMPLEMENTATION,
     Checkpointing,
     FullSettings,
@@ -54,6 +56,8 @@ ONLY_TRAINING = (
     "settings.gradients_cleared",
     "settings.optimizer_in_backward",
     "settings.optimizer_offload",
+    "settings.reshard_after_forward",
+    "settings.shard_offload",
     "settings.cross_entropy",
     "settings.learning_rate",
     "settings.warmup",
@@ -100,6 +104,7 @@ def filled(
     precision = _precision(settings, workload, record)
     strategy = _strategy(settings, gpu_count)
     _check_update(settings, precision, strategy)
+    _check_sharding(settings, strategy)
     micro_batch, accumulation = _batches(
         settings, workload, gpu_count if strategy != "single" else 1
     )
@@ -406,6 +411,21 @@ def _check_update(settings: Settings, precision: Precision, strategy: Strategy) 
             key="settings.optimizer_offload",
             value=settings.optimizer,
             instead=list(OFFLOADED),
+        )
+
+
+def _check_sharding(settings: Settings, strategy: Strategy) -> None:
+    """Refuse what weights, gradients or state that are shared out cannot go with."""
+    if settings.shard_offload and strategy != "fsdp2":
+        raise UserError.of("workload.offload-of-shards", key="settings.shard_offload")
+    optimizer = settings.optimizer or "adamw"
+    if strategy in SHARDED and optimizer not in SHARDED_OPTIMIZERS:
+        raise UserError.of(
+            "workload.sharded-optimizer",
+            key="settings.optimizer",
+            value=optimizer,
+            strategy=strategy,
+            instead=list(SHARDED_OPTIMIZERS),
         )
 
 

@@ -50,6 +50,9 @@ Strategy = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3"]
 SHARDED: tuple[Strategy, ...] = ("fsdp2", "zero1", "zero2", "zero3")
 """Strategies that share out optimizer state, gradients or weights: torch's ``fully_shard``, and
 DeepSpeed's three stages."""
+SHARDED_OPTIMIZERS: tuple[Optimizer, ...] = ("adamw", "sgd")
+"""Optimizers that are planned on shares: torch's own, which work element by element. Those of
+bitsandbytes do not take a DTensor, Adafactor and Muon need whole matrices."""
 WEIGHTS_SHARED: tuple[Strategy, ...] = ("fsdp2", "zero3")
 """Of them, those under which no GPU holds all weights."""
 StrategyWord = Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3", "pp", "tp", "hybrid"]
@@ -232,6 +235,9 @@ class Settings(Frozen):
     reshard_after_forward: bool | None = None
     """fsdp2: whether a block drops the weights that it gathered after its forward pass, and
     gathers them again for backward. Default: true."""
+    shard_offload: bool | None = None
+    """fsdp2: whether each GPU's shares of weights, gradients and optimizer state lie in pinned
+    system memory, where the CPU updates them (torch's ``CPUOffloadPolicy``). Default: false."""
     learning_rate: Annotated[float, Field(gt=0, le=100)] | None = None
     """Default: left to the training script."""
     warmup: Annotated[int, Field(ge=0, le=10**15)] | None = None
@@ -255,6 +261,7 @@ class FullSettings(Frozen):
     allocator: Allocator = "native"
     strategy: Strategy
     reshard_after_forward: bool = True
+    shard_offload: bool = False
     learning_rate: float | None = None
     warmup: int | None = None
     num_workers: int

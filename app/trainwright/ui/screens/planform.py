@@ -228,6 +228,9 @@ class PlanForm(Surface):
         self._combo(group, "settings.strategy", _named("strategy", choices.STRATEGIES),
                        values.setting("strategy"),
                        applies=lambda p: gpu_count(p) > 1 and p.workload.trains)  # fmt: skip
+        for key in ("reshard_after_forward", "shard_offload"):
+            self._switch(group, f"settings.{key}",
+                         applies=lambda p: p.settings.strategy == "fsdp2")  # fmt: skip
         self._segments(group, "settings.attention", _verbatim(choices.ATTENTION),
                        values.setting("attention"),
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
