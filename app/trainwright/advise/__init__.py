@@ -4,12 +4,12 @@ from trainwright.advise.advice import Advice, Choice, Point, Reason, Relaxation,
 from trainwright.advise.choose import (
     advise,
     make_it_fit,
-    sharding,
     ways_out,
     with_whole_batch,
     would_shard,
 )
 from trainwright.advise.learning_rate import learning_rate_advice
+from trainwright.advise.relax import sharding
 
 __all__ = [
     "Advice",

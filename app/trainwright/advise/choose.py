@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from trainwright.advise import learning_rate, loading, pareto, relax
 from trainwright.advise.advice import Advice, Choice, Reason, Relaxation
@@ -19,7 +18,7 @@ from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
-from trainwright.workload.settings import SHARDED_OPTIMIZERS, Effect
+from trainwright.workload.settings import Effect
 
 _SAME = 1e-9
 """Relative difference below which two times are the same work."""
@@ -73,22 +72,6 @@ def advise(
     )
 
 
-def sharding(plan: Plan, *, aside: bool = False) -> Plan | None:
-    """Return the plan with its weights shared out; None where that is not open.
-
-    ``aside``: with the shares in system memory.
-    """
-    gpus, given = sum(gpu.count for gpu in plan.machine.gpus), plan.settings
-    if gpus < 2 or not plan.workload.trains or given.strategy is not None:
-        return None
-    moved = given.optimizer_offload == "cpu" or given.optimizer_in_backward
-    if moved or given.optimizer not in (None, *SHARDED_OPTIMIZERS):
-        return None
-    update: dict[str, Any] = {"strategy": "fsdp2"} | ({"shard_offload": True} if aside else {})
-    settings = given.model_copy(update=update)
-    return plan.model_copy(update={"settings": settings})
-
-
 def would_shard(advice: Advice) -> bool:
     """Return whether weights shared out may give the same result, and were not compared."""
     if not advice.choices:
@@ -109,7 +92,7 @@ def _shared(
         return None
     known = search.facts.machine.memory_bytes is not None
     for aside in (False, True) if own is None and known else (False,):
-        plan = sharding(search.plan, aside=aside)
+        plan = relax.sharding(search.plan, aside=aside)
         if plan is None or not wanted():
             return None
         facts = search.sources.resolve(plan)

@@ -19,7 +19,7 @@ from trainwright.profile.expand import model_bytes
 from trainwright.profile.presets import presets
 from trainwright.workload import FullSettings, ModelSource
 from trainwright.workload.defaults import meaningful
-from trainwright.workload.settings import Effect, Loader
+from trainwright.workload.settings import SHARDED_OPTIMIZERS, Effect, Loader
 
 _NEXT_TASK = {"pretrain": "lora", "full": "lora", "lora": "qlora"}
 _STEP = 128
@@ -143,19 +143,31 @@ def hints(search: Search) -> Iterator[Message]:
             return
 
 
+def sharding(plan: Plan, *, aside: bool = False) -> Plan | None:
+    """Return the plan with its weights shared out; None where that is not open.
+
+    ``aside``: with the shares in system memory.
+    """
+    gpus, given = sum(gpu.count for gpu in plan.machine.gpus), plan.settings
+    open_to = (None, "fsdp2") if aside and given.shard_offload is None else (None,)
+    if gpus < 2 or not plan.workload.trains or given.strategy not in open_to:
+        return None
+    moved = given.optimizer_offload == "cpu" or given.optimizer_in_backward
+    if moved or given.optimizer not in (None, *SHARDED_OPTIMIZERS):
+        return None
+    update: dict[str, Any] = {"strategy": "fsdp2"} | ({"shard_offload": True} if aside else {})
+    settings = given.model_copy(update=update)
+    return plan.model_copy(update={"settings": settings})
+
+
 def _shares_aside(search: Search) -> Iterator[Relaxation]:
     """Yield the plan with weights shared out and kept in system memory, which is not known.
 
     Where that memory is known, it is among the choices.
     """
-    machine, own = search.facts.machine, search.plan.settings
-    shared = own.strategy in (None, "fsdp2") and own.shard_offload is None
-    if not shared or machine.gpu_count < 2 or machine.memory_bytes is not None:
+    machine, plan = search.facts.machine, sharding(search.plan, aside=True)
+    if plan is None or machine.memory_bytes is not None:
         return
-    if not search.plan.workload.trains:
-        return
-    update = {"strategy": "fsdp2", "shard_offload": True}
-    plan = search.plan.model_copy(update={"settings": own.model_copy(update=update)})
     if (answer := first(plan, search.sources)) is not None:
         memory = answer[2].memory
         need = memory.host.value if memory.host is not None else 0.0

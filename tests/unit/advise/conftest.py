@@ -11,6 +11,7 @@ from trainwright.advise.search import Sources
 from trainwright.catalog.query import find_gpu
 from trainwright.machine.capacity import capacity, held
 from trainwright.machine.machine import Gpu, Machine
+from trainwright.messages import UserError
 from trainwright.plan.chosen import in_force
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.schema import Plan
@@ -260,10 +261,12 @@ def _case(
     def resolve(plan: Plan) -> Facts | None:
         if plan.workload.task not in ("pretrain", "full") or plan.model.preset != "gpt2":
             return None
-        return _facts(plan, shape, length, cores)
+        try:
+            return _facts(plan, shape, length, cores)
+        except UserError:  # as choose.STORED does: another GPU has no bf16
+            return None
 
-    facts = resolve(plan)
-    assert facts is not None
+    facts = _facts(plan, shape, length, cores)
     return Case(plan, facts, Sources(lambda _plan, _facts, full: _found(shape, full), resolve))
 
 
