@@ -234,7 +234,7 @@ def with_whole_batch(plan: Plan) -> tuple[Plan, tuple[Message, ...]]:
     The plan itself where nothing must change, or where the search may leave GPUs idle.
     """
     effective = plan.workload.effective_batch
-    gpus = sum(gpu.count for gpu in plan.machine.gpus) or 1
+    gpus = plan.machine.gpu_count or 1
     if effective is None or not plan.workload.trains or plan.settings.strategy == "single":
         return plan, ()
     rounded = learning_rate.whole_batch(effective, gpus)

@@ -148,7 +148,7 @@ def sharding(plan: Plan, *, aside: bool = False) -> Plan | None:
 
     ``aside``: with the shares in system memory.
     """
-    gpus, given = sum(gpu.count for gpu in plan.machine.gpus), plan.settings
+    gpus, given = plan.machine.gpu_count, plan.settings
     open_to = (None, "fsdp2") if aside and given.shard_offload is None else (None,)
     if gpus < 2 or not plan.workload.trains or given.strategy not in open_to:
         return None

@@ -20,8 +20,9 @@ from trainwright.advise.space import Candidate, Space, obeys
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.loader import host_of
-from trainwright.estimate.memory import allocated_peak_bytes, bytes_outside
+from trainwright.estimate.memory import allocated_peak_bytes
 from trainwright.estimate.optimizers import traced_as, traced_name
+from trainwright.estimate.outside import bytes_outside
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.serving import Served
 from trainwright.estimate.unrolled import refusal
@@ -380,6 +381,7 @@ class Search:
                     served_in(self.plan, self.facts),
                     host_of(machine, load_pipeline()),
                     machine.processor,
+                    machine.cluster if count > 1 else None,
                 )
             )
             if self._like is not None:

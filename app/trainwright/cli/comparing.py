@@ -26,7 +26,7 @@ class Answered:
     @property
     def gpus(self) -> str:
         """The GPUs, as the heading of a column."""
-        return " + ".join(f"{gpu.count} × {gpu.record.name}" for gpu in self.facts.machine.gpus)
+        return self.facts.machine.named
 
 
 def compared(plans: tuple[Answered, ...], verdict: Callable[[Report], Message]) -> Answer:

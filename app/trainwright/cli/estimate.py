@@ -121,7 +121,7 @@ def show_support(screen: "Screen", report: Report) -> None:
 def show_report(screen: "Screen", plan: Plan, facts: Facts, report: Report) -> None:
     """Print a report: verdict, settings, memory, time, notes."""
     memory, time = report.memory, report.time
-    gpus = " + ".join(f"{gpu.count} × {gpu.record.name}" for gpu in facts.machine.gpus)
+    gpus = facts.machine.named
     screen.line(f"{plan.name} · {gpus}", "bold")
     screen.line()
     screen.line(f"{MARKS[report.verdict]} {screen.text(verdict(report))}", STYLES[report.verdict])

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from trainwright.estimate.communication import (
     gradient_bytes,
     host_link,
     link_between,
+    over_network,
 )
 from trainwright.estimate.efficiency import Efficiency, load
 from trainwright.estimate.inputs import batch_bytes, feeding
@@ -31,14 +31,14 @@ from trainwright.estimate.serving_clock import round_of
 from trainwright.estimate.serving_time import Round
 from trainwright.estimate.sharing import Passes, sharing, volume_of
 from trainwright.estimate.spread import Factor, factor
+from trainwright.estimate.stepterms import StepTerms
 from trainwright.estimate.traffic import served_table
 from trainwright.explain import Quantity
 from trainwright.machine.machine import Gpu
+from trainwright.machine.network import Cluster
 from trainwright.profile.expand import op_counts
 from trainwright.profile.profile import Floats, Profile
 from trainwright.workload import Dataset, FullSettings, Workload
-
-Bottleneck = Literal["gpu", "launch", "storage", "decode", "transfer", "communication"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,74 +57,18 @@ class Situation:
     """The computer around the GPUs. Default: as many cores, and nothing else known."""
     cpu: CpuRecord | None = None
     """Whose lanes the GPUs' slots share; None where the catalog does not know it."""
+    cluster: Cluster | None = None
+    """The computers that ``gpu_count`` is spread over; None where it is one."""
+
+    @property
+    def here(self) -> int:
+        """GPUs of one computer."""
+        return min(self.gpu_count, self.cluster.each) if self.cluster else self.gpu_count
 
     @property
     def around(self) -> Host:
         """Return the computer around the GPUs."""
         return self.host or Host(processor(None, self.cores, load_pipeline()))
-
-
-@dataclass(frozen=True, slots=True)
-class StepTerms:
-    """Seconds of one optimizer step on each GPU, before they are laid side by side."""
-
-    gpu: dict[str, float]
-    """Stage -> seconds that its kernels take."""
-    host: float
-    """Seconds that the CPU takes to launch them all."""
-    communication: float
-    """For the exchange of gradients in all, and for waiting for the slowest GPU."""
-    exposed: float
-    """By how much the step is longer for it: what backward does not hide."""
-    input: dict[str, float]
-    """load, decode, transfer -> seconds for the samples of one step."""
-    workers: int
-    """0: the training process itself loads and decodes."""
-    feeds: tuple[tuple[float, float], ...] = ()
-    """(share of the run, seconds until a step's samples are ready to be copied): reading may
-    take longer in the first epoch than later."""
-
-    @property
-    def computing(self) -> float:
-        """Seconds that one GPU would take for the step, were its samples on it."""
-        return max(sum(self.gpu.values()), self.host)
-
-    @property
-    def device(self) -> float:
-        """Seconds until the GPUs have done the step, were the input always there.
-
-        The copy of the samples is one of them: it is on the kernels' stream.
-        """
-        return self.computing + self.exposed + self.input.get("transfer", 0.0)
-
-    @property
-    def waiting(self) -> float:
-        """Seconds that the GPUs wait for input, on average over the run."""
-        hidden = self.device if self.workers else 0.0
-        return sum(share * max(0.0, seconds - hidden) for share, seconds in self.feeds)
-
-    @property
-    def preparing(self) -> str:
-        """The slower of loading and decoding; empty without either."""
-        made = {name: self.input[name] for name in ("load", "decode") if name in self.input}
-        return max(made, key=made.__getitem__, default="")
-
-    @property
-    def step(self) -> float:
-        """Seconds of the step."""
-        return self.device + self.waiting
-
-    @property
-    def bottleneck(self) -> Bottleneck:
-        """What takes the largest share of the step."""
-        kernels = sum(self.gpu.values())
-        if self.waiting > kernels or (self.workers and self.waiting > 0):
-            return "storage" if self.preparing == "load" else "decode"
-        if self.input.get("transfer", 0.0) > max(kernels, self.host, self.exposed):
-            return "transfer"
-        if self.exposed > max(kernels, self.host):
-            return "communication"
-        return "launch" if self.host > kernels else "gpu"
 
 
 _PASSES = {"adamw": 7, "sgd": 5}
@@ -358,19 +302,22 @@ class Clock:
         """What joins the machine's GPUs."""
         situation = self.situation
         gpu = situation.gpu
-        return link_between(
+        inside = link_between(
             gpu.record,
-            situation.gpu_count,
+            situation.here,
             bridged=gpu.bridged,
             processor=situation.cpu,
             read=gpu.link_read,
             slots=gpu.slots,
         )
+        if situation.cluster is None:
+            return inside
+        return over_network(inside, situation.gpu_count, situation.cluster)
 
     @cached_property
     def slot(self) -> Link:
         """What joins each GPU and the computer around it."""
-        return _slot(self.situation, self.situation.gpu_count)
+        return _slot(self.situation, self.situation.here)
 
     def exchange_of(
         self,
@@ -426,7 +373,7 @@ class Clock:
             settings,
             situation.around,
             self.pipeline,
-            gpus=situation.gpu_count,
+            gpus=situation.here,
             batch=batch,
             batch_bytes=batch_bytes(profile, batch, situation.sequence),
             link_bytes_per_s=self.slot.bytes_per_s,
@@ -443,9 +390,9 @@ class Clock:
         return self._flows[key]
 
     def samples(self, settings: FullSettings, batch: int) -> float:
-        """Return the samples of one step, of all GPUs; rows of packed text hold several."""
+        """Return the samples that one computer prepares for a step; packed rows hold several."""
         situation = self.situation
-        rows = batch * settings.accumulation * situation.gpu_count
+        rows = batch * settings.accumulation * situation.here
         return rows * situation.workload.inputs.samples_a_row
 
     def _input(

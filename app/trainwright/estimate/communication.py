@@ -14,16 +14,17 @@ from trainwright.catalog import CpuRecord, GpuRecord
 from trainwright.data import resources
 from trainwright.estimate.cuda import BUCKET
 from trainwright.estimate.entry import Constant, Entry
+from trainwright.machine.network import Cluster
 from trainwright.machine.peers import has_board_nvlink, has_peer_access
 from trainwright.machine.wiring import Lanes
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 
-Path = Literal["nvlink", "bridge", "peer", "host"]
+Path = Literal["nvlink", "bridge", "peer", "host", "network"]
 """NVLink built into a server's board; NVLink bridges between pairs of cards; PCIe from GPU to
-GPU; PCIe by way of the system's memory."""
+GPU; PCIe by way of the system's memory; a network between computers."""
 
-PATHS: tuple[Path, ...] = ("nvlink", "bridge", "peer", "host")
+PATHS: tuple[Path, ...] = ("nvlink", "bridge", "peer", "host", "network")
 
 FIRST_BUCKET = 1 << 20
 """``kDefaultFirstBucketBytes`` of torch/csrc/distributed/c10d/reducer.hpp."""
@@ -45,6 +46,8 @@ class Calibration(Entry):
     """Of an all-reduce that uses the whole bandwidth (NCCL's Simple protocol)."""
     hop_s: Constant
     """More for each of the 2 (n - 1) hops of the ring."""
+    network_hop_s: Constant
+    """More for each of the 2 (computers - 1) hops from computer to computer."""
     low_latency_s: Constant
     """Of one that gives bandwidth for latency (NCCL's LL protocols)."""
     low_latency_share: Constant
@@ -70,7 +73,7 @@ def load() -> Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What gradients travel over between the GPUs of one machine."""
+    """What gradients travel over: the slowest hop of the ring."""
 
     path: Path
     bytes_per_s: float
@@ -79,6 +82,7 @@ class Link:
     """Whether nobody says what the slots offer."""
     lanes: int | None = None
     """Of PCIe, for each card."""
+    computers: int = 1
 
 
 def host_link(
@@ -142,6 +146,21 @@ def link_between(
             return Link("bridge", each_way, assumed=False)
     link = host_link(record, count, calibration, processor=processor, read=read, slots=slots)
     return replace(link, path="peer") if has_peer_access(record) else link
+
+
+def over_network(inside: Link, count: int, cluster: Cluster) -> Link:
+    """Return the slowest hop of a ring through the computers that ``count`` GPUs take.
+
+    ``inside`` joins the GPUs of one of them. NCCL's rings enter and leave each computer through
+    all of its ports, so that one ring has what they have together.
+    """
+    computers = cluster.used(count)
+    outside = Link("network", cluster.network.bytes_per_s, assumed=False, computers=computers)
+    if computers < 2:
+        return inside
+    alone = min(count, cluster.each)
+    slower = bus_bandwidth(alone, inside) < bus_bandwidth(count, outside) and alone > 1
+    return replace(inside, computers=computers) if slower else outside
 
 
 def gradient_bytes(profile: Profile, settings: FullSettings, *, adapts: bool) -> float:
@@ -268,6 +287,7 @@ def _shipped_ring(count: int, link: Link) -> Ring:
 def _ring(count: int, link: Link, constants: Calibration) -> Ring:
     rate = bus_bandwidth(count, link, constants)
     hops = 2 * (count - 1) * constants.hop_s.value
+    hops += 2 * (link.computers - 1) * constants.network_hop_s.value
     return Ring(
         share=2 * (count - 1) / count,
         rate=rate,

@@ -11,12 +11,13 @@ import numpy as np
 from trainwright.estimate import cuda
 from trainwright.estimate.allocator import Replay, replay
 from trainwright.estimate.breakdown import Curve, curve, peak_terms
-from trainwright.estimate.calibration import Range, memory_calibration
+from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.ceiling import Ceiling, ceiling
 from trainwright.estimate.cuda import Device
 from trainwright.estimate.layout import Layout, inference_layout, training_layout
 from trainwright.estimate.loops import loop_of
 from trainwright.estimate.offload import pinned_bytes
+from trainwright.estimate.outside import host_memory, outside, paged_state
 from trainwright.estimate.serving import Served
 from trainwright.estimate.sharded import sharding_of
 from trainwright.estimate.textbook import textbook_line
@@ -28,7 +29,6 @@ from trainwright.workload import FullSettings
 
 __all__ = ["Curve", "MemoryEstimate", "allocated_peak_bytes", "estimate_memory", "first_look"]
 
-PAGED_SOURCE = "bitsandbytes: optim/optimizer.py, get_state_buffer; cudaMallocManaged"
 _WORTH_BOUNDS = 0.01
 """Share of the peak between torch.compile's bounds below which they are not told; assumed."""
 ALLOCATOR_SOURCE = "replay of torch: c10/cuda/CUDACachingAllocator.cpp"
@@ -129,6 +129,7 @@ def estimate_memory(
     sequence: int,
     new_tokens: int | None = None,
     gpu_count: int = 1,
+    nodes: int = 1,
     system: System = "linux",
     served: Served | None = None,
 ) -> MemoryEstimate:
@@ -142,6 +143,7 @@ def estimate_memory(
         sequence: Tokens a sample, or a prompt; 0 where the model has no sequence.
         new_tokens: Tokens to generate; given for inference, and only there.
         gpu_count: GPUs that train together.
+        nodes: Computers alike that they are spread over.
         system: Expandable segments exist on Linux only; torch ignores them elsewhere.
         served: By which engine; None for what was traced.
 
@@ -154,9 +156,9 @@ def estimate_memory(
     expandable = settings.allocator == "expandable" and system == "linux"
     run = _run(layout, _Point.of(batch, sequence, new_tokens, served), expandable)
     sizes = run.sizes
-    outside = _outside(gpu, gpu_count)
+    held = outside(gpu, gpu_count)
     total_bytes = int(gpu.total.value)
-    room = total_bytes - int(sum(part.value for part in outside))
+    room = total_bytes - int(sum(part.value for part in held))
     limited = run.within(room)
     shown = run.within(None) if limited.out_of_memory else limited
     terms = peak_terms(layout, sizes, shown)
@@ -165,10 +167,10 @@ def estimate_memory(
         fusing = _fusing(profile, gpu, settings, batch, sequence, gpu_count)
     allocated = _allocated(terms, shown, settings, fusing)
     reserved = _reserved(allocated, shown, fusing)
-    paged = _paged(layout, room - reserved.value)
+    paged = paged_state(layout, room - reserved.value)
     pinned = pinned_bytes(profile, settings.recomputing, batch, sequence)
-    used = total(Message.of("memory.used"), (reserved, *outside, *paged), role="used")
-    margin = hypot(_margin(used, allocated, outside), fusing[1])
+    used = total(Message.of("memory.used"), (reserved, *held, *paged), role="used")
+    margin = hypot(_margin(used, allocated, held), fusing[1])
     passes = not limited.out_of_memory and not run.within(int(room - margin)).out_of_memory
     p95 = _p95(used, margin, total_bytes if passes else None)
     return MemoryEstimate(
@@ -181,7 +183,7 @@ def estimate_memory(
         out_of_memory=limited.out_of_memory,
         curve=curve(layout, sizes, shown.block),
         derivation=textbook_line(profile, terms, settings.precision, batch),
-        host=_host(layout, paged, (gpu_count if settings.several else 1) * pinned),
+        host=host_memory(layout, paged, (gpu_count if settings.several else 1) * pinned, nodes),
     )
 
 
@@ -236,11 +238,6 @@ def allocated_peak_bytes(
     computed, tokens, pool = at
     total_bytes: Ints = _ceiling(asked).peak(computed, tokens) + pool
     return total_bytes
-
-
-def bytes_outside(gpu: Gpu, gpu_count: int = 1) -> int:
-    """Return what the device holds outside torch's allocator: context, NCCL, others."""
-    return int(sum(part.value for part in _outside(gpu, gpu_count)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,66 +295,6 @@ class _Run:
 def _run(layout: Layout, point: _Point, expandable: bool) -> _Run:
     """Return the replays at a point: another GPU, or an edit taken back, needs no new one."""
     return _Run(layout, point.bytes_of(layout), expandable)
-
-
-def _outside(gpu: Gpu, gpu_count: int) -> tuple[Quantity, ...]:
-    """Return what is held outside the allocator."""
-    known = memory_calibration()
-    parts = [gpu.context or _ranged("context", cuda.context(gpu.record), known.context_source)]
-    if gpu_count > 1:
-        parts.append(_ranged("nccl", known.nccl, known.source))
-    parts.append(gpu.held)
-    return tuple(parts)
-
-
-def _paged(layout: Layout, room: float) -> tuple[Quantity, ...]:
-    """Return the paged state that stays on the device: what the rest leaves room for."""
-    paged = dict(layout.aside).get("paged", 0)
-    if not paged:
-        return ()
-    resident = max(0.0, min(float(paged), room))
-    quantity = Quantity(
-        Message.of("memory.paged"),
-        resident,
-        Unit.BYTES,
-        Kind.ESTIMATED,
-        source=PAGED_SOURCE,
-        note=Message.of("memory.note.paged", moved=paged - resident) if resident < paged else None,
-        role="paged",
-    )
-    return (quantity,)
-
-
-def _host(layout: Layout, paged: tuple[Quantity, ...], activations: int) -> Quantity | None:
-    """Return the system memory that the plan takes on purpose."""
-    parts = [
-        Quantity(Message.of(f"memory.{role}"), nbytes, Unit.BYTES, Kind.ESTIMATED, role=role)
-        for role, nbytes in layout.aside
-        if role.startswith("host-") and nbytes
-    ]
-    if activations:
-        name = Message.of("memory.host-activations")
-        source = "torch: ATen/core/CachingHostAllocator.h"
-        kept = Quantity(name, activations, Unit.BYTES, Kind.ESTIMATED, source=source,
-                        role="host-activations")  # fmt: skip
-        parts.append(kept)
-    moved = dict(layout.aside).get("paged", 0) - sum(part.value for part in paged)
-    if moved > 0:
-        name = Message.of("memory.host-paged")
-        parts.append(Quantity(name, moved, Unit.BYTES, Kind.ESTIMATED, role="host-paged"))
-    return total(Message.of("memory.host"), parts, role="host") if parts else None
-
-
-def _ranged(name: str, value: Range, source: str) -> Quantity:
-    return Quantity(
-        Message.of(f"memory.{name}"),
-        value.middle,
-        Unit.BYTES,
-        Kind.ASSUMED,
-        source=source,
-        interval=Interval(value.low, value.high),
-        role=name,
-    )
 
 
 def _fusing(
@@ -448,10 +385,10 @@ def _sigma_reserved(reserved: float, allocated: Quantity) -> float:
     return hypot(_sigma_allocated(allocated.parts), cached)
 
 
-def _margin(used: Quantity, allocated: Quantity, outside: tuple[Quantity, ...]) -> float:
+def _margin(used: Quantity, allocated: Quantity, held: tuple[Quantity, ...]) -> float:
     """Return the distance from device use to its p95."""
     inside = memory_calibration().z95 * _sigma_reserved(used.parts[0].value, allocated)
-    spread = [part.interval.high - part.value for part in outside if part.interval]
+    spread = [part.interval.high - part.value for part in held if part.interval]
     return hypot(inside, *spread)
 
 

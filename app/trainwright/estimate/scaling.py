@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from trainwright.catalog import GpuRecord
-from trainwright.estimate.clock import Clock, StepTerms
+from trainwright.estimate.clock import Clock
 from trainwright.estimate.communication import (
     Exchange,
     Link,
@@ -15,6 +15,7 @@ from trainwright.estimate.communication import (
     load,
 )
 from trainwright.estimate.sharing import volume_of
+from trainwright.estimate.stepterms import StepTerms
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.peers import has_board_nvlink
@@ -178,6 +179,7 @@ def notes(
         "compared": _compared(last.gain, last.gpus),
         "efficiency": last.efficiency.value,
         "bytes": (last.gpus - 1) / last.gpus * _sent(profile, clock, settings),
+        "what": Message.of("time.sent.shared" if settings.shards else "time.sent.gradients"),
         "link": Message.of(f"time.path.{link.path}"),
         "rate": bus_bandwidth(last.gpus, link) / 1e9,
         "seconds": clock.exchange_of(profile, settings, terms).wire,
@@ -187,7 +189,7 @@ def notes(
     kind: str = last.verdict
     alike = [point for point in points if point.effective_batch == last.effective_batch]
     best = max(alike, key=lambda point: point.samples_per_second.value)
-    if last.gain > 0 and best.gpus < last.gpus and best.gain > last.gain + WORTH:
+    if 1 < best.gpus < last.gpus and best.gain > max(last.gain, 0.0) + WORTH:
         kind, values["best"] = "too-many", best.gpus
     offered = "offer-" if planned < 2 else ""
     yield Message.of(f"time.note.scaling-{offered}{kind}", **values)

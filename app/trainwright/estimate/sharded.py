@@ -48,8 +48,6 @@ class Sharding:
     """Whether what trains is kept in fp32, where the run was traced in 16 bits."""
     offload: bool = False
     """Of fsdp2: whether the shares lie in system memory."""
-    local_ranks: int = 0
-    """Ranks of one computer, whose system memory they share; 0 where all are."""
 
     def share(self, nbytes: int) -> int:
         """Return a rank's share of what is split evenly, padded as torch pads it."""
@@ -129,7 +127,7 @@ def _shares(layout: Layout, sharding: Sharding) -> dict[int, tuple[str, int]]:
 def _aside(
     layout: Layout, shares: dict[int, tuple[str, int]], once: set[int], sharding: Sharding
 ) -> Iterator[tuple[str, int]]:
-    """Yield what the system memory of one computer holds of all its ranks' shares.
+    """Yield what system memory holds of all ranks' shares.
 
     Weights and gradients are pinned, for which torch takes a power of two of bytes each. ``once``
     are the gradients of one micro-batch: later ones add to the same bytes.
@@ -143,7 +141,7 @@ def _aside(
             held[kind] += power_of_two(nbytes)
     roles = {"parameters": "weights", "gradients": "gradients", "optimizer": "state"}
     for kind, nbytes in held.items():
-        yield f"host-{roles[kind]}", nbytes * (sharding.local_ranks or sharding.ranks)
+        yield f"host-{roles[kind]}", nbytes * sharding.ranks
 
 
 def _kind(layout: Layout, event: int) -> str:

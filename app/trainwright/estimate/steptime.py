@@ -8,7 +8,7 @@ import numpy as np
 
 from trainwright.catalog import CpuRecord
 from trainwright.estimate import timenotes
-from trainwright.estimate.clock import Bottleneck, Clock, Situation, StepTerms
+from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.compiling import Compiling, compiling
 from trainwright.estimate.inputs import Pipeline, described, waits
 from trainwright.estimate.loader import Host
@@ -25,10 +25,12 @@ from trainwright.estimate.serving_time import (
     round_notes,
     serving_time,
 )
+from trainwright.estimate.stepterms import Bottleneck, StepTerms
 from trainwright.estimate.unrolled import recurrent_share, refusal
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import Interval, Kind, Unit
 from trainwright.machine.machine import Gpu
+from trainwright.machine.network import Cluster
 from trainwright.messages import Message
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings, Workload
@@ -113,18 +115,22 @@ def estimate_time(
     served: Served | None = None,
     host: Host | None = None,
     cpu: CpuRecord | None = None,
+    cluster: Cluster | None = None,
 ) -> TimeEstimate:
     """Return the time of one optimizer step, with its derivation.
 
     ``batch`` is samples a micro-batch on one GPU, ``sequence`` tokens a sample (0 without,
     serving: of the prompt), ``cores`` physical cores of the CPU, ``host`` all that is known of
-    the computer around the GPUs, ``cpu`` its processor where the catalog has it. A clock that
-    has timed other settings in the same situation may be given to save its work.
+    the computer around the GPUs, ``cpu`` its processor where the catalog has it, ``cluster`` the
+    computers that the GPUs are spread over. A clock that has timed other settings in the same
+    situation may be given to save its work.
 
     Raises:
         KeyError: the optimizer is not in the profile.
     """
-    clock = clock or Clock(Situation(gpu, gpu_count, workload, sequence, cores, served, host, cpu))
+    clock = clock or Clock(
+        Situation(gpu, gpu_count, workload, sequence, cores, served, host, cpu, cluster)
+    )
     terms = clock.terms(profile, settings, batch)
     if (refused := refusal(profile, clock, settings, batch)) is not None:
         return _unpredicted(refused)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from trainwright.estimate.steptime import Bottleneck, Lane, Stage, TimeEstimate
+from trainwright.estimate.stepterms import Bottleneck
+from trainwright.estimate.steptime import Lane, Stage, TimeEstimate
 from trainwright.explain import Quantity
 from trainwright.explain.quantity import total
 from trainwright.messages import Message

@@ -26,7 +26,7 @@ def batch(plan: Plan, settings: FullSettings) -> Batch:
     if settings.strategy == "single":
         gpus = 1
     elif plan.machine.gpus:
-        gpus = sum(gpu.count for gpu in plan.machine.gpus)
+        gpus = plan.machine.gpu_count
     else:
         gpus = max(1, round((plan.workload.effective_batch or 1) / (micro * accumulation)))
     return Batch(micro, accumulation, gpus)

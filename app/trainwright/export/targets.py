@@ -91,6 +91,8 @@ def files(
     chosen = target(name)
     if not plan.workload.trains and not isinstance(chosen, serving.Server):
         raise UserError.of("export.no-inference", name=name)
+    if plan.machine.nodes > 1 and settings.several:
+        raise UserError.of("export.no-nodes", name=name, nodes=plan.machine.nodes)
     if settings.shards:
         raise UserError.of("export.no-sharding", name=name, strategy=settings.strategy)
     return chosen.files(plan, settings, reasons, language)

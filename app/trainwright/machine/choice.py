@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from trainwright.machine.build import CircuitName, System
+from trainwright.machine.network import Network
 from trainwright.workload.settings import Frozen
 
 
@@ -38,6 +39,11 @@ class MachineChoice(Frozen):
 
     local: bool = False
     gpus: tuple[GpuChoice, ...] = ()
+    """Of one computer."""
+    nodes: Annotated[int, Field(ge=1, le=64)] = 1
+    """Computers alike that train together; every other key says what one of them has."""
+    network: Network | None = None
+    """What joins the computers; needed where there are several."""
     cpu: str | None = None
     board: str | None = None
     psu: str | None = None
@@ -62,4 +68,11 @@ class MachineChoice(Frozen):
             raise PydanticCustomError(
                 "machine.local-or-gpus", "either GPUs under gpus, or local: true"
             )
+        if self.nodes > 1 and self.network is None:
+            raise PydanticCustomError("machine.network", "several nodes, and no network")
         return self
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs of all computers; 0 for the computer that the program runs on."""
+        return self.nodes * sum(gpu.count for gpu in self.gpus)

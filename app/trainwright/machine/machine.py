@@ -6,6 +6,7 @@ from trainwright.catalog import CpuRecord, DriveRecord, GpuRecord
 from trainwright.explain import Quantity
 from trainwright.machine.build import Build, System
 from trainwright.machine.measured import MeasuredGpu, MeasuredHost
+from trainwright.machine.network import Cluster, Network
 from trainwright.machine.wiring import Lanes
 
 __all__ = ["Gpu", "Machine", "System"]
@@ -61,6 +62,9 @@ class Machine:
     """With board, power supply, case or cooler; None where the plan names none of them."""
     measured: MeasuredHost | None = None
     """What the computer around the GPUs was seen to reach."""
+    nodes: int = 1
+    """Computers alike; all but ``gpu_count`` is of one of them."""
+    network: Network | None = None
 
     @property
     def gpu(self) -> Gpu:
@@ -69,5 +73,23 @@ class Machine:
 
     @property
     def gpu_count(self) -> int:
-        """GPUs in all."""
-        return sum(gpu.count for gpu in self.gpus)
+        """GPUs in all, of all computers."""
+        return self.nodes * sum(gpu.count for gpu in self.gpus)
+
+    @property
+    def named(self) -> str:
+        """The GPUs by name, of all computers: ``2 × (8 × H100)``."""
+        cards = " + ".join(f"{gpu.count} × {gpu.record.name}" for gpu in self.gpus)
+        return cards if self.nodes < 2 else f"{self.nodes} × ({cards})"
+
+    @property
+    def all_cores(self) -> int | None:
+        """Cores of all computers."""
+        return self.cores * self.nodes if self.cores is not None else None
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The computers that train together; None where it is one."""
+        if self.nodes < 2 or self.network is None:
+            return None
+        return Cluster(self.nodes, self.gpu_count // self.nodes, self.network)

@@ -16,8 +16,8 @@ SERVER_SOCKETS = frozenset(("SP3", "SP5", "SP6", "LGA3647", "LGA4189", "LGA4677"
 MOST = {"v100": 16, "a100": 16, "gh200": 2, "gb200": 4, "gb300": 4, "mi300a": 4}
 """Modules in one computer by the first word of the id: DGX-2, Google's a2-megagpu-16g, GH200 NVL2,
 a compute tray of NVL72, and four sockets of MI300A."""
-MOST_CARDS = 64
-"""As many as a plan may name."""
+MOST_CARDS = 16
+"""Of cards in one computer: Google's a2-megagpu-16g and expansion chassis have 16."""
 MOST_MODULES = 8
 """Of all others: HGX, and AMD's and OCP's boards for eight OAM modules."""
 LEAST_SEEN = 0.9
@@ -47,6 +47,11 @@ def _problems(
             yield from _module(key, record, chosen.count, others, around)
         elif is_built_in(record):
             yield from _built_in(key, record, chosen.count, others, around)
+        elif chosen.count > MOST_CARDS:
+            nodes = -(-chosen.count // MOST_CARDS)
+            values = {"count": chosen.count, "most": MOST_CARDS, "nodes": nodes}
+            each = -(-chosen.count // nodes)
+            yield _no("modules", key=f"{key}.count", gpu=record.name, each=each, **values)
         if record.unified_memory:
             yield from _memory(record, choice.memory_gib)
 
@@ -62,7 +67,7 @@ def is_built_in(record: GpuRecord) -> bool:
 
 
 def most_of(record: GpuRecord) -> int:
-    """Return how many of a GPU one computer holds at most; 64, a plan's limit, of cards."""
+    """Return how many of a GPU one computer holds at most; 16 of cards."""
     if is_built_in(record):
         return 1
     family = record.id.partition("-")[0]
@@ -87,7 +92,9 @@ def _module(
     """Yield why a server's board cannot hold these modules."""
     most = most_of(record)
     if count > most:
-        yield _no("modules", key=f"{key}.count", gpu=record.name, count=count, most=most)
+        nodes = -(-count // most)
+        values = {"count": count, "most": most, "nodes": nodes, "each": -(-count // nodes)}
+        yield _no("modules", key=f"{key}.count", gpu=record.name, **values)
     for other in others:
         if other.form == "module":
             yield _no("two-modules", key=f"{key}.id", gpu=record.name, other=other.name)

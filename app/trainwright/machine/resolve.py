@@ -56,6 +56,8 @@ def catalogued(choice: MachineChoice) -> Resolved:
         processor=processor,
         storage=tuple(find_drive(drive.id) for drive in choice.drives),
         parts=parts,
+        nodes=choice.nodes,
+        network=choice.network,
     )
     notes = tuple(note for _, found in resolved for note in found)
     return Resolved(machine, (*notes, *questions(choice)))

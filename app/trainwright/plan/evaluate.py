@@ -13,9 +13,9 @@ from trainwright.estimate.loader import host_of
 from trainwright.estimate.memory import (
     MemoryEstimate,
     allocated_peak_bytes,
-    bytes_outside,
     estimate_memory,
 )
+from trainwright.estimate.outside import bytes_outside
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.roofpoints import Roofs, roofs
 from trainwright.estimate.serving import Served
@@ -26,6 +26,7 @@ from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
 from trainwright.machine.larger import larger
 from trainwright.machine.machine import Machine, System
+from trainwright.machine.network import Cluster
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
 from trainwright.plan import chosen, crosscheck, mixture, recipe
@@ -126,7 +127,7 @@ def resolve(plan: Plan) -> Facts | Pending:
     """
     found = _machine(plan.machine)
     machine, record = found.machine, found.machine.gpu.record
-    settings, dropped = chosen.completed(plan, record, machine.gpu_count, machine.cores)
+    settings, dropped = chosen.completed(plan, record, machine.gpu_count, machine.all_cores)
     asked = question(plan, settings, record)
     notes = (*found.notes, *asked.notes, *dropped, *_plan_notes(plan, machine, settings))
     pending = Pending(
@@ -144,7 +145,11 @@ def resolve(plan: Plan) -> Facts | Pending:
 
 
 def _machine(choice: MachineChoice) -> Resolved:
-    return _local(int(time.monotonic() / READINGS_S)) if choice.local else _catalogued(choice)
+    if not choice.local:
+        return _catalogued(choice)
+    found = _local(int(time.monotonic() / READINGS_S))
+    alike = replace(found.machine, nodes=choice.nodes, network=choice.network)
+    return replace(found, machine=alike)
 
 
 @lru_cache(maxsize=1)
@@ -390,6 +395,7 @@ def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
         sequence=_length(facts.inputs),
         new_tokens=None if plan.workload.trains else facts.inputs.new_tokens or 1,
         gpu_count=_training_gpus(facts),
+        nodes=facts.machine.nodes if facts.settings.several else 1,
         system=facts.machine.system,
         served=served_in(plan, facts),
     )
@@ -416,6 +422,7 @@ def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
         host=host_of(facts.machine, load_pipeline()),
         served=served_in(plan, facts),
         cpu=facts.machine.processor,
+        cluster=_cluster(facts),
     )
 
 
@@ -433,6 +440,7 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
         facts.machine.cores,
         served_in(plan, facts),
         cpu=facts.machine.processor,
+        cluster=_cluster(facts),
     )
     settings, clock = facts.settings, Clock(situation)
     batch = settings.micro_batch
@@ -445,6 +453,10 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
 
 def _training_gpus(facts: Facts) -> int:
     return facts.machine.gpu_count if facts.settings.several else 1
+
+
+def _cluster(facts: Facts) -> Cluster | None:
+    return facts.machine.cluster if facts.settings.several else None
 
 
 def _length(inputs: Inputs) -> int:

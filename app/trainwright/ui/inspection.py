@@ -89,7 +89,7 @@ def inspect(plan: Plan, currency: Currency, book: PriceBook | None = None) -> In
 
 def use_of(plan: Plan) -> Use:
     """Return what the plan's machine is for, as far as its rules ask."""
-    number = sum(gpu.count for gpu in plan.machine.gpus)
+    number = plan.machine.gpu_count
     way: Way = "single"
     if plan.workload.task == "infer":
         way = "inference"

@@ -105,6 +105,8 @@ def machine_line(plan: Plan) -> str:
         parts.append(tr("ui.machine.gpus", count=gpu.count, name=name) if gpu.count > 1 else name)
     if machine.memory_gib:
         parts.append(f"{machine.memory_gib:g} GiB")
+    if machine.nodes > 1:
+        parts.append(tr("ui.machine.nodes", count=machine.nodes))
     return " · ".join([model_name(plan), *parts])
 
 

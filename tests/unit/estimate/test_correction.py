@@ -11,7 +11,7 @@ from trainwright.data import resources
 from trainwright.estimate import correction
 from trainwright.estimate.clock import Clock, Situation
 from trainwright.estimate.correction import Verified
-from trainwright.estimate.memory import bytes_outside
+from trainwright.estimate.outside import bytes_outside
 from trainwright.explain import Kind
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.resolve import catalogued

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from trainwright.estimate.steptime import Bottleneck, Stage, TimeEstimate
+from trainwright.estimate.stepterms import Bottleneck
+from trainwright.estimate.steptime import Stage, TimeEstimate
 from trainwright.estimate.timeline import timeline
 from trainwright.explain import Kind, Quantity, Unit
 from trainwright.messages import Message

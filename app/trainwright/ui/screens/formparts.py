@@ -103,4 +103,4 @@ class Equation(Painted):
 
 def gpu_count(plan: Plan) -> int:
     """Return how many GPUs the plan has; one where none is named."""
-    return sum(gpu.count for gpu in plan.machine.gpus) or 1
+    return plan.machine.gpu_count or 1

@@ -165,7 +165,7 @@ class PlanScreen(QWidget):
     def _show_scaling(self, report: Report | None) -> None:
         """Show the curve of a plan with several GPUs; of one, a sentence tells of a second."""
         plan, points = self._session.plan, report.time.scaling if report is not None else ()
-        several = plan is not None and sum(gpu.count for gpu in plan.machine.gpus) > 1
+        several = plan is not None and plan.machine.gpu_count > 1
         self._scaling_chart.setVisible(several and len(points) > 1)
         self.scaling.show_points(points)
 
@@ -191,7 +191,7 @@ class PlanScreen(QWidget):
     def _show_report(self, report: Report) -> None:
         plan = self._session.plan
         assert plan is not None
-        gpus = sum(gpu.count for gpu in plan.machine.gpus) or 1
+        gpus = plan.machine.gpu_count or 1
         self.verdict.show_report(report, gpus, provisional=self._session.provisional)
         micro = report.settings.micro_batch
         serving = "" if plan.workload.trains else ".infer"

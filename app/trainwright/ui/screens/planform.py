@@ -128,8 +128,13 @@ class PlanForm(Surface):
         counter = Stepper(1, name=Message.of("ui.key.count"), high=64)
         counter.chosen.connect(self._choose_count)
         group.add(Row("count", row_label(Message.of("ui.key.count")), counter,
-                      value=lambda plan, _: gpu_count(plan),
+                      value=lambda plan, _: gpu_count(plan) // plan.machine.nodes,
                       applies=lambda plan: not plan.machine.local))  # fmt: skip
+        nodes = Stepper(1, name=Message.of("ui.key.nodes"), high=64)
+        nodes.chosen.connect(lambda number: self._session.set_key("machine.nodes", number))
+        group.add(Row("nodes", row_label(Message.of("ui.key.nodes")), nodes,
+                      value=lambda plan, _: plan.machine.nodes,
+                      applies=lambda plan: plan.machine.network is not None))  # fmt: skip
         limit = Stepper(
             0, name=Message.of("ui.key.power_limit"), low=0, high=10_000,
             unit=Message.of("ui.unit.watts"), absent=Message.of("ui.form.absent"),

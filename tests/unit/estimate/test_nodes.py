@@ -1,0 +1,89 @@
+"""Several computers, joined by a network: what a person sees of it."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from trainwright.estimate.scaling import ScalingPoint
+from trainwright.messages import UserError
+from trainwright.plan.evaluate import Facts, evaluate, resolve
+from trainwright.plan.report import Report
+from trainwright.plan.schema import Plan
+
+NDR = {"kind": "infiniband-ndr", "ports": 8}
+"""Of a DGX H100."""
+
+
+def plan(nodes: int = 1, count: int = 8, *, network: Any = None, **settings: Any) -> Plan:
+    gpus = [{"id": "h100-80gb-sxm", "count": count}]
+    machine = {"gpus": gpus, "nodes": nodes} | ({"network": network} if network else {})
+    return Plan.model_validate(
+        {
+            "model": {"preset": "llama-3.1-8b"},
+            "workload": {
+                "task": "full",
+                "inputs": {"sequence_length": 4096},
+                "effective_batch": 128,
+            },
+            "machine": machine,
+            "settings": {"precision": "tf32", "strategy": "fsdp2", "checkpointing": "full"}
+            | {"micro_batch": 2}
+            | settings,
+        }
+    )
+
+
+def report(asked: Plan) -> Report:
+    found = resolve(asked)
+    assert isinstance(found, Facts)
+    return evaluate(asked, found)
+
+
+def last(report: Report) -> ScalingPoint:
+    return report.time.scaling[-1]
+
+
+def test_two_computers_on_a_wide_network_train_nearly_twice_as_fast() -> None:
+    one, two = report(plan()), report(plan(2, network=NDR))
+    assert two.settings.accumulation == one.settings.accumulation // 2
+    assert last(two).gpus == 16
+    ratio = last(two).samples_per_second.value / last(one).samples_per_second.value
+    assert 1.7 < ratio < 2.0
+
+
+def test_a_slow_network_is_said_to_make_it_slower_than_one_computer() -> None:
+    slow = report(plan(2, network={"kind": "ethernet-10g"}))
+    [note] = [note for note in slow.notes if note.id.startswith("time.note.scaling")]
+    values = dict(note.values)
+    assert (note.id, values["best"], values["gpus"]) == ("time.note.scaling-too-many", 8, 16)
+    # 32 GB of weights twice and as many of gradients, four times a step, by what 10 GbE carries.
+    wire = 4 * 3 * 32.12e9 * 15 / 16 / 1.25e9
+    assert wire < values["seconds"] < 2 * wire
+
+
+def test_shares_are_those_of_all_gpus_and_system_memory_that_of_one_computer() -> None:
+    one, two = report(plan()), report(plan(2, network=NDR))
+    terms = [
+        {term.role: term.value for term in each.memory.terms}["optimizer"] for each in (one, two)
+    ]
+    assert terms[0] == pytest.approx(2 * terms[1], rel=1e-3)
+    aside = [
+        report(plan(nodes, network=network, shard_offload=True)).memory.host
+        for nodes, network in ((1, None), (2, NDR))
+    ]
+    assert aside[0] is not None
+    assert aside[1] is not None
+    assert aside[1].value == pytest.approx(aside[0].value / 2, rel=0.3)
+
+
+def test_more_modules_than_one_computer_holds_are_asked_about() -> None:
+    with pytest.raises(UserError) as caught:
+        resolve(plan(count=16))
+    assert caught.value.message.id == "machine.impossible.modules"
+    assert {"nodes": 2, "each": 8}.items() <= dict(caught.value.message.values).items()
+
+
+def test_several_computers_need_a_network() -> None:
+    with pytest.raises(ValidationError, match="no network"):
+        plan(2)
