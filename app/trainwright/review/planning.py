@@ -280,12 +280,22 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     word = {"fsdp2-no-reshard": "fsdp2"}.get(word or "", word)
     if word in get_args(StrategyWord) and (word != "ddp" or processes(facts) > 1):
         found["strategy"] = word
+    if word == "fsdp2":
+        no_reshard = strategy(facts) == "fsdp2-no-reshard"
+        found["reshard_after_forward"] = False if no_reshard else None
+        found["shard_offload"] = True if _shares_aside(facts) else None
     loader = {name: facts.value(name) for name in _LOADER}
     if not loader["num_workers"]:
         loader.pop("prefetch_factor")
         loader.pop("persistent_workers")
     found["loader"] = {key: value for key, value in loader.items() if value is not None}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _shares_aside(facts: Facts) -> bool:
+    """Return whether FSDP keeps its shares in system memory."""
+    offloads = facts.value("offload_params") not in (None, False, "none")
+    return offloads and str(strategy(facts)).startswith("fsdp2")
 
 
 def _precision(facts: Facts, kind: str) -> str | None:
@@ -323,7 +333,7 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
     if facts.value("adapter") == "freeze":
         yield Message.of("review.not-planned.freeze")
     for name in ("offload_params", "offload_optimizer"):
-        if facts.value(name) not in (None, False, "none"):
+        if facts.value(name) not in (None, False, "none") and not _shares_aside(facts):
             yield Message.of(f"review.not-planned.{name.replace('_', '-')}")
     for name in ("tensor", "pipeline", "context_parallel"):
         if facts.value(name, 1) > 1:

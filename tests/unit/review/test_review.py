@@ -351,3 +351,17 @@ def test_every_key_that_we_read_is_one_that_a_tool_declares() -> None:
             above = {key.rsplit(".", n)[0] for n in range(key.count(".") + 1)}
             trl = kind.name in ("trl-dpo", "trl-grpo")  # keys of SFTConfig are refused there
             assert above & known or trl, f"{kind.name}: {key}"
+
+
+def test_what_a_file_says_of_sharding_is_planned(tmp_path: Path) -> None:
+    text = ACCELERATE.replace("MULTI_GPU", "FSDP") + (
+        "fsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: false\n"
+        "  fsdp_offload_params: true\n"
+    )
+    found = reviewed(tmp_path, {"a.yaml": text, "a.json": args()}, "rtx-4090", 2)
+    plan = found.planned.plan
+    assert plan is not None
+    settings = plan.settings
+    assert (settings.strategy, settings.shard_offload) == ("fsdp2", True)
+    assert settings.reshard_after_forward is False
+    assert found.planned.not_planned == ()
