@@ -281,8 +281,8 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
     if word in get_args(StrategyWord) and (word != "ddp" or processes(facts) > 1):
         found["strategy"] = word
     if word == "fsdp2":
-        no_reshard = strategy(facts) == "fsdp2-no-reshard"
-        found["reshard_after_forward"] = False if no_reshard else None
+        kept = strategy(facts) == "fsdp2-no-reshard" or facts.value("reshard") is False
+        found["reshard_after_forward"] = False if kept else None
         found["shard_offload"] = True if _shares_aside(facts) else None
     loader = {name: facts.value(name) for name in _LOADER}
     if not loader["num_workers"]:

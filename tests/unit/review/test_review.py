@@ -358,7 +358,7 @@ def test_what_a_file_says_of_sharding_is_planned(tmp_path: Path) -> None:
         "fsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: false\n"
         "  fsdp_offload_params: true\n"
     )
-    found = reviewed(tmp_path, {"a.yaml": text, "a.json": args()}, "rtx-4090", 2)
+    found = reviewed(tmp_path, {"a.yaml": text, "t.py": SCRIPT}, "rtx-4090", 2)
     plan = found.planned.plan
     assert plan is not None
     settings = plan.settings

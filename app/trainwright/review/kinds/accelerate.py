@@ -31,7 +31,7 @@ SHARDING = {
     "4": "hybrid",
     "5": "hybrid",
     "true": None,
-    "false": None,
+    "false": "fsdp2-no-reshard",
 }
 STAGES = {"0": "ddp", "1": "zero1", "2": "zero2", "3": "zero3"}
 
