@@ -149,7 +149,7 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         {"optimizer_implementation": "foreach", "output_kept": "next", "loss_in_model": True},
     ),
     "lightning": Recipe(
-        "lightning 2.5",
+        "lightning 2.5 and 2.6",
         "loops/optimization/automatic.py, Closure: training_step, then zero_grad, then backward",
         {"optimizer_implementation": "foreach", "gradients_cleared": "before-backward"},
     ),
@@ -169,7 +169,7 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         {"gradients_cleared": "before-backward", "output_kept": "next"},
     ),
     "diffusers-script": Recipe(
-        "diffusers 0.39, examples/text_to_image",
+        "diffusers 0.39 to 0.42, examples/text_to_image",
         "train_text_to_image.py: model_pred = unet(...)[0] in the loop; torch.optim.AdamW by "
         "itself takes foreach",
         {"optimizer_implementation": "foreach", "output_kept": "next"},

@@ -22,7 +22,7 @@ os.dup2(2, 1)
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from memorylog import HostLog, living_bytes  # noqa: E402
+from memorylog import HostLog  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
 
 STEPS = 3
@@ -236,6 +236,41 @@ def nanogpt_loop(case):
     del logits
 
 
+def plain_loop(case):
+    """The step that the plain export embeds."""
+    from step import Batch, StepSettings, make_optimizer, next_token_loss, train_step
+
+    model = model_of(case).train()
+    settings = StepSettings(precision="fp32")
+    optimizer = make_optimizer(model, settings)
+    for _ in range(STEPS):
+        batch = Batch({"input_ids": tokens_of(case)}, tokens_of(case))
+        train_step(model, optimizer, [batch], next_token_loss, settings, "cpu")
+
+
+def diffusers_loop(case):
+    """The loop of diffusers' ``train_text_to_image.py``, its latents and texts made before."""
+    import diffusers
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True)
+    unet = diffusers.UNet2DConditionModel.from_config(case["config"])
+    unet.set_attn_processor(diffusers.models.attention_processor.AttnProcessor())
+    optimizer = torch.optim.AdamW(unet.parameters(), lr=1e-4, foreach=True)
+    unet, optimizer = accelerator.prepare(unet.train(), optimizer)
+    side, width = unet.config.sample_size, unet.config.cross_attention_dim
+    for _ in range(STEPS):
+        noise = torch.zeros(case["batch"], unet.config.in_channels, side, side)
+        times = torch.zeros(case["batch"], dtype=torch.int64)
+        texts = torch.zeros(case["batch"], 77, width)
+        model_pred = unet(noise.clone(), times, texts, return_dict=False)[0]
+        loss = F.mse_loss(model_pred.float(), noise.float(), reduction="mean")
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_(unet.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def zeroing_loop(case):
     """A loop that sets gradients to zero, as torch before 2.0 did."""
     model = model_of(case).train()
@@ -285,7 +320,9 @@ LOOPS = {
     "torchvision": torchvision_loop,
     "nanogpt": nanogpt_loop,
     "lightning": lightning_loop,
+    "plain": plain_loop,
     "zeroing": zeroing_loop,
+    "diffusers-script": diffusers_loop,
 }
 
 
@@ -301,7 +338,7 @@ def peaks(case):
     begin, end = update[0][1], update[-1][1]
     highest = dict.fromkeys(("all", "forward", "backward", "optimizer"), 0)
     before = 0
-    for moment, living in living_bytes(log._profile):
+    for moment, living in log.between_convolutions():
         old, before = before, living
         if moment >= backward[0][0]:  # what loads a model on the CPU is no part of its step
             highest["all"] = max(highest["all"], living)

@@ -30,6 +30,13 @@ LLAMA = {
     "hidden_size": 256, "intermediate_size": 896, "num_hidden_layers": 3,
     "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256,
 }  # fmt: skip
+UNET = {
+    "_class_name": "UNet2DConditionModel", "sample_size": 16, "block_out_channels": [64, 128],
+    "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"],
+    "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"],
+    "cross_attention_dim": 64, "attention_head_dim": 8, "layers_per_block": 1,
+}  # fmt: skip
+CONFIGS = {"hf": LLAMA, "diffusers": UNET}
 BATCH, LENGTH = 2, 96
 PHASES = ("forward", "backward", "optimizer")
 CASES = {
@@ -53,12 +60,19 @@ CASES = {
     "nanogpt": ("nanogpt", "full", {}),
     "lightning": ("lightning", "full", {}),
     "torchvision": ("torchvision", "full", {"optimizer": "sgd", "scores_upcast": "none"}),
+    "diffusers-script": ("diffusers-script", "full", {}),
+    "plain": ("plain", "full", {}),
     "zeroing": ("plain", "full", {"gradients_cleared": "zeroed"}),
 }
 """Case -> recipe, task, settings of the plan."""
 TILES = {"trl-sft-tiles": 100}
 """Cases whose loss is made in several tiles -> tokens of each; in a plan they are 4,096."""
-NEEDS = {"lightning": "lightning", "qlora": "bitsandbytes", "trl-sft": "trl"}
+NEEDS = {
+    "lightning": "lightning",
+    "qlora": "bitsandbytes",
+    "trl-sft": "trl",
+    "diffusers-script": "diffusers",
+}
 """Recipe or task -> what it cannot run without."""
 CASES = {
     name: (recipe, task, given)
@@ -70,14 +84,15 @@ CASES = {
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Return {case: (real peaks, traced peaks)} in bytes, at all and by phase."""
-    path = tmp_path_factory.mktemp("model") / "config.json"
-    path.write_text(json.dumps(LLAMA))
+    folder = tmp_path_factory.mktemp("models")
+    for kind, config in CONFIGS.items():
+        (folder / f"{kind}.json").write_text(json.dumps(config))
     settings = {name: settings_of(*case) for name, case in CASES.items()}
     asked = {
         name: {
             "loop": name if name == "zeroing" else recipe,
             "task": task,
-            "config": LLAMA,
+            "config": CONFIGS[kind_of(recipe)],
             "batch": BATCH,
             "sequence": LENGTH,
             "checkpointing": settings[name].checkpointing,
@@ -87,12 +102,17 @@ def runs(tmp_path_factory):
         for name, (recipe, task, _) in CASES.items()
     }
     real = ran("recipe_runs.py", asked)
-    specs = {name: spec(path, CASES[name][1], one) for name, one in settings.items()}
+    specs = {name: spec(folder, *CASES[name][:2], one) for name, one in settings.items()}
     for name, tokens in TILES.items():
         if name in specs:
             specs[name]["method"]["tile"] = tokens
     traced = ran("truth_runs.py", specs, "traced")
     return {name: (real[name], expanded(traced[name], settings[name])) for name in CASES}
+
+
+def kind_of(recipe):
+    """Return which of the tracer's sources builds the model."""
+    return "diffusers" if recipe == "diffusers-script" else "hf"
 
 
 def settings_of(recipe, task, given):
@@ -112,15 +132,17 @@ PLAIN = {
 }  # fmt: skip
 
 
-def spec(path, task, settings):
+def spec(folder, recipe, task, settings):
     workload = Workload(task=task, effective_batch=BATCH)
+    kind = kind_of(recipe)
+    length = LENGTH if kind == "hf" else None
     return {
-        "model": {"hf": str(path)}, "task": task, "precision": settings.precision,
+        "model": {kind: str(folder / f"{kind}.json")}, "task": task, "precision": settings.precision,
         "kernel": "eager",
         "channels_last": False, "checkpointing": "none", "quantization": "none",
-        "lora": [8, []], "image_size": 0, "sequence": True, "points": [[BATCH, LENGTH]],
+        "lora": [8, []], "image_size": 0, "sequence": kind == "hf", "points": [[BATCH, length or 0]],
         "optimizers": [settings.update],
-        "method": asdict(method(workload, settings, LENGTH)),
+        "method": asdict(method(workload, settings, length)),
     }  # fmt: skip
 
 
@@ -164,6 +186,14 @@ def test_the_librarys_own_loop_has_the_traced_peak(runs, case):
         error = traced[phase] / real[phase] - 1
         print(f"{case}, {phase}: real {real[phase]:,} B, traced {traced[phase]:,} B, {error:+.3%}")
     assert traced == pytest.approx(real, rel=0.005)
+
+
+def test_a_micro_batch_of_many_tokens_is_cut_into_tiles() -> None:
+    workload = Workload(task="full", effective_batch=BATCH)
+    settings = settings_of("trl-sft", "full", {})
+    assert method(workload, settings, 2049).tile == 0
+    assert method(workload, settings, 2050).tile == 4096
+    assert method(workload, settings_of("hf-trainer", "full", {}), 2050).tile == 0
 
 
 def test_every_recipe_says_which_library_and_where() -> None:
