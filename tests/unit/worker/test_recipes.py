@@ -137,11 +137,10 @@ def spec(folder, recipe, task, settings):
     kind = kind_of(recipe)
     length = LENGTH if kind == "hf" else None
     return {
-        "model": {kind: str(folder / f"{kind}.json")}, "task": task, "precision": settings.precision,
-        "kernel": "eager",
-        "channels_last": False, "checkpointing": "none", "quantization": "none",
-        "lora": [8, []], "image_size": 0, "sequence": kind == "hf", "points": [[BATCH, length or 0]],
-        "optimizers": [settings.update],
+        "model": {kind: str(folder / f"{kind}.json")}, "task": task, "kernel": "eager",
+        "precision": settings.precision, "channels_last": False, "checkpointing": "none",
+        "quantization": "none", "lora": [8, []], "image_size": 0, "sequence": length is not None,
+        "points": [[BATCH, length or 0]], "optimizers": [settings.update],
         "method": asdict(method(workload, settings, length)),
     }  # fmt: skip
 
