@@ -55,7 +55,7 @@ def _replaced(plan: Plan) -> Replacements:
         "adapter_dtype": {"weights": "fp32"},
         "input_gradients": {True: False},
         "double_quantization": {False: True},
-        "cross_entropy": {},
+        "cross_entropy": {"tiled": "chunked"},
         "persistent_workers": {True: False},
         "channels_last": {True: False},
         "allocator": {"expandable": "native"},

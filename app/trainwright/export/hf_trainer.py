@@ -34,7 +34,7 @@ REPLACED: Replacements = {
     "optimizer": {"muon": "adamw"},
     "optimizer_implementation": {"for-loop": "foreach"},
     **AFTER_BACKWARD,
-    "cross_entropy": {"chunked": "fused"},
+    "cross_entropy": {"chunked": "fused", "tiled": "fused"},
     "checkpointing": {"selective": "full"},
 }
 LIGER = {

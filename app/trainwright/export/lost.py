@@ -17,7 +17,9 @@ AFTER_BACKWARD: Replacements = {
 }
 """Of targets whose engine holds the optimizer, and moves parameters when backward is done."""
 
-OUTPUT_CONVERTED: Replacements = {"cross_entropy": {"chunked": "full", "fused": "full"}}
+OUTPUT_CONVERTED: Replacements = {
+    "cross_entropy": dict.fromkeys(("chunked", "fused", "tiled"), "full")
+}
 """Of targets whose engine puts its own precision around the model, and not around the loss."""
 
 

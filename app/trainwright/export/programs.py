@@ -55,7 +55,7 @@ CLIP_NORM = 1.0
 REPLACED: Replacements = {
     "precision": {"fp8": "bf16-mixed"},
     "quantization": {"int4": "nf4", "fp8": "int8"},
-    "cross_entropy": {"fused": "chunked"},
+    "cross_entropy": {"fused": "chunked", "tiled": "chunked"},
 }
 
 

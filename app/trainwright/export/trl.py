@@ -46,17 +46,17 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
 
 def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the file leaves out or replaces, one message each."""
-    return lost(plan, settings, _replaced(plan), OWN)
+    return lost(plan, settings, _replaced(plan, settings), OWN)
 
 
-def _replaced(plan: Plan) -> Replacements:
+def _replaced(plan: Plan, settings: FullSettings) -> Replacements:
     qlora = plan.workload.task == "qlora"
     own_adapters = "weights" if qlora else "fp32"
-    own_gradients = plan.workload.adapts
+    own_gradients = plan.workload.adapts and settings.checkpointing != "none"
     return {
         **hf_trainer.REPLACED,
-        # SFTTrainer's own head makes the loss in chunks, or Liger does.
-        "cross_entropy": {"full": "chunked"},
+        # SFTTrainer's own head makes the loss, and Liger's is refused.
+        "cross_entropy": dict.fromkeys(("full", "chunked", "fused"), "tiled"),
         "kbit_preparation": {"all": "none", "norms": "none"},
         "adapter_dtype": {"fp32": own_adapters, "weights": own_adapters},
         "input_gradients": {not own_gradients: own_gradients},
@@ -68,11 +68,10 @@ def _replaced(plan: Plan) -> Replacements:
 
 def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     """Return the keys of ScriptArguments, ModelConfig and SFTConfig."""
-    replaced = _replaced(plan)
+    replaced = _replaced(plan, settings)
     found = hf_trainer.training_arguments(plan, settings)
-    if carried(settings, replaced, "cross_entropy") == "chunked":
-        found.pop("use_liger_kernel", None)
-        found.pop("liger_kernel_config", None)
+    found.pop("use_liger_kernel", None)
+    found.pop("liger_kernel_config", None)
     found["gradient_checkpointing"] = found.pop("activation_checkpointing", False)
     if (how := found.pop("activation_checkpointing_kwargs", None)) is not None:
         found["gradient_checkpointing_kwargs"] = how

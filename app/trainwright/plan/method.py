@@ -4,17 +4,22 @@ from trainwright.messages import UserError
 from trainwright.profile.spec import Method
 from trainwright.workload import FullSettings, Lora, Workload
 
+TILE_TOKENS = 4096
+"""Tokens of a tile of TRL's head: ``TOKEN_CHUNK_SIZE`` (trl 1.16, kernels/chunked_logprob.py)."""
 
-def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) -> Method:
+
+def method(workload: Workload, settings: FullSettings, sequence: int | None) -> Method:
     """Return what of the plan changes forward and backward; what it leaves alone is the default.
+
+    ``sequence`` is the tokens of a sample; None where the model has none.
 
     Raises:
         UserError: the model has no tokens, and a key speaks of them.
     """
-    if settings.cross_entropy != "full" and not has_sequence:
+    if settings.cross_entropy != "full" and sequence is None:
         value = settings.cross_entropy
         raise UserError.of("plan.no-tokens", key="settings.cross_entropy", value=value)
-    if workload.prompted and not has_sequence:
+    if workload.prompted and sequence is None:
         raise UserError.of("plan.no-text", key="workload.task", task=workload.task)
     lora = workload.lora or Lora()
     return Method(
@@ -23,6 +28,7 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
         frozen=tuple(sorted(set(workload.frozen))),
         virtual_tokens=workload.prompted,
         cross_entropy=settings.cross_entropy,
+        tile=_tile_tokens(settings, sequence or 0),
         kbit=settings.kbit_preparation,
         nested=settings.double_quantization,
         adapters=settings.adapter_dtype,
@@ -35,3 +41,13 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
         separate_experts=settings.separate_experts,
         outputs=settings.output_kept != "no",
     )
+
+
+def _tile_tokens(settings: FullSettings, sequence: int) -> int:
+    """Return the tokens of a tile of the loss; 0 where one holds the whole micro-batch.
+
+    The last token of a sample predicts nothing.
+    """
+    predicted = settings.micro_batch * (sequence - 1)
+    several = settings.cross_entropy == "tiled" and predicted > TILE_TOKENS
+    return TILE_TOKENS if several else 0

@@ -142,7 +142,9 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         in_backward=asked if settings.optimizer_in_backward else "",
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
         asked=asked,
-        method=method(workload, settings, has_sequence=model.has_sequence),
+        method=method(
+            workload, settings, inputs.sequence_length or 0 if model.has_sequence else None
+        ),
     )
     return Question(spec, inputs, (*model.notes, *notes), model.config, model.longest)
 

@@ -203,8 +203,8 @@ def prepared(
     settings, record = _as_planned(plan)
     if settings.quantization != "none":
         raise UserError.of("verify.quantized", value=settings.quantization)
-    if settings.cross_entropy == "fused":
-        raise UserError.of("verify.fused")
+    if settings.cross_entropy in ("fused", "tiled"):
+        raise UserError.of("verify.fused", value=settings.cross_entropy)
     make = _on_cpu if here.device == "cpu" else _on_gpu
     return make(plan, here, settings, record, on_progress, cancelled)
 

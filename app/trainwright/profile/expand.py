@@ -129,16 +129,19 @@ def training_structure(
     living = Living(setup)
     run = tuple(living.step(step, lasting, number * stride) for number in range(steps))
     if loop.output != "no":
-        outputs = [_outputs(profile, part) for part in (micro, *again)]
+        outputs = [
+            (_named(profile, part, "output"), _named(profile, part, "kept_by_graph"))
+            for part in (micro, *again)
+        ]
         run = holding.outputs_held(run, outputs, stride, loop.output, inside=loop.loss_in_model)
     if loop.gradients == "before-backward":
         run = holding.cleared_late(run)
     return (setup, *run)
 
 
-def _outputs(profile: Profile, part: Structure) -> Ints:
-    """Return the ids of what the model returned in a micro-batch."""
-    named = [storage for storage, kind in profile.category.items() if kind == "output"]
+def _named(profile: Profile, part: Structure, category: str) -> Ints:
+    """Return the ids of a category in a micro-batch."""
+    named = [storage for storage, kind in profile.category.items() if kind == category]
     return np.intersect1d(part.storage, np.array(named, dtype=np.int64))
 
 

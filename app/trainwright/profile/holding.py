@@ -19,13 +19,19 @@ Steps = tuple[Structure, ...]
 
 
 def outputs_held(
-    steps: Steps, outputs: Sequence[Ints], stride: int, how: str, *, inside: bool
+    steps: Steps,
+    outputs: Sequence[tuple[Ints, Ints]],
+    stride: int,
+    how: str,
+    *,
+    inside: bool,
 ) -> Steps:
     """Return the steps with the model's outputs held.
 
     Args:
         steps: Optimizer steps, in order.
-        outputs: Ids of what the model returned in each micro-batch of the first step.
+        outputs: Ids of what the model returned in each micro-batch of the first step, and of
+            what its graph keeps for as long.
         stride: What is added to them from step to step.
         how: ``step``: all outputs of a step die at its end. ``next``: an output dies when the
             loop's name for it stands for the one after it.
@@ -33,11 +39,12 @@ def outputs_held(
     """
     found, held = [], steps[0].at(np.zeros(len(steps[0].storage), dtype=np.bool_))
     for number, step in enumerate(steps):
-        for ids in outputs:
-            dies = np.isin(step.storage, -(ids + number * stride))
+        for ids, kept in outputs:
+            dies = np.isin(step.storage, -(np.concatenate([ids, kept]) + number * stride))
             if not dies.any():
                 continue
-            returned = dies if inside else np.isin(step.storage, ids + number * stride)
+            sign = -1 if inside else 1
+            returned = np.isin(step.storage, sign * (ids + number * stride))
             own, place = step.at(dies), int(np.flatnonzero(returned)[-1]) + 1
             place -= int(dies[:place].sum())
             step = step.at(~dies)

@@ -71,7 +71,7 @@ class Profile:
     ops: OpTable
     category: dict[int, str]
     """Storage id -> parameter | buffer | gradient | optimizer | input | output | cast (of a
-    parameter)."""
+    parameter) | kept_by_graph (as long as an output lives)."""
     model: dict[str, Any]
     assumptions: dict[str, int]
     """What was answered for tensors without data, and how often; under the id of a sentence,

@@ -35,7 +35,9 @@ class Method:
     """Names of the parts whose weights are left as they are."""
     virtual_tokens: int = 0
     """Trained tokens before the text; of prompt and prefix."""
-    cross_entropy: Literal["full", "chunked", "fused"] = "full"
+    cross_entropy: Literal["full", "chunked", "fused", "tiled"] = "full"
+    tile: int = 0
+    """Tokens of a tile of the loss; 0 where one tile holds all."""
     kbit: Literal["none", "all", "norms"] = "none"
     """What of the weights that are not quantised was cast to fp32."""
     nested: bool = True

@@ -135,7 +135,10 @@ def by_recipe(settings: Settings, workload: Workload) -> Settings:
     """Return the settings with the recipe's defaults where a key is free."""
     if settings.recipe is None:
         return settings
-    defaults = RECIPES[settings.recipe].defaults(workload.task)
+    recipe = RECIPES[settings.recipe]
+    policy = settings.checkpointing or recipe.settings.get("checkpointing", "none")
+    checkpointed = policy != "none" or bool(settings.activation_offload)
+    defaults = recipe.defaults(workload.task, checkpointed=checkpointed)
     free = {key: value for key, value in defaults.items() if getattr(settings, key) is None}
     if not _implements(settings.optimizer):
         free.pop("optimizer_implementation", None)

@@ -23,14 +23,17 @@ class Recipe:
     """Defaults of any training, by key."""
     adapters: Mapping[str, Any] = field(default_factory=dict)
     """Further ones of lora and qlora."""
+    checkpointed: Mapping[str, Any] = field(default_factory=dict)
+    """Further ones of lora and qlora whose blocks are checkpointed."""
     quantized: Mapping[str, Any] = field(default_factory=dict)
     """Further ones of qlora alone."""
 
-    def defaults(self, task: str) -> dict[str, Any]:
+    def defaults(self, task: str, *, checkpointed: bool) -> dict[str, Any]:
         """Return the defaults of a task, by key."""
         found = dict(self.settings)
         if task in ("lora", "qlora"):
             found |= self.adapters
+            found |= self.checkpointed if checkpointed else {}
         if task == "qlora":
             found |= self.quantized
         return found
@@ -86,18 +89,16 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         },
     ),
     "trl-sft": Recipe(
-        "trl 1.16",
+        "trl 1.15 and 1.16",
         "trainer/sft_trainer.py, __init__: adapters of quantised models in bf16, "
         "enable_input_require_grads; trainer/base_config.py: gradient_checkpointing; "
         "trainer/utils.py, add_fused_lm_head",
-        # Its head makes scores and loss tile by tile, and again in backward, as ours in chunks. Its
-        # tiles are of 32,768 words, ours of an eighth of the tokens: the sizes differ.
         {
             "optimizer_implementation": "fused",
             "checkpointing": "full",
-            "cross_entropy": "chunked",
+            "cross_entropy": "tiled",
         },
-        adapters={"input_gradients": True},
+        checkpointed={"input_gradients": True},
         quantized={"adapter_dtype": "weights", "double_quantization": False},
     ),
     "trl-sft-0.9": Recipe(
@@ -111,7 +112,7 @@ RECIPES: Mapping[RecipeName, Recipe] = {
             "expanded_heads": True,
             "separate_experts": True,
         },
-        adapters={"input_gradients": True},
+        checkpointed={"input_gradients": True},
         quantized={"kbit_preparation": "norms", "double_quantization": False},
     ),
     # Both run transformers' Trainer, and quantise the scales of 4-bit weights too. LLaMA-Factory's
@@ -122,7 +123,7 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         "checkpointing.py: on, and hidden states get gradients; model/adapter.py: trained weights "
         "in fp32; hparams/model_args.py: double_quantization, and upcast_layernorm is off",
         {"optimizer_implementation": "fused", "checkpointing": "full", "loss_in_model": True},
-        adapters={"input_gradients": True},
+        checkpointed={"input_gradients": True},
     ),
     "axolotl": Recipe(
         "axolotl 0.19",
@@ -148,14 +149,19 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         {"optimizer_implementation": "foreach", "output_kept": "next", "loss_in_model": True},
     ),
     "lightning": Recipe(
-        "lightning 2.5",
+        "lightning 2.5 and 2.6",
         "loops/optimization/automatic.py, Closure: training_step, then zero_grad, then backward",
         {"optimizer_implementation": "foreach", "gradients_cleared": "before-backward"},
     ),
     "nanogpt": Recipe(
         "karpathy/nanoGPT, train.py and model.py",
         "configure_optimizers: fused; logits, loss = model(X, Y); F.cross_entropy of the logits",
-        {"optimizer_implementation": "fused", "scores_upcast": "none", "output_kept": "next"},
+        {
+            "optimizer_implementation": "fused",
+            "scores_upcast": "none",
+            "loss_in_model": True,
+            "output_kept": "next",
+        },
     ),
     "torchvision": Recipe(
         "torchvision 0.28, references/classification and segmentation",
@@ -163,7 +169,7 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         {"gradients_cleared": "before-backward", "output_kept": "next"},
     ),
     "diffusers-script": Recipe(
-        "diffusers 0.39, examples/text_to_image",
+        "diffusers 0.39 to 0.42, examples/text_to_image",
         "train_text_to_image.py: model_pred = unet(...)[0] in the loop; torch.optim.AdamW by "
         "itself takes foreach",
         {"optimizer_implementation": "foreach", "output_kept": "next"},

@@ -35,7 +35,7 @@ Optimizer = Literal[
 OptimizerOffload = Literal["none", "cpu"]
 Attention = Literal["eager", "sdpa", "flash"]
 Allocator = Literal["native", "expandable"]
-CrossEntropy = Literal["full", "chunked", "fused"]
+CrossEntropy = Literal["full", "chunked", "fused", "tiled"]
 Implementation = Literal["fused", "foreach", "for-loop"]
 USUAL_IMPLEMENTATION: dict[str, Implementation] = {"adamw": "fused", "sgd": "foreach"}
 """Of the optimizers that have a choice: what the exports write, and torch's default of SGD."""
@@ -184,7 +184,8 @@ class Settings(Frozen):
     """Default: sdpa."""
     cross_entropy: CrossEntropy | None = None
     """Whether all scores of a language model are made at once, in chunks of tokens that backward
-    makes again, or by Liger's fused kernel, with their gradients. Default: full."""
+    makes again, by Liger's fused kernel, with their gradients, or in tiles of 4,096 tokens and
+    32,768 words that backward makes again, by TRL's. Default: the recipe's, else full."""
     kbit_preparation: KbitPreparation | None = None
     """qlora: what is cast to fp32 of what is not quantised: all, by PEFT's
     ``prepare_model_for_kbit_training`` (embeddings, norms, head), or the norms, where TRL casts

@@ -47,7 +47,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     ),
     "optimizer_in_backward": (True,),
     "optimizer_offload": ("cpu",),
-    "cross_entropy": ("chunked", "fused"),
+    "cross_entropy": ("chunked", "fused", "tiled"),
     "activation_offload": (True,),
     "attention": ("eager", "flash"),
     "compile": (True,),

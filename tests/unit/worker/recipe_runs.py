@@ -12,6 +12,8 @@ import os
 import sys
 import tempfile
 import warnings
+from bisect import bisect_right
+from types import SimpleNamespace
 
 warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
@@ -88,6 +90,63 @@ def axolotl(case):
     hf_trainer(case, model)
 
 
+def trl_sft(case):
+    """TRL's SFTTrainer as it runs on a GPU: the kernels of Triton take no memory of torch's.
+
+    ``tokens`` are those of a tile, for a micro-batch that needs several.
+    """
+    import datasets
+    import peft
+    import trl
+    from trl.kernels import chunked_logprob
+    from trl.trainer import utils
+
+    chunked_logprob._use_triton = utils._use_triton = lambda device: True
+    chunked_logprob.triton = SimpleNamespace(cdiv=lambda whole, part: -(-whole // part))
+    chunked_logprob._forward_kernel = chunked_logprob._backward_kernel = NoKernel()
+    chunked_logprob._addmm_fp32 = in_fp32
+    chunked_logprob.TOKEN_CHUNK_SIZE = case["tile"] or 4096
+    qlora = case["task"] == "qlora"
+    model = quantized(case, nested=False) if qlora else model_of(case)
+    rows = datasets.Dataset.from_dict(
+        {"input_ids": [[0] * case["sequence"]] * (case["batch"] * STEPS)}
+    )
+    adapters = peft.LoraConfig(r=8, target_modules="all-linear", task_type="CAUSAL_LM")
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = trl.SFTConfig(
+            folder, per_device_train_batch_size=case["batch"], max_steps=STEPS, use_cpu=True,
+            report_to="none", save_strategy="no", logging_strategy="no", disable_tqdm=True,
+            bf16=False, optim="adamw_torch_fused",
+            gradient_checkpointing=case["checkpointing"] == "full",
+        )  # fmt: skip
+        trl.SFTTrainer(
+            model, arguments, train_dataset=rows, processing_class=tokenizer(),
+            peft_config=None if case["task"] == "full" else adapters,
+        ).train()  # fmt: skip
+
+
+class NoKernel:
+    """Stands for a kernel of Triton, which works in place."""
+
+    def __getitem__(self, grid):
+        return lambda *given, **options: None
+
+
+def in_fp32(total, left, right):
+    """What trl's ``_addmm_fp32`` does on a GPU: it adds the product in place."""
+    if left.dtype == torch.float32:
+        total.addmm_(left, right)
+
+
+def tokenizer():
+    from tokenizers import Tokenizer, models
+
+    words = models.WordLevel({"<s>": 0, "</s>": 1, "<unk>": 2}, unk_token="<unk>")
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(words), eos_token="</s>", pad_token="</s>"
+    )
+
+
 def accelerate_loop(case):
     """The loop of accelerate's ``examples/complete_nlp_example.py``."""
     from accelerate import Accelerator
@@ -127,12 +186,17 @@ def quantized(case, *, nested):
 
 
 def peft_loop(case):
-    """The guide of PEFT to quantised models, with a loop of one's own."""
+    """The guides of PEFT, with a loop of one's own."""
     import peft
 
-    model = quantized(case, nested=False)
     again = {"use_reentrant": False}
-    model = peft.prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs=again)
+    if case["task"] == "qlora":
+        model = quantized(case, nested=False)
+        model = peft.prepare_model_for_kbit_training(model, gradient_checkpointing_kwargs=again)
+    else:
+        model = model_of(case)
+        if case["checkpointing"] == "full":
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=again)
     model.enable_input_require_grads()
     model = adapted(model)
     optimizer = torch.optim.AdamW(
@@ -170,6 +234,41 @@ def nanogpt_loop(case):
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     del logits
+
+
+def plain_loop(case):
+    """The step that the plain export embeds."""
+    from step import Batch, StepSettings, make_optimizer, next_token_loss, train_step
+
+    model = model_of(case).train()
+    settings = StepSettings(precision="fp32")
+    optimizer = make_optimizer(model, settings)
+    for _ in range(STEPS):
+        batch = Batch({"input_ids": tokens_of(case)}, tokens_of(case))
+        train_step(model, optimizer, [batch], next_token_loss, settings, "cpu")
+
+
+def diffusers_loop(case):
+    """The loop of diffusers' ``train_text_to_image.py``, its latents and texts made before."""
+    import diffusers
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(cpu=True)
+    unet = diffusers.UNet2DConditionModel.from_config(case["config"])
+    unet.set_attn_processor(diffusers.models.attention_processor.AttnProcessor())
+    optimizer = torch.optim.AdamW(unet.parameters(), lr=1e-4, foreach=True)
+    unet, optimizer = accelerator.prepare(unet.train(), optimizer)
+    side, width = unet.config.sample_size, unet.config.cross_attention_dim
+    for _ in range(STEPS):
+        noise = torch.zeros(case["batch"], unet.config.in_channels, side, side)
+        times = torch.zeros(case["batch"], dtype=torch.int64)
+        texts = torch.zeros(case["batch"], 77, width)
+        model_pred = unet(noise.clone(), times, texts, return_dict=False)[0]
+        loss = F.mse_loss(model_pred.float(), noise.float(), reduction="mean")
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_(unet.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 def zeroing_loop(case):
@@ -215,26 +314,66 @@ LOOPS = {
     "hf-trainer": hf_trainer,
     "llama-factory": llama_factory,
     "axolotl": axolotl,
+    "trl-sft": trl_sft,
     "accelerate": accelerate_loop,
     "peft-script": peft_loop,
     "torchvision": torchvision_loop,
     "nanogpt": nanogpt_loop,
     "lightning": lightning_loop,
+    "plain": plain_loop,
     "zeroing": zeroing_loop,
+    "diffusers-script": diffusers_loop,
 }
 
 
-def peak(case):
+def peaks(case):
+    """Return the most bytes that lived, at all and in each phase of the steps after the first."""
     torch.manual_seed(0)
     gc.collect()
     with HostLog() as log:
         LOOPS[case["loop"]](case)
-    return log.peak()
+    events = log._profile.profiler.kineto_results.events()
+    backward = spans(events, "autograd::engine::evaluate_function")
+    update = [after(backward, *call) for call in spans(events, "Optimizer.step#")]
+    begin, end = update[0][1], update[-1][1]
+    highest = dict.fromkeys(("all", "forward", "backward", "optimizer"), 0)
+    before = 0
+    for moment, living in log.between_convolutions():
+        old, before = before, living
+        if moment >= backward[0][0]:  # what loads a model on the CPU is no part of its step
+            highest["all"] = max(highest["all"], living)
+        if begin < moment <= end:
+            within = {"backward": backward, "optimizer": update}
+            phase = next((name for name, all in within.items() if inside(moment, all)), "forward")
+            # A fused optimizer takes nothing: what lives is seen where it ends.
+            most = max(old, living) if phase == "optimizer" else living if living > old else 0
+            highest[phase] = max(highest[phase], most)
+    return highest
+
+
+def after(backward, begin, end):
+    """Return an update without the forward and backward pass that Lightning runs within it."""
+    return max([begin, *(last for _, last in backward if last < end)]), end
+
+
+def spans(events, name):
+    """Return when the outermost calls whose name starts so began and ended, in order."""
+    found = []
+    calls = ((e.start_ns(), e.end_ns()) for e in events if e.name().startswith(name))
+    for begin, end in sorted(calls):
+        if not found or begin > found[-1][1]:
+            found.append((begin, end))
+    return found
+
+
+def inside(moment, spans):
+    place = bisect_right(spans, (moment, float("inf"))) - 1
+    return place >= 0 and moment <= spans[place][1]
 
 
 if __name__ == "__main__":
     torch.backends.mkldnn.enabled = False
     torch.set_num_threads(1)
-    json.dump({name: peak(case) for name, case in json.load(sys.stdin).items()}, answers)
+    json.dump({name: peaks(case) for name, case in json.load(sys.stdin).items()}, answers)
     answers.flush()
     os._exit(0)

@@ -37,6 +37,7 @@ OVERWRITES = frozenset(
 
 MULTIPLIES = {
     aten.mm.default: (0, 1),
+    aten.mm.out: (0, 1),
     aten.bmm.default: (0, 1),
     aten.addmm.default: (1, 2),
     aten.baddbmm.default: (1, 2),

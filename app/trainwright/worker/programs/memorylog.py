@@ -10,7 +10,7 @@ import torch
 
 CONVOLUTIONS = (
     "aten::mkldnn_convolution",
-    "aten::slow_conv2d_forward",
+    "aten::_slow_conv2d_forward",
     "aten::slow_conv3d_forward",
     "aten::convolution_backward",
 )
@@ -40,7 +40,11 @@ class HostLog:
         return max((living for _, living in living_bytes(self._profile)), default=0)
 
     def peak_between_convolutions(self) -> int:
-        """Return the most bytes that lived while no convolution was computed.
+        """Return the most bytes that lived while no convolution was computed."""
+        return max((living for _, living in self.between_convolutions()), default=0)
+
+    def between_convolutions(self) -> list[tuple[int, int]]:
+        """Return (nanoseconds, bytes living) after each event, without those in convolutions.
 
         On the CPU those are oneDNN's, which takes memory of its own while it computes: copies of
         the weights in its layout, and where pictures are smaller than the kernel four times the
@@ -57,7 +61,7 @@ class HostLog:
         within: set[int] = set()
         for begin, end in spans:  # what is left at the last change within is what the step keeps
             within.update(range(bisect_left(moments, begin), bisect_right(moments, end) - 1))
-        return max((each for at, (_, each) in enumerate(living) if at not in within), default=0)
+        return [each for at, each in enumerate(living) if at not in within]
 
 
 def living_bytes(profile: Any, before: int = 0, device: str = "CPU") -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ import experts
 import freezing
 import fused
 import step
+import tiled
 import torch
 from adapters import add_lora
 from prompts import add_virtual_tokens
@@ -70,7 +71,7 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
     if method.get("input_gradients"):
         _ask_for_gradients(model)
     if (kind := method.get("cross_entropy", "full")) != "full":
-        subject.loss = _cross_entropy(subject, kind)
+        subject.loss = _cross_entropy(subject, kind, method.get("tile", 0))
     elif subject.loss is step.next_token_loss:
         subject.loss = step.NEXT_TOKEN[method.get("scores", "upcast")]
         if method.get("loss_in_model"):
@@ -135,8 +136,8 @@ _AFTER_HEAD = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_h
 """Keys of configurations whose models change the scores that their head returns."""
 
 
-def _cross_entropy(subject: Subject, kind: str) -> step.Loss:
-    """Return the loss that runs the head itself, in chunks of tokens.
+def _cross_entropy(subject: Subject, kind: str, rows: int) -> step.Loss:
+    """Return the loss that runs the head itself, in chunks of tokens or in tiles of ``rows``.
 
     Raises:
         Refusal: the model has no head to take aside, or changes what it returns.
@@ -147,6 +148,8 @@ def _cross_entropy(subject: Subject, kind: str) -> step.Loss:
     for key in _AFTER_HEAD:
         if getattr(subject.config, key, None) not in (None, 1):
             raise Refusal("worker.scores-changed", key=key)
+    if kind == "tiled":
+        return tiled.TiledLoss(head, rows)
     return fused.FusedLoss(head) if kind == "fused" else step.ChunkedLoss(head)
 
 

@@ -264,11 +264,16 @@ class ChunkedLoss:
         Raises:
             ValueError: the model does something with what its head returns.
         """
+        hidden = self.input_of(output)
+        labels = next_tokens(labels, hidden.size(1))
+        return self.summed(hidden.view(-1, hidden.size(-1)), labels.view(-1)) / count
+
+    def input_of(self, output: Any) -> torch.Tensor:
+        """Return the head's input, which the model returned in place of scores."""
         hidden = scores(output)
         if id(hidden) != self._passed:
             raise ValueError("the model changes its scores after the head: take cross_entropy full")
-        labels = next_tokens(labels, hidden.size(1))
-        return self.summed(hidden.view(-1, hidden.size(-1)), labels.view(-1)) / count
+        return hidden
 
     def summed(self, hidden: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Return the sum over the tokens; hidden is (tokens, width)."""

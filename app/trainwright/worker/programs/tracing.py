@@ -69,12 +69,31 @@ class Run:
         self.answers = Answers()
         experts.watch(self.subject.model, self.answers, spec.get("routing", "balanced"))
         self.recorder = Recorder(DEVICE, self.answers)
+        self.on_graph: list[int] = []
+        if spec.get("method", {}).get("input_gradients"):
+            self._note_leaf()
         self.setup: Segment | None = None
         self.named: dict[int, str] = {}
         self.mark = (1, 0)
         self.repeats = True
         self.done = 0
         self.facts: dict[str, Any] = {}
+
+    def _note_leaf(self) -> None:
+        """Note the embedding's output, where it is asked for a gradient, and that gradient.
+
+        Both hang on the graph, and so on what the model returned, even after backward.
+        """
+
+        def note(leaf: torch.Tensor) -> None:
+            self.on_graph += map(self.recorder.storage_of, (leaf, leaf.grad))
+
+        def ask(module: Any, given: Any, output: torch.Tensor) -> None:
+            output.register_post_accumulate_grad_hook(note)
+
+        find = getattr(self.subject.model, "get_input_embeddings", None)
+        if find is not None:
+            find().register_forward_hook(ask)
 
     def _check_lengths(self) -> None:
         longest = self.subject.longest
@@ -177,6 +196,8 @@ class Run:
             if "more than 1 value per channel" not in str(error):
                 raise
             raise Refusal("worker.one-value", batch=batch) from error
+        recorder.call("kept_by_graph", self.on_graph)
+        self.on_graph.clear()
         return segment
 
     def _loss(self, output: Any, labels: Any, count: float) -> torch.Tensor:
