@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from trainwright import __version__
 from trainwright.catalog.parts import find_memory
@@ -15,6 +16,7 @@ from trainwright.estimate.memory import (
     allocated_peak_bytes,
     bytes_outside,
     estimate_memory,
+    runs_within,
 )
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.roofpoints import Roofs, roofs
@@ -25,7 +27,7 @@ from trainwright.estimate.unrolled import refusal
 from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
 from trainwright.machine.larger import larger
-from trainwright.machine.machine import Machine, System
+from trainwright.machine.machine import Gpu, Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
 from trainwright.plan import chosen, crosscheck, mixture, recipe
@@ -382,17 +384,28 @@ def _quick_use(plan: Plan, facts: Facts) -> float:
 
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
     """Return the memory side of the report."""
-    return estimate_memory(
-        facts.profile,
-        facts.machine.gpu,
-        facts.settings,
-        batch=facts.settings.micro_batch,
-        sequence=_length(facts.inputs),
-        new_tokens=None if plan.workload.trains else facts.inputs.new_tokens or 1,
-        gpu_count=_training_gpus(facts),
-        system=facts.machine.system,
-        served=served_in(plan, facts),
-    )
+    return estimate_memory(*_of_device(facts), **_at(plan, facts))
+
+
+def runs_out(plan: Plan, facts: Facts) -> bool:
+    """Return whether PyTorch runs out of memory, without the rest of a report."""
+    return not runs_within(*_of_device(facts), **_at(plan, facts))
+
+
+def _of_device(facts: Facts) -> tuple[Profile, Gpu, FullSettings]:
+    return facts.profile, facts.machine.gpu, facts.settings
+
+
+def _at(plan: Plan, facts: Facts) -> dict[str, Any]:
+    """Return where a memory estimate looks."""
+    return {
+        "batch": facts.settings.micro_batch,
+        "sequence": _length(facts.inputs),
+        "new_tokens": None if plan.workload.trains else facts.inputs.new_tokens or 1,
+        "gpu_count": _training_gpus(facts),
+        "system": facts.machine.system,
+        "served": served_in(plan, facts),
+    }
 
 
 def served_in(plan: Plan, facts: Facts) -> Served | None:
