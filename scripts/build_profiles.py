@@ -29,7 +29,7 @@ CHECKED = "bf16-mixed"
 """Precision in which repeats are checked, and in which batch 1 ships as well."""
 ALONE = frozenset({"gpt2", "resnet18"})
 """Presets whose batch 1 ships in every precision."""
-PRECISIONS = ("bf16-mixed", "fp16-mixed", "fp32")
+PRECISIONS = ("bf16-mixed", "fp16-mixed", "fp32", "bf16")
 KERNELS: tuple[Kernel, ...] = ("flash", "efficient")
 
 
@@ -43,7 +43,7 @@ def specs(
     for precision, task, kernel in product(precisions, tasks, kernels):
         # scaled_dot_product_attention picks flash attention for 16 bits from compute capability
         # 8.0 on; Volta and Turing, which train in fp16, run the memory-efficient kernel.
-        if kernel in _picked(precision, text=bool(preset.sequence_length)):
+        if kernel in _picked(precision, task, text=bool(preset.sequence_length)):
             spec = TraceSpec(
                 model=(("preset", preset.id),),
                 digest=store.digest(preset.definition()),
@@ -58,8 +58,13 @@ def specs(
             yield from (replace(spec, beyond=window) for window in reached(preset, task))
 
 
-def _picked(precision: str, *, text: bool) -> tuple[Kernel, ...]:
-    """Return the kernels whose profiles ship; images need the second one only in fp32."""
+def _picked(precision: str, task: str, *, text: bool) -> tuple[Kernel, ...]:
+    """Return the kernels whose profiles ship; images need the second one only in fp32.
+
+    Weights in bf16 without an fp32 copy ship where they are trained: it halves what they take.
+    """
+    if precision == "bf16" and not (text and task == "full"):
+        return ()
     if precision == "fp32":
         return ("efficient",)
     return KERNELS if precision == "fp16-mixed" and text else ("flash",)
