@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import forking
@@ -28,16 +29,21 @@ CHECKED = "bf16-mixed"
 """Precision in which repeats are checked, and in which batch 1 ships as well."""
 ALONE = frozenset({"gpt2", "resnet18"})
 """Presets whose batch 1 ships in every precision."""
-PRECISIONS = ("bf16-mixed", "fp16-mixed", "fp32")
+PRECISIONS = ("bf16-mixed", "fp16-mixed", "fp32", "bf16")
+KERNELS: tuple[Kernel, ...] = ("flash", "efficient")
 
 
-def specs(preset: Preset, precisions: Iterable[str] = PRECISIONS) -> Iterator[TraceSpec]:
+def specs(
+    preset: Preset,
+    precisions: Iterable[str] = PRECISIONS,
+    kernels: Iterable[Kernel] = KERNELS,
+) -> Iterator[TraceSpec]:
     """Yield the structures that ship: the preset's tasks in each precision."""
     tasks = dict.fromkeys("full" if task == "pretrain" else task for task in preset.tasks)
-    for precision in precisions:
-        for task in tasks:
-            # What scaled_dot_product_attention picks from compute capability 8.0 on.
-            kernel: Kernel = "efficient" if precision == "fp32" else "flash"
+    for precision, task, kernel in product(precisions, tasks, kernels):
+        # scaled_dot_product_attention picks flash attention for 16 bits from compute capability
+        # 8.0 on; Volta and Turing, which train in fp16, run the memory-efficient kernel.
+        if kernel in _picked(precision, task, text=bool(preset.sequence_length)):
             spec = TraceSpec(
                 model=(("preset", preset.id),),
                 digest=store.digest(preset.definition()),
@@ -50,6 +56,18 @@ def specs(preset: Preset, precisions: Iterable[str] = PRECISIONS) -> Iterator[Tr
                 sequence=bool(preset.sequence_length),
             )
             yield from (replace(spec, beyond=window) for window in reached(preset, task))
+
+
+def _picked(precision: str, task: str, *, text: bool) -> tuple[Kernel, ...]:
+    """Return the kernels whose profiles ship; images need the second one only in fp32.
+
+    Weights in bf16 without an fp32 copy ship where they are trained: it halves what they take.
+    """
+    if precision == "bf16" and not (text and task == "full"):
+        return ()
+    if precision == "fp32":
+        return ("efficient",)
+    return KERNELS if precision == "fp16-mixed" and text else ("flash",)
 
 
 def reached(preset: Preset, task: str) -> Iterable[int]:
@@ -133,6 +151,9 @@ def main() -> int:
     parser.add_argument(
         "--precision", action="append", choices=PRECISIONS, help="only this one; may be repeated"
     )
+    parser.add_argument(
+        "--kernel", action="append", choices=KERNELS, help="only this one; may be repeated"
+    )
     parser.add_argument("--all", action="store_true", help="trace again what is up to date")
     parser.add_argument("--shipped", action="store_true", help="only what has a file already")
     options = parser.parse_args()
@@ -140,7 +161,7 @@ def main() -> int:
     for preset in presets().values():
         if options.preset and preset.id not in options.preset:
             continue
-        for spec in specs(preset, options.precision or PRECISIONS):
+        for spec in specs(preset, options.precision or PRECISIONS, options.kernel or KERNELS):
             path = store.shipped_path(spec)
             assert path is not None
             if options.shipped and not path.is_file():

@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,14 @@ class Refused(RuntimeError):  # noqa: N818
 def prepare() -> None:
     """Import once what every fork needs."""
     sys.path.insert(0, str(PROGRAMS))
-    import diffusers
-    import diffusion
     import models  # noqa: F401
     import tracing  # noqa: F401
     import transformers.models.auto.modeling_auto  # noqa: F401
+
+    if find_spec("diffusers") is None:  # only models for images and video need it
+        return
+    import diffusers
+    import diffusion
 
     for name in diffusion.DENOISERS:
         getattr(diffusers, name)  # imported when it is first asked for

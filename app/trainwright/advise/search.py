@@ -26,7 +26,7 @@ from trainwright.estimate.outside import bytes_outside
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
 from trainwright.estimate.serving import Served
 from trainwright.estimate.unrolled import refusal
-from trainwright.plan.evaluate import Facts, evaluate, served_in
+from trainwright.plan.evaluate import Facts, evaluate, runs_out, served_in
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
 from trainwright.profile.expand import model_bytes
@@ -261,7 +261,7 @@ class Search:
     def confirmed(self, ordered: Iterable[Timed]) -> Iterator[tuple[Timed, Report]]:
         """Yield those whose replayed p95 fits, in the given order."""
         for timed in ordered:
-            if self.may_fit(timed.candidate):
+            if self.may_fit(timed.candidate) and not self._runs_out(timed.candidate):
                 report = self.report(timed.candidate)
                 if report.fits:
                     yield timed, report
@@ -269,11 +269,18 @@ class Search:
     def report(self, candidate: Candidate) -> Report:
         """Return the full evaluation of a candidate."""
         if candidate not in self._reports:
-            profile = self.profile(candidate)
-            assert profile is not None, "only candidates with a profile are timed"
-            facts = replace(self.facts, settings=self.settings(candidate), profile=profile)
-            self._reports[candidate] = evaluate(self.plan, facts)
+            self._reports[candidate] = evaluate(self.plan, self._facts(candidate))
         return self._reports[candidate]
+
+    def _runs_out(self, candidate: Candidate) -> bool:
+        """Return whether PyTorch would run out of memory: most that fail are known by this."""
+        known = self._reports.get(candidate)
+        return known is None and runs_out(self.plan, self._facts(candidate))
+
+    def _facts(self, candidate: Candidate) -> Facts:
+        profile = self.profile(candidate)
+        assert profile is not None, "only candidates with a profile are timed"
+        return replace(self.facts, settings=self.settings(candidate), profile=profile)
 
     def may_fit(self, candidate: Candidate) -> bool:
         """Return whether a lower bound of the p95 is within the device."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trainwright.estimate import cuda
-from trainwright.estimate.allocator import Replay, replay
+from trainwright.estimate.allocator import Replay
 from trainwright.estimate.breakdown import Curve, curve, peak_terms
 from trainwright.estimate.calibration import memory_calibration
 from trainwright.estimate.ceiling import Ceiling, ceiling
@@ -17,7 +17,8 @@ from trainwright.estimate.cuda import Device
 from trainwright.estimate.layout import Layout, inference_layout, training_layout
 from trainwright.estimate.loops import loop_of
 from trainwright.estimate.offload import pinned_bytes
-from trainwright.estimate.outside import host_memory, outside, paged_state
+from trainwright.estimate.outside import bytes_outside, host_memory, outside, paged_state
+from trainwright.estimate.replays import Point, run_at
 from trainwright.estimate.serving import Served
 from trainwright.estimate.sharded import sharding_of
 from trainwright.estimate.textbook import textbook_line
@@ -27,7 +28,14 @@ from trainwright.messages import Message
 from trainwright.profile.profile import Ints, Profile
 from trainwright.workload import FullSettings
 
-__all__ = ["Curve", "MemoryEstimate", "allocated_peak_bytes", "estimate_memory", "first_look"]
+__all__ = [
+    "Curve",
+    "MemoryEstimate",
+    "allocated_peak_bytes",
+    "estimate_memory",
+    "first_look",
+    "runs_within",
+]
 
 _WORTH_BOUNDS = 0.01
 """Share of the peak between torch.compile's bounds below which they are not told; assumed."""
@@ -154,7 +162,7 @@ def estimate_memory(
     asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
     layout = asked.layout()
     expandable = settings.allocator == "expandable" and system == "linux"
-    run = _run(layout, _Point.of(batch, sequence, new_tokens, served), expandable)
+    run = run_at(layout, Point.of(batch, sequence, new_tokens, served), expandable)
     sizes = run.sizes
     held = outside(gpu, gpu_count)
     total_bytes = int(gpu.total.value)
@@ -187,6 +195,30 @@ def estimate_memory(
     )
 
 
+def runs_within(
+    profile: Profile,
+    gpu: Gpu,
+    settings: FullSettings,
+    *,
+    batch: int,
+    sequence: int,
+    new_tokens: int | None = None,
+    gpu_count: int = 1,
+    system: System = "linux",
+    served: Served | None = None,
+) -> bool:
+    """Return whether the replay ends within the device, without a margin.
+
+    For searching: it stops where memory runs out, and an estimate that follows goes on from it.
+    """
+    infer = new_tokens is not None
+    asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
+    expandable = settings.allocator == "expandable" and system == "linux"
+    run = run_at(asked.layout(), Point.of(batch, sequence, new_tokens, served), expandable)
+    room = int(gpu.total.value) - bytes_outside(gpu, gpu_count)
+    return not run.within(room).out_of_memory
+
+
 def first_look(
     profile: Profile,
     gpu: Gpu,
@@ -202,7 +234,7 @@ def first_look(
     infer = new_tokens is not None
     asked = _asked(profile, gpu, settings, infer=infer, gpu_count=gpu_count, served=served)
     layout = asked.layout()
-    point = _Point.of(batch, sequence, new_tokens, served)
+    point = Point.of(batch, sequence, new_tokens, served)
     seen = curve(layout, point.bytes_of(layout))
     return int(seen.live.sum(axis=0).max(initial=0)), seen
 
@@ -233,68 +265,11 @@ def allocated_peak_bytes(
         return _ceiling(asked).peak(batches, lengths, contexts)
     new = np.broadcast_to(np.atleast_1d(new_tokens), lengths.shape)
     counted = zip(batches.tolist(), lengths.tolist(), new.tolist(), strict=True)
-    points = [_Point.of(count, prompt, tokens, served) for count, prompt, tokens in counted]
+    points = [Point.of(count, prompt, tokens, served) for count, prompt, tokens in counted]
     at = (np.array([getattr(p, name) for p in points]) for name in ("batch", "sequence", "pool"))
     computed, tokens, pool = at
     total_bytes: Ints = _ceiling(asked).peak(computed, tokens) + pool
     return total_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """Where a layout is looked at."""
-
-    batch: int
-    sequence: int
-    context: int | None = None
-    """Tokens before the last generated one."""
-    pool: int = 0
-    """Bytes of the engine's cache."""
-
-    @classmethod
-    def of(
-        cls, batch: int, sequence: int, new_tokens: int | None, served: Served | None
-    ) -> "_Point":
-        """Return the point of a plan's inputs."""
-        if new_tokens is None:
-            return cls(batch, sequence)
-        if served is None or served.traced:
-            return cls(batch, sequence, max(sequence + new_tokens - 1, 1))
-        pool = served.pool_bytes(batch, sequence + new_tokens)
-        return cls(*served.computed(batch, sequence), pool=pool)
-
-    def bytes_of(self, layout: Layout) -> Ints:
-        """Return the bytes of the layout's size rows."""
-        return layout.bytes_of(self.batch, self.sequence, self.context, self.pool)
-
-
-class _Run:
-    """One sequence of events, replayed under several limits and only where they bind."""
-
-    def __init__(self, layout: Layout, sizes: Ints, expandable: bool) -> None:
-        self.sizes = sizes
-        """Bytes of each size row."""
-        self._layout, self._expandable = layout, expandable
-        self._known: dict[int, Replay] = {}
-        self._free = self._replay(None)
-
-    def within(self, limit: int | None) -> Replay:
-        """Return the replay with so many bytes for segments."""
-        if limit is None or self._free.reserved_peak <= limit:
-            return self._free
-        if limit not in self._known:
-            self._known[limit] = self._replay(max(limit, 0))
-        return self._known[limit]
-
-    def _replay(self, limit: int | None) -> Replay:
-        events = self._layout.storage, self.sizes[self._layout.size]
-        return replay(*events, expandable=self._expandable, limit=limit)
-
-
-@lru_cache(maxsize=4)
-def _run(layout: Layout, point: _Point, expandable: bool) -> _Run:
-    """Return the replays at a point: another GPU, or an edit taken back, needs no new one."""
-    return _Run(layout, point.bytes_of(layout), expandable)
 
 
 def _fusing(

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from trainwright import __version__
 from trainwright.catalog.parts import find_memory
@@ -14,6 +15,7 @@ from trainwright.estimate.memory import (
     MemoryEstimate,
     allocated_peak_bytes,
     estimate_memory,
+    runs_within,
 )
 from trainwright.estimate.outside import bytes_outside
 from trainwright.estimate.pipeline_calibration import load as load_pipeline
@@ -25,7 +27,7 @@ from trainwright.estimate.unrolled import refusal
 from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
 from trainwright.machine.larger import larger
-from trainwright.machine.machine import Machine, System
+from trainwright.machine.machine import Gpu, Machine, System
 from trainwright.machine.network import Cluster
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
@@ -387,18 +389,29 @@ def _quick_use(plan: Plan, facts: Facts) -> float:
 
 def memory_of(plan: Plan, facts: Facts) -> MemoryEstimate:
     """Return the memory side of the report."""
-    return estimate_memory(
-        facts.profile,
-        facts.machine.gpu,
-        facts.settings,
-        batch=facts.settings.micro_batch,
-        sequence=_length(facts.inputs),
-        new_tokens=None if plan.workload.trains else facts.inputs.new_tokens or 1,
-        gpu_count=_training_gpus(facts),
-        nodes=facts.machine.nodes if facts.settings.several else 1,
-        system=facts.machine.system,
-        served=served_in(plan, facts),
-    )
+    nodes = facts.machine.nodes if facts.settings.several else 1
+    return estimate_memory(*_of_device(facts), nodes=nodes, **_at(plan, facts))
+
+
+def runs_out(plan: Plan, facts: Facts) -> bool:
+    """Return whether PyTorch runs out of memory, without the rest of a report."""
+    return not runs_within(*_of_device(facts), **_at(plan, facts))
+
+
+def _of_device(facts: Facts) -> tuple[Profile, Gpu, FullSettings]:
+    return facts.profile, facts.machine.gpu, facts.settings
+
+
+def _at(plan: Plan, facts: Facts) -> dict[str, Any]:
+    """Return where a memory estimate looks."""
+    return {
+        "batch": facts.settings.micro_batch,
+        "sequence": _length(facts.inputs),
+        "new_tokens": None if plan.workload.trains else facts.inputs.new_tokens or 1,
+        "gpu_count": _training_gpus(facts),
+        "system": facts.machine.system,
+        "served": served_in(plan, facts),
+    }
 
 
 def served_in(plan: Plan, facts: Facts) -> Served | None:

@@ -126,7 +126,13 @@ def cache_path(spec: TraceSpec) -> Path:
     Raises:
         UserError: that interpreter cannot trace.
     """
-    return cache_folder() / "profiles" / f"{spec.key(interpreter.current().versions)}.profile"
+    return cache_folder() / "profiles" / f"{_key(spec, interpreter.current().versions)}.profile"
+
+
+@lru_cache(maxsize=1024)
+def _key(spec: TraceSpec, versions: tuple[tuple[str, str], ...]) -> str:
+    """Return the cache key; a search asks for the same hundred structures again and again."""
+    return spec.key(versions)
 
 
 def shipped_path(spec: TraceSpec) -> Path | None:
