@@ -28,7 +28,7 @@ from trainwright.machine.larger import larger
 from trainwright.machine.machine import Machine, System
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
-from trainwright.plan import chosen, crosscheck, mixture, recipe
+from trainwright.plan import checkpoint, chosen, crosscheck, mixture, recipe
 from trainwright.plan.profiles import stored as stored
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
@@ -126,9 +126,10 @@ def resolve(plan: Plan) -> Facts | Pending:
     """
     found = _machine(plan.machine)
     machine, record = found.machine, found.machine.gpu.record
+    plan, settled = checkpoint.honoured(plan)
     settings, dropped = chosen.completed(plan, record, machine.gpu_count, machine.cores)
     asked = question(plan, settings, record)
-    notes = (*found.notes, *asked.notes, *dropped, *_plan_notes(plan, machine, settings))
+    notes = (*found.notes, *settled, *asked.notes, *dropped, *_plan_notes(plan, machine, settings))
     pending = Pending(
         machine,
         settings,

@@ -1,12 +1,19 @@
 """How a plan's training departs from the plain step of its task."""
 
+import json
+
 from trainwright.messages import UserError
+from trainwright.plan.packing import packing
 from trainwright.profile.spec import Method
 from trainwright.workload import FullSettings, Lora, Workload
 
 
-def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) -> Method:
+def method(
+    workload: Workload, settings: FullSettings, config: str, *, has_sequence: bool
+) -> Method:
     """Return what of the plan changes forward and backward; what it leaves alone is the default.
+
+    ``config`` is the text of the model's ``config.json``, empty without one.
 
     Raises:
         UserError: the model has no tokens, and a key speaks of them.
@@ -25,6 +32,7 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
         cross_entropy=settings.cross_entropy,
         kbit=settings.kbit_preparation,
         nested=settings.double_quantization,
+        unpacked=_unpacked(settings, config),
         adapters=settings.adapter_dtype,
         input_gradients=settings.input_gradients,
         scores=settings.scores_upcast,
@@ -35,3 +43,11 @@ def method(workload: Workload, settings: FullSettings, *, has_sequence: bool) ->
         separate_experts=settings.separate_experts,
         outputs=settings.output_kept != "no",
     )
+
+
+def _unpacked(settings: FullSettings, config: str) -> tuple[str, ...]:
+    """Return the modules that a checkpoint of bitsandbytes leaves in 16 bits."""
+    if settings.quantization not in ("nf4", "fp4", "int8") or not config:
+        return ()
+    found = packing(json.loads(config))
+    return found.kept if found is not None and found.by_bitsandbytes else ()

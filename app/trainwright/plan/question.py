@@ -142,7 +142,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         in_backward=asked if settings.optimizer_in_backward else "",
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
         asked=asked,
-        method=method(workload, settings, has_sequence=model.has_sequence),
+        method=method(workload, settings, model.config, has_sequence=model.has_sequence),
     )
     return Question(spec, inputs, (*model.notes, *notes), model.config, model.longest)
 
