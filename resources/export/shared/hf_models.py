@@ -106,11 +106,13 @@ def adapted(model: Any, adapters: Adapters) -> Any:
         from peft import LoraConfig, get_peft_model
     except ImportError as error:
         raise InputError("LoRA needs peft: pip install peft") from error
+    whole = adapters.targets == ["all-linear"]  # PEFT knows the word, not a list of it
+    targets = "all-linear" if whole else adapters.targets or _usual(model)
     lora = LoraConfig(
         r=adapters.rank,
         lora_alpha=adapters.alpha,
         lora_dropout=adapters.dropout,
-        target_modules=adapters.targets or _usual(model),
+        target_modules=targets,
         use_rslora=adapters.variant == "rslora",
         use_dora=adapters.variant == "dora",
     )
