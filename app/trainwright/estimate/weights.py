@@ -66,6 +66,23 @@ class Inventory:
 
 
 @dataclass(frozen=True, slots=True)
+class Scheme:
+    """Bits of packed weights, and what a block of them shares."""
+
+    bits: int
+    block: tuple[int, int]
+    """Rows and columns of a block; 0 for all of them."""
+    shared_bits: int
+    """Of a block's scale and zero."""
+
+    def nbytes(self, matrix: Matrix) -> int:
+        """Return the bytes of a matrix."""
+        rows, columns = self.block[0] or matrix.rows, self.block[1] or matrix.columns
+        blocks = -(-matrix.rows // rows) * -(-matrix.columns // columns) * matrix.copies
+        return ceil(Fraction(self.bits * matrix.elements + self.shared_bits * blocks, 8))
+
+
+@dataclass(frozen=True, slots=True)
 class Packed:
     """Weights of one type within a quantised model."""
 
@@ -221,8 +238,20 @@ SOURCES = {
     "int4": "AWQ, arXiv 2306.00978: fp16 scales and 4-bit zeros for 128 inputs (WQLinear_GEMM)",
     "nf4": "QLoRA, arXiv 2305.14314, section 3: scales of 64 in 8 bits, of 256 such in fp32",
     "fp8": "vLLM: compressed-tensors, W8A8 Fp8, per channel; a row's scale assumed fp32",
+    "mxfp4": "OCP Microscaling Formats 1.0: an exponent of 8 bits for 32 weights; experts alone",
     "gguf": "ggml: ggml-common.h; llama.cpp: src/llama-quant.cpp, llama_tensor_get_type",
 }
+
+CHECKPOINT = "config.json: quantization_config"
+"""Source of what a checkpoint states itself."""
+
+SCHEMES = {
+    "int8": Scheme(8, (1, 0), 32),
+    "fp8": Scheme(8, (1, 0), 32),
+    "int4": Scheme(4, (1, 128), 16 + 4),
+    "mxfp4": Scheme(4, (1, 32), 8),
+}
+"""Formats whose blocks are rectangles, as ``SOURCES`` states them."""
 
 GGML = {
     "q2_K": (256, 84),
@@ -256,13 +285,22 @@ _BASE = {
 GGUF = tuple(_BASE)
 
 
-def quantized(model: Inventory, format: str) -> Weights:
-    """Return the model in a format: int8, int4, nf4, fp8 or a GGUF file type.
+def quantized(model: Inventory, format: str, scheme: Scheme | None = None) -> Weights:
+    """Return the model in a format: int8, int4, nf4, fp8, mxfp4 or a GGUF file type.
+
+    Args:
+        model: its matrices.
+        format: of those that are packed.
+        scheme: of a checkpoint that states its own.
 
     Raises:
         KeyError: the format is not known.
     """
     gguf = format in _BASE
+
+    def size(name: str, matrix: Matrix) -> int:
+        return _bytes(name, matrix) if scheme is None or name != format else scheme.nbytes(matrix)
+
     read = [matrix for matrix in model.matrices if model.tied or matrix.role != "embedding"]
     counts: Counter[str] = Counter()
     elements: Counter[str] = Counter()
@@ -271,16 +309,17 @@ def quantized(model: Inventory, format: str) -> Weights:
         name = _type(model, format, matrix)
         counts[name] += 1
         elements[name] += matrix.elements
-        nbytes[name] += _bytes(name, matrix)
+        nbytes[name] += size(name, matrix)
     name, width = ("f32", 4) if gguf else (_BITS16, 2)
     elements[name] += model.vectors
     nbytes[name] += model.vectors * width
     parts = [Packed(name, counts[name], elements[name], nbytes[name]) for name in nbytes]
-    share = sum(_bytes(_type(model, format, one), one) for one in read) / (
+    share = sum(size(_type(model, format, one), one) for one in read) / (
         2 * sum(one.elements for one in read)
     )
     ordered = tuple(sorted(parts, key=lambda part: -part.nbytes))
-    return Weights(ordered, model.elements, SOURCES["gguf" if gguf else format], share)
+    source = SOURCES["gguf" if gguf else format] if scheme is None else CHECKPOINT
+    return Weights(ordered, model.elements, source, share)
 
 
 def matrix_bytes(model: Inventory, format: str, matrix: Matrix, width: int = 2) -> int:
@@ -293,7 +332,8 @@ def matrix_bytes(model: Inventory, format: str, matrix: Matrix, width: int = 2) 
 def _type(model: Inventory, format: str, matrix: Matrix) -> str:
     if format in _BASE:
         return _ggml_type(model, format, matrix)
-    return _BITS16 if matrix.role in _OUTSIDE else format
+    left = matrix.role in _OUTSIDE or (format == "mxfp4" and matrix.copies == 1)
+    return _BITS16 if left else format
 
 
 def _bytes(type: str, matrix: Matrix) -> int:
@@ -303,11 +343,8 @@ def _bytes(type: str, matrix: Matrix) -> int:
             return 2 * count
         case "f32":
             return 4 * count
-        case "int8" | "fp8":
-            return count + 4 * matrix.rows * matrix.copies
-        case "int4":
-            groups = matrix.rows * matrix.copies * -(-matrix.columns // 128)
-            return ceil(Fraction(count, 2) + groups * Fraction(5, 2))
+        case "int8" | "fp8" | "int4" | "mxfp4":
+            return SCHEMES[type].nbytes(matrix)
         case "nf4":
             scales = -(-count // 64)
             return -(-count // 2) + scales + 4 * -(-scales // 256)

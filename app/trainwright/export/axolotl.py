@@ -130,8 +130,8 @@ def _adapters(plan: Plan, settings: FullSettings, replaced: Replacements) -> dic
             "lora_r": lora.rank,
             "lora_alpha": round(lora.alpha),
             "lora_dropout": lora.dropout,
-            **({"lora_target_modules": list(lora.targets)} if lora.targets else {}),
-            **({} if lora.targets else {"lora_target_linear": True}),
+            **({"lora_target_modules": list(lora.named)} if lora.named else {}),
+            **({} if lora.named else {"lora_target_linear": True}),
         }
         if lora.variant != "lora":
             found[f"peft_use_{lora.variant}"] = True

@@ -101,7 +101,7 @@ def _adapters(plan: Plan, settings: FullSettings) -> dict[str, Any]:
             "lora_rank": lora.rank,
             "lora_alpha": round(lora.alpha),
             "lora_dropout": lora.dropout,
-            "lora_target": ",".join(lora.targets) or "all",
+            "lora_target": ",".join(lora.named) or "all",
         }
         if lora.variant != "lora":
             found[f"use_{lora.variant}"] = True

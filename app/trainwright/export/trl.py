@@ -8,7 +8,8 @@ from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
 from trainwright.export.lost import Replacements, carried, lost
 from trainwright.export.write import Files
-from trainwright.messages import Language, Message
+from trainwright.messages import Language, Message, UserError
+from trainwright.plan.question import mixes_experts
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings, Lora
 
@@ -92,12 +93,14 @@ def _adapters(plan: Plan, settings: FullSettings, replaced: Replacements) -> dic
     found: dict[str, Any] = {}
     if plan.workload.task in ("lora", "qlora"):
         lora = plan.workload.lora or Lora()
+        if not lora.named and mixes_experts(plan):
+            raise UserError.of("export.mixture-targets", key="workload.lora.targets")
         found = {
             "use_peft": True,
             "lora_r": lora.rank,
             "lora_alpha": round(lora.alpha),
             "lora_dropout": lora.dropout,
-            "lora_target_modules": list(lora.targets) or "all-linear",
+            "lora_target_modules": list(lora.named) or "all-linear",
         }
         if lora.variant != "lora":
             found[f"use_{lora.variant}"] = True

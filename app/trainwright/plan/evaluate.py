@@ -31,7 +31,7 @@ from trainwright.machine.machine import Gpu, Machine, System
 from trainwright.machine.network import Cluster
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
-from trainwright.plan import chosen, crosscheck, mixture, recipe
+from trainwright.plan import checkpoint, chosen, crosscheck, mixture, recipe
 from trainwright.plan.profiles import stored as stored
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
@@ -129,9 +129,10 @@ def resolve(plan: Plan) -> Facts | Pending:
     """
     found = _machine(plan.machine)
     machine, record = found.machine, found.machine.gpu.record
+    plan, settled = checkpoint.honoured(plan)
     settings, dropped = chosen.completed(plan, record, machine.gpu_count, machine.all_cores)
     asked = question(plan, settings, record)
-    notes = (*found.notes, *asked.notes, *dropped, *_plan_notes(plan, machine, settings))
+    notes = (*found.notes, *settled, *asked.notes, *dropped, *_plan_notes(plan, machine, settings))
     pending = Pending(
         machine,
         settings,

@@ -1,6 +1,9 @@
 """How a plan's training departs from the plain step of its task."""
 
+import json
+
 from trainwright.messages import UserError
+from trainwright.plan.packing import packing
 from trainwright.profile.spec import Method
 from trainwright.workload import FullSettings, Lora, Workload
 
@@ -8,10 +11,11 @@ TILE_TOKENS = 4096
 """Tokens of a tile of TRL's head: ``TOKEN_CHUNK_SIZE`` (trl 1.16, kernels/chunked_logprob.py)."""
 
 
-def method(workload: Workload, settings: FullSettings, sequence: int | None) -> Method:
+def method(workload: Workload, settings: FullSettings, config: str, sequence: int | None) -> Method:
     """Return what of the plan changes forward and backward; what it leaves alone is the default.
 
-    ``sequence`` is the tokens of a sample; None where the model has none.
+    ``config`` is the text of the model's ``config.json``, empty without one. ``sequence`` is the
+    tokens of a sample; None where the model has none.
 
     Raises:
         UserError: the model has no tokens, and a key speaks of them.
@@ -31,6 +35,7 @@ def method(workload: Workload, settings: FullSettings, sequence: int | None) -> 
         tile=_tile_tokens(settings, sequence or 0),
         kbit=settings.kbit_preparation,
         nested=settings.double_quantization,
+        unpacked=_unpacked(settings, config),
         adapters=settings.adapter_dtype,
         input_gradients=settings.input_gradients,
         scores=settings.scores_upcast,
@@ -51,3 +56,11 @@ def _tile_tokens(settings: FullSettings, sequence: int) -> int:
     predicted = settings.micro_batch * (sequence - 1)
     several = settings.cross_entropy == "tiled" and predicted > TILE_TOKENS
     return TILE_TOKENS if several else 0
+
+
+def _unpacked(settings: FullSettings, config: str) -> tuple[str, ...]:
+    """Return the modules that a checkpoint of bitsandbytes leaves in 16 bits."""
+    if settings.quantization not in ("nf4", "fp4", "int8") or not config:
+        return ()
+    found = packing(json.loads(config))
+    return found.kept if found is not None and found.by_bitsandbytes else ()

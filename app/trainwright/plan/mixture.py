@@ -1,6 +1,7 @@
 """What a report says about a mixture of experts: its assumption, and what libraries do with it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.roofline import grouped_dtypes
@@ -14,6 +15,11 @@ _FIRST_GROUPED = (8, 0)
 (``transformers/integrations/moe.py``, ``_can_use_grouped_mm``)."""
 
 _DTYPES = {"bf16": "bfloat16", "bf16-mixed": "bfloat16", "fp16-mixed": "float16", "fp16": "float16"}
+
+
+def speaks_of_experts(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration may be that of a mixture."""
+    return any("experts" in key for key in config)
 
 
 def notes(

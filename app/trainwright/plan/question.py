@@ -14,18 +14,18 @@ from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.images import sees_images
 from trainwright.plan.method import method
+from trainwright.plan.mixture import speaks_of_experts
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets, store, windows
 from trainwright.profile.presets import Preset
 from trainwright.profile.spec import (
-    DEFAULT_LORA,
     LONG,
     OPTIMIZERS,
     SHORTEST,
     Kernel,
     TraceSpec,
 )
-from trainwright.workload import FullSettings, Inputs, ModelSource, PythonSource
+from trainwright.workload import FullSettings, Inputs, Lora, ModelSource, PythonSource
 from trainwright.workload.sourcefiles import CONFIG_BYTES, program_hash, python_sources
 from trainwright.workload.weightfiles import config_of
 
@@ -121,7 +121,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
     if plan.workload.routing is not None and not model.mixed:
         raise UserError.of("plan.no-experts", key="workload.routing")
     workload = plan.workload
-    adapters = workload.lora if workload.task in ("lora", "qlora") else None
+    adapters = (workload.lora if workload.task in ("lora", "qlora") else None) or Lora()
     asked = traced_as(settings.update)
     spec = TraceSpec(
         model=model.pairs,
@@ -132,7 +132,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         channels_last=settings.channels_last,
         checkpointing="selective" if settings.checkpointing == "selective" else "none",
         quantization=_traced_quantization(settings, workload.trains),
-        lora=(adapters.rank, adapters.targets) if adapters is not None else DEFAULT_LORA,
+        lora=(adapters.rank, adapters.targets if model.mixed else adapters.named),
         image_size=inputs.image_size or 0,
         frames=inputs.frames or 0,
         sequence=model.has_sequence,
@@ -143,7 +143,10 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         optimizers=tuple(dict.fromkeys((*OPTIMIZERS, asked))),
         asked=asked,
         method=method(
-            workload, settings, inputs.sequence_length or 0 if model.has_sequence else None
+            workload,
+            settings,
+            model.config,
+            inputs.sequence_length or 0 if model.has_sequence else None,
         ),
     )
     return Question(spec, inputs, (*model.notes, *notes), model.config, model.longest)
@@ -250,7 +253,7 @@ def _preset(id: str, task: str) -> Model:
         longest=_longest(config),
         rotates=windows.rotates(config),
         assumed=False,
-        mixed=_mixed(config),
+        mixed=speaks_of_experts(config),
         config=json.dumps(config) if config else "",
         notes=_notes(config, preset.notes),
         image_least=preset.image_least,
@@ -296,7 +299,7 @@ def _hf(path: Path) -> Model:
         longest=longest,
         rotates=windows.rotates(config),
         assumed=not images,
-        mixed=_mixed(config),
+        mixed=speaks_of_experts(config),
         config=json.dumps(config),
         notes=_notes(config) + ((CODE_NOT_RUN,) if b'"auto_map"' in text else ()),
     )
@@ -366,9 +369,9 @@ def _skipped(config: dict[str, Any]) -> int:
     return padding + 1
 
 
-def _mixed(config: dict[str, Any]) -> bool:
-    """Return whether a configuration speaks of experts."""
-    return any("experts" in key for key in config)
+def mixes_experts(plan: Plan) -> bool:
+    """Return whether a plan's model may be a mixture of experts."""
+    return _model(plan.model, plan.workload.task, plan.workload.inputs).mixed
 
 
 def _python(source: PythonSource, given: Inputs) -> Model:

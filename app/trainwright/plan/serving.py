@@ -11,6 +11,7 @@ from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.serving import Served, agrees
 from trainwright.estimate.weights import Inventory, Weights
 from trainwright.messages import Message, UserError
+from trainwright.plan.packing import packing
 from trainwright.plan.question import cache_shape
 from trainwright.profile.profile import Profile
 from trainwright.profile.spec import SHORTEST
@@ -111,7 +112,10 @@ def _inventory(config: str, parameters: int) -> Inventory | None:
 @lru_cache(maxsize=64)
 def _quantized(config: str, parameters: int, format: str) -> Weights | None:
     model = _inventory(config, parameters)
-    return None if model is None else weights.quantized(model, format)
+    if model is None or (format == "mxfp4" and not model.experts):
+        return None
+    packed = packing(json.loads(config))
+    return weights.quantized(model, format, packed.scheme if packed is not None else None)
 
 
 def serving_notes(served: Served, *, beyond: bool) -> Iterator[Message]:

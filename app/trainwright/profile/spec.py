@@ -42,6 +42,8 @@ class Method:
     """What of the weights that are not quantised was cast to fp32."""
     nested: bool = True
     """Whether the scales of 4-bit weights are quantised."""
+    unpacked: tuple[str, ...] = ()
+    """Modules that a packed checkpoint leaves as they are; empty leaves the head alone."""
     adapters: Literal["fp32", "weights"] = "fp32"
     """Type of low-rank adapters."""
     input_gradients: bool = False

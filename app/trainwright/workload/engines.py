@@ -13,7 +13,7 @@ from trainwright.workload.settings import (
 )
 from trainwright.workload.workload import Workload
 
-PACKED: tuple[Quantization, ...] = ("none", "int8", "int4", "nf4", "fp8")
+PACKED: tuple[Quantization, ...] = ("none", "int8", "int4", "nf4", "fp4", "fp8", "mxfp4")
 GGUF: tuple[Quantization, ...] = tuple(
     word for word in get_args(Quantization) if word not in PACKED
 )
@@ -21,9 +21,9 @@ GGUF: tuple[Quantization, ...] = tuple(
 
 WEIGHTS: dict[EngineName, tuple[Quantization, ...]] = {
     "transformers": ("none", "int8", "nf4", "fp4"),
-    "vllm": ("none", "int8", "int4", "nf4", "fp8"),
-    "sglang": ("none", "int8", "int4", "fp8"),
-    "tensorrt-llm": ("none", "int8", "int4", "fp8"),
+    "vllm": ("none", "int8", "int4", "nf4", "fp8", "mxfp4"),
+    "sglang": ("none", "int8", "int4", "fp8", "mxfp4"),
+    "tensorrt-llm": ("none", "int8", "int4", "fp8", "mxfp4"),
     "llama.cpp": ("none", *GGUF),
     "ollama": ("none", *GGUF),
 }
@@ -102,7 +102,7 @@ def served_by(
 def _usual(quantization: Quantization, cache: KvCache, own: KvCache) -> EngineName:
     if quantization in GGUF:
         return "llama.cpp"
-    if quantization in ("int4", "fp8") or cache in ("fp8", "int8"):
+    if quantization in ("int4", "fp8", "mxfp4") or cache in ("fp8", "int8"):
         return "vllm"
     return "transformers"
 

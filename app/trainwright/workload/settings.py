@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 Precision = Literal["fp32", "tf32", "fp16-mixed", "bf16-mixed", "bf16", "fp16", "fp8"]
 """``bf16`` and ``fp16`` are weights in 16 bits without autocast."""
 Quantization = Literal[
-    "none", "int8", "int4", "nf4", "fp4", "fp8", "q2_k", "q3_k_s", "q3_k_m", "q3_k_l", "q4_0",
-    "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "q6_k", "q8_0",
+    "none", "int8", "int4", "nf4", "fp4", "fp8", "mxfp4", "q2_k", "q3_k_s", "q3_k_m", "q3_k_l",
+    "q4_0", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "q6_k", "q8_0",
 ]  # fmt: skip
 """The last ones are file types of GGUF, which llama.cpp and ollama serve."""
 _FEWER_BITS = tuple(value for value in get_args(Quantization) if value != "none")

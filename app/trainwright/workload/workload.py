@@ -109,17 +109,27 @@ DatasetChoice = Annotated[
 ]
 
 
+ALL_LINEAR = ("all-linear",)
+"""PEFT's word for every linear layer but the head."""
+
+
 class Lora(Frozen):
     """Low-rank adapters as PEFT makes them."""
 
     rank: Annotated[int, Field(ge=1, le=4096)] = 16
     alpha: Annotated[float, Field(gt=0, le=1e6)] = 32
     targets: tuple[str, ...] = ()
-    """Names of linear layers; empty means every linear layer except the output head."""
+    """Names of linear layers; empty means every linear layer except the output head, and except
+    the experts of a mixture. ``all-linear`` alone means what PEFT makes of it."""
     variant: Literal["lora", "rslora", "dora"] = "lora"
     """rslora scales by alpha / sqrt(rank), at no cost; dora trains a magnitude an output."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0
     """Share of the adapters' input that is dropped."""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The layers that are named; empty for all of them."""
+        return () if self.targets == ALL_LINEAR else self.targets
 
 
 class Workload(Frozen):

@@ -72,8 +72,12 @@ def build_transformer(config: Any, weights: Weights) -> Any:
     options = {"dtype": weights.dtype, "attn_implementation": weights.attention}
     if weights.where is None:
         return kind.from_config(config, **options)
+    packed = getattr(config, "quantization_config", None)
+    method = packed.get("quant_method") if isinstance(packed, dict) else None
     if weights.quantization != "none":
         options["quantization_config"] = _quantized(weights)
+    elif method in UNPACKED_BY:  # nothing trains such weights as they are
+        options["quantization_config"] = _unpacking(UNPACKED_BY[method])
     model = kind.from_pretrained(weights.where, **options)
     model.config.use_cache = False
     return prepared(model, weights)
@@ -102,11 +106,13 @@ def adapted(model: Any, adapters: Adapters) -> Any:
         from peft import LoraConfig, get_peft_model
     except ImportError as error:
         raise InputError("LoRA needs peft: pip install peft") from error
+    whole = adapters.targets == ["all-linear"]  # PEFT knows the word, not a list of it
+    targets = "all-linear" if whole else adapters.targets or _usual(model)
     lora = LoraConfig(
         r=adapters.rank,
         lora_alpha=adapters.alpha,
         lora_dropout=adapters.dropout,
-        target_modules=adapters.targets or _usual(model),
+        target_modules=targets,
         use_rslora=adapters.variant == "rslora",
         use_dora=adapters.variant == "dora",
     )
@@ -157,6 +163,23 @@ def prompted(model: Any, task: str, tokens: int) -> Any:
         return get_peft_model(model, kind(task_type="CAUSAL_LM", num_virtual_tokens=tokens))
     except ValueError as error:
         raise InputError(f"virtual_tokens: {' '.join(str(error).split())[:300]}") from error
+
+
+UNPACKED_BY = {
+    "mxfp4": "Mxfp4Config",
+    "fp8": "FineGrainedFP8Config",
+    "compressed-tensors": "CompressedTensorsConfig",
+}
+"""How a checkpoint is packed -> the class of transformers that unpacks it as it is loaded."""
+
+
+def _unpacking(name: str) -> Any:
+    import transformers
+
+    try:
+        return getattr(transformers, name)(dequantize=True)
+    except ImportError as error:
+        raise InputError(f"{name}: {' '.join(str(error).split())[:300]}") from error
 
 
 def _quantized(weights: Weights) -> Any:

@@ -124,3 +124,23 @@ def test_servers_serve_and_trainers_train() -> None:
 def test_a_task_that_a_file_cannot_say_is_refused(target: str) -> None:
     with pytest.raises(UserError, match="prefix"):
         export.files(target, plan("gpt2", "prefix"), settings(), {}, "en")
+
+
+def test_all_linear_layers_of_a_mixture_are_not_left_to_trl():
+    """PEFT would adapt the experts too, which the plan leaves alone."""
+    mixture = plan("mixtral-8x7b", "lora")
+    with pytest.raises(UserError) as caught:
+        export.files("trl", mixture, settings(precision="bf16-mixed"), {}, "en")
+    assert caught.value.message.id == "export.mixture-targets"
+    named = plan("mixtral-8x7b", "lora", workload=LORA)
+    assert export.files("trl", named, settings(precision="bf16-mixed"), {}, "en")
+
+
+def test_all_linear_is_written_as_each_tool_has_it():
+    words = {"trl": "all-linear", "llamafactory": "all", "axolotl": True}
+    keys = {"trl": "lora_target_modules", "llamafactory": "lora_target",
+            "axolotl": "lora_target_linear"}  # fmt: skip
+    asked = plan("llama-3.1-8b", "lora", workload={"lora": {"targets": ["all-linear"]}})
+    for target, word in words.items():
+        (text,) = export.files(target, asked, settings(precision="bf16-mixed"), {}, "en").values()
+        assert yaml.safe_load(text)[keys[target]] == word

@@ -353,3 +353,10 @@ def test_from_a_sliding_window_on_another_structure_is_asked_for(
         settings__attention=attention,
     )
     assert ask(asked).spec.beyond == window
+
+
+def test_all_linear_asks_for_another_model_in_mixtures_alone() -> None:
+    word = {"targets": ["all-linear"]}
+    assert ask(plan(workload__lora=word)).spec == ask(plan(workload__lora={})).spec
+    mixture = plan(workload__lora=word, model={"preset": "mixtral-8x7b"})
+    assert ask(mixture).spec.lora == (16, ("all-linear",))

@@ -187,6 +187,39 @@ GPT_OSS = {
     "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
 }  # fmt: skip
 
+SEGFORMER = {
+    "model_type": "segformer", "architectures": ["SegformerForSemanticSegmentation"],
+    "depths": [1, 1, 1, 1], "hidden_sizes": [32, 64, 96, 128], "decoder_hidden_size": 128,
+    "num_labels": 19, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0,
+    "classifier_dropout_prob": 0, "drop_path_rate": 0,
+}  # fmt: skip
+BEIT = {
+    "model_type": "beit", "architectures": ["BeitForImageClassification"], "hidden_size": 128,
+    "intermediate_size": 320, "num_hidden_layers": 3, "num_attention_heads": 4, "image_size": 64,
+    "patch_size": 8, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0,
+    "drop_path_rate": 0, "use_relative_position_bias": True,
+}  # fmt: skip
+LLAMA_4 = SMALL | {
+    "model_type": "llama4_text", "architectures": ["Llama4ForCausalLM"], "head_dim": 32,
+    "num_key_value_heads": 2, "intermediate_size_mlp": 320, "num_local_experts": 4,
+    "num_experts_per_tok": 1, "interleave_moe_layer_step": 2, "attention_chunk_size": 512,
+}  # fmt: skip
+GEMMA_4 = SMALL | {
+    "model_type": "gemma4_text", "architectures": ["Gemma4ForCausalLM"], "head_dim": 32,
+    "num_key_value_heads": 2, "global_head_dim": 64, "sliding_window": 64,
+    "layer_types": ONE_IN_THREE, "vocab_size_per_layer_input": 1000,
+    "hidden_size_per_layer_input": 16, "num_kv_shared_layers": 0,
+}  # fmt: skip
+GEMMA_3_IMAGES = {
+    "model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"],
+    "text_config": {key: value for key, value in GEMMA_3.items() if key != "architectures"},
+    "vision_config": {
+        "model_type": "siglip_vision_model", "hidden_size": 64, "intermediate_size": 128,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 64, "patch_size": 16,
+    },
+    "mm_tokens_per_image": 16, "image_token_index": 900,
+}  # fmt: skip
+
 DORA = {
     "task": "lora",
     "method": {"dora": True},
@@ -270,6 +303,12 @@ CASES = {
     "modernbert": (MODERN_BERT, {}, TOKENS),
     "modernbert-checkpointed": (MODERN_BERT, {"checkpointing": "full"}, TOKENS),
     "deberta-v3": (DEBERTA, {}, TOKENS),
+    "bert-embedding": (BERT | {"architectures": ["BertModel"]}, {}, TOKENS),
+    "segformer": (SEGFORMER, {"image_size": 64}, IMAGES),
+    "beit": (BEIT, {"image_size": 64}, IMAGES),
+    "llama-4": (LLAMA_4, {}, TOKENS),
+    "gemma-4": (GEMMA_4, {}, TOKENS),
+    "gemma-3-text-alone": (GEMMA_3_IMAGES, {}, TOKENS),
     "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
     "own-net": ({"own": {"width": 160, "depth": 4}}, {}, TOKENS),
     "whisper": (WHISPER, {}, TOKENS),

@@ -158,8 +158,8 @@ def key(fact: str, read: Callable[[Any], Any] = word) -> Key:
 
 
 def names(value: Any) -> tuple[str, ...] | None:
-    """Return names of layers; None for "all linear ones"."""
-    if value is None or value in ("all", "all-linear", ""):
+    """Return names of layers; None for "all linear ones", but ``all-linear``, PEFT's word."""
+    if value is None or value in ("all", ""):
         return None
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())

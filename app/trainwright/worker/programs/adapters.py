@@ -21,6 +21,9 @@ BY_WEIGHT_TYPES = ("falcon_h1", "mamba", "mamba2", "falcon_mamba", "nemotron_h")
 """Layers that the fused kernels of these model types read by their weight, past any adapter: PEFT
 0.21 refuses to adapt them (``tuners_utils.py``, ``_check_lora_target_modules_mamba``)."""
 
+ALL_LINEAR = ("all-linear",)
+"""What PEFT takes for every linear layer but the head."""
+
 SHARE_DROPPED = 0.1
 """Of a dropout that is on; any share takes the same memory and time."""
 
@@ -41,7 +44,8 @@ def add_lora(
         model: changed in place.
         rank: of the adapters.
         targets: last parts of module names; empty means every linear layer but the head, and
-            in a mixture of experts but those that PEFT takes for experts.
+            in a mixture of experts but those that PEFT takes for experts; ``all-linear`` means
+            what PEFT makes of it.
         head: the output head, never adapted unless it is named.
         dora: whether each output has a trained magnitude.
         dropout: whether the adapters' input is dropped out.
@@ -52,9 +56,12 @@ def add_lora(
             layers that PEFT refuses to adapt.
     """
     model.requires_grad_(False)
-    mixed = experts.PROJECTIONS if experts.fused(model) else frozenset()
-    if named := sorted(mixed.intersection(targets)):
+    if named := sorted(experts.converted(model).intersection(targets)):
         raise Refusal("worker.adapted-experts", targets=", ".join(named))
+    mixed = experts.PROJECTIONS if experts.fused(model) and not targets else frozenset()
+    if tuple(targets) == ALL_LINEAR:
+        _check_routers(model)
+        targets = ()
     found = [
         (name, module)
         for name, module in linears(model)
@@ -70,6 +77,17 @@ def add_lora(
 
 def _adapted(name: str, is_head: bool, targets: Sequence[str], without: Collection[str]) -> bool:
     return name in targets if targets else not is_head and name not in without
+
+
+def _check_routers(model: nn.Module) -> None:
+    """Check that PEFT's ``all-linear`` takes no router that is a linear layer by its class.
+
+    Raises:
+        Refusal: it does, and its adapter cannot add to what the router returns: two tensors.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear) and type(module).__name__.endswith("Router"):
+            raise Refusal("worker.adapted-router", name=name)
 
 
 def _check_by_weight(model: nn.Module, names: Collection[str]) -> None:

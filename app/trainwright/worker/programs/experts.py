@@ -22,6 +22,13 @@ PROJECTIONS = frozenset({"gate", "gate_proj", "up_proj", "down_proj", "w1", "w2"
 """Names of layers that PEFT (0.21, ``utils/transformers_weight_conversion.py``) takes for the
 experts, and their router, of a mixture."""
 
+_CONVERTED = {
+    "mixtral": frozenset({"gate", "w1", "w2", "w3"}),
+    "qwen2_moe": frozenset({"gate", "gate_proj", "up_proj", "down_proj"}),
+}
+"""Family of checkpoints -> names that PEFT turns into the parameters of all experts of a layer, in
+that module's ``_MOE_TARGET_MODULE_MAPPING``."""
+
 _COUNTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 _PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk")
 
@@ -124,6 +131,21 @@ def separate(model: nn.Module) -> None:
 def fused(model: nn.Module) -> bool:
     """Return whether the experts of a layer are one parameter."""
     return any(not isinstance(layer, SeparateExperts) for layer in layers(model))
+
+
+def converted(model: nn.Module) -> frozenset[str]:
+    """Return the targets of adapters that PEFT takes for all experts of a layer, or their router.
+
+    ``all-linear`` is among them: PEFT adds these names to it.
+    """
+    kind = getattr(getattr(model, "config", None), "model_type", None)
+    if kind is None or any(isinstance(each, SeparateExperts) for each in model.modules()):
+        return frozenset()
+    from transformers.conversion_mapping import _MODEL_TO_CONVERSION_PATTERN
+
+    family = "mixtral" if kind == "mixtral" else _MODEL_TO_CONVERSION_PATTERN.get(kind)
+    names = _CONVERTED.get(family, frozenset())
+    return names | {"all-linear"} if names else names
 
 
 def facts(model: nn.Module, config: Any) -> dict[str, Any]:

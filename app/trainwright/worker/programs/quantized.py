@@ -82,16 +82,19 @@ def quantize(
     head: nn.Module | None,
     *,
     nested: bool = True,
+    unpacked: Sequence[str] = (),
 ) -> None:
     """Replace every linear layer by one with weights in ``nf4`` or ``int8``.
 
-    The head stays, and what the model says must stay in fp32 (T5's ``wo``), as in transformers
-    (``quantizers/base.py``, ``get_modules_to_not_convert``). ``nested`` says whether the scales of
-    4-bit weights are quantised too.
+    The head stays, or in its place what a checkpoint names (``unpacked``), and what the model says
+    must stay in fp32 (T5's ``wo``), as in transformers (``quantizers/base.py``,
+    ``get_modules_to_not_convert``). ``nested`` says whether the scales of 4-bit weights are
+    quantised too.
     """
     kept = set(getattr(model, "_keep_in_fp32_modules", None) or ())
     for name, module in linears(model):
-        if module is not head and kept.isdisjoint(name.split(".")):
+        stays = _named(name, unpacked) if unpacked else module is head
+        if not stays and kept.isdisjoint(name.split(".")):
             bias: Any = module.bias
             inputs, outputs = features(module)
             layer = (
@@ -100,6 +103,11 @@ def quantize(
                 else Nf4Linear(inputs, outputs, bias, dtype, nested)
             )
             put(model, name, layer)
+
+
+def _named(name: str, unpacked: Sequence[str]) -> bool:
+    """Return whether a module is named, or lies in one that is (``should_convert_module``)."""
+    return any(f"{name}.".startswith(f"{each}.") or name.endswith(each) for each in unpacked)
 
 
 def prepare(model: nn.Module, dtype: torch.dtype, how: str) -> None:

@@ -52,7 +52,8 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         if task != "full":
             model.to(dtype)
         if kind := _weights(spec):
-            quantize(model, kind, dtype, subject.head, nested=method.get("nested", True))
+            nested, unpacked = method.get("nested", True), method.get("unpacked", ())
+            quantize(model, kind, dtype, subject.head, nested=nested, unpacked=unpacked)
         if (cast := method.get("kbit", "none")) != "none":
             prepare(model, dtype, cast)
         if task in ("lora", "qlora"):
