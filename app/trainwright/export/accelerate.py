@@ -28,7 +28,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
     """
     written = dump(configuration(plan, settings))
     launch = programs.Launch(
-        target="accelerate",
+        folders=("accelerate",),
         start="accelerate launch --config_file accelerate.yaml train.py",
         made_for=OWN,
         head=Message.of("export.header.start"),

@@ -28,7 +28,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
     """
     written = programs.configuration(configuration(plan, settings))
     launch = programs.Launch(
-        target="deepspeed",
+        folders=("deepspeed",),
         start=programs.torchrun(batch(plan, settings).gpus),
         made_for=OWN,
         head=Message.of("export.header.start"),

@@ -2,15 +2,21 @@
 
 from collections.abc import Mapping
 
-from trainwright.export import programs
+from trainwright.export import programs, sharing
 from trainwright.export.batch import batch
 from trainwright.export.header import Reasons
-from trainwright.export.lost import lost
+from trainwright.export.lost import Replacements, lost
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 
+FOLDERS: Mapping[str, tuple[str, ...]] = {
+    "single": ("plain/single",),
+    "ddp": ("plain/ddp", "plain/several"),
+    "fsdp2": ("plain/fsdp2", "plain/several", "sharded"),
+}
+"""Strategy -> where the programs for it lie."""
 made_for: Mapping[str, str] = programs.LIBRARIES
 
 
@@ -21,16 +27,22 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
         UserError: the model's own file cannot be read.
     """
     launch = programs.Launch(
-        target="plain",
+        folders=FOLDERS[settings.strategy],
         start=programs.torchrun(batch(plan, settings).gpus),
         made_for={},
         head=Message.of("export.header.start"),
         remark=Message.of("export.remark.plain"),
         files={},
+        replaced=replaced(settings),
     )
     return programs.files(plan, settings, reasons, language, launch)
 
 
 def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the files leave out or replace, one message each."""
-    return lost(plan, settings, programs.REPLACED)
+    return lost(plan, settings, replaced(settings))
+
+
+def replaced(settings: FullSettings) -> Replacements:
+    """Return what the files have instead of what they lack."""
+    return {**programs.REPLACED, **(sharing.REPLACED if settings.shards else {})}

@@ -36,8 +36,8 @@ LIBRARIES: Mapping[str, str] = {
 """Version ranges that the exported files were made for, by library."""
 
 PROGRAMS = Path(trainwright.worker.__file__).parent / "programs"
-SHARED = ("dataset", "hf_models", "made", "strict")
-"""Programs that the target transformers has too."""
+COMMON = ("run", "shared")
+"""Folders of the programs that run the steps, and of those that the target transformers has too."""
 TRACED = ("step", "updates", "freezing", "nets")
 """Programs that the tracer runs too."""
 EARLY = """# torch reads this once, when it is imported.
@@ -63,8 +63,8 @@ REPLACED: Replacements = {
 class Launch:
     """How a target's run starts, and what is said of it."""
 
-    target: str
-    """Folder of its ``engine.py`` below ``resources/export``."""
+    folders: tuple[str, ...]
+    """Below ``resources/export``: where its own programs lie, before those that all share."""
     start: str
     """Command before its arguments."""
     made_for: Mapping[str, str]
@@ -100,7 +100,7 @@ def files(
         language=language,
     )
     early = EARLY if settings.allocator == "expandable" else ""
-    train = bundle(modules(launch.target, model), "train", early)
+    train = bundle(modules(launch.folders, model), "train", early)
     return {
         "train.py": python_file(f"{head}\n{train}"),
         "plan.json": configuration(document(plan, settings, launch.replaced)),
@@ -109,23 +109,26 @@ def files(
     }
 
 
-def modules(target: str, model: Definition) -> dict[str, str]:
+def modules(folders: tuple[str, ...], model: Definition) -> dict[str, str]:
     """Return the text of each program by its module's name; none uses one after it."""
     kinds = {"hf": ["hf_models"], "builtin": ["nets"]}.get(model.kind, [])
     names = (
         *("strict", "plan_file", "world", "updates", "step", "freezing", "dataset", "folders"),
-        *("made", *kinds, "networks", "source", "optimizers", "saved", "selfcheck", "engine"),
-        *("loop", "train"),
+        *("made", *kinds, "networks", "source", "making", "optimizers", "resumed", "saved"),
+        *("selfcheck", "joining", "engine", "loop", "train"),
     )
-    return {name: _module(name, target, model) for name in names}
+    return {
+        name: _text(f"sources/{model.kind}.py") if name == "source" else _module(name, folders)
+        for name in names
+    }
 
 
-def _module(name: str, target: str, model: Definition) -> str:
+def _module(name: str, folders: tuple[str, ...]) -> str:
+    """Return a program of the tracer's, or of the first folder that has one of this name."""
     if name in TRACED:
         return _program(f"{name}.py")
-    folders = {"engine": target, "source": "sources"}
-    folder = folders.get(name, "shared" if name in SHARED else "run")
-    return _text(f"{folder}/{model.kind if name == 'source' else name}.py")
+    places = (f"{folder}/{name}.py" for folder in (*folders, *COMMON))
+    return _text(next(place for place in places if _there(place)))
 
 
 def document(
@@ -177,7 +180,7 @@ _CARRIED = (
     *("precision", "quantization", "checkpointing", "double_quantization", "kbit_preparation"),
     *("adapter_dtype", "input_gradients", "optimizer", "optimizer_implementation", "momentum"),
     *("activation_offload", "cross_entropy", "optimizer_in_backward", "optimizer_offload"),
-    *("attention", "compile", "channels_last", "allocator"),
+    *("attention", "compile", "channels_last", "allocator", "strategy", "reshard_after_forward"),
 )
 """Settings that the exported programs read."""
 
@@ -258,3 +261,8 @@ def _lora(plan: Plan) -> dict[str, Any] | None:
 @cache
 def _text(name: str) -> str:
     return resources("export", *name.split("/")).read_text(encoding="utf-8")
+
+
+@cache
+def _there(name: str) -> bool:
+    return resources("export", *name.split("/")).is_file()

@@ -14,6 +14,7 @@ from trainwright.export import (
     trl,
 )
 from trainwright.export.header import Reasons
+from trainwright.export.sharing import require_runnable
 from trainwright.export.write import Files
 from trainwright.messages import Language, Message, UserError
 from trainwright.messages.nearest import nearest
@@ -86,13 +87,13 @@ def files(
         language: Of the comments.
 
     Raises:
-        UserError: no such target, the plan does not train, or the target cannot take its model.
+        UserError: no such target, the plan does not train, or the target cannot take its model or
+            its strategy.
     """
     chosen = target(name)
     if not plan.workload.trains and not isinstance(chosen, serving.Server):
         raise UserError.of("export.no-inference", name=name)
     if plan.machine.nodes > 1 and settings.several:
         raise UserError.of("export.no-nodes", name=name, nodes=plan.machine.nodes)
-    if settings.shards:
-        raise UserError.of("export.no-sharding", name=name, strategy=settings.strategy)
+    require_runnable(name, plan, settings)
     return chosen.files(plan, settings, reasons, language)

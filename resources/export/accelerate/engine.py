@@ -1,42 +1,34 @@
 """What runs the steps: accelerate, as accelerate.yaml has it."""
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from accelerate import Accelerator, PartialState
+from accelerate import Accelerator
+from networks import Network, placed
+from optimizers import build_optimizer
 from plan_file import Plan
+from selfcheck import Fact, precision_fact
 from step import Batch, Loss, StepSettings
 from strict import InputError
-from torch import nn
 from world import World
 
 PRECISION = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
 
 
-def join(plan: Plan, *, cpu: bool) -> World:
-    """Return this process's place, as ``accelerate launch`` made it."""
-    state = PartialState(cpu=cpu)
-    return World(state.process_index, state.num_processes, state.device)
-
-
 class Engine:
     """The model as accelerate prepared it, with its optimizer."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        settings: StepSettings,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        world: World,
-    ) -> None:
-        self.settings, self.optimizer, self.world = settings, optimizer, world
+    def __init__(self, plan: Plan, settings: StepSettings, network: Network, world: World) -> None:
+        self.plan, self.settings, self.world = plan, settings, world
+        self.model = placed(network.model, plan, settings, world.device)
+        self.optimizer = build_optimizer(self.model, plan)
         # Gradients are summed by our own count, so accelerate must not divide them.
         self.accelerator = Accelerator(gradient_accumulation_steps=1)
         self._refuse_another_configuration(plan)
         self.scaler = self.accelerator.scaler
-        self.runner, self.prepared = self.accelerator.prepare(model, optimizer)
+        self.runner, self.prepared = self.accelerator.prepare(self.model, self.optimizer)
 
     def _refuse_another_configuration(self, plan: Plan) -> None:
         """Started without its file, accelerate falls back to its own defaults in silence."""
@@ -69,6 +61,14 @@ class Engine:
             self.accelerator.clip_grad_norm_(self.runner.parameters(), self.settings.clip)
         self.prepared.step()
         self.prepared.zero_grad(set_to_none=True)
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Return the trained weights."""
+        return self.model.state_dict()
+
+    def facts(self) -> Iterator[Fact]:
+        """Yield what the engine has made of the plan."""
+        yield precision_fact(self.plan, self.model, self.scaler, self.world.device)
 
     def _alone(self) -> contextlib.AbstractContextManager[Any]:
         return self.accelerator.no_sync(self.runner)

@@ -1,66 +1,37 @@
 """What runs the steps: a DeepSpeed engine, as ds_config.json has it."""
 
 import json
-import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import deepspeed
 import torch
+from networks import Network, placed
+from optimizers import build_optimizer
 from plan_file import Plan
+from selfcheck import Fact, precision_fact
 from step import Batch, Loss, StepSettings, autocast
 from strict import InputError
-from torch import nn
 from world import World
 
 CONFIG = Path(__file__).parent / "ds_config.json"
-SHARED_MEMORY = "deepspeed_shm_comm"
-"""Name of the op with which processes on a CPU exchange gradients faster."""
-ALONE = {
-    "RANK": "0",
-    "LOCAL_RANK": "0",
-    "WORLD_SIZE": "1",
-    "MASTER_ADDR": "127.0.0.1",
-    "MASTER_PORT": "29500",
-}
-"""What a launcher sets; without one, this process is the only one."""
-
-
-def join(plan: Plan, *, cpu: bool) -> World:
-    """Return this process's place; torchrun or deepspeed tell it by environment variables."""
-    if cpu:
-        os.environ["DS_ACCELERATOR"] = "cpu"
-        # Trying it out needs no kernel of DeepSpeed's own, which takes a compiler minutes.
-        deepspeed.ops.__compatible_ops__[SHARED_MEMORY] = False
-    for name, value in ALONE.items():
-        os.environ.setdefault(name, value)
-    accelerator = deepspeed.get_accelerator()
-    local = int(os.environ["LOCAL_RANK"])
-    accelerator.set_device(local)
-    deepspeed.init_distributed(accelerator.communication_backend_name(), verbose=False)
-    device = torch.device(accelerator.device_name(local) if not cpu else "cpu")
-    return World(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device)
 
 
 class Engine:
     """The engine around the model and its optimizer."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        settings: StepSettings,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        world: World,
-    ) -> None:
-        self.settings, self.optimizer, self.world = settings, optimizer, world
+    def __init__(self, plan: Plan, settings: StepSettings, network: Network, world: World) -> None:
+        self.plan, self.settings, self.world = plan, settings, world
+        self.model = model = placed(network.model, plan, settings, world.device)
+        self.optimizer = build_optimizer(model, plan)
         config = _configuration(plan, world)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if settings.channels_last:
             # initialize sends weights as flat bytes, which this layout cannot be viewed as.
             model.to(memory_format=torch.contiguous_format)
         self.engine, *_ = deepspeed.initialize(
-            model=model, optimizer=optimizer, model_parameters=trained, config=config
+            model=model, optimizer=self.optimizer, model_parameters=trained, config=config
         )
         if settings.channels_last:
             model.to(memory_format=torch.channels_last)
@@ -79,6 +50,14 @@ class Engine:
 
     def update(self) -> None:
         """Nothing: the engine clips and moves the parameters within the last micro-batch."""
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Return the trained weights."""
+        return self.model.state_dict()
+
+    def facts(self) -> Iterator[Fact]:
+        """Yield what the engine has made of the plan."""
+        yield precision_fact(self.plan, self.model, self.scaler, self.world.device)
 
 
 def _configuration(plan: Plan, world: World) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The run: processes, order of samples, schedule, checkpoints, around the traced step."""
 
 import argparse
-import dataclasses
 import json
 import math
 import signal
@@ -12,18 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from dataset import Order
-from engine import Engine, join
-from networks import Network, build
-from optimizers import build_optimizer, set_rate
+from engine import Engine
+from joining import join
+from making import make
+from networks import Network
+from optimizers import set_rate
 from plan_file import Plan, Schedule
 from saved import load, save
 from selfcheck import report
-from source import MAKERS
-from step import Batch, StepSettings, allow_tf32, counted, prepare, to_device
+from step import Batch, StepSettings, allow_tf32, counted, to_device
 from strict import InputError
-from torch import nn
 from torch.utils.data import DataLoader
 from world import World
 
@@ -32,9 +30,7 @@ from world import World
 class Training:
     """What changes from step to step, and is kept in a checkpoint."""
 
-    model: nn.Module
-    optimizer: torch.optim.Optimizer
-    scaler: torch.amp.GradScaler | None
+    engine: Engine
     step: int = 0
 
 
@@ -60,8 +56,7 @@ def run(plan: Plan, options: argparse.Namespace) -> None:
             "dropout on this device; set it to sdpa"
         ) from error
     finally:
-        if world.size > 1:
-            dist.destroy_process_group()
+        world.leave()
 
 
 def accumulation(plan: Plan, world: World) -> int:
@@ -83,13 +78,9 @@ def train(plan: Plan, options: argparse.Namespace, world: World) -> None:
     if plan.settings.attention == "flash":
         flash_only()
     torch.manual_seed(plan.run.seed)
-    network = build(plan, options, MAKERS)
-    # Adapters stay fp32 beside a bf16 base, which has its type already.
-    frozen = plan.lora is not None
-    shape = dataclasses.replace(settings, precision="fp32") if frozen else settings
-    model = prepare(network.model, shape, world.device)
-    engine = Engine(plan, settings, model, build_optimizer(model, plan), world)
-    training = Training(model, engine.optimizer, engine.scaler)
+    network = make(plan, options, world)
+    engine = Engine(plan, settings, network, world)
+    training = Training(engine)
     # From here on processes differ, in dropout for one.
     torch.manual_seed(plan.run.seed + world.rank)
 
@@ -104,11 +95,13 @@ def train(plan: Plan, options: argparse.Namespace, world: World) -> None:
     if options.resume:
         load(output, training, identity, world)
     if options.selfcheck:
-        report(plan, training, world, rounds)
-    _steps(plan, options, world, network, training, engine, identity)
-    if world.rank == 0 and training.step == goal:
-        network.save(output)
-        say(f"trained: {output}")
+        report(plan, engine, world, rounds)
+    _steps(plan, options, world, network, training, identity)
+    if training.step == goal:
+        weights = engine.weights()
+        if world.rank == 0:
+            network.save(output, weights)
+            say(f"trained: {output}")
 
 
 def _steps(
@@ -117,29 +110,29 @@ def _steps(
     world: World,
     network: Network,
     training: Training,
-    engine: Engine,
     identity: dict[str, int],
 ) -> None:
     rounds, goal = accumulation(plan, world), identity["steps"]
-    settings, output = step_settings(plan), Path(plan.run.output)
+    engine, output = training.engine, Path(plan.run.output)
     stop = Stop()
     last = min(goal, options.stop_at or goal)
     batches = iter(loader(plan, network, training.step, world))
     while training.step < last:
         started = time.perf_counter()
         rate = learning_rate(plan.schedule, training.step, goal)
-        set_rate(training.optimizer, rate)
+        set_rate(engine.optimizer, rate)
         micro = [Batch(**next(batches)) for _ in range(rounds)]
-        count, stopping = together(counted(micro, network.loss), stop.asked, world)
+        count, stopping = world.total(counted(micro, network.loss), stop.asked)
         losses = []
         for number, batch in enumerate(micro):
             last_one = number == rounds - 1
-            on_device = to_device(batch, world.device, settings)
+            on_device = to_device(batch, world.device, engine.settings)
             losses.append(engine.micro_step(on_device, count, network.loss, last=last_one))
         engine.update()
         training.step += 1
-        loss = mean(torch.stack(losses).sum(), world)
-        if not math.isfinite(loss) and training.scaler is None:
+        # Each process has divided by its share of the count.
+        (loss,) = world.total(float(torch.stack(losses).sum()) / world.size)
+        if not math.isfinite(loss) and engine.scaler is None:
             raise InputError(f"step {training.step}: the loss is {loss}; lower the learning rate")
         if world.rank == 0:
             seconds = time.perf_counter() - started
@@ -227,23 +220,6 @@ class Stop:
 
     def _ask(self, *_: Any) -> None:
         self.asked = True
-
-
-def together(count: float, stop: bool, world: World) -> tuple[float, bool]:
-    """Return the count over all processes, and whether any of them was asked to stop."""
-    if world.size == 1:
-        return count, stop
-    totals = torch.tensor([count, float(stop)], dtype=torch.float64, device=world.device)
-    dist.all_reduce(totals)
-    return float(totals[0]), bool(totals[1])
-
-
-def mean(loss: torch.Tensor, world: World) -> float:
-    """Return the loss over the effective batch."""
-    if world.size > 1:
-        dist.all_reduce(loss)
-        loss = loss / world.size
-    return float(loss)
 
 
 def record(

@@ -1,6 +1,7 @@
 """The model of the plan with the loss, the samples and the collation that go with it."""
 
 import argparse
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,12 @@ from folders import open_images
 from freezing import UnknownNameError, frozen
 from made import Pictures
 from plan_file import Plan
-from step import Loss
+from step import Loss, StepSettings, prepare
 from strict import InputError
 from torch import nn
+
+State = Mapping[str, torch.Tensor]
+"""Of a whole model, by name."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,7 @@ class Network:
     loss: Loss
     dataset: Any
     collate: Callable[[list[Any]], dict[str, Any]]
-    save: Callable[[Path], None]
+    save: Callable[[Path, State], None]
     """Writes the trained model below the folder, as its own library reads it."""
 
 
@@ -69,6 +73,16 @@ def freeze(model: nn.Module, names: list[str]) -> None:
         weights[path].requires_grad_(False)
 
 
+def placed(
+    model: nn.Module, plan: Plan, settings: StepSettings, device: torch.device | str
+) -> nn.Module:
+    """Return the model ready to train there, as the settings of the step have it."""
+    if plan.lora is not None:
+        # Adapters stay fp32 beside a bf16 base, which has its type already.
+        settings = dataclasses.replace(settings, precision="fp32")
+    return prepare(model, settings, device)
+
+
 def frozen_dtype(plan: Plan) -> torch.dtype:
     """Return the type of weights under LoRA: they need no fp32 copy, the adapters have that."""
     halves = {
@@ -88,11 +102,11 @@ def pictures(plan: Plan, options: argparse.Namespace, name: str, classes: int) -
     return open_images(Path(plan.data.path), name, size, plan.run.seed)
 
 
-def saver(model: Any) -> Callable[[Path], None]:
+def saver(model: Any) -> Callable[[Path, State], None]:
     """Return what writes the model as its library reads it."""
-    return lambda folder: model.save_pretrained(folder / "model")
+    return lambda folder, weights: model.save_pretrained(folder / "model", state_dict=weights)
 
 
-def weights_saver(model: nn.Module) -> Callable[[Path], None]:
-    """Return what writes the weights alone."""
-    return lambda folder: torch.save(model.state_dict(), folder / "model.pt")
+def save_weights(folder: Path, weights: State) -> None:
+    """Write the weights alone."""
+    torch.save(dict(weights), folder / "model.pt")

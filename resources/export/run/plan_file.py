@@ -93,6 +93,10 @@ class Settings:
     compile: bool
     channels_last: bool
     allocator: Literal["native", "expandable"]
+    strategy: Literal["single", "ddp", "fsdp2", "zero1", "zero2", "zero3"]
+    """What several processes share: nothing, or weights, gradients and optimizer state."""
+    reshard_after_forward: bool
+    """Of fsdp2: whether a block's weights are gathered again for its backward pass."""
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from strict import InputError
 from torch import nn
 
 
-def report(plan: Plan, training: Any, world: Any, rounds: int) -> None:
+def report(plan: Plan, engine: Any, world: Any, rounds: int) -> None:
     """Print a line for each setting.
 
     Raises:
         InputError: a setting is not in force; names all of them.
     """
-    lines = [*_facts(plan, training, world, rounds)]
+    lines = [*_facts(plan, engine, world, rounds)]
     if world.rank == 0:
         for name, wanted, found, holds in lines:
             verdict = "ok" if holds else "NOT IN FORCE"
@@ -44,8 +44,8 @@ OPTIMIZERS = {
 }
 
 
-def _facts(plan: Plan, training: Any, world: Any, rounds: int) -> Iterator[Fact]:
-    settings, model, device = plan.settings, training.model, world.device
+def _facts(plan: Plan, engine: Any, world: Any, rounds: int) -> Iterator[Fact]:
+    settings, model, device = plan.settings, engine.model, world.device
     yield "gpus", plan.batch.gpus, f"{world.size} x {device}", world.size == plan.batch.gpus
     effective = plan.batch.micro * rounds * world.size
     yield (
@@ -54,9 +54,9 @@ def _facts(plan: Plan, training: Any, world: Any, rounds: int) -> Iterator[Fact]
         f"{plan.batch.micro} x {rounds} x {world.size}",
         (effective == plan.batch.effective),
     )
-    yield _precision(plan, training, device)
+    yield from engine.facts()
     yield _checkpointing(plan, model)
-    optimizer = training.optimizer
+    optimizer = engine.optimizer
     early = isinstance(optimizer, InBackward)
     kind = type(optimizer.parts[0] if early else optimizer)
     offloaded = kind.__name__ == "CPUOffloadOptimizer"
@@ -89,16 +89,15 @@ def _facts(plan: Plan, training: Any, world: Any, rounds: int) -> Iterator[Fact]
     yield "task", plan.task, f"{trainable:,} of {total:,} weights", (trainable < total) == adapts
 
 
-def _precision(plan: Plan, training: Any, device: torch.device) -> Fact:
+def precision_fact(plan: Plan, model: nn.Module, scaler: Any, device: torch.device) -> Fact:
+    """Return what a matrix product comes out as, where torch's autocast has the choice."""
     precision = plan.settings.precision
-    dtypes = {
-        str(p.dtype).removeprefix("torch.") for p in training.model.parameters() if p.requires_grad
-    }
-    probe = torch.ones(2, 2, device=device, dtype=next(training.model.parameters()).dtype)
+    dtypes = {str(p.dtype).removeprefix("torch.") for p in model.parameters() if p.requires_grad}
+    probe = torch.ones(2, 2, device=device, dtype=next(model.parameters()).dtype)
     with autocast(StepSettings(precision=precision), device.type):
         product = (torch.ones_like(probe, dtype=torch.float32) @ torch.eye(2, device=device)).dtype
     found = f"weights {'+'.join(sorted(dtypes))}, products {str(product).removeprefix('torch.')}"
-    scaled = (training.scaler is not None) == (precision == "fp16-mixed")
+    scaled = (scaler is not None) == (precision == "fp16-mixed")
     holds = product == AUTOCAST.get(precision, torch.float32) and scaled
     if precision == "tf32":
         fast = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)

@@ -1,8 +1,10 @@
 """This process among those that train together."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+import torch.distributed as dist
 
 
 @dataclass(frozen=True)
@@ -12,3 +14,28 @@ class World:
     rank: int
     size: int
     device: torch.device
+
+    def total(self, *values: float) -> list[float]:
+        """Return each value, added up over all processes."""
+        if self.size == 1:
+            return [*values]
+        sums = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(sums)
+        return sums.tolist()
+
+    def gathered(self, own: Any) -> list[Any]:
+        """Return the object of each process, in the order of their numbers."""
+        objects = [own] * self.size
+        if self.size > 1:
+            dist.all_gather_object(objects, own)
+        return objects
+
+    def wait(self) -> None:
+        """Wait until all processes have come here."""
+        if self.size > 1:
+            dist.barrier()
+
+    def leave(self) -> None:
+        """Take leave of the others."""
+        if self.size > 1:
+            dist.destroy_process_group()

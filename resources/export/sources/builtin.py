@@ -7,7 +7,7 @@ from typing import Any
 from folders import open_arrays, stacked
 from made import Masks, Rollout
 from nets import NatureActorCritic, UNet, ppo_loss
-from networks import Network, weights_saver
+from networks import Network, save_weights
 from plan_file import Plan
 from step import token_loss
 
@@ -20,7 +20,7 @@ def _builtin(plan: Plan, options: argparse.Namespace) -> Network:
         model, loss = NatureActorCritic(), ppo_loss
         samples = Rollout(model.policy.out_features, plan.run.seed)
     dataset = samples if options.synthetic else open_arrays(Path(plan.data.path))
-    return Network(model, loss, dataset, stacked, weights_saver(model))
+    return Network(model, loss, dataset, stacked, save_weights)
 
 
 MAKERS = {"builtin": _builtin}

@@ -8,7 +8,7 @@ from typing import Any
 
 from folders import open_arrays, stacked
 from made import Latents
-from networks import Network, frozen_dtype, saver
+from networks import Network, State, frozen_dtype
 from plan_file import Plan
 from step import noise_loss
 from strict import HERE, InputError
@@ -31,11 +31,15 @@ def _diffusers(plan: Plan, options: argparse.Namespace) -> Network:
         dataset: Any = Latents(dict(model.config), side, plan.run.seed)
     else:
         dataset = open_arrays(Path(plan.data.path))
-    save = saver(model) if plan.lora is None else _with_adapters(model, plan)
+    save = _whole(model) if plan.lora is None else _with_adapters(model, plan)
     return Network(model, noise_loss, dataset, stacked, save)
 
 
-def _with_adapters(model: Any, plan: Plan) -> Callable[[Path], None]:
+def _whole(model: Any) -> Callable[[Path, State], None]:
+    return lambda folder, _: model.save_pretrained(folder / "model")
+
+
+def _with_adapters(model: Any, plan: Plan) -> Callable[[Path, State], None]:
     """Freeze a denoiser, put fp32 adapters beside its linear layers; return what saves them."""
     if plan.settings.quantization != "none":
         raise InputError("quantization: these scripts have no quantized denoisers; take lora")
@@ -57,7 +61,7 @@ def _with_adapters(model: Any, plan: Plan) -> Callable[[Path], None]:
     for parameter in model.parameters():
         if parameter.requires_grad:
             parameter.data = parameter.data.float()
-    return lambda folder: model.save_lora_adapter(folder / "model")
+    return lambda folder, _: model.save_lora_adapter(folder / "model")
 
 
 MAKERS = {"diffusers": _diffusers}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from folders import open_arrays, stacked
-from networks import Network, weights_saver
+from networks import Network, save_weights
 from plan_file import Plan
 from step import Loss, token_loss
 from strict import HERE, InputError
@@ -37,7 +37,7 @@ def _python(plan: Plan, options: argparse.Namespace) -> Network:
     if options.synthetic:
         raise InputError("--synthetic: unknown inputs; give samples with --data FOLDER-OF-NPZ")
     dataset = open_arrays(Path(plan.data.path))
-    return Network(model, _counted(loss), dataset, stacked, weights_saver(model))
+    return Network(model, _counted(loss), dataset, stacked, save_weights)
 
 
 def _counted(loss: Callable[..., Any] | None) -> Loss:

@@ -3,7 +3,7 @@
 import argparse
 
 from folders import stacked
-from networks import Network, pictures, weights_saver
+from networks import Network, pictures, save_weights
 from plan_file import Plan
 from step import token_loss
 
@@ -23,7 +23,7 @@ def _timm(plan: Plan, options: argparse.Namespace) -> Network:
         model = timm.create_model(plan.model.where, img_size=size, **arguments)
     except TypeError:  # convolutional networks take any size
         model = timm.create_model(plan.model.where, **arguments)
-    return Network(model, token_loss, dataset, stacked, weights_saver(model))
+    return Network(model, token_loss, dataset, stacked, save_weights)
 
 
 MAKERS = {"timm": _timm}

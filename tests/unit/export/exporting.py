@@ -70,6 +70,12 @@ def llama(folder: Path, task: str = "pretrain", **config: Any) -> Plan:
     return plan({"hf": str(path)}, task)
 
 
+def on_two_gpus(plan: Plan) -> Plan:
+    document = plan.model_dump(mode="json", exclude_none=True)
+    document["machine"]["gpus"][0]["count"] = 2
+    return Plan.model_validate(document)
+
+
 def put(folder: Path, target: str, plan: Plan, settings: FullSettings = SETTINGS) -> Path:
     export.write(export.files(target, plan, settings, {}, "ko"), folder)
     return folder
@@ -123,6 +129,37 @@ def start(command: list[str], folder: Path) -> "subprocess.CompletedProcess[str]
         timeout=500,
         check=False,
     )
+
+
+TORCHRUN = ["torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+
+
+_DRIVER_OF_TWO = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+import train
+import torch.distributed as dist
+train.World.leave = lambda self: None  # a group cannot be made a second time
+for arguments in json.loads(sys.argv[2]):
+    sys.argv = ["train.py", *arguments]
+    code = train.main()
+    if dist.is_initialized():
+        world = train.World(dist.get_rank(), 2, train.torch.device("cpu"))
+        train.join = lambda plan, cpu: world
+    if os.environ["RANK"] == "0":
+        sys.stderr.write(f"<exit {code}>\\n")
+"""
+
+
+def drive_two(folder: Path, runs: list[list[str]]) -> list[int]:
+    """Run the exported train.py on two processes with each list of arguments."""
+    driver = folder / "drive.py"
+    driver.write_text(_DRIVER_OF_TWO, encoding="utf-8")
+    command = [sys.executable, "-m", *TORCHRUN, str(driver), str(folder), json.dumps(runs)]
+    done = start(command, folder)
+    codes = [int(part.partition(">")[0]) for part in done.stderr.split("<exit ")[1:]]
+    assert len(codes) == len(runs), done.stderr[-3000:]
+    return codes
 
 
 def losses(folder: Path) -> list[float]:

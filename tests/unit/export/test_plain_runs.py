@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exporting import drive, edit, llama, losses, put, start
+from exporting import (
+    TORCHRUN,
+    drive,
+    edit,
+    llama,
+    losses,
+    on_two_gpus,
+    put,
+    settings,
+    start,
+)
 
 from trainwright.workload.workload import Lora
 
@@ -226,12 +236,22 @@ def test_what_cannot_be_is_refused_in_one_line(
 def test_two_processes_give_the_same_step(
     runs: dict[str, tuple[int, str]], folder: Path, ragged: Path
 ) -> None:
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    plan = str(folder / "plan-2x4.json")
-    done = start(
-        [*launch, "train.py", "--plan", plan, "--data", str(ragged), "--output", "ddp"], folder
-    )
+    two = on_two_gpus(llama(folder / "m"))
+    many = put(folder / "two", "plain", two, settings(strategy="ddp", accumulation=2))
+    document = json.loads((folder / "plan-2x4.json").read_text(encoding="utf-8"))
+    document["model"]["where"] = "model"
+    document["settings"]["strategy"] = "ddp"
+    document["batch"] |= {"accumulation": 2, "gpus": 2}
+    (many / "plan.json").write_text(json.dumps(document), encoding="utf-8")
+    launch = [sys.executable, "-m", *TORCHRUN, "train.py", "--selfcheck"]
+    done = start([*launch, "--data", str(ragged), "--output", "ddp"], many)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert losses(folder / "ddp") == pytest.approx(losses(folder / "2x4"), abs=1e-6)
-    reference, other = gradients(folder / "2x4"), gradients(folder / "ddp")
+    assert losses(many / "ddp") == pytest.approx(losses(folder / "2x4"), abs=1e-6)
+    reference, other = gradients(folder / "2x4"), gradients(many / "ddp")
     assert max(float((reference[key] - other[key]).abs().max()) for key in reference) <= 1e-6
+
+
+def test_a_plan_for_one_gpu_is_not_started_several_times(folder: Path) -> None:
+    done = start([sys.executable, "-m", *TORCHRUN, "train.py", "--synthetic", "--cpu"], folder)
+    assert done.returncode != 0
+    assert "this plan trains on one GPU: start it with python train.py" in done.stderr

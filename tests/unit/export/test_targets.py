@@ -10,6 +10,7 @@ from exporting import SETTINGS, llama, plan, put, settings
 
 from trainwright import export
 from trainwright.export.comments import columns
+from trainwright.export.sharing import RUNS
 from trainwright.messages import Message, UserError, render
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
@@ -54,7 +55,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "channels_last": (True,),
     "allocator": ("expandable",),
     "strategy": ("ddp",),
-    "reshard_after_forward": (),  # of fsdp2, for which no files are written
+    "reshard_after_forward": (),  # of fsdp2: test_resharding_reaches_the_files
     "learning_rate": (1e-4, None),
     "warmup": (7, None),
     "num_workers": (4, 0),
@@ -91,11 +92,33 @@ def asking_for(plan: Plan, name: str, value: Any) -> Plan:
     return Plan.model_validate(document)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_no_files_pretend_to_share_out_weights(tiny: Plan, target: str) -> None:
+def test_a_strategy_is_refused_where_the_files_cannot_run_it(tiny: Plan) -> None:
     with pytest.raises(UserError) as refused:
-        export.files(target, tiny, settings(strategy="fsdp2"), {}, "en")
-    assert "fsdp2" in render(refused.value.message, "en")
+        export.files("deepspeed", tiny, settings(strategy="fsdp2"), {}, "en")
+    assert "settings.strategy fsdp2; export to plain" in render(refused.value.message, "en")
+
+
+@pytest.mark.parametrize(
+    ("changed", "task", "says"),
+    [
+        ({"optimizer": "adafactor"}, "full", "adafactor cannot move weights that are shared"),
+        ({"quantization": "nf4"}, "qlora", "task qlora with settings.strategy fsdp2"),
+    ],
+)
+def test_what_shares_cannot_do_is_refused_in_one_line(
+    tmp_path: Path, changed: dict[str, Any], task: str, says: str
+) -> None:
+    chosen = settings(strategy="fsdp2", **changed)
+    with pytest.raises(UserError) as refused:
+        export.files("plain", llama(tmp_path, task), chosen, {}, "en")
+    assert says in render(refused.value.message, "en")
+
+
+@pytest.mark.parametrize("target", [name for name, runs in RUNS.items() if "fsdp2" in runs])
+def test_resharding_reaches_the_files(tiny: Plan, target: str) -> None:
+    kept = settings(strategy="fsdp2", reshard_after_forward=False)
+    two = asking_for(tiny, "strategy", "fsdp2")
+    assert values(target, two, settings(strategy="fsdp2")) != values(target, two, kept)
 
 
 def test_every_setting_is_listed_here() -> None:

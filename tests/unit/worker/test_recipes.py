@@ -141,7 +141,7 @@ def spec(folder, recipe, task, settings):
         "precision": settings.precision, "channels_last": False, "checkpointing": "none",
         "quantization": "none", "lora": [8, []], "image_size": 0, "sequence": length is not None,
         "points": [[BATCH, length or 0]], "optimizers": [settings.update],
-        "method": asdict(method(workload, settings, length)),
+        "method": asdict(method(workload, settings, "", length)),
     }  # fmt: skip
 
 
@@ -190,9 +190,9 @@ def test_the_librarys_own_loop_has_the_traced_peak(runs, case):
 def test_a_micro_batch_of_many_tokens_is_cut_into_tiles() -> None:
     workload = Workload(task="full", effective_batch=BATCH)
     settings = settings_of("trl-sft", "full", {})
-    assert method(workload, settings, 2049).tile == 0
-    assert method(workload, settings, 2050).tile == 4096
-    assert method(workload, settings_of("hf-trainer", "full", {}), 2050).tile == 0
+    assert method(workload, settings, "", 2049).tile == 0
+    assert method(workload, settings, "", 2050).tile == 4096
+    assert method(workload, settings_of("hf-trainer", "full", {}), "", 2050).tile == 0
 
 
 def test_every_recipe_says_which_library_and_where() -> None:

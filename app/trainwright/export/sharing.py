@@ -1,0 +1,43 @@
+"""Which targets run a plan whose GPUs share weights, gradients or optimizer state."""
+
+from collections.abc import Mapping
+
+from trainwright.export.lost import Replacements
+from trainwright.export.model import definition
+from trainwright.messages import UserError
+from trainwright.plan.schema import Plan
+from trainwright.workload import FullSettings
+from trainwright.workload.settings import Optimizer, Strategy
+
+RUNS: Mapping[str, tuple[Strategy, ...]] = {"plain": ("fsdp2",)}
+"""Target -> strategies that its files run, beside single and ddp."""
+OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {"fsdp2": ("adamw", "sgd", "muon")}
+"""Strategy -> optimizers that move shares. torch's Adafactor fails on them (2.13), and those of
+bitsandbytes know whole tensors alone."""
+REPLACED: Replacements = {"channels_last": {True: False}}
+"""Shares are flat, and ``fully_shard`` and DeepSpeed refuse weights in another layout."""
+
+
+def require_runnable(name: str, plan: Plan, settings: FullSettings) -> None:
+    """Refuse what the target's files cannot share between GPUs.
+
+    Raises:
+        UserError: the strategy, or something else of the plan with it.
+    """
+    strategy = settings.strategy
+    if not settings.shards:
+        return
+    if strategy not in RUNS.get(name, ()):
+        able = [target for target, strategies in RUNS.items() if strategy in strategies]
+        raise UserError.of("export.no-sharding", name=name, strategy=strategy, able=able)
+    if settings.optimizer not in OPTIMIZERS[strategy]:
+        raise UserError.of(
+            "export.sharding-optimizer",
+            strategy=strategy,
+            optimizer=settings.optimizer,
+            able=list(OPTIMIZERS[strategy]),
+        )
+    if settings.quantization != "none" or plan.workload.prompted:
+        raise UserError.of("export.sharding-task", strategy=strategy, task=plan.workload.task)
+    if (model := definition(plan)).kind == "diffusers":
+        raise UserError.of("export.sharding-model", strategy=strategy, model=model.title)

@@ -1,0 +1,33 @@
+"""How this process finds the others."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from plan_file import Plan
+from strict import InputError
+from world import World
+
+
+def join(plan: Plan, *, cpu: bool) -> World:
+    """Return this process's place; torchrun tells it by environment variables.
+
+    Raises:
+        InputError: it is alone, and the plan shares its weights between several.
+    """
+    rank, size, local = (
+        int(os.environ.get(name, default))
+        for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0))
+    )
+    if size == 1 and plan.settings.strategy == "fsdp2":
+        raise InputError(
+            f"settings.strategy fsdp2 shares the weights between {plan.batch.gpus} processes, and "
+            "one was started: start train.py with torchrun, as its first lines say"
+        )
+    found = None if cpu else torch.accelerator.current_accelerator(check_available=True)
+    device = torch.device("cpu") if found is None else torch.device(found.type, local)
+    if device.type != "cpu":
+        torch.accelerator.set_device_index(local)
+    if size > 1:
+        dist.init_process_group({"cuda": "nccl", "xpu": "xccl"}.get(device.type, "gloo"))
+    return World(rank, size, device)

@@ -1,0 +1,35 @@
+"""The network, with weights in the first process alone: host memory holds them once."""
+
+import argparse
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from networks import Network, build
+from plan_file import Plan
+from source import MAKERS
+from world import World
+
+
+@dataclass(frozen=True)
+class Outline(Network):
+    """A network whose model has shapes and no memory, and the values that belong there."""
+
+    weights: Mapping[str, torch.Tensor]
+    """The state of the model; empty in all processes but the first."""
+    buffers: Mapping[str, torch.Tensor]
+    """Those that a state leaves out too; empty in all processes but the first."""
+
+
+def make(plan: Plan, options: argparse.Namespace, world: World) -> Outline:
+    """Return the network; the first process makes or loads its weights, on the CPU."""
+    weights, buffers = {}, {}
+    if world.rank == 0:
+        whole = build(plan, options, MAKERS).model
+        weights, buffers = whole.state_dict(), dict(whole.named_buffers())
+    shapes = dataclasses.replace(plan, model=dataclasses.replace(plan.model, weights=None))
+    options = argparse.Namespace(**vars(options) | {"random_weights": True})
+    with torch.device("meta"):
+        network = build(shapes, options, MAKERS)
+    return Outline(**vars(network), weights=weights, buffers=buffers)
