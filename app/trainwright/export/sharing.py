@@ -37,6 +37,8 @@ def require_runnable(name: str, plan: Plan, settings: FullSettings) -> None:
             optimizer=settings.optimizer,
             able=list(OPTIMIZERS[strategy]),
         )
+    if settings.shard_offload:
+        raise UserError.of("export.sharding-offload", name=name)
     if settings.quantization != "none" or plan.workload.prompted:
         raise UserError.of("export.sharding-task", strategy=strategy, task=plan.workload.task)
     if (model := definition(plan)).kind == "diffusers":
