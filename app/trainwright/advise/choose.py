@@ -85,23 +85,27 @@ def _shared(
 ) -> Advice | None:
     """Return the advice for weights shared out, where it changes less of the training.
 
-    ``own`` is the effect of what fits with whole copies. Sharding itself changes no result. The
-    shares lie in system memory only where nothing else fits: fetching them costs most of a step.
+    ``own`` is the effect of what fits with whole copies. Sharding itself changes no result, and
+    neither does a system memory that holds the shares. That one is slow, and comes last.
     """
     if search.smallest is None:
         return None
     known = search.facts.machine.memory_bytes is not None
-    for aside in (False, True) if own is None and known else (False,):
+    least, best = own, None
+    for aside in (False, True) if known else (False,):
         plan = relax.sharding(search.plan, aside=aside)
         if plan is None or not wanted():
-            return None
+            break
         facts = search.sources.resolve(plan)
         if facts is None:  # its structure has to be traced first, as a note says
-            return None
+            break
         found = advise(plan, facts, top=top, sources=search.sources, wanted=lambda: False)
-        if found.choices and (own is None or found.choices[0].effect < own):
-            return _because_shared(found, search.facts.machine.gpu_count, aside=aside)
-    return None
+        if found.choices and (least is None or found.choices[0].effect < least):
+            least = found.choices[0].effect
+            best = _because_shared(found, search.facts.machine.gpu_count, aside=aside)
+        if least is Effect.SAME:
+            break
+    return best
 
 
 def _because_shared(found: Advice, gpus: int, *, aside: bool) -> Advice:

@@ -9,10 +9,13 @@ from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
+from trainwright.workload.settings import Effect
 
 
-def plan(preset: str = "llama-3.2-1b", memory_gib: int | None = 256, **settings: Any) -> Plan:
-    machine = {"gpus": [{"id": "rtx-4090", "count": 2}], "memory_gib": memory_gib}
+def plan(
+    preset: str = "llama-3.2-1b", memory_gib: int | None = 256, gpus: int = 2, **settings: Any
+) -> Plan:
+    machine = {"gpus": [{"id": "rtx-4090", "count": gpus}], "memory_gib": memory_gib}
     inputs = {"sequence_length": 512}
     return Plan.model_validate(
         {
@@ -81,3 +84,12 @@ def test_a_system_memory_that_nobody_stated_makes_it_a_way_out_with_its_need() -
     way = next(way for way in found.nothing_fits if "settings.shard_offload" in way.changes)
     assert way.changes["settings.strategy"] == "fsdp2"
     assert dict(way.change.values)["need"] > 16 * 8e9
+
+
+@pytest.mark.slow
+def test_the_same_result_from_system_memory_wins_over_weights_without_an_fp32_copy() -> None:
+    """Shares of pure bf16 weights fit on four cards of 24 GB, and train differently."""
+    asked = plan("llama-3.1-8b", gpus=4, precision=None)
+    best = advise(asked, facts(asked), top=1).choices[0]
+    assert (best.effect, best.settings.precision) == (Effect.SAME, "bf16-mixed")
+    assert best.settings.shard_offload
