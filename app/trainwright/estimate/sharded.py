@@ -116,11 +116,18 @@ def _shares(layout: Layout, sharding: Sharding) -> dict[int, tuple[str, int]]:
     kept = {"zero1": ("optimizer",), "zero2": ("optimizer", "gradients")}
     terms = kept.get(sharding.kind, ("parameters", "optimizer", "gradients"))
     constant, found = layout.bytes_of(1, 1), dict[int, tuple[str, int]]()
-    for event in np.flatnonzero(layout.storage > 0).tolist():
-        kind, nbytes = _kind(layout, event), int(constant[layout.size[event]])
-        if kind in terms and (kind != "optimizer" or nbytes > _FP32):
+    held = np.isin(layout.term, [TERM[term] for term in terms])
+    if "optimizer" in terms:  # what an update takes for a moment is as large as its state
+        held |= (layout.phase == _OPTIMIZER) & (layout.term == TERM["temporaries"])
+    births = np.flatnonzero(held & (layout.storage > 0))
+    columns = (births, layout.storage[births], layout.term[births], constant[layout.size[births]])
+    for event, storage, term, nbytes in zip(*(one.tolist() for one in columns), strict=True):
+        kind = "optimizer" if TERMS[term] == "temporaries" else TERMS[term]
+        if kind == "parameters" and layout.profile.category.get(storage) != "parameter":
+            continue
+        if kind != "optimizer" or nbytes > _FP32:
             widened = nbytes * _widened(layout, event, kind, sharding)
-            found[int(layout.storage[event])] = kind, sharding.share(widened)
+            found[storage] = kind, sharding.share(widened)
     return found
 
 
@@ -142,20 +149,6 @@ def _aside(
     roles = {"parameters": "weights", "gradients": "gradients", "optimizer": "state"}
     for kind, nbytes in held.items():
         yield f"host-{roles[kind]}", nbytes * sharding.ranks
-
-
-def _kind(layout: Layout, event: int) -> str:
-    """Return what a birth is, of what can be shared out; empty for anything else.
-
-    What an update takes for a moment is as large as the state that it works on.
-    """
-    term = TERMS[layout.term[event]]
-    if term == "parameters":
-        kind = layout.profile.category.get(int(layout.storage[event]))
-        return "parameters" if kind == "parameter" else ""
-    if layout.phase[event] == _OPTIMIZER and term == "temporaries":
-        return "optimizer"
-    return term if term in ("gradients", "optimizer") else ""
 
 
 def _widened(layout: Layout, event: int, kind: str, sharding: Sharding) -> int:
@@ -283,12 +276,12 @@ def _group_bytes(
     """
     constant = layout.bytes_of(1, 1)
     profile = layout.profile
-    births = [
-        event
-        for event in np.flatnonzero(layout.storage[: layout.steady] > 0).tolist()
-        if profile.category.get(int(layout.storage[event])) == "parameter"
-    ]
-    sizes = [int(constant[layout.size[event]]) for event in births]
+    held = (layout.storage > 0) & (layout.term == TERM["parameters"])
+    births = np.flatnonzero(held[: layout.steady])
+    pairs = zip(
+        layout.storage[births].tolist(), constant[layout.size[births]].tolist(), strict=True
+    )
+    sizes = [size for storage, size in pairs if profile.category.get(storage) == "parameter"]
     whole = sum(sizes)
     if not span.blocks:
         return [], whole
@@ -407,15 +400,14 @@ def _blocks(
     """Yield where each block's passes begin and end."""
     code, a, c = segment.code, segment.a, segment.c
     allocated = np.flatnonzero(code == ALLOC)
+    storages = a[allocated] + offset
+    births = np.where(storages < len(born), born[np.minimum(storages, len(born) - 1)], -1)
+    allocated, births = allocated[births >= 0], births[births >= 0]
 
     def event(position: int) -> int:
         """Return the first birth from a position of the log on."""
-        for at in allocated[np.searchsorted(allocated, position) :].tolist():
-            storage = int(a[at])
-            found = int(born[storage + offset]) if storage + offset < len(born) else -1
-            if found >= 0:
-                return found
-        return backward[1]
+        at = int(np.searchsorted(allocated, position))
+        return int(births[at]) if at < len(births) else backward[1]
 
     holders = {int(a[at]): int(c[at]) for at in np.flatnonzero(code == PACK)}
     asked: dict[int, int] = {}
@@ -451,12 +443,14 @@ def _before_recompute(layout: Layout, event: int) -> int:
 def _resized(layout: Layout, ids: dict[int, int], source: str) -> Layout:
     """Return the layout in which some storages have other bytes."""
     known = {one: row for row, one in enumerate(layout.hidden)}
-    size = layout.size.copy()
-    for event, storage in enumerate(np.abs(layout.storage).tolist()):
-        if storage in ids:
-            one = Hidden("share", source, nbytes=ids[storage])
-            size[event] = layout.first_hidden + known.setdefault(one, len(known))
-    return replace(layout, size=size, hidden=tuple(known))
+    row_of = np.full(int(np.abs(layout.storage).max(initial=0)) + 1, -1, dtype=np.int32)
+    rows = dict[int, int]()
+    for nbytes in dict.fromkeys(ids.values()):
+        one = Hidden("share", source, nbytes=nbytes)
+        rows[nbytes] = layout.first_hidden + known.setdefault(one, len(known))
+    row_of[list(ids)] = [rows[nbytes] for nbytes in ids.values()]
+    found = row_of[np.abs(layout.storage)]
+    return replace(layout, size=np.where(found < 0, layout.size, found), hidden=tuple(known))
 
 
 def _with_lives(layout: Layout, lives: list[_Life]) -> Layout:
