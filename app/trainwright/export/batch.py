@@ -13,6 +13,8 @@ class Batch:
     micro: int
     accumulation: int
     gpus: int
+    nodes: int = 1
+    """Computers that the GPUs are in, each with as many."""
 
     @property
     def effective(self) -> int:
@@ -29,4 +31,5 @@ def batch(plan: Plan, settings: FullSettings) -> Batch:
         gpus = plan.machine.gpu_count
     else:
         gpus = max(1, round((plan.workload.effective_batch or 1) / (micro * accumulation)))
-    return Batch(micro, accumulation, gpus)
+    nodes = 1 if settings.strategy == "single" else getattr(plan.machine, "nodes", 1)
+    return Batch(micro, accumulation, gpus, nodes)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from trainwright.export import programs
+from trainwright.export import programs, sharing
 from trainwright.export.batch import Batch, batch
 from trainwright.export.header import Reasons, header
 from trainwright.export.learning import learning_rate
@@ -78,7 +78,7 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
         commands=_commands(plan, parts),
         made_for=_libraries(plan, settings),
         lost=not_expressible(plan, settings),
-        remarks=(Message.of("export.remark.transformers"),),
+        remarks=_remarks(settings),
         language=language,
     )
     return {
@@ -94,7 +94,8 @@ def files(plan: Plan, settings: FullSettings, reasons: Reasons, language: Langua
 
 def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
     """Return what the files leave out or replace, one message each."""
-    return lost(plan, settings, REPLACED, {"recipe": "hf-trainer", "loss_in_model": True})
+    replaced = sharing.replaced(settings, REPLACED)
+    return lost(plan, settings, replaced, {"recipe": "hf-trainer", "loss_in_model": True})
 
 
 def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
@@ -136,7 +137,7 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         arguments["tf32"] = True
     if settings.compile:
         arguments["torch_compile"] = True
-    if settings.checkpointing != "none":
+    if settings.checkpointing != "none" and not _recomputed_by_fsdp(settings):
         arguments["activation_checkpointing"] = True
         mode = carried(settings, REPLACED, "checkpointing")
         arguments["activation_checkpointing_kwargs"] = _checkpointing(mode)
@@ -145,12 +146,35 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
     if carried(settings, REPLACED, "cross_entropy") == "fused":
         arguments["use_liger_kernel"] = True
         arguments["liger_kernel_config"] = LIGER
+    if settings.strategy == "fsdp2":
+        arguments |= {"fsdp": True, "fsdp_config": _fsdp(settings)}
     if settings.strategy == "ddp":
         arguments["ddp_find_unused_parameters"] = False
     if plan.workload.inputs.padding:
         # Samples of about the same length together need the least padding.
         arguments["train_sampling_strategy"] = "group_by_length"
     return arguments
+
+
+def _recomputed_by_fsdp(settings: FullSettings) -> bool:
+    """Return whether FSDP's own checkpointing does what is asked; the Trainer's gathers twice."""
+    full = carried(settings, REPLACED, "checkpointing") == "full"
+    return settings.strategy == "fsdp2" and full and not settings.activation_offload
+
+
+def _fsdp(settings: FullSettings) -> dict[str, Any]:
+    return {
+        "version": 2,
+        "reshard_after_forward": settings.reshard_after_forward,
+        "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "state_dict_type": "FULL_STATE_DICT",
+        "activation_checkpointing": _recomputed_by_fsdp(settings),
+    }
+
+
+def _remarks(settings: FullSettings) -> tuple[Message, ...]:
+    usual = Message.of("export.remark.transformers")
+    return (usual, Message.of("export.remark.transformers-fsdp2")) if settings.shards else (usual,)
 
 
 def _optimizer(settings: FullSettings) -> str:
@@ -174,6 +198,7 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "format": 1,
         "gpus": parts.gpus,
         "effective": parts.effective,
+        "strategy": settings.strategy,
         "task": workload.task,
         "config": FOLDER,
         "weights": None,
@@ -191,7 +216,7 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "lora_dropout": lora.dropout,
         "virtual_tokens": workload.prompted,
         "frozen": list(workload.frozen),
-        "channels_last": settings.channels_last,
+        "channels_last": settings.channels_last and not settings.shards,
         "allocator": settings.allocator,
         "data": data.path if data is not None and data != "synthetic" else None,
         "tokenizer": None,
@@ -222,9 +247,7 @@ def _libraries(plan: Plan, settings: FullSettings) -> Mapping[str, str]:
 
 
 def _commands(plan: Plan, parts: Batch) -> tuple[str, ...]:
-    start = "python train_hf.py"
-    if parts.gpus > 1:
-        start = f"torchrun --standalone --nproc-per-node={parts.gpus} train_hf.py"
+    start = programs.torchrun(parts, "train_hf.py")
     weights = " --weights FOLDER-OR-HUB-ID" if plan.workload.task != "pretrain" else ""
     tried = weights if plan.workload.task == "qlora" else ""
     return (f"{start} --synthetic --steps 20 --selfcheck{tried}", f"{start} --data DATA{weights}")

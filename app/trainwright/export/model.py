@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from trainwright.estimate.optimizers import RULES
 from trainwright.messages import UserError
+from trainwright.plan.images import sees_images
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
 from trainwright.workload import FullSettings, PythonSource
@@ -47,6 +48,8 @@ class Definition:
     """Usual tokens a sample, of presets."""
     image_size: int | None = None
     """Usual pixels a side, of presets."""
+    images: bool = False
+    """Of hf: whether its samples are images alone."""
 
 
 def adapting_libraries(plan: Plan, settings: FullSettings) -> frozenset[str]:
@@ -127,7 +130,9 @@ def _configured(found: Definition) -> Definition:
         taught = denoiser in TAUGHT["diffusers"]
     if not taught:
         raise UserError.of("export.no-data-for", model=found.title)
-    return found if denoiser is None else replace(found, kind="diffusers")
+    if denoiser is None:
+        return replace(found, images=sees_images(config))
+    return replace(found, kind="diffusers")
 
 
 def _read(path: Path) -> str:

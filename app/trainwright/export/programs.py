@@ -11,7 +11,7 @@ from typing import Any
 
 import trainwright.worker
 from trainwright.data import resources
-from trainwright.export.batch import batch
+from trainwright.export.batch import Batch, batch
 from trainwright.export.bundle import bundle
 from trainwright.export.header import Reasons, header
 from trainwright.export.learning import learning_rate
@@ -36,8 +36,17 @@ LIBRARIES: Mapping[str, str] = {
 """Version ranges that the exported files were made for, by library."""
 
 PROGRAMS = Path(trainwright.worker.__file__).parent / "programs"
+TUNING: Mapping[str, str] = {
+    **dict.fromkeys(("lora", "qlora"), "tuning/adapters"),
+    **dict.fromkeys(("prompt", "prefix"), "tuning/tokens"),
+}
+"""Task -> folder of the program that makes the trained part of a model of transformers."""
+SHARDED = "sharded"
+"""Folder of the programs around torch's ``fully_shard``."""
 COMMON = ("run", "shared")
 """Folders of the programs that run the steps, and of those that the target transformers has too."""
+OF_SOME = ("shares", "ds_config", "parting")
+"""Programs that only some targets and strategies have."""
 TRACED = ("step", "updates", "freezing", "nets")
 """Programs that the tracer runs too."""
 EARLY = """# torch reads this once, when it is imported.
@@ -100,7 +109,8 @@ def files(
         language=language,
     )
     early = EARLY if settings.allocator == "expandable" else ""
-    train = bundle(modules(launch.folders, model), "train", early)
+    folders = (*launch.folders, TUNING.get(plan.workload.task, "tuning/whole"))
+    train = bundle(modules(folders, model), "train", early)
     return {
         "train.py": python_file(f"{head}\n{train}"),
         "plan.json": configuration(document(plan, settings, launch.replaced)),
@@ -112,23 +122,25 @@ def files(
 def modules(folders: tuple[str, ...], model: Definition) -> dict[str, str]:
     """Return the text of each program by its module's name; none uses one after it."""
     kinds = {"hf": ["hf_models"], "builtin": ["nets"]}.get(model.kind, [])
+    built = ["tuning", "transformer"] if model.kind == "hf" else []
     names = (
         *("strict", "plan_file", "world", "updates", "step", "freezing", "dataset", "folders"),
-        *("made", *kinds, "networks", "source", "making", "optimizers", "resumed", "saved"),
-        *("selfcheck", "joining", "engine", "loop", "train"),
+        *("made", *kinds, "networks", *built, "source", "making", "optimizers", "resumed", "saved"),
+        *("selfcheck", "joining", *OF_SOME, "engine", "loop", "train"),
     )
-    return {
-        name: _text(f"sources/{model.kind}.py") if name == "source" else _module(name, folders)
-        for name in names
-    }
+    found = {name: _module(name, folders, model) for name in names}
+    return {name: text for name, text in found.items() if text is not None}
 
 
-def _module(name: str, folders: tuple[str, ...]) -> str:
+def _module(name: str, folders: tuple[str, ...], model: Definition) -> str | None:
     """Return a program of the tracer's, or of the first folder that has one of this name."""
     if name in TRACED:
         return _program(f"{name}.py")
-    places = (f"{folder}/{name}.py" for folder in (*folders, *COMMON))
-    return _text(next(place for place in places if _there(place)))
+    if name == "source":
+        return _text(f"sources/{model.kind}{'_images' if model.images else ''}.py")
+    places = [f"{folder}/{name}.py" for folder in (*folders, *COMMON)]
+    found = [place for place in places if _there(place)]
+    return _text(found[0]) if found or name not in OF_SOME else None
 
 
 def document(
@@ -213,11 +225,15 @@ def commands(plan: Plan, model: Definition, start: str) -> tuple[str, ...]:
     return (f"{start} --synthetic --steps 20 --selfcheck{tried}", real, f"{real} --resume")
 
 
-def torchrun(gpus: int) -> str:
-    """Return what starts train.py on so many GPUs with torch alone."""
-    if gpus > 1:
-        return f"torchrun --standalone --nproc-per-node={gpus} train.py"
-    return "python train.py"
+def torchrun(parts: Batch, program: str = "train.py") -> str:
+    """Return what starts a program on the plan's GPUs with torch alone; on each of its nodes."""
+    if parts.gpus == 1:
+        return f"python {program}"
+    processes = parts.gpus // parts.nodes
+    if parts.nodes == 1:
+        return f"torchrun --standalone --nproc-per-node={processes} {program}"
+    meeting = "--rdzv-backend=c10d --rdzv-endpoint=FIRST-NODE:29500"
+    return f"torchrun --nnodes={parts.nodes} --nproc-per-node={processes} {meeting} {program}"
 
 
 def own(name: str) -> str:

@@ -9,13 +9,28 @@ from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 from trainwright.workload.settings import Optimizer, Strategy
 
-RUNS: Mapping[str, tuple[Strategy, ...]] = {"plain": ("fsdp2",)}
+ZERO: tuple[Strategy, ...] = ("zero1", "zero2", "zero3")
+RUNS: Mapping[str, tuple[Strategy, ...]] = {
+    "plain": ("fsdp2",),
+    "slurm": ("fsdp2",),
+    "accelerate": ("fsdp2",),
+    "transformers": ("fsdp2",),
+    "deepspeed": ZERO,
+}
 """Target -> strategies that its files run, beside single and ddp."""
-OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {"fsdp2": ("adamw", "sgd", "muon")}
+OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {
+    "fsdp2": ("adamw", "sgd", "muon"),
+    **dict.fromkeys(ZERO, ("adamw", "sgd")),
+}
 """Strategy -> optimizers that move shares. torch's Adafactor fails on them (2.13), and those of
 bitsandbytes know whole tensors alone."""
-REPLACED: Replacements = {"channels_last": {True: False}}
+CONTIGUOUS: Replacements = {"channels_last": {True: False}}
 """Shares are flat, and ``fully_shard`` and DeepSpeed refuse weights in another layout."""
+
+
+def replaced(settings: FullSettings, own: Replacements) -> Replacements:
+    """Return what a target writes instead of what it lacks: its own, and that of shares."""
+    return {**own, **CONTIGUOUS} if settings.shards else own
 
 
 def require_runnable(name: str, plan: Plan, settings: FullSettings) -> None:
@@ -37,9 +52,11 @@ def require_runnable(name: str, plan: Plan, settings: FullSettings) -> None:
             optimizer=settings.optimizer,
             able=list(OPTIMIZERS[strategy]),
         )
-    if settings.shard_offload:
-        raise UserError.of("export.sharding-offload", name=name)
-    if settings.quantization != "none" or plan.workload.prompted:
+    if (
+        settings.quantization != "none"
+        or plan.workload.prompted
+        or (strategy in ZERO and plan.workload.adapts)
+    ):
         raise UserError.of("export.sharding-task", strategy=strategy, task=plan.workload.task)
     if (model := definition(plan)).kind == "diffusers":
         raise UserError.of("export.sharding-model", strategy=strategy, model=model.title)

@@ -11,6 +11,7 @@ from trainwright.export import (
     llamafactory,
     plain,
     serving,
+    slurm,
     trl,
 )
 from trainwright.export.header import Reasons
@@ -43,6 +44,7 @@ TARGETS: Mapping[str, Target] = {
     "transformers": hf_trainer,
     "accelerate": accelerate,
     "deepspeed": deepspeed,
+    "slurm": slurm,
 }
 """Programs of ours that run a plan."""
 CONFIGS: Mapping[str, Target] = {

@@ -1,21 +1,16 @@
 """What runs the steps: a DeepSpeed engine, as ds_config.json has it."""
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import deepspeed
 import torch
+from ds_config import read_configuration
 from networks import Network, placed
 from optimizers import build_optimizer
 from plan_file import Plan
 from selfcheck import Fact, precision_fact
 from step import Batch, Loss, StepSettings, autocast
-from strict import InputError
 from world import World
-
-CONFIG = Path(__file__).parent / "ds_config.json"
 
 
 class Engine:
@@ -25,7 +20,7 @@ class Engine:
         self.plan, self.settings, self.world = plan, settings, world
         self.model = model = placed(network.model, plan, settings, world.device)
         self.optimizer = build_optimizer(model, plan)
-        config = _configuration(plan, world)
+        config = read_configuration(plan, world)
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if settings.channels_last:
             # initialize sends weights as flat bytes, which this layout cannot be viewed as.
@@ -58,23 +53,3 @@ class Engine:
     def facts(self) -> Iterator[Fact]:
         """Yield what the engine has made of the plan."""
         yield precision_fact(self.plan, self.model, self.scaler, self.world.device)
-
-
-def _configuration(plan: Plan, world: World) -> dict[str, Any]:
-    """Return ds_config.json with the accumulation that this number of processes needs.
-
-    Raises:
-        InputError: it contradicts plan.json.
-    """
-    config = json.loads(CONFIG.read_text(encoding="utf-8"))
-    batch = plan.batch
-    wanted = {
-        "train_batch_size": batch.effective,
-        "train_micro_batch_size_per_gpu": batch.micro,
-        "gradient_clipping": plan.schedule.clip_norm,
-    }
-    for key, value in wanted.items():
-        if config.get(key) != value:
-            raise InputError(f"ds_config.json: {key} {config.get(key)}, but plan.json says {value}")
-    rounds = batch.effective // (world.size * batch.micro)
-    return config | {"gradient_accumulation_steps": rounds}

@@ -83,8 +83,9 @@ def _facts(plan: Plan, engine: Any, world: Any, rounds: int) -> Iterator[Fact]:
         "expandable" if active else "native",
         active or not wanted,
     )
-    trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    total = sum(p.numel() for p in model.parameters())
+    # A weight that DeepSpeed has taken apart says its number of values itself.
+    sizes = [(p.requires_grad, getattr(p, "ds_numel", p.numel())) for p in model.parameters()]
+    trainable, total = sum(own for trains, own in sizes if trains), sum(own for _, own in sizes)
     adapts = plan.task not in ("pretrain", "full") or bool(plan.frozen)
     yield "task", plan.task, f"{trainable:,} of {total:,} weights", (trainable < total) == adapts
 

@@ -9,6 +9,7 @@ import torch
 from networks import Network, build
 from plan_file import Plan
 from source import MAKERS
+from torch import nn
 from world import World
 
 
@@ -33,3 +34,11 @@ def make(plan: Plan, options: argparse.Namespace, world: World) -> Outline:
     with torch.device("meta"):
         network = build(shapes, options, MAKERS)
     return Outline(**vars(network), weights=weights, buffers=buffers)
+
+
+def tied(model: nn.Module, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the state with one tensor for each weight, also where it has several names."""
+    first = {id(parameter): name for name, parameter in model.named_parameters()}
+    every = model.named_parameters(remove_duplicate=False)
+    again = {name: first[id(parameter)] for name, parameter in every}
+    return state | {name: state[own] for name, own in again.items() if own in state}

@@ -14,6 +14,12 @@ Fact = tuple[str, object, object, bool]
 QUANTIZED = {"nf4": "Linear4bit", "fp4": "Linear4bit", "int8": "Linear8bitLt"}
 
 
+FSDP = "FSDPModule"
+ENGINES = {"ddp": "DistributedDataParallel", "fsdp2": FSDP}
+"""Strategy -> what the Trainer wraps the model in. On a CPU it has no FSDP, and trains whole models
+in silence."""
+
+
 class Selfcheck(TrainerCallback):
     """Prints a line for each setting when training starts, and ends a run that lacks one."""
 
@@ -37,14 +43,30 @@ class Selfcheck(TrainerCallback):
             raise InputError(f"selfcheck: not in force on this machine: {', '.join(broken)}")
 
 
+def engine_of_shares(model: Any, trainer: Any) -> Fact:
+    """Return whether each weight is shared, and how many groups are gathered at once."""
+    from torch.distributed.fsdp import FSDPModule
+    from torch.distributed.tensor import DTensor
+
+    parameters = [*model.parameters()]
+    shared = sum(isinstance(one, DTensor) for one in parameters)
+    groups = sum(isinstance(part, FSDPModule) for part in model.modules())
+    found = type(trainer.model_wrapped).__name__
+    found = f"{found}: {shared} of {len(parameters)} weights shared, {groups} groups"
+    return "engine", FSDP, found, shared == len(parameters) and groups > 1
+
+
 def facts(script: Any, asked: dict[str, Any], trainer: Any) -> Iterator[Fact]:
     """Yield what is asked and what is active."""
     args, model, wrapped = trainer.args, trainer.model, type(trainer.model_wrapped).__name__
     yield "gpus", script.gpus, args.world_size, args.world_size == script.gpus
     # One process that sees several GPUs is wrapped in DataParallel, which copies the model
     # at each step and raises the batch.
-    engine = "DistributedDataParallel" if script.gpus > 1 else type(model).__name__
-    yield "engine", engine, wrapped, wrapped == engine
+    engine = ENGINES.get(script.strategy, type(model).__name__)
+    if engine == FSDP:
+        yield engine_of_shares(model, trainer)
+    else:
+        yield "engine", engine, wrapped, wrapped == engine
     parts = (args.train_batch_size, args.gradient_accumulation_steps, args.world_size)
     samples = parts[0] * parts[1] * parts[2]
     yield "batch", script.effective, " x ".join(map(str, parts)), samples == script.effective

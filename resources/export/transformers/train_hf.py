@@ -24,6 +24,8 @@ class ScriptArgs:
     """Processes that train together."""
     effective: int
     """Samples an optimizer step."""
+    strategy: Literal["single", "ddp", "fsdp2"]
+    """fsdp2 shares weights, gradients and optimizer state between the processes."""
     task: Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix"]
     config: str
     """Folder of config.json."""

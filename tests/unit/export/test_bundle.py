@@ -1,6 +1,7 @@
 """The programs around the step are one file: whole, without what its plan does not need."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exporting import llama, plan, put, settings
+from exporting import llama, on_two_gpus, plan, put, settings
 
 from trainwright import export
 from trainwright.export.bundle import bundle
@@ -39,6 +40,21 @@ def test_a_qlora_export_is_a_program_and_what_it_reads(tmp_path: Path) -> None:
              if isinstance(node, (ast.FunctionDef, ast.ClassDef))}  # fmt: skip
     assert {"main", "micro_step", "adapted", "report"} <= names
     assert not names & {"UNet", "_timm", "_diffusers", "Latents", "ppo_loss"}
+
+
+def test_a_program_of_one_gpu_for_text_holds_neither_processes_nor_pictures(
+    tmp_path: Path,
+) -> None:
+    alone = export.files("plain", llama(tmp_path), settings(), {}, "en")["train.py"]
+    unused = r"torch\.distributed|DistributedDataParallel|fully_shard|PIL|LoraConfig|PromptTuning"
+    assert not re.search(unused, alone)
+    several = settings(strategy="fsdp2", accumulation=2)
+    shared = export.files("plain", on_two_gpus(llama(tmp_path)), several, {}, "en")["train.py"]
+    assert re.search(r"fully_shard", shared)
+    seen = llama(tmp_path, architectures=["ViTForImageClassification"], model_type="vit")
+    pictures = export.files("plain", seen, settings(), {}, "en")["train.py"]
+    assert "PIL" in pictures
+    assert "AutoTokenizer" not in pictures
 
 
 KINDS = ("hf", "timm", "diffusers", "builtin", "python")

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from exporting import drive, llama, losses, plan, put, settings, start
-
-from trainwright.plan.schema import Plan
+from exporting import drive, llama, losses, on_two_gpus, plan, put, settings, start
 
 CASES: dict[str, dict[str, Any]] = {
     "defaults": {},
@@ -22,18 +20,24 @@ CASES: dict[str, dict[str, Any]] = {
     "compiled": {"compile": True},
     "two GPUs": {"strategy": "ddp", "accumulation": 2},
 }
-
-
-def two_gpus(plan: Plan) -> Plan:
-    document = plan.model_dump(mode="json", exclude_none=True)
-    document["machine"]["gpus"][0]["count"] = 2
-    return Plan.model_validate(document)
+SHARED: dict[str, dict[str, Any]] = {
+    **{
+        f"{strategy} {precision}": {
+            "strategy": strategy,
+            "precision": precision,
+            "accumulation": 2,
+        }
+        for strategy in ("zero1", "zero2", "zero3")
+        for precision in ("fp32", "bf16-mixed", "fp16-mixed")
+    }
+}
 
 
 def exported(folder: Path, target: str, case: str) -> Path:
     plan = llama(folder / "model")
-    plan = two_gpus(plan) if case == "two GPUs" else plan
-    return put(folder / "run", target, plan, settings(**CASES[case]))
+    chosen = settings(**(CASES | SHARED)[case])
+    plan = on_two_gpus(plan) if chosen.strategy != "single" else plan
+    return put(folder / "run", target, plan, chosen)
 
 
 def checker(folder: Path) -> Any:
@@ -78,19 +82,30 @@ def test_a_misspelt_key_of_accelerate_is_refused(tmp_path: Path, section: str, k
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, *SHARED])
 def test_deepspeed_reads_its_file_as_the_plan_has_it(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("deepspeed")
     monkeypatch.setenv("DS_ACCELERATOR", "cpu")
+    from deepspeed.runtime.config import DeepSpeedConfig
+
     folder = exported(tmp_path, "deepspeed", case)
     checker(folder).check(folder / "ds_config.json")
     values = json.loads((folder / "ds_config.json").read_text())
-    gpus = 2 if case == "two GPUs" else 1
+    gpus = 2 if case not in CASES or case == "two GPUs" else 1
     product = values["train_micro_batch_size_per_gpu"] * values["gradient_accumulation_steps"]
     assert product * gpus == values["train_batch_size"] == 8
-    assert values["torch_autocast"]["enabled"] == (case in ("bf16-mixed", "fp16-mixed"))
+    precision = settings(**(CASES | SHARED)[case]).precision
+    if case in CASES:
+        assert values["torch_autocast"]["enabled"] == (precision in ("bf16-mixed", "fp16-mixed"))
+        return
+    assert [kind for kind in ("bf16", "fp16") if values[kind]["enabled"]] == (
+        [] if precision == "fp32" else [precision.removesuffix("-mixed")]
+    )
+    read = DeepSpeedConfig(values | {"train_batch_size": product}).zero_config
+    assert f"zero{read.stage}" == case.split()[0]
+    assert read.reduce_bucket_size == 500_000_000
 
 
 @pytest.mark.slow
@@ -147,7 +162,7 @@ def test_the_run_learns_what_the_plain_one_does(
     monkeypatch.setenv("DS_ACCELERATOR", "cpu")
     plan = llama(tmp_path / "model")
     changed = {} if processes == 1 else {"strategy": "ddp", "accumulation": 2}
-    plan = two_gpus(plan) if processes == 2 else plan
+    plan = on_two_gpus(plan) if processes == 2 else plan
     folder = put(tmp_path / "내 실험", target, plan, settings(**changed))
     launch = ["accelerate.commands.launch", "--cpu", "--config_file", "accelerate.yaml", "train.py"]
     many = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py"]

@@ -116,16 +116,20 @@ def runs(folder: Path, ragged: Path) -> dict[str, tuple[int, str]]:
         ]
     two = variant(folder, "two", batch={"gpus": 2, "accumulation": 2})
     arguments["one of two gpus"] = ["--plan", two, "--synthetic", "--selfcheck", "--output", "two"]
-    lora = variant(folder, "lora", lora=None)
-    document = json.loads(Path(lora).read_text(encoding="utf-8"))
+    adapters = put(folder / "adapters", "plain", llama(folder / "m", "lora"))
+    made = ["--synthetic", "--steps", "3", "--output", str(folder / "lora")]
+    adapting = {
+        "lora": [*made, "--stop-at", "2", "--selfcheck"],
+        "lora rest": [*made, "--resume"],
+        "lora without weights": ["--data", str(ragged)],
+    }
+    changed = variant(folder, "changed", lora=None)
+    document = json.loads(Path(changed).read_text(encoding="utf-8"))
     document |= {"task": "lora", "lora": Lora(rank=4, alpha=8.0).model_dump(mode="json")}
-    Path(lora).write_text(json.dumps(document), encoding="utf-8")
-    arguments["lora"] = ["--plan", lora, "--synthetic", "--steps", "3", "--stop-at", "2"]
-    arguments["lora"] += ["--output", "lora", "--selfcheck"]
-    arguments["lora rest"] = ["--plan", lora, "--synthetic", "--steps", "3", "--resume"]
-    arguments["lora rest"] += ["--output", "lora"]
-    arguments["lora without weights"] = ["--plan", lora, "--data", str(ragged)]
-    return dict(zip(arguments, drive(folder, list(arguments.values())), strict=True))
+    Path(changed).write_text(json.dumps(document), encoding="utf-8")
+    arguments["another task"] = ["--plan", changed, "--synthetic"]
+    found = dict(zip(adapting, drive(adapters, list(adapting.values())), strict=True))
+    return found | dict(zip(arguments, drive(folder, list(arguments.values())), strict=True))
 
 
 def variant(folder: Path, name: str, **sections: Any) -> str:
@@ -217,6 +221,7 @@ def test_settings_are_in_force_by_the_selfcheck(
         ("missing data", r"없는 자료: no such dataset; name one with --data PATH"),
         ("broken line", r"깨진 자료\.jsonl, sample 2: not valid JSON"),
         ("nothing to resume", r"새 폴더: no checkpoint to resume from"),
+        ("another task", r"task: these files train whole models, not lora; export it again"),
         ("other run", r"made with steps 6, this run has 7"),
         (
             "lora without weights",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from exporting import (
     TORCHRUN,
+    drive,
     drive_two,
     edit,
     llama,
@@ -21,8 +22,6 @@ from exporting import (
     settings,
     start,
 )
-
-from trainwright.workload.workload import Lora
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +82,51 @@ def test_two_processes_of_plain_are_the_same_step(
     agree(folder / "out", alone / "whole")
 
 
+def test_accelerate_shares_weights_in_the_same_step(tmp_path: Path, alone: Path) -> None:
+    pytest.importorskip("accelerate")
+    folder = exported(tmp_path, "accelerate", "fsdp2")
+    launch = ["accelerate.commands.launch", "--config_file", "accelerate.yaml"]
+    shim = str(Path(__file__).with_name("cpus_as_gpus.py"))
+    options = [option for option in RUN if option != "--cpu"]
+    done = start(
+        [sys.executable, "-m", *launch, shim, "train.py", *options, "--output", "out"], folder
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("accelerate ")]
+    assert "active: FSDP2, reshard_after_forward True" in line
+    agree(folder / "out", alone / "whole")
+
+
+def test_accelerate_that_would_train_whole_models_is_refused(tmp_path: Path) -> None:
+    """It does so on CPUs, and where its file was left out."""
+    pytest.importorskip("accelerate")
+    folder = exported(tmp_path, "accelerate", "fsdp2")
+    done = start([sys.executable, "-m", *TORCHRUN, "train.py", *RUN], folder)
+    assert done.returncode != 0
+    assert "accelerate runs MULTI_CPU, the plan says fsdp2" in done.stderr
+
+
+@pytest.mark.parametrize("strategy", ["zero1", "zero2", "zero3"])
+def test_deepspeed_shares_state_in_the_same_step(
+    tmp_path: Path, alone: Path, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("deepspeed")
+    monkeypatch.setenv("DS_ACCELERATOR", "cpu")
+    folder = exported(tmp_path, "deepspeed", strategy)
+    path = folder / "ds_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    assert config["zero_optimization"]["reduce_bucket_size"] == 500_000_000
+    config["zero_optimization"]["reduce_bucket_size"] = 100_000  # 2 GB else, for a tiny model
+    path.write_text(json.dumps(config), encoding="utf-8")
+    launch = [sys.executable, "-m", *TORCHRUN, "train.py", *RUN, "--output", "out"]
+    for options in (["--stop-at", "1"], ["--resume"]):
+        done = start([*launch, *options], folder)
+        assert done.returncode == 0, done.stderr[-2000:]
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("strategy")]
+    assert f"active: stage {strategy[-1]}, DeepSpeedZero" in line
+    agree(folder / "out", alone / "whole")
+
+
 def test_shares_learn_save_and_resume_with_every_setting(tmp_path: Path) -> None:
     folder = exported(tmp_path, "plain", "fsdp2", optimizer="adamw", learning_rate=3e-3)
     changes: dict[str, dict[str, Any]] = {
@@ -93,15 +137,13 @@ def test_shares_learn_save_and_resume_with_every_setting(tmp_path: Path) -> None
         "muon": {"optimizer": "muon"},
         "bf16-mixed": {"precision": "bf16-mixed"},
     }
+    llama(folder / "tied", tie_word_embeddings=True)
     runs = [
         [*RUN, "--plan", variant(folder, name, settings=change), "--output", name]
         for name, change in changes.items()
     ]
-    lora = variant(folder, "lora", settings={"precision": "bf16-mixed"})
-    document = json.loads(Path(lora).read_text(encoding="utf-8"))
-    document |= {"task": "lora", "lora": Lora(rank=4, alpha=8.0).model_dump(mode="json")}
-    Path(lora).write_text(json.dumps(document), encoding="utf-8")
-    runs.append([*RUN, "--plan", lora, "--output", "lora"])
+    one_table = variant(folder, "tied", model={"where": "tied"})
+    runs.append([*RUN, "--plan", one_table, "--output", "tied"])
     runs.append([*RUN, "--stop-at", "1", "--output", "half"])
     runs.append([*RUN, "--resume", "--output", "half"])
     muon = ["--plan", variant(folder, "muon", settings=changes["muon"]), "--output", "half-muon"]
@@ -112,9 +154,24 @@ def test_shares_learn_save_and_resume_with_every_setting(tmp_path: Path) -> None
     agree(folder / "half", folder / "base")
     agree(folder / "half-muon", folder / "muon")
     assert losses(folder / "bf16-mixed") == pytest.approx(losses(folder / "base"), rel=1e-2)
-    assert (folder / "lora" / "model" / "adapter_config.json").is_file()
+    assert "lm_head.weight" not in trained(folder / "tied")
+    one = put(tmp_path / "one", "plain", llama(tmp_path / "one_table", tie_word_embeddings=True),
+              settings(learning_rate=3e-3, warmup=0))  # fmt: skip
+    ((code, text),) = drive(one, [[*RUN, "--output", "tied"]])
+    assert code == 0, text
+    agree(folder / "tied", one / "tied")
     architectures = json.loads((folder / "base" / "model" / "config.json").read_text())
     assert architectures["architectures"] == ["LlamaForCausalLM"]
+
+
+def test_adapters_beside_shared_weights_train_and_resume(tmp_path: Path) -> None:
+    plan = on_two_gpus(llama(tmp_path / "m", "lora"))
+    chosen = settings(strategy="fsdp2", accumulation=2, precision="bf16-mixed")
+    folder = put(tmp_path / "run", "plain", plan, chosen)
+    runs = [[*RUN, "--stop-at", "1", "--output", "half"], [*RUN, "--resume", "--output", "half"]]
+    assert drive_two(folder, [*runs, [*RUN, "--output", "whole"]]) == [0, 0, 0]
+    assert losses(folder / "half") == losses(folder / "whole")
+    assert (folder / "half" / "model" / "adapter_config.json").is_file()
 
 
 def variant(folder: Path, name: str, **sections: Any) -> str:

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exporting import llama, put, settings, start
+from exporting import TORCHRUN, llama, on_two_gpus, put, settings, start
 
 from trainwright import export
-from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 
 pytestmark = pytest.mark.slow
@@ -23,6 +22,7 @@ CASES: dict[str, dict[str, Any]] = {
     "every second layer": {"checkpointing": "every-2", "num_workers": 4},
     "no workers": {"num_workers": 0, "prefetch_factor": 4, "persistent_workers": True},
     "compiled": {"compile": True},
+    "fsdp2": {"strategy": "fsdp2", "checkpointing": "full"},
     "open schedule": {"learning_rate": None, "warmup": None},
     **{
         name: {"optimizer": name}
@@ -122,17 +122,48 @@ def test_what_is_missing_or_misspelt_is_one_line(
     assert "Traceback" not in done.stderr
 
 
-def two_gpus(folder: Path) -> Path:
-    document = llama(folder / "m").model_dump(mode="json", exclude_none=True)
-    document["machine"]["gpus"][0]["count"] = 2
-    chosen = settings(strategy="ddp", accumulation=2)
-    return put(folder / "run", "transformers", Plan.model_validate(document), chosen)
+def two_gpus(folder: Path, **changed: Any) -> Path:
+    chosen = settings(**{"strategy": "ddp", "accumulation": 2} | changed)
+    return put(folder / "run", "transformers", on_two_gpus(llama(folder / "m")), chosen)
+
+
+def steps(folder: Path) -> list[tuple[float, float]]:
+    """Loss and gradient norm of each step that the Trainer wrote down."""
+    (path,) = (folder / "checkpoints").glob("checkpoint-*/trainer_state.json")
+    log = json.loads(path.read_text(encoding="utf-8"))["log_history"]
+    return [(entry["loss"], entry["grad_norm"]) for entry in log if "loss" in entry]
+
+
+def test_shares_are_the_same_step(tmp_path: Path) -> None:
+    """Both draw the same samples for each optimizer step, whatever process has them."""
+    alone = put(tmp_path / "alone", "transformers", llama(tmp_path / "m"))
+    shared = two_gpus(tmp_path, strategy="fsdp2")
+    for folder in (alone, shared):
+        path = folder / "training_args.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"logging_steps": 1}))
+    shim = str(Path(__file__).with_name("cpus_as_gpus.py"))
+    options = ["train_hf.py", "--synthetic", "--steps", "3", "--selfcheck"]
+    one = start([sys.executable, *options, "--cpu"], alone)
+    assert one.returncode == 0, one.stderr[-2000:]
+    two = start([sys.executable, "-m", *TORCHRUN, shim, *options], shared)
+    assert two.returncode == 0, two.stderr[-2000:]
+    (engine,) = [line for line in two.stdout.splitlines() if line.startswith("engine")]
+    assert "21 of 21 weights shared" in engine
+    for mine, whole in zip(steps(shared), steps(alone), strict=True):
+        assert mine == pytest.approx(whole, rel=1e-5)
+
+
+def test_fsdp_that_would_train_whole_models_is_refused(tmp_path: Path) -> None:
+    options = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck"]
+    folder = two_gpus(tmp_path, strategy="fsdp2")
+    done = start([sys.executable, "-m", *TORCHRUN, "train_hf.py", *options], folder)
+    assert done.returncode != 0
+    assert "selfcheck: not in force on this machine: engine" in done.stderr
 
 
 def test_two_processes_are_two_and_wrapped_for_it(tmp_path: Path) -> None:
-    many = ["torch.distributed.run", "--standalone", "--nproc-per-node=2", "train_hf.py"]
     options = ["--synthetic", "--cpu", "--steps", "2", "--selfcheck"]
-    done = start([sys.executable, "-m", *many, *options], two_gpus(tmp_path))
+    done = start([sys.executable, "-m", *TORCHRUN, "train_hf.py", *options], two_gpus(tmp_path))
     assert done.returncode == 0, done.stderr[-2000:]
     (engine,) = [line for line in done.stdout.splitlines() if line.startswith("engine")]
     assert "active: DistributedDataParallel" in engine

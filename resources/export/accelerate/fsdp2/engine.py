@@ -1,0 +1,46 @@
+"""What runs the steps: accelerate, as accelerate.yaml has it, over shares of the weights."""
+
+from collections.abc import Iterator
+
+from accelerate import Accelerator
+from making import Outline
+from plan_file import Plan
+from selfcheck import Fact
+from shares import Shares
+from step import StepSettings
+from strict import InputError
+from world import World
+
+
+class Engine(Shares):
+    """Shares as the plan counts them, which accelerate takes as they are.
+
+    Its own wrapping would reduce gradients in 16 bits, and take what a block is by another rule.
+    """
+
+    def __init__(self, plan: Plan, settings: StepSettings, network: Outline, world: World) -> None:
+        self.accelerator = Accelerator(gradient_accumulation_steps=1)
+        # On a CPU, or without its file, accelerate trains whole models in silence.
+        name, _ = self._active()
+        if name != "FSDP2":
+            raise InputError(
+                f"accelerate runs {name}, the plan says fsdp2: start it on GPUs with accelerate "
+                "launch --config_file accelerate.yaml train.py"
+            )
+        super().__init__(plan, settings, network, world)
+        self.runner, _ = self.accelerator.prepare(self.model, self.optimizer)
+
+    def facts(self) -> Iterator[Fact]:
+        """Yield what accelerate has made of its file, and what the engine has of the plan."""
+        wanted = self.plan.settings.reshard_after_forward
+        name, found = self._active()
+        active = f"{name}, reshard_after_forward {found}"
+        yield "accelerate", f"FSDP2, reshard {wanted}", active, (name, found) == ("FSDP2", wanted)
+        yield from super().facts()
+
+    def _active(self) -> tuple[str, bool]:
+        """Return how accelerate divides a model, and whether it would gather blocks again."""
+        state = self.accelerator.state
+        if not self.accelerator.is_fsdp2:
+            return self.accelerator.distributed_type.value, False
+        return "FSDP2", bool(state.fsdp_plugin.reshard_after_forward)

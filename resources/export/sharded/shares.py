@@ -1,0 +1,124 @@
+"""What runs the steps: torch's fully_shard, each process with its share of the weights.
+
+Before a block computes, its weights are gathered from all processes; its gradients are added up
+over all as soon as it has them, and each process keeps its share of the sum.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+
+import torch
+import torch.distributed as dist
+from making import Outline, tied
+from networks import placed
+from optimizers import build_optimizer
+from plan_file import Plan
+from selfcheck import Fact
+from step import (
+    AUTOCAST,
+    PURE,
+    Batch,
+    Loss,
+    StepSettings,
+    blocks,
+    make_scaler,
+    micro_step,
+    update,
+)
+from torch import nn
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    set_model_state_dict,
+)
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
+from world import World
+
+COMPUTED = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
+"""Precision of the plan -> of the step: blocks compute in 16 bits without autocast."""
+
+
+class Shares:
+    """The model as the steps call it, with its optimizer; an engine is made of it."""
+
+    def __init__(self, plan: Plan, settings: StepSettings, network: Outline, world: World) -> None:
+        precision = COMPUTED.get(settings.precision, settings.precision)
+        self.plan, self.world = plan, world
+        self.settings = dataclasses.replace(settings, precision=precision)
+        self.model = shard(placed(network.model, plan, settings, "meta"), plan, world)
+        fill(self.model, network, world)
+        # Only now are the parameters those that the optimizer moves.
+        self.optimizer = build_optimizer(self.model, plan)
+        self.scaler = make_scaler(settings, world.device.type)
+        self.runner = torch.compile(self.model) if plan.settings.compile else self.model
+
+    def micro_step(self, batch: Batch, count: float, loss: Loss, *, last: bool) -> torch.Tensor:
+        """Run one micro-batch forward and backward.
+
+        Each micro-batch adds up its gradients over the processes, not only the last one: waiting
+        would keep whole gradients in fp32 in every process, which the plan has no memory for.
+        """
+        # The sum is divided by the number of processes: hence count / size.
+        share = count / self.world.size
+        return micro_step(self.runner, batch, share, loss, self.settings, self.scaler)
+
+    def update(self) -> None:
+        """Clip by the norm of all shares together, move the parameters, drop the gradients."""
+        update(self.model, self.optimizer, self.settings, self.scaler)
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Return the trained weights, whole, in the first process; nothing in the others."""
+        options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+        return tied(self.model, get_model_state_dict(self.model, options=options))
+
+    def facts(self) -> Iterator[Fact]:
+        """Yield what the engine has made of the plan."""
+        parameters = [*self.model.parameters()]
+        shared = sum(isinstance(one, DTensor) for one in parameters)
+        groups = [part for part in self.model.modules() if isinstance(part, FSDPModule)]
+        wanted = len(blocks(self.model)) + 1
+        yield (
+            "strategy",
+            "fsdp2",
+            f"{shared} of {len(parameters)} weights shared, {len(groups)} groups",
+            shared == len(parameters) and len(groups) == wanted,
+        )
+        precision, found = self.plan.settings.precision, computed(groups[-1])
+        goal = (AUTOCAST | PURE).get(precision, torch.float32)
+        yield "precision", precision, f"blocks compute in {found}", found == goal
+
+
+def shard(model: nn.Module, plan: Plan, world: World) -> nn.Module:
+    """Return the model with each block a group that is gathered at once, and the rest another."""
+    policy = MixedPrecisionPolicy()
+    if (computed := AUTOCAST.get(plan.settings.precision)) is not None:
+        # Masters and sums of gradients stay fp32.
+        policy = MixedPrecisionPolicy(param_dtype=computed, reduce_dtype=torch.float32)
+    mesh = init_device_mesh(world.device.type, (world.size,))
+    # None drops a block's weights after its forward pass, and keeps those outside of blocks.
+    kept = None if plan.settings.reshard_after_forward else False
+    for part in (*blocks(model), model):
+        fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=kept)
+    return model
+
+
+def fill(model: nn.Module, network: Outline, world: World) -> None:
+    """Give each process its share of the weights that the first one holds."""
+    model.to_empty(device=world.device)
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    set_model_state_dict(model, dict(network.weights), options=options)
+    for name, buffer in model.named_buffers():
+        if world.rank == 0:
+            buffer.copy_(network.buffers[name])
+        dist.broadcast(buffer, src=0)
+
+
+def computed(group: FSDPModule) -> torch.dtype:
+    """Return the type that a group's weights have while it computes."""
+    group.unshard()
+    try:
+        return next(group.parameters()).dtype
+    finally:
+        group.reshard()
