@@ -24,8 +24,8 @@ from trainwright.workload.settings import Effect
 
 _SAME = 1e-9
 """Relative difference below which two times are the same work."""
-_NEAR = 0.03
-"""Longer step that is worth a margin, as a share. Assumed: less than estimates tell apart."""
+_NEAR = 0.05
+"""Longer step that is worth a margin, as a share; less the estimate cannot tell. Assumed."""
 _TRIES = 4
 """Replays spent on a choice with a margin; assumed."""
 
