@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import dropwhile, islice, takewhile
+from math import inf
 
-from trainwright.advise import learning_rate, loading, pareto, relax
+from trainwright.advise import learning_rate, loading, pareto, relax, space
 from trainwright.advise.advice import Advice, Choice, Reason, Relaxation
 from trainwright.advise.mistakes import mistakes
 from trainwright.advise.reasons import reasons, untimed_reasons
@@ -14,7 +16,7 @@ from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
 from trainwright.plan.evaluate import Facts, resolve, stored
 from trainwright.plan.question import question
-from trainwright.plan.report import Report
+from trainwright.plan.report import Report, Verdict
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
@@ -22,6 +24,10 @@ from trainwright.workload.settings import Effect
 
 _SAME = 1e-9
 """Relative difference below which two times are the same work."""
+_NEAR = 0.05
+"""Longer step that is worth a margin, as a share; less the estimate cannot tell. Assumed."""
+_TRIES = 4
+"""Replays spent on a choice with a margin; assumed."""
 
 
 def advise(
@@ -67,7 +73,12 @@ def advise(
         ),
         pareto=pareto.front(search, best),
         nothing_fits=(),
-        notes=(*mistakes(search, best, report), *_fp8(search, best), *_not_considered(search)),
+        notes=(
+            *_margin(search, chosen[0]),
+            *mistakes(search, best, report),
+            *_fp8(search, best),
+            *_not_considered(search),
+        ),
         considered=search.considered,
     )
 
@@ -148,7 +159,55 @@ def _chosen(search: Search, top: int) -> list[tuple[Timed, Report]]:
         again = any(abs(timed.seconds - one.seconds) <= _SAME * one.seconds for one, _ in chosen)
         if not again:
             chosen.extend(search.confirmed([timed]))
+    if chosen and (calm := _with_margin(search, chosen[0], _SAME, _spares)) is not None:
+        chosen[0] = calm
     return chosen
+
+
+def _with_margin(
+    search: Search,
+    first: tuple[Timed, Report],
+    longer: float,
+    calm: Callable[[Report], bool],
+) -> tuple[Timed, Report] | None:
+    """Return the fastest that is calm where the first choice has no margin at all, if any.
+
+    Its step is longer than the first one's by the share ``longer`` at most.
+    """
+    chosen, report = first
+    if _spares(report) or chosen.seconds == inf:
+        return None
+
+    def near(one: Timed) -> bool:
+        alike = one.candidate.departs == chosen.candidate.departs
+        return alike and one.seconds <= chosen.seconds * (1 + longer)
+
+    rest = dropwhile(lambda one: one.candidate != chosen.candidate, search.obedient)
+    others = islice(takewhile(near, islice(rest, 1, None)), _TRIES)
+    return next((one for one in search.confirmed(others) if calm(one[1])), None)
+
+
+def _margin(search: Search, first: tuple[Timed, Report]) -> Iterator[Message]:
+    """Yield what a margin costs where the first choice is tight."""
+    calm = _with_margin(search, first, _NEAR, lambda report: report.verdict is Verdict.FITS)
+    if calm is None:
+        return
+    now, then = first[1].settings, calm[1].settings
+    keys = ("micro_batch", *space.SAVERS)
+    changes = [f"{key}: {getattr(then, key)}".lower() for key in keys
+               if getattr(now, key) != getattr(then, key)]  # fmt: skip
+    cost = calm[0].seconds / first[0].seconds - 1
+    yield Message.of("advise.margin", changes=changes, cost=cost, spare=_spare(calm[1]))
+
+
+def _spare(report: Report) -> float:
+    """Return the bytes that stay free at p95."""
+    return report.memory.device_total.value - report.memory.device_used_p95.value
+
+
+def _spares(report: Report) -> bool:
+    """Return whether anything stays free: else cached memory has to be given back at p95."""
+    return _spare(report) >= 1
 
 
 def _effect(chosen: list[tuple[Timed, Report]]) -> Effect:

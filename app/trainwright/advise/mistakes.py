@@ -18,7 +18,7 @@ _WORKERS_A_CORE = 2
 
 def mistakes(search: Search, best: Timed, report: Report) -> tuple[Message, ...]:
     """Return what fixed settings cost, largest first, each with this model's numbers."""
-    found = [saved for key in search.held if (saved := _freed(search, best, key))]
+    found = [saved for key in search.changeable if (saved := _freed(search, best, key))]
     found.sort(key=lambda pair: pair[0])
     return (
         *(message for _, message in found),

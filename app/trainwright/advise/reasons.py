@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from itertools import islice, takewhile
 from typing import Any
 
 from trainwright.advise import space
@@ -13,8 +14,12 @@ from trainwright.estimate.compiling import compiling
 from trainwright.estimate.compiling import verdict as compiling_verdict
 from trainwright.messages import Message
 from trainwright.plan.report import Report
+from trainwright.workload.settings import Effect, effect
 
 _ESTIMATE = "estimate"
+_TRIES = 3
+"""Replays spent on what else would fit."""
+_ALONE = "torchtune: full_finetune_single_device, dtype"
 _CAPABILITY = "NVIDIA CUDA programming guide, arithmetic by compute capability; stas00, dtype"
 
 
@@ -48,6 +53,10 @@ def slower(timed: Timed, than: Timed) -> float:
 def _precision(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     value = best.candidate.precision
     gpu = search.facts.machine.gpu.record.name
+    if effect("precision", value) is Effect.DIFFERENT and best.candidate.effect:
+        mixed = Message.of("advise.flip.memory-precision")
+        yield _reason("precision", value, "advise.precision.alone", _ALONE, mixed, value=value)
+        return
     others = [
         other
         for name in ("fp32", "tf32", "bf16-mixed", "fp16-mixed")
@@ -115,8 +124,8 @@ def _micro_batch(search: Search, best: Timed) -> Reason:
     micro = best.candidate.micro_batch
     following = _next_larger(search, best)
     if following is None:
-        return _reason("micro_batch", micro, "advise.micro.whole", _ESTIMATE, None, micro=micro)
-    need, room = search.peak(following.candidate), search.room(following.candidate)
+        id = "advise.micro.whole" if micro > 1 else "advise.micro.one"
+        return _reason("micro_batch", micro, id, _ESTIMATE, None, micro=micro)
     if following.seconds >= best.seconds:
         return _reason(
             "micro_batch",
@@ -128,19 +137,17 @@ def _micro_batch(search: Search, best: Timed) -> Reason:
             following=following.candidate.micro_batch,
         )
     saved = 1 - following.seconds / best.seconds
-    return _reason(
-        "micro_batch",
-        micro,
-        "advise.micro.largest",
-        _ESTIMATE,
-        Message.of(
-            "advise.flip.memory-batch", following=following.candidate.micro_batch, saved=saved
-        ),
-        micro=micro,
-        following=following.candidate.micro_batch,
-        need=need,
-        room=room,
-    )
+    more = following.candidate.micro_batch
+    flips = Message.of("advise.flip.memory-batch", following=more, saved=saved)
+    values: dict[str, float] = {"micro": micro, "following": more}
+    if search.may_fit(following.candidate):  # only its replay says that it does not fit
+        memory = search.report(following.candidate).memory
+        need, room, id = memory.device_used_p95.value, memory.device_total.value, "replayed"
+    else:
+        need, room = search.least(following.candidate), search.room(following.candidate)
+        id = "largest"
+    values |= {"need": need, "room": room}
+    return _reason("micro_batch", micro, f"advise.micro.{id}", _ESTIMATE, flips, **values)
 
 
 def _next_larger(search: Search, best: Timed) -> Timed | None:
@@ -171,7 +178,7 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
             cost=slower(full, best),
         )
         return
-    plain = search.alike(best.candidate, checkpointing="none")
+    plain = search.alike(best.candidate, checkpointing="none", activation_offload=False)
     if plain is None:
         return
     need, room = search.peak(plain.candidate), search.room(plain.candidate)
@@ -186,7 +193,7 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
             cost=max(slower(best, plain), 0),
         )
         return
-    rival = next(iter(search.holding(checkpointing="none")), None)
+    rival = _alternative(search, best, checkpointing="none")
     flips = Message.of("advise.flip.memory-checkpointing", more=max(need - room, 0))
     values = {
         "need": need,
@@ -194,13 +201,20 @@ def _checkpointing(search: Search, best: Timed, _report: Report) -> Iterator[Rea
         "cost": slower(best, plain),
         "micro": best.candidate.micro_batch,
     }
-    if rival is None or rival.candidate.effect > best.candidate.effect:
+    if rival is None:
         yield _reason("checkpointing", value, "advise.checkpointing.on", _ESTIMATE, flips, **values)
     else:
         values |= {"other": rival.candidate.micro_batch, "gain": slower(rival, best)}
         yield _reason(
             "checkpointing", value, "advise.checkpointing.pays", _ESTIMATE, flips, **values
         )
+
+
+def _alternative(search: Search, best: Timed, **held: object) -> Timed | None:
+    """Return the best that fits with other values and changes the training no more, if any."""
+    departs = best.candidate.departs
+    alike = takewhile(lambda one: one.candidate.departs <= departs, search.holding(**held))
+    return next((one for one, _ in search.confirmed(islice(alike, _TRIES))), None)
 
 
 def _optimizer(search: Search, best: Timed, report: Report) -> Iterator[Reason]:

@@ -178,7 +178,7 @@ def _shares_aside(search: Search) -> Iterator[Relaxation]:
 
 def _without_a_key(search: Search) -> Iterator[Relaxation]:
     """Yield the plan with one fixed setting changed; the fastest such first."""
-    found = [next(search.confirmed(search.freed(key)), None) for key in search.held]
+    found = [next(search.confirmed(search.freed(key)), None) for key in search.changeable]
     ranked = sorted((one for one in found if one), key=lambda one: one[0].rank)
     for timed, report in ranked:
         key = timed.candidate.freed

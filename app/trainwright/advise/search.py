@@ -1,8 +1,9 @@
 """The search: points of the space in the order of their worth, then confirmed until enough fit.
 
-Exact: the first choice is the minimum over the whole space of (effect, seconds, distance from
-what the plan has now) among settings whose p95 fits. Points are dropped unseen only where a lower
-bound of their memory is more than the device has, or one above them in the lattice is no slower.
+Exact: the first choice is the minimum over the whole space of (effect, departure, seconds,
+distance from what the plan has now) among settings whose p95 fits. Points are dropped unseen only
+where a lower bound of their memory is more than the device has, or one above them in the lattice
+is no slower.
 """
 
 import heapq
@@ -64,7 +65,8 @@ class Timed:
     def rank(self) -> tuple[float, ...]:
         """Return the sort key: the smaller the better."""
         chosen = self.candidate
-        return chosen.effect, self.seconds, self.peak, chosen.surprise, -chosen.micro_batch
+        least = self.seconds, self.peak, chosen.surprise, -chosen.micro_batch
+        return (*chosen.departs, *least)
 
 
 class Walk:
@@ -174,6 +176,11 @@ class Search:
         gpus = self.facts.machine.gpu_count
         settings, workload = self.facts.settings, self.plan.workload
         return Space(self._values, held, settings, workload, gpus, freed, self.held.get(freed))
+
+    @property
+    def changeable(self) -> tuple[str, ...]:
+        """Return the fixed keys that have another value to compare."""
+        return tuple(key for key in self.held if key == "batch" or len(self._values[key]) > 1)
 
     def freed(self, key: str) -> Walk:
         """Return the candidates that disregard one fixed key, and only those."""
@@ -285,7 +292,11 @@ class Search:
     def may_fit(self, candidate: Candidate) -> bool:
         """Return whether a lower bound of the p95 is within the device."""
         room = self.room(candidate)  # Without a layout first: often the model alone is too large.
-        return self._model_bytes(candidate) <= room and _least(self.peak(candidate)) <= room
+        return self._model_bytes(candidate) <= room and self.least(candidate) <= room
+
+    def least(self, candidate: Candidate) -> float:
+        """Return a lower bound of the p95 of what the allocator takes."""
+        return _least(self.peak(candidate))
 
     def may_be_lean(self, candidate: Candidate) -> bool:
         """Return whether a candidate may fit, as far as a profile of it tells."""

@@ -63,8 +63,15 @@ class Candidate:
     """How far from what the plan has now: ties go to the smaller."""
     effect: Effect = field(default=Effect.SAME, compare=False)
     """The greatest of its open values."""
+    departure: int = field(default=0, compare=False)
+    """The effects of its open values together: AdamW in bf16 departs less than Adafactor in it."""
     freed: str = field(default="", compare=False)
     """The fixed key that this candidate disregards; empty where it obeys the plan."""
+
+    @property
+    def departs(self) -> tuple[Effect, int]:
+        """Return how much it changes the training: the smaller the better."""
+        return self.effect, self.departure
 
     def settings(self, base: FullSettings) -> FullSettings:
         """Return the settings, with what is not searched taken from ``base``."""
@@ -236,7 +243,8 @@ class Space:
         lists = {key: self.open[key] for key in ROOTS}
         for chosen in product(*lists.values()):
             named = dict(zip(lists, chosen, strict=True))
-            if self._effect(named) is effect_ and _goes_together(named):
+            largest = max(self._effects(named), default=Effect.SAME)
+            if largest is effect_ and _goes_together(named):
                 first = {key: self.open[key][0] for key in SAVERS}
                 yield self._points(named | first, self._pairs(named))
 
@@ -266,22 +274,28 @@ class Space:
         self, named: Mapping[str, Any], pairs: Iterable[tuple[int, int]]
     ) -> list[Candidate]:
         surprise = sum(self._surprise[key][value] for key, value in named.items())
-        rest: dict[str, Any] = {"surprise": surprise, "effect": self._effect(named)}
-        rest["freed"] = self.freed
+        effects = self._effects(named)
+        rest: dict[str, Any] = {
+            "surprise": surprise,
+            "effect": max(effects, default=Effect.SAME),
+            "departure": sum(effects),
+            "freed": self.freed,
+        }
         return [
             Candidate(micro_batch=micro, accumulation=steps, **named, **rest)
             for micro, steps in pairs
         ]
 
-    def _effect(self, named: Mapping[str, Any]) -> Effect:
-        """Return the greatest effect of the open values; what a recipe does is what was asked."""
+    def _effects(self, named: Mapping[str, Any]) -> list[Effect]:
+        """Return the effects of the open values; what a recipe does is what was asked."""
+        if not self.workload.trains:
+            return []
         own = self.base.recipe is not None
-        found = [
+        return [
             effect(key, value)
             for key, value in named.items()
             if key not in self.held and not (own and value == getattr(self.base, key))
         ]
-        return max(found, default=Effect.SAME) if self.workload.trains else Effect.SAME
 
     def below(self, point: Candidate, *, saving: bool = False) -> Iterator[Candidate]:
         """Yield the points one step down, each of the lattice once; none takes less time.

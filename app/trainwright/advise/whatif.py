@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from trainwright.advise.advice import Relaxation
+from trainwright.advise.advice import Relaxation, what_becomes
 from trainwright.advise.parts import part_variations
 from trainwright.advise.variations import Patch, Variation, variations
 from trainwright.explain import Interval
@@ -124,7 +124,7 @@ def _way(way: Relaxation, plan: Plan, before: Report) -> WhatIf:
     used = before.memory.device_used.value
     return WhatIf(
         change=way.change,
-        because=Message.of(f"advise.effect.{way.effect.name.lower()}"),
+        because=what_becomes(way.effect, trains=way.plan.workload.trains),
         patch=dict(way.changes),
         plan=way.plan,
         verdict=after.verdict if after is not None else None,
@@ -260,7 +260,8 @@ def _because(before: Report, after: Report, gain: float | None) -> Message:
     if after.verdict in (Verdict.NO, Verdict.SPILLS):
         return Message.of("advise.whatif.because.memory", **room)
     if before.verdict in (Verdict.NO, Verdict.SPILLS):
-        return Message.of("advise.whatif.because.fits", **room)
+        id = "fits" if after.fits else "hardly"
+        return Message.of(f"advise.whatif.because.{id}", **room)
     if gain is None:
         return Message.of("advise.whatif.because.unpredicted")
     first, then = _shares(before), _shares(after)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainwright.advise import ways_out
 from trainwright.advise.whatif import NEXT_TO_NOTHING, WhatIf, whatifs
 from trainwright.advise.whatif import as_json as whatifs_as_json
 from trainwright.cli import options, planning
@@ -73,7 +74,7 @@ def command(
     answered = _answered(source, terminal)
     plan, facts, report = answered.plan, answered.facts, answered.report
     operators = operators_of(plan, facts) if ops else None
-    changes = whatifs(plan, facts, report) if what_if else ()
+    changes = whatifs(plan, facts, report, ways=ways_out) if what_if else ()
 
     def show(screen: "Screen") -> None:
         show_report(screen, plan, facts, report)

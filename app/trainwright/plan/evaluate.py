@@ -32,6 +32,7 @@ from trainwright.machine.network import Cluster
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
 from trainwright.plan import checkpoint, chosen, crosscheck, mixture, recipe
+from trainwright.plan.loading import load_notes
 from trainwright.plan.profiles import stored as stored
 from trainwright.plan.question import question
 from trainwright.plan.report import Report, Verdict
@@ -242,6 +243,7 @@ def evaluate(plan: Plan, facts: Facts) -> Report:
             *recipe.note_of(likely, memory),
             *_larger_notes(machine, memory, decided),
             *_host_notes(memory, room),
+            *load_notes(machine, facts.profile, facts.settings),
             *_loader_notes(memory, clock, room),
             *facts.notes,
             *(policy_notes(serving, memory) if serving else ()),

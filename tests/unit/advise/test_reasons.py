@@ -53,11 +53,18 @@ def test_the_next_larger_batch_is_said_not_to_fit(make_case: Any) -> None:
     assert found.because.id == "advise.micro.largest"
     values = found.because.values
     assert values["following"] > found.value
-    assert values["need"] > 0.9 * values["room"]
+    assert values["need"] > values["room"]
     assert found.flips.id == "advise.flip.memory-batch"
     said = [render(found.because, language) for language in LANGUAGES]
     # Another choice may have a larger one, with a loss in chunks.
     assert not any("largest" in each or "가장 큽니다" in each for each in said)
+
+
+def test_a_share_of_one_sample_is_one_sample(make_case: Any) -> None:
+    found = advised(make_case(batch=1))
+    said = [render(reason(found, key).because, "en") for key in ("micro_batch", "accumulation")]
+    assert said[0] == "A GPU's share of the batch is one sample."
+    assert not [text for text in said if "1 samples" in text or "1 micro-batches" in text]
 
 
 def test_checkpointing_that_is_not_needed_names_what_it_would_cost(make_case: Any) -> None:

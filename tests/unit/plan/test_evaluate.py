@@ -364,6 +364,23 @@ def test_offloading_needs_the_systems_memory() -> None:
         assert f"{need.value / 2**30:.2f}"[:3] in render(short.notes[0], language)
 
 
+def test_weights_that_cannot_be_loaded_are_named() -> None:
+    """from_pretrained reads 16 GB of weights into memory in each process; bitsandbytes does not."""
+
+    def said(memory: float, **settings: Any) -> list[str]:
+        example = file.read(resources("examples", "llama-8b-lora.plan.yaml"))
+        machine = {"gpus": [{"id": "rtx-4090", "count": 2}], "memory_gib": memory}
+        changed = {key.replace("__", "."): value for key, value in settings.items()}
+        found = report(with_keys(example, {"machine": machine, **changed})).notes
+        return [note.id for note in found if note.id.startswith("plan.note.load")]
+
+    assert said(24) == ["plan.note.load-short"]
+    assert said(24, settings__strategy="single") == []
+    assert said(64) == []
+    assert said(8, workload__task="qlora") == ["plan.note.load-streamed"]
+    assert said(24, workload__task="qlora") == []
+
+
 def test_offloaded_activations_leave_the_gpu_for_pinned_memory() -> None:
     example = file.read(resources("examples", "llama-8b-lora.plan.yaml"))
     kept = report(with_keys(example, {"settings.micro_batch": 2}))
