@@ -304,6 +304,12 @@ CASES = {
     "modernbert-checkpointed": (MODERN_BERT, {"checkpointing": "full"}, TOKENS),
     "deberta-v3": (DEBERTA, {}, TOKENS),
     "bert-embedding": (BERT | {"architectures": ["BertModel"]}, {}, TOKENS),
+    "bert-spans": (BERT | {"architectures": ["BertForQuestionAnswering"]}, {}, TOKENS),
+    "llama-classifier": (
+        LLAMA | {"architectures": ["LlamaForSequenceClassification"]},
+        {},
+        TOKENS,
+    ),
     "segformer": (SEGFORMER, {"image_size": 64}, IMAGES),
     "beit": (BEIT, {"image_size": 64}, IMAGES),
     "llama-4": (LLAMA_4, {}, TOKENS),

@@ -294,6 +294,13 @@ def embedding_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Ten
     return F.cross_entropy(vectors @ vectors.T, own, reduction="sum") / count
 
 
+def span_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """Cross-entropy of an answer's first and last token, as transformers has it."""
+    ends = (output.start_logits, output.end_logits)
+    parts = [F.cross_entropy(e, labels[:, i], reduction="sum") for i, e in enumerate(ends)]
+    return (parts[0] + parts[1]) / count
+
+
 def noise_loss(output: Any, noise: torch.Tensor, count: float) -> torch.Tensor:
     """Squared error of predicted noise, in fp32."""
     return F.mse_loss(scores(output).float(), noise.float(), reduction="sum") / count
