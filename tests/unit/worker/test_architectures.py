@@ -26,6 +26,9 @@ NAMED = {
     "UniSpeechForCTC": {"model_type": "unispeech", "num_hidden_layers": 2},
     "SegformerForSemanticSegmentation": {"model_type": "segformer", "image_size": 64},
     "BeitForImageClassification": BEIT,
+    "BeitModel": BEIT,
+    "Dinov2Model": TOWER | {"model_type": "dinov2"},
+    "ConvNextModel": {"model_type": "convnext", "depths": [1] * 4, "hidden_sizes": [8] * 4},
     "Llama4ForCausalLM": TEXT | {"model_type": "llama4_text", "intermediate_size_mlp": 128,
                                  "num_local_experts": 4, "interleave_moe_layer_step": 1},
     "Gemma3ForConditionalGeneration": {
@@ -43,7 +46,7 @@ REFUSED = {
     "BertForMultipleChoice": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
     "SiglipModel": ({"model_type": "siglip"}, "worker.class-wants"),
     "BertForNextSentencePrediction": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
-    "BeitModel": (BEIT, "worker.class-wants"),
+    "SamModel": ({"model_type": "sam"}, "worker.class-wants"),
     "BeitForSemanticSegmentation": (
         BEIT | {"num_hidden_layers": 4, "out_indices": [0, 1, 2, 3], "use_auxiliary_head": True},
         "worker.class-untrained"),

@@ -312,6 +312,12 @@ CASES = {
     ),
     "segformer": (SEGFORMER, {"image_size": 64}, IMAGES),
     "beit": (BEIT, {"image_size": 64}, IMAGES),
+    "vit-embedding": (
+        {key: value for key, value in BEIT.items() if "relative" not in key and "path" not in key}
+        | {"model_type": "vit", "architectures": ["ViTModel"]},
+        {"image_size": 64},
+        IMAGES,
+    ),
     "llama-4": (LLAMA_4, {}, TOKENS),
     "gemma-4": (GEMMA_4, {}, TOKENS),
     "gemma-3-text-alone": (GEMMA_3_IMAGES, {}, TOKENS),

@@ -131,7 +131,9 @@ def _fed(model: Any, config: Any, spec: dict[str, Any]) -> Subject:
     """Return a model with the inputs and the loss of its class."""
     if config.model_type in speech.AUTO:
         return speech.subject(model, config, _facts(config, "transformers"))
-    images = type(model).__name__.endswith(architectures.OF_IMAGES)
+    images = type(model).__name__.endswith(architectures.OF_IMAGES) or (
+        architectures.bare(model) and model.main_input_name == "pixel_values"
+    )
     return _vision(model, config, spec) if images else _language(model, config)
 
 
@@ -171,7 +173,7 @@ def _language(model: nn.Module, config: Any) -> Subject:
     generates = name.endswith(("ForCausalLM", "LMHeadModel")) or (
         name.endswith("ForConditionalGeneration") and not encodes
     )
-    embeds = name.endswith("Model") and not name.endswith("LMHeadModel")
+    embeds = architectures.bare(model)
     finds = name.endswith("ForQuestionAnswering")
     samples = embeds or finds or name.endswith("ForSequenceClassification")
     both = encodes and not samples
@@ -220,6 +222,9 @@ def _vision(model: nn.Module, config: Any, spec: dict[str, Any]) -> Subject:
     make = images("pixel_values", channels, pixels)
     facts = _facts(config, "transformers") | {"image_size": pixels}
     head = getattr(model, "classifier", None)
+    if architectures.bare(model):
+        assumed = {"profile.assumed.embeds-images": 1}
+        return Subject(model, make, step.embedding_loss, facts, assumed=assumed)
     if not type(model).__name__.endswith("ForSemanticSegmentation"):
         return Subject(model, make, step.token_loss, facts, head=head)
     if getattr(model, "auxiliary_head", None) is not None:
