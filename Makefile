@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 TESTS ?= tests/unit tests/ui tests/accuracy
 
-.PHONY: run test lint unit bench accuracy profiles messages clean
+# Models of each installed library that `make coverage` looks at; 0: all, which takes hours.
+SAMPLE ?= 60
+
+.PHONY: run test lint unit bench accuracy coverage profiles messages clean
 
 run: $(VENV)/run.stamp
 	@$(BIN)/python scripts/run.py
@@ -30,6 +33,10 @@ bench: $(VENV)/test.stamp
 
 accuracy: $(VENV)/test.stamp
 	$(PYTEST) -q -s tests/accuracy
+
+# Which models of transformers, diffusers and timm are answered, and why the others are not.
+coverage: $(VENV)/test.stamp
+	$(BIN)/python scripts/coverage.py --sample $(SAMPLE)
 
 # Traces the presets again, one child process at a time.
 profiles: $(VENV)/test.stamp

@@ -34,18 +34,21 @@ def notes(
         return
     packed = served.weights if served is not None else None
     share = packed.bits_each / 16 if packed is not None else 1.0
+    own = served is None or served.traced
+    every = own and facts["experts_implementation"] == "every"
     yield Message.of(
-        "plan.note.experts",
+        "plan.note.experts-every" if every else "plan.note.experts",
         experts=facts["experts"],
         each=facts["experts_per_token"],
         active=facts["active_parameters"],
         whole=facts["parameters"],
         bytes=facts["expert_bytes"] * share,
     )
-    if served is not None and not served.traced:
+    if not own:
         return
     grouped = facts["experts_implementation"] == "grouped_mm"
-    yield Message.of(f"plan.note.routing-{spec.routing}", each=facts["experts_per_token"])
+    if not every:
+        yield Message.of(f"plan.note.routing-{spec.routing}", each=facts["experts_per_token"])
     if grouped:
         yield Message.of("plan.note.routing-of-grouped")
         yield from _speed(spec, record)

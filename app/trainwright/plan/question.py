@@ -43,13 +43,14 @@ USUAL_CANVAS = 1024
 COUNT_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta")
 """Model types whose position table has a padding entry (``create_position_ids_from_input_ids``)."""
 
+AUDIO_STEPS = ("data2vec-audio", "hubert", "unispeech", "unispeech-sat", "wav2vec2", "wavlm")
 NOTES = {
     "deberta-v2": ("plain-attention",),
     "falcon_h1": ("plain-scan",),
     "gemma2": ("plain-attention",),
     "gemma3_text": ("window-masks",),
     "modernbert": ("window-masks",),
-    "wav2vec2": ("audio-steps", "frozen-encoder"),
+    **dict.fromkeys(AUDIO_STEPS, ("audio-steps", "frozen-encoder")),
     "whisper": ("audio-window",),
 }
 """Model type -> what every estimate takes for granted: ``preset.note.<name>``."""

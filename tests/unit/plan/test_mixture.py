@@ -1,5 +1,6 @@
 """What a report says of a mixture of experts, on shipped profiles."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from trainwright.estimate.efficiency import load
 from trainwright.estimate.roofline import classify, op_times, rates
 from trainwright.messages import LANGUAGES, UserError, render
+from trainwright.plan import mixture
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
@@ -181,3 +183,13 @@ def test_the_notes_read_in_both_languages(language: str) -> None:
     for task in ("full", "qlora"):
         for note in facts(plan("olmoe-1b-7b", task)).notes:
             assert note.id not in render(note, language)
+
+
+def test_llama_4_is_not_said_to_route() -> None:
+    """transformers' ``Llama4TextMoe.forward`` repeats every token for every expert."""
+    found = facts(plan("mixtral-8x7b"))
+    model = found.profile.model | {"experts_implementation": "every"}
+    profile, spec = SimpleNamespace(model=model), SimpleNamespace(task="full", routing="balanced")
+    said = list(mixture.notes(profile, spec, found.machine.gpu.record, None))  # type: ignore[arg-type]
+    assert [message.id for message in said] == ["plan.note.experts-every"]
+    assert all(render(said[0], language) for language in LANGUAGES)

@@ -20,8 +20,15 @@ BEIT = TOWER | {"model_type": "beit"}
 NAMED = {
     "BertModel": TEXT | {"model_type": "bert"},
     "BertForTokenClassification": TEXT | {"model_type": "bert"},
+    "BertForQuestionAnswering": TEXT | {"model_type": "bert"},
+    "LlamaForSequenceClassification": TEXT | {"model_type": "llama"},
+    "MptForTokenClassification": {"model_type": "mpt", "n_layers": 2, "d_model": 64, "n_heads": 4},
+    "UniSpeechForCTC": {"model_type": "unispeech", "num_hidden_layers": 2},
     "SegformerForSemanticSegmentation": {"model_type": "segformer", "image_size": 64},
     "BeitForImageClassification": BEIT,
+    "BeitModel": BEIT,
+    "Dinov2Model": TOWER | {"model_type": "dinov2"},
+    "ConvNextModel": {"model_type": "convnext", "depths": [1] * 4, "hidden_sizes": [8] * 4},
     "Llama4ForCausalLM": TEXT | {"model_type": "llama4_text", "intermediate_size_mlp": 128,
                                  "num_local_experts": 4, "interleave_moe_layer_step": 1},
     "Gemma3ForConditionalGeneration": {
@@ -36,9 +43,10 @@ NAMED = {
                             "hidden_size": 64, "vocab_size": 128, "n_routed_experts": 4},
 }  # fmt: skip
 REFUSED = {
-    "BertForQuestionAnswering": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
+    "BertForMultipleChoice": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
+    "SiglipModel": ({"model_type": "siglip"}, "worker.class-wants"),
     "BertForNextSentencePrediction": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
-    "BeitModel": (BEIT, "worker.class-wants"),
+    "SamModel": ({"model_type": "sam"}, "worker.class-wants"),
     "BeitForSemanticSegmentation": (
         BEIT | {"num_hidden_layers": 4, "out_indices": [0, 1, 2, 3], "use_auxiliary_head": True},
         "worker.class-untrained"),
@@ -106,3 +114,43 @@ def test_pixels_are_judged_as_the_library_judges_them(programs):
     output = model(pixel_values=torch.randn(2, 3, 64, 64), labels=labels)
     own = programs("step").segmentation_loss(output, labels, labels.numel())
     assert own.item() == pytest.approx(output.loss.item(), rel=1e-5)
+
+
+def test_spans_are_judged_as_the_library_judges_them(programs):
+    torch.manual_seed(0)
+    fields = {key: value for key, value in TEXT.items() if key != "head_dim"}
+    model = transformers.BertForQuestionAnswering(transformers.BertConfig(**fields)).eval()
+    ends = torch.randint(0, 16, (3, 2))
+    tokens = torch.randint(0, 128, (3, 16))
+    output = model(input_ids=tokens, start_positions=ends[:, 0], end_positions=ends[:, 1])
+    step = programs("step")
+    count = step.counted([step.Batch({"input_ids": tokens}, ends)], step.span_loss)
+    assert step.span_loss(output, ends, count).item() == pytest.approx(output.loss.item(), rel=1e-5)
+
+
+def test_only_what_the_library_refuses_is_laid_to_the_file(programs, tmp_path):
+    path, refusal = tmp_path / "config.json", programs("refusal").Refusal
+    spec = {"model": {"hf": str(path)}, "kernel": "efficient", "image_size": 0}
+    blaming = programs("huggingface").blaming
+
+    def said(fields, run):
+        path.write_text(json.dumps(fields), encoding="utf-8")
+        with pytest.raises(refusal) as caught, blaming(spec):
+            run()
+        lines = [
+            render(Message.of(caught.value.id, **caught.value.values), each) for each in LANGUAGES
+        ]
+        assert all(len(line.splitlines()) == 1 for line in lines)
+        return caught.value.id, lines[0]
+
+    bert = TEXT | {"model_type": "bert", "architectures": ["BertForMaskedLM"]}
+    id, line = said(bert, lambda: torch.ones(2).sum(dim=3))
+    assert id == "worker.class-untraced"
+    assert "Dimension out of range" in line
+
+    xmod = TEXT | {"model_type": "xmod", "architectures": ["XmodForMaskedLM"]}
+    with torch.device("cpu"):
+        model = transformers.XmodForMaskedLM(transformers.XmodConfig(num_hidden_layers=1))
+    id, line = said(xmod, lambda: model(input_ids=torch.zeros((1, 4), dtype=torch.int64)))
+    assert id == "worker.class-fails"
+    assert "set_default_language" in line

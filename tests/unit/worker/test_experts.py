@@ -140,6 +140,16 @@ def test_adapters_on_experts_are_refused(programs, built):
     assert caught.value.values == {"targets": "down_proj"}
 
 
+def test_experts_that_all_get_every_token_are_said_to(built):
+    """Llama 4's module of experts takes tokens alone: the router only weighs them."""
+    llama = {"model_type": "llama4_text", "architectures": ["Llama4ForCausalLM"], "head_dim": 32,
+             "vocab_size": 500, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2,
+             "intermediate_size_mlp": 64, "num_attention_heads": 2, "num_key_value_heads": 2,
+             "num_local_experts": 4}  # fmt: skip
+    assert built(llama).facts["experts_implementation"] == "every"
+    assert built(QWEN).facts["experts_implementation"] != "every"
+
+
 MIXTRAL = {
     "model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "vocab_size": 500,
     "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2,

@@ -304,8 +304,20 @@ CASES = {
     "modernbert-checkpointed": (MODERN_BERT, {"checkpointing": "full"}, TOKENS),
     "deberta-v3": (DEBERTA, {}, TOKENS),
     "bert-embedding": (BERT | {"architectures": ["BertModel"]}, {}, TOKENS),
+    "bert-spans": (BERT | {"architectures": ["BertForQuestionAnswering"]}, {}, TOKENS),
+    "llama-classifier": (
+        LLAMA | {"architectures": ["LlamaForSequenceClassification"]},
+        {},
+        TOKENS,
+    ),
     "segformer": (SEGFORMER, {"image_size": 64}, IMAGES),
     "beit": (BEIT, {"image_size": 64}, IMAGES),
+    "vit-embedding": (
+        {key: value for key, value in BEIT.items() if "relative" not in key and "path" not in key}
+        | {"model_type": "vit", "architectures": ["ViTModel"]},
+        {"image_size": 64},
+        IMAGES,
+    ),
     "llama-4": (LLAMA_4, {}, TOKENS),
     "gemma-4": (GEMMA_4, {}, TOKENS),
     "gemma-3-text-alone": (GEMMA_3_IMAGES, {}, TOKENS),

@@ -15,6 +15,7 @@ _AUTO = {
     "ForPreTraining": "AutoModelForMaskedLM",
     "ForSequenceClassification": "AutoModelForSequenceClassification",
     "ForTokenClassification": "AutoModelForTokenClassification",
+    "ForQuestionAnswering": "AutoModelForQuestionAnswering",
     "ForImageClassification": "AutoModelForImageClassification",
     "ForSemanticSegmentation": "AutoModelForSemanticSegmentation",
     "WithLMHeadModel": "AutoModelForSeq2SeqLM",
@@ -23,8 +24,10 @@ _AUTO = {
 """End of a class's name -> where the library keeps its kin, for names that it does not have."""
 _EMBEDS = "Model"
 """End of the names of classes without a head, which are trained to embed text."""
-_GIVEN = {"input_ids", "pixel_values", "decoder_input_ids", "self", "args", "kwargs"}
-"""Parameters of forward that a batch has, or that take whatever comes."""
+_GIVEN = {"input_ids", "pixel_values", "decoder_input_ids", "self"}
+"""Parameters of forward that a batch has."""
+_SEEN = ("pixel_values", "input_features", "input_values")
+"""Inputs of a class that embeds texts and what belongs to them: CLIP's, CLAP's."""
 
 
 def find(transformers: Any, config: Any) -> Any:
@@ -57,6 +60,19 @@ def find(transformers: Any, config: Any) -> Any:
     return found
 
 
+def _encodes_images(found: Any) -> bool:
+    """Return whether a class is among those that the library's ``AutoModel`` has for images."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_MAPPING_NAMES
+
+    return found.__name__ in MODEL_FOR_IMAGE_MAPPING_NAMES.values()
+
+
+def bare(model: Any) -> bool:
+    """Return whether a model has no head."""
+    name = type(model).__name__
+    return name.endswith(_EMBEDS) and not name.endswith("LMHeadModel")
+
+
 def _check_inputs(found: Any, ending: str) -> None:
     """Check that a class is fed what its forward asks for.
 
@@ -64,11 +80,17 @@ def _check_inputs(found: Any, ending: str) -> None:
         Refusal: it takes something else.
     """
     main = getattr(found, "main_input_name", "input_ids")
-    if main != ("pixel_values" if ending in OF_IMAGES else "input_ids"):
+    sees = ending in OF_IMAGES or (not ending and _encodes_images(found))
+    if main != ("pixel_values" if sees else "input_ids"):
         raise Refusal("worker.class-wants", name=found.__name__, inputs=main)
     parameters = inspect.signature(found.forward).parameters.values()
-    missing = [each.name for each in parameters if each.default is each.empty]
-    if missing := [each for each in missing if each not in _GIVEN]:
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    asked = [e.name for e in parameters if e.default is e.empty and e.kind not in variable]
+    missing = [name for name in asked if name not in _GIVEN]
+    if not ending:
+        also = (each.name for each in parameters if each.name in _SEEN)
+        missing += [name for name in also if name != main and name not in missing]
+    if missing:
         raise Refusal("worker.class-wants", name=found.__name__, inputs=", ".join(missing))
 
 

@@ -93,7 +93,10 @@ def _culprit(error: Exception, fields: dict[str, Any], attempt: Attempt) -> str 
     """Return the key without which it works; else the one that the error names in quotes."""
     end = time.monotonic() + PATIENCE_S
     named = list(_named(str(error), fields))
-    others = sorted(fields.keys() - {"model_type"}, key=lambda key: (key in SIZES, key))
+    left = {"model_type"}
+    if all(isinstance(name, str) for name in fields.get("architectures") or ()):
+        left.add("architectures")  # without its class another one is built, which says nothing
+    others = sorted(fields.keys() - left, key=lambda key: (key in SIZES, key))
     for key in dict.fromkeys((*named, *others)):
         if time.monotonic() > end:
             break

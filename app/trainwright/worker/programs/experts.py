@@ -8,6 +8,7 @@ sizes depend on the routing, which is therefore assumed. So did transformers 4, 
 expert was linear layers of its own, which bitsandbytes quantises and PEFT adapts.
 """
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -162,10 +163,17 @@ def facts(model: nn.Module, config: Any) -> dict[str, Any]:
     return {
         "experts": experts,
         "experts_per_token": each,
-        "experts_implementation": getattr(config, "_experts_implementation", None) or "eager",
+        "experts_implementation": _implementation(model, config),
         "expert_parameters": held,
         "active_parameters": whole - held + held * each // experts,
     }
+
+
+def _implementation(model: nn.Module, config: Any) -> str:
+    """Return how experts run; ``every`` where all of them get every token, as Llama 4's do."""
+    if any(len(inspect.signature(layer.forward).parameters) == 1 for layer in layers(model)):
+        return "every"
+    return getattr(config, "_experts_implementation", None) or "eager"
 
 
 def bytes_held(model: nn.Module) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import step
 import torch
 from config import check_config, read_config, without_code
 from refusal import Refusal
-from subject import Subject, images, package
+from subject import Subject, first_line, images, package
 from torch import nn
 
 _SHORT = 32
@@ -79,9 +80,20 @@ def blaming(spec: dict[str, Any]) -> Iterator[None]:
         try:
             attempt(copy.deepcopy(fields))
         except Exception as same:
-            if (found := blame.of_key(same, fields, path, known, attempt)) is not None:
-                raise found from error
-        raise Refusal("worker.class-fails", file=path) from error
+            found = blame.of_key(same, fields, path, known, attempt)
+            raise (
+                found or Refusal("worker.class-fails", file=path, reason=first_line(same))
+            ) from error
+        id = "worker.class-fails" if _of_library(error, transformers) else "worker.class-untraced"
+        raise Refusal(id, file=path, reason=first_line(error)) from error
+
+
+def _of_library(error: BaseException, transformers: Any) -> bool:
+    """Return whether a statement of the library's own raised an error, and no operator in it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and Path(frames[-1].filename).is_relative_to(
+        Path(transformers.__file__).parent
+    )
 
 
 def _run_once(subject: Subject) -> None:
@@ -119,7 +131,9 @@ def _fed(model: Any, config: Any, spec: dict[str, Any]) -> Subject:
     """Return a model with the inputs and the loss of its class."""
     if config.model_type in speech.AUTO:
         return speech.subject(model, config, _facts(config, "transformers"))
-    images = type(model).__name__.endswith(architectures.OF_IMAGES)
+    images = type(model).__name__.endswith(architectures.OF_IMAGES) or (
+        architectures.bare(model) and model.main_input_name == "pixel_values"
+    )
     return _vision(model, config, spec) if images else _language(model, config)
 
 
@@ -159,8 +173,9 @@ def _language(model: nn.Module, config: Any) -> Subject:
     generates = name.endswith(("ForCausalLM", "LMHeadModel")) or (
         name.endswith("ForConditionalGeneration") and not encodes
     )
-    embeds = name.endswith("Model") and not name.endswith("LMHeadModel")
-    samples = embeds or name.endswith("ForSequenceClassification")
+    embeds = architectures.bare(model)
+    finds = name.endswith("ForQuestionAnswering")
+    samples = embeds or finds or name.endswith("ForSequenceClassification")
     both = encodes and not samples
 
     def batch(size: int, length: int) -> step.Batch:
@@ -168,15 +183,17 @@ def _language(model: nn.Module, config: Any) -> Subject:
         inputs = {"input_ids": tokens}
         if both:
             inputs["decoder_input_ids"] = torch.zeros((size, length), dtype=torch.int64)
-        labels = torch.zeros((size,) if samples else (size, length), dtype=torch.int64)
-        return step.Batch(inputs, labels)
+        shape = (size, 2) if finds else (size,) if samples else (size, length)
+        return step.Batch(inputs, torch.zeros(shape, dtype=torch.int64))
 
+    if samples and getattr(text, "pad_token_id", 0) is None:
+        text.pad_token_id = 0  # a classifier looks for the last token that is not one
     if hasattr(config, "use_cache"):
         config.use_cache = False
     return Subject(
         model,
         batch,
-        _loss(generates, embeds),
+        step.span_loss if finds else _loss(generates, embeds),
         facts=_facts(text, "transformers") | experts.facts(model, text),
         head=model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None,
         config=config,
@@ -205,6 +222,9 @@ def _vision(model: nn.Module, config: Any, spec: dict[str, Any]) -> Subject:
     make = images("pixel_values", channels, pixels)
     facts = _facts(config, "transformers") | {"image_size": pixels}
     head = getattr(model, "classifier", None)
+    if architectures.bare(model):
+        assumed = {"profile.assumed.embeds-images": 1}
+        return Subject(model, make, step.embedding_loss, facts, assumed=assumed)
     if not type(model).__name__.endswith("ForSemanticSegmentation"):
         return Subject(model, make, step.token_loss, facts, head=head)
     if getattr(model, "auxiliary_head", None) is not None:

@@ -19,6 +19,9 @@ AUTO = {
     "wav2vec2": "AutoModelForCTC",
     "hubert": "AutoModelForCTC",
     "wavlm": "AutoModelForCTC",
+    "unispeech": "AutoModelForCTC",
+    "unispeech-sat": "AutoModelForCTC",
+    "data2vec-audio": "AutoModelForCTC",
 }
 """Model type -> the class that its training needs."""
 

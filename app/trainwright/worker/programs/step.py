@@ -293,10 +293,22 @@ def segmentation_loss(output: Any, labels: torch.Tensor, count: float) -> torch.
 
 
 def embedding_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
-    """Cross-entropy of each text's mean vector against those of its batch (in-batch negatives)."""
-    vectors = F.normalize(output[0].mean(1).float(), dim=-1)
+    """Cross-entropy of each sample's mean vector against those of its batch (in-batch negatives).
+
+    Vectors are a sample's tokens, or its channels at each place of an image.
+    """
+    places = output[0]
+    mean = places.mean(1) if places.dim() == 3 else places.flatten(2).mean(2)
+    vectors = F.normalize(mean.float(), dim=-1)
     own = torch.arange(len(vectors), device=vectors.device)
     return F.cross_entropy(vectors @ vectors.T, own, reduction="sum") / count
+
+
+def span_loss(output: Any, labels: torch.Tensor, count: float) -> torch.Tensor:
+    """Cross-entropy of an answer's first and last token, as transformers has it."""
+    ends = (output.start_logits, output.end_logits)
+    parts = [F.cross_entropy(e, labels[:, i], reduction="sum") for i, e in enumerate(ends)]
+    return (parts[0] + parts[1]) / count
 
 
 def noise_loss(output: Any, noise: torch.Tensor, count: float) -> torch.Tensor:

@@ -1,0 +1,300 @@
+"""Print which models of the installed libraries are answered, and why the others are not.
+
+``python scripts/coverage.py [LIBRARY ...]`` takes a seeded sample of the trainable classes of
+transformers and of the denoisers of diffusers, and one model of each sampled family of timm, all
+with their own default configuration, transformers' in two layers. Each goes the way of a plan:
+resolved, traced once, and its parameters compared with those of the class on the meta device.
+``--sample 0`` takes all. Exit status 1: a model ended in an error of Python's or in a wrong count.
+"""
+
+import argparse
+import gzip
+import json
+import multiprocessing
+import random
+import signal
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from trainwright.messages import Message, UserError, render
+from trainwright.plan.evaluate import Facts, resolve
+from trainwright.plan.schema import Plan
+from trainwright.profile import store
+from trainwright.profile.profile import Profile
+
+PROGRAMS = Path(store.__file__).parents[1] / "worker" / "programs"
+LAYERS, LENGTH = 2, 64
+"""Of transformers' models, to be quick: which way a model takes does not depend on them."""
+DEPTHS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers",
+          "decoder_layers", "num_encoder_layers", "num_decoder_layers")  # fmt: skip
+RAW = ("worker.trace-failed", "worker.class-untraced", "worker.out-of-memory")
+"""Answers that name no cause, or ourselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A model to ask for."""
+
+    library: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of it."""
+
+    case: Case
+    kind: str
+    """answered, wrong, refused, raw, slow, or library where the class fails by itself."""
+    reason: str = ""
+    line: str = ""
+
+
+def classes() -> Iterator[str]:
+    """Yield the classes of transformers with a head to train, as its auto classes list them."""
+    from transformers.models.auto import modeling_auto
+
+    left = ("MODEL_MAPPING_NAMES", "MODEL_FOR_BACKBONE_MAPPING_NAMES")
+    for mapping, of_types in sorted(vars(modeling_auto).items()):
+        if mapping.startswith("MODEL") and mapping.endswith("_NAMES") and mapping not in left:
+            for names in of_types.values():
+                yield from (names,) if isinstance(names, str) else names
+
+
+def denoisers() -> Iterator[str]:
+    """Yield the classes of diffusers that denoise."""
+    import diffusers
+    from diffusers.models import transformers, unets
+
+    for module in (transformers, unets):
+        yield from (name for name in dir(module) if hasattr(diffusers, name) and name[0].isupper())
+
+
+def families() -> Iterator[str]:
+    """Yield the first model of each family of timm."""
+    import timm
+
+    for module in timm.list_modules():
+        yield from timm.list_models(module=module)[:1]
+
+
+def of_transformers(name: str, folder: Path) -> tuple[dict[str, Any], int]:
+    """Return how a plan names the class with its default configuration, and its parameters."""
+    import transformers
+
+    kind = getattr(transformers, name)
+    for config in (shallow(kind.config_class()), kind.config_class()):
+        fields = json.loads(config.to_json_string(use_diff=False)) | {"architectures": [name]}
+        try:
+            again = kind.config_class.from_dict(dict(fields))
+            count = parameters(lambda: kind._from_config(again))  # noqa: B023
+        except Exception as error:  # some defaults only go together as they are
+            wrong = error
+        else:
+            return {"hf": written(fields, folder)}, count
+    raise wrong
+
+
+def shallow(config: Any) -> Any:
+    """Return the configuration with few layers, in its parts too."""
+    for key in DEPTHS:
+        if isinstance(value := getattr(config, key, None), int) and value > LAYERS:
+            setattr(config, key, LAYERS)
+    for key, value in list(vars(config).items()):
+        if key.endswith("layer_types") and isinstance(value, list):
+            setattr(config, key, value[:LAYERS])
+        elif hasattr(value, "to_diff_dict"):
+            shallow(value)
+    return config
+
+
+def of_diffusers(name: str, folder: Path) -> tuple[dict[str, Any], int]:
+    """Return how a plan names the denoiser, and its parameters."""
+    import diffusers
+    import torch
+
+    with torch.device("meta"):
+        model = getattr(diffusers, name)()
+    fields = dict(model.config) | {"_class_name": name}
+    return {"hf": written(json.loads(json.dumps(fields, default=list)), folder)}, counted(model)
+
+
+def of_timm(name: str, _folder: Path) -> tuple[dict[str, Any], int]:
+    """Return how a plan names the model, and its parameters."""
+    import timm
+
+    return {"timm": name}, parameters(lambda: timm.create_model(name))
+
+
+LIBRARIES: dict[str, tuple[Callable[[], Iterator[str]], Callable[[str, Path], Any]]] = {
+    "transformers": (classes, of_transformers),
+    "diffusers": (denoisers, of_diffusers),
+    "timm": (families, of_timm),
+}
+
+
+def written(fields: dict[str, Any], folder: Path) -> str:
+    """Write a ``config.json``; return its path."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(fields), encoding="utf-8")
+    return str(path)
+
+
+def parameters(make: Callable[[], Any]) -> int:
+    """Return the parameters of what is made on the meta device."""
+    import torch
+
+    with torch.device("meta"):
+        return counted(make())
+
+
+def counted(model: Any) -> int:
+    """Return the parameters of a model, shared ones once."""
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def look(case: Case, limit_s: int) -> Found:
+    """Return what the product says of a model, in a process of its own."""
+    signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(limit_s)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                model, count = LIBRARIES[case.library][1](case.name, Path(folder))
+            except Exception as error:
+                return Found(case, "library", type(error).__name__, first_line(error))
+            return asked(case, model, count)
+    except TooSlow:
+        return Found(case, "slow", f"over {limit_s} s")
+    finally:
+        signal.alarm(0)
+
+
+class TooSlow(BaseException):
+    """Time is up; no ``except Exception`` takes it for a fault of the model."""
+
+
+def _stop(*_args: Any) -> None:
+    raise TooSlow
+
+
+def asked(case: Case, model: dict[str, Any], count: int) -> Found:
+    """Return the answer to a plan of the model, compared with its parameters."""
+    try:
+        profile = traced(model)
+    except UserError as error:
+        id, line = error.message.id, render(error.message, "en")
+        return Found(case, "raw" if id in RAW else "refused", id, line)
+    except Exception as error:
+        return Found(case, "raw", type(error).__name__, first_line(error))
+    if named := profile.model.get("named_class"):
+        return Found(case, "refused", "another class", f"{named}: {profile.model['traced_class']}")
+    if profile.model["parameters"] != count:
+        line = f"{profile.model['parameters']:,} parameters and not {count:,}"
+        return Found(case, "wrong", "parameters", line)
+    return Found(case, "answered")
+
+
+def traced(model: dict[str, Any]) -> Profile:
+    """Return one traced step of a model on a GPU without a limit that matters.
+
+    Raises:
+        UserError: it is refused.
+    """
+    fields: dict[str, Any] = {
+        "model": model,
+        "workload": {"task": "full", "effective_batch": 2},
+        "machine": {"gpus": [{"id": "rtx-4090"}]},
+        "settings": {"precision": "bf16-mixed", "micro_batch": 2},
+    }
+    found = resolve(Plan.model_validate(fields))
+    if isinstance(found, Facts):
+        return found.profile
+    if (found.inputs.sequence_length or 0) > LENGTH:
+        fields["workload"]["inputs"] = {"sequence_length": LENGTH}
+        again = resolve(Plan.model_validate(fields))
+        assert not isinstance(again, Facts), "nothing was kept"
+        found = again
+    profile = store.trace(found.spec, at=found.point, keep=False, run=_here)
+    found.answered(profile)
+    return profile
+
+
+def _here(_program: str, document: dict[str, Any], **_options: Any) -> None:
+    """Trace in this process, with the child's own words for what goes wrong."""
+    from trace import _described  # the tracer's program, which has the standard library's name
+
+    import tracing
+
+    try:
+        result = tracing.trace(document, lambda _progress, _message: None)
+    except Exception as error:
+        said = _described(error)
+        raise UserError(Message.of(said["id"], **said["values"])) from error
+    with gzip.open(document["result_file"], "wt", encoding="utf-8", compresslevel=1) as file:
+        json.dump(result, file)
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error says."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+
+
+def report(library: str, of: int, found: list[Found], *, every: bool) -> bool:
+    """Print what became of a library's models; return whether nothing was raw or wrong."""
+    runs = [each for each in found if each.kind != "library"]
+    answered = sum(each.kind == "answered" for each in runs)
+    share = answered / max(len(runs), 1)
+    print(f"\n{library} {version(library)}: {len(found)} of {of} models")
+    print(f"  answered, with exact parameters: {answered} of {len(runs)} that run ({share:.0%})")
+    reasons = Counter((each.kind, each.reason) for each in found if each.kind != "answered")
+    for (kind, reason), times in reasons.most_common():
+        those = [each for each in found if (each.kind, each.reason) == (kind, reason)]
+        print(f"  {kind}, {reason}: {times}")
+        for each in those if every or kind in ("raw", "wrong", "slow") else those[:1]:
+            print(f"      {each.case.name}: {each.line}")
+    return not any(each.kind in ("raw", "wrong") for each in found)
+
+
+def main() -> int:
+    """Look at what is asked for; print the shares and the reasons."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("library", nargs="*", help="of " + ", ".join(LIBRARIES))
+    parser.add_argument("--sample", type=int, default=60, help="models of each library; 0: all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="models with this in their name")
+    parser.add_argument("--limit", type=int, default=120, help="seconds a model")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--every", action="store_true", help="print the reason of every model")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    sys.path.insert(0, str(PROGRAMS))
+    import tracing  # noqa: F401  # once for all forks
+
+    good = True
+    for library in options.library or LIBRARIES:
+        try:
+            version(library)
+        except PackageNotFoundError:
+            print(f"\n{library} is not installed")
+            continue
+        names = sorted({name for name in LIBRARIES[library][0]() if options.only in name})
+        count = min(options.sample or len(names), len(names))
+        chosen = random.Random(options.seed).sample(names, count)
+        cases = [(Case(library, name), options.limit) for name in chosen]
+        context = multiprocessing.get_context("fork")
+        with context.Pool(options.processes, maxtasksperchild=1) as pool:
+            found = pool.starmap(look, cases, chunksize=1)
+        good = report(library, len(names), found, every=options.every) and good
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
