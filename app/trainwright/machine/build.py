@@ -24,8 +24,8 @@ Way = Literal["single", "data-parallel", "sharded", "layer-split", "inference"]
 of every tensor (FSDP, ZeRO, tensor parallelism), layers one after the other, or serving."""
 
 CircuitName = Literal[
-    "us-120v-15a", "us-120v-20a", "us-240v-20a", "jp-100v-15a",
-    "kr-220v-16a", "eu-230v-16a", "uk-230v-13a",
+    "us-120v-15a", "us-120v-20a", "kr-220v-16a", "eu-230v-16a", "uk-230v-13a",
+    "us-240v-20a", "jp-100v-15a",
 ]  # fmt: skip
 
 
