@@ -2,6 +2,9 @@
 
 import json
 import time
+from dataclasses import replace
+from datetime import date
+from types import SimpleNamespace
 
 import fakes
 import pytest
@@ -10,7 +13,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
 
 from trainwright.build import Owned
+from trainwright.build.answer import Part
 from trainwright.messages import UserError
+from trainwright.prices import Price
 from trainwright.ui import asking, paint
 from trainwright.ui.buying import STEPS, nearest_step, request
 from trainwright.ui.core import Core
@@ -19,7 +24,21 @@ from trainwright.ui.money import amount
 from trainwright.ui.screens import buildlists
 from trainwright.ui.screens.buildwishes import search_parts
 from trainwright.ui.widgets.base import widgets_of
-from trainwright.ui.widgets.buildcards import UpgradeCard
+from trainwright.ui.widgets.buildcards import UpgradeCard, grounds_of, price_of
+
+
+def test_each_part_of_a_build_has_its_price_and_what_it_rests_on(qapp):
+    dear = priced("ssd", 165.0, "assumed")
+    owned = replace(dear, owned=1, kind="cpu")
+    build = SimpleNamespace(parts=(replace(dear, count=2), owned))
+    assert price_of(build, "storage") == "≈$330"
+    assert "2026-06-30" in grounds_of(build, "storage")
+    assert price_of(build, "cpu") == "", "what is there costs nothing"
+
+
+def priced(id, each, kind):
+    price = Price(each, each, each, "USD", kind, date(2026, 6, 30), "fresh", "a page")
+    return Part("storage", id, id, 1, price)
 
 
 class Mouse:

@@ -115,8 +115,8 @@ class Builds:
     """The answer to a request."""
 
     builds: tuple[Candidate, ...]
-    """Within the budget at the expected price, fastest first, one for each choice of cards; empty
-    where there is none."""
+    """Within the budget at the expected price, fastest first, but the surest before all
+    (``doubt``); one for each choice of cards; empty where there is none."""
     front: tuple[Point, ...]
     """Cheapest first, beyond the budget too."""
     cheapest: Candidate | None

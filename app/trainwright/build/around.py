@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from trainwright.build.offers import Market
 from trainwright.build.request import Wishes
-from trainwright.build.ruling import Rule, errs, said
+from trainwright.build.ruling import Rule, errs, forbidden, said
 from trainwright.build.shelves import Shelves
 from trainwright.build.sizing import Needs
 from trainwright.build.speeds import Cards, Link
@@ -37,8 +37,9 @@ from trainwright.machine.placement import PlacedGpu, Placement, form, narrowest,
 from trainwright.machine.wiring import Lanes
 
 _SEATS: tuple[Rule, ...] = (
-    *(rules_lanes.slots, rules_fit.openings, rules_fit.air),
-    *(rules_storage.sockets, rules_storage.ports, rules_storage.server_drives),
+    *(rules_lanes.slots, rules_lanes.mainstream, rules_fit.openings, rules_fit.air),
+    *(rules_storage.sockets, rules_storage.losses, rules_storage.uplink),
+    *(rules_storage.ports, rules_storage.server_drives),
 )
 """Of cards and drives in their places on a board in a case."""
 SIZES: tuple[FormFactor, ...] = ("mini-itx", "micro-atx", "atx", "ceb", "e-atx", "eeb", "xl-atx")
@@ -125,8 +126,10 @@ class Housing:
 class Around:
     """The market seen from the cards; answers are kept."""
 
-    def __init__(self, market: Market, wishes: Wishes) -> None:
+    def __init__(self, market: Market, wishes: Wishes, *, sound: bool = False) -> None:
+        """Take what no rule forbids; of ``sound`` parts every rule can be checked."""
         self.wishes = wishes
+        self.sound = sound
         self.shelves = Shelves(market)
         self.stores = Stores(self.shelves)
         self._legal: dict[tuple[object, ...], bool] = {}
@@ -163,11 +166,18 @@ class Around:
             for board in self.shelves.sorted("board", BoardRecord)
             if self._wanted(board)
             for cpu in by_socket.get(board.socket, ())
-            if not errs(rules_processor.RULES, Build(cpu=cpu, board=board))
+            if not self._errs(rules_processor.RULES, Build(cpu=cpu, board=board))
         ]
         return sorted(found, key=lambda one: (one.cost, one.board.id, one.cpu.id))
 
+    def _errs(
+        self, rules: tuple[Rule, ...], build: Build, placement: Placement | None = None
+    ) -> bool:
+        return errs(rules, build, placement, sound=self.sound)
+
     def _wanted(self, board: BoardRecord) -> bool:
+        if self.sound and not board.lanes_complete:
+            return False
         form = self.wishes.form
         return form is None or SIZES.index(board.form_factor) <= SIZES.index(form)
 
@@ -221,10 +231,10 @@ class Around:
             self._bases[key] = sorted(self._with_memory(*key), key=lambda base: base.cost)
         return self._bases[key]
 
-    def _with_memory(self, cores: int, gib: float) -> Iterator[Base]:
+    def _with_memory(self, cores: int, gib: float, generation: int) -> Iterator[Base]:
         known: dict[tuple[object, ...], tuple[Memory, ...]] = {}
         for frame in self.frames:
-            if frame.cpu.cores < cores:
+            if frame.cpu.cores < cores or (frame.cpu.pcie_generation or 0) < generation:
                 continue
             memories = known.get(frame.takes)
             if memories is None:
@@ -233,9 +243,9 @@ class Around:
             if memories:
                 yield Base(frame, memories, frame.cost + memories[0].cost)
 
-    def _holding(self, needed: Needs) -> tuple[int, float]:
+    def _holding(self, needed: Needs) -> tuple[int, float, int]:
         """Return what is asked of processor and memory: as much as sets on sale can hold."""
-        return needed.cores, self.stores.size(needed.memory_gib)
+        return needed.cores, self.stores.size(needed.memory_gib), needed.generation
 
     # Cooler and case
 
@@ -247,8 +257,9 @@ class Around:
             flawed: list[CoolerRecord] = []
             for cooler in self.coolers:
                 build = Build(cpu=frame.cpu, board=frame.board, cooler=cooler)
-                verdicts = {each.verdict for each in said((rules_fit.cooler,), build)}
-                if "error" not in verdicts:
+                checks = list(said((rules_fit.cooler,), build))
+                verdicts = {each.verdict for each in checks}
+                if not forbidden(checks, sound=self.sound):
                     (flawed if "warning" in verdicts else plain).append(cooler)
             self._coolers[key] = plain or flawed
         return self._coolers[key]
@@ -261,7 +272,7 @@ class Around:
         key = (psu.id if psu else "", cards.count, card.form, plugs, watts)
         if key not in self._legal:
             build = Build(gpus=(BuildGpu(cards.record, cards.count),), psu=psu)
-            self._legal[key] = not errs((rules_plugs.plugs, rules_plugs.plug_load), build)
+            self._legal[key] = not self._errs((rules_plugs.plugs, rules_plugs.plug_load), build)
         return self._legal[key]
 
     def houses(self, case: CaseRecord, frame: Frame, cards: Cards) -> bool:
@@ -271,14 +282,14 @@ class Around:
     def _takes_board(self, case: CaseRecord, board: BoardRecord) -> bool:
         key = ("board", case.id, board.form_factor)
         if key not in self._legal:
-            self._legal[key] = not errs((rules_fit.form,), Build(board=board, case=case))
+            self._legal[key] = not self._errs((rules_fit.form,), Build(board=board, case=case))
         return self._legal[key]
 
     def _takes_cards(self, case: CaseRecord, record: GpuRecord) -> bool:
         key = ("card", case.id, record.id)
         if key not in self._legal:
             build = Build(gpus=(BuildGpu(record),), case=case)
-            self._legal[key] = not errs((rules_fit.length,), build)
+            self._legal[key] = not self._errs((rules_fit.length,), build)
         return self._legal[key]
 
     def _roomy(self, frame: Frame, cards: Cards) -> list[CaseRecord]:
@@ -303,8 +314,8 @@ class Around:
             gpus = (BuildGpu(cards.record, cards.count),)
             build = Build(gpus=gpus, cpu=frame.cpu, board=frame.board, case=case, drives=records)
             placement = place(build)
-            forbidden = errs(_SEATS, build, placement)
-            self._seats[key] = None if forbidden else Seats(slowest_link(placement))
+            barred = self._errs(_SEATS, build, placement)
+            self._seats[key] = None if barred else Seats(slowest_link(placement))
         return self._seats[key]
 
     def encased(self, frame: Frame, cards: Cards) -> bool:
@@ -342,9 +353,11 @@ class Around:
         key = (case.id, part.id)
         if key not in self._legal:
             if isinstance(part, CoolerRecord):
-                self._legal[key] = not errs((rules_fit.cooler,), Build(case=case, cooler=part))
+                self._legal[key] = not self._errs(
+                    (rules_fit.cooler,), Build(case=case, cooler=part)
+                )
             else:
-                self._legal[key] = not errs((rules_fit.form,), Build(case=case, psu=part))
+                self._legal[key] = not self._errs((rules_fit.form,), Build(case=case, psu=part))
         return self._legal[key]
 
 

@@ -72,7 +72,7 @@ def assembled(outcome: Outcome, speeds: Speeds, market: Market) -> Candidate | N
     machine = chosen_machine(build, speeds.plan)
     if there:
         machine = machine.model_copy(update={"owned": there})
-    plan = speeds.plan.model_copy(update={"machine": machine})
+    plan = speeds.planned(cards).model_copy(update={"machine": machine})
     report = best_settings(plan, facts_on(build, plan, facts), speeds)
     if report is None:
         return None

@@ -13,6 +13,7 @@ from itertools import product
 
 from trainwright.build.around import Around, Base, Core, Housing, Pace, Site, Sites, slowest_link
 from trainwright.build.feeds import Feed, Feeds
+from trainwright.build.ruling import forbidden
 from trainwright.build.sizing import Needs, needs, use_of
 from trainwright.build.speeds import Cards, Link, Speed, Speeds, widest
 from trainwright.build.stores import Drives, lighter, mounted_apart
@@ -100,7 +101,7 @@ class Choosing:
         self._needs: dict[tuple[str, int], Needs] = {}
         self._tails: dict[tuple[str, int], float] = {}
         self._fed: dict[tuple[object, ...], bool] = {}
-        self._thrifty: dict[tuple[int, float], Build | None] = {}
+        self._thrifty: dict[tuple[int, float, int], Build | None] = {}
 
     def least(self, cards: Cards, speed: Speed, cost: float) -> Least | None:
         """Return what no computer with the cards is below; None where there is none at all.
@@ -124,12 +125,20 @@ class Choosing:
         each = BuildGpu(cards.record).watts or 0.0
         return one.watts + each * (count - cards.count) / self._supplies.efficiency
 
-    def best(self, cards: Cards, speed: Speed, cost: float, limit: float) -> Outcome | None:
+    def best(
+        self,
+        cards: Cards,
+        speed: Speed,
+        cost: float,
+        limit: float,
+        needed: Needs | None = None,
+    ) -> Outcome | None:
         """Return the cheapest computer on the fastest level within the limit, if there is one.
 
-        ``cost`` is that of the cards.
+        ``cost`` is that of the cards. ``needed`` of it may be more than the work asks.
         """
         task = self._task(cards, speed, cost, limit)
+        task = replace(task, needed=needed or task.needed)
         levels = self._levels(task)
         if not levels:
             return None
@@ -186,7 +195,7 @@ class Choosing:
 
     def _thriftiest(self, cards: Cards, needed: Needs) -> Build | None:
         """Return the cards with the processor and the memory on sale that draw the least."""
-        around, key = self._around, (needed.cores, needed.memory_gib)
+        around, key = self._around, (needed.cores, needed.memory_gib, needed.generation)
         if key not in self._thrifty:
             frames = (base.frame for base in around.bases(needed))
             frame = min(
@@ -364,7 +373,7 @@ class Choosing:
         self.considered += 1
         facts = facts_of(build, task.use)
         said = checks_of(facts)
-        if said and said[0].verdict == "error":
+        if forbidden(said, sound=self._around.sound):
             return None
         budget = facts.power
         watts = budget.wall_w or budget.sustained.value

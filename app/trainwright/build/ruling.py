@@ -17,9 +17,28 @@ _NO_POWER = PowerBudget(
 )
 
 
-def errs(rules: Iterable[Rule], build: Build, placement: Placement | None = None) -> bool:
+_AVOIDED = ("P7", "G7")
+"""Warnings that rule parts out where others do without: a card behind the chipset, which the others
+wait for, and a cooler that the processor is too hot for."""
+
+
+def errs(
+    rules: Iterable[Rule], build: Build, placement: Placement | None = None, *, sound: bool = False
+) -> bool:
     """Return whether one of the rules forbids the parts, lanes and power left aside."""
-    return any(check.verdict == "error" for check in said(rules, build, placement))
+    return forbidden(said(rules, build, placement), sound=sound)
+
+
+def forbidden(checks: Iterable[Check], *, sound: bool) -> bool:
+    """Return whether a rule forbids some parts; ``sound`` ones are also known to pass them all."""
+    return any(check.verdict == "error" or (sound and _unsound(check)) for check in checks)
+
+
+def _unsound(check: Check) -> bool:
+    """Return whether other parts around the cards would do better; the cards are given."""
+    if check.verdict == "unknown":
+        return not all(field.startswith("gpu.") for field in check.missing)
+    return check.verdict == "warning" and check.rule in _AVOIDED
 
 
 def said(

@@ -21,16 +21,19 @@ from trainwright.build import wishing
 from trainwright.build.answer import Builds, Candidate, Point, Step
 from trainwright.build.around import Around
 from trainwright.build.assemble import assembled
-from trainwright.build.choosing import Choosing, Least, Outcome
+from trainwright.build.choosing import Choosing, Least, Outcome, level
 from trainwright.build.doubt import doubted
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.run import run_of
+from trainwright.build.sizing import steps
 from trainwright.build.speeds import Cards, Speed, Speeds
 from trainwright.catalog import GpuRecord
 from trainwright.machine.build import CircuitName
+from trainwright.machine.power import CIRCUITS
 from trainwright.messages import Message
 from trainwright.prices import Currency
+from trainwright.workload.settings import Effect
 
 COUNTS = (1, 2, 3, 4)
 """Cards worth weighing in one case; assumed: beyond four, servers begin."""
@@ -43,6 +46,12 @@ STEP = 0.05
 """Least gain that is worth naming as the next step of money; assumed."""
 _HOUSE: dict[Currency, CircuitName] = {"USD": "us-120v-15a", "KRW": "kr-220v-16a"}
 """Usual circuit of a room in the currency's country."""
+_LAID: CircuitName = "us-240v-20a"
+LAID_FROM = 20_000.0
+"""USD from which a circuit of 240 V is laid for the computer; assumed: an electrician costs a
+twentieth of it."""
+TENTH = 1.1
+"""Of the budget: what a little more would bring is said up to there."""
 
 
 _ANY = Least(0.0, 0.0, 0.0)
@@ -69,27 +78,37 @@ def search(request: Request, sources: Sources = STORED, *, market: Market | None
         UserError: the wishes contradict one another, or the plan is none that can be answered.
     """
     wishing.agree(request)
-    return _Search(request, sources, market).answer()
+    market = market or Market.of(request)
+    speeds = Speeds(request.plan, sources, request.wishes.system)
+    sound = _Search(request, market, speeds, sound=True).answer()
+    # Where nothing that can be checked is within reach, what cannot is better than nothing.
+    return sound if sound.builds else _Search(request, market, speeds, sound=False).answer()
 
 
 class _Search:
     """One search, and what it has worked out so far."""
 
-    def __init__(self, request: Request, sources: Sources, market: Market | None) -> None:
+    def __init__(self, request: Request, market: Market, speeds: Speeds, *, sound: bool) -> None:
         wishes = request.wishes
         self.request = request
         self.run = run_of(request.plan)
         self.limit = request.budget.amount if request.budget else math.inf
-        self.market = market or Market.of(request)
-        self.speeds = Speeds(request.plan, sources, wishes.system)
-        self.around = Around(self.market, wishes)
-        circuit = wishes.circuit or _HOUSE[self.market.currency]
-        self.choosing = Choosing(self.around, self.speeds, circuit)
+        self.market = market
+        self.speeds = speeds
+        self.around = Around(market, wishes, sound=sound)
+        self.circuit = wishes.circuit or self._circuit()
+        self.choosing = Choosing(self.around, self.speeds, self.circuit)
+
+    def _circuit(self) -> CircuitName:
+        """Return the circuit where nobody names one."""
+        if self.market.currency == "USD" and LAID_FROM <= self.limit < math.inf:
+            return _LAID
+        return _HOUSE[self.market.currency]
 
     def answer(self) -> Builds:
         """Return the answer."""
         choices = list(self._choices())
-        far, within = self._proven(*self._outcomes(choices))
+        far, within = self._unchanged(*self._proven(*self._outcomes(choices)))
         ladder = _undominated([*within, *far])
         timely = [one for one in within if self.run.in_time(one.seconds)]
         most = max(self.request.top, LOOKED)
@@ -105,7 +124,7 @@ class _Search:
             cheapest=cheapest,
             budget=self.request.budget,
             currency=self.market.currency,
-            notes=(*self._notes(within), *late),
+            notes=(*self._notes(within), *late, *self._tenth(builds, ladder)),
             considered=self.choosing.considered,
         )
 
@@ -148,6 +167,8 @@ class _Search:
         One that is left out where others do the work speaks against none of those.
         """
         unproven, least = self.speeds.unproven, choice.least
+        if self._effect(one.cards) > (choice.speed.effect if choice.speed else Effect.SAME):
+            return False
         if one.cards.record.id in unproven and choice.cards.record.id not in unproven:
             return False
         return one.seconds < least.seconds and one.cost <= least.cost and one.watts <= least.watts
@@ -161,6 +182,20 @@ class _Search:
             for some in (far, within)
         ]
         return (far, within) if within and not proven[1] else (proven[0], proven[1])
+
+    def _unchanged(
+        self, far: list[Outcome], within: list[Outcome]
+    ) -> tuple[list[Outcome], list[Outcome]]:
+        """Keep the cards within the budget that change least of the training."""
+        least = min((self._effect(one.cards) for one in within), default=None)
+        if least is None:
+            return far, within
+        kept = [[one for one in some if self._effect(one.cards) <= least] for some in (far, within)]
+        return kept[0], kept[1]
+
+    def _effect(self, cards: Cards) -> Effect:
+        speed = self.speeds.quick(cards)
+        return speed.effect if speed is not None else Effect.SAME
 
     def _descending(self, choices: list[_Choice]) -> list[Outcome]:
         """Return computers that do the work, each cheaper than the one before, the cheapest last.
@@ -201,7 +236,16 @@ class _Search:
             choice = self._choice(record, first, number)
             if choice is not None:
                 yield choice
+            if choice is not None and self._whole(choice):
                 yield from self._several(choice, others)
+            else:
+                shared = (self._choice(record, count, number) for count in others)
+                yield from (one for one in shared if one is not None)
+
+    def _whole(self, choice: _Choice) -> bool:
+        """Return whether more of the cards would do the same work, each on a copy of its own."""
+        speed = choice.speed
+        return speed is not None and speed.effect is Effect.SAME
 
     def _choice(self, record: GpuRecord, count: int, number: int) -> _Choice | None:
         cost = self._cost(record, count)
@@ -248,11 +292,41 @@ class _Search:
         for outcome in outcomes:
             if len(found) == most:
                 break
-            candidate = assembled(outcome, self.speeds, self.market)
+            candidate = assembled(self._finished(outcome), self.speeds, self.market)
             if candidate is not None:
                 step = self._next(outcome, ladder)
                 found.append(replace(candidate, next_step=step))
         return found
+
+    def _finished(self, outcome: Outcome) -> Outcome:
+        """Return the same cards with what experts take around them, as far as money is left."""
+        cards, speed = outcome.cards, self.speeds.quick(outcome.cards)
+        cost = self._cost(cards.record, cards.count)
+        if outcome.cost > self.limit or speed is None or cost is None:
+            return outcome
+        least = self.choosing.needs(cards, speed)
+        best, taken = outcome, least
+        for wanted in steps(least, cards):
+            needed = wanted(taken)
+            found = self.choosing.best(cards, speed, cost, self.limit, needed)
+            if found is not None and level(found.seconds) <= level(outcome.seconds):
+                best, taken = found, needed
+        return best
+
+    def _tenth(self, builds: list[Candidate], ladder: list[Outcome]) -> Iterator[Message]:
+        """Yield what a tenth more of money would bring."""
+        if not builds or math.isinf(self.limit):
+            return
+        now = min(one.seconds or math.inf for one in builds)
+        near = [one for one in ladder if self.limit < one.cost <= TENTH * self.limit]
+        best = min(near, key=lambda one: one.seconds, default=None)
+        gain = now / self.run.seconds(best.seconds) - 1 if best is not None else 0.0
+        if best is None or gain < STEP:
+            yield Message.of("planner.note.tenth-nothing")
+            return
+        price = Message.of(f"planner.amount.{self.market.currency.lower()}", amount=best.cost)
+        name, count = best.cards.record.name, best.cards.count
+        yield Message.of("planner.note.tenth", gpu=name, count=count, price=price, gain=gain)
 
     def _next(self, outcome: Outcome, ladder: list[Outcome]) -> Step | None:
         """Return the cheapest computer that is faster by something that one notices."""
@@ -270,9 +344,7 @@ class _Search:
     def _points(self, ladder: list[Outcome], builds: list[Candidate]) -> Iterator[Point]:
         known = {(c.build.gpus[0].record.id, c.build.gpu_count): c for c in builds}
         for one in sorted(ladder, key=lambda one: one.cost):
-            candidate = known.get(one.cards.key)
-            if candidate is not None and abs((candidate.total.expected or 0) - one.cost) > 0.01:
-                candidate = None
+            candidate = known.get(one.cards.key) if one.cost <= self.limit else None
             yield Point(
                 gpu=one.cards.record.id,
                 count=one.cards.count,
@@ -304,6 +376,9 @@ class _Search:
 
     def _notes(self, within: list[Outcome]) -> Iterator[Message]:
         yield from self.market.notes
+        if self.circuit == _LAID and self.request.wishes.circuit is None:
+            line = CIRCUITS[_LAID]
+            yield Message.of("planner.note.circuit", volts=line.volts, amps=line.amps)
         if self.speeds.untraced:
             yield Message.of("planner.note.untraced", gpus=sorted(self.speeds.untraced))
         if any(one.cards.record.id in self.speeds.unproven for one in within):

@@ -1,6 +1,7 @@
 """What the workload asks of the computer around the cards: cores, memory, drive."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from trainwright.build.speeds import Cards, Speed
 from trainwright.machine.build import Use
@@ -22,6 +23,15 @@ SYSTEM_GB = 150.0
 LEAST_GB = 500.0
 """Of a drive in any new computer: the system, environments of 10 to 20 GB each, and caches of
 models and data that grow; assumed."""
+APART_GB = 2000.0
+"""Of data from which they have drives of their own: usual system drives hold less; assumed."""
+LARGE_GIB = 32.0
+"""Of all cards' memory, from which processor and board are of the cards' PCIe generation: so much
+money is not put on a platform that takes no later processor; assumed."""
+AMPLE_CORES, AMPLE_GB = 8, 1000.0
+TWICE_GIB = 128.0
+"""What experts take where money is left: eight cores, a drive of 1 TB, and twice the memory of all
+cards up to 128 GiB. Source: Puget Systems, as above; the sizes are assumed."""
 CHECKPOINTS_KEPT = 3
 CHECKPOINTS_A_DAY = 4
 """Assumed: what training scripts are usually set to, when runs last days."""
@@ -45,6 +55,13 @@ class Needs:
     checkpoint_bytes: float
     dataset_bytes: float | None
     """None: not known, or none."""
+    generation: int = 0
+    """Of PCIe, that the processor has at least."""
+
+    @property
+    def apart_gb(self) -> float:
+        """Of drives for data alone, what stays free included; 0 where the system's hold them."""
+        return data_gb(self.dataset_bytes)
 
     @property
     def written_gb_a_day(self) -> float:
@@ -55,9 +72,9 @@ class Needs:
 def needs(plan: Plan, facts: Facts, cards: Cards, speed: Speed) -> Needs:
     """Return what the work on some cards asks of the computer around them.
 
-    Memory holds at least what all cards do: models pass through it on their way to the card, one a
-    process. Tim Dettmers' full hardware guide to deep learning asks for the largest card's, Puget
-    Systems' recommendations for machine learning for twice that of all.
+    Memory holds at least what all cards do, and the system beside one of them: models pass through
+    it on their way to the card. Tim Dettmers' full hardware guide to deep learning asks for the
+    largest card's, Puget Systems' recommendations for machine learning for twice that of all.
     """
     model, trains = facts.profile.model, plan.workload.trains
     parameters = float(model.get("parameters", 0))
@@ -66,16 +83,40 @@ def needs(plan: Plan, facts: Facts, cards: Cards, speed: Speed) -> Needs:
     card_gib = cards.record.memory_bytes.value / GIB
     use = _offloads(speed.settings)
     beside = cards.count * card_gib * (OFFLOADED if use else 1)
-    memory = max(LEAST_GIB, beside + SYSTEM_GIB)
+    memory = max(LEAST_GIB, beside, beside / cards.count + SYSTEM_GIB)
     stored = (dataset or 0.0) + 2 * parameters + CHECKPOINTS_KEPT * checkpoint
+    drive_gb = max(LEAST_GB, (SYSTEM_GB + stored / GB) / (1 - FREE))
     return Needs(
         cores=CORES_A_GPU * cards.count,
         memory_gib=memory,
-        drive_gb=max(LEAST_GB, (SYSTEM_GB + stored / GB) / (1 - FREE)),
+        drive_gb=max(drive_gb, data_gb(dataset) + LEAST_GB),
         endurance_tb=checkpoint * CHECKPOINTS_A_DAY * 365 * YEARS / 1e12,
         checkpoint_bytes=checkpoint,
         dataset_bytes=dataset,
+        generation=_generation(cards),
     )
+
+
+def steps(least: Needs, cards: Cards) -> Iterator[Callable[[Needs], Needs]]:
+    """Yield what experts take around the cards where money is left, what is missed first first."""
+    all_gib = cards.count * cards.record.memory_bytes.value / GIB
+    memory_gib = max(least.memory_gib, min(2 * all_gib, TWICE_GIB))
+    drive_gb = max(least.drive_gb, AMPLE_GB + least.apart_gb)
+    cores, generation = max(least.cores, AMPLE_CORES), cards.record.pcie_generation or 0
+    yield lambda now: replace(now, memory_gib=memory_gib)
+    yield lambda now: replace(now, drive_gb=drive_gb)
+    yield lambda now: replace(now, cores=cores, generation=generation)
+
+
+def _generation(cards: Cards) -> int:
+    large = cards.count * cards.record.memory_bytes.value / GIB >= LARGE_GIB
+    return (cards.record.pcie_generation or 0) if large else 0
+
+
+def data_gb(dataset: float | None) -> float:
+    """Return what drives for a data set of so many bytes hold; 0 where it needs none of its own."""
+    data = (dataset or 0.0) / GB
+    return data / (1 - FREE) if data > APART_GB else 0.0
 
 
 def checkpoint_bytes(facts: Facts, settings: FullSettings) -> float:
@@ -114,6 +155,8 @@ def use_of(cards: Cards, speed: Speed, needed: Needs, plan: Plan) -> Use:
     settings = speed.settings
     if not plan.workload.trains:
         way = "inference"
+    elif settings.shards:
+        way = "sharded"
     else:
         way = "data-parallel" if settings.several and cards.count > 1 else "single"
     return Use(

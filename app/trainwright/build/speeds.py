@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from trainwright.advise.choose import sharding
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock
@@ -24,6 +25,7 @@ from trainwright.plan.question import kernel
 from trainwright.plan.schema import Plan
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
+from trainwright.workload.settings import Effect
 
 Look = Callable[[Plan], Facts | Pending]
 
@@ -62,6 +64,8 @@ class Speed:
     clock: Clock
     """That timed it."""
     profile: Profile
+    effect: Effect
+    """Of the settings on the training."""
 
 
 UNPROVEN = ("prototype", "preview", "unlisted")
@@ -89,7 +93,9 @@ class Speeds:
         self._clocks: dict[str, Clock] = {}
         """The last one of each card."""
         self._linked: dict[tuple[object, ...], float] = {}
-        self._facts: dict[tuple[str, int], Facts | None] = {}
+        self._facts: dict[tuple[object, ...], Facts | None] = {}
+        self._shared: set[tuple[str, int]] = set()
+        """Cards over which the weights are shared out."""
 
     def linked(self, link: Link | None, count: int) -> bool:
         """Return whether the cards' link plays a part at all."""
@@ -122,17 +128,49 @@ class Speeds:
         return self._linked[key]
 
     def _first(self, cards: Cards) -> Speed | None:
-        facts = self.facts(cards)
+        """Return the speed with whole copies on the cards, or shared out where it changes less."""
+        shared = self._sharded(cards)
+        plans = [self.plan] if shared is None else [self.plan, shared]
+        if (cards.record.id, 1) in self._quick and not self._copies(cards):
+            plans.reverse()  # copies change the training on several cards as they do on one
+        found: Speed | None = None
+        for plan in plans:
+            speed = self._fastest(plan, cards)
+            if speed is not None and (found is None or speed.effect < found.effect):
+                found = speed
+            if found is not None and found.effect is Effect.SAME:
+                break
+        if found is not None and shared is not None and found.settings.shards:
+            self._shared.add(cards.key)
+        return found
+
+    def _copies(self, cards: Cards) -> bool:
+        """Return whether a whole copy fits on one such card and trains as it is asked to."""
+        alone = self._quick.get((cards.record.id, 1))
+        return alone is not None and alone.effect is Effect.SAME
+
+    def _sharded(self, cards: Cards) -> Plan | None:
+        """Return the plan with the weights shared over the cards; None where that is not open."""
+        return sharding(self.plan.model_copy(update={"machine": self._machine(cards)}))
+
+    def planned(self, cards: Cards) -> Plan:
+        """Return the plan as it runs on the cards: with shared weights where it has to."""
+        shared = self._sharded(cards) if cards.key in self._shared else None
+        return shared or self.plan
+
+    def _fastest(self, plan: Plan, cards: Cards) -> Speed | None:
+        facts = self._known(plan, cards)
         if facts is None:
             return None
         gpu = facts.machine.gpu
-        alike = gpu.record.vendor, gpu.record.compute_capability, min(cards.count, 2)
+        shared = cards.count if facts.settings.shards else 0
+        alike = gpu.record.vendor, gpu.record.compute_capability, min(cards.count, 2), shared
         room = gpu.total.value - gpu.held.value
         if room <= self._too_small.get(alike, 0.0):
             return None
-        for plan in (_usual(self.plan, facts.settings), self.plan):
+        for asked in (_usual(plan, facts.settings), plan):
             like = self._clocks.get(cards.record.id)
-            search = Search(plan, facts, self.sources, like=like)
+            search = Search(asked, facts, self.sources, like=like)
             for timed in search.obedient:
                 if search.may_fit(timed.candidate):
                     speed = _speed(search, timed)
@@ -155,20 +193,27 @@ class Speeds:
 
     def facts(self, cards: Cards) -> Facts | None:
         """Return what is known of the plan on such cards alone; None where it cannot run."""
-        if cards.key not in self._facts:
-            self._facts[cards.key] = self._resolved(cards)
-        return self._facts[cards.key]
+        return self._known(self.planned(cards), cards)
 
-    def _resolved(self, cards: Cards) -> Facts | None:
+    def _known(self, plan: Plan, cards: Cards) -> Facts | None:
+        key = (*cards.key, plan.settings.strategy)
+        if key not in self._facts:
+            self._facts[key] = self._resolved(plan, cards)
+        return self._facts[key]
+
+    def _machine(self, cards: Cards) -> MachineChoice:
         chosen = GpuChoice(id=cards.record.id, count=cards.count)
-        choice = MachineChoice(gpus=(chosen,), system=self.system)
+        return MachineChoice(gpus=(chosen,), system=self.system)
+
+    def _resolved(self, plan: Plan, cards: Cards) -> Facts | None:
         try:
-            found = resolve(self.plan.model_copy(update={"machine": choice}))
+            found = resolve(plan.model_copy(update={"machine": self._machine(cards)}))
         except UserError as error:
             self.refused[cards.record.id] = error
             return None
         if isinstance(found, Pending):
-            self.untraced.add(cards.record.id)
+            if plan is self.plan:
+                self.untraced.add(cards.record.id)
             return None
         known = support(cards.record, found.machine.system, found.settings)
         if known.state in UNPROVEN:
@@ -213,4 +258,5 @@ def _speed(search: Search, timed: Timed) -> Speed:
         feeding=clock.feeding(profile, settings, micro),
         clock=clock,
         profile=profile,
+        effect=candidate.effect,
     )

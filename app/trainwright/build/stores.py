@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainwright.build.ruling import Rule, said
 from trainwright.build.shelves import Shelves
@@ -130,30 +130,37 @@ class Stores:
     def drives(self, needed: Needs) -> list[Drives]:
         """Return drives that hold and bear what the workload asks, cheapest first.
 
-        A hard disk serves only where no solid-state drives are large enough, beside one of them
-        for the system.
+        The system is on NVMe, where anything is. Much data have drives of their own: hard disks
+        only where no solid-state drives are large enough.
         """
-        key = (needed.drive_gb, needed.endurance_tb)
+        key = (needed.drive_gb, needed.endurance_tb, needed.apart_gb)
         if key not in self._fast:
             self._fast[key] = _faster(self._holding(needed))
         return self._fast[key]
 
     def _holding(self, needed: Needs) -> list[Drives]:
-        found = list(self._enough(needed, 1, solid=True))
-        if not found:
-            found = list(self._enough(needed, MOST_DRIVES, solid=True))
-        found = [one for one in found if not self._stalls(one)] or found
-        if not found:
-            system = Needs(0, 0, min(needed.drive_gb, 500.0), 0, 0, None)
-            beside = min(
-                self._enough(system, 1, solid=True), key=lambda one: one.cost, default=None
-            )
-            if beside is not None:
-                found = [
-                    Drives.of((*disks.records, *beside.records), disks.cost + beside.cost)
-                    for disks in self._enough(needed, MOST_DRIVES, solid=False)
-                ]
+        data_gb = needed.apart_gb
+        found = self._solid(replace(needed, drive_gb=needed.drive_gb - data_gb))
+        found = [one for one in found if self._starts(one)] or found
+        if data_gb and found:
+            system = min(found, key=lambda one: one.cost)
+            data = replace(needed, drive_gb=data_gb, endurance_tb=0.0)
+            disks = self._solid(data) or self._enough(data, MOST_DRIVES, solid=False)
+            found = [
+                Drives.of((*one.records, *system.records), one.cost + system.cost) for one in disks
+            ]
         return sorted(found, key=lambda one: (one.cost, [drive.id for drive in one.records]))
+
+    def _solid(self, needed: Needs) -> list[Drives]:
+        """Return solid-state drives that are enough: one, or several where none is."""
+        found = list(self._enough(needed, 1, solid=True))
+        found = found or list(self._enough(needed, MOST_DRIVES, solid=True))
+        return [one for one in found if not self._stalls(one)] or found
+
+    def _starts(self, drives: Drives) -> bool:
+        """Return whether a new computer's system goes on such a drive."""
+        first = drives.records[0]
+        return first.interface == "nvme" or self._shelves.owned("storage", first) > 0
 
     def _enough(self, needed: Needs, most: int, *, solid: bool) -> Iterator[Drives]:
         for drive in self._drives:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import tee
 
 from trainwright.build.around import Around
+from trainwright.build.ruling import forbidden
 from trainwright.build.speeds import Cards
 from trainwright.catalog import PsuRecord
 from trainwright.machine import rules_power
@@ -54,7 +55,7 @@ class Supplies:
             return False
         facts = Facts(build, use, Placement(), budget)
         said = (check for rule in rules_power.RULES for check in rule(facts))
-        return all(check.verdict != "error" for check in said)
+        return not forbidden(said, sound=self._around.sound)
 
 
 def _drawing(build: Build) -> tuple[object, ...]:

@@ -23,7 +23,10 @@ Way = Literal["single", "data-parallel", "sharded", "layer-split", "inference"]
 """How GPUs share the work: one alone (or each with work of its own), copies of the model, pieces
 of every tensor (FSDP, ZeRO, tensor parallelism), layers one after the other, or serving."""
 
-CircuitName = Literal["us-120v-15a", "us-120v-20a", "kr-220v-16a", "eu-230v-16a", "uk-230v-13a"]
+CircuitName = Literal[
+    "us-120v-15a", "us-120v-20a", "kr-220v-16a", "eu-230v-16a", "uk-230v-13a",
+    "us-240v-20a", "jp-100v-15a",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

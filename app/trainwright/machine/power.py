@@ -94,6 +94,8 @@ CIRCUITS: dict[CircuitName, Circuit] = {
     "kr-220v-16a": Circuit(220, 16),
     "eu-230v-16a": Circuit(230, 16),
     "uk-230v-13a": Circuit(230, 13),
+    "us-240v-20a": Circuit(240, 20),
+    "jp-100v-15a": Circuit(100, 15),
 }
 
 

@@ -62,15 +62,12 @@ def load(facts: Facts) -> Iterator[Check]:
     if facts.power.missing:
         yield unknown("W2", _unsaid(facts), *facts.power.missing)
         return
-    verdict: Verdict = "ok"
-    if load > 1 or (load > TIGHT and facts.use.way != "inference"):
-        verdict = "error"
-    elif load > COMFORTABLE:
-        verdict = "warning"
+    verdict: Verdict = "error" if load > 1 else "warning" if load > COMFORTABLE else "ok"
+    tight = verdict == "warning" and load > TIGHT and facts.use.way != "inference"
     yield found(
         "W2",
         verdict,
-        f"build.w2.{verdict}",
+        "build.w2.tight" if tight else f"build.w2.{verdict}",
         source="policy: 80 and 94 %; Puget Systems advise against 1,580 of 1,600 W",
         remedy=_more(facts) if verdict != "ok" else None,
         psu=psu.name,

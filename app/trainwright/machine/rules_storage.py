@@ -12,6 +12,8 @@ from trainwright.messages import Message
 
 REAL_SHARE = 0.94
 """Of a link: what NVMe drives reach. Source: 7.4 of 7.88 GB/s on PCIe 4.0 x4, makers' sheets."""
+SOC = "SoC"
+"""Chipset of boards that have none: everything hangs on the processor."""
 SATA_GB_S = 0.56
 """Of one SATA port; makers' sheets."""
 AFTER_CACHE_MB_S = 400
@@ -88,7 +90,7 @@ def uplink(facts: Facts) -> Iterator[Check]:
     behind = [drive for drive in placed.drives if drive.source == "chipset"]
     cards = [gpu for gpu in placed.gpus if gpu.source == "chipset"]
     sata = [drive for drive in placed.drives if drive.socket == "sata"]
-    if not behind and not cards and not sata:
+    if board.chipset == SOC or not (behind or cards or sata):
         return
     if placed.uplink_gb_s is None:
         yield unknown("S3", board.name, "board.uplink")

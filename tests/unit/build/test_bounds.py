@@ -6,6 +6,8 @@ import pytest
 
 from trainwright.advise.choose import STORED
 from trainwright.build import Request, Wishes, money
+from trainwright.build.offers import Market
+from trainwright.build.speeds import Speeds
 from trainwright.data import resources
 from trainwright.plan import file
 
@@ -15,7 +17,9 @@ search = importlib.import_module("trainwright.build.search")
 @pytest.mark.parametrize("example", ["gpt2-rtx4070", "resnet50-rtx3060"])
 def test_several_cards_are_never_faster_cheaper_or_thriftier_than_one_says(example: str) -> None:
     plan = file.read(resources("examples", f"{example}.plan.yaml"))
-    found = search._Search(Request(plan, money("8000USD"), Wishes(used=True)), STORED, None)
+    request = Request(plan, money("8000USD"), Wishes(used=True))
+    speeds = Speeds(plan, STORED)
+    found = search._Search(request, Market.of(request), speeds, sound=True)
     several = [choice for choice in found._choices() if choice.speed is None]
     timed = ((choice, found._timed(choice)) for choice in several)
     known = [(bound.least, real.least) for bound, real in timed if real is not None]

@@ -13,8 +13,9 @@ from trainwright.ui import tokens
 from trainwright.ui.figures import figure, span
 from trainwright.ui.i18n import language, say, tr
 from trainwright.ui.inspection import STATES
-from trainwright.ui.money import amount, lead, missing_note
+from trainwright.ui.money import amount, kind_and_day, lead, missing_note
 from trainwright.ui.screens.advise import Rank
+from trainwright.ui.tips import plain_tip
 from trainwright.ui.widgets.base import Hairline, Heading, Label, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 
@@ -54,6 +55,21 @@ def _range(quantity: Quantity) -> str:
 def parts_of(candidate: "Candidate", kind: PartKind) -> str:
     """Return the build's parts of a kind in words."""
     return ", ".join(_part(part) for part in candidate.parts if part.kind == kind)
+
+
+def price_of(candidate: "Candidate", kind: PartKind) -> str:
+    """Return what the build's parts of a kind cost to buy; empty where nobody knows."""
+    return " + ".join(
+        lead((part.price,)) + amount(part.price.times(bought).expected, part.price.currency)
+        for part in candidate.parts
+        if part.kind == kind and part.price is not None and (bought := part.count - part.owned) > 0
+    )
+
+
+def grounds_of(candidate: "Candidate", kind: PartKind) -> str:
+    """Return what those prices rest on: how each is known, and of which day it is."""
+    prices = (part.price for part in candidate.parts if part.kind == kind)
+    return "\n".join(kind_and_day(price) for price in prices if price is not None)
 
 
 def _part(part: "Part") -> str:
@@ -126,6 +142,9 @@ class BuildCard(Surface):
             grid.addWidget(Label(name, px=tokens.LABEL, colour="text3"), line, 0, _TOP)
             text = parts_of(self.candidate, kind)
             grid.addWidget(Label(text, px=tokens.LABEL, wrap=True), line, 1, _TOP)
+            price = Label(price_of(self.candidate, kind), px=tokens.LABEL, colour="text2")
+            price.setToolTip(plain_tip(grounds_of(self.candidate, kind)))
+            grid.addWidget(price, line, 2, _TOP | Qt.AlignmentFlag.AlignRight)
         return grid
 
     def _step(self, step: Any) -> str:
