@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from trainwright.advise.choose import sharding
+from trainwright.advise.relax import sharding
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock

@@ -28,7 +28,6 @@ from trainwright.machine.build import Check, Use, Way
 from trainwright.machine.checks import checks
 from trainwright.machine.larger import larger
 from trainwright.machine.machine import Gpu, Machine, System
-from trainwright.machine.network import Cluster
 from trainwright.machine.resolve import Resolved, catalogued
 from trainwright.messages import Message
 from trainwright.plan import checkpoint, chosen, crosscheck, mixture, recipe
@@ -438,7 +437,7 @@ def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
         host=host_of(facts.machine, load_pipeline()),
         served=served_in(plan, facts),
         cpu=facts.machine.processor,
-        cluster=_cluster(facts),
+        cluster=facts.machine.cluster if facts.settings.several else None,
     )
 
 
@@ -456,7 +455,7 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
         facts.machine.cores,
         served_in(plan, facts),
         cpu=facts.machine.processor,
-        cluster=_cluster(facts),
+        cluster=facts.machine.cluster if facts.settings.several else None,
     )
     settings, clock = facts.settings, Clock(situation)
     batch = settings.micro_batch
@@ -469,10 +468,6 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
 
 def _training_gpus(facts: Facts) -> int:
     return facts.machine.gpu_count if facts.settings.several else 1
-
-
-def _cluster(facts: Facts) -> Cluster | None:
-    return facts.machine.cluster if facts.settings.several else None
 
 
 def _length(inputs: Inputs) -> int:
