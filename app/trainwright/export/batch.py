@@ -31,5 +31,5 @@ def batch(plan: Plan, settings: FullSettings) -> Batch:
         gpus = plan.machine.gpu_count
     else:
         gpus = max(1, round((plan.workload.effective_batch or 1) / (micro * accumulation)))
-    nodes = 1 if settings.strategy == "single" else getattr(plan.machine, "nodes", 1)
+    nodes = 1 if settings.strategy == "single" else plan.machine.nodes
     return Batch(micro, accumulation, gpus, nodes)

@@ -18,6 +18,8 @@ RUNS: Mapping[str, tuple[Strategy, ...]] = {
     "deepspeed": ZERO,
 }
 """Target -> strategies that its files run, beside single and ddp."""
+ON_NODES = ("plain", "slurm", "accelerate", "transformers", "deepspeed")
+"""Targets that write what starts the run on several computers."""
 OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {
     "fsdp2": ("adamw", "sgd", "muon"),
     **dict.fromkeys(ZERO, ("adamw", "sgd")),
@@ -34,12 +36,14 @@ def replaced(settings: FullSettings, own: Replacements) -> Replacements:
 
 
 def require_runnable(name: str, plan: Plan, settings: FullSettings) -> None:
-    """Refuse what the target's files cannot share between GPUs.
+    """Refuse what the target's files cannot share between GPUs, or computers.
 
     Raises:
         UserError: the strategy, or something else of the plan with it.
     """
-    strategy = settings.strategy
+    nodes, strategy = plan.machine.nodes, settings.strategy
+    if nodes > 1 and settings.several and name not in ON_NODES:
+        raise UserError.of("export.no-nodes", name=name, nodes=nodes, able=list(ON_NODES))
     if not settings.shards:
         return
     if strategy not in RUNS.get(name, ()):

@@ -95,7 +95,5 @@ def files(
     chosen = target(name)
     if not plan.workload.trains and not isinstance(chosen, serving.Server):
         raise UserError.of("export.no-inference", name=name)
-    if plan.machine.nodes > 1 and settings.several:
-        raise UserError.of("export.no-nodes", name=name, nodes=plan.machine.nodes)
     require_runnable(name, plan, settings)
     return chosen.files(plan, settings, reasons, language)

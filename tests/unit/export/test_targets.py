@@ -10,7 +10,8 @@ from exporting import SETTINGS, llama, plan, put, settings
 
 from trainwright import export
 from trainwright.export.comments import columns
-from trainwright.export.sharing import RUNS
+from trainwright.export.sharing import ON_NODES, RUNS
+from trainwright.machine.network import Network
 from trainwright.messages import Message, UserError, render
 from trainwright.plan.schema import Plan
 from trainwright.profile import presets
@@ -56,6 +57,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "allocator": ("expandable",),
     "strategy": ("ddp",),
     "reshard_after_forward": (),  # of fsdp2: test_resharding_reaches_the_files
+    "shard_offload": (),  # of fsdp2: test_what_shares_cannot_do_is_refused_in_one_line
     "learning_rate": (1e-4, None),
     "warmup": (7, None),
     "num_workers": (4, 0),
@@ -103,6 +105,7 @@ def test_a_strategy_is_refused_where_the_files_cannot_run_it(tiny: Plan) -> None
     [
         ({"optimizer": "adafactor"}, "full", "adafactor cannot move weights that are shared"),
         ({"quantization": "nf4"}, "qlora", "task qlora with settings.strategy fsdp2"),
+        ({"shard_offload": True}, "full", "shares in system memory (settings.shard_offload)"),
     ],
 )
 def test_what_shares_cannot_do_is_refused_in_one_line(
@@ -309,3 +312,20 @@ def test_a_model_without_data_and_loss_in_the_programs_is_refused_by_name(
         export.files(target, asked, BASE, {}, "en")
     assert caught.value.message.id in ("export.no-data-for", "export.needs-transformers")
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_files_for_several_computers_start_one_on_each_or_are_refused(
+    tiny: Plan, target: str
+) -> None:
+    two = asking_for(tiny, "strategy", "ddp")
+    changed = {"nodes": 2, "network": Network(kind="ethernet-25g")}
+    two = two.model_copy(update={"machine": two.machine.model_copy(update=changed)})
+    decided = settings(accumulation=1, strategy="ddp")
+    if target not in ON_NODES:
+        with pytest.raises(UserError, match="2 computers"):
+            export.files(target, two, decided, {}, "en")
+        return
+    text = "\n".join(export.files(target, two, decided, {}, "en").values())
+    started = ("--nnodes=2 --nproc-per-node=2", "--nodes=2", "num_machines: 2")
+    assert any(each in text for each in started)
