@@ -72,6 +72,7 @@ OF_RECIPES = (
     *("recipe", "output_kept", "expanded_heads", "kbit_preparation", "double_quantization"),
     *("input_gradients", "scores_upcast", "optimizer_implementation", "loss_in_model"),
     *("gradients_cleared", "adapter_dtype", "separate_experts", "softmax_inputs"),
+    "reentrant",
 )
 """Keys that a person leaves out who does not know who runs the step."""
 

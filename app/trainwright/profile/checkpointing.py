@@ -13,6 +13,9 @@ backward asks for it. From that follows the run in which chosen blocks stand und
 With no block chosen the result is the plain run. Where blocks' inputs wait in system memory
 (``torch.autograd.graph.save_on_cpu`` around each block), they die on the device as if autograd
 did not look, and are born again before the block's second forward.
+
+Under ``use_reentrant=True`` the second forward runs to its end, and what it returns lives until the
+block's backward is done: ``CheckpointFunction.backward`` holds it.
 """
 
 from collections.abc import Collection
@@ -52,18 +55,20 @@ class Log:
 
 OFFLOAD = "+offload"
 """Ending of a policy whose blocks' inputs wait in system memory."""
+REENTRANT = "+reentrant"
+"""Ending of a policy that runs blocks again by ``use_reentrant=True``; before the other."""
 
 
 def chosen_blocks(policy: str, blocks: int) -> frozenset[int]:
     """Return the blocks that a policy checkpoints: ``none``, ``full``, ``every-K``.
 
     ``every-K`` checkpoints blocks 0, K, 2K and so on, as transformers' ``every_n_layers``
-    and torchtitan's ``selective_ac_option`` do. Where the inputs wait changes no block.
+    and torchtitan's ``selective_ac_option`` do. Its endings change no block.
 
     Raises:
         ValueError: another policy; ``selective`` is traced, not derived.
     """
-    policy = policy.removesuffix(OFFLOAD)
+    policy = policy.partition("+")[0]
     if policy == "none":
         return frozenset()
     if policy == "full":
@@ -136,13 +141,15 @@ def derive(
     fresh: int = 0,
     *,
     offload: bool = False,
+    reentrant: bool = False,
 ) -> Log:
     """Return the segment's births and deaths with the given blocks checkpointed.
 
     Recomputed storages take ids above ``fresh`` and above all of the segment's own. With
-    ``offload`` the blocks' own inputs wait in system memory.
+    ``offload`` the blocks' own inputs wait in system memory; with ``reentrant`` second forwards
+    run to their end.
     """
-    return _Derivation(segment, checkpointed, fresh, offload).log()
+    return _Derivation(segment, checkpointed, fresh, offload, reentrant).log()
 
 
 def offloaded(segment: Segment, checkpointed: Collection[int]) -> Ints:
@@ -154,7 +161,12 @@ class _Derivation:
     """The reading of one segment: where each storage, holder and block begins and ends."""
 
     def __init__(
-        self, segment: Segment, checkpointed: Collection[int], fresh: int, offload: bool
+        self,
+        segment: Segment,
+        checkpointed: Collection[int],
+        fresh: int,
+        offload: bool,
+        reentrant: bool = False,
     ) -> None:
         self._segment = segment
         self._ids = 1 + max(
@@ -171,6 +183,7 @@ class _Derivation:
         self._blocks = self._chosen(frozenset(checkpointed))
         self._fresh = max(int(segment.a[self._births].max(initial=0)), fresh)
         self._moved = self._own_inputs() if offload else {}
+        self._reentrant = reentrant
 
     def _when(self, code: int) -> Ints:
         """Return the position at which something happens to each id; -1 where it does not."""
@@ -276,15 +289,20 @@ class _Derivation:
 
     def _recomputed(self, block: _Block) -> tuple[_Rows, _Rows]:
         """Return the block's second forward before its first request, and the later deaths."""
-        last_pack = int(block.holders.packed.max())
-        births = self._births[(self._births >= block.begin) & (self._births <= last_pack)]
+        stop = block.end if self._reentrant else int(block.holders.packed.max())
+        births = self._births[(self._births >= block.begin) & (self._births <= stop)]
         storage = self._segment.a[births]
         name = self._fresh + 1 + np.arange(len(births))
         self._fresh += len(births)
+        last = self._last_use(block)
         held = self._held(block)[storage]
+        if self._reentrant:
+            returned = ~held & ((self._dead[storage] < 0) | (self._dead[storage] > stop))
+            last[storage[returned]] = max(int(last.max()), block.last_release)
+            held |= returned
         # What is not saved dies where it did, or at the stop after the last save.
         dead = self._dead[storage[~held]]
-        dead = np.where((dead >= 0) & (dead <= last_pack), dead, last_pack + 1)
+        dead = np.where((dead >= 0) & (dead <= stop), dead, stop + 1)
         again = np.argsort(np.concatenate([births, dead]), kind="stable")
         segment, count = self._segment, int(np.count_nonzero(~held))
         second = _Rows(
@@ -296,7 +314,7 @@ class _Derivation:
         )
         kept = storage[held]
         return second, _Rows(
-            3 * self._last_use(block)[kept] + _AFTER,
+            3 * last[kept] + _AFTER,
             -name[held],
             self._size[kept],
             np.full(len(kept), -1),

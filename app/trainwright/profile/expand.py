@@ -7,7 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainwright.profile import holding
-from trainwright.profile.checkpointing import OFFLOAD, Log, chosen_blocks, derive, offloaded
+from trainwright.profile.checkpointing import (
+    OFFLOAD,
+    REENTRANT,
+    Log,
+    chosen_blocks,
+    derive,
+    offloaded,
+)
 from trainwright.profile.profile import (
     CATEGORIES,
     PHASES,
@@ -118,10 +125,10 @@ def training_structure(
     if loop.gradients == "zeroed":  # every micro-batch adds to gradients that are there
         micro_batches = 2
     blocks = chosen_blocks(_derived(checkpointing), profile.blocks)
-    highest, moved = _highest_id(profile), checkpointing.endswith(OFFLOAD)
-    micro = _part(profile, "micro", blocks, highest, moved)
+    highest = _highest_id(profile)
+    micro = _part(profile, "micro", blocks, highest, checkpointing)
     taken = int(np.abs(micro.storage).max(initial=highest))
-    again = [_part(profile, "again", blocks, taken, moved)] if micro_batches > 1 else []
+    again = [_part(profile, "again", blocks, taken, checkpointing)] if micro_batches > 1 else []
     step = joined([micro, *again, _part(profile, optimizer)])
     setup = _part(profile, "setup")
     stride = int(np.abs(step.storage).max(initial=highest)) + 1
@@ -169,10 +176,10 @@ def _part(
     name: str,
     blocks: frozenset[int] = frozenset(),
     fresh: int = 0,
-    moved: bool = False,
+    checkpointing: str = "none",
 ) -> Structure:
     """Return one segment's events with phases; terms are told later, from whole lives."""
-    log = _log(profile, name, blocks, fresh, moved)
+    log = _log(profile, name, blocks, fresh, checkpointing)
     row = _op_rows(profile.segments[name], log)
     phase = _phases(profile, name, row, log)
     return Structure(log.storage, log.size, row, phase, _terms(profile, log, row, phase))
@@ -180,10 +187,11 @@ def _part(
 
 @lru_cache(maxsize=2 * _KEPT)
 def _log(
-    profile: Profile, name: str, blocks: frozenset[int], fresh: int, moved: bool = False
+    profile: Profile, name: str, blocks: frozenset[int], fresh: int, checkpointing: str
 ) -> Log:
     """Derive once what events and op counts, and several optimizers, share."""
-    return derive(profile.segments[name], blocks, fresh, offload=moved)
+    offload, reentrant = checkpointing.endswith(OFFLOAD), REENTRANT in checkpointing
+    return derive(profile.segments[name], blocks, fresh, offload=offload, reentrant=reentrant)
 
 
 def _op_rows(segment: Segment, log: Log) -> NDArray[np.int32]:
@@ -343,7 +351,7 @@ def _op_counts(
         name = wanted if wanted in profile.segments else "micro"
         segment = profile.segments[name]
         total = _counted(segment.ops, rows)
-        log = _log(profile, name, blocks, _highest_id(profile)) if blocks else None
+        log = _log(profile, name, blocks, _highest_id(profile), checkpointing) if blocks else None
         twice = log.recomputed_ops if log is not None else np.zeros(0, np.int32)
         counts["forward"].append(np.where(forward, total, 0.0))
         counts["backward"].append(np.where(backward, total, 0.0))

@@ -51,6 +51,7 @@ ONLY_TRAINING = (
     "settings.loss_in_model",
     "settings.expanded_heads",
     "settings.separate_experts",
+    "settings.reentrant",
     "settings.softmax_inputs",
     "settings.output_kept",
     "settings.gradients_cleared",

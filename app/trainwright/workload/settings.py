@@ -208,6 +208,9 @@ class Settings(Frozen):
     expanded_heads: bool | None = None
     """Whether keys and values are repeated for each query head before SDPA: transformers before
     4.48, and later where a batch has padding. Default: the recipe's, else false."""
+    reentrant: bool | None = None
+    """Whether checkpointed blocks run again by torch's re-entrant way (``use_reentrant=True``), to
+    their end, and hold what they return. Default: the recipe's, else false."""
     softmax_inputs: bool | None = None
     """Whether softmax keeps its input for backward too, as torch before 1.11 did. Default: the
     recipe's, else false."""
@@ -287,6 +290,7 @@ class FullSettings(Frozen):
     scores_upcast: ScoresUpcast = "upcast"
     loss_in_model: bool = False
     expanded_heads: bool = False
+    reentrant: bool = False
     softmax_inputs: bool = False
     separate_experts: bool = False
     output_kept: OutputKept = "no"
@@ -316,5 +320,7 @@ class FullSettings(Frozen):
 
     @property
     def recomputing(self) -> str:
-        """The policy of checkpointing, with where its blocks' inputs wait."""
-        return f"{self.checkpointing}+offload" if self.activation_offload else self.checkpointing
+        """The policy of checkpointing, with how its blocks run again and where inputs wait."""
+        derived = self.checkpointing not in ("none", "selective")
+        again = "+reentrant" if self.reentrant and derived else ""
+        return self.checkpointing + again + ("+offload" if self.activation_offload else "")

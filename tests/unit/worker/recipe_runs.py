@@ -57,7 +57,7 @@ def hf_trainer(case, model=None):
             folder, per_device_train_batch_size=case["batch"], max_steps=STEPS, use_cpu=True,
             report_to="none", save_strategy="no", logging_strategy="no", disable_tqdm=True,
             gradient_checkpointing=case["checkpointing"] == "full",
-            gradient_checkpointing_kwargs={"use_reentrant": False},
+            gradient_checkpointing_kwargs={"use_reentrant": case["reentrant"]},
         )  # fmt: skip
         transformers.Trainer(model=model, args=arguments, train_dataset=samples).train()
 
@@ -69,7 +69,7 @@ def adapted(model):
 
 
 def llama_factory(case):
-    """What LLaMA-Factory makes of a model, and its Trainer, with ``use_reentrant_gc: false``."""
+    """What LLaMA-Factory makes of a model, and its Trainer."""
     model = quantized(case, nested=True) if case["task"] == "qlora" else model_of(case)
     model.enable_input_require_grads()
     hf_trainer(case, model)

@@ -44,6 +44,7 @@ CASES = {
     "hf-trainer-checkpointed": ("hf-trainer", "full", {"checkpointing": "full"}),
     "hf-trainer-lora": ("hf-trainer", "lora", {}),
     "llama-factory": ("llama-factory", "full", {}),
+    "llama-factory-once": ("llama-factory", "full", {"reentrant": False}),
     "llama-factory-lora": ("llama-factory", "lora", {}),
     "llama-factory-qlora": ("llama-factory", "qlora", {"precision": "bf16"}),
     "axolotl-lora": ("axolotl", "lora", {}),
@@ -97,6 +98,7 @@ def runs(tmp_path_factory):
             "sequence": LENGTH,
             "checkpointing": settings[name].checkpointing,
             "optimizer_implementation": settings[name].optimizer_implementation,
+            "reentrant": CASES[name][2].get("reentrant", recipe == "llama-factory"),
             "tile": TILES.get(name, 0),
         }
         for name, (recipe, task, _) in CASES.items()
@@ -159,7 +161,7 @@ def expanded(result, settings):
     profile = fit(trace.parse(result))
     parts = training_events(
         profile, BATCH, LENGTH, accumulation=1, steps=3,
-        checkpointing=settings.checkpointing, optimizer=settings.update, loop=loop_of(settings),
+        checkpointing=settings.recomputing, optimizer=settings.update, loop=loop_of(settings),
     )  # fmt: skip
     events = [np.concatenate(column) for column in zip(*map(columns, parts), strict=True)]
     signed, phase, op = events
