@@ -71,6 +71,22 @@ def slow_loader(tmp_path: Path) -> Path:
     return path
 
 
+def test_the_step_stands_next_to_what_the_open_plan_predicts(
+    opened: Any, slow_loader: Path, tmp_path: Path
+) -> None:
+    window = opened()
+    screen = screen_of(window)
+    opened_files(screen, slow_loader)
+    assert "Measured / predicted" in texts(screen)
+    assert any(text.startswith("The run had 32 samples a batch") for text in texts(screen))
+    window.session.set_key("settings.micro_batch", 32)
+    for _ in range(100):
+        spin(20)
+        if settled(window):
+            break
+    assert not any("samples a batch" in text for text in texts(screen))
+
+
 def test_a_record_gets_a_verdict_whose_fix_is_one_click(opened: Any, slow_loader: Path) -> None:
     window = opened()
     screen = screen_of(window)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from trainwright.diagnose.outofmemory import Explanation, Help
     from trainwright.diagnose.readers.files import FileRead
     from trainwright.diagnose.running import Outcome
+    from trainwright.estimate.steptime import TimeEstimate
+    from trainwright.plan.evaluate import Facts
+
+    Planned = tuple[Facts, TimeEstimate]
 
 SECONDS = 10.0
 """Watched where nobody says for how long; assumed: tens of samples."""
@@ -67,32 +71,46 @@ def command(
         raise UserError.of("diagnose.one-source")
     if traceback is not None and (record is not None or seconds is not None):
         raise UserError.of("diagnose.traceback-alone")
-    if plan is not None and traceback is None:
-        raise UserError.of("diagnose.plan-without-traceback")
+    if plan is not None and not (traceback or files or command or (record and pid is None)):
+        raise UserError.of("diagnose.plan-alone")
     if files:
         if pid is not None or traceback is not None or seconds is not None or command:
             raise UserError.of("diagnose.files-alone")
-        return _files(terminal, files, record)
+        return _files(terminal, files, record, plan)
     if traceback is not None:
         return _explained(terminal, traceback, plan)
     if command:
-        return _run(terminal, command, seconds, record)
+        return _run(terminal, command, seconds, record, plan)
     if record is not None and pid is None:
         if seconds is not None:
             raise UserError.of("diagnose.seconds-with-record")
         from trainwright.diagnose.record import read
 
-        return _answer(read(record))
+        return _answer(read(record), planned=_planned(terminal, plan))
     return _live(terminal, pid, seconds or SECONDS, record)
 
 
-def _files(terminal: Terminal, names: tuple[str, ...], path: str | None) -> Answer:
+def _files(
+    terminal: Terminal, names: tuple[str, ...], path: str | None, plan: str | None
+) -> Answer:
     from trainwright.diagnose.readers.files import gather
 
     _check_place(path)
     gathered = gather(names)
+    planned = _planned(terminal, plan)
     _keep(terminal, gathered.evidence, path)
-    return _answer(gathered.evidence, None, gathered.files, gathered.budget)
+    return _answer(gathered.evidence, None, gathered.files, gathered.budget, planned)
+
+
+def _planned(terminal: Terminal, path: str | None) -> "Planned | None":
+    """Return the facts of a plan and the time that it predicts; None without a plan."""
+    from trainwright.plan.evaluate import time_of
+
+    if path is None:
+        return None
+    plan = planning.load(planning.PlanSource(path, (), False))
+    facts = planning.facts(plan, terminal)
+    return facts, time_of(plan, facts)
 
 
 def _live(terminal: Terminal, pid: int | None, seconds: float, path: str | None) -> Answer:
@@ -110,14 +128,19 @@ def _live(terminal: Terminal, pid: int | None, seconds: float, path: str | None)
 
 
 def _run(
-    terminal: Terminal, words: tuple[str, ...], seconds: float | None, path: str | None
+    terminal: Terminal,
+    words: tuple[str, ...],
+    seconds: float | None,
+    path: str | None,
+    plan: str | None,
 ) -> Answer:
     from trainwright.diagnose import running
 
     _check_place(path)
+    planned = _planned(terminal, plan)
     outcome = running.run(words, seconds=seconds, quiet=terminal.json)
     _keep(terminal, outcome.evidence, path)
-    return _answer(outcome.evidence, outcome)
+    return _answer(outcome.evidence, outcome, planned=planned)
 
 
 def _check_place(path: str | None) -> None:
@@ -147,16 +170,18 @@ def _answer(
     outcome: "Outcome | None" = None,
     files: "tuple[FileRead, ...]" = (),
     divided: "budget.Budget | None" = None,
+    planned: "Planned | None" = None,
 ) -> Answer:
     from trainwright.cli import diagnosisview
-    from trainwright.diagnose import budget
+    from trainwright.diagnose import budget, predicted
     from trainwright.diagnose.decide import judge
     from trainwright.diagnose.report import as_json
     from trainwright.diagnose.verdict import Cause
 
     diagnosis = judge(evidence)
     divided = divided or budget.of(evidence)
-    document = as_json(diagnosis, evidence, divided, files)
+    beside = predicted.compared(divided, evidence, *planned) if planned is not None else None
+    document = as_json(diagnosis, evidence, divided, files, beside)
     ended_well = outcome is None or outcome.exit_code == 0 or outcome.stopped
     if outcome is not None:
         document["command"] = {"exit": outcome.exit_code}
@@ -164,7 +189,7 @@ def _answer(
     return Answer(
         document,
         lambda screen: diagnosisview.show(
-            screen, diagnosis, evidence, _ending(outcome), files, divided
+            screen, diagnosis, evidence, _ending(outcome), files, divided, beside
         ),
         Exit.DONE if known and ended_well else Exit.NO,
     )

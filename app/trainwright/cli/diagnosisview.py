@@ -7,6 +7,7 @@ from trainwright.cli.screen import Cell, Screen
 from trainwright.diagnose.budget import Budget
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help, Remedy
+from trainwright.diagnose.predicted import Comparison
 from trainwright.diagnose.readers.files import FileRead
 from trainwright.diagnose.verdict import Cause, Diagnosis, Fix, RuledOut, Signal, Verdict
 from trainwright.messages import Message
@@ -24,6 +25,7 @@ def show(
     ending: Message | None = None,
     files: Sequence[FileRead] = (),
     budget: Budget | None = None,
+    predicted: Comparison | None = None,
 ) -> None:
     """Print the verdict, what it stands on, what to do, and what it is not."""
     if ending is not None:
@@ -31,6 +33,8 @@ def show(
     _files(screen, files)
     if budget is not None:
         _budget(screen, budget)
+    if predicted is not None:
+        _predicted(screen, predicted)
     first = diagnosis.first
     screen.line(_title(first), _STYLES.get(first.cause, "bold"))
     screen.line(first.says)
@@ -89,6 +93,22 @@ def _budget(screen: Screen, budget: Budget) -> None:
     title = "diagnose.budget" if budget.of_step else "diagnose.budget-whole"
     screen.table(rows, title=Message.of(title, seconds=budget.seconds), numbers=(1, 2))
     screen.line(budget.source, "dim")
+    screen.line()
+
+
+_COMPARED = tuple(
+    Message.of(f"diagnose.heading.{name}") for name in ("part", "measured", "predicted", "times")
+)
+
+
+def _predicted(screen: Screen, comparison: Comparison) -> None:
+    """Print the parts of a step that was measured, each with what the plan predicts for it."""
+    rows: list[tuple[Cell, ...]] = [(each.name, *each.shown) for each in comparison.parts]
+    if rows:
+        title = Message.of("diagnose.predicted")
+        screen.table(rows, _COMPARED, title=title, numbers=(1, 2, 3))
+    for note in comparison.notes:
+        screen.line(note, "dim")
     screen.line()
 
 

@@ -6,6 +6,7 @@ from trainwright.diagnose import record
 from trainwright.diagnose.budget import Budget
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help
+from trainwright.diagnose.predicted import Comparison
 from trainwright.diagnose.readers.files import FileRead
 from trainwright.diagnose.verdict import Diagnosis, Fix, Reliability, Signal, Verdict
 from trainwright.messages import Message, render
@@ -16,6 +17,7 @@ def as_json(
     evidence: Evidence,
     budget: Budget | None = None,
     files: tuple[FileRead, ...] = (),
+    predicted: Comparison | None = None,
 ) -> dict[str, Any]:
     """Return a diagnosis with the evidence that it was made from."""
     return {
@@ -39,6 +41,7 @@ def as_json(
             for each in diagnosis.unseen
         ],
         "budget": _budget(budget) if budget is not None else None,
+        "predicted": _predicted(predicted) if predicted is not None else None,
         "evidence": record.document(evidence),
     } | ({"files": [_file(each) for each in files]} if files else {})
 
@@ -49,6 +52,21 @@ def _budget(budget: Budget) -> dict[str, Any]:
         "of_step": budget.of_step,
         "shares": [{"use": each.use, "seconds": each.seconds} for each in budget.shares],
         "source": _said(budget.source),
+    }
+
+
+def _predicted(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "parts": [
+            {
+                "part": each.part,
+                "measured_seconds": each.measured,
+                "predicted_seconds": each.predicted,
+                "times": each.times,
+            }
+            for each in comparison.parts
+        ],
+        "notes": [_said(each) for each in comparison.notes],
     }
 
 
