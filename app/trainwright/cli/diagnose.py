@@ -76,6 +76,10 @@ def command(
     if files:
         if pid is not None or traceback is not None or seconds is not None or command:
             raise UserError.of("diagnose.files-alone")
+        from trainwright.diagnose.outofmemory import is_snapshot
+
+        if len(files) == 1 and record is None and is_snapshot(files[0]):
+            return _explained(terminal, files[0], plan)
         return _files(terminal, files, record, plan)
     if traceback is not None:
         return _explained(terminal, traceback, plan)
@@ -211,12 +215,12 @@ def _explained(terminal: Terminal, source: str, plan: str | None) -> Answer:
     from trainwright.diagnose import outofmemory
     from trainwright.diagnose.report import explanation_as_json
 
-    explanation = outofmemory.explain(outofmemory.from_file(source))
+    explanation = outofmemory.explained_file(source)
     found = _help(terminal, explanation, plan)
     return Answer(
         explanation_as_json(explanation, found),
         lambda screen: diagnosisview.show_explanation(screen, explanation, found),
-        Exit.DONE if explanation.kind != "none" else Exit.NO,
+        Exit.NO if explanation.kind == "none" and explanation.timeline is None else Exit.DONE,
     )
 
 

@@ -7,6 +7,7 @@ from trainwright.cli.screen import Cell, Screen
 from trainwright.diagnose.budget import Budget
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help, Remedy
+from trainwright.diagnose.outofmemory.timeline import Timeline
 from trainwright.diagnose.predicted import Comparison
 from trainwright.diagnose.readers.files import FileRead
 from trainwright.diagnose.verdict import Cause, Diagnosis, Fix, RuledOut, Signal, Verdict
@@ -185,6 +186,8 @@ def show_explanation(screen: Screen, explanation: Explanation, found: Help) -> N
     if rows:
         screen.line()
         screen.table(rows, numbers=(1,))
+    if explanation.timeline is not None:
+        _timeline(screen, explanation.timeline)
     _fixes(screen, found.fixes)
     if found.remedies:
         screen.line()
@@ -195,6 +198,24 @@ def show_explanation(screen: Screen, explanation: Explanation, found: Help) -> N
             screen.line()
             screen.say(f"diagnose.{title}", "bold")
             screen.bullets(messages)
+
+
+_HEIGHTS = " ▁▂▃▄▅▆▇█"
+
+
+def _timeline(screen: Screen, timeline: Timeline) -> None:
+    """Print what was allocated over the recorded time, and who held the peak."""
+    screen.line()
+    screen.line(timeline.says)
+    highest = max(1, timeline.peak_bytes)
+    last = len(_HEIGHTS) - 1
+    screen.line("".join(_HEIGHTS[round(last * each / highest)] for each in timeline.curve))
+    rows: list[tuple[Cell, ...]] = [
+        (each.named, Message.of("diagnose.value.bytes", value=each.bytes), each.counted)
+        for each in timeline.owners
+    ]
+    screen.line()
+    screen.table(rows, title=Message.of("diagnose.timeline.owners"), numbers=(1,))
 
 
 def _remedy(one: Remedy) -> Message:

@@ -6,6 +6,7 @@ from trainwright.diagnose import record
 from trainwright.diagnose.budget import Budget
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help
+from trainwright.diagnose.outofmemory.timeline import Timeline
 from trainwright.diagnose.predicted import Comparison
 from trainwright.diagnose.readers.files import FileRead
 from trainwright.diagnose.verdict import Diagnosis, Fix, Reliability, Signal, Verdict
@@ -101,6 +102,23 @@ def explanation_as_json(explanation: Explanation, found: Help) -> dict[str, Any]
         "remedies_enough": bool(found.remedies) and found.enough,
         "needs": [_said(each) for each in found.needs],
         "notes": [_said(each) for each in found.notes],
+        "timeline": _timeline(explanation.timeline) if explanation.timeline is not None else None,
+    }
+
+
+def _timeline(timeline: Timeline) -> dict[str, Any]:
+    return {
+        "device": timeline.device,
+        "events": timeline.events,
+        "seconds": timeline.seconds,
+        "peak_bytes": timeline.peak_bytes,
+        "peak_seconds": timeline.peak_seconds,
+        "reserved_bytes": timeline.reserved_bytes,
+        "allocated_bytes": list(timeline.curve),
+        "owners": [
+            {"place": each.place or None, "bytes": each.bytes, "allocations": each.count}
+            for each in timeline.owners
+        ],
     }
 
 

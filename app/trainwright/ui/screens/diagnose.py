@@ -18,7 +18,14 @@ from PySide6.QtWidgets import (
 from trainwright.diagnose import budget, predicted, record
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.outofmemory import Explanation, Help, explain, help_for
+from trainwright.diagnose.outofmemory import (
+    Explanation,
+    Help,
+    explain,
+    explained_file,
+    help_for,
+    is_snapshot,
+)
 from trainwright.diagnose.readers.files import FileRead, Gathered, gather
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
@@ -184,10 +191,13 @@ class DiagnoseScreen(Scroll):
     def open_files(self, paths: Sequence[Path]) -> None:
         """Judge what files say together; what cannot be read is refused in a line."""
         self._tell(Message.of("ui.diagnose.reading"), "info", "na")
-        self._reading.submit(partial(gather, tuple(paths)))
+        if len(paths) == 1 and is_snapshot(str(paths[0])):
+            self._reading.submit(partial(explained_file, str(paths[0])))
+        else:
+            self._reading.submit(partial(gather, tuple(paths)))
 
-    def _read(self, gathered: object) -> None:
-        self._session.diagnosed = gathered
+    def _read(self, found: object) -> None:
+        self._session.diagnosed, self._asked = found, None
         self._show()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
