@@ -7,6 +7,7 @@ from typing import Any, get_args
 from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu
 from trainwright.diagnose.measures_cost import memory_share
+from trainwright.diagnose.measures_kernels import capped_by_board
 from trainwright.diagnose.measures_trials import factor_of, saved_by, step_times
 from trainwright.diagnose.measures_work import (
     waits_for_the_interpreter,
@@ -304,7 +305,12 @@ def _on_gpu_only(make: Callable[[Evidence], Fix | None]) -> Callable[[Evidence],
 
 
 def _power(evidence: Evidence) -> Fix:
-    """A limit that stands at the board's default may be the most that the board allows."""
+    """A limit that stands at the board's default may be the most that the board allows.
+
+    A GPU that is held down below its limit is held by something that no limit lifts.
+    """
+    if capped_by_board(evidence):
+        return _say("power-brake")
     gpus = evidence.gpus or ()
     lowered = any(
         gpu.power_limit_w < gpu.power_limit_default_w

@@ -63,6 +63,21 @@ def advised(cause: Cause, variant: str, **parts: Any) -> dict[str, dict[str, Any
         ),
         (
             Cause.SCHEDULING,
+            "power",
+            {
+                "gpus": [
+                    {
+                        "power_w": {"mean": 240},
+                        "power_limit_w": 400,
+                        "throttled": {"power-cap": 1.0},
+                    }
+                ]
+            },
+            "power-brake",
+            "power",
+        ),
+        (
+            Cause.SCHEDULING,
             "threads",
             {"host": {"usable_cores": 4}, "setup": {"torch_threads": 4}},
             "threads-others",
