@@ -5,6 +5,7 @@ from typing import Any
 
 from trainwright.cli.screen import Cell, Screen
 from trainwright.diagnose.budget import Budget
+from trainwright.diagnose.deciding import deciding
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help, Remedy
 from trainwright.diagnose.outofmemory.timeline import Timeline
@@ -46,6 +47,11 @@ def show(
     _signals(screen, first.against, "diagnose.against")
     _fixes(screen, first.fixes)
     _others(screen, diagnosis)
+    if (trial := deciding(diagnosis, evidence)) is not None:
+        screen.line()
+        screen.say("diagnose.deciding", "bold")
+        screen.bullets([trial.how])
+        screen.indented(trial.outcome)
     denied = [each for each in diagnosis.ruled_out if each.signals and each.signals[0].weight < 0]
     _causes(screen, denied, "diagnose.ruled-out")
     undenied = [each for each in diagnosis.ruled_out if each not in denied]

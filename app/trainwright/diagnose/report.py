@@ -4,6 +4,7 @@ from typing import Any
 
 from trainwright.diagnose import record
 from trainwright.diagnose.budget import Budget
+from trainwright.diagnose.deciding import Deciding, deciding
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help
 from trainwright.diagnose.outofmemory.timeline import Timeline
@@ -25,6 +26,7 @@ def as_json(
         "verdict": _verdict(diagnosis.first),
         "reliability": _reliability(diagnosis.reliability),
         "others": [_verdict(each) for each in diagnosis.verdicts[1:]],
+        "deciding": _deciding(deciding(diagnosis, evidence)),
         "ruled_out": [
             {
                 "cause": each.cause.value,
@@ -53,6 +55,17 @@ def _budget(budget: Budget) -> dict[str, Any]:
         "of_step": budget.of_step,
         "shares": [{"use": each.use, "seconds": each.seconds} for each in budget.shares],
         "source": _said(budget.source),
+    }
+
+
+def _deciding(trial: Deciding | None) -> dict[str, Any] | None:
+    if trial is None:
+        return None
+    return {
+        "changed": trial.changed,
+        "says": f"{_said(trial.how)} {_said(trial.outcome)}",
+        "if_faster": trial.verdict.cause.value,
+        "if_not": trial.other.cause.value if trial.other is not None else None,
     }
 
 

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from trainwright.diagnose import budget, predicted, record
 from trainwright.diagnose.decide import judge
+from trainwright.diagnose.deciding import deciding
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import (
     Explanation,
@@ -39,6 +40,7 @@ from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear, 
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Stepper
 from trainwright.ui.widgets.diagnosiscards import (
+    DecidingCard,
     ErrorCard,
     OthersCard,
     RuledOutCard,
@@ -257,6 +259,8 @@ class DiagnoseScreen(Scroll):
             self._predicted()
         if files:
             self._results.addWidget(FilesCard(files))
+        if (trial := deciding(diagnosis, evidence)) is not None:
+            self._results.addWidget(DecidingCard(trial))
         if len(diagnosis.verdicts) > 1:
             others = OthersCard(diagnosis, can_apply=self._had_plan)
             others.applied.connect(self._apply)

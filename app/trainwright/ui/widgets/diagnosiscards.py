@@ -6,6 +6,7 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout
 
+from trainwright.diagnose.deciding import Deciding
 from trainwright.diagnose.outofmemory import Explanation, Help
 from trainwright.diagnose.outofmemory.timeline import Timeline
 from trainwright.diagnose.verdict import (
@@ -166,6 +167,16 @@ class OthersCard(Surface):
             self.column.addLayout(signal_table(verdict.signals))
             for fix in verdict.fixes[:1]:
                 self.column.addLayout(_fix_line(fix, False, can_apply, self.applied.emit))
+
+
+class DecidingCard(Surface):
+    """The trial that tells the two likeliest causes apart, and what its outcomes say."""
+
+    def __init__(self, trial: Deciding) -> None:
+        super().__init__(padding=(tokens.L, tokens.M, tokens.L, tokens.L))
+        self.column.addWidget(Heading(Message.of("diagnose.deciding")))
+        self.column.addWidget(Label(trial.how, wrap=True))
+        self.column.addWidget(Label(trial.outcome, colour="text2", wrap=True))
 
 
 class RuledOutCard(Surface):
