@@ -213,9 +213,10 @@ def _timeline(screen: Screen, timeline: Timeline) -> None:
     """Print what was allocated over the recorded time, and who held the peak."""
     screen.line()
     screen.line(timeline.says)
-    highest = max(1, timeline.peak_bytes)
-    last = len(_HEIGHTS) - 1
-    screen.line("".join(_HEIGHTS[round(last * each / highest)] for each in timeline.curve))
+    if timeline.events:
+        last = len(_HEIGHTS) - 1
+        heights = (last * each / max(1, timeline.peak_bytes) for each in timeline.curve)
+        screen.line("".join(_HEIGHTS[round(each)] for each in heights))
     rows: list[tuple[Cell, ...]] = [
         (each.named, Message.of("diagnose.value.bytes", value=each.bytes), each.counted)
         for each in timeline.owners

@@ -285,7 +285,8 @@ class ErrorCard(Surface):
     def _add_timeline(self, timeline: Timeline) -> None:
         self._title(Message.of("diagnose.timeline.owners"))
         self.column.addWidget(Label(timeline.says, colour="text2", wrap=True))
-        self.column.addWidget(_Curve(timeline))
+        if timeline.events:
+            self.column.addWidget(_Curve(timeline))
         self.column.addLayout(
             _pairs(
                 [
