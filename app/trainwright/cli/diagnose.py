@@ -1,5 +1,6 @@
 """``trainwright diagnose``: why a run is slow, or why its memory ran out."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,7 @@ _COMMAND = "trainwright.diagnose.command"
 @click.command(cls=_FilesOrCommand, help="cli.diagnose.summary")
 @option("--pid", type=click.IntRange(min=1), metavar="N", help="cli.diagnose.pid")
 @option("--seconds", type=float, metavar="S", help="cli.diagnose.seconds")
+@option("--try", "try_it", is_flag=True, help="cli.diagnose.try")
 @option("--record", metavar="FILE", help="cli.diagnose.record")
 @option("--traceback", metavar="FILE", help="cli.diagnose.traceback")
 @option("--plan", metavar="PLAN", help="cli.diagnose.plan")
@@ -57,6 +59,7 @@ def command(
     context: click.Context,
     pid: int | None,
     seconds: float | None,
+    try_it: bool,
     record: str | None,
     traceback: str | None,
     plan: str | None,
@@ -73,6 +76,8 @@ def command(
         raise UserError.of("diagnose.traceback-alone")
     if plan is not None and not (traceback or files or command or (record and pid is None)):
         raise UserError.of("diagnose.plan-alone")
+    if try_it and not command:
+        raise UserError.of("diagnose.try-needs-command")
     if files:
         if pid is not None or traceback is not None or seconds is not None or command:
             raise UserError.of("diagnose.files-alone")
@@ -84,7 +89,7 @@ def command(
     if traceback is not None:
         return _explained(terminal, traceback, plan)
     if command:
-        return _run(terminal, command, seconds, record, plan)
+        return _run(terminal, command, seconds, record, plan, try_it=try_it)
     if record is not None and pid is None:
         if seconds is not None:
             raise UserError.of("diagnose.seconds-with-record")
@@ -137,12 +142,24 @@ def _run(
     seconds: float | None,
     path: str | None,
     plan: str | None,
+    *,
+    try_it: bool,
 ) -> Answer:
-    from trainwright.diagnose import running
+    from trainwright.diagnose import running, trying
 
     _check_place(path)
     planned = _planned(terminal, plan)
+    if try_it:
+        seconds = seconds or trying.SECONDS
     outcome = running.run(words, seconds=seconds, quiet=terminal.json)
+    trial = trying.trial_of(outcome.evidence) if try_it and seconds else None
+    if trial is not None and seconds is not None:
+        click.echo(visible(terminal.say("diagnose.trying", how=trial.how)), err=True)
+        quiet, seen = terminal.json, outcome.evidence
+        found = trying.tried(trial, seen, words, seconds=seconds, quiet=quiet)
+        outcome = replace(outcome, evidence=found)
+    elif try_it:
+        click.echo(terminal.say("diagnose.nothing-to-try"), err=True)
     _keep(terminal, outcome.evidence, path)
     return _answer(outcome.evidence, outcome, planned=planned)
 

@@ -1,6 +1,8 @@
 """The short trial that tells two near causes apart: one thing is changed for half a minute."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import get_args
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.trials import Changed
@@ -69,10 +71,13 @@ class Deciding:
         return Message.of(f"diagnose.deciding.{id}", verdict=self.verdict.title, other=other)
 
 
-def deciding(diagnosis: Diagnosis, evidence: Evidence) -> Deciding | None:
+def deciding(
+    diagnosis: Diagnosis, evidence: Evidence, among: Collection[str] = get_args(Changed)
+) -> Deciding | None:
     """Return the easiest trial that separates the two likeliest causes, or confirms the only one.
 
-    None where one is sure, and where no trial is left that says more.
+    None where one is sure, and where no trial is left that says more. ``among``: the trials that
+    may be named.
     """
     named = [each for each in diagnosis.verdicts if each.cause is not Cause.UNKNOWN][:2]
     if diagnosis.first.confidence is Confidence.HIGH or not named:
@@ -84,7 +89,7 @@ def deciding(diagnosis: Diagnosis, evidence: Evidence) -> Deciding | None:
         for verdict, rival in ((first, other), (other, first)):
             if verdict is None or verdict.cause is not cause or changed in tried:
                 continue
-            if variant in ("", verdict.variant):
+            if variant in ("", verdict.variant) and changed in among:
                 return Deciding(changed, verdict, rival)
     return None
 

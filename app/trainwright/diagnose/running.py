@@ -20,6 +20,7 @@ from typing import Any
 
 from trainwright.diagnose import record, recorder_redact
 from trainwright.diagnose.evidence import Evidence, Failure
+from trainwright.diagnose.recorder_trial import VARIABLE
 from trainwright.diagnose.watching import Watch
 from trainwright.messages import UserError
 
@@ -60,10 +61,12 @@ class Outcome:
     """Whether it was ended because the time was over or somebody asked."""
 
 
-def run(command: Sequence[str], *, seconds: float | None = None, quiet: bool = False) -> Outcome:
+def run(
+    command: Sequence[str], *, seconds: float | None = None, quiet: bool = False, trial: str = ""
+) -> Outcome:
     """Run a command until it ends, or for some seconds, and return what was seen of it.
 
-    ``quiet`` puts its standard output onto standard error.
+    ``quiet`` puts its standard output onto standard error. ``trial`` is what is changed in it.
 
     Raises:
         UserError: it cannot be started.
@@ -71,7 +74,7 @@ def run(command: Sequence[str], *, seconds: float | None = None, quiet: bool = F
     with tempfile.TemporaryDirectory(prefix="trainwright-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         _prepare(folder)
-        process = _started(command, folder, quiet)
+        process = _started(command, folder, quiet, trial)
         watch = Watch(process.pid)
         try:
             stopped = _awaited(process, watch, seconds)
@@ -96,9 +99,11 @@ def _prepare(folder: Path) -> None:
     (folder / "sitecustomize.py").write_text(START, encoding="utf-8")
 
 
-def _started(command: Sequence[str], folder: Path, quiet: bool) -> "subprocess.Popen[bytes]":
+def _started(
+    command: Sequence[str], folder: Path, quiet: bool, trial: str
+) -> "subprocess.Popen[bytes]":
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), VARIABLE: trial}
     output = sys.stderr.fileno() if quiet else None
     try:
         return subprocess.Popen(list(command), env=environment, stdout=output)

@@ -163,6 +163,7 @@ def test_an_error_without_a_plan_names_the_facts_that_are_needed(inside, tmp_pat
         (["--seconds", "-1"], "seconds"),
         (["--pid", "1", "--traceback", "x"], "exclude"),
         (["--plan", "x"], "--traceback"),
+        (["--try"], "after --"),
         (["--traceback", "x", "--record", "y"], "explains a text alone"),
         (["--traceback", "x", "--seconds", "3"], "explains a text alone"),
         (["--record", "x", "--seconds", "3"], "needs no time"),
