@@ -152,13 +152,14 @@ def _run(
     if try_it:
         seconds = seconds or trying.SECONDS
     outcome = running.run(words, seconds=seconds, quiet=terminal.json)
-    trial = trying.trial_of(outcome.evidence) if try_it and seconds else None
+    again = try_it and outcome.went_well
+    trial = trying.trial_of(outcome.evidence) if again else None
     if trial is not None and seconds is not None:
         click.echo(visible(terminal.say("diagnose.trying", how=trial.how)), err=True)
         quiet, seen = terminal.json, outcome.evidence
         found = trying.tried(trial, seen, words, seconds=seconds, quiet=quiet)
         outcome = replace(outcome, evidence=found)
-    elif try_it:
+    elif again:
         click.echo(terminal.say("diagnose.nothing-to-try"), err=True)
     _keep(terminal, outcome.evidence, path)
     return _answer(outcome.evidence, outcome, planned=planned)

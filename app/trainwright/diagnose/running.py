@@ -59,6 +59,13 @@ class Outcome:
     """Negative for a signal, as ``subprocess`` says it."""
     stopped: bool
     """Whether it was ended because the time was over or somebody asked."""
+    interrupted: bool = False
+    """Whether somebody asked."""
+
+    @property
+    def went_well(self) -> bool:
+        """Whether it ended by itself without a fault, or because the time was over."""
+        return not self.interrupted and (self.stopped or self.exit_code == 0)
 
 
 def run(
@@ -77,7 +84,7 @@ def run(
         process = _started(command, folder, quiet, trial)
         watch = Watch(process.pid)
         try:
-            stopped = _awaited(process, watch, seconds)
+            stopped, interrupted = _awaited(process, watch, seconds)
             live = watch.seen()
         finally:
             watch.stop()
@@ -87,7 +94,8 @@ def run(
         if failure is not None and evidence.failure is None:
             evidence = evidence.model_copy(update={"failure": failure})
         update = {"command": recorder_redact.command(command)[:2000]}
-        return Outcome(evidence.model_copy(update=update), process.returncode, stopped)
+        seen = evidence.model_copy(update=update)
+        return Outcome(seen, process.returncode, stopped, interrupted)
 
 
 def _prepare(folder: Path) -> None:
@@ -114,8 +122,10 @@ def _started(
         raise UserError.of("diagnose.cannot-start", name=command[0], reason=reason) from None
 
 
-def _awaited(process: "subprocess.Popen[bytes]", watch: Watch, seconds: float | None) -> bool:
-    """Wait until the process has ended; return whether it was asked to."""
+def _awaited(
+    process: "subprocess.Popen[bytes]", watch: Watch, seconds: float | None
+) -> tuple[bool, bool]:
+    """Wait until the process has ended; return whether it was asked to, and whether by somebody."""
     asked = 0
     with _forwarding(process) as forwarded:
         due = seconds if seconds is not None else float("inf")
@@ -127,7 +137,7 @@ def _awaited(process: "subprocess.Popen[bytes]", watch: Watch, seconds: float | 
             elif watch.seconds >= due:
                 process.kill()
             time.sleep(TICK_S)
-    return asked > 0 or bool(forwarded)
+    return asked > 0 or bool(forwarded), bool(forwarded)
 
 
 def _has_ended(process: "subprocess.Popen[bytes]") -> bool:

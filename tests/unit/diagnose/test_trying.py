@@ -76,3 +76,20 @@ def test_only_what_needs_no_change_of_the_script_is_run() -> None:
     assert trial is not None
     assert trial.changed in RUNNABLE
     assert trial_of(waits.model_copy(update={"steps": None})) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "stopped", "interrupted", "again"),
+    [
+        (0, False, False, True),
+        (-2, True, False, True),  # the time was over
+        (-2, True, True, False),  # Ctrl-C
+        (1, False, False, False),
+    ],
+)
+def test_a_run_that_failed_or_that_somebody_ended_is_not_started_again(
+    code: int, stopped: bool, interrupted: bool, again: bool
+) -> None:
+    evidence = Evidence.model_validate(WAITS)
+    outcome = running.Outcome(evidence, code, stopped, interrupted)
+    assert outcome.went_well is again
