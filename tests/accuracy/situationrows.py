@@ -1,6 +1,6 @@
 """Runs of known cause, and what the diagnosis says of them.
 
-python tests/accuracy/situationrows.py            # the batches that the ranking has not seen
+python tests/accuracy/situationrows.py            # the ten newest batches
 python tests/accuracy/situationrows.py --batch 4  # one batch, with each verdict
 """
 
@@ -20,7 +20,7 @@ from trainwright.diagnose.verdict import Confidence, Verdict
 RECORDS = Path(__file__).parent / "situations" / "situations.jsonl.xz"
 """One run a line: its record with cause, source and batch. See the README next to it."""
 SEEN, HELD_OUT = range(1, 18), range(18, 28)
-"""Batches that rules are pruned and the ranking is fitted by, and those that judge them."""
+"""Older batches, and the ten newest: those were scored once before any rule saw them."""
 
 
 @dataclass(frozen=True, slots=True)

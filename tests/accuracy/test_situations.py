@@ -1,14 +1,17 @@
 """Runs of known cause: what the diagnosis says of them, and that their truth is proven."""
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from situationrows import HELD_OUT, SEEN, Situation, figures, judged, kept, situations
 
 from trainwright.diagnose import decide, record
+from trainwright.diagnose.verdict import Cause
 
 CAUSES = {
     *("parallelism", "input", "tuning", "memory", "communication", "scheduling", "monitoring"),
@@ -83,3 +86,43 @@ def test_verdicts_on_the_held_out_batches_are_as_good_as_stated(rows: list[Situa
     assert rights["real-run"] >= 400
     assert rights["public"] >= 155
     assert sum(row.sure and not row.right for row in found) <= 1
+
+
+CHANGES = {
+    "settings.compile": "compile",
+    "settings.channels_last": "channels-last",
+    "settings.attention": "attention",
+    "settings.loader.num_workers": "workers",
+    "settings.loader.pin_memory": "pinned-memory",
+    "settings.allocator": "allocator",
+    "settings.checkpointing": "checkpointing",
+}
+"""Key of a plan -> the trial that says what changing it brings."""
+LATER = (Cause.SCHEDULING, Cause.MEMORY)
+"""Causes for which fewer workers are a remedy."""
+
+
+def brought_nothing(changed: str, trials: list[dict[str, Any]]) -> bool:
+    """Return whether something was tried, and no trial of it was faster by more than 3 %."""
+    tried = [each for each in trials if each["changed"] == changed and not each.get("factor")]
+    rates = [each.get("rate_times") or 1 / each.get("step_times", math.inf) for each in tried]
+    return bool(rates) and 0 < max(rates) < 1.03
+
+
+@pytest.mark.slow
+def test_advice_never_contradicts_what_was_read() -> None:
+    for row in judged(EVERY):
+        setup, trials = (
+            row.situation.record.get("setup") or {},
+            row.situation.record.get("trials", []),
+        )
+        for verdict in row.verdicts:
+            for fix in verdict.fixes:
+                for key, value in fix.patch.items():
+                    now, place = setup.get(key.rpartition(".")[2]), (row.situation.id, key, value)
+                    assert now is None or len(fix.patch) > 1 or now != value, place
+                    assert not brought_nothing(CHANGES.get(key, ""), trials), place
+                    if key == "settings.loader.num_workers" and now is not None:
+                        assert value > now or verdict.cause in LATER, place
+                if setup.get("device") == "cpu":
+                    assert "settings.loader.pin_memory" not in fix.patch, row.situation.id

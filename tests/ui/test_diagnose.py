@@ -1,6 +1,7 @@
 """The screen Diagnose: what was seen, what it says, and a fix that one click applies."""
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,33 @@ def slow_loader(tmp_path: Path) -> Path:
     path = tmp_path / "run.record.json"
     path.write_text(json.dumps(SLOW_LOADER), encoding="utf-8")
     return path
+
+
+def test_the_step_stands_next_to_what_the_open_plan_predicts(
+    opened: Any, slow_loader: Path, tmp_path: Path
+) -> None:
+    window = opened()
+    screen = screen_of(window)
+    opened_files(screen, slow_loader)
+    assert "Measured / predicted" in texts(screen)
+    assert any(text.startswith("The run had 32 samples a batch") for text in texts(screen))
+    window.session.set_key("settings.micro_batch", 32)
+    for _ in range(100):
+        spin(20)
+        if settled(window):
+            break
+    assert not any("samples a batch" in text for text in texts(screen))
+
+
+def test_a_memory_snapshot_shows_who_held_the_peak(opened: Any, tmp_path: Path) -> None:
+    frame = {"filename": "train.py", "line": 10, "name": "forward"}
+    block = {"size": 2 << 20, "state": "active_allocated", "frames": [frame]}
+    segment = {"device": 0, "address": 0, "total_size": 2 << 20, "blocks": [block]}
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps({"segments": [segment], "device_traces": [[]]}))
+    screen = screen_of(opened(plan=None))
+    opened_files(screen, path)
+    assert "train.py:10 forward" in texts(screen)
 
 
 def test_a_record_gets_a_verdict_whose_fix_is_one_click(opened: Any, slow_loader: Path) -> None:

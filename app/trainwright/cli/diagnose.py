@@ -1,5 +1,6 @@
 """``trainwright diagnose``: why a run is slow, or why its memory ran out."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from trainwright.diagnose.outofmemory import Explanation, Help
     from trainwright.diagnose.readers.files import FileRead
     from trainwright.diagnose.running import Outcome
+    from trainwright.estimate.steptime import TimeEstimate
+    from trainwright.plan.evaluate import Facts
+
+    Planned = tuple[Facts, TimeEstimate]
 
 SECONDS = 10.0
 """Watched where nobody says for how long; assumed: tens of samples."""
@@ -43,6 +48,7 @@ _COMMAND = "trainwright.diagnose.command"
 @click.command(cls=_FilesOrCommand, help="cli.diagnose.summary")
 @option("--pid", type=click.IntRange(min=1), metavar="N", help="cli.diagnose.pid")
 @option("--seconds", type=float, metavar="S", help="cli.diagnose.seconds")
+@option("--try", "try_it", is_flag=True, help="cli.diagnose.try")
 @option("--record", metavar="FILE", help="cli.diagnose.record")
 @option("--traceback", metavar="FILE", help="cli.diagnose.traceback")
 @option("--plan", metavar="PLAN", help="cli.diagnose.plan")
@@ -53,6 +59,7 @@ def command(
     context: click.Context,
     pid: int | None,
     seconds: float | None,
+    try_it: bool,
     record: str | None,
     traceback: str | None,
     plan: str | None,
@@ -67,32 +74,52 @@ def command(
         raise UserError.of("diagnose.one-source")
     if traceback is not None and (record is not None or seconds is not None):
         raise UserError.of("diagnose.traceback-alone")
-    if plan is not None and traceback is None:
-        raise UserError.of("diagnose.plan-without-traceback")
+    if plan is not None and not (traceback or files or command or (record and pid is None)):
+        raise UserError.of("diagnose.plan-alone")
+    if try_it and not command:
+        raise UserError.of("diagnose.try-needs-command")
     if files:
         if pid is not None or traceback is not None or seconds is not None or command:
             raise UserError.of("diagnose.files-alone")
-        return _files(terminal, files, record)
+        from trainwright.diagnose.outofmemory import is_snapshot
+
+        if len(files) == 1 and record is None and is_snapshot(files[0]):
+            return _explained(terminal, files[0], plan)
+        return _files(terminal, files, record, plan)
     if traceback is not None:
         return _explained(terminal, traceback, plan)
     if command:
-        return _run(terminal, command, seconds, record)
+        return _run(terminal, command, seconds, record, plan, try_it=try_it)
     if record is not None and pid is None:
         if seconds is not None:
             raise UserError.of("diagnose.seconds-with-record")
         from trainwright.diagnose.record import read
 
-        return _answer(read(record))
+        return _answer(read(record), planned=_planned(terminal, plan))
     return _live(terminal, pid, seconds or SECONDS, record)
 
 
-def _files(terminal: Terminal, names: tuple[str, ...], path: str | None) -> Answer:
+def _files(
+    terminal: Terminal, names: tuple[str, ...], path: str | None, plan: str | None
+) -> Answer:
     from trainwright.diagnose.readers.files import gather
 
     _check_place(path)
     gathered = gather(names)
+    planned = _planned(terminal, plan)
     _keep(terminal, gathered.evidence, path)
-    return _answer(gathered.evidence, None, gathered.files, gathered.budget)
+    return _answer(gathered.evidence, None, gathered.files, gathered.budget, planned)
+
+
+def _planned(terminal: Terminal, path: str | None) -> "Planned | None":
+    """Return the facts of a plan and the time that it predicts; None without a plan."""
+    from trainwright.plan.evaluate import time_of
+
+    if path is None:
+        return None
+    plan = planning.load(planning.PlanSource(path, (), False))
+    facts = planning.facts(plan, terminal)
+    return facts, time_of(plan, facts)
 
 
 def _live(terminal: Terminal, pid: int | None, seconds: float, path: str | None) -> Answer:
@@ -110,14 +137,32 @@ def _live(terminal: Terminal, pid: int | None, seconds: float, path: str | None)
 
 
 def _run(
-    terminal: Terminal, words: tuple[str, ...], seconds: float | None, path: str | None
+    terminal: Terminal,
+    words: tuple[str, ...],
+    seconds: float | None,
+    path: str | None,
+    plan: str | None,
+    *,
+    try_it: bool,
 ) -> Answer:
-    from trainwright.diagnose import running
+    from trainwright.diagnose import running, trying
 
     _check_place(path)
+    planned = _planned(terminal, plan)
+    if try_it:
+        seconds = seconds or trying.SECONDS
     outcome = running.run(words, seconds=seconds, quiet=terminal.json)
+    again = try_it and outcome.went_well
+    trial = trying.trial_of(outcome.evidence) if again else None
+    if trial is not None and seconds is not None:
+        click.echo(visible(terminal.say("diagnose.trying", how=trial.how)), err=True)
+        quiet, seen = terminal.json, outcome.evidence
+        found = trying.tried(trial, seen, words, seconds=seconds, quiet=quiet)
+        outcome = replace(outcome, evidence=found)
+    elif again:
+        click.echo(terminal.say("diagnose.nothing-to-try"), err=True)
     _keep(terminal, outcome.evidence, path)
-    return _answer(outcome.evidence, outcome)
+    return _answer(outcome.evidence, outcome, planned=planned)
 
 
 def _check_place(path: str | None) -> None:
@@ -147,16 +192,18 @@ def _answer(
     outcome: "Outcome | None" = None,
     files: "tuple[FileRead, ...]" = (),
     divided: "budget.Budget | None" = None,
+    planned: "Planned | None" = None,
 ) -> Answer:
     from trainwright.cli import diagnosisview
-    from trainwright.diagnose import budget
+    from trainwright.diagnose import budget, predicted
     from trainwright.diagnose.decide import judge
     from trainwright.diagnose.report import as_json
     from trainwright.diagnose.verdict import Cause
 
     diagnosis = judge(evidence)
     divided = divided or budget.of(evidence)
-    document = as_json(diagnosis, evidence, divided, files)
+    beside = predicted.compared(divided, evidence, *planned) if planned is not None else None
+    document = as_json(diagnosis, evidence, divided, files, beside)
     ended_well = outcome is None or outcome.exit_code == 0 or outcome.stopped
     if outcome is not None:
         document["command"] = {"exit": outcome.exit_code}
@@ -164,7 +211,7 @@ def _answer(
     return Answer(
         document,
         lambda screen: diagnosisview.show(
-            screen, diagnosis, evidence, _ending(outcome), files, divided
+            screen, diagnosis, evidence, _ending(outcome), files, divided, beside
         ),
         Exit.DONE if known and ended_well else Exit.NO,
     )
@@ -186,12 +233,12 @@ def _explained(terminal: Terminal, source: str, plan: str | None) -> Answer:
     from trainwright.diagnose import outofmemory
     from trainwright.diagnose.report import explanation_as_json
 
-    explanation = outofmemory.explain(outofmemory.from_file(source))
+    explanation = outofmemory.explained_file(source)
     found = _help(terminal, explanation, plan)
     return Answer(
         explanation_as_json(explanation, found),
         lambda screen: diagnosisview.show_explanation(screen, explanation, found),
-        Exit.DONE if explanation.kind != "none" else Exit.NO,
+        Exit.NO if explanation.kind == "none" and explanation.timeline is None else Exit.DONE,
     )
 
 

@@ -5,8 +5,11 @@ from typing import Any
 
 from trainwright.cli.screen import Cell, Screen
 from trainwright.diagnose.budget import Budget
+from trainwright.diagnose.deciding import deciding
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help, Remedy
+from trainwright.diagnose.outofmemory.timeline import Timeline
+from trainwright.diagnose.predicted import Comparison
 from trainwright.diagnose.readers.files import FileRead
 from trainwright.diagnose.verdict import Cause, Diagnosis, Fix, RuledOut, Signal, Verdict
 from trainwright.messages import Message
@@ -24,6 +27,7 @@ def show(
     ending: Message | None = None,
     files: Sequence[FileRead] = (),
     budget: Budget | None = None,
+    predicted: Comparison | None = None,
 ) -> None:
     """Print the verdict, what it stands on, what to do, and what it is not."""
     if ending is not None:
@@ -31,6 +35,8 @@ def show(
     _files(screen, files)
     if budget is not None:
         _budget(screen, budget)
+    if predicted is not None:
+        _predicted(screen, predicted)
     first = diagnosis.first
     screen.line(_title(first), _STYLES.get(first.cause, "bold"))
     screen.line(first.says)
@@ -41,6 +47,11 @@ def show(
     _signals(screen, first.against, "diagnose.against")
     _fixes(screen, first.fixes)
     _others(screen, diagnosis)
+    if (trial := deciding(diagnosis, evidence)) is not None:
+        screen.line()
+        screen.say("diagnose.deciding", "bold")
+        screen.bullets([trial.how])
+        screen.indented(trial.outcome)
     denied = [each for each in diagnosis.ruled_out if each.signals and each.signals[0].weight < 0]
     _causes(screen, denied, "diagnose.ruled-out")
     undenied = [each for each in diagnosis.ruled_out if each not in denied]
@@ -89,6 +100,22 @@ def _budget(screen: Screen, budget: Budget) -> None:
     title = "diagnose.budget" if budget.of_step else "diagnose.budget-whole"
     screen.table(rows, title=Message.of(title, seconds=budget.seconds), numbers=(1, 2))
     screen.line(budget.source, "dim")
+    screen.line()
+
+
+_COMPARED = tuple(
+    Message.of(f"diagnose.heading.{name}") for name in ("part", "measured", "predicted", "times")
+)
+
+
+def _predicted(screen: Screen, comparison: Comparison) -> None:
+    """Print the parts of a step that was measured, each with what the plan predicts for it."""
+    rows: list[tuple[Cell, ...]] = [(each.name, *each.shown) for each in comparison.parts]
+    if rows:
+        title = Message.of("diagnose.predicted")
+        screen.table(rows, _COMPARED, title=title, numbers=(1, 2, 3))
+    for note in comparison.notes:
+        screen.line(note, "dim")
     screen.line()
 
 
@@ -165,6 +192,8 @@ def show_explanation(screen: Screen, explanation: Explanation, found: Help) -> N
     if rows:
         screen.line()
         screen.table(rows, numbers=(1,))
+    if explanation.timeline is not None:
+        _timeline(screen, explanation.timeline)
     _fixes(screen, found.fixes)
     if found.remedies:
         screen.line()
@@ -175,6 +204,25 @@ def show_explanation(screen: Screen, explanation: Explanation, found: Help) -> N
             screen.line()
             screen.say(f"diagnose.{title}", "bold")
             screen.bullets(messages)
+
+
+_HEIGHTS = " ▁▂▃▄▅▆▇█"
+
+
+def _timeline(screen: Screen, timeline: Timeline) -> None:
+    """Print what was allocated over the recorded time, and who held the peak."""
+    screen.line()
+    screen.line(timeline.says)
+    if timeline.events:
+        last = len(_HEIGHTS) - 1
+        heights = (last * each / max(1, timeline.peak_bytes) for each in timeline.curve)
+        screen.line("".join(_HEIGHTS[round(each)] for each in heights))
+    rows: list[tuple[Cell, ...]] = [
+        (each.named, Message.of("diagnose.value.bytes", value=each.bytes), each.counted)
+        for each in timeline.owners
+    ]
+    screen.line()
+    screen.table(rows, title=Message.of("diagnose.timeline.owners"), numbers=(1,))
 
 
 def _remedy(one: Remedy) -> Message:

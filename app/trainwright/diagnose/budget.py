@@ -33,10 +33,17 @@ class Budget:
     """What was read, and how the shares were told apart."""
     of_step: bool = True
     """False: no step was found, and it is the whole profile that is divided."""
+    on_device: bool = False
+    """Whether a device's own clock tells its kernels from the time it waited for launches."""
 
 
 def divided(
-    seconds: float, parts: dict[Use, float], source: Message, *, of_step: bool = True
+    seconds: float,
+    parts: dict[Use, float],
+    source: Message,
+    *,
+    of_step: bool = True,
+    on_device: bool = False,
 ) -> Budget:
     """Return a budget whose shares sum to ``seconds``: the rest is unknown, rounding is scaled."""
     known = {use: spent for use, spent in parts.items() if spent > 0}
@@ -46,7 +53,8 @@ def divided(
     elif seconds - total > ROUNDING * seconds:
         known["unknown"] = known.get("unknown", 0.0) + seconds - total
     shares = (Share(use, spent) for use, spent in known.items())
-    return Budget(seconds, tuple(sorted(shares, key=lambda each: -each.seconds)), source, of_step)
+    ranked = tuple(sorted(shares, key=lambda each: -each.seconds))
+    return Budget(seconds, ranked, source, of_step, on_device)
 
 
 ROUNDING = 1e-6

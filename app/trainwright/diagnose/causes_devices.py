@@ -16,7 +16,7 @@ from trainwright.diagnose.measures import (
     throttled,
 )
 from trainwright.diagnose.measures_crowd import foreign_memory
-from trainwright.diagnose.measures_kernels import clock_share
+from trainwright.diagnose.measures_kernels import capped_below, clock_share, power_is_low
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.rules import above, any_of, below, less_than, rules_of, yes
 from trainwright.diagnose.verdict import Cause
@@ -31,16 +31,6 @@ _rule = rules_of(Cause.SCHEDULING)
 _TRIED = (below(0.02, -2, ASSUMED), above(0.05, 3, ASSUMED), above(0.2, 4, ASSUMED))
 
 
-def _power_is_low(evidence: Evidence) -> float | None:
-    """Return the lowest set power limit over the usual one."""
-    found = [
-        gpu.power_limit_w / gpu.power_limit_default_w
-        for gpu in evidence.gpus or ()
-        if gpu.power_limit_w and gpu.power_limit_default_w
-    ]
-    return min(found) if found else None
-
-
 def _slice(evidence: Evidence) -> str | None:
     return next((gpu.mig_profile for gpu in evidence.gpus or () if gpu.mig_profile), None)
 
@@ -52,14 +42,6 @@ def _mps(evidence: Evidence) -> float | None:
 
 def _partitioned(evidence: Evidence) -> bool:
     return _slice(evidence) is not None or (_mps(evidence) or 1) < 1
-
-
-def _capped_below(evidence: Evidence) -> float | None:
-    """Return power over its limit where the driver caps it, and nobody lowered the limit."""
-    capped = (throttled("power-cap", "power-brake")(evidence) or 0) >= 0.1
-    if not capped or less_than(0.9, _power_is_low)(evidence):
-        return None
-    return gpu_ratio("power_w", "power_limit_w")(evidence)
 
 
 def _taken_by_others(evidence: Evidence) -> float | None:
@@ -162,7 +144,7 @@ RULES = (
     ),
     _rule(
         "gpus.power",
-        _capped_below,
+        capped_below,
         "share",
         below(0.8, 3, "assumed: held down below its own limit, by the board or the server"),
         above(0.9, -2, "assumed: a GPU at full work reaches its limit, and is capped there"),
@@ -170,7 +152,7 @@ RULES = (
     ),
     _rule(
         "gpus.power_limit",
-        _power_is_low,
+        power_is_low,
         "share",
         below(0.9, 2, ASSUMED),
         below(0.75, 3, ASSUMED),

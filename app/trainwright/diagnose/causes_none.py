@@ -2,7 +2,7 @@
 
 import itertools
 
-from trainwright.diagnose import causes_needless
+from trainwright.diagnose import causes_avoidable
 from trainwright.diagnose.causes_communication import SCALES
 from trainwright.diagnose.causes_remedies import REMEDIES
 from trainwright.diagnose.causes_trials import GPIPE
@@ -134,7 +134,7 @@ def _multiplies(evidence: Evidence) -> bool:
 
 
 RULES = (
-    *causes_needless.NONE,
+    *causes_avoidable.NONE,
     *map(_between, ("evaluation_seconds", "garbage_seconds", "checkpoint_seconds")),
     *itertools.chain.from_iterable(map(_tried, _REMEDIES)),
     _rule(
@@ -178,7 +178,7 @@ RULES = (
         "steps.optimizer",
         given(short_steps_alone, step_share("optimizer")),
         "share",
-        above(0.13, -2, causes_needless.UPDATE),
+        above(0.13, -2, causes_avoidable.UPDATE),
     ),
     _rule(
         "steps.other",

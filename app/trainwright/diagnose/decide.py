@@ -12,17 +12,16 @@ from dataclasses import replace
 from itertools import chain
 
 from trainwright.diagnose import (
-    causes_beside,
+    causes_avoidable,
     causes_communication,
+    causes_contention,
     causes_cores,
-    causes_crowded,
     causes_devices,
     causes_gpu,
+    causes_host_and_device,
     causes_input,
-    causes_joint,
     causes_memory,
     causes_monitoring,
-    causes_needless,
     causes_none,
     causes_offload,
     causes_parallelism,
@@ -30,6 +29,7 @@ from trainwright.diagnose import (
     causes_transfer,
     causes_trials,
     causes_tuning,
+    causes_waiting,
 )
 from trainwright.diagnose.case import LIKELY, SYMPTOM, Case
 from trainwright.diagnose.causes_remedies import remedies_of
@@ -65,27 +65,27 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
     Cause.PARALLELISM: (
         *causes_parallelism.RULES,
         *causes_gpu.PARALLELISM,
-        *causes_needless.PARALLELISM,
+        *causes_avoidable.PARALLELISM,
         *causes_trials.PARALLELISM,
-        *causes_joint.PARALLELISM,
+        *causes_host_and_device.PARALLELISM,
     ),
     Cause.INPUT: (
         *causes_input.RULES,
         *causes_transfer.RULES,
         *causes_trials.INPUT,
-        *causes_joint.INPUT,
+        *causes_host_and_device.INPUT,
     ),
     Cause.TUNING: (
         *causes_tuning.RULES,
-        *causes_needless.TUNING,
+        *causes_avoidable.TUNING,
         *causes_trials.TUNING,
-        *causes_joint.TUNING,
+        *causes_host_and_device.TUNING,
     ),
     Cause.MEMORY: (
         *causes_memory.RULES,
-        *causes_needless.MEMORY,
+        *causes_avoidable.MEMORY,
         *causes_offload.RULES,
-        *causes_joint.MEMORY,
+        *causes_host_and_device.MEMORY,
     ),
     Cause.COMMUNICATION: causes_communication.RULES,
     Cause.SCHEDULING: (
@@ -93,11 +93,11 @@ _SIGNS: dict[Cause, tuple[Rule, ...]] = {
         *causes_gpu.SCHEDULING,
         *causes_cores.RULES,
         *causes_threads.RULES,
-        *causes_joint.SCHEDULING,
+        *causes_host_and_device.SCHEDULING,
     ),
-    Cause.MONITORING: (*causes_monitoring.RULES, *causes_needless.MONITORING),
+    Cause.MONITORING: (*causes_monitoring.RULES, *causes_avoidable.MONITORING),
 }
-_BESIDE = causes_beside.RULES | causes_crowded.RULES
+_BESIDE = causes_waiting.RULES | causes_contention.RULES
 RULES = {cause: (*signs, *_BESIDE[cause], *remedies_of(cause)) for cause, signs in _SIGNS.items()}
 MARGIN = 2.5
 """By how much the first cause must lead to be sure; assumed."""

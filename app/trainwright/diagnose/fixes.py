@@ -7,19 +7,24 @@ from typing import Any, get_args
 from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu
 from trainwright.diagnose.measures_cost import memory_share
-from trainwright.diagnose.measures_trials import step_times
+from trainwright.diagnose.measures_kernels import capped_by_board
+from trainwright.diagnose.measures_trials import factor_of, saved_by, step_times
 from trainwright.diagnose.measures_work import (
     waits_for_the_interpreter,
     workers_starve_computing,
 )
+from trainwright.diagnose.refuted import WORTH, refuted
 from trainwright.diagnose.verdict import Cause, Fix
 from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
-from trainwright.workload.settings import Precision
+from trainwright.workload.settings import Attention, Precision
 
 PLAN_PRECISIONS = get_args(Precision)
+PLAN_ATTENTION = get_args(Attention)
 MOST_WORKERS = 16
 """Workers that are proposed at most where nobody timed how many keep up; assumed."""
+READY = 4
+"""Batches that a worker holds ready: twice torch's default; assumed."""
 SPARE = 1.25
 """Times the workers that would just keep up: some batches take longer; assumed."""
 FULL = 0.6
@@ -27,9 +32,10 @@ FULL = 0.6
 
 
 def fixes(cause: Cause, variant: str, evidence: Evidence) -> tuple[Fix, ...]:
-    """Return the fixes, the first one to try first."""
+    """Return the fixes, the first one to try first; none that the evidence speaks against."""
     made = _FIXES.get((cause, variant)) or _FIXES.get((cause, ""), ())
-    return tuple(fix for make in made if (fix := make(evidence)) is not None)
+    found = [fix for make in made if (fix := make(evidence)) is not None]
+    return tuple(fix for fix in found if not refuted(fix, evidence))
 
 
 def _say(id: str, patch: dict[str, Any] | None = None, **values: Any) -> Fix:
@@ -82,34 +88,46 @@ def _fewer_workers(evidence: Evidence) -> Fix | None:
 
 
 def _waiting_workers(evidence: Evidence) -> Fix | None:
-    """Workers that wait need no core each: four, or twice those of now."""
-    goal = min(MOST_WORKERS, max(4, 2 * (_setup(evidence).num_workers or 0)))
+    """Workers that wait need no core each: four, or twice those of now, unless that is many."""
+    now = _setup(evidence).num_workers or 0
+    goal = min(MOST_WORKERS, max(4, 2 * now))
+    if goal <= now:
+        return None
     patch = {"settings.loader.num_workers": goal, "settings.loader.persistent_workers": True}
     return _say("workers", patch, count=goal)
 
 
 def _prefetch(evidence: Evidence) -> Fix | None:
-    if not _setup(evidence).num_workers:
+    setup = _setup(evidence)
+    if not setup.num_workers or (setup.prefetch_factor or 0) >= READY:
         return None
-    return _say("prefetch", {"settings.loader.prefetch_factor": 4})
+    return _say("prefetch", {"settings.loader.prefetch_factor": READY})
 
 
 def _larger_batch(evidence: Evidence) -> Fix | None:
-    """Twice the batch, unless more of the GPU's memory is in use than that leaves room for."""
-    setup = _setup(evidence)
+    """Twice the batch, or the best that was tried, unless the GPU's memory has no room for it."""
+    setup, times = _setup(evidence), _best_batch(evidence)
     if on_gpu(evidence) and (memory_share(evidence) or 0) > FULL:
         return None
     if setup.batch is None:
         return _say("larger-batch")
-    patch: dict[str, Any] = {"settings.micro_batch": 2 * setup.batch}
-    steps = setup.accumulation or 1
-    if steps > 1 and steps % 2 == 0:
-        return _say(
-            "larger-batch-for-accumulation",
-            patch | {"settings.accumulation": steps // 2},
-            batch=2 * setup.batch,
-        )
-    return _say("larger-batch-of", patch | {"settings.accumulation": None}, batch=2 * setup.batch)
+    batch, steps = times * setup.batch, setup.accumulation or 1
+    patch: dict[str, Any] = {"settings.micro_batch": batch}
+    if times == 2 and steps > 1 and steps % 2 == 0:
+        patch |= {"settings.accumulation": steps // 2}
+        return _say("larger-batch-for-accumulation", patch, batch=batch)
+    return _say("larger-batch-of", patch | {"settings.accumulation": None}, batch=batch)
+
+
+def _best_batch(evidence: Evidence) -> int:
+    """Return how many times the batch gave most samples a second of those tried; 2: none was."""
+    tried = [
+        (trial.rate_times, int(factor))
+        for trial in evidence.trials
+        if trial.changed == "batch" and trial.rate_times is not None
+        if (factor := factor_of(trial, evidence) or 0.0) >= 2 and factor == int(factor)
+    ]
+    return max(tried)[1] if tried else 2
 
 
 def _smaller_batch(evidence: Evidence) -> Fix | None:
@@ -126,7 +144,23 @@ def _smaller_batch(evidence: Evidence) -> Fix | None:
 def _compile(evidence: Evidence) -> Fix | None:
     if wording(Cause.TUNING, "compile", evidence) == "anew":
         return _say("compile-once")
-    return None if _setup(evidence).compile else _say("compile", {"settings.compile": True})
+    if _setup(evidence).compile:
+        slower = (saved_by("compiled")(evidence) or 0.0) >= WORTH
+        return _say("no-compile", {"settings.compile": False}) if slower else None
+    return _say("compile", {"settings.compile": True})
+
+
+def _compile_well(evidence: Evidence) -> Fix | None:
+    """A run that is compiled and slow by compiling compiles too often."""
+    again = _setup(evidence).compile and not saved_by("compiled")(evidence)
+    return _say("compile-once") if again else _compile(evidence)
+
+
+def _layout(evidence: Evidence) -> Fix:
+    """The other layout than now: a run that has channels_last is slow by that."""
+    if _setup(evidence).channels_last:
+        return _say("channels-first", {"settings.channels_last": False})
+    return _say("channels-last", {"settings.channels_last": True})
 
 
 def _lower_precision(evidence: Evidence) -> Fix | None:
@@ -162,7 +196,19 @@ def _faster_precision(evidence: Evidence) -> str | None:
 def _attention(evidence: Evidence) -> Fix | None:
     if wording(Cause.TUNING, "attention", evidence) == "fallback":
         return _say("flash-mask")
-    return _say("attention", {"settings.attention": "sdpa"})
+    now = _setup(evidence).attention
+    if now in (None, "eager"):
+        return _say("attention", {"settings.attention": "sdpa"})
+    tried = [
+        (times, trial.to)
+        for trial in evidence.trials
+        if trial.changed == "attention" and trial.to in PLAN_ATTENTION
+        if (times := step_times(trial, evidence)) is not None and times < 1
+    ]
+    if not tried:
+        return _say("attention-other")
+    name = min(tried)[1]
+    return _say("attention-tried", {"settings.attention": name}, name=name)
 
 
 def _kernels(evidence: Evidence) -> Fix:
@@ -234,6 +280,8 @@ def _threads(evidence: Evidence) -> Fix | None:
     if waits_for_the_interpreter(evidence):
         return _say("threads-own")
     cores = int(host.usable_cores) if host is not None and host.usable_cores else None
+    if cores and _setup(evidence).torch_threads == cores:
+        return _say("threads-others")
     return _say("threads-of", count=max(1, cores)) if cores else _say("threads")
 
 
@@ -252,20 +300,48 @@ def _measure(evidence: Evidence) -> Fix:
     return _say("measure-loop" if evidence.command else "measure")
 
 
-_PIN = _saying("pin", loader__pin_memory=True)
+def _on_gpu_only(make: Callable[[Evidence], Fix | None]) -> Callable[[Evidence], Fix | None]:
+    return lambda evidence: None if on_cpu(evidence) else make(evidence)
+
+
+def _power(evidence: Evidence) -> Fix:
+    """A limit that stands at the board's default may be the most that the board allows.
+
+    A GPU that is held down below its limit is held by something that no limit lifts.
+    """
+    if capped_by_board(evidence):
+        return _say("power-brake")
+    gpus = evidence.gpus or ()
+    lowered = any(
+        gpu.power_limit_w < gpu.power_limit_default_w
+        for gpu in gpus
+        if gpu.power_limit_w and gpu.power_limit_default_w
+    )
+    told = all(gpu.power_limit_w and gpu.power_limit_default_w for gpu in gpus)
+    return _say("power-board" if gpus and told and not lowered else "power")
+
+
+def _watched(id: str, setting: str) -> Callable[[Evidence], Fix]:
+    """What is off by the run's own settings is something else that watches each operation."""
+    return lambda evidence: _say(
+        "watching" if getattr(evidence.setup, setting, None) is False else id
+    )
+
+
+_PIN = _on_gpu_only(_saying("pin", loader__pin_memory=True))
 _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = {
     (Cause.INPUT, ""): (_more_workers, _prefetch, _saying("input")),
     (Cause.INPUT, "fetch"): (_waiting_workers, _saying("shards"), _prefetch),
     (Cause.INPUT, "preprocessing"): (_more_workers, _saying("decoder"), _prefetch),
-    (Cause.INPUT, "transfer"): (_PIN, _saying("non-blocking")),
+    (Cause.INPUT, "transfer"): (_PIN, _on_gpu_only(_saying("non-blocking"))),
     (Cause.PARALLELISM, ""): (_larger_batch, _compile),
     (Cause.PARALLELISM, "host-bound"): (_compile, _larger_batch, _saying("fused-optimizer")),
     (Cause.TUNING, ""): (_lower_precision, _compile),
     (Cause.TUNING, "precision"): (_lower_precision,),
     (Cause.TUNING, "shapes"): (_saying("shapes"),),
-    (Cause.TUNING, "layout"): (_saying("channels-last", channels_last=True),),
+    (Cause.TUNING, "layout"): (_layout,),
     (Cause.TUNING, "attention"): (_attention,),
-    (Cause.TUNING, "compile"): (_compile,),
+    (Cause.TUNING, "compile"): (_compile_well,),
     (Cause.TUNING, "kernels"): (_kernels,),
     (Cause.TUNING, "padding"): (_padding,),
     (Cause.TUNING, "architecture"): (_saying("architecture"),),
@@ -289,7 +365,7 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.SCHEDULING, "other-programs-cpu"): (_saying("other-programs-cpu"),),
     (Cause.SCHEDULING, "mig"): (_saying("mig"),),
     (Cause.SCHEDULING, "mps"): (_saying("mps"),),
-    (Cause.SCHEDULING, "power"): (_saying("power"),),
+    (Cause.SCHEDULING, "power"): (_power,),
     (Cause.SCHEDULING, "heat"): (_saying("heat"),),
     (Cause.SCHEDULING, "battery"): (_saying("battery"),),
     (Cause.SCHEDULING, "quota"): (_saying("quota"), _workers_of_quota),
@@ -299,8 +375,8 @@ _FIXES: dict[tuple[Cause, str], tuple[Callable[[Evidence], Fix | None], ...]] = 
     (Cause.SCHEDULING, "numa"): (_saying("numa"),),
     (Cause.SCHEDULING, "link"): (_saying("link"),),
     (Cause.MONITORING, "synchronisation"): (_saying("synchronisation"),),
-    (Cause.MONITORING, "anomaly-detection"): (_saying("anomaly-detection"),),
-    (Cause.MONITORING, "profiler"): (_saying("profiler"),),
+    (Cause.MONITORING, "anomaly-detection"): (_watched("anomaly-detection", "anomaly_detection"),),
+    (Cause.MONITORING, "profiler"): (_watched("profiler", "profiler_on"),),
     (Cause.MONITORING, "logging"): (_saying("logging"),),
     (Cause.MONITORING, "nothing-measured"): (_measure,),
 }

@@ -2,7 +2,15 @@
 
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.evidence_readings import GpuReadings
-from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu, over_gpus
+from trainwright.diagnose.measures import (
+    gpu_ratio,
+    lowest_capability,
+    number,
+    on_cpu,
+    on_gpu,
+    over_gpus,
+    throttled,
+)
 from trainwright.diagnose.measures_names import (
     fills_memory,
     is_compiled,
@@ -10,6 +18,7 @@ from trainwright.diagnose.measures_names import (
 )
 from trainwright.diagnose.measures_trials import saved_by
 from trainwright.diagnose.measures_work import any_products_rate, convolutions, score_matrices
+from trainwright.diagnose.rules import less_than
 
 _MANY_LAUNCHES = 50
 """Launches a wait from which waits cost little; assumed: a GPU that has caught up waits for the
@@ -209,3 +218,27 @@ def held_by_heat(gpu: GpuReadings) -> bool:
 def clock_share(evidence: Evidence) -> float | None:
     """Return ``clock_of`` all GPUs, their mean."""
     return over_gpus(evidence, clock_of)
+
+
+def power_is_low(evidence: Evidence) -> float | None:
+    """Return the lowest set power limit over the usual one."""
+    found = [
+        gpu.power_limit_w / gpu.power_limit_default_w
+        for gpu in evidence.gpus or ()
+        if gpu.power_limit_w and gpu.power_limit_default_w
+    ]
+    return min(found) if found else None
+
+
+def capped_below(evidence: Evidence) -> float | None:
+    """Return power over its limit where the driver caps it, and nobody lowered the limit."""
+    capped = (throttled("power-cap", "power-brake")(evidence) or 0) >= 0.1
+    if not capped or less_than(0.9, power_is_low)(evidence):
+        return None
+    return gpu_ratio("power_w", "power_limit_w")(evidence)
+
+
+def capped_by_board(evidence: Evidence) -> bool:
+    """Return whether the board, the power supply or the server holds a GPU below its limit."""
+    braked = (throttled("power-brake", "hardware-slowdown")(evidence) or 0) >= 0.1
+    return braked or (capped_below(evidence) or 1) < 0.8

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import surroundings
+from . import recorder_trial, surroundings
 from .recorder_clock import BatchClock
 from .recorder_facts import loader_facts
 from .recorder_passes import hook_passes
@@ -85,6 +85,7 @@ class _WhenTorchComes:
 
 def _hook_torch(recorder: "Recorder") -> None:
     torch = sys.modules["torch"]
+    recorder_trial.change(torch)
     _hook_loader(recorder)
     optimizer = importlib.import_module("torch.optim.optimizer")
     before = optimizer.register_optimizer_step_pre_hook(

@@ -4,8 +4,11 @@ from typing import Any
 
 from trainwright.diagnose import record
 from trainwright.diagnose.budget import Budget
+from trainwright.diagnose.deciding import Deciding, deciding
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.outofmemory import Explanation, Help
+from trainwright.diagnose.outofmemory.timeline import Timeline
+from trainwright.diagnose.predicted import Comparison
 from trainwright.diagnose.readers.files import FileRead
 from trainwright.diagnose.verdict import Diagnosis, Fix, Reliability, Signal, Verdict
 from trainwright.messages import Message, render
@@ -16,12 +19,14 @@ def as_json(
     evidence: Evidence,
     budget: Budget | None = None,
     files: tuple[FileRead, ...] = (),
+    predicted: Comparison | None = None,
 ) -> dict[str, Any]:
     """Return a diagnosis with the evidence that it was made from."""
     return {
         "verdict": _verdict(diagnosis.first),
         "reliability": _reliability(diagnosis.reliability),
         "others": [_verdict(each) for each in diagnosis.verdicts[1:]],
+        "deciding": _deciding(deciding(diagnosis, evidence)),
         "ruled_out": [
             {
                 "cause": each.cause.value,
@@ -39,6 +44,7 @@ def as_json(
             for each in diagnosis.unseen
         ],
         "budget": _budget(budget) if budget is not None else None,
+        "predicted": _predicted(predicted) if predicted is not None else None,
         "evidence": record.document(evidence),
     } | ({"files": [_file(each) for each in files]} if files else {})
 
@@ -49,6 +55,32 @@ def _budget(budget: Budget) -> dict[str, Any]:
         "of_step": budget.of_step,
         "shares": [{"use": each.use, "seconds": each.seconds} for each in budget.shares],
         "source": _said(budget.source),
+    }
+
+
+def _deciding(trial: Deciding | None) -> dict[str, Any] | None:
+    if trial is None:
+        return None
+    return {
+        "changed": trial.changed,
+        "says": f"{_said(trial.how)} {_said(trial.outcome)}",
+        "if_faster": trial.verdict.cause.value,
+        "if_not": trial.other.cause.value if trial.other is not None else None,
+    }
+
+
+def _predicted(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "parts": [
+            {
+                "part": each.part,
+                "measured_seconds": each.measured,
+                "predicted_seconds": each.predicted,
+                "times": each.times,
+            }
+            for each in comparison.parts
+        ],
+        "notes": [_said(each) for each in comparison.notes],
     }
 
 
@@ -83,6 +115,23 @@ def explanation_as_json(explanation: Explanation, found: Help) -> dict[str, Any]
         "remedies_enough": bool(found.remedies) and found.enough,
         "needs": [_said(each) for each in found.needs],
         "notes": [_said(each) for each in found.notes],
+        "timeline": _timeline(explanation.timeline) if explanation.timeline is not None else None,
+    }
+
+
+def _timeline(timeline: Timeline) -> dict[str, Any]:
+    return {
+        "device": timeline.device,
+        "events": timeline.events,
+        "seconds": timeline.seconds,
+        "peak_bytes": timeline.peak_bytes,
+        "peak_seconds": timeline.peak_seconds,
+        "reserved_bytes": timeline.reserved_bytes,
+        "allocated_bytes": list(timeline.curve),
+        "owners": [
+            {"place": each.place or None, "bytes": each.bytes, "allocations": each.count}
+            for each in timeline.owners
+        ],
     }
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from trainwright.diagnose import record, recorder_redact
 from trainwright.diagnose.evidence import Evidence, Failure
+from trainwright.diagnose.recorder_trial import VARIABLE
 from trainwright.diagnose.watching import Watch
 from trainwright.messages import UserError
 
@@ -58,12 +59,21 @@ class Outcome:
     """Negative for a signal, as ``subprocess`` says it."""
     stopped: bool
     """Whether it was ended because the time was over or somebody asked."""
+    interrupted: bool = False
+    """Whether somebody asked."""
+
+    @property
+    def went_well(self) -> bool:
+        """Whether it ended by itself without a fault, or because the time was over."""
+        return not self.interrupted and (self.stopped or self.exit_code == 0)
 
 
-def run(command: Sequence[str], *, seconds: float | None = None, quiet: bool = False) -> Outcome:
+def run(
+    command: Sequence[str], *, seconds: float | None = None, quiet: bool = False, trial: str = ""
+) -> Outcome:
     """Run a command until it ends, or for some seconds, and return what was seen of it.
 
-    ``quiet`` puts its standard output onto standard error.
+    ``quiet`` puts its standard output onto standard error. ``trial`` is what is changed in it.
 
     Raises:
         UserError: it cannot be started.
@@ -71,10 +81,10 @@ def run(command: Sequence[str], *, seconds: float | None = None, quiet: bool = F
     with tempfile.TemporaryDirectory(prefix="trainwright-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         _prepare(folder)
-        process = _started(command, folder, quiet)
+        process = _started(command, folder, quiet, trial)
         watch = Watch(process.pid)
         try:
-            stopped = _awaited(process, watch, seconds)
+            stopped, interrupted = _awaited(process, watch, seconds)
             live = watch.seen()
         finally:
             watch.stop()
@@ -84,7 +94,8 @@ def run(command: Sequence[str], *, seconds: float | None = None, quiet: bool = F
         if failure is not None and evidence.failure is None:
             evidence = evidence.model_copy(update={"failure": failure})
         update = {"command": recorder_redact.command(command)[:2000]}
-        return Outcome(evidence.model_copy(update=update), process.returncode, stopped)
+        seen = evidence.model_copy(update=update)
+        return Outcome(seen, process.returncode, stopped, interrupted)
 
 
 def _prepare(folder: Path) -> None:
@@ -96,9 +107,11 @@ def _prepare(folder: Path) -> None:
     (folder / "sitecustomize.py").write_text(START, encoding="utf-8")
 
 
-def _started(command: Sequence[str], folder: Path, quiet: bool) -> "subprocess.Popen[bytes]":
+def _started(
+    command: Sequence[str], folder: Path, quiet: bool, trial: str
+) -> "subprocess.Popen[bytes]":
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), VARIABLE: trial}
     output = sys.stderr.fileno() if quiet else None
     try:
         return subprocess.Popen(list(command), env=environment, stdout=output)
@@ -109,8 +122,10 @@ def _started(command: Sequence[str], folder: Path, quiet: bool) -> "subprocess.P
         raise UserError.of("diagnose.cannot-start", name=command[0], reason=reason) from None
 
 
-def _awaited(process: "subprocess.Popen[bytes]", watch: Watch, seconds: float | None) -> bool:
-    """Wait until the process has ended; return whether it was asked to."""
+def _awaited(
+    process: "subprocess.Popen[bytes]", watch: Watch, seconds: float | None
+) -> tuple[bool, bool]:
+    """Wait until the process has ended; return whether it was asked to, and whether by somebody."""
     asked = 0
     with _forwarding(process) as forwarded:
         due = seconds if seconds is not None else float("inf")
@@ -122,7 +137,7 @@ def _awaited(process: "subprocess.Popen[bytes]", watch: Watch, seconds: float | 
             elif watch.seconds >= due:
                 process.kill()
             time.sleep(TICK_S)
-    return asked > 0 or bool(forwarded)
+    return asked > 0 or bool(forwarded), bool(forwarded)
 
 
 def _has_ended(process: "subprocess.Popen[bytes]") -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import number, on_cpu, on_gpu, time_share
 from trainwright.diagnose.measures_cost import main_read_a_step, swapped_files
-from trainwright.diagnose.measures_kernels import untuned_convolutions
+from trainwright.diagnose.measures_kernels import capped_by_board, untuned_convolutions
 from trainwright.diagnose.measures_names import fallback_attention, odd_kernel
 from trainwright.diagnose.measures_needless import ignored_scores
 from trainwright.diagnose.measures_trials import attention_by_length, saved_by
@@ -87,6 +87,11 @@ def _most_of_what_is_beside(counter: str) -> Callable[[Evidence], bool]:
     return most
 
 
+def _has(setting: str, *values: object) -> Callable[[Evidence], bool]:
+    """Return whether the run is set up like this, so that its lack is not what slows it."""
+    return lambda evidence: getattr(evidence.setup, setting, None) in values
+
+
 _BESIDE_STEPS = ("checkpoint_seconds", "evaluation_seconds", "log_seconds")
 WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], ...]] = {
     (Cause.PARALLELISM, ""): (("on-cpu", on_cpu),),
@@ -99,8 +104,11 @@ WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], 
         ("few-bits", _in_few_bits),
         ("tried", _tried),
     ),
-    (Cause.TUNING, "layout"): (("on-cpu", on_cpu),),
-    (Cause.TUNING, "attention"): (("fallback", _by_fallback),),
+    (Cause.TUNING, "layout"): (("in-place", _has("channels_last", True)), ("on-cpu", on_cpu)),
+    (Cause.TUNING, "attention"): (
+        ("fallback", _by_fallback),
+        ("in-place", _has("attention", "sdpa", "flash")),
+    ),
     (Cause.TUNING, "kernels"): (("own", _by_a_kernel), ("slow", _by_slow_operators)),
     (Cause.TUNING, "padding"): (("ignored", _by_ignored),),
     (Cause.MEMORY, "heap"): (("grown", _by_growing),),
@@ -108,7 +116,10 @@ WORDINGS: dict[tuple[Cause, str], tuple[tuple[str, Callable[[Evidence], bool]], 
     (Cause.SCHEDULING, "threads"): (("own", waits_for_the_interpreter),),
     (Cause.COMMUNICATION, ""): (("on-cpu", on_cpu),),
     (Cause.TUNING, "compile"): (("anew", _compiles_anew),),
+    (Cause.SCHEDULING, "power"): (("by-board", capped_by_board),),
     (Cause.MONITORING, "synchronisation"): (("on-cpu", on_cpu),),
+    (Cause.MONITORING, "anomaly-detection"): (("unset", _has("anomaly_detection", False)),),
+    (Cause.MONITORING, "profiler"): (("unset", _has("profiler_on", False)),),
     (Cause.MONITORING, "logging"): (
         ("checkpoints", _most_of_what_is_beside("checkpoint_seconds")),
         ("evaluation", _most_of_what_is_beside("evaluation_seconds")),

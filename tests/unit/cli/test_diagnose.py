@@ -103,6 +103,46 @@ def test_an_error_with_a_plan_gets_what_is_enough_and_not_in_place(inside, tmp_p
     assert "--set settings.micro_batch=" in said
 
 
+def test_a_measured_step_stands_next_to_what_a_plan_predicts(inside, plan_file, slow_loader):
+    plan = plan_file(VISION)
+    predicted = json.loads(inside("estimate", plan, "--json").out)["time"]["step_seconds"]
+    outcome = inside("diagnose", slow_loader, "--plan", plan, "--json")
+    found = json.loads(outcome.out)["predicted"]
+    parts = {each.pop("part"): each for each in found["parts"]}
+    assert parts["step"]["predicted_seconds"] == pytest.approx(predicted)
+    assert parts["step"]["times"] == pytest.approx(0.31 / predicted)
+    assert parts["input"]["measured_seconds"] == pytest.approx(0.2)
+    assert any("32 samples a batch" in note for note in found["notes"])
+    said = inside("diagnose", "--record", slow_loader, "--plan", plan, "--lang", "ko").out
+    assert "계획의 예측값" in said
+    assert "diagnose." not in said
+
+
+def test_a_trace_of_a_gpu_tells_kernels_from_the_wait_for_their_launches(
+    inside, plan_file, tmp_path
+):
+    def event(category, name, start, lasts):
+        return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": 1, "ts": start,
+                "dur": lasts}  # fmt: skip
+
+    events = [
+        each
+        for at in range(0, 500_000, 100_000)
+        for each in (
+            event("user_annotation", f"ProfilerStep#{at // 100_000}", at, 100_000),
+            event("cpu_op", "aten::mm", at, 100_000),
+            event("kernel", "ampere_sgemm_128x64_nn", at + 1_000, 60_000),
+        )
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    outcome = inside("diagnose", path, "--plan", plan_file(VISION), "--json")
+    parts = {each["part"]: each for each in json.loads(outcome.out)["predicted"]["parts"]}
+    assert parts["kernels"]["measured_seconds"] == pytest.approx(0.06)
+    assert parts["launch"]["measured_seconds"] == pytest.approx(0.04)
+    assert 0 < parts["kernels"]["predicted_seconds"] <= parts["step"]["predicted_seconds"]
+
+
 def test_an_error_without_a_plan_names_the_facts_that_are_needed(inside, tmp_path):
     path = tmp_path / "log"
     path.write_text("RuntimeError: CUDA error: out of memory", encoding="utf-8")
@@ -123,6 +163,7 @@ def test_an_error_without_a_plan_names_the_facts_that_are_needed(inside, tmp_pat
         (["--seconds", "-1"], "seconds"),
         (["--pid", "1", "--traceback", "x"], "exclude"),
         (["--plan", "x"], "--traceback"),
+        (["--try"], "after --"),
         (["--traceback", "x", "--record", "y"], "explains a text alone"),
         (["--traceback", "x", "--seconds", "3"], "explains a text alone"),
         (["--record", "x", "--seconds", "3"], "needs no time"),

@@ -3,6 +3,7 @@
 
 import gzip
 import json
+import pickle
 import sys
 
 import pytest
@@ -143,6 +144,27 @@ def test_a_file_that_says_nothing_is_refused_by_name(inside, file, content, says
 def test_files_that_do_not_go_with_the_rest_are_refused(inside, file, arguments, says):
     file("a.log", LOG)
     assert says in inside("diagnose", *arguments).complaint
+
+
+SNAPSHOT = {
+    "segments": [
+        {"device": 0, "address": 0, "total_size": 2 << 20, "blocks": [
+            {"size": 2 << 20, "state": "active_allocated",
+             "frames": [{"filename": "train.py", "line": 10, "name": "forward"}]}]},
+    ],
+    "device_traces": [[{"action": "oom", "size": 2 << 30, "device_free": 100 << 20}]],
+}  # fmt: skip
+
+
+def test_a_memory_snapshot_says_what_did_not_fit_and_who_held_the_memory(inside, file):
+    name = file("snapshot.pickle", pickle.dumps(SNAPSHOT))
+    told = inside("diagnose", name).out
+    assert "2.00 GiB was asked for, 100 MiB was free" in told
+    assert "train.py:10 forward   2 MiB   1 allocation" in told
+    held = json.loads(inside("diagnose", "--traceback", name, "--json").out)
+    assert held["timeline"]["owners"][0]["place"] == "train.py:10 forward"
+    assert "diagnose." not in inside("diagnose", name, "--lang", "ko").out
+    assert "explained alone" in inside("diagnose", file("a.log", LOG), name).complaint
 
 
 def test_a_command_keeps_its_own_options(trainwright):

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from trainwright.diagnose.outofmemory.timeline import Timeline
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line
@@ -59,6 +60,8 @@ class Explanation:
     """Bytes that were lacking, where the message tells."""
     quoted: str = ""
     """The line that was read."""
+    timeline: Timeline | None = None
+    """Of a memory snapshot."""
 
     @property
     def on_gpu(self) -> bool:

@@ -52,7 +52,7 @@ def torch_allocator(text: str) -> Explanation:
     if account.asked is None:
         return Explanation("driver", Message.of("diagnose.oom.driver"), account)
     quoted = text[max(0, text.find("out of memory") - 60) :][:600]
-    return _judged(account, quoted, expandable=EXPANDABLE_ON.search(text) is not None)
+    return judged(account, quoted, expandable=EXPANDABLE_ON.search(text) is not None)
 
 
 def _account(text: str) -> Account:
@@ -117,7 +117,8 @@ def _missing(account: Account) -> int | None:
     return None
 
 
-def _judged(account: Account, quoted: str, *, expandable: bool) -> Explanation:
+def judged(account: Account, quoted: str, *, expandable: bool) -> Explanation:
+    """Return what the bytes of an account mean, for torch's allocator."""
     asked, free, unused = account.asked or 0, account.free or 0, account.unused or 0
     total, others, allocated = account.total, account.others or 0, account.allocated or 0
     missing = _missing(account)
@@ -175,7 +176,7 @@ def malloc_async(text: str) -> Explanation:
     )
     if account.asked is None:
         return Explanation("driver", Message.of("diagnose.oom.driver"), account)
-    return _judged(account, text[:600], expandable=False)
+    return judged(account, text[:600], expandable=False)
 
 
 def other_framework(text: str) -> Explanation:

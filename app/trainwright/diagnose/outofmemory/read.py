@@ -7,13 +7,24 @@ and Kubernetes write of a process that the system ended.
 
 import re
 
-from trainwright.diagnose.outofmemory import device, host, serving
+from trainwright.diagnose.outofmemory import device, host, serving, snapshot
 from trainwright.diagnose.outofmemory.account import Account, Explanation
-from trainwright.diagnose.outofmemory.text import plain
+from trainwright.diagnose.outofmemory.text import from_file, plain
 from trainwright.messages import Message
 
 ONE_ERROR = 4000
 """Characters in which the lines of one error stand, a worker's traceback among them; assumed."""
+
+
+def explained_file(source: str) -> Explanation:
+    """Return what the end of a log, standard input (``-``) or a memory snapshot of torch says.
+
+    Raises:
+        UserError: it cannot be read, or holds neither.
+    """
+    if source != "-" and snapshot.is_snapshot(source):
+        return snapshot.read(source)
+    return explain(from_file(source))
 
 
 def explain(text: str) -> Explanation:

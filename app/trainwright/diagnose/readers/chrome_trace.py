@@ -49,7 +49,13 @@ def read(chunks: Iterator[str]) -> Found:
         tuple(_took(trace, steps)),
         tuple(_missed(trace, steps, stream.cut_off)),
         facts,
-        budget=budget.divided(seconds, mean, Message.of(source), of_step=steps.found != "none"),
+        budget=budget.divided(
+            seconds,
+            mean,
+            Message.of(source),
+            of_step=steps.found != "none",
+            on_device=on_device,
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 from trainwright import ranges, reading
 from trainwright.diagnose import budget, record
 from trainwright.diagnose.evidence import RECORD, Evidence
-from trainwright.diagnose.outofmemory import explain
+from trainwright.diagnose.outofmemory import explain, snapshot
 from trainwright.diagnose.readers import chrome_trace, texts, trace_stream
 from trainwright.diagnose.readers.formats import FORMATS
 from trainwright.diagnose.readers.found import Found, gpu_readings
@@ -127,6 +127,8 @@ def _naming(name: str, format: str) -> Iterator[None]:
 
 
 def _from_text(data: bytes, name: str) -> tuple[FileRead, list[Found]]:
+    if data.startswith(snapshot.MARK):
+        raise UserError.of("diagnose.file-is-snapshot", file=name)
     decoded = texts.decoded(data)
     if decoded.lstrip()[:1] == "{" and '"trainwright_record"' in decoded[:HEAD]:
         return _from_record(decoded, name)

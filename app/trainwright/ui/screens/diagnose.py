@@ -1,6 +1,6 @@
 """Diagnose: why a run is slow, or why its memory ran out, with the evidence and one-click fixes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,10 +15,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from trainwright.diagnose import budget, record
+from trainwright.diagnose import budget, predicted, record
 from trainwright.diagnose.decide import judge
+from trainwright.diagnose.deciding import deciding
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.outofmemory import Explanation, Help, explain, help_for
+from trainwright.diagnose.outofmemory import (
+    Explanation,
+    Help,
+    explain,
+    explained_file,
+    help_for,
+    is_snapshot,
+)
 from trainwright.diagnose.readers.files import FileRead, Gathered, gather
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
@@ -32,13 +40,14 @@ from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface, clear, 
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Stepper
 from trainwright.ui.widgets.diagnosiscards import (
+    DecidingCard,
     ErrorCard,
     OthersCard,
     RuledOutCard,
     UnseenCard,
     VerdictCard,
 )
-from trainwright.ui.widgets.evidencecards import BudgetCard, FilesCard
+from trainwright.ui.widgets.evidencecards import BudgetCard, FilesCard, PredictedCard
 from trainwright.ui.widgets.notice import Strip
 
 SECONDS = 10.0
@@ -86,7 +95,10 @@ class DiagnoseScreen(Scroll):
         self._results.setSpacing(tokens.M)
         line.addLayout(left, 2)
         line.addLayout(self._results, 5)
+        self._predicted: Callable[[], None] = lambda: None
+        """Compares the step that is shown with what the plan predicts now."""
         session.edited.connect(self._plan_came)
+        session.reported.connect(lambda: self._predicted())
         self._had_plan = session.plan is not None
         self._show()
 
@@ -181,10 +193,13 @@ class DiagnoseScreen(Scroll):
     def open_files(self, paths: Sequence[Path]) -> None:
         """Judge what files say together; what cannot be read is refused in a line."""
         self._tell(Message.of("ui.diagnose.reading"), "info", "na")
-        self._reading.submit(partial(gather, tuple(paths)))
+        if len(paths) == 1 and is_snapshot(str(paths[0])):
+            self._reading.submit(partial(explained_file, str(paths[0])))
+        else:
+            self._reading.submit(partial(gather, tuple(paths)))
 
-    def _read(self, gathered: object) -> None:
-        self._session.diagnosed = gathered
+    def _read(self, found: object) -> None:
+        self._session.diagnosed, self._asked = found, None
         self._show()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
@@ -222,7 +237,7 @@ class DiagnoseScreen(Scroll):
                 self._tell(Message.of("ui.diagnose.nothing-yet"), "first-aid", "na")
 
     def _tell(self, message: Message, icon: str, state: str) -> None:
-        clear(self._results)
+        self._clear()
         strip = Strip(icon, state)
         strip.label.tell(message)
         self._results.addWidget(strip)
@@ -232,14 +247,20 @@ class DiagnoseScreen(Scroll):
         self, evidence: Evidence, divided: budget.Budget | None, files: Sequence[FileRead] = ()
     ) -> None:
         diagnosis = judge(evidence)
-        clear(self._results)
+        self._clear()
         first = VerdictCard(diagnosis, can_apply=self._had_plan)
         first.applied.connect(self._apply)
         self._results.addWidget(first)
         if divided is not None:
             self._results.addWidget(BudgetCard(divided))
+            card = PredictedCard()
+            self._results.addWidget(card)
+            self._predicted = partial(self._compare, card, divided, evidence)
+            self._predicted()
         if files:
             self._results.addWidget(FilesCard(files))
+        if (trial := deciding(diagnosis, evidence)) is not None:
+            self._results.addWidget(DecidingCard(trial))
         if len(diagnosis.verdicts) > 1:
             others = OthersCard(diagnosis, can_apply=self._had_plan)
             others.applied.connect(self._apply)
@@ -254,6 +275,18 @@ class DiagnoseScreen(Scroll):
             self._results.addWidget(UnseenCard(diagnosis.unseen))
         self._results.addStretch(1)
 
+    def _compare(self, card: PredictedCard, divided: budget.Budget, evidence: Evidence) -> None:
+        """Show what the open plan predicts, once its report is there."""
+        report, facts = self._session.report, self._session.facts
+        if self._session.provisional or report is None or facts is None:
+            card.show_comparison(None)
+        else:
+            card.show_comparison(predicted.compared(divided, evidence, facts, report.time))
+
+    def _clear(self) -> None:
+        self._predicted = lambda: None
+        clear(self._results)
+
     def _show_error(self, explanation: Explanation) -> None:
         plan = self._session.plan
         if plan is None:
@@ -261,7 +294,7 @@ class DiagnoseScreen(Scroll):
         elif self._asked is None or self._asked[0] is not explanation:
             self._asked, self._help = (explanation, plan), None
             self._helping.submit(partial(self._core.help, explanation, plan))
-        clear(self._results)
+        self._clear()
         card = ErrorCard(
             explanation,
             self._help,

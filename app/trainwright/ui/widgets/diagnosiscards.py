@@ -6,7 +6,9 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout
 
+from trainwright.diagnose.deciding import Deciding
 from trainwright.diagnose.outofmemory import Explanation, Help
+from trainwright.diagnose.outofmemory.timeline import Timeline
 from trainwright.diagnose.verdict import (
     Cause,
     Diagnosis,
@@ -167,6 +169,16 @@ class OthersCard(Surface):
                 self.column.addLayout(_fix_line(fix, False, can_apply, self.applied.emit))
 
 
+class DecidingCard(Surface):
+    """The trial that tells the two likeliest causes apart, and what its outcomes say."""
+
+    def __init__(self, trial: Deciding) -> None:
+        super().__init__(padding=(tokens.L, tokens.M, tokens.L, tokens.L))
+        self.column.addWidget(Heading(Message.of("diagnose.deciding")))
+        self.column.addWidget(Label(trial.how, wrap=True))
+        self.column.addWidget(Label(trial.outcome, colour="text2", wrap=True))
+
+
 class RuledOutCard(Surface):
     """Causes that it is not, or that too little speaks for, each with why."""
 
@@ -204,6 +216,19 @@ def _pairs(rows: Sequence[tuple[Message, Message]]) -> QGridLayout:
     return grid
 
 
+class _Curve(Painted):
+    """What was allocated over the recorded time, as columns; the text above says the peak."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__(timeline.says, height=56)
+        self._heights = [each / max(1, timeline.peak_bytes) for each in timeline.curve]
+
+    def draw(self, d: Drawing, w: int, h: int) -> None:
+        wide = w / len(self._heights)
+        for at, each in enumerate(self._heights):
+            d.box(at * wide, h - each * h, max(1.0, wide - 1), each * h, "accent", radius=0)
+
+
 class ErrorCard(Surface):
     """An out-of-memory error: what it says, the account, and what would help."""
 
@@ -229,6 +254,8 @@ class ErrorCard(Surface):
         if account:
             self.column.addWidget(Hairline())
             self.column.addLayout(_pairs(account))
+        if explanation.timeline is not None:
+            self._add_timeline(explanation.timeline)
         if found is None:
             self.column.addWidget(Label(Message.of("ui.diagnose.evaluating"), colour="text3"))
         elif changed and found.remedies:
@@ -254,6 +281,21 @@ class ErrorCard(Surface):
                 self._title(Message.of(f"diagnose.{name}"))
                 for message in messages:
                     self.column.addWidget(Label(message, colour="text2", wrap=True))
+
+    def _add_timeline(self, timeline: Timeline) -> None:
+        self._title(Message.of("diagnose.timeline.owners"))
+        self.column.addWidget(Label(timeline.says, colour="text2", wrap=True))
+        if timeline.events:
+            self.column.addWidget(_Curve(timeline))
+        self.column.addLayout(
+            _pairs(
+                [
+                    (each.named, Message.of("diagnose.pair", name=shown(each.bytes, "bytes"),
+                                            value=each.counted))
+                    for each in timeline.owners
+                ]
+            )
+        )  # fmt: skip
 
     def _add_changed(self) -> None:
         """Say that the remedies were for the plan before, and offer those for this one."""

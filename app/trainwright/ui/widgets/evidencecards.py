@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout
+from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
 from trainwright.diagnose.budget import Budget
+from trainwright.diagnose.predicted import Comparison
 from trainwright.diagnose.readers.files import FileRead
 from trainwright.messages import Message
 from trainwright.ui import tokens
 from trainwright.ui.paint import Drawing
-from trainwright.ui.widgets.base import Heading, Label, Painted, Surface
+from trainwright.ui.widgets.base import Heading, Label, Painted, Surface, clear
 
 _BAR = 14
 
@@ -50,6 +51,40 @@ class _Share(Painted):
 
     def draw(self, d: Drawing, w: int, h: int) -> None:
         d.box(0, 1, max(2.0, w * self._share), h - 2, "accent", radius=3)
+
+
+class PredictedCard(Surface):
+    """Each part of the measured step, with what the open plan predicts for it."""
+
+    def __init__(self) -> None:
+        super().__init__(padding=(tokens.L, tokens.M, tokens.L, tokens.L))
+        self.column.addWidget(Heading(Message.of("diagnose.predicted")))
+        self._inside = QVBoxLayout()
+        self.column.addLayout(self._inside)
+
+    def show_comparison(self, comparison: Comparison | None) -> None:
+        """Show another comparison; nothing where the plan predicts nothing to compare."""
+        clear(self._inside)
+        self.setVisible(comparison is not None and bool(comparison.parts))
+        if comparison is None or not comparison.parts:
+            return
+        inside = QWidget()
+        lines, grid = QVBoxLayout(inside), QGridLayout()
+        lines.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(tokens.L)
+        grid.setVerticalSpacing(6)
+        grid.setColumnStretch(4, 1)
+        for column, name in enumerate(("part", "measured", "predicted", "times")):
+            heading = Message.of(f"diagnose.heading.{name}")
+            grid.addWidget(Label(heading, px=tokens.MICRO, colour="text3"), 0, column)
+        for line, each in enumerate(comparison.parts, start=1):
+            for column, text in enumerate((each.name, *each.shown)):
+                weight = 600 if each.part == "step" else 400
+                grid.addWidget(Label(text, px=tokens.LABEL, weight=weight), line, column)
+        lines.addLayout(grid)
+        for note in comparison.notes:
+            lines.addWidget(Label(note, px=tokens.LABEL, colour="text3", wrap=True))
+        self._inside.addWidget(inside)
 
 
 class FilesCard(Surface):

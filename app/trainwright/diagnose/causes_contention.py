@@ -1,4 +1,4 @@
-"""Signs of what keeps a run from its hardware that hold only beside something else.
+"""Contention: what others, or the run itself, take from its hardware. No sign of it stands alone.
 
 Other jobs with threads for all processors, drives where no memory is left, changing shapes under a
 compiler.

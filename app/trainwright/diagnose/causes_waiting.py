@@ -1,9 +1,9 @@
-"""Signs of waiting that hold only beside something else.
+"""Waiting: for batches, for other devices or for launches. No sign of it stands alone.
 
 Whether a device waits for batches, for other devices or for launches, what stands beside tells.
 """
 
-from trainwright.diagnose.causes_needless import UPDATE
+from trainwright.diagnose.causes_avoidable import UPDATE
 from trainwright.diagnose.causes_parallelism import cores_make_batches, device_idles, fed_alone
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.measures import (
