@@ -239,9 +239,8 @@ class PlanForm(Surface):
         self._segments(group, "settings.attention", _verbatim(choices.ATTENTION),
                        values.setting("attention"),
                        applies=lambda p: p.workload.inputs.image_size is None)  # fmt: skip
-        self._segments(group, "settings.cross_entropy", _named("cross_entropy",
-                       choices.CROSS_ENTROPY),
-                       values.setting("cross_entropy"), applies=applies.trains_text)  # fmt: skip
+        self._combo(group, "settings.cross_entropy", _named("cross_entropy", choices.CROSS_ENTROPY),
+                    values.setting("cross_entropy"), applies=applies.trains_text)  # fmt: skip
         self._combo(group, "settings.quantization", _named("quantization", choices.FROZEN),
                     values.setting("quantization"),
                     applies=applies.quantizes)  # fmt: skip
