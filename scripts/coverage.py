@@ -15,10 +15,12 @@ import random
 import signal
 import sys
 import tempfile
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -92,24 +94,30 @@ def of_transformers(name: str, folder: Path) -> tuple[dict[str, Any], int]:
     kind = getattr(transformers, name)
     for config in (shallow(kind.config_class()), kind.config_class()):
         fields = json.loads(config.to_json_string(use_diff=False)) | {"architectures": [name]}
+        path = written(fields, folder)
         try:
-            again = kind.config_class.from_dict(dict(fields))
+            again = kind.config_class.from_json_file(path)
             count = parameters(lambda: kind._from_config(again))  # noqa: B023
         except Exception as error:  # some defaults only go together as they are
             wrong = error
         else:
-            return {"hf": written(fields, folder)}, count
+            return {"hf": path}, count
     raise wrong
 
 
 def shallow(config: Any) -> Any:
-    """Return the configuration with few layers, in its parts too."""
+    """Return the configuration with few layers, one of each type, in its parts too."""
+    types = getattr(config, "layer_types", None)
+    kinds = list(dict.fromkeys(types)) if isinstance(types, list) else []
+    layers = max(LAYERS, len(kinds))
     for key in DEPTHS:
-        if isinstance(value := getattr(config, key, None), int) and value > LAYERS:
-            setattr(config, key, LAYERS)
+        if isinstance(value := getattr(config, key, None), int) and value > layers:
+            setattr(config, key, layers)
     for key, value in list(vars(config).items()):
-        if key.endswith("layer_types") and isinstance(value, list):
-            setattr(config, key, value[:LAYERS])
+        if key == "layer_types" and kinds:
+            config.layer_types = (kinds + kinds[-1:])[:layers]
+        elif key.endswith("layer_types") and isinstance(value, list):
+            setattr(config, key, value[:layers])
         elif hasattr(value, "to_diff_dict"):
             shallow(value)
     return config
@@ -247,6 +255,17 @@ def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
 
 
+def looked(cases: list[Case], limit_s: int, processes: int, all_s: float) -> Iterator[Found]:
+    """Yield what becomes of the cases, until the time for all of them is over."""
+    end = time.monotonic() + all_s
+    context = multiprocessing.get_context("fork")
+    with context.Pool(processes, maxtasksperchild=1) as pool:
+        for each in pool.imap_unordered(partial(look, limit_s=limit_s), cases):
+            yield each
+            if time.monotonic() > end:
+                return
+
+
 def report(library: str, of: int, found: list[Found], *, every: bool) -> bool:
     """Print what became of a library's models; return whether nothing was raw or wrong."""
     runs = [each for each in found if each.kind != "library"]
@@ -271,6 +290,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="models with this in their name")
     parser.add_argument("--limit", type=int, default=120, help="seconds a model")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="for each library")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--every", action="store_true", help="print the reason of every model")
     options = parser.parse_args()
@@ -288,10 +308,8 @@ def main() -> int:
         names = sorted({name for name in LIBRARIES[library][0]() if options.only in name})
         count = min(options.sample or len(names), len(names))
         chosen = random.Random(options.seed).sample(names, count)
-        cases = [(Case(library, name), options.limit) for name in chosen]
-        context = multiprocessing.get_context("fork")
-        with context.Pool(options.processes, maxtasksperchild=1) as pool:
-            found = pool.starmap(look, cases, chunksize=1)
+        cases = [Case(library, name) for name in chosen]
+        found = list(looked(cases, options.limit, options.processes, 60 * options.minutes))
         good = report(library, len(names), found, every=options.every) and good
     return 0 if good else 1
 

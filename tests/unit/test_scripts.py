@@ -60,3 +60,17 @@ def test_missing_system_packages_are_named_in_one_line_to_paste(monkeypatch, cap
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1
     assert "sudo apt-get install -y libegl1 fonts-noto-cjk" in printed.err
+
+
+@pytest.mark.slow
+def test_coverage_says_what_is_answered_and_why_the_rest_is_not():
+    pytest.importorskip("transformers")
+    command = [sys.executable, SCRIPTS / "coverage.py", "transformers", "--sample", "0", "--only"]
+    done, refused = (
+        subprocess.run([*command, name], capture_output=True, text=True, check=False)
+        for name in ("SqueezeBertForMaskedLM", "SqueezeBertForMultipleChoice")
+    )
+    assert done.returncode == 0, done.stdout
+    assert "with exact parameters: 1 of 1 that run (100%)" in done.stdout
+    assert refused.returncode == 0, refused.stdout
+    assert "refused, worker.class-untrained: 1" in refused.stdout

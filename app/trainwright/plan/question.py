@@ -12,6 +12,7 @@ from trainwright.estimate import kv
 from trainwright.estimate.kv import CacheShape
 from trainwright.estimate.optimizers import traced_as
 from trainwright.messages import Message, UserError
+from trainwright.plan.granted import taken_for_granted
 from trainwright.plan.images import sees_images
 from trainwright.plan.method import method
 from trainwright.plan.mixture import speaks_of_experts
@@ -43,18 +44,6 @@ USUAL_CANVAS = 1024
 COUNT_FROM_PADDING = ("camembert", "longformer", "roberta", "xlm-roberta")
 """Model types whose position table has a padding entry (``create_position_ids_from_input_ids``)."""
 
-AUDIO_STEPS = ("data2vec-audio", "hubert", "unispeech", "unispeech-sat", "wav2vec2", "wavlm")
-NOTES = {
-    "deberta-v2": ("plain-attention",),
-    "falcon_h1": ("plain-scan",),
-    "gemma2": ("plain-attention",),
-    "gemma3_text": ("window-masks",),
-    "modernbert": ("window-masks",),
-    **dict.fromkeys(AUDIO_STEPS, ("audio-steps", "frozen-encoder")),
-    "whisper": ("audio-window",),
-}
-"""Model type -> what every estimate takes for granted: ``preset.note.<name>``."""
-NOTES_OF_DENOISERS = ("cached-latents",)
 CODE_NOT_RUN = Message.of("plan.note.code-not-run")
 
 
@@ -256,7 +245,7 @@ def _preset(id: str, task: str) -> Model:
         assumed=False,
         mixed=speaks_of_experts(config),
         config=json.dumps(config) if config else "",
-        notes=_notes(config, preset.notes),
+        notes=taken_for_granted(config, preset.notes),
         image_least=preset.image_least,
         image_step=preset.image_step,
     )
@@ -265,16 +254,6 @@ def _preset(id: str, task: str) -> Model:
 def _preset_config(preset: Preset) -> dict[str, Any]:
     (kind, value), *_ = preset.model().items()
     return model_config(Path(value))[0] if kind in ("hf", "diffusers") else {}
-
-
-def _notes(config: dict[str, Any], own: tuple[str, ...] = ()) -> tuple[Message, ...]:
-    """Return what every estimate of the model takes for granted."""
-    known = (
-        NOTES_OF_DENOISERS
-        if "_class_name" in config
-        else NOTES.get(str(config.get("model_type")), ())
-    )
-    return tuple(Message.of(f"preset.note.{name}") for name in (*known, *own))
 
 
 def _hf(path: Path) -> Model:
@@ -302,7 +281,7 @@ def _hf(path: Path) -> Model:
         assumed=not images,
         mixed=speaks_of_experts(config),
         config=json.dumps(config),
-        notes=_notes(config) + ((CODE_NOT_RUN,) if b'"auto_map"' in text else ()),
+        notes=taken_for_granted(config) + ((CODE_NOT_RUN,) if b'"auto_map"' in text else ()),
     )
 
 
@@ -324,7 +303,7 @@ def _denoiser(file: Path, config: dict[str, Any], text: bytes) -> Model:
         usual=usual,
         longest=None,
         assumed=False,
-        notes=_notes(config),
+        notes=taken_for_granted(config),
     )
 
 

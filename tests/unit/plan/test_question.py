@@ -360,3 +360,11 @@ def test_all_linear_asks_for_another_model_in_mixtures_alone() -> None:
     assert ask(plan(workload__lora=word)).spec == ask(plan(workload__lora={})).spec
     mixture = plan(workload__lora=word, model={"preset": "mixtral-8x7b"})
     assert ask(mixture).spec.lora == (16, ("all-linear",))
+
+
+def test_layers_that_run_as_plain_code_are_said_to(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    for kind, id in (("qwen3_next", "plain-delta"), ("mamba2", "plain-scan"), ("llama", "")):
+        path.write_text(json.dumps({"model_type": kind, "vocab_size": 128}), encoding="utf-8")
+        said = [note.id for note in ask(plan(model={"hf": str(path)})).notes]
+        assert (f"preset.note.{id}" in said) == bool(id)

@@ -46,6 +46,7 @@ REFUSED = {
     "BertForMultipleChoice": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
     "SiglipModel": ({"model_type": "siglip"}, "worker.class-wants"),
     "BertForNextSentencePrediction": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
+    "TimesformerModel": ({"model_type": "timesformer"}, "worker.class-wants"),
     "SamModel": ({"model_type": "sam"}, "worker.class-wants"),
     "BeitForSemanticSegmentation": (
         BEIT | {"num_hidden_layers": 4, "out_indices": [0, 1, 2, 3], "use_auxiliary_head": True},
@@ -154,3 +155,15 @@ def test_only_what_the_library_refuses_is_laid_to_the_file(programs, tmp_path):
     id, line = said(xmod, lambda: model(input_ids=torch.zeros((1, 4), dtype=torch.int64)))
     assert id == "worker.class-fails"
     assert "set_default_language" in line
+
+
+def test_infinity_is_read_as_the_library_writes_it(programs, tmp_path):
+    config = transformers.Mamba2Config(
+        vocab_size=128, hidden_size=64, num_hidden_layers=1, num_heads=8, head_dim=16, state_size=16
+    )
+    config.architectures = ["Mamba2ForCausalLM"]
+    config.save_pretrained(tmp_path)
+    assert "__float__" in (tmp_path / "config.json").read_text(encoding="utf-8")
+    spec = {"model": {"hf": str(tmp_path / "config.json")}, "kernel": "efficient"}
+    limit = programs("models").build(spec).config.time_step_limit
+    assert tuple(limit) == (0.0, float("inf"))

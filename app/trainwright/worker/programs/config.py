@@ -33,7 +33,24 @@ def read_config(path: Path) -> dict[str, Any]:
         raise Refusal("worker.config-unreadable", file=str(file)) from error
     if not isinstance(fields, dict):
         raise Refusal("worker.config-unreadable", file=str(file))
-    return fields
+    return _with_floats(fields)  # type: ignore[no-any-return]
+
+
+_FLOATS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}
+
+
+def _with_floats(value: Any) -> Any:
+    """Return fields with the numbers that JSON lacks, as transformers 5 write them.
+
+    They are objects: ``{"__float__": "Infinity"}`` (``configuration_utils.py``).
+    """
+    if isinstance(value, list):
+        return [_with_floats(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"__float__"} and str(value["__float__"]) in _FLOATS:
+        return _FLOATS[str(value["__float__"])]
+    return {key: _with_floats(each) for key, each in value.items()}
 
 
 def without_code(value: Any) -> Any:

@@ -222,6 +222,8 @@ def _vision(model: nn.Module, config: Any, spec: dict[str, Any]) -> Subject:
     make = images("pixel_values", channels, pixels)
     facts = _facts(config, "transformers") | {"image_size": pixels}
     head = getattr(model, "classifier", None)
+    if getattr(config, "num_frames", 0):  # a video has a dimension more
+        raise Refusal("worker.class-wants", name=type(model).__name__, inputs="frames")
     if architectures.bare(model):
         assumed = {"profile.assumed.embeds-images": 1}
         return Subject(model, make, step.embedding_loss, facts, assumed=assumed)
