@@ -147,7 +147,7 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         arguments["use_liger_kernel"] = True
         arguments["liger_kernel_config"] = LIGER
     if settings.strategy == "fsdp2":
-        arguments |= {"fsdp": True, "fsdp_config": _fsdp(settings)}
+        arguments |= {"fsdp": True, "fsdp_config": _fsdp(settings, images=definition(plan).images)}
     if settings.strategy == "ddp":
         arguments["ddp_find_unused_parameters"] = False
     if plan.workload.inputs.padding:
@@ -162,12 +162,14 @@ def _recomputed_by_fsdp(settings: FullSettings) -> bool:
     return settings.strategy == "fsdp2" and full and not settings.activation_offload
 
 
-def _fsdp(settings: FullSettings) -> dict[str, Any]:
+def _fsdp(settings: FullSettings, *, images: bool) -> dict[str, Any]:
     return {
         "version": 2,
         "reshard_after_forward": settings.reshard_after_forward,
         "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
         "state_dict_type": "FULL_STATE_DICT",
+        # accelerate 1.15 cannot send buffers that way, which image networks have.
+        "cpu_ram_efficient_loading": not images,
         "activation_checkpointing": _recomputed_by_fsdp(settings),
     }
 
