@@ -27,7 +27,7 @@ from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.run import run_of
 from trainwright.build.sizing import steps
-from trainwright.build.speeds import Cards, Speed, Speeds
+from trainwright.build.speeds import Cards, Speed, Speeds, shares
 from trainwright.catalog import GpuRecord
 from trainwright.machine.build import CircuitName
 from trainwright.machine.power import CIRCUITS
@@ -236,11 +236,11 @@ class _Search:
             choice = self._choice(record, first, number)
             if choice is not None:
                 yield choice
-            if choice is not None and self._whole(choice):
+            if choice is not None and (self._whole(choice) or not shares(record)):
                 yield from self._several(choice, others)
-            else:
-                shared = (self._choice(record, count, number) for count in others)
-                yield from (one for one in shared if one is not None)
+            elif shares(record):
+                several = (self._choice(record, count, number) for count in others)
+                yield from (one for one in several if one is not None)
 
     def _whole(self, choice: _Choice) -> bool:
         """Return whether more of the cards would do the same work, each on a copy of its own."""

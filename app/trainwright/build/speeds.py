@@ -68,6 +68,9 @@ class Speed:
     """Of the settings on the training."""
 
 
+SHARED_FROM = 24e9
+"""Bytes of a card's memory from which weights are shared over several: with less, one larger card
+costs less than their slots, lanes and watts. Assumed."""
 UNPROVEN = ("prototype", "preview", "unlisted")
 """States of support on whose word nobody should buy a computer where there is another one."""
 
@@ -151,6 +154,8 @@ class Speeds:
 
     def _sharded(self, cards: Cards) -> Plan | None:
         """Return the plan with the weights shared over the cards; None where that is not open."""
+        if not shares(cards.record):
+            return None
         return sharding(self.plan.model_copy(update={"machine": self._machine(cards)}))
 
     def planned(self, cards: Cards) -> Plan:
@@ -219,6 +224,11 @@ class Speeds:
         if known.state in UNPROVEN:
             self.unproven.add(cards.record.id)
         return found if known.runs else None
+
+
+def shares(record: GpuRecord) -> bool:
+    """Return whether it is worth looking at the card with weights shared over several."""
+    return record.memory_bytes.value >= SHARED_FROM
 
 
 def widest(record: GpuRecord) -> Link:
