@@ -7,6 +7,7 @@ from trainwright.messages import Message
 from trainwright.profile.expand import model_bytes
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
+from trainwright.workload.settings import WEIGHTS_SHARED
 
 HALF = 2
 """Bytes of a parameter in the files that weights are quantised from: 16 bits, as published."""
@@ -19,7 +20,9 @@ def load_notes(machine: Machine, profile: Profile, settings: FullSettings) -> It
     own. With bitsandbytes it reads safetensors tensor by tensor onto the GPU
     (``quantizer_bnb_4bit.py``, update_device_map). Other engines read as they like.
     """
-    has, processes = machine.memory_bytes, machine.gpu_count if settings.several else 1
+    has, processes = machine.memory_bytes, machine.gpu_count // machine.nodes
+    if not settings.several or settings.strategy in WEIGHTS_SHARED:  # rank 0 loads for all
+        processes = 1
     if has is None or machine.gpu.record.unified_memory or settings.engine != "transformers":
         return
     if settings.quantization == "none":
