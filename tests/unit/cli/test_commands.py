@@ -162,7 +162,8 @@ def test_advise_says_what_would_help_when_nothing_fits(inside, small):
 
 
 def test_advise_refuses_fewer_samples_than_gpus_as_the_estimate_does(inside, small):
-    many = ("--set", "machine.gpus[0].count=33", "--set", "settings.micro_batch=null")
+    many = ("--set", "machine.gpus[0].count=11", "--set", "settings.micro_batch=null")
+    many += ("--set", "machine.nodes=3", "--set", "machine.network={kind: ethernet-25g}")
     few = ("--set", "workload.effective_batch=16")
     estimate, advice = (inside(command, small, *many, *few) for command in ("estimate", "advise"))
     assert advice.code == estimate.code == 2
@@ -357,4 +358,4 @@ def test_a_search_without_a_find_says_so_and_names_the_kinds(inside):
 
 def test_help_names_the_targets(inside):
     shown = " ".join(inside("export", "--help").out.split())
-    assert "plain (PyTorch alone), transformers, accelerate or deepspeed" in shown
+    assert "plain (PyTorch alone), transformers, accelerate, deepspeed or slurm" in shown
