@@ -3,7 +3,7 @@
 Exact: the first choice is the minimum over the whole space of (effect, departure, seconds,
 distance from what the plan has now) among settings whose p95 fits. Points are dropped unseen only
 where a lower bound of their memory is more than the device has, or one above them in the lattice
-is no slower.
+is at least as fast.
 """
 
 import heapq

@@ -51,7 +51,7 @@ LAID_FROM = 20_000.0
 """USD from which a circuit of 240 V is laid for the computer; assumed: an electrician costs a
 twentieth of it."""
 TENTH = 1.1
-"""Of the budget: what a little more would bring is said up to there."""
+"""The budget and a tenth of it: what that much money would bring is said."""
 
 
 _ANY = Least(0.0, 0.0, 0.0)

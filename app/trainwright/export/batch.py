@@ -17,6 +17,11 @@ class Batch:
     """Computers that the GPUs are in, each with as many."""
 
     @property
+    def each(self) -> int:
+        """GPUs of one computer."""
+        return self.gpus // self.nodes
+
+    @property
     def effective(self) -> int:
         """Samples an optimizer step."""
         return self.micro * self.accumulation * self.gpus

@@ -229,11 +229,10 @@ def torchrun(parts: Batch, program: str = "train.py") -> str:
     """Return what starts a program on the plan's GPUs with torch alone; on each of its nodes."""
     if parts.gpus == 1:
         return f"python {program}"
-    processes = parts.gpus // parts.nodes
     if parts.nodes == 1:
-        return f"torchrun --standalone --nproc-per-node={processes} {program}"
+        return f"torchrun --standalone --nproc-per-node={parts.each} {program}"
     meeting = "--rdzv-backend=c10d --rdzv-endpoint=FIRST-NODE:29500"
-    return f"torchrun --nnodes={parts.nodes} --nproc-per-node={processes} {meeting} {program}"
+    return f"torchrun --nnodes={parts.nodes} --nproc-per-node={parts.each} {meeting} {program}"
 
 
 def own(name: str) -> str:

@@ -66,10 +66,9 @@ def not_expressible(plan: Plan, settings: FullSettings) -> tuple[Message, ...]:
 def job(plan: Plan, settings: FullSettings) -> str:
     """Return the job script."""
     parts = batch(plan, settings)
-    gpus = parts.gpus // parts.nodes
     return (SCRIPT if settings.several else ALONE).format(
         name=re.sub(r"[^A-Za-z0-9]+", "-", plan.name).strip("-") or "train",
         nodes=parts.nodes,
-        gpus=gpus,
-        cpus=gpus * (1 + settings.num_workers),
+        gpus=parts.each,
+        cpus=parts.each * (1 + settings.num_workers),
     )

@@ -72,9 +72,14 @@ class Machine:
         return min(self.gpus, key=lambda gpu: gpu.total.value - gpu.held.value)
 
     @property
+    def gpus_each(self) -> int:
+        """GPUs of one computer."""
+        return sum(gpu.count for gpu in self.gpus)
+
+    @property
     def gpu_count(self) -> int:
         """GPUs in all, of all computers."""
-        return self.nodes * sum(gpu.count for gpu in self.gpus)
+        return self.nodes * self.gpus_each
 
     @property
     def named(self) -> str:
@@ -92,4 +97,4 @@ class Machine:
         """The computers that train together; None where it is one."""
         if self.nodes < 2 or self.network is None:
             return None
-        return Cluster(self.nodes, self.gpu_count // self.nodes, self.network)
+        return Cluster(self.nodes, self.gpus_each, self.network)

@@ -47,11 +47,8 @@ def _problems(
             yield from _module(key, record, chosen.count, others, around)
         elif is_built_in(record):
             yield from _built_in(key, record, chosen.count, others, around)
-        elif chosen.count > MOST_CARDS:
-            nodes = -(-chosen.count // MOST_CARDS)
-            values = {"count": chosen.count, "most": MOST_CARDS, "nodes": nodes}
-            each = -(-chosen.count // nodes)
-            yield _no("modules", key=f"{key}.count", gpu=record.name, each=each, **values)
+        else:
+            yield from _too_many(key, record, chosen.count)
         if record.unified_memory:
             yield from _memory(record, choice.memory_gib)
 
@@ -90,17 +87,22 @@ def _module(
     key: str, record: GpuRecord, count: int, others: list[GpuRecord], around: list[str]
 ) -> Iterator[Message]:
     """Yield why a server's board cannot hold these modules."""
-    most = most_of(record)
-    if count > most:
-        nodes = -(-count // most)
-        values = {"count": count, "most": most, "nodes": nodes, "each": -(-count // nodes)}
-        yield _no("modules", key=f"{key}.count", gpu=record.name, **values)
+    yield from _too_many(key, record, count)
     for other in others:
         if other.form == "module":
             yield _no("two-modules", key=f"{key}.id", gpu=record.name, other=other.name)
     if around:
         card = nearest_card(record)
         yield _no("module", key=f"{key}.id", gpu=record.name, card=card.id, parts=around)
+
+
+def _too_many(key: str, record: GpuRecord, count: int) -> Iterator[Message]:
+    """Yield that so many are several computers."""
+    most = most_of(record)
+    if count > most:
+        nodes = -(-count // most)
+        values = {"count": count, "most": most, "nodes": nodes, "each": -(-count // nodes)}
+        yield _no("modules", key=f"{key}.count", gpu=record.name, **values)
 
 
 def _built_in(

@@ -20,7 +20,7 @@ def load_notes(machine: Machine, profile: Profile, settings: FullSettings) -> It
     own. With bitsandbytes it reads safetensors tensor by tensor onto the GPU
     (``quantizer_bnb_4bit.py``, update_device_map). Other engines read as they like.
     """
-    has, processes = machine.memory_bytes, machine.gpu_count // machine.nodes
+    has, processes = machine.memory_bytes, machine.gpus_each
     if not settings.several or settings.strategy in WEIGHTS_SHARED:  # rank 0 loads for all
         processes = 1
     if has is None or machine.gpu.record.unified_memory or settings.engine != "transformers":

@@ -35,7 +35,7 @@ def read(source: str) -> Explanation:
     """Return what a snapshot says of the device that ran out of memory, or held most.
 
     Raises:
-        UserError: it cannot be read, or is no snapshot.
+        UserError: it cannot be read, or is not a snapshot.
     """
     try:
         found = plain_data(reading.content(source, MOST_BYTES))
