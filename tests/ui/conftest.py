@@ -24,6 +24,18 @@ Opened = Callable[..., Window]
 
 
 @pytest.fixture(autouse=True)
+def collected_here() -> Iterator[None]:
+    """Collect garbage on this thread alone, as the window does.
+
+    A closed window is a cycle. Threads that outlive it, and xdist's own, would destroy its widgets,
+    which takes the process down. ``tests/conftest.py`` turns collection on again for other tests.
+    """
+    gc.disable()
+    yield
+    gc.collect(1)
+
+
+@pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINWRIGHT_STATE", str(tmp_path / "state"))
 
@@ -83,4 +95,3 @@ def opened(
     answers["edits"] = "discard"
     for window in windows:
         window.close()
-    gc.enable()  # for the tests without a window
