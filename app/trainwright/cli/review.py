@@ -123,10 +123,10 @@ def show_review(screen: "Screen", found: Review) -> None:
         for u in found.computed
     ]
     _show_bullets(screen, "cli.review.computed", left)
-    if found.no_part:
-        screen.line()
-        keys = [one_line(one.key) for one in found.no_part]
-        screen.say("cli.review.no-part", count=len(keys), keys=keys)
+    for id, unread in (("cli.review.own", found.own), ("cli.review.no-part", found.no_part)):
+        if unread:
+            screen.line()
+            screen.say(id, count=len(unread), keys=[one_line(one.key) for one in unread])
 
 
 def _at(name: str, line: int | None) -> str:

@@ -1,11 +1,12 @@
 """Command lines as people keep them: a launcher, a script, and its options.
 
-Nothing is run or expanded; a variable stays its name.
+Nothing is run. A variable stands for what the script itself assigns to it, once and in plain words;
+any other stays its name.
 """
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,11 @@ MODULES = {
 """What ``python -m`` starts."""
 SCRIPTS = {"sft.py": "trl-sft", "dpo.py": "trl-dpo", "grpo.py": "trl-grpo"}
 """Scripts of TRL's own."""
+_OF_DIFFUSERS = re.compile(r"train_\w+\.py")
+_OF_LORA = re.compile(r"train_\w*lora\w*\.py")
+"""Scripts of diffusers that train adapters, as their name alone says."""
+_OF_TRAINER = frozenset({"do_train", "optim", "gradient_checkpointing_kwargs"})
+"""Options that TrainingArguments has, and hardly a script without them."""
 SWITCHES = frozenset(
     {
         *("standalone", "multi_gpu", "use_deepspeed", "use_fsdp", "no_python", "m", "module"),
@@ -41,6 +47,11 @@ SWITCHES = frozenset(
 )
 """Options of launchers that take no value."""
 _ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=\S*")
+_ASSIGNED = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?(?::?-([^{}$]*))?\})")
+"""``$NAME``, ``${NAME}``, ``${NAME[@]}`` and ``${NAME:-otherwise}``."""
+_LONGEST = 10_000
+"""Characters of a variable's value, so that variables of variables do not grow; assumed."""
 _PYTHON = re.compile(r"(.*/)?python[0-9.]*(\.exe)?")
 _PREFIXES = ("nohup", "time", "env", "sudo", "exec", "srun", "uv", "run", "poetry", "CMD", "-")
 _STARTS = re.compile(
@@ -75,15 +86,9 @@ def parsed(text: str) -> tuple[Command, ...]:
 
 
 def _commands(text: str) -> Iterator[tuple[list[str], int]]:
-    """Yield the words of each command with its line; a line goes on after a backslash."""
-    lines = text.split("\n")
-    number = 0
-    while number < len(lines):
-        first, line = number + 1, lines[number].rstrip("\r")
-        while line.endswith(("\\", "`", "^")) and number + 1 < len(lines):
-            number += 1
-            line = f"{line[:-1]} {lines[number].rstrip()}"
-        number += 1
+    """Yield the words of each command with its line, variables replaced."""
+    variables: dict[str, str | None] = {}
+    for line, first in _lines(text):
         if line.startswith("#SBATCH"):
             yield ["sbatch", *shlex.split(line, comments=False)[1:]], first
         if line.lstrip().startswith("#"):
@@ -92,9 +97,72 @@ def _commands(text: str) -> Iterator[tuple[list[str], int]]:
             words = shlex.split(line, comments=True)
         except ValueError:  # an open quotation mark
             continue
-        for part in _apart(words):
+        if (assigned := _assigned(line, words, variables)) is not None:
+            name, value = assigned
+            # A name that gets a second value is one or the other: only a run knows.
+            variables[name] = value if variables.get(name, value) == value else None
+            continue
+        for part in _apart([each for word in words for each in _expanded(word, variables)]):
             if part:
                 yield part, first
+
+
+def _lines(text: str) -> Iterator[tuple[str, int]]:
+    """Yield each line with its number; it goes on after a backslash, and up to an array's end."""
+    lines = text.split("\n")
+    number = 0
+    while number < len(lines):
+        first, line = number + 1, lines[number].rstrip("\r")
+        while number + 1 < len(lines) and (line.endswith(("\\", "`", "^")) or _in_array(line)):
+            number += 1
+            line = f"{line.rstrip(_GOES_ON)} {lines[number].partition(' #')[0].rstrip()}"
+        number += 1
+        yield line, first
+
+
+_GOES_ON = "\\`^"
+
+
+def _in_array(line: str) -> bool:
+    return re.match(r"\s*\w+=\([^)]*$", line) is not None
+
+
+def _assigned(
+    line: str, words: Sequence[str], variables: Mapping[str, str | None]
+) -> tuple[str, str | None] | None:
+    """Return the variable that a line assigns, with its value; None for other lines."""
+    found = _ASSIGNED.fullmatch(line.strip())
+    if found is None:
+        return None
+    name, value = found[1], found[2]
+    if value.startswith("(") and value.endswith(")"):
+        inner = [word.strip("()") for word in (words[0].partition("=")[2], *words[1:])]
+        value = shlex.join(word for word in inner if word)
+    elif len(words) != (2 if words[0] == "export" else 1):
+        return None  # a command with a variable of its own
+    else:
+        value = words[-1].partition("=")[2]
+    if "$(" in value or "`" in value:
+        return name, None
+    value = _VARIABLE.sub(lambda use: _value_of(use, variables), value)
+    return name, value if "$" not in value and len(value) < _LONGEST else None
+
+
+def _expanded(word: str, variables: Mapping[str, str | None]) -> list[str]:
+    """Return a word with its variables replaced; one that is a variable alone may be several."""
+    text = _VARIABLE.sub(lambda use: _value_of(use, variables), word)
+    if _VARIABLE.fullmatch(word) and text != word:
+        try:
+            return shlex.split(text)
+        except ValueError:
+            return [text]
+    return [text]
+
+
+def _value_of(use: re.Match[str], variables: Mapping[str, str | None]) -> str:
+    name, otherwise = use[1] or use[2], use[3]
+    value = variables.get(name, otherwise)
+    return use[0] if value is None else value
 
 
 def _apart(words: Sequence[str]) -> Iterator[list[str]]:
@@ -167,14 +235,24 @@ def _launched(words: list[str]) -> tuple[list[str], list[str]]:
 def _script(words: list[str], line: int) -> Iterator[Command]:
     """Yield the options of a script, whose name stands first."""
     name, words = words[0].rpartition("/")[2] if words else "", words[1:]
-    found = options(words)
+    found = {key.replace("-", "_"): value for key, value in options(words).items()}
+    if _OF_LORA.fullmatch(name):
+        found.setdefault("use_lora", True)
     if words and not words[0].startswith("-") and words[0].endswith((".yaml", ".yml", ".json")):
         found["config"] = words[0]
         if len(found) == 1:
             yield Command("launch", found, line)
             return
     if found:
-        yield Command(SCRIPTS.get(name, "script"), found, line)
+        yield Command(SCRIPTS.get(name) or _kind_of(name, found), found, line)
+
+
+def _kind_of(script: str, found: Mapping[str, Any]) -> str:
+    if _OF_DIFFUSERS.fullmatch(script) and "pretrained_model_name_or_path" in found:
+        return "diffusers-script"
+    if any(key.startswith(("per_device_", "per_gpu_")) or key in _OF_TRAINER for key in found):
+        return "script"
+    return "own-script"
 
 
 def options(words: Sequence[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from trainwright.messages import UserError
 from trainwright.quoting import dotted, json_text
-from trainwright.review.finding import Change, Removed
+from trainwright.review.finding import Change, Removed, Renamed
 from trainwright.review.spans import SPANS, Span
 from trainwright.yamltext import Place, dump
 
@@ -27,6 +27,10 @@ def _changed(text: str, format: str, change: Change) -> str:
     span = spans.get(change.place)
     if change.value is Removed.KEY:
         return text if span is None else _without(text, format, change.place, spans)
+    if isinstance(change.value, Renamed):
+        if (*change.place[:-1], change.value.name) in spans:
+            raise _refused(change.place)  # both names are there, and a person must choose
+        return text if span is None else _renamed(text, format, change.place, change.value, span)
     if span is not None:
         start, end = span
         return f"{text[:start]}{_value(change.value, format)}{text[end:]}"
@@ -56,6 +60,18 @@ def _without(text: str, format: str, place: Place, spans: dict[Place, Span]) -> 
     if rest.startswith(","):
         return text[:begin] + rest[1:].lstrip()
     return text[:begin].rstrip().removesuffix(",") + text[end:]
+
+
+def _renamed(text: str, format: str, place: Place, new: Renamed, span: Span) -> str:
+    """Return the text with another name before the value."""
+    old = str(place[-1])
+    name = json.dumps(old) if format == "json" else old
+    begin = text.rfind(name, 0, span[0])
+    between = text[begin + len(name) : span[0]].strip().strip("\"'").strip()
+    if begin < 0 or between not in (":", "="):
+        raise _refused(place)
+    written = json.dumps(new.name) if format == "json" else new.name
+    return f"{text[:begin]}{written}{text[begin + len(name) :]}"
 
 
 def _with(text: str, format: str, change: Change, spans: dict[Place, Span]) -> str:

@@ -19,13 +19,20 @@ class Removed(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Renamed:
+    """The value of a key that gets another name in its place, and keeps what it says."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
-    """One key of one file, set or taken out."""
+    """One key of one file, set, renamed or taken out."""
 
     file: str
     place: Place
     value: Any
-    """A plain value, or ``Removed.KEY``."""
+    """A plain value, ``Renamed`` or ``Removed.KEY``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ _LIKE = 0.75
 """Likeness from which a known key is worth naming; assumed."""
 _LONGEST, _MOST = 80, 100
 """Characters of a key, and unknown keys of a file, for which known ones are searched."""
-Why = Literal["moved", "deprecated", "gone", "unknown", "value", "computed", "no-part"]
-"""``value``: the key is known and the value is not; ``no-part``: neither memory nor time."""
+Why = Literal["moved", "deprecated", "gone", "unknown", "value", "computed", "own", "no-part"]
+"""``value``: the key is known and the value is not; ``own``: an option of somebody's script, which
+may mean anything; ``no-part``: neither memory nor time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,12 @@ def interpreted(source: Source) -> Interpreted:
     """Return what a source says, and by default."""
     facts: list[Fact] = []
     unread: list[Unread] = []
+    given: set[str] = set()
     kind = source.kind
     for place, value in _entries(source.document.data, kind):
         name = ".".join(map(str, place))
+        if value is not None:
+            given.add(name)  # the tool's default is over, even where the value says nothing to us
         line = source.document.line(place)
         if isinstance(value, str) and value.startswith("$"):  # a shell's variable
             unread.append(Unread(source, name, place, line, value, "computed"))
@@ -59,13 +63,12 @@ def interpreted(source: Source) -> Interpreted:
             instead = _near(source, name)
         if value is None and why not in (None, "unknown"):
             why = "no-part"  # a key without a value is as good as none
-        if why is not None and not (found and why == "no-part"):
+        if why is not None and not (found and why in ("own", "no-part")):
             unread.append(Unread(source, name, place, line, value, why, instead))
     unread += (
         Unread(source, key, tuple(key.split(".")), line, None, "computed")
         for key, line in source.computed
     )
-    given = {fact.key for fact in facts}
     return Interpreted(source, (*facts, *_defaults(source, given)), tuple(unread))
 
 
@@ -111,8 +114,12 @@ def _why(source: Source, name: str) -> tuple[Why | None, str | None]:
         return ("gone", None) if instead is None else ("moved", instead)
     parts = name.split(".")
     above = {".".join(parts[:length]) for length in range(len(parts) + 1)}
+    if name in kind.keys:
+        return None, None
+    if kind.extended and "" in kind.open and name not in listed:
+        return "own", None
     if name in listed or above & set(kind.open) or kind.listed is None:
-        return ("no-part", None) if name not in kind.keys else (None, None)
+        return "no-part", None
     return "unknown", None
 
 
@@ -122,6 +129,9 @@ def _near(source: Source, name: str) -> str | None:
     if len(name) > _LONGEST or kind.listed is None:
         return None
     known = declared(kind.listed).keys | set(kind.keys)
+    elsewhere = [key for key in known if key.endswith(f".{name}")]
+    if len(elsewhere) == 1:
+        return elsewhere[0]  # it stands in the wrong section
     return next(iter(get_close_matches(name, known, n=1, cutoff=_LIKE)), None)
 
 

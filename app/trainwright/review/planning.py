@@ -1,25 +1,39 @@
 """From what the files say to a plan, with what had to be assumed."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 
+from trainwright import reading
 from trainwright.messages import Message, UserError
 from trainwright.plan import overrides
 from trainwright.plan.file import validated
 from trainwright.plan.schema import Plan
+from trainwright.profile import presets
 from trainwright.quoting import dotted
 from trainwright.review.facts import AUTO, Fact, Facts
 from trainwright.review.files import Source
 from trainwright.review.kinds import KINDS
+from trainwright.review.lora_targets import DEFAULTS
 from trainwright.review.names import folder_of, preset_of
 from trainwright.workload.recipes import RECIPES
 from trainwright.workload.settings import StrategyWord
+from trainwright.yamltext import MAX_BYTES
 
+LEFT_TO_PEFT = ("trl-sft", "trl-dpo", "trl-grpo", "script", "peft")
+"""Kinds whose tool hands no layers to PEFT where the file names none."""
+TARGETS = ("query", "key", "value", "attention", "mlp", "head")
+"""Parts of a block that some tools switch one by one."""
+TARGETS = ("query", "key", "value", "attention", "mlp", "head")
+"""Parts of a block that some tools switch one by one."""
 OBJECTIVES = {"sft": None, "pt": None, "pretrain": None}
 """What trains by one forward and backward pass of one model; others take more."""
 MOST_GPUS = 64
 """That a plan holds (``GpuChoice``)."""
+_PROMPT = 512
+"""Tokens of a prompt before what is generated, where nobody says; assumed."""
 _ANSWER = 256
 """Tokens of a context that are the answer where nobody says; assumed."""
 
@@ -115,9 +129,10 @@ def planned(
     data: dict[str, Any] = {"trainwright": 1, "name": _name(sources)}
     if (model := _model(facts, sources)) is not None:
         data["model"] = model
-    data["workload"] = _workload(facts, asked)
+    data["workload"] = _workload(facts, asked, model)
     data["machine"] = dict(machine)
     data["settings"] = _settings(facts, data["workload"]["task"])
+    asked += _guessed(facts)
     for text in changes:
         overrides.apply(data, overrides.parse_change(text))
     asked = [one for one in asked if not any(text.startswith(f"{one.key}=") for text in changes)]
@@ -128,6 +143,14 @@ def planned(
         return Planned(validated(data, dotted), tuple(asked), lost)
     except UserError as error:
         return Planned(None, tuple(asked), lost, error.message)
+
+
+def _guessed(facts: Facts) -> Iterator[Asked]:
+    """Yield what is taken for a script whose defaults nobody knows."""
+    for name in ("optimizer", "precision"):
+        fact = facts.first(name)
+        if fact is not None and fact.kind == "own-script" and not fact.given:
+            yield Asked(f"settings.{name}", fact.value)
 
 
 def _name(sources: Sequence[Source]) -> str:
@@ -159,7 +182,32 @@ def _renamed(fact: Fact | None, value: str) -> Fact:
     return Fact("model", value, fact.file, fact.kind, fact.key, fact.place, fact.line, fact.given)
 
 
-def _workload(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
+def _targets(facts: Facts, model: Mapping[str, Any] | None) -> list[str]:
+    """Return the adapted layers; PEFT's own where the tool leaves them to PEFT."""
+    if (given := facts.value("targets")) is not None:
+        return [*given]
+    if parts := [name for part in TARGETS for name in facts.value(f"{part}_targets", ())]:
+        return parts
+    if parts := [name for part in TARGETS for name in facts.value(f"{part}_targets", ())]:
+        return parts
+    if facts.kinds.isdisjoint(LEFT_TO_PEFT) or model is None:
+        return []
+    return [*DEFAULTS.get(_model_type(model) or "", ())]
+
+
+def _model_type(model: Mapping[str, Any]) -> str | None:
+    """Return what transformers calls the model; None for one that is not its."""
+    if "preset" in model:
+        model = presets.find(model["preset"]).model()
+    if "hf" not in model:
+        return None
+    path = Path(model["hf"])
+    config = path if path.suffix == ".json" else path / "config.json"
+    found = json.loads(reading.text(config, MAX_BYTES))
+    return found.get("model_type") if isinstance(found, dict) else None
+
+
+def _workload(facts: Facts, asked: list[Asked], model: Mapping[str, Any] | None) -> dict[str, Any]:
     kind = task(facts)
     if kind == "infer":
         return _served(facts, asked)
@@ -180,7 +228,7 @@ def _workload(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
                 for key in ("rank", "alpha", "dropout", "variant")
                 if facts.value(key)
             },
-            **({"targets": list(facts.value("targets"))} if facts.value("targets") else {}),
+            **({"targets": targets} if (targets := _targets(facts, model)) else {}),
         }
     return data
 
@@ -196,6 +244,9 @@ def _inputs(facts: Facts, asked: list[Asked]) -> dict[str, Any]:
             asked.append(
                 Asked("workload.inputs.sequence_length", fact.value, KINDS[fact.kind].tool)
             )
+    elif (completion := facts.value("completion")) is not None:
+        inputs["sequence_length"] = _PROMPT + completion
+        asked.append(Asked("workload.inputs.sequence_length", _PROMPT + completion))
     else:
         asked.append(Asked("workload.inputs.sequence_length", "preset"))
     if facts.value("packing"):
@@ -268,6 +319,8 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         None,
     )
     found["checkpointing"] = checkpointing(facts)
+    if found["checkpointing"] == "full":
+        found["reentrant"] = facts.value("reentrant")
     if facts.value("activation_offload") and found["checkpointing"] == "full":
         found["activation_offload"] = True
     warmup = facts.value("warmup")
@@ -275,7 +328,8 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         found["warmup"] = int(warmup)
     if kind == "qlora":
         found["quantization"] = facts.value("quantization", "nf4")
-        found["double_quantization"] = facts.value("double_quantization")
+        for name in ("double_quantization", "kbit_preparation"):
+            found[name] = facts.value(name)
     word = strategy(facts)
     word = {"fsdp2-no-reshard": "fsdp2"}.get(word or "", word)
     if word in get_args(StrategyWord) and (word != "ddp" or processes(facts) > 1):
@@ -330,6 +384,8 @@ def _not_planned(facts: Facts) -> Iterator[Message]:
     objective = facts.value("objective")
     if objective is not None and objective not in OBJECTIVES:
         yield Message.of("review.not-planned.objective", value=str(objective))
+    if facts.value("liger_layers"):
+        yield Message.of("review.not-planned.liger")
     if facts.value("adapter") == "freeze":
         yield Message.of("review.not-planned.freeze")
     for name in ("offload_params", "offload_optimizer"):

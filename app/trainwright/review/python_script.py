@@ -15,6 +15,7 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "GRPOConfig": ("trl-grpo", ""),
     "LoraConfig": ("peft", ""),
     "BitsAndBytesConfig": ("bitsandbytes", ""),
+    "prepare_model_for_kbit_training": ("kbit", ""),
     "TrainingConfig": ("torchtitan", "training"),
     "ParallelismConfig": ("torchtitan", "parallelism"),
     "ActivationCheckpointConfig": ("torchtitan", "activation_checkpoint"),
@@ -28,6 +29,8 @@ METHODS: Mapping[str, str] = {
     "FastModel": "unsloth",
     "FastVisionModel": "unsloth",
 }
+_CONFIGS = ("quantization_config", "peft_config")
+"""Arguments that take what another call made, which is read where it is made."""
 _LIGHTNING = ("L", "pl", "lightning", "pytorch_lightning")
 
 Found = tuple[str, Document, tuple[tuple[str, int], ...]]
@@ -108,7 +111,7 @@ def _options(tree: ast.Module) -> dict[str, Any]:
 
 
 def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]) -> Found:
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = {"peft_type": "LORA"} if kind == "peft" else {}
     lines: dict[Place, int] = {}
     computed: list[tuple[str, int]] = []
     first = {"from-pretrained": "pretrained_model_name_or_path", "unsloth": "model_name"}
@@ -120,7 +123,7 @@ def _found(node: ast.Call, kind: str, section: str, constants: Mapping[str, Any]
         if known:
             data[key] = plain
             lines[(section, key) if section else (key,)] = value.lineno
-        elif not (isinstance(value, ast.Name) and key == first.get(kind)):
+        elif not (isinstance(value, ast.Name) and key in (first.get(kind), *_CONFIGS)):
             computed.append((f"{section}.{key}" if section else key, value.lineno))
     return kind, Document({section: data} if section else data, lines), tuple(computed)
 

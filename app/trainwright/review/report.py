@@ -6,7 +6,7 @@ from trainwright.messages import Message, render
 from trainwright.plan.file import text_data
 from trainwright.plan.report import as_json as report_as_json
 from trainwright.quoting import dotted
-from trainwright.review.finding import Change, Finding, Removed
+from trainwright.review.finding import Change, Finding, Removed, Renamed
 from trainwright.review.interpret import Unread
 from trainwright.review.reviewing import Review
 
@@ -36,6 +36,7 @@ def as_json(review: Review) -> dict[str, Any]:
             for fact in review.facts.all
         ],
         "not_understood": [_unread(one) for one in review.not_understood],
+        "own": [_unread(one) for one in review.own],
         "no_part": [_unread(one) for one in review.no_part],
     }
 
@@ -60,12 +61,13 @@ def _finding(one: Finding) -> dict[str, Any]:
 
 
 def _change(change: Change) -> dict[str, Any]:
-    gone = change.value is Removed.KEY
+    gone, renamed = change.value is Removed.KEY, isinstance(change.value, Renamed)
     return {
         "file": change.file,
         "key": dotted(change.place),
-        "value": None if gone else change.value,
+        "value": None if gone or renamed else change.value,
         "removed": gone,
+        "renamed": change.value.name if isinstance(change.value, Renamed) else None,
     }
 
 

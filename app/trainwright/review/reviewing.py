@@ -73,6 +73,11 @@ class Review:
         return tuple(unread for unread in self.not_understood if unread.why == "computed")
 
     @property
+    def own(self) -> tuple[Unread, ...]:
+        """Options of a script of somebody's own, which may mean anything."""
+        return tuple(u for one in self.read for u in one.unread if u.why == "own")
+
+    @property
     def no_part(self) -> tuple[Unread, ...]:
         """Keys that have no part in memory or time."""
         return tuple(u for one in self.read for u in one.unread if u.why == "no-part")

@@ -7,7 +7,7 @@ from typing import Any
 from trainwright.quoting import one_line
 from trainwright.review.case import Case, found
 from trainwright.review.facts import AUTO, Fact
-from trainwright.review.finding import Change, Finding, Level, Removed
+from trainwright.review.finding import Change, Finding, Level, Removed, Renamed
 from trainwright.review.interpret import Unread
 from trainwright.review.kinds import declared
 from trainwright.review.spans import SPANS
@@ -95,9 +95,12 @@ def _renamed(unread: Unread) -> tuple[Change, ...]:
     source = unread.source
     if source.format not in SPANS or not new.rpartition(".")[2].startswith(simple):
         return ()
+    *above, last = new.split(".")
+    if tuple(above) == unread.place[:-1]:
+        return (Change(source.name, unread.place, Renamed(last)),)
     return (
         Change(source.name, unread.place, Removed.KEY),
-        Change(source.name, tuple(new.split(".")), unread.value),
+        Change(source.name, (*above, last), unread.value),
     )
 
 

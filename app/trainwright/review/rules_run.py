@@ -172,9 +172,9 @@ def _quantized(case: Case) -> Iterator[Finding]:
 
 def _sharding(case: Case) -> Iterator[Finding]:
     facts, word = case.facts, strategy(case.facts)
-    if word in ("zero1", "zero2", "zero3") and not any(
-        fact.value == AUTO for fact in facts.given("bucket_size")
-    ):
+    others = case.has("own-script") and not case.has("deepspeed")  # Megatron-LM shares too
+    auto = any(fact.value == AUTO for fact in facts.given("bucket_size"))
+    if word in ("zero1", "zero2", "zero3") and not auto and not others:
         size = facts.first("bucket_size")
         elements = size.value if size is not None else 500_000_000
         # Elements of 2 bytes, as gradients are in 16 bits.

@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+import operator
 from pathlib import Path
 
 import pytest
 
 from trainwright.messages import Message, UserError, render
-from trainwright.review import Review, review, reviewing, sources
+from trainwright.review import Review, lora_targets, review, reviewing, sources
 from trainwright.review.apply import write
 from trainwright.review.kinds import KINDS, declared
 
@@ -365,3 +366,107 @@ def test_what_a_file_says_of_sharding_is_planned(tmp_path: Path) -> None:
     assert (settings.strategy, settings.shard_offload) == ("fsdp2", True)
     assert settings.reshard_after_forward is False
     assert found.planned.not_planned == ()
+
+
+KBIT = """\
+from peft import LoraConfig, prepare_model_for_kbit_training
+bits = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_use_double_quant=True)
+model = AutoModelForCausalLM.from_pretrained(
+    "mistralai/Mistral-7B-v0.3", quantization_config=bits, device_map={"": 0})
+model = prepare_model_for_kbit_training(model)
+adapters = LoraConfig(lora_alpha=32, target_modules=["q_proj", "v_proj"])
+args = SFTConfig(max_length=1024, bf16=True, dataloader_num_workers=4)
+"""
+TUNE = """\
+model:
+  _component_: torchtune.models.llama3_1.lora_llama3_1_8b
+  lora_attn_modules: [q_proj, output_proj]
+  apply_lora_to_mlp: true
+tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, max_seq_len: 512}
+batch_size: 2
+"""
+LITGPT = """\
+checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3.1-8B
+lora_r: 32
+lora_key: true
+lora_value: false
+train: {global_batch_size: 8, micro_batch_size: 1}
+"""
+MEGATRON = """\
+GPUS=4
+SIZES="--tensor-model-parallel-size 2 --micro-batch-size 3"
+ARGS=(
+    --seq-length 2048  # tokens
+    --bf16 --recompute-activations
+)
+torchrun --nproc_per_node ${GPUS:-8} pretrain_gpt.py $SIZES "${ARGS[@]}" --model llama-3.2-1b
+"""
+DIFFUSERS = """\
+export MODEL="stable-diffusion-v1-5/stable-diffusion-v1-5"
+accelerate launch --mixed_precision="fp16" train_text_to_image_lora.py \\
+  --pretrained_model_name_or_path=$MODEL --resolution=768 --train_batch_size=2 --rank 8
+"""
+TIMM = "torchrun --nproc_per_node=2 train.py --model resnet50 --batch-size 64 --amp --opt sgd"
+TRL = "model_name_or_path: meta-llama/Llama-3.2-1B\ndataset_name: d\nuse_peft: true\n"
+GRPO = "model_name_or_path: gpt2\ndataset_name: d\nnum_generations: 8\nmax_completion_length: 200\n"
+READ: list[tuple[Files | str, dict[str, object]]] = [
+    ({"t.py": KBIT}, {"workload.task": "qlora", "workload.lora.targets": ("q_proj", "v_proj"),
+                      "settings.kbit_preparation": "all", "settings.checkpointing": "full"}),
+    ({"t.yaml": TUNE}, {"workload.lora.targets": ("q_proj", "o_proj", "gate_proj", "up_proj",
+                                                  "down_proj")}),
+    ({"l.yaml": LITGPT}, {"workload.lora.targets": ("q_proj", "k_proj")}),
+    ({"m.sh": MEGATRON}, {"settings.micro_batch": 3, "workload.inputs.sequence_length": 2048,
+                          "settings.checkpointing": "selective", "workload.effective_batch": 6}),
+    ({"d.sh": DIFFUSERS}, {"model.preset": "sd-1.5-unet", "workload.task": "lora",
+                           "workload.inputs.image_size": 768, "workload.lora.rank": 8,
+                           "settings.recipe": "diffusers-script"}),
+    (TIMM, {"settings.optimizer": "sgd", "settings.precision": "fp16-mixed",
+            "workload.effective_batch": 128}),
+    ({"a.yml": AXOLOTL}, {"settings.recipe": "axolotl", "workload.lora.targets": ("all-linear",)}),
+    ({"f.yaml": FACTORY}, {"settings.recipe": "llama-factory", "settings.reentrant": False}),
+    ({"s.yaml": TRL}, {"workload.lora.targets": ("q_proj", "v_proj")}),
+    ({"g.yaml": GRPO}, {"workload.inputs.sequence_length": 712}),
+    ({"t.toml": TITAN.replace('"full"', '"selective"\nselective_ac_option = "op"')},
+     {"settings.checkpointing": "selective"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "expected"), READ)
+def test_what_files_say_is_planned(
+    tmp_path: Path, files: Files | str, expected: dict[str, object]
+) -> None:
+    plan = reviewed(tmp_path, files, "rtx-4090", 8).planned.plan
+    assert plan is not None
+    for key, value in expected.items():
+        assert operator.attrgetter(key)(plan) == value, key
+
+
+def test_options_of_a_script_are_not_said_to_have_no_part(tmp_path: Path) -> None:
+    found = reviewed(tmp_path, {"m.sh": MEGATRON.rstrip() + " --num-layers 32"}, "rtx-4090", 4)
+    assert [unread.key for unread in found.own] == ["num_layers"]
+    assert found.no_part == ()
+
+
+def test_deepspeeds_optimizer_and_scheduler_are_known(tmp_path: Path) -> None:
+    text = deepspeed(
+        optimizer={"type": "AdamW", "params": {"lr": 1e-4, "torch_adam": True}},
+        scheduler={"type": "WarmupLR", "params": {"warmup_num_steps": 10}},
+    )
+    assert reviewed(tmp_path, {"z.json": text}, "rtx-4090").findings == ()
+
+
+def test_a_key_is_renamed_where_it_stands(tmp_path: Path) -> None:
+    text = "model_name_or_path: gpt2\nmax_seq_length: 512  # tokens\ndataset_name: d\n"
+    found = reviewed(tmp_path, {"s.yaml": text}, "rtx-4090")
+    ((_, changed),) = reviewing.texts(found, reviewing.mended(found)).values()
+    assert changed == text.replace("max_seq_length", "max_length")
+
+
+@pytest.mark.slow
+def test_layers_left_to_peft_are_those_that_peft_takes() -> None:
+    from peft.utils import constants
+
+    own = constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+    assert {name: list(layers) for name, layers in lora_targets.DEFAULTS.items()} == {
+        name: layers for name, layers in own.items() if isinstance(layers, list)
+    }

@@ -6,7 +6,6 @@ from trainwright.review.kinds.accelerate import ACCELERATE
 from trainwright.review.kinds.axolotl import AXOLOTL
 from trainwright.review.kinds.deepspeed import DEEPSPEED
 from trainwright.review.kinds.huggingface import (
-    SCRIPT,
     TRAINING_ARGUMENTS,
     TRL_DPO,
     TRL_GRPO,
@@ -17,7 +16,8 @@ from trainwright.review.kinds.lightning import LIGHTNING
 from trainwright.review.kinds.litgpt import LITGPT
 from trainwright.review.kinds.llamafactory import LLAMAFACTORY
 from trainwright.review.kinds.models import BITS_AND_BYTES, GENERATION_CONFIG, MODEL_CONFIG, PEFT
-from trainwright.review.kinds.scripts import FROM_PRETRAINED, UNSLOTH
+from trainwright.review.kinds.options import DIFFUSERS_SCRIPT, OWN_SCRIPT, SCRIPT
+from trainwright.review.kinds.scripts import FROM_PRETRAINED, KBIT, UNSLOTH
 from trainwright.review.kinds.serving import LAUNCH, MODELFILE, SGLANG, VLLM
 from trainwright.review.kinds.torchtitan import TORCHTITAN
 from trainwright.review.kinds.torchtune import TORCHTUNE
@@ -48,7 +48,10 @@ KINDS: Mapping[str, Kind] = {
         MODELFILE,
         LAUNCH,
         SCRIPT,
+        OWN_SCRIPT,
+        DIFFUSERS_SCRIPT,
         FROM_PRETRAINED,
+        KBIT,
         UNSLOTH,
     )
 }

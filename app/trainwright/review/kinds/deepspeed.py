@@ -84,7 +84,7 @@ DEEPSPEED = Kind(
     },
     # DeepSpeed reads what it knows of these, and keeps the rest for its own plug-ins.
     open=(
-        *("optimizer.params", "scheduler.params", "zero_optimization.offload_optimizer"),
+        *("optimizer", "scheduler", "zero_optimization.offload_optimizer"),
         *("zero_optimization.offload_param", "activation_checkpointing", "flops_profiler"),
         *(
             "comms_config",

@@ -1,5 +1,8 @@
 """Kinds: TrainingArguments of transformers, and the configs of TRL that extend it."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from trainwright.review.kinds.kind import (
     Key,
     Kind,
@@ -54,7 +57,7 @@ def strategy(value: object) -> str | None:
     return "fsdp2"
 
 
-TRAINING = {
+TRAINING: dict[str, Key | tuple[Key, ...]] = {
     "per_device_train_batch_size": key("micro_batch", whole),
     "gradient_accumulation_steps": key("accumulation", whole),
     "bf16": Key("precision", where("bf16-mixed"), lambda value: value == "bf16-mixed"),
@@ -76,7 +79,10 @@ TRAINING = {
     "warmup_steps": key("warmup", real),
     "num_train_epochs": key("epochs", positive),
     "max_steps": key("max_steps", whole),
-    "use_liger_kernel": Key("cross_entropy", where("fused")),
+    "use_liger_kernel": (
+        Key("cross_entropy", where("fused")),
+        Key("liger_layers", where(True)),
+    ),
     "deepspeed": Key("deepspeed", lambda value: value or None),
     "fsdp": Key("strategy", strategy),
     "fsdp_config.version": Key("fsdp_version", whole),
@@ -215,11 +221,17 @@ _TRL_OTHERWISE = {"precision": "bf16-mixed", "optimizer": "adamw", "adapter": "n
 """``base_config.py``, __post_init__: bf16 is on where fp16 is not set."""
 
 
-def _trl(name: str, tool: str, marks: set[str], objective: str) -> Kind:
+def _trl(
+    name: str,
+    tool: str,
+    marks: set[str],
+    objective: str,
+    further: Mapping[str, Key | tuple[Key, ...]] = MappingProxyType({}),
+) -> Kind:
     return Kind(
         name=name,
         tool=tool,
-        keys=TRL,
+        keys={**TRL, **further},
         marks=frozenset(marks),
         listed=name,
         otherwise=_TRL_OTHERWISE | {"objective": objective},
@@ -249,6 +261,13 @@ TRL_DPO = _trl(
     },
     "dpo",
 )
+_GRPO: dict[str, Key | tuple[Key, ...]] = {
+    "max_completion_length": key("completion", whole),
+    "num_generations": key("generations", whole),
+    "use_vllm": key("uses_vllm", truth),
+    "vllm_mode": Key("vllm_mode", word),
+    "vllm_gpu_memory_utilization": key("vllm_share", positive),
+}
 TRL_GRPO = _trl(
     "trl-grpo",
     "TRL GRPOConfig",
@@ -258,41 +277,5 @@ TRL_GRPO = _trl(
         *("reward_funcs",),
     },
     "grpo",
+    _GRPO,
 )
-SCRIPT = Kind(
-    name="script",
-    tool="a training script's options",
-    keys=TRL
-    | {
-        "block_size": key("length", whole),
-        "max_source_length": key("length", whole),
-        "model_max_length": key("length", whole),
-        "seq_length": key("length", whole),
-        "sequence_length": key("length", whole),
-        "batch_size": key("micro_batch", whole),
-        "train_batch_size": key("micro_batch", whole),
-        "per_gpu_train_batch_size": key("micro_batch", whole),
-        "model": key("model"),
-        "model_name": key("model"),
-        "base_model": key("model"),
-        "lr": key("learning_rate", positive),
-        "epochs": key("epochs", positive),
-        "num_workers": key("num_workers", count),
-        "workers": key("num_workers", count),
-        "lora_rank": key("rank", whole),
-        "use_lora": Key("adapter", where("lora")),
-    },
-    marks=frozenset(
-        {
-            *("block_size", "dataset_config_name", "max_source_length", "train_file"),
-            *("validation_file", "max_train_samples", "preprocessing_num_workers"),
-        }
-    ),
-    listed="training-arguments",
-    otherwise={"precision": "fp32", "optimizer": "adamw", "adapter": "none"},
-    moved={name: now for name, now in MOVED.items() if name != "torch_dtype"},
-    open=("",),
-    strict=False,
-    recipe="hf-trainer",
-)
-"""What follows a script's name on a command line; scripts have options of their own too."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainwright.review.kinds.kind import Key, Kind, among, count, key, positive, real, whole
+from trainwright.review.kinds.kind import Key, Kind, among, count, key, positive, real, where, whole
 from trainwright.review.kinds.lightning import PRECISION
 
 QUANTIZED = {"nf4": "nf4", "nf4-dq": "nf4", "fp4": "fp4", "fp4-dq": "fp4", "int8-training": "int8"}
@@ -24,6 +24,12 @@ LITGPT = Kind(
         "devices": Key("devices", lambda value: None if value == "auto" else whole(value)),
         "num_nodes": key("nodes", whole),
         "lora_r": (key("rank", whole), Key("adapter", lambda value: "lora" if value else None)),
+        "lora_query": Key("query_targets", where(("q_proj",), ())),
+        "lora_key": Key("key_targets", where(("k_proj",), ())),
+        "lora_value": Key("value_targets", where(("v_proj",), ())),
+        "lora_projection": Key("attention_targets", where(("o_proj",), ())),
+        "lora_mlp": Key("mlp_targets", where(("gate_proj", "up_proj", "down_proj"), ())),
+        "lora_head": Key("head_targets", where(("lm_head",), ())),
         "lora_alpha": key("alpha", positive),
         "lora_dropout": key("dropout", real),
         "train.global_batch_size": key("global_batch", whole),
@@ -36,7 +42,12 @@ LITGPT = Kind(
         "optimizer.init_args.lr": key("learning_rate", positive),
     },
     marks=frozenset({"checkpoint_dir", "out_dir", "lora_query", "train.global_batch_size"}),
-    otherwise={"precision": "bf16-mixed"},
+    # litgpt/finetune/lora.py, setup
+    otherwise={
+        "precision": "bf16-mixed",
+        "query_targets": ("q_proj",),
+        "value_targets": ("v_proj",),
+    },
     open=("",),
     strict=False,
 )

@@ -45,7 +45,10 @@ LLAMAFACTORY = Kind(
         ),
         "use_reentrant_gc": key("reentrant", truth),
         "pure_bf16": Key("precision", where("bf16")),
-        "enable_liger_kernel": Key("cross_entropy", where("fused")),
+        "enable_liger_kernel": (
+            Key("cross_entropy", where("fused")),
+            Key("liger_layers", where(True)),
+        ),
         "max_samples": key("samples", whole),
         "device_map": Key("device_map", word),
         "use_unsloth": Key("unsloth", truth),
@@ -73,5 +76,5 @@ LLAMAFACTORY = Kind(
         "prompt_template": "template",
     },
     open=("deepspeed", "fsdp", "fsdp_config", "lr_scheduler_kwargs", "warmup_ratio"),
-    recipe="hf-trainer",
+    recipe="llama-factory",
 )

@@ -12,7 +12,6 @@ from trainwright.review.kinds.kind import (
     truth,
     where,
     whole,
-    word,
 )
 
 FROM_PRETRAINED = Kind(
@@ -23,7 +22,8 @@ FROM_PRETRAINED = Kind(
         "dtype": Key("weights_dtype", among(DTYPES)),
         "torch_dtype": Key("weights_dtype", among(DTYPES)),
         "attn_implementation": Key("attention", among(ATTENTION)),
-        "device_map": Key("device_map", word),
+        # A mapping puts each part where it says, as {"": 0} does all on one GPU.
+        "device_map": Key("device_map", lambda value: value if isinstance(value, str) else None),
         "load_in_4bit": Key("quantization", where("nf4")),
         "load_in_8bit": Key("quantization", where("int8")),
         "use_cache": Key("use_cache", truth),
@@ -34,6 +34,15 @@ FROM_PRETRAINED = Kind(
            "quantization_config"},
     open=("",),
 )  # fmt: skip
+KBIT = Kind(
+    name="kbit",
+    tool="prepare_model_for_kbit_training",
+    keys={"use_gradient_checkpointing": Key("checkpointing", where("full", "none"))},
+    marks=frozenset(),
+    # peft 0.21, utils/other.py
+    otherwise={"kbit_preparation": "all", "checkpointing": "full"},
+    open=("",),
+)
 UNSLOTH = Kind(
     name="unsloth",
     tool="unsloth",

@@ -50,6 +50,11 @@ def _adapter(value: Any) -> str:
     return "none" if found is None else f"{found[1]}lora"
 
 
+def _attention(value: Any) -> tuple[str, ...]:
+    """Return transformers' names of the layers that are adapted."""
+    return tuple("o_proj" if name == "output_proj" else name for name in names(value) or ())
+
+
 TORCHTUNE = Kind(
     name="torchtune",
     tool="torchtune",
@@ -58,7 +63,9 @@ TORCHTUNE = Kind(
         "model.lora_rank": key("rank", whole),
         "model.lora_alpha": key("alpha", positive),
         "model.lora_dropout": key("dropout", real),
-        "model.lora_attn_modules": Key("targets", lambda value: names(value)),
+        "model.lora_attn_modules": Key("attention_targets", _attention),
+        "model.apply_lora_to_mlp": Key("mlp_targets", where(("gate_proj", "up_proj", "down_proj"))),
+        "model.apply_lora_to_output": Key("head_targets", where(("lm_head",))),
         "model.use_dora": Key("variant", where("dora")),
         "tokenizer.max_seq_len": key("length", whole),
         "batch_size": key("micro_batch", whole),

@@ -1,0 +1,109 @@
+"""Kinds: what follows a script's name on a command line."""
+
+from trainwright.review.kinds.huggingface import MOVED, OPTIMIZERS, TRL
+from trainwright.review.kinds.kind import Key, Kind, among, count, key, positive, where, whole, word
+
+_COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
+    "block_size": key("length", whole),
+    "max_source_length": key("length", whole),
+    "model_max_length": key("length", whole),
+    "seq_length": key("length", whole),
+    "sequence_length": key("length", whole),
+    "batch_size": key("micro_batch", whole),
+    "train_batch_size": key("micro_batch", whole),
+    "per_gpu_train_batch_size": key("micro_batch", whole),
+    "model": key("model"),
+    "model_name": key("model"),
+    "base_model": key("model"),
+    "lr": key("learning_rate", positive),
+    "epochs": key("epochs", positive),
+    "num_workers": key("num_workers", count),
+    "workers": key("num_workers", count),
+    "lora_rank": key("rank", whole),
+    "use_lora": Key("adapter", where("lora")),
+}
+_IMAGES = {
+    "resolution": key("image_size", whole),
+    "img_size": key("image_size", whole),
+    "image_size": key("image_size", whole),
+}
+# timm's train.py, and scripts like it
+_TIMM = {
+    "amp": Key("precision", where("fp16-mixed")),
+    "amp_dtype": Key("precision", among({"float16": "fp16-mixed", "bfloat16": "bf16-mixed"})),
+    "opt": Key("optimizer", among(OPTIMIZERS | {"momentum": "sgd"})),
+    "grad_checkpointing": Key("checkpointing", where("full", "none")),
+    "torchcompile": Key("compile", lambda value: value not in (None, False)),
+}
+_MEGATRON = {
+    "micro_batch_size": key("micro_batch", whole),
+    "global_batch_size": key("global_batch", whole),
+    "tensor_model_parallel_size": key("tensor", whole),
+    "pipeline_model_parallel_size": key("pipeline", whole),
+    "context_parallel_size": key("context_parallel", whole),
+    "use_distributed_optimizer": Key("strategy", where("zero1")),
+    "recompute_activations": Key("checkpointing", where("selective")),
+    "recompute_granularity": Key("checkpointing", word),
+}
+"""Of ``megatron/training/arguments.py``; it builds models from sizes, which no plan does."""
+_PLAIN = {"precision": "fp32", "optimizer": "adamw", "adapter": "none"}
+
+SCRIPT = Kind(
+    name="script",
+    tool="a training script's options",
+    keys=_COMMON,
+    marks=frozenset(
+        {
+            *("block_size", "dataset_config_name", "max_source_length", "train_file"),
+            *("validation_file", "max_train_samples", "preprocessing_num_workers"),
+        }
+    ),
+    listed="training-arguments",
+    otherwise=_PLAIN,
+    moved={name: now for name, now in MOVED.items() if name != "torch_dtype"},
+    open=("",),
+    strict=False,
+    extended=True,
+    recipe="hf-trainer",
+)
+"""A script that parses TrainingArguments, and options of its own."""
+OWN_SCRIPT = Kind(
+    name="own-script",
+    tool="a training script's options",
+    keys=_COMMON | _IMAGES | _TIMM | _MEGATRON,
+    marks=frozenset(),
+    otherwise=_PLAIN,
+    open=("",),
+    strict=False,
+    extended=True,
+)
+"""A script whose options are its own: only what scripts usually mean by a name is read."""
+DIFFUSERS_SCRIPT = Kind(
+    name="diffusers-script",
+    tool="diffusers' example scripts",
+    keys={
+        "pretrained_model_name_or_path": key("model"),
+        "resolution": key("image_size", whole),
+        "train_batch_size": key("micro_batch", whole),
+        "gradient_accumulation_steps": key("accumulation", whole),
+        "gradient_checkpointing": Key("checkpointing", where("full", "none")),
+        "mixed_precision": Key(
+            "precision", {"no": "fp32", "bf16": "bf16-mixed", "fp16": "fp16-mixed"}.__getitem__
+        ),
+        "use_8bit_adam": Key("optimizer", where("adamw-8bit")),
+        "rank": key("rank", whole),
+        "use_lora": Key("adapter", where("lora")),
+        "learning_rate": key("learning_rate", positive),
+        "lr_warmup_steps": key("warmup", whole),
+        "num_train_epochs": key("epochs", positive),
+        "max_train_steps": key("max_steps", whole),
+        "dataloader_num_workers": key("num_workers", count),
+    },
+    marks=frozenset(),
+    # examples/text_to_image/train_text_to_image_lora.py, parse_args
+    otherwise=_PLAIN
+    | {"micro_batch": 16, "accumulation": 1, "num_workers": 0, "image_size": 512, "rank": 4},
+    open=("",),
+    strict=False,
+    recipe="diffusers-script",
+)
