@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @planning.plan_argument
 @option("--to", "name", required=True, metavar="TARGET", help="cli.option.to")
 @option(
+    "-o",
     "--out",
     required=True,
     type=NamedPath(),

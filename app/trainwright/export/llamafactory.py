@@ -83,7 +83,8 @@ def arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "cutoff_len": configs.length(plan),
         "packing": plan.workload.inputs.batching == "packed",
         "disable_gradient_checkpointing": not checkpointed,
-        "use_reentrant_gc": False,
+        # Without checkpointing the key does nothing.
+        **({} if settings.checkpointing == "none" else {"use_reentrant_gc": False}),
         "enable_liger_kernel": bool(fused),
         "pure_bf16": pure == "bf16",
         **found,
