@@ -6,27 +6,41 @@ from trainwright.advise.variations import Patch, Variation, batch_patch
 from trainwright.messages import Message
 from trainwright.plan.evaluate import Facts
 from trainwright.plan.schema import Plan
+from trainwright.workload.settings import Effect, Settings, effect
 
 FEWER = (2, 4, 8, 16)
 """Parts into which a micro-batch, or the requests served at once, are tried to be cut."""
+_FEWER_BITS = ("workload.task", "settings.precision")
+"""Keys that are only set to QLoRA and to mixed precision here: the same run in fewer bits."""
 SMALLER_STATE = ("adamw-8bit", "adafactor")
 """Optimizers with less state than AdamW whose time is known; 4-bit states cost time that is not."""
 
 
 def lowering(plan: Plan, facts: Facts) -> Iterator[Variation]:
-    """Yield what may lower the GPU's peak and is not in place; the plan may refuse some of it."""
+    """Yield what may lower the GPU's peak and is not in place; the plan may refuse some of it.
+
+    In the order in which they are to be tried where they cost the same.
+    """
+    if facts.settings.allocator == "native" and facts.machine.gpu.record.vendor == "NVIDIA":
+        yield _change("lower.expandable", {"settings.allocator": "expandable"})
     if plan.workload.trains:
-        yield from _fewer_samples(plan, facts)
-        yield from _activations(facts)
         yield from _loss(facts)
+        yield from _activations(facts)
+        yield from _fewer_samples(plan, facts)
         yield from _optimizer(plan, facts)
         yield from _weights(plan, facts)
     else:
         yield from _served(plan, facts)
     if facts.settings.attention == "eager" and facts.profile.kernels:
         yield _change("whatif.attention", {"settings.attention": "sdpa"}, value="sdpa")
-    if facts.settings.allocator == "native" and facts.machine.gpu.record.vendor == "NVIDIA":
-        yield _change("lower.expandable", {"settings.allocator": "expandable"})
+
+
+def effect_of(patch: Patch) -> Effect:
+    """Return what a change that lowers the peak does to the result of a run."""
+    settings = ((key.removeprefix("settings."), value) for key, value in patch.items())
+    effects = [effect(name, value) for name, value in settings if name in Settings.model_fields]
+    fewer_bits = any(key in _FEWER_BITS for key in patch)
+    return max(*effects, Effect.NEARLY if fewer_bits else Effect.SAME, Effect.SAME)
 
 
 def lowering_host(facts: Facts) -> Iterator[Variation]:
@@ -43,9 +57,10 @@ def lowering_host(facts: Facts) -> Iterator[Variation]:
         yield _change("lower.no-activation-offload", {"settings.activation_offload": False})
 
 
-def _change(id: str, patch: Patch, /, **values: object) -> Variation:
-    """Return a change; all that set the same keys are one subject."""
-    return Variation(Message.of(f"advise.{id}", **values), patch, "setting", min(patch))
+def _change(id: str, patch: Patch, /, *, subject: str = "", **values: object) -> Variation:
+    """Return a change; all that set the same keys are one subject by default."""
+    change = Message.of(f"advise.{id}", **values)
+    return Variation(change, patch, "setting", subject or min(patch))
 
 
 def _fewer_samples(plan: Plan, facts: Facts) -> Iterator[Variation]:
@@ -55,7 +70,8 @@ def _fewer_samples(plan: Plan, facts: Facts) -> Iterator[Variation]:
         if micro % parts == 0:
             fewer = micro // parts
             patch = batch_patch(plan, fewer, gpus)
-            yield _change("whatif.micro", patch, micro=fewer)
+            accumulation = facts.settings.accumulation * parts
+            yield _change("lower.micro", patch, micro=fewer, accumulation=accumulation)
 
 
 def _activations(facts: Facts) -> Iterator[Variation]:
@@ -71,10 +87,12 @@ def _activations(facts: Facts) -> Iterator[Variation]:
 
 
 def _loss(facts: Facts) -> Iterator[Variation]:
+    """Yield the ways of the loss; each by itself, since Liger's needs another package."""
     if facts.settings.cross_entropy == "full" and "vocabulary" in facts.profile.model:
-        for value in ("chunked", "fused"):
+        plain = "tiled" if facts.settings.recipe == "trl-sft" else "chunked"
+        for value in (plain, "fused"):
             patch: Patch = {"settings.cross_entropy": value}
-            yield _change(f"lower.{value}-loss", patch)
+            yield _change(f"lower.{value}-loss", patch, subject=value)
 
 
 def _optimizer(plan: Plan, facts: Facts) -> Iterator[Variation]:

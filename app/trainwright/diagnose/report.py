@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from trainwright.advise.report import CLASSES
 from trainwright.diagnose import record
 from trainwright.diagnose.budget import Budget
 from trainwright.diagnose.deciding import Deciding, deciding
@@ -109,6 +110,7 @@ def explanation_as_json(explanation: Explanation, found: Help) -> dict[str, Any]
                 "set": one.patch,
                 "saves_bytes": round(one.saved),
                 "slower": one.slower,
+                "class": CLASSES[one.effect],
             }
             for one in found.remedies
         ],

@@ -4,13 +4,16 @@ from typing import Any
 
 import pytest
 
-from trainwright.diagnose.outofmemory import Help, explain, help_for
+from trainwright.advise.whatif import SAME
+from trainwright.diagnose.outofmemory import Help, Remedy, explain, help_for
 from trainwright.messages import LANGUAGES, render
 from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, evaluate, resolve
 from trainwright.plan.schema import Plan
+from trainwright.workload.settings import Effect
 
 GIB = 1 << 30
+VISION = {"task": "full", "inputs": {"image_size": 224}, "effective_batch": 512}
 
 
 def plan(gpu: str = "rtx-4090", **changes: Any) -> Plan:
@@ -20,7 +23,7 @@ def plan(gpu: str = "rtx-4090", **changes: Any) -> Plan:
         {
             "trainwright": 1,
             "name": "run",
-            "model": {"preset": "gpt2"},
+            "model": {"preset": changes.pop("preset", "gpt2")},
             "workload": workload | changes.pop("workload", {}),
             "machine": {"gpus": [{"id": gpu}], "memory_gib": changes.pop("memory_gib", 128)},
             "settings": settings | changes,
@@ -59,8 +62,8 @@ def test_each_remedy_is_not_in_place_and_saves_what_was_missing(run: Plan, missi
         assert isinstance(other, Facts)
         assert other.settings != facts.settings or changed.workload != run.workload
         assert before - evaluate(changed, other).memory.device_used.value >= missing * GIB
-    if len(remedies[0].says) == 1:
-        costs = [one.slower for one in remedies if one.slower is not None]
+    for effect in Effect:  # of those that do the same to the result, the cheapest first
+        costs = [max(one.slower, SAME) for one in remedies if one.effect is effect and one.slower]
         assert costs == sorted(costs)
 
 
@@ -69,6 +72,50 @@ def test_checkpointing_that_is_on_and_an_optimizer_with_more_state_are_not_propo
     assert patches
     assert not any({"settings.checkpointing"} == set(patch) for patch in patches)
     assert not any("settings.optimizer" in patch for patch in patches)
+
+
+LLAMA = {"task": "lora", "inputs": {"sequence_length": 2048}, "effective_batch": 64}
+
+
+def changes(remedies: tuple[Remedy, ...]) -> list[tuple[str, Any]]:
+    """Return the first key and value of each remedy, in order."""
+    return [min(one.patch.items()) for one in remedies]
+
+
+def test_a_large_vocabulary_loses_its_scores_before_it_loses_the_task() -> None:
+    run = plan(preset="llama-3.1-8b", workload=LLAMA, micro_batch=4, checkpointing="none")
+    help_ = found(full(0.96), run)
+    listed = changes(help_.remedies)
+    assert listed[:2] == [("settings.micro_batch", 2), ("settings.cross_entropy", "chunked")]
+    assert listed[-1] == ("workload.task", "qlora")
+    effects = [one.effect for one in help_.remedies[:-1]]
+    assert effects == sorted(effects)
+    assert "nearly the same result" in render(help_.remedies[-1].sentence, "en")
+    assert any("Liger" in render(note, "en") for note in help_.notes)  # it has to be traced first
+
+
+def test_where_blocks_are_checkpointed_the_loss_comes_before_what_changes_numerics() -> None:
+    run = plan(preset="llama-3.1-8b", workload=LLAMA, micro_batch=2)
+    keys = [key for key, _ in changes(found(full(0.96), run).remedies)]
+    assert "settings.checkpointing" not in keys
+    assert keys.index("settings.cross_entropy") < keys.index("settings.optimizer")
+    assert keys[-1] == "workload.task"
+
+
+def test_a_vision_model_is_told_of_no_loss_and_keeps_its_batch() -> None:
+    run = plan("rtx-3060-12gb", preset="vit-b16", workload=VISION, micro_batch=128,
+               checkpointing="none")  # fmt: skip
+    remedies = found(full(0.5, total=11.66), run).remedies
+    micro, *rest = remedies
+    assert micro.patch["settings.micro_batch"] == 64
+    assert "8 accumulated" in render(micro.sentence, "en")
+    assert "settings.cross_entropy" not in dict(changes(remedies))
+    assert ("settings.checkpointing", "every-2") in changes(tuple(rest))
+
+
+def test_another_allocator_saves_no_more_than_what_lay_unused() -> None:
+    text = full(0.25).replace("0 bytes is reserved", "100 MiB is reserved")
+    assert "settings.allocator" not in dict(changes(found(text, plan()).remedies))
 
 
 def test_on_shared_memory_nothing_is_offloaded() -> None:

@@ -12,7 +12,7 @@ from babel.messages.pofile import read_po
 
 import trainwright
 from trainwright.data import resources
-from trainwright.messages import LANGUAGES, Message, render
+from trainwright.messages import LANGUAGES, Message, particles, render
 from trainwright.messages.units import FORMATS
 
 PACKAGE = Path(trainwright.__file__).parent
@@ -109,6 +109,15 @@ def test_korean_sentences_are_korean(area):
         words = re.findall(r"\b[a-z]{2,}\b", re.sub(r"\{[^}]*\}", "", forms(message)[0]))
         if len(words) >= 3 and message.id in korean:
             assert re.search("[가-힣]", forms(korean[message.id])[0]), plain(message.id)
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_a_pair_of_korean_particles_stands_where_it_is_settled(area):
+    """Directly behind a value, or behind what is in quotation marks or brackets after it."""
+    for message in entries("ko", area).values():
+        for form in forms(message):
+            said = particles.settled(re.sub(r"\{[^}]*\}", "GPU", form))
+            assert not re.search(r"\([을를은는이가와과으라로]\)", said), plain(message.id)
 
 
 def test_every_id_in_the_code_has_its_sentence():

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainwright.advise.lowering import lowering, lowering_host
+from trainwright.advise import what_becomes
+from trainwright.advise.lowering import effect_of, lowering, lowering_host
 from trainwright.advise.variations import Patch, Variation
 from trainwright.advise.whatif import NEXT_TO_NOTHING, SAME, answered
 from trainwright.diagnose.outofmemory.account import Explanation
@@ -14,12 +15,13 @@ from trainwright.plan.edit import with_keys
 from trainwright.plan.evaluate import Facts, loader_bytes
 from trainwright.plan.report import Report
 from trainwright.plan.schema import Plan
+from trainwright.workload.settings import Effect
 
 ANOTHER_GPU = 0.1
 """Share by which the message's GPU and the plan's may differ in memory; assumed: drivers keep
 less than that, and cards of one name come with half of it or twice."""
-MOST = 6
-"""Remedies that are shown; assumed, the cheapest decide."""
+MOST = 8
+"""Remedies that are shown; assumed, the first decide."""
 
 Answer = Callable[[Plan], Report | None]
 """What a plan would say; None where its model would have to be traced first."""
@@ -36,12 +38,25 @@ class Remedy:
     """Bytes by which the peak falls."""
     slower: float | None
     """Time for as many samples, after over before, less 1; None where none is predicted."""
+    subject: str
+    """What is changed; of several values of one subject only the best is shown."""
+    trains: bool = True
+    """Whether the run trains a model, or serves one."""
+
+    @property
+    def effect(self) -> Effect:
+        """What it does to the result."""
+        return effect_of(self.patch)
 
     @property
     def sentence(self) -> Message:
-        """What to change, what it saves, and what it costs."""
+        """What to change, what it does to the result, what it saves, and what it costs."""
         cost = "-untimed" if self.slower is None else "" if self.slower >= SAME else "-free"
-        values = {"change": list(self.says), "saved": self.saved, "slower": self.slower or 0.0}
+        change: list[Message] | Message = list(self.says)
+        if self.effect is not Effect.SAME:
+            becomes = what_becomes(self.effect, trains=self.trains)
+            change = Message.of("diagnose.oom.change-of", change=change, effect=becomes)
+        values = {"change": change, "saved": self.saved, "slower": self.slower or 0.0}
         return Message.of(f"diagnose.oom.remedy{cost}", **values)
 
 
@@ -52,7 +67,7 @@ class Help:
     fixes: tuple[Fix, ...] = ()
     """That follow from the message alone, and are not in place."""
     remedies: tuple[Remedy, ...] = ()
-    """The cheapest in time first."""
+    """Those that keep the task and the result first, the cheapest in time first of them."""
     enough: bool = True
     """Whether each remedy saves what was missing; False where nobody knows how much that was."""
     needs: tuple[Message, ...] = ()
@@ -74,7 +89,7 @@ def help_for(
 ) -> Help:
     """Return which changes of the plan lower its peak by the bytes that were missing.
 
-    Of one setting the value that costs the least time; what is in place already is no remedy.
+    Of one setting the best value; what is in place already is no remedy.
     Where no change is enough by itself, the cheapest are put together until they are. A message
     without sizes says nothing of what is enough: all that lower the peak are listed.
     """
@@ -91,15 +106,15 @@ def help_for(
     found = [one for one in tried if one is not None and one.saved > NEXT_TO_NOTHING]
     notes = [*_mismatch(explanation, facts), *trial.notes()]
     if explanation.missing is None:
-        lower = tuple(_best_of_each(found, _cost)[:MOST])
+        lower = tuple(_best_of_each(found, _rank)[:MOST])
         said = "unsized" if lower else f"nothing-lower{_side(explanation)}"
         notes.append(Message.of(f"diagnose.oom.{said}"))
         return Help(fixes, lower, enough=False, notes=tuple(notes))
     asked = max(float(explanation.missing), float(NEXT_TO_NOTHING))
-    enough = _best_of_each([one for one in found if one.saved >= asked], _cost)
+    enough = _best_of_each([one for one in found if one.saved >= asked], _rank)
     if not enough and found:
         largest = _best_of_each(found, lambda one: -one.saved)
-        together = _together(trial, sorted(largest, key=_cost), asked)
+        together = _together(trial, sorted(largest, key=_rank), asked)
         if together is not None:
             return Help(
                 fixes, (together,), notes=(*notes, Message.of("diagnose.oom.only-together"))
@@ -172,9 +187,18 @@ class _Trial:
             self._untraced.append(change.change)
             return None
         saved = self._held(self._before) - self._held(after)
-        if "settings.allocator" in change.patch and self._explanation.kind == "fragmentation":
-            saved = max(saved, float(self._explanation.account.unused or 0))
-        return Remedy((change.change,), change.patch, saved, _slower(self._before, after))
+        if change.patch.keys() == {"settings.allocator"}:
+            saved = self._defragmented(saved)
+        trains = self._plan.workload.trains
+        slower = _slower(self._before, after)
+        return Remedy((change.change,), change.patch, saved, slower, change.subject, trains)
+
+    def _defragmented(self, saved: float) -> float:
+        """Return what another allocator saves: of what the message tells was unused."""
+        unused = self._explanation.account.unused
+        if self._explanation.kind == "fragmentation":
+            return max(saved, float(unused or 0))
+        return saved if unused is None else min(saved, float(unused))
 
     def _held(self, report: Report) -> float:
         if self._explanation.on_gpu:
@@ -195,16 +219,22 @@ def _slower(before: Report, after: Report) -> float | None:
     return now.value / then.value - 1
 
 
-def _cost(one: Remedy) -> tuple[bool, float, float]:
-    """Return a key that sorts by time; where none is known, by what is saved."""
-    return one.slower is None, one.slower or 0.0, -one.saved
+def _rank(one: Remedy) -> tuple[bool, Effect, bool, float]:
+    """Return a key that sorts by what stays as it was asked for, then by time, if it is known.
+
+    Times that nobody could tell apart leave the order as it is; of no time, more saved is better.
+    """
+    other_task = "workload.task" in one.patch
+    if one.slower is None:
+        return other_task, one.effect, True, -one.saved
+    return other_task, one.effect, False, one.slower if one.slower >= SAME else 0.0
 
 
 def _best_of_each(found: list[Remedy], key: Callable[[Remedy], Any]) -> list[Remedy]:
-    """Return the first of those that set the same keys, in the order of a sort key."""
+    """Return the first of each subject, in the order of a sort key."""
     best: dict[str, Remedy] = {}
     for one in sorted(found, key=key):
-        best.setdefault(min(one.patch), one)
+        best.setdefault(one.subject, one)
     return list(best.values())
 
 
@@ -212,6 +242,8 @@ def _together(trial: _Trial, found: list[Remedy], asked: float) -> Remedy | None
     """Return the cheapest changes that are enough together, by joining one after the other."""
     joined: Remedy | None = None
     for one in found:
+        if joined is not None and min(one.patch) in joined.patch:
+            continue  # another value of what is changed already
         says = (*(joined.says if joined else ()), *one.says)
         patch = (joined.patch if joined else {}) | one.patch
         both = trial.of(Variation(says[0], patch, "setting", ""))
