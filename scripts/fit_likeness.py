@@ -26,9 +26,10 @@ from situationrows import (  # noqa: E402
 )
 
 from trainwright.data import resources  # noqa: E402
-from trainwright.diagnose import causes_none, decide  # noqa: E402
+from trainwright.diagnose import decide  # noqa: E402
+from trainwright.diagnose.causes import nothing_wrong  # noqa: E402
+from trainwright.diagnose.causes.rules import signals  # noqa: E402
 from trainwright.diagnose.likeness import ALWAYS  # noqa: E402
-from trainwright.diagnose.rules import signals  # noqa: E402
 from trainwright.diagnose.traits import traits  # noqa: E402
 from trainwright.diagnose.verdict import Cause  # noqa: E402
 from trainwright.saving import write  # noqa: E402
@@ -54,7 +55,7 @@ def seen(batches: Iterable[int] = SEEN) -> list[Situation]:
 def traits_of(row: Situation) -> frozenset[str]:
     """Return the traits of a situation."""
     evidence = row.evidence
-    rules = (*chain.from_iterable(decide.RULES.values()), *causes_none.RULES)
+    rules = (*chain.from_iterable(decide.RULES.values()), *nothing_wrong.RULES)
     return traits(evidence, signals(rules, evidence))
 
 

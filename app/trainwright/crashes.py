@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from trainwright import __version__, saving
-from trainwright.diagnose import recorder_redact
+from trainwright.diagnose.recorder import redact
 
 _KEPT = 50
 """Crash files that are kept, the newest; assumed."""
@@ -33,7 +33,7 @@ def record(error: BaseException) -> Path | None:
         f"trainwright {__version__}, Python {platform.python_version()}, {platform.platform()}\n",
         f"{moment.isoformat()}\n",
         f"command: {_command(sys.argv[1:])}\n\n",
-        recorder_redact.here().prose(text),
+        redact.here().prose(text),
     ]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def _command(words: list[str]) -> str:
     """Return the sub-command, which is a module of ``cli``, and the names of its options."""
     modules = {module.stem for module in (Path(__file__).parent / "cli").glob("*.py")}
     known = [word for word in words[:1] if word in modules]
-    return " ".join([*known, recorder_redact.command(words[len(known) :])])
+    return " ".join([*known, redact.command(words[len(known) :])])
 
 
 def watch_native() -> Path | None:

@@ -66,6 +66,14 @@ def test_nobody_imports_the_child_programs():
     assert [path for path in MODULES if "trainwright.worker.programs" in imports(path)] == []
 
 
+def test_the_recorder_can_be_copied_alone():
+    """It is put into runs whose Python has neither us nor our dependencies."""
+    recorder = [path for path in MODULES if path.parent == PACKAGE / "diagnose" / "recorder"]
+    absolute = {name.partition(".")[0] for path in recorder for name in imports(path, level=0)}
+    assert absolute
+    assert absolute <= sys.stdlib_module_names
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_calls_that_windows_lacks_stand_behind_a_branch(path):
     assert unguarded(ast.parse(path.read_text(encoding="utf-8"))) == []
@@ -99,13 +107,13 @@ def test_the_scan_accepts_branches(code):
     assert unguarded(ast.parse(code)) == []
 
 
-def imports(path):
-    """Return the dotted names that a module imports."""
+def imports(path, level=None):
+    """Return the dotted names that a module imports; ``level=0`` leaves relative ones out."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom) and node.module and level in (None, node.level):
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return names
 

@@ -189,7 +189,7 @@ def _shown(value):
     return ascii(value.pattern)[:60] if isinstance(value, re.Pattern) else ""
 
 
-ESCAPED = "diagnose/recorder_redact.py"
+ESCAPED = "diagnose/recorder/redact.py"
 """Its patterns are of this computer's own words, escaped. ``test_redact`` times them."""
 
 

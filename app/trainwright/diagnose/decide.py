@@ -11,28 +11,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
-from trainwright.diagnose import (
-    causes_avoidable,
-    causes_communication,
-    causes_contention,
-    causes_cores,
-    causes_devices,
-    causes_gpu,
-    causes_host_and_device,
-    causes_input,
-    causes_memory,
-    causes_monitoring,
-    causes_none,
-    causes_offload,
-    causes_parallelism,
-    causes_threads,
-    causes_transfer,
-    causes_trials,
-    causes_tuning,
-    causes_waiting,
-)
 from trainwright.diagnose.case import LIKELY, SYMPTOM, Case
-from trainwright.diagnose.causes_remedies import remedies_of
+from trainwright.diagnose.causes import nothing_wrong
+from trainwright.diagnose.causes.rules import signals
+from trainwright.diagnose.causes.table import RULES
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.fixes import fixes
 from trainwright.diagnose.gains import gain, measured_gain
@@ -46,7 +28,6 @@ from trainwright.diagnose.roots import (
     among,
     explains,
 )
-from trainwright.diagnose.rules import Rule, signals
 from trainwright.diagnose.symptoms import symptoms
 from trainwright.diagnose.traits import measured, traits
 from trainwright.diagnose.unseen import unseen
@@ -61,44 +42,6 @@ from trainwright.diagnose.verdict import (
 from trainwright.diagnose.wording import wording
 from trainwright.messages import Message
 
-_SIGNS: dict[Cause, tuple[Rule, ...]] = {
-    Cause.PARALLELISM: (
-        *causes_parallelism.RULES,
-        *causes_gpu.PARALLELISM,
-        *causes_avoidable.PARALLELISM,
-        *causes_trials.PARALLELISM,
-        *causes_host_and_device.PARALLELISM,
-    ),
-    Cause.INPUT: (
-        *causes_input.RULES,
-        *causes_transfer.RULES,
-        *causes_trials.INPUT,
-        *causes_host_and_device.INPUT,
-    ),
-    Cause.TUNING: (
-        *causes_tuning.RULES,
-        *causes_avoidable.TUNING,
-        *causes_trials.TUNING,
-        *causes_host_and_device.TUNING,
-    ),
-    Cause.MEMORY: (
-        *causes_memory.RULES,
-        *causes_avoidable.MEMORY,
-        *causes_offload.RULES,
-        *causes_host_and_device.MEMORY,
-    ),
-    Cause.COMMUNICATION: causes_communication.RULES,
-    Cause.SCHEDULING: (
-        *causes_devices.RULES,
-        *causes_gpu.SCHEDULING,
-        *causes_cores.RULES,
-        *causes_threads.RULES,
-        *causes_host_and_device.SCHEDULING,
-    ),
-    Cause.MONITORING: (*causes_monitoring.RULES, *causes_avoidable.MONITORING),
-}
-_BESIDE = causes_waiting.RULES | causes_contention.RULES
-RULES = {cause: (*signs, *_BESIDE[cause], *remedies_of(cause)) for cause, signs in _SIGNS.items()}
 MARGIN = 2.5
 """By how much the first cause must lead to be sure; assumed."""
 WORTH = 0.05
@@ -190,7 +133,7 @@ def by_rules(evidence: Evidence) -> Verdict:
 def _found(evidence: Evidence) -> dict[Cause, tuple[Signal, ...]]:
     """Return what the rules of each cause, and those of its absence, find."""
     found = {cause: signals(rules, evidence) for cause, rules in RULES.items()}
-    return found | {Cause.NONE: signals(causes_none.RULES, evidence)}
+    return found | {Cause.NONE: signals(nothing_wrong.RULES, evidence)}
 
 
 def _all_cases(found: dict[Cause, tuple[Signal, ...]], evidence: Evidence) -> list[Case]:

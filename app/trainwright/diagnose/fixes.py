@@ -5,11 +5,11 @@ from math import ceil
 from typing import Any, get_args
 
 from trainwright.diagnose.evidence import Evidence, Setup
-from trainwright.diagnose.measures import lowest_capability, number, on_cpu, on_gpu
-from trainwright.diagnose.measures_cost import memory_share
-from trainwright.diagnose.measures_kernels import capped_by_board
-from trainwright.diagnose.measures_trials import factor_of, saved_by, step_times
-from trainwright.diagnose.measures_work import (
+from trainwright.diagnose.measures.cost import memory_share
+from trainwright.diagnose.measures.figures import lowest_capability, number, on_cpu, on_gpu
+from trainwright.diagnose.measures.kernels import capped_by_board
+from trainwright.diagnose.measures.trials import factor_of, saved_by, step_times
+from trainwright.diagnose.measures.work import (
     waits_for_the_interpreter,
     workers_starve_computing,
 )

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
+from trainwright.diagnose.causes.rules import at_least
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import (
+from trainwright.diagnose.measures.avoidable import own_backward
+from trainwright.diagnose.measures.cost import bubble, offloading, page_faults, update_elsewhere
+from trainwright.diagnose.measures.figures import (
     affinity,
     cores_of_usable,
     data_wait,
@@ -18,19 +21,16 @@ from trainwright.diagnose.measures import (
     too_few_threads,
     uneven,
 )
-from trainwright.diagnose.measures_cost import bubble, offloading, page_faults, update_elsewhere
-from trainwright.diagnose.measures_gpu import beside_step, least_idle, narrow_link_used
-from trainwright.diagnose.measures_kernels import clock_of
-from trainwright.diagnose.measures_names import fallback_attention, functions_of
-from trainwright.diagnose.measures_needless import own_backward
-from trainwright.diagnose.measures_trials import doubled_batch, saved_by
-from trainwright.diagnose.measures_work import (
+from trainwright.diagnose.measures.gpu import beside_step, least_idle, narrow_link_used
+from trainwright.diagnose.measures.kernels import clock_of
+from trainwright.diagnose.measures.names import fallback_attention, functions_of
+from trainwright.diagnose.measures.trials import doubled_batch, saved_by
+from trainwright.diagnose.measures.work import (
     achieved_of_matrix_rate,
     heavy_operators,
     products_of_matrix_rate,
     workers_cores,
 )
-from trainwright.diagnose.rules import at_least
 from trainwright.diagnose.verdict import Cause
 
 Bound = Callable[[Evidence], float | None]

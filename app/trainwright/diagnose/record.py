@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from trainwright import __version__, ranges, reading, saving
 from trainwright.diagnose.evidence import RECORD, Evidence
-from trainwright.diagnose.recorder_redact import cleaned, here
+from trainwright.diagnose.recorder.redact import cleaned, here
 from trainwright.messages import Message, UserError
 from trainwright.messages.nearest import nearest
 from trainwright.plan.problems import shown

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures_trials import (
+from trainwright.diagnose.measures.trials import (
     doubled_batch,
     fewer_workers,
     saved_by,

@@ -11,7 +11,7 @@ from functools import cache
 
 from trainwright.data import resources
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import on_cpu
+from trainwright.diagnose.measures.figures import on_cpu
 from trainwright.diagnose.verdict import Cause, Confidence, Reliability, Verdict
 
 RECORDED, ON_GPU, REPORTED = "recorded", "on-gpu", "reported"

@@ -18,9 +18,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from trainwright.diagnose import record, recorder_redact
+from trainwright.diagnose import record
 from trainwright.diagnose.evidence import Evidence, Failure
-from trainwright.diagnose.recorder_trial import VARIABLE
+from trainwright.diagnose.recorder import redact
+from trainwright.diagnose.recorder.trial import VARIABLE
 from trainwright.diagnose.watching import Watch
 from trainwright.messages import UserError
 
@@ -93,17 +94,15 @@ def run(
         failure = _failure(process.returncode, stopped)
         if failure is not None and evidence.failure is None:
             evidence = evidence.model_copy(update={"failure": failure})
-        update = {"command": recorder_redact.command(command)[:2000]}
+        update = {"command": redact.command(command)[:2000]}
         seen = evidence.model_copy(update=update)
         return Outcome(seen, process.returncode, stopped, interrupted)
 
 
 def _prepare(folder: Path) -> None:
-    package = folder / "_trainwright_recorder"
-    package.mkdir()
-    here = Path(__file__).parent
-    for module in (here / "callback.py", here / "surroundings.py", *here.glob("recorder_*.py")):
-        shutil.copyfile(module, package / module.name)
+    recorder = Path(redact.__file__).parent
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(recorder, folder / "_trainwright_recorder", ignore=ignored)
     (folder / "sitecustomize.py").write_text(START, encoding="utf-8")
 
 

@@ -4,13 +4,20 @@ A device that idles, or that is busy and still slow, belongs to half of the caus
 says which; beside a cause's own sign it says that the cause costs something.
 """
 
+from trainwright.diagnose.causes.rules import Rule, above, below, rules_of, signals
 from trainwright.diagnose.evidence import Evidence
 from trainwright.diagnose.gains import measured_gain
-from trainwright.diagnose.measures import data_wait, number, on_cpu, on_gpu, uneven, utilisation
-from trainwright.diagnose.measures_cost import power_share
-from trainwright.diagnose.measures_trials import saved_by
-from trainwright.diagnose.measures_work import device_of_step
-from trainwright.diagnose.rules import Rule, above, below, rules_of, signals
+from trainwright.diagnose.measures.cost import power_share
+from trainwright.diagnose.measures.figures import (
+    data_wait,
+    number,
+    on_cpu,
+    on_gpu,
+    uneven,
+    utilisation,
+)
+from trainwright.diagnose.measures.trials import saved_by
+from trainwright.diagnose.measures.work import device_of_step
 from trainwright.diagnose.verdict import Cause, Signal
 
 _FILLS = ("power", "heat", "battery", "mig", "mps", "other-programs-gpu")

@@ -6,7 +6,7 @@ from trainwright.diagnose import running
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.deciding import Deciding, deciding
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.recorder_trial import RUNNABLE
+from trainwright.diagnose.recorder.trial import RUNNABLE
 from trainwright.diagnose.trials import Trial
 
 SECONDS = 30.0

@@ -1,7 +1,7 @@
 """What a diagnosis could not look at, why, and how to see it next time."""
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import on_cpu
+from trainwright.diagnose.measures.figures import on_cpu
 from trainwright.diagnose.verdict import Unseen
 from trainwright.messages import Message
 

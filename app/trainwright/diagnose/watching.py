@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from trainwright.diagnose import surroundings
 from trainwright.diagnose.evidence import RECORD, Evidence
 from trainwright.diagnose.evidence_readings import (
     GpuReadings,
@@ -14,6 +13,7 @@ from trainwright.diagnose.evidence_readings import (
     Spread,
     Throttle,
 )
+from trainwright.diagnose.recorder import surroundings
 from trainwright.messages import Message, UserError, render
 from trainwright.probe.monitor.sampler import Reader, Sampler
 from trainwright.probe.monitor.session import GpuSession

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures import number, on_cpu, on_gpu, time_share
-from trainwright.diagnose.measures_cost import main_read_a_step, swapped_files
-from trainwright.diagnose.measures_kernels import capped_by_board, untuned_convolutions
-from trainwright.diagnose.measures_names import fallback_attention, odd_kernel
-from trainwright.diagnose.measures_needless import ignored_scores
-from trainwright.diagnose.measures_trials import attention_by_length, saved_by
-from trainwright.diagnose.measures_work import waits_for_the_interpreter, workers_starve_computing
+from trainwright.diagnose.measures.avoidable import ignored_scores
+from trainwright.diagnose.measures.cost import main_read_a_step, swapped_files
+from trainwright.diagnose.measures.figures import number, on_cpu, on_gpu, time_share
+from trainwright.diagnose.measures.kernels import capped_by_board, untuned_convolutions
+from trainwright.diagnose.measures.names import fallback_attention, odd_kernel
+from trainwright.diagnose.measures.trials import attention_by_length, saved_by
+from trainwright.diagnose.measures.work import waits_for_the_interpreter, workers_starve_computing
 from trainwright.diagnose.verdict import Cause
 
 
@@ -29,7 +29,7 @@ def _on_drive(evidence: Evidence) -> bool:
         number("counters.load_seconds")(evidence),
         swapped_files(evidence),
     )
-    reads = (main_read_a_step(evidence) or 0) >= 0.3  # the limit of causes_offload
+    reads = (main_read_a_step(evidence) or 0) >= 0.3  # the limit of causes/offload
     return any(seen) or reads or (on_cpu(evidence) and not (setup is not None and setup.offload))
 
 
@@ -43,38 +43,38 @@ def _in_few_bits(evidence: Evidence) -> bool:
 
 
 def _tried(evidence: Evidence) -> bool:
-    return (saved_by("other_precision")(evidence) or 0) >= 0.1  # the limit of causes_tuning
+    return (saved_by("other_precision")(evidence) or 0) >= 0.1  # the limit of causes/tuning
 
 
 def _by_a_kernel(evidence: Evidence) -> bool:
-    return on_gpu(evidence) and (odd_kernel(evidence) or 0) >= 0.25  # the limit of causes_tuning
+    return on_gpu(evidence) and (odd_kernel(evidence) or 0) >= 0.25  # the limit of causes/tuning
 
 
 def _by_fallback(evidence: Evidence) -> bool:
     """Whether attention is fused, and slow nevertheless."""
     fused = evidence.setup is not None and evidence.setup.attention == "sdpa"
-    grows = (attention_by_length(evidence) or 0) >= 0.25  # the limit of causes_trials
+    grows = (attention_by_length(evidence) or 0) >= 0.25  # the limit of causes/trials
     return (fallback_attention(evidence) or 0) >= 0.25 or (fused and grows)
 
 
 def _by_slow_operators(evidence: Evidence) -> bool:
     """Whether it is not cuDNN's autotuner that is missed."""
-    tried = (saved_by("kernels")(evidence) or 0) >= 0.1  # the limit of causes_tuning
+    tried = (saved_by("kernels")(evidence) or 0) >= 0.1  # the limit of causes/tuning
     return on_cpu(evidence) or not (tried or untuned_convolutions(evidence))
 
 
 def _by_ignored(evidence: Evidence) -> bool:
     """Whether it is scores that the loss leaves out, and hardly the ends of rows."""
     padding = number("setup.sequence_padding")(evidence) or 0
-    return (ignored_scores(evidence) or 0) >= 0.5 and padding < 0.2  # the limits of causes_tuning
+    return (ignored_scores(evidence) or 0) >= 0.5 and padding < 0.2  # the limits of causes/tuning
 
 
 def _by_growing(evidence: Evidence) -> bool:
-    return (number("profile.grown")(evidence) or 0) >= 0.05  # the limit of causes_memory
+    return (number("profile.grown")(evidence) or 0) >= 0.05  # the limit of causes/memory
 
 
 def _compiles_anew(evidence: Evidence) -> bool:
-    return (number("profile.recompilations")(evidence) or 0) >= 0.02  # the limit of causes_tuning
+    return (number("profile.recompilations")(evidence) or 0) >= 0.02  # the limit of causes/tuning
 
 
 def _most_of_what_is_beside(counter: str) -> Callable[[Evidence], bool]:

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from trainwright.diagnose import measures_cost, measures_hardware, measures_trials
-from trainwright.diagnose import measures_work as work
 from trainwright.diagnose.decide import by_rules, judge
 from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import cost, hardware, trials, work
 from trainwright.diagnose.verdict import Cause, Confidence, Diagnosis
 
 CUDA = {"device": "cuda"}
@@ -70,7 +69,7 @@ def test_a_processor_that_is_as_fast_as_the_gpu_tells_of_small_operators(named: 
     trial = {"changed": "gpu", "to": named, "step_times": 0.5}
     found = diagnosed(steps=steps(), setup=CUDA, trials=[trial])
     assert found.first.cause is Cause.PARALLELISM
-    assert measures_hardware.another_gpu(seen(steps=steps(), trials=[trial])) is None
+    assert hardware.another_gpu(seen(steps=steps(), trials=[trial])) is None
 
 
 def test_a_gpu_that_is_slower_than_its_peak_against_another_ones_has_slow_kernels() -> None:
@@ -79,16 +78,16 @@ def test_a_gpu_that_is_slower_than_its_peak_against_another_ones_has_slow_kernel
     run = {"gpus": own, "steps": steps(), "setup": CUDA}
     assert diagnosed(**run, trials=[trial]).first.cause is Cause.TUNING
     larger = trial | {"to": "NVIDIA H100 SXM", "step_times": 0.3}
-    assert (measures_hardware.beyond_its_peak(seen(**run, trials=[larger])) or 0) < 2
+    assert (hardware.beyond_its_peak(seen(**run, trials=[larger])) or 0) < 2
 
 
 def test_what_leaves_a_devices_work_as_it_is_changes_its_utilisation_as_its_rate() -> None:
-    saved = measures_trials.saved_by("more_workers")
+    saved = trials.saved_by("more_workers")
     trial = {"changed": "workers", "factor": 2, "utilisation": 0.8}
     assert saved(seen(gpus=gpu(0.4), trials=[trial])) == pytest.approx(0.5)
     assert saved(seen(trials=[trial])) is None  # of nothing
     other = {"changed": "batch", "factor": 2, "utilisation": 0.8}
-    assert measures_trials.doubled_batch(seen(gpus=gpu(0.4), trials=[other])) is None
+    assert trials.doubled_batch(seen(gpus=gpu(0.4), trials=[other])) is None
 
 
 @pytest.mark.parametrize("trial", [{"factor": 0.25}, {"to": "one"}, {"to": "1 GPU"}])
@@ -97,12 +96,12 @@ def test_one_device_in_place_of_four_is_that_in_words_too(trial: dict[str, Any])
         setup={**CUDA, "world_size": 4},
         trials=[{"changed": "devices", "rate_times": 4.0, **trial}],
     )
-    assert measures_trials.saved_by("single_device")(found) == pytest.approx(0.75)
+    assert trials.saved_by("single_device")(found) == pytest.approx(0.75)
 
 
 def test_accumulating_is_held_against_the_samples_it_takes() -> None:
     found = seen(trials=[{"changed": "accumulation", "factor": 8, "rate_times": 2.0}])
-    assert measures_trials.saved_by("accumulation")(found) == pytest.approx(0.5)
+    assert trials.saved_by("accumulation")(found) == pytest.approx(0.5)
 
 
 def test_a_wait_that_the_collector_fills_is_the_collectors() -> None:
@@ -116,16 +115,16 @@ def test_a_wait_that_the_collector_fills_is_the_collectors() -> None:
 
 def test_pages_that_are_taken_anew_cost_half_a_microsecond_each() -> None:
     faults = seen(host={"main_minor_faults_s": 4e5})
-    assert measures_cost.page_faults(faults) == pytest.approx(0.2)
-    assert measures_cost.page_faults(seen(host={})) is None
+    assert cost.page_faults(faults) == pytest.approx(0.2)
+    assert cost.page_faults(seen(host={})) is None
 
 
 def test_a_quiet_process_has_the_systems_time_for_its_pages_and_no_thread_would_share_it() -> None:
     quiet = {"main_read_bytes_s": 4e4, "main_written_bytes_s": 3e4}
     faults = {"main_minor_faults_s": 1.7e5, "main_system_share": 0.45}
-    assert measures_cost.page_faults(seen(host=faults | quiet)) == pytest.approx(0.45)
+    assert cost.page_faults(seen(host=faults | quiet)) == pytest.approx(0.45)
     busy = {"main_read_bytes_s": 4e8, "main_written_bytes_s": 3e4}
-    assert measures_cost.page_faults(seen(host=faults | busy)) == pytest.approx(0.085)
+    assert cost.page_faults(seen(host=faults | busy)) == pytest.approx(0.085)
     run = in_one_thread(flops_a_step=1e10)
     assert diagnosed(**run).first.variant == "threads"
     run["host"] |= faults | quiet

@@ -9,8 +9,8 @@ import pytest
 
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures_needless import products_again
-from trainwright.diagnose.measures_trials import saved_by
+from trainwright.diagnose.measures.avoidable import products_again
+from trainwright.diagnose.measures.trials import saved_by
 from trainwright.diagnose.verdict import Cause, Verdict
 
 CARD = "NVIDIA GeForce RTX 3090"

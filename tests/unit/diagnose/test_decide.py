@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainwright.data import resources
-from trainwright.diagnose import causes_none
 from trainwright.diagnose import fixes as fixing
+from trainwright.diagnose.causes import nothing_wrong
 from trainwright.diagnose.decide import RULES, by_rules, judge
 from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.verdict import Cause, Confidence, Diagnosis
@@ -19,7 +19,7 @@ from trainwright.messages import LANGUAGES, Message, render
 from trainwright.plan import file
 from trainwright.plan.edit import with_keys
 
-ALL_RULES = [rule for rules in (*RULES.values(), causes_none.RULES) for rule in rules]
+ALL_RULES = [rule for rules in (*RULES.values(), nothing_wrong.RULES) for rule in rules]
 
 
 def diagnosed(**parts: Any) -> Diagnosis:

@@ -242,7 +242,7 @@ def test_batches_that_come_late_bound_what_more_cores_bring() -> None:
 
 FACTS = """
 import json, torch
-from trainwright.diagnose.recorder_facts import optimizer_facts, settled
+from trainwright.diagnose.recorder.facts import optimizer_facts, settled
 def facts(*parameters):
     return optimizer_facts(torch.optim.SGD([torch.nn.Parameter(each) for each in parameters]))
 places, layer = torch.zeros(1, 197, 768), torch.zeros(768, 3072)

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from trainwright.diagnose import causes_memory
+from trainwright.diagnose.causes import memory
+from trainwright.diagnose.causes.rules import signals
 from trainwright.diagnose.decide import by_rules
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.rules import signals
 from trainwright.diagnose.verdict import Cause, Confidence, Verdict
 
 ONE = {"device": "cuda", "world_size": 1}
@@ -196,7 +196,7 @@ def test_a_cache_that_keeps_more_than_it_uses_is_in_nobodys_way_while_memory_is_
     kept = {"steps": 10, "allocated_bytes": 4e9, "reserved_bytes": 17e9, "inactive_split_bytes": 0}
     free, full = (
         signals(
-            causes_memory.RULES,
+            memory.RULES,
             evidence(gpus=[{"memory_total_bytes": size}], counters=kept, steps=STEP),
         )
         for size in (64e9, 18e9)

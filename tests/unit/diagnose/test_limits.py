@@ -6,7 +6,8 @@ import pytest
 from babel.messages.pofile import read_po
 
 from trainwright.data import resources
-from trainwright.diagnose import causes_none, symptoms
+from trainwright.diagnose import symptoms
+from trainwright.diagnose.causes import nothing_wrong
 from trainwright.diagnose.decide import RULES
 from trainwright.diagnose.likeness import FITTED_TO
 from trainwright.diagnose.verdict import Cause, Signal
@@ -17,7 +18,7 @@ SIGNAL = Signal(Cause.INPUT, "", "steps.data_seconds", 0.3, "share", 2, 0.05, Tr
 
 def sources() -> set[str]:
     """Return where limits and likeness come from, without the word ``assumed``."""
-    rules = (*RULES.values(), causes_none.RULES, symptoms.RULES)
+    rules = (*RULES.values(), nothing_wrong.RULES, symptoms.RULES)
     found = {level.source for of in rules for rule in of for level in rule.levels}
     return {text.removeprefix("assumed: ") for text in found - {"assumed"}} | {FITTED_TO}
 

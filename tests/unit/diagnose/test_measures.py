@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from trainwright.diagnose import measures, measures_cost, measures_names, measures_trials
-from trainwright.diagnose import measures_work as work
 from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.measures import cost, figures, names, trials, work
 
 
 def seen(**parts: Any) -> Evidence:
@@ -37,11 +36,11 @@ CUDA = {"device": "cuda"}
 def test_any_factor_of_the_batch_tells_what_twice_the_batch_would(
     trial: dict[str, Any], doubled: float
 ) -> None:
-    assert measures_trials.doubled_batch(seen(trials=[trial])) == pytest.approx(doubled)
+    assert trials.doubled_batch(seen(trials=[trial])) == pytest.approx(doubled)
 
 
 def test_an_experiment_says_the_same_in_seconds_in_times_and_as_a_rate() -> None:
-    saved = measures_trials.saved_by("synthetic_batch")
+    saved = trials.saved_by("synthetic_batch")
     stated = [
         seen(steps=steps(2.0), experiments={"synthetic_batch": 0.5}),
         seen(trials=[{"changed": "synthetic-data", "step_times": 0.25}]),
@@ -52,7 +51,7 @@ def test_an_experiment_says_the_same_in_seconds_in_times_and_as_a_rate() -> None
 
 
 def test_fewer_workers_that_are_slower_are_more_workers_that_are_faster() -> None:
-    more = measures_trials.saved_by("more_workers")
+    more = trials.saved_by("more_workers")
     halved = seen(trials=[{"changed": "workers", "factor": 0.5, "step_times": 2}])
     doubled = seen(trials=[{"changed": "workers", "factor": 2, "step_times": 0.5}])
     assert more(halved) == more(doubled) == pytest.approx(0.5)
@@ -61,7 +60,7 @@ def test_fewer_workers_that_are_slower_are_more_workers_that_are_faster() -> Non
 @pytest.mark.parametrize("factor", [0.125, 8])
 def test_one_device_alone_tells_what_the_others_cost(factor: float) -> None:
     alone = {"changed": "devices", "factor": factor, "step_times": 0.6 if factor < 1 else 1 / 0.6}
-    saved = measures_trials.saved_by("single_device")(seen(trials=[alone]))
+    saved = trials.saved_by("single_device")(seen(trials=[alone]))
     assert saved == pytest.approx(0.4)
 
 
@@ -96,7 +95,7 @@ def test_one_device_alone_tells_what_the_others_cost(factor: float) -> None:
     ],
 )
 def test_kernels_are_told_by_their_names(name: str, family: str | None) -> None:
-    assert measures_names.family(name) == family
+    assert names.family(name) == family
 
 
 @pytest.mark.parametrize(
@@ -136,15 +135,15 @@ def test_kernels_are_told_by_their_names(name: str, family: str | None) -> None:
     ],
 )
 def test_functions_of_the_host_are_told_by_their_names(name: str, family: str | None) -> None:
-    assert measures_names.host_family(name) == family
+    assert names.host_family(name) == family
 
 
 def test_rows_of_functions_hold_what_they_call_so_that_only_the_largest_counts() -> None:
     rows = [{"name": "__next__ dataloader", "share": 0.5}, {"name": "collate", "share": 0.3}]
     evidence = seen(profile={"host_top": rows})
-    assert measures_names.functions_of("loader")(evidence) == 0.5
-    assert measures_names.functions_of("waiting")(evidence) == 0.0
-    assert measures_names.functions_of("waiting")(seen()) is None
+    assert names.functions_of("loader")(evidence) == 0.5
+    assert names.functions_of("waiting")(evidence) == 0.0
+    assert names.functions_of("waiting")(seen()) is None
 
 
 # What things cost at least
@@ -152,38 +151,38 @@ def test_rows_of_functions_hold_what_they_call_so_that_only_the_largest_counts()
 
 def test_launches_take_their_count_times_what_each_takes() -> None:
     profile = {"kernels_a_step": 1200, "launch_median_seconds": 5e-6}
-    assert measures_cost.launching(seen(steps=steps(0.012), profile=profile)) == pytest.approx(0.5)
+    assert cost.launching(seen(steps=steps(0.012), profile=profile)) == pytest.approx(0.5)
     timed = {"launch_seconds": 0.003, "step_seconds": 0.006}
-    assert measures_cost.launching(seen(profile=timed)) == pytest.approx(0.5)
-    assert measures_cost.launching(seen(steps=steps(), profile={"kernels_a_step": 9})) is None
+    assert cost.launching(seen(profile=timed)) == pytest.approx(0.5)
+    assert cost.launching(seen(steps=steps(), profile={"kernels_a_step": 9})) is None
 
 
 def test_a_ring_all_reduce_takes_what_nccl_tests_say() -> None:
     """nccl-tests: bus bandwidth = bytes / time * 2 (n - 1) / n."""
     setup = {"world_size": 4, "parameters": 250_000_000, "link_bytes_s": 1e9}
-    share = measures_cost.gradients_on_link(seen(steps=steps(3.0), setup=setup))
+    share = cost.gradients_on_link(seen(steps=steps(3.0), setup=setup))
     assert share == pytest.approx(1e9 / 1e9 * 2 * 3 / 4 / 3.0)
 
 
 def test_a_pipeline_waits_as_gpipe_says() -> None:
     setup = {"pipeline_stages": 4, "accumulation": 8}
-    assert measures_cost.bubble(seen(setup=setup)) == pytest.approx(3 / 11)
-    assert measures_cost.bubble(seen(setup=setup, profile={"bubble": 0.5})) == 0.5
+    assert cost.bubble(seen(setup=setup)) == pytest.approx(3 / 11)
+    assert cost.bubble(seen(setup=setup, profile={"bubble": 0.5})) == 0.5
 
 
 def test_what_is_offloaded_takes_the_links_time() -> None:
     moved = {"steps": 1, "offloaded_bytes": 50e9}
     old = seen(steps=steps(4.0), counters=moved, setup=CUDA)
-    assert measures_cost.offloading(old) == pytest.approx(0.5)  # 25 GB/s
+    assert cost.offloading(old) == pytest.approx(0.5)  # 25 GB/s
     measured = seen(steps=steps(4.0), counters=moved, gpus=[{"copy_bytes_s": 12.5e9}])
-    assert measures_cost.offloading(measured) == pytest.approx(1.0)
+    assert cost.offloading(measured) == pytest.approx(1.0)
 
 
 def test_memory_and_power_are_known_from_a_gpus_name() -> None:
     gpu = {"name": "NVIDIA GeForce RTX 4090", "power_w": {"mean": 225}, "memory_used_bytes": 6e9}
-    assert measures_cost.power_share(seen(gpus=[gpu])) == pytest.approx(0.5)  # 450 W
-    assert measures_cost.memory_share(seen(gpus=[gpu])) == pytest.approx(6e9 / (24 << 30), rel=0.05)
-    assert measures_cost.memory_share(seen(gpus=[gpu | {"name": "No such GPU"}])) is None
+    assert cost.power_share(seen(gpus=[gpu])) == pytest.approx(0.5)  # 450 W
+    assert cost.memory_share(seen(gpus=[gpu])) == pytest.approx(6e9 / (24 << 30), rel=0.05)
+    assert cost.memory_share(seen(gpus=[gpu | {"name": "No such GPU"}])) is None
 
 
 def test_state_is_written_and_read_back_and_data_and_logs_are_not() -> None:
@@ -192,22 +191,22 @@ def test_state_is_written_and_read_back_and_data_and_logs_are_not() -> None:
 
     setup = {"device": "cpu", "parameters": 1000}
     state = seen(steps=steps(), setup=setup, host=host(90e6, 80e6))
-    assert measures_cost.swapped_files(state) == 80e6
+    assert cost.swapped_files(state) == 80e6
     for read, written in ((90e6, 1e3), (1e3, 90e6)):
         other = seen(steps=steps(), setup=setup, host=host(read, written))
-        assert measures_cost.swapped_files(other) is None
+        assert cost.swapped_files(other) is None
     ranks = seen(steps=steps(), setup=setup | {"world_size": 2}, host=host(90e6, 80e6))
-    assert measures_cost.swapped_files(ranks) is None  # they talk through the same calls
+    assert cost.swapped_files(ranks) is None  # they talk through the same calls
     rows = [{"name": "self.base.executemany()", "share": 0.57}]
     base = {"profile": {"host_top": rows}}
     database = seen(steps=steps(), setup=setup, host=host(90e6, 80e6), **base)
-    assert measures_cost.swapped_files(database) is None  # it reads its own pages to write rows
+    assert cost.swapped_files(database) is None  # it reads its own pages to write rows
 
 
 def test_a_loader_that_gives_what_is_used_has_nothing_to_spare() -> None:
     loading, rate = {"samples_s": 800}, {"samples_s": 100}
     evidence = seen(loading=loading, throughput=rate, setup=CUDA | {"world_size": 8})
-    assert measures_cost.loader_alone(evidence) == pytest.approx(1.0)
+    assert cost.loader_alone(evidence) == pytest.approx(1.0)
 
 
 # Waiting for cores
@@ -216,31 +215,31 @@ def test_a_loader_that_gives_what_is_used_has_nothing_to_spare() -> None:
 def test_threads_that_wait_for_a_core_hold_the_step_back_by_their_share() -> None:
     """One thread that works half of the time and waits the other half loses half of it."""
     alone = seen(host={"starved_share": 0.5, "run_cores": 0.5}, setup=CUDA)
-    assert measures.starved(alone) == pytest.approx(0.5)
+    assert figures.starved(alone) == pytest.approx(0.5)
     seldom = seen(host={"starved_share": 0.5, "run_cores": 0.05}, setup=CUDA)
-    assert measures.starved(seldom) == pytest.approx(0.05)
+    assert figures.starved(seldom) == pytest.approx(0.05)
     pool = seen(
         host={"starved_share": 0.5, "run_cores": 2.0}, setup={"device": "cpu", "torch_threads": 8}
     )
-    assert measures.starved(pool) == pytest.approx(2 / 8)
+    assert figures.starved(pool) == pytest.approx(2 / 8)
 
 
 def test_ranks_on_one_computer_are_no_strangers_to_each_other() -> None:
     host = {"cores": 8, "foreign_cores": 3.0, "run_cores": 1.0}
     alone = seen(host=host, setup={"world_size": 1})
     ranks = seen(host=host, setup={"world_size": 4})
-    assert measures.foreign_share(alone) == pytest.approx(3 / 8)
-    assert measures.foreign_share(ranks) == 0
+    assert figures.foreign_share(alone) == pytest.approx(3 / 8)
+    assert figures.foreign_share(ranks) == 0
 
 
 def test_ranks_on_other_computers_take_no_cores_here() -> None:
     host = {"cores": 8, "foreign_cores": 3.0, "run_cores": 1.0}
-    assert measures.foreign_share(seen(host=host, setup={"world_size": 4, "nodes": 2})) == 2 / 8
+    assert figures.foreign_share(seen(host=host, setup={"world_size": 4, "nodes": 2})) == 2 / 8
 
 
 def test_a_rank_that_waits_for_a_core_leaves_it_to_its_siblings() -> None:
     host = {"cores": 2, "foreign_cores": 1.2, "run_cores": 0.6, "starved_share": 0.5}
-    assert measures.foreign_share(seen(host=host, setup={"world_size": 2})) == 0
+    assert figures.foreign_share(seen(host=host, setup={"world_size": 2})) == 0
 
 
 def test_products_are_as_fast_as_their_arithmetic_in_the_time_that_they_had_cores() -> None:
@@ -280,8 +279,8 @@ def test_threads_that_would_work_are_counted_whoever_takes_the_cores() -> None:
 def test_the_loaders_own_time_is_no_wait() -> None:
     """DataLoader itself takes some 0.1 ms a batch, however short the step."""
     tiny = seen(steps=steps(0.0008, data_wait=0.0004))
-    assert measures.data_wait(tiny) == pytest.approx(0.1)
-    assert measures.data_wait(seen(steps=steps(0.008, data_wait=0.004))) == pytest.approx(0.5)
+    assert figures.data_wait(tiny) == pytest.approx(0.1)
+    assert figures.data_wait(seen(steps=steps(0.008, data_wait=0.004))) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -299,18 +298,18 @@ def test_the_loaders_own_time_is_no_wait() -> None:
 def test_a_link_halves_with_each_generation_and_with_its_lanes(
     link: dict[str, int], share: float
 ) -> None:
-    assert measures.link_share(seen(gpus=[link])) == pytest.approx(share)
+    assert figures.link_share(seen(gpus=[link])) == pytest.approx(share)
 
 
 def test_gpus_before_volta_leave_no_tensor_cores_idle() -> None:
     profile = {"tensor_core": 0.0, "tensor_core_eligible": 0.8}
     volta = seen(gpus=[{"compute_capability": "7.0"}], profile=profile)
     pascal = seen(gpus=[{"compute_capability": "6.1"}], profile=profile)
-    assert measures.tensor_cores_of_eligible(volta) == 0
-    assert measures.tensor_cores_of_eligible(pascal) is None
+    assert figures.tensor_cores_of_eligible(volta) == 0
+    assert figures.tensor_cores_of_eligible(pascal) is None
 
 
 def test_collectives_that_computing_hides_cost_nothing() -> None:
     profile = {"communication": 0.4, "communication_hidden": 0.75}
-    assert measures.exposed_communication(seen(profile=profile)) == pytest.approx(0.1)
-    assert measures.exposed_communication(seen(profile={"communication": 0.4})) == 0.4
+    assert figures.exposed_communication(seen(profile=profile)) == pytest.approx(0.1)
+    assert figures.exposed_communication(seen(profile={"communication": 0.4})) == 0.4

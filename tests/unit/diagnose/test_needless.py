@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from trainwright.diagnose import recorder_facts
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.recorder import facts
 from trainwright.diagnose.verdict import Cause, Confidence, Verdict
 
 CORES = {"cores": 2, "usable_cores": 2.0, "run_cores": 1.98, "starved_share": 0.01}
@@ -241,15 +241,15 @@ def test_threads_of_workers_beside_their_first_ones_are_too_many(
 def test_targets_count_as_ignored_only_if_they_got_scores(scored: int, kept: bool) -> None:
     """Of 8 rows of 64: all, all but each first one, and those alone that are not ignored."""
     seen = {"ignored_targets": 0.85, "_targets": 512, "_scored": scored}
-    assert ("ignored_targets" in recorder_facts.settled(seen)) is kept
+    assert ("ignored_targets" in facts.settled(seen)) is kept
 
 
 PROGRAM = """
 import json, torch
 from torch import nn
-from trainwright.diagnose import recorder_sample
-from trainwright.diagnose.recorder_batch import batch_facts
-from trainwright.diagnose.recorder_facts import optimizer_facts
+from trainwright.diagnose.recorder import sample
+from trainwright.diagnose.recorder.batch import batch_facts
+from trainwright.diagnose.recorder.facts import optimizer_facts
 
 words = torch.randint(2, 900, (8, 64))
 words[1:, 40:] = 0
@@ -276,7 +276,7 @@ sides = [
 ]
 labels = full.where(torch.rand(8, 64) < 0.15, -100)
 layers = [nn.Conv3d(2, 4, 3), nn.Conv3d(2, 4, 3).to(memory_format=torch.channels_last_3d)]
-look, image = recorder_sample.Sample(), torch.ones(2, 32, 16, 16, requires_grad=True)
+look, image = sample.Sample(), torch.ones(2, 32, 16, 16, requires_grad=True)
 grouped = []
 for groups in (1, 32):
     layer = nn.Conv2d(32, 32, 3, groups=groups)
@@ -286,7 +286,7 @@ for groups in (1, 32):
     grouped.append(look.told().get("grouped_convolutions", 0))
 grown = {}
 for apart in (False, True):
-    look, all_ones = recorder_sample.Sample(), torch.ones(4, 1, 50, 50)
+    look, all_ones = sample.Sample(), torch.ones(4, 1, 50, 50)
     look.start()
     rows = [all_ones]
     for _ in range(40):

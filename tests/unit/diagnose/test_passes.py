@@ -12,8 +12,8 @@ import pytest
 
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.recorder_clock import BatchClock
-from trainwright.diagnose.recorder_passes import Passes
+from trainwright.diagnose.recorder.clock import BatchClock
+from trainwright.diagnose.recorder.passes import Passes
 from trainwright.diagnose.verdict import Cause, Diagnosis
 
 
@@ -106,7 +106,7 @@ import sys, torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
-from trainwright.diagnose.callback import Recorder
+from trainwright.diagnose.recorder.callback import Recorder
 
 def net(width, depth):
     return nn.Sequential(*[nn.Linear(width, width) for _ in range(depth)])

@@ -6,7 +6,7 @@ import pytest
 
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.measures_trials import doubled_batch
+from trainwright.diagnose.measures.trials import doubled_batch
 from trainwright.diagnose.verdict import Cause, Confidence, Verdict
 
 

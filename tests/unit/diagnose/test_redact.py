@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainwright.diagnose.recorder_redact import cleaned, command, here, private
+from trainwright.diagnose.recorder.redact import cleaned, command, here, private
 
 KNOWN = private(
     {"WANDB_API_KEY": "q7x9", "PROJECT": "acme-merger-2", "SHELL": "/bin/sh"},

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,9 +15,10 @@ from typing import Any
 import pytest
 
 import trainwright
-from trainwright.diagnose import callback, record, running, surroundings
+from trainwright.diagnose import record, running
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.evidence import Evidence
+from trainwright.diagnose.recorder import callback, surroundings
 from trainwright.diagnose.verdict import Cause
 from trainwright.messages import UserError, render
 
@@ -207,11 +209,8 @@ def test_the_users_own_sitecustomize_still_runs(
 
 
 @pytest.mark.slow
-def test_the_copied_module_works_alone(tmp_path: Path) -> None:
-    (tmp_path / "watching_it").mkdir()
-    here = Path(str(callback.__file__)).parent
-    for each in (here / "callback.py", here / "surroundings.py", *here.glob("recorder_*.py")):
-        (tmp_path / "watching_it" / each.name).write_text(each.read_text(encoding="utf-8"), "utf-8")
+def test_the_copied_folder_works_alone(tmp_path: Path) -> None:
+    shutil.copytree(Path(str(callback.__file__)).parent, tmp_path / "watching_it")
     begin = "from watching_it.callback import Recorder; Recorder('run.record.json').start()"
     path = script(tmp_path, before=begin)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from trainwright.diagnose import recorder_facts
-from trainwright.diagnose import recorder_sample as sample
-from trainwright.diagnose.recorder_clock import Times
+from trainwright.diagnose.recorder import facts
+from trainwright.diagnose.recorder import sample as sample
+from trainwright.diagnose.recorder.clock import Times
 
 MS = 1_000_000
 
@@ -110,7 +110,7 @@ PROGRAM = """
 import json, sys, torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
-from trainwright.diagnose import recorder_sample as sample
+from trainwright.diagnose.recorder import sample as sample
 
 net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 8, 3, stride=2),
                     nn.Flatten(), nn.Linear(8 * 7 * 7, 64), nn.ReLU(), nn.Linear(64, 8))
@@ -163,7 +163,7 @@ def test_the_arithmetic_of_a_step_is_what_torch_counts() -> None:
 
 DISTURBED = """
 import json, torch
-from trainwright.diagnose import recorder_sample as sample
+from trainwright.diagnose.recorder import sample as sample
 
 look, few, many = sample.Sample(), torch.rand(64, 64), torch.rand(1500, 1500)
 for disturbed in (False, True, False):
@@ -202,7 +202,7 @@ def test_parts_of_steps_are_means_and_never_less_than_nothing() -> None:
 
 BATCHES = """
 import json, torch
-from trainwright.diagnose.recorder_batch import batch_facts
+from trainwright.diagnose.recorder.batch import batch_facts
 
 words = torch.randint(2, 900, (8, 64))
 words[:, 32:] = 0
@@ -237,5 +237,5 @@ def test_what_fills_rows_up_is_told_from_what_is_trained_on() -> None:
 def test_the_precision_is_that_of_the_parameters_complex_or_not(
     parameters: str, precision: str
 ) -> None:
-    setup = recorder_facts.settled({"_device": "cpu", "_dtype": f"torch.{parameters}"})
+    setup = facts.settled({"_device": "cpu", "_dtype": f"torch.{parameters}"})
     assert setup["precision"] == precision

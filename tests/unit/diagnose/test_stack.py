@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from trainwright.diagnose import surroundings
-from trainwright.diagnose.recorder_stack import StackSample
+from trainwright.diagnose.recorder import surroundings
+from trainwright.diagnose.recorder.stack import StackSample
 
 ENOUGH = 50
 """Looks at the stack; a computer that others use as well gives a thread few in a second."""

@@ -4,10 +4,10 @@ from typing import Any, get_args
 
 import pytest
 
-from trainwright.diagnose import measures_hardware, measures_trials
+from trainwright.diagnose.causes.rules import signals
 from trainwright.diagnose.decide import RULES, by_rules, judge
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.rules import signals
+from trainwright.diagnose.measures import hardware, trials
 from trainwright.diagnose.trials import Changed
 from trainwright.diagnose.verdict import Cause, Confidence
 
@@ -129,18 +129,18 @@ def test_a_change_that_does_nothing_rules_its_cause_out(changed: Changed) -> Non
 def test_less_of_a_burden_or_more_of_it_tell_what_all_of_it_costs(
     trial: dict[str, Any], saved: float
 ) -> None:
-    measure = measures_trials.saved_by("without_logging")
+    measure = trials.saved_by("without_logging")
     assert measure(tried(ONE, **trial)) == pytest.approx(saved)
 
 
 def test_how_much_is_tried_is_read_in_words_too() -> None:
     words = tried(ONE, changed="batch", to="32", step_times=1.0)
-    assert measures_trials.doubled_batch(words) == pytest.approx(1.0)
+    assert trials.doubled_batch(words) == pytest.approx(1.0)
     for said in ("2 workers", "two", "half of them", "from 4 to 2"):
         halved = tried(ONE, changed="workers", to=said, step_times=2.0)
-        assert measures_trials.saved_by("more_workers")(halved) == pytest.approx(0.5)
+        assert trials.saved_by("more_workers")(halved) == pytest.approx(0.5)
     twice = tried(ONE, changed="batch", to="four times as many", step_times=4.0)
-    assert measures_trials.doubled_batch(twice) == pytest.approx(2.0)
+    assert trials.doubled_batch(twice) == pytest.approx(2.0)
 
 
 def test_batches_that_are_made_sooner_without_workers_are_an_input_pipeline() -> None:
@@ -168,7 +168,7 @@ def test_a_gpu_is_known_where_its_computer_stands_beside_its_name() -> None:
         "setup": ONE,
         "trials": [{"changed": "gpu", "to": "V100 32GB of a DGX-2", "rate_times": 1.06}],
     }
-    assert measures_hardware.another_gpu(Evidence.model_validate(seen)) is None
+    assert hardware.another_gpu(Evidence.model_validate(seen)) is None
 
 
 def test_twice_the_batch_that_is_two_fifths_faster_a_sample_is_enough_for_a_cause() -> None:
@@ -183,7 +183,7 @@ def test_twice_the_batch_that_is_two_fifths_faster_a_sample_is_enough_for_a_caus
 def test_two_of_computers_that_nobody_counted_are_fewer_of_them() -> None:
     over = {"device": "cuda", "strategy": "zero", "link": "network"}
     faster = {"changed": "nodes", "to": "two nodes", "step_times": 0.6}
-    saved = measures_trials.saved_by("single_device")
+    saved = trials.saved_by("single_device")
     many = {"trainwright_record": 1, "steps": {"steps": 1, "seconds": 18.0}, "trials": [faster]}
     assert saved(Evidence.model_validate(many | {"setup": over})) == pytest.approx(0.4)
     of_one = Evidence.model_validate(many | {"setup": ONE})  # a second one is more of them

@@ -10,7 +10,7 @@ from trainwright.diagnose import running
 from trainwright.diagnose.decide import judge
 from trainwright.diagnose.deciding import deciding
 from trainwright.diagnose.evidence import Evidence
-from trainwright.diagnose.recorder_trial import RUNNABLE
+from trainwright.diagnose.recorder.trial import RUNNABLE
 from trainwright.diagnose.trying import trial_of, tried
 from trainwright.diagnose.verdict import Cause
 

@@ -1,6 +1,7 @@
 """What an out-of-memory message tells, in bytes, and what it means."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,21 +12,24 @@ from trainwright.quoting import one_line
 
 Kind = Literal[
     "too-big", "fragmentation", "other-programs", "limit", "spilled", "driver", "cache", "host",
-    "worker", "shared-memory", "none",
+    "worker", "shared-memory", "kernel", "none",
 ]  # fmt: skip
 """``too-big``: more than there is. ``fragmentation``: enough is reserved, in pieces.
 ``other-programs``: would fit without them. ``limit``: a share was set, or the system refuses though
 memory is free. ``spilled``: already in system memory (Windows). ``driver``: outside the allocator.
 ``cache``: a serving engine has no room for keys and values. ``host``: system memory. ``worker``:
-a loader worker was ended. ``shared-memory``: /dev/shm is full. ``none``: no such error found."""
+a loader worker was ended. ``shared-memory``: /dev/shm is full. ``kernel``: what a kernel
+may take within the GPU's processors. ``none``: no such error found."""
 ON_GPU: tuple[Kind, ...] = ("too-big", "fragmentation", "limit", "spilled", "driver", "cache")
 """Kinds that settings help which lower the GPU's peak."""
 
-_SIZES = {"bytes": 1, "byte": 1, "B": 1}
+_SIZES = {"bytes": 1, "byte": 1, "B": 1, "": 1, "kB": 1 << 10}
 _SIZES |= {f"{prefix}{unit}": 1 << power for prefix, power in
            (("K", 10), ("M", 20), ("G", 30), ("T", 40)) for unit in ("iB", "B")}  # fmt: skip
 """torch counts in powers of two also where it writes GB."""
 SIZE = r"(?<![0-9.,])([0-9][0-9,]*(?:\.[0-9]+)?) ?([KMGT]?i?B|bytes?)"
+COUNT = r"(?<![0-9.,])([0-9]{1,20})()\b"
+"""Bytes whose unit is not said."""
 MOST_BYTES = 1 << 60
 """Largest size that is believed; assumed, a million times what a GPU has."""
 
@@ -67,6 +71,16 @@ class Explanation:
     def on_gpu(self) -> bool:
         """Whether the GPU's memory ran out, so that a plan's settings can help."""
         return self.kind in ON_GPU
+
+
+def unsized(kind: Kind, id: str, *fixes: str) -> Callable[[str], Explanation]:
+    """Return what explains a message that tells nothing but what ran out."""
+
+    def explained(text: str) -> Explanation:
+        says = Message.of(f"diagnose.oom.{id}")
+        return Explanation(kind, says, Account(), tuple(map(fix, fixes)), quoted=text[:600])
+
+    return explained
 
 
 def fix(id: str, patch: dict[str, object] | None = None) -> Fix:

@@ -2,8 +2,10 @@
 
 import re
 from dataclasses import replace
+from math import prod
 
 from trainwright.diagnose.outofmemory.account import (
+    COUNT,
     SIZE,
     Account,
     Explanation,
@@ -11,6 +13,7 @@ from trainwright.diagnose.outofmemory.account import (
     as_bytes,
     fix,
     found_bytes,
+    unsized,
 )
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message
@@ -41,9 +44,28 @@ _ASYNC_HELD = re.compile("Currently allocated ?: " + SIZE)
 _ASYNC_ASKED = re.compile("Requested ?: " + SIZE)
 _ASYNC_TOTAL = re.compile("Device limit ?: " + SIZE)
 _ASYNC_FREE = re.compile(r"Free \(according to CUDA\) ?: " + SIZE)
-_XLA = re.compile("while trying to allocate " + SIZE)
-_CUPY = re.compile("Out of memory allocating " + SIZE)
-_CUPY_HELD = re.compile("allocated so far: " + SIZE)
+_BUFFER = re.compile("Invalid buffer size: " + SIZE)
+_OTHERS_ASKED = tuple(
+    re.compile(words + size)
+    for words, size in (
+        ("[Tt]rying to allocate ", SIZE),  # XLA, TensorFlow
+        ("Failed to allocate request for ", SIZE),  # XLA
+        (r"failed to allocate [0-9.]{1,20}[KMGT]? \(", SIZE),  # TensorFlow
+        ("Out of memory allocating ", SIZE),  # XLA, CuPy
+        ("Cannot allocate ", SIZE),  # Paddle
+        (r"Requested amount of GPU memory \(", SIZE),  # TensorRT
+        ("requested buffer of size ", COUNT),  # ONNX Runtime
+    )
+)
+_OTHERS_HELD = re.compile("allocated so far: " + SIZE)
+_TENSOR = re.compile(
+    r"tensor with shape\[([0-9]{1,20}(?:,[0-9]{1,20}){0,20})\] and type (\w{1,20})"
+)
+_ELEMENT = {"bool": 1, "int8": 1, "half": 2, "bfloat16": 2, "int32": 4, "float": 4, "int64": 8,
+            "double": 8}  # fmt: skip
+"""Bytes of TensorFlow's types, as its messages name them."""
+_KERNEL = re.compile("out of resource: shared memory, Required: ([0-9]{1,12}), "
+                     "Hardware limit: ([0-9]{1,12})")  # fmt: skip
 
 
 def torch_allocator(text: str) -> Explanation:
@@ -179,45 +201,66 @@ def malloc_async(text: str) -> Explanation:
     return judged(account, text[:600], expandable=False)
 
 
+def metal_buffer(text: str) -> Explanation:
+    """Explain a tensor that is larger than Metal allows for one buffer, whatever is free."""
+    asked = found_bytes(_BUFFER, text)
+    says = Message.of("diagnose.oom.buffer-limit", asked=asked or 0)
+    return Explanation("too-big", says, Account(asked=asked), quoted=text[:600])
+
+
 def other_framework(text: str) -> Explanation:
-    """Explain a message of JAX, CuPy or TensorFlow; the first two tell what was asked for."""
-    asked = _first(found_bytes(_XLA, text), found_bytes(_CUPY, text))
-    account = Account(asked=asked, allocated=found_bytes(_CUPY_HELD, text))
+    """Explain a message of JAX, CuPy, TensorFlow, TensorRT, ONNX Runtime or Paddle."""
+    sizes = (found_bytes(pattern, text) for pattern in _OTHERS_ASKED)
+    asked = _first(_tensor_bytes(text), *sizes)
+    account = Account(asked=asked, process=found_bytes(_OTHERS_HELD, text))
     if asked is None:
         return Explanation("driver", Message.of("diagnose.oom.driver"), account)
     says = Message.of("diagnose.oom.too-big-untold", asked=asked)
     return Explanation("too-big", says, account, quoted=text[:600])
 
 
-def library(text: str) -> Explanation:
-    """Explain cuBLAS or cuDNN that could not start, or found no room for a workspace."""
-    return Explanation("driver", Message.of("diagnose.oom.library"), Account(), quoted=text[:600])
+def _tensor_bytes(text: str) -> int | None:
+    """Return the bytes of the tensor that TensorFlow names by its shape and type."""
+    found = _TENSOR.findall(text)
+    shape, kind = found[-1] if found else ("", "")
+    if kind not in _ELEMENT:
+        return None
+    return as_bytes(str(prod(map(int, shape.split(","))) * _ELEMENT[kind]))
 
 
-def nccl(text: str) -> Explanation:
-    """Explain NCCL's buffers that found no room: they lie outside torch's allocator."""
-    return Explanation("driver", Message.of("diagnose.oom.nccl"), Account(), quoted=text[:600])
-
-
-def bitsandbytes(text: str) -> Explanation:
-    """Explain bitsandbytes' own allocations, such as paged optimizer state."""
-    says = Message.of("diagnose.oom.bitsandbytes")
-    return Explanation("driver", says, Account(), quoted=text[:600])
+def kernel(text: str) -> Explanation:
+    """Explain a Triton kernel that wants more of a processor's own memory than the GPU gives it."""
+    found = _KERNEL.search(text)
+    required, limit = (int(each) for each in found.groups()) if found else (0, 0)
+    says = Message.of("diagnose.oom.kernel-limit", required=required, limit=limit)
+    return Explanation("kernel", says, Account(), quoted=text[:600])
 
 
 FORMS = tuple(
     (re.compile(words), form)
     for words, form in (
         (r"MPS backend out of memory", metal),
+        (r"Invalid buffer size: [0-9.]+ [KMG]i?B", metal_buffer),
         (r"(CUDA|HIP|XPU) out of memory|Tried to allocate [0-9.]+ [KMG]iB \(GPU", torch_allocator),
-        (r"Allocation on device [0-9]* ?would exceed allowed memory", malloc_async),
-        (r"RESOURCE_EXHAUSTED: Out of memory|Out of memory allocating [0-9]"
-         r"|OOM when allocating tensor", other_framework),
-        (r"Cuda failure (2 )?'out of memory'", nccl),
-        (r"Error out of memory at line [0-9]+ in file \S{0,300}bitsandbytes", bitsandbytes),
-        (r"(CUDA|HIP) error: out of memory|cudaErrorMemoryAlloc|CUDA_ERROR_OUT_OF_MEMORY",
-         torch_allocator),
-        (r"C(UBLAS|UDNN|USOLVER)_STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED", library),
+        (r"Allocation on device [0-9]* ?would exceed allowed memory"
+         r"|OutOfMemoryError: Allocation on device", malloc_async),
+        (r"RESOURCE_EXHAUSTED: (Out of memory|Failed to allocate request)"
+         r"|Out of memory allocating [0-9]"
+         r"|OOM when allocating tensor(?!(?:(?!device:).){0,300}device:CPU)"
+         r"|ran out of memory trying to allocate|failed to allocate [0-9.]+[KMGT]? \([0-9]+ bytes"
+         r"|Out of memory error on GPU|Requested amount of GPU memory \("
+         r"|BFCArena::AllocateRawInternal", other_framework),
+        (r"Cuda failure (2 )?'out of memory'", unsized("driver", "nccl")),
+        (r"Error out of memory at line [0-9]+ in file", unsized("driver", "bitsandbytes")),
+        (r"modules are dispatched on the CPU or the disk", unsized("too-big", "dispatched")),
+        (r"(CUDA|HIP) error: out of memory|cudaErrorMemoryAlloc|CUDA_ERROR_OUT_OF_MEMORY"
+         r"|CUDA runtime error in .{1,200}?: out of memory"
+         r"|CUDA failure 2: out of memory|Cuda Runtime \(out of memory\)"
+         r"|kIOGPUCommandBufferCallbackErrorOutOfMemory", torch_allocator),
+        (r"C(UBLAS|UDNN|USOLVER)_STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED",
+         unsized("driver", "library")),
+        (r"No executable batch size found, reached zero", unsized("too-big", "no-batch")),
+        (r"out of resource: shared memory, Required: [0-9]+, Hardware limit", kernel),
     )
 )  # fmt: skip
 """What is looked for, the most telling first."""

@@ -2,14 +2,21 @@
 
 import re
 
-from trainwright.diagnose.outofmemory.account import SIZE, Account, Explanation, fix, found_bytes
+from trainwright.diagnose.outofmemory.account import (
+    SIZE,
+    Account,
+    Explanation,
+    fix,
+    found_bytes,
+    unsized,
+)
 from trainwright.messages import Message
 
 _NEEDED = re.compile(SIZE + " KV cache is needed")
 _AVAILABLE = re.compile(r"available KV cache memory \(" + SIZE + r"\)")
 _AT_START = re.compile(r"Free memory on device[^(]{0,40}\(([0-9.]+)/([0-9.]+) GiB\)")
 _DESIRED = re.compile(r"utilization \([0-9.]+, ([0-9.]+) GiB\)")
-_BUFFER = re.compile(r"buffer of size ([0-9]+)()")
+_BUFFER = re.compile(r"buffer of size ([0-9]+)|Device memory allocation of size ([0-9]+)")
 _ALLOCATING = re.compile(r"allocating " + SIZE + " on device")
 _GIB = 1 << 30
 
@@ -42,10 +49,10 @@ def at_start(text: str) -> Explanation:
 def llama_cpp(text: str) -> Explanation:
     """Explain a buffer that llama.cpp did not get; it tells the bytes and a rounded size."""
     exact = _BUFFER.findall(text)
-    asked = int(exact[-1][0]) if exact else found_bytes(_ALLOCATING, text)
+    asked = int("".join(exact[-1])) if exact else found_bytes(_ALLOCATING, text)
     says = Message.of("diagnose.oom.too-big-untold", asked=asked or 0)
     if asked is None:
-        says = Message.of("diagnose.oom.driver")
+        says = Message.of("diagnose.oom.engine-full")
     return Explanation("too-big", says, Account(asked=asked), (), quoted=text[:600])
 
 
@@ -55,9 +62,13 @@ FORMS = tuple(
         (r"Free memory on device[^(]{0,40}\([0-9.]+/[0-9.]+ GiB\)", at_start),
         (r"KV cache is needed|No available memory for the cache blocks"
          r"|larger than the (maximum number of tokens that can be stored in|available) KV cache"
-         r"|Not enough memory\. Please try to increase --mem-fraction-static", cache),
-        (r"ggml_backend_[a-z_]{1,60}alloc_buffer: allocating"
-         r"|failed to allocate [A-Za-z]+[0-9]* buffer", llama_cpp),
+         r"|Not enough memory\. Please try to increase --mem-fraction-static"
+         r"|(Prefill|Decode) out of memory\. Try to lower|not enough KV cache space", cache),
+        (r"out of memory occurred when warming up",
+         unsized("cache", "warm-up", "fewer-requests")),
+        (r"ggml_backend_[a-z_]{1,60}alloc_buffer: allocating|cudaMalloc failed: out of memory"
+         r"|(failed|unable) to allocate (?!CPU)[A-Za-z]+[0-9]* buffer"
+         r"|ggml_vulkan: Device memory allocation of size [0-9]+ failed", llama_cpp),
     )
 )  # fmt: skip
 """What is looked for, the most telling first."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainwright.diagnose import budget
-from trainwright.diagnose.measures_names import family, host_family
+from trainwright.diagnose.measures.names import family, host_family
 from trainwright.diagnose.readers import texts
 from trainwright.diagnose.readers.found import Found, without_absent
 from trainwright.messages import Message, UserError

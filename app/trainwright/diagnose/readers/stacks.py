@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from trainwright.diagnose.measures_names import host_family
+from trainwright.diagnose.measures.names import host_family
 from trainwright.diagnose.readers.found import Found
 from trainwright.messages import Message, UserError
 from trainwright.quoting import one_line

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trainwright.diagnose.budget import Use
-from trainwright.diagnose.measures_names import family
+from trainwright.diagnose.measures.names import family
 from trainwright.diagnose.readers import intervals as times
 from trainwright.diagnose.readers.found import without_absent
 from trainwright.diagnose.readers.intervals import Intervals

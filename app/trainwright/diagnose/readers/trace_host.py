@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from trainwright.diagnose.budget import Use
-from trainwright.diagnose.measures_names import family
+from trainwright.diagnose.measures.names import family
 from trainwright.diagnose.readers.found import without_absent
 from trainwright.diagnose.readers.trace_columns import Events, Trace
 from trainwright.diagnose.readers.trace_device import MICRO, MOST_ROWS

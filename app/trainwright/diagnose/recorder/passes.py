@@ -1,0 +1,180 @@
+"""Passes of models that no update needs: without gradients between the steps, and done again.
+
+A block without gradients is evaluation where it begins after the update, or where a loader that
+trains nothing is asked within it or gave the batch. What a step computes without gradients before
+its update (a teacher, a target network, a frozen encoder) is the step's own.
+
+Blocks are seen as they begin and end, and nothing is done within them: no module is hooked, no
+device waited for. On a GPU the times are the host's.
+"""
+
+import functools
+import importlib
+import time
+from typing import TYPE_CHECKING, Any
+
+from .clock import BatchClock
+
+if TYPE_CHECKING:
+    from .callback import Recorder
+
+
+IN_MODULES = 0.3
+"""Share of the looks into a block without gradients that see a module at work, from which it
+evaluates a model; the rest draws, scores or exchanges. Assumed."""
+
+
+class Passes:
+    """Sums of blocks without gradients beside the steps, and of what backward computes again."""
+
+    def __init__(self) -> None:
+        self.count = self.again_count = 0
+        self.seconds = self.again_seconds = 0.0
+        self._block = self._again = 0
+        """What has begun, by its identity; 0: nothing."""
+        self._since = self._again_since = 0.0
+        self._beside = False
+
+    def reset(self) -> None:
+        """Count from now on; what has begun counts from here."""
+        self.count = self.again_count = 0
+        self.seconds = self.again_seconds = 0.0
+        self._since = self._again_since = time.perf_counter()
+
+    def began(self, block: object, current: BatchClock | None) -> None:
+        """Note the begin of a block without gradients; those within it are parts of it."""
+        if not self._block:
+            self._block, self._since = id(block), time.perf_counter()
+            self._beside = current is not None and current.optimized_at is not None
+
+    def asked(self) -> None:
+        """Note that a loader is asked: a block that has begun loads batches of its own."""
+        self._beside = self._beside or bool(self._block)
+
+    def ended(self, block: object, current: BatchClock | None) -> None:
+        """Note the end of a block without gradients."""
+        if self._block != id(block):
+            return
+        self._block, seconds = 0, time.perf_counter() - self._since
+        if self._beside:
+            self._add(1, seconds)
+        elif current is not None and current.given_at is not None:  # whose batch it is, tells
+            current.passes, current.pass_seconds = (
+                current.passes + 1,
+                current.pass_seconds + seconds,
+            )
+
+    def over(self, timed: BatchClock) -> None:
+        """Take what was computed of a batch that is over, where its loader trains nothing."""
+        if timed.passes and not timed.trains:
+            self._add(timed.passes, timed.pass_seconds)
+        timed.passes, timed.pass_seconds = 0, 0.0
+
+    def _add(self, count: int, seconds: float) -> None:
+        self.count, self.seconds = self.count + count, self.seconds + seconds
+
+    def beside(self, current: BatchClock | None) -> bool:
+        """Whether a block of evaluation has begun, as far as it can be told before its end."""
+        waits = current is not None and not current.trains and current.given_at is not None
+        return bool(self._block) and (self._beside or waits)
+
+    def again(self, block: object) -> None:
+        """Note that backward begins to compute activations again; those within it are parts."""
+        if not self._again:
+            self._again, self._again_since = id(block), time.perf_counter()
+
+    def again_over(self, block: object | None = None) -> None:
+        """Note that they are there; without a block, whichever has begun."""
+        if self._again and (block is None or self._again == id(block)):
+            self._again = 0
+            self.again_count += 1
+            self.again_seconds += time.perf_counter() - self._again_since
+
+    def counted(self, in_modules: float | None) -> dict[str, Any]:
+        """Return the record's counters; ``in_modules``: share of looks that see a module."""
+        found: dict[str, Any] = {
+            "recomputations": self.again_count,
+            "recomputation_seconds": self.again_seconds,
+        }
+        if in_modules is not None and in_modules >= IN_MODULES:
+            found |= {"evaluations": self.count, "evaluation_seconds": self.seconds}
+        return found
+
+
+def hook_passes(recorder: "Recorder", torch: Any, put: Any) -> None:
+    """Note blocks without gradients, and what torch's checkpoints compute again."""
+    for holder in (torch.no_grad, torch.inference_mode):
+        _note_block(recorder, torch, holder, put)
+    module = importlib.import_module("torch.utils.checkpoint")
+    again = getattr(module, "_recomputation_hook", None)  # of checkpoints without reentry
+    if again is not None:
+        put(recorder, again, "__enter__", _telling(again.__enter__, recorder.recomputes))
+        put(recorder, again, "__exit__", _telling(again.__exit__, recorder.recomputed))
+    reentrant = getattr(module, "CheckpointFunction", None)
+    if reentrant is not None:  # it goes on with a backward of its own, where it is over
+        put(recorder, reentrant, "backward", staticmethod(_during(reentrant.backward, recorder)))
+    _note_backward(recorder, torch, put)
+
+
+def _note_block(recorder: "Recorder", torch: Any, holder: Any, put: Any) -> None:
+    compiling = torch.compiler.is_compiling
+    enter, leave = holder.__enter__, holder.__exit__
+
+    @functools.wraps(enter)
+    def begin(self: Any) -> Any:
+        result = enter(self)
+        if not compiling() and not torch.is_grad_enabled():
+            recorder.ungraded(self)
+        return result
+
+    @functools.wraps(leave)
+    def end(self: Any, *error: Any) -> Any:
+        if not compiling():
+            recorder.graded(self)
+        return leave(self, *error)
+
+    put(recorder, holder, "__enter__", begin)
+    put(recorder, holder, "__exit__", end)
+
+
+def _telling(original: Any, note: Any) -> Any:
+    @functools.wraps(original)
+    def call(self: Any, *arguments: Any) -> Any:
+        note(self)
+        return original(self, *arguments)
+
+    return call
+
+
+def _during(original: Any, recorder: "Recorder") -> Any:
+    @functools.wraps(original)
+    def call(context: Any, *arguments: Any) -> Any:
+        recorder.recomputes(context)
+        try:
+            return original(context, *arguments)
+        finally:
+            recorder.recomputed(context)
+
+    return call
+
+
+def _note_backward(recorder: "Recorder", torch: Any, put: Any) -> None:
+    """Time backward as the script calls it; one within it belongs to it."""
+    original = torch.autograd.backward
+    depth = [0]
+
+    @functools.wraps(original)
+    def call(*arguments: Any, **named: Any) -> Any:
+        recorder.recomputed()
+        if not recorder.mine():
+            return original(*arguments, **named)
+        depth[0] += 1
+        started = time.perf_counter()
+        try:
+            return original(*arguments, **named)
+        finally:
+            depth[0] -= 1
+            if not depth[0]:
+                recorder.counted("backward", time.perf_counter() - started)
+
+    put(recorder, torch.autograd, "backward", call)
