@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exporting import SETTINGS, llama, plan, put, settings
+from exporting import SETTINGS, llama, on_two_computers, plan, put, settings
 
 from trainwright import export
 from trainwright.export.comments import columns
@@ -58,6 +58,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "allocator": ("expandable",),
     "strategy": ("ddp",),
     "reshard_after_forward": (),  # of fsdp2: test_resharding_reaches_the_files
+    "shard_degree": (),  # of fsdp2: test_a_copy_in_each_computer_reaches_the_files
     "shard_offload": (),  # of fsdp2: test_what_shares_cannot_do_is_refused_in_one_line
     "learning_rate": (1e-4, None),
     "warmup": (7, None),
@@ -123,6 +124,14 @@ def test_resharding_reaches_the_files(tiny: Plan, target: str) -> None:
     kept = settings(strategy="fsdp2", reshard_after_forward=False)
     two = asking_for(tiny, "strategy", "fsdp2")
     assert values(target, two, settings(strategy="fsdp2")) != values(target, two, kept)
+
+
+@pytest.mark.parametrize("target", [name for name, runs in RUNS.items() if "fsdp2" in runs])
+def test_a_copy_in_each_computer_reaches_the_files(tiny: Plan, target: str) -> None:
+    plan, one = on_two_computers(tiny), settings(strategy="fsdp2")
+    assert values(target, plan, one) != values(
+        target, plan, one.model_copy(update={"shard_degree": 2})
+    )
 
 
 def test_every_setting_is_listed_here() -> None:

@@ -36,6 +36,10 @@ class Engine(Shares):
         name, found = self._active()
         active = f"{name}, reshard_after_forward {found}"
         yield "accelerate", f"FSDP2, reshard {wanted}", active, (name, found) == ("FSDP2", wanted)
+        if self.mesh.ndim > 1:
+            shape, mesh = [*self.mesh.shape], self.accelerator.state.device_mesh
+            made = [*mesh.shape] if mesh is not None else None
+            yield "accelerate", f"mesh of {shape}", f"mesh of {made}", made == shape
         yield from super().facts()
 
     def _active(self) -> tuple[str, bool]:
