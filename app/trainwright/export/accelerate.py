@@ -84,6 +84,7 @@ def configuration(plan: Plan, settings: FullSettings) -> dict[str, Any]:
             "fsdp_config": {
                 "fsdp_version": 2,
                 "fsdp_reshard_after_forward": settings.reshard_after_forward,
+                "fsdp_offload_params": settings.shard_offload,
                 "fsdp_state_dict_type": "SHARDED_STATE_DICT",
             },
         }

@@ -99,6 +99,8 @@ class Settings:
     """Of fsdp2: whether a block's weights are gathered again for its backward pass."""
     shard_degree: int | None
     """Of fsdp2: processes that share one copy of the weights; null: all of them."""
+    shard_offload: bool
+    """Of fsdp2: whether shares lie in pinned host memory, where the CPU moves them."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ share a copy and others share another (HSDP), the copies add up their shares onc
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -33,7 +34,12 @@ from torch.distributed.checkpoint.state_dict import (
     set_model_state_dict,
 )
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    fully_shard,
+)
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from world import World
 
@@ -50,11 +56,16 @@ class Shares:
         self.settings = dataclasses.replace(settings, precision=precision)
         self.mesh = mesh_of(plan, world)
         self.model = shard(placed(network.model, plan, settings, "meta"), plan, self.mesh)
-        fill(self.model, network, world)
+        fill(self.model, network, world, self._home)
         # Only now are the parameters those that the optimizer moves.
         self.optimizer = build_optimizer(self.model, plan)
         self.scaler = make_scaler(settings, world.device.type)
         self.runner = torch.compile(self.model) if plan.settings.compile else self.model
+
+    @property
+    def _home(self) -> torch.device:
+        """Where shares lie while no block computes."""
+        return torch.device("cpu") if self.plan.settings.shard_offload else self.world.device
 
     def micro_step(self, batch: Batch, count: float, loss: Loss, *, last: bool) -> torch.Tensor:
         """Run one micro-batch forward and backward.
@@ -91,6 +102,8 @@ class Shares:
             shared == len(parameters) and len(groups) == wanted,
         )
         degree = self.plan.settings.shard_degree or self.plan.batch.gpus
+        where = {one.device for one in parameters}
+        yield "shares", self._home, ", ".join(map(str, where)), where == {self._home}
         found = " x ".join(map(str, self.mesh.shape))
         yield "shard_degree", degree, f"mesh of {found}", self.mesh.shape[-1] == degree
         precision, found = self.plan.settings.precision, computed(groups[-1])
@@ -106,8 +119,11 @@ def shard(model: nn.Module, plan: Plan, mesh: DeviceMesh) -> nn.Module:
         policy = MixedPrecisionPolicy(param_dtype=computed, reduce_dtype=torch.float32)
     # None drops a block's weights after its forward pass, and keeps those outside of blocks.
     kept = None if plan.settings.reshard_after_forward else False
+    options: dict[str, Any] = {"mesh": mesh, "mp_policy": policy, "reshard_after_forward": kept}
+    if plan.settings.shard_offload:
+        options["offload_policy"] = CPUOffloadPolicy(pin_memory=mesh.device_type != "cpu")
     for part in (*blocks(model), model):
-        fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=kept)
+        fully_shard(part, **options)
     return model
 
 
@@ -120,15 +136,18 @@ def mesh_of(plan: Plan, world: World) -> DeviceMesh:
     return init_device_mesh(world.device.type, shape, mesh_dim_names=("replicate", "shard"))
 
 
-def fill(model: nn.Module, network: Outline, world: World) -> None:
-    """Give each process its share of the weights that the first one holds."""
-    model.to_empty(device=world.device)
+def fill(model: nn.Module, network: Outline, world: World, home: torch.device) -> None:
+    """Give each process its share of the weights that the first one holds; buffers are whole."""
+    model.to_empty(device=home)
     options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     set_model_state_dict(model, dict(network.weights), options=options)
     for name, buffer in model.named_buffers():
         if world.rank == 0:
             buffer.copy_(network.buffers[name])
         dist.broadcast(buffer, src=0)
+    for part in model.modules():
+        for name, buffer in part.named_buffers(recurse=False):
+            setattr(part, name, buffer.to(world.device))
 
 
 def computed(group: FSDPModule) -> torch.dtype:

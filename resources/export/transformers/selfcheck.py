@@ -75,6 +75,9 @@ def facts(script: Any, asked: dict[str, Any], trainer: Any) -> Iterator[Fact]:
     engine = ENGINES.get(script.strategy, type(model).__name__)
     if engine == FSDP:
         yield engine_of_shares(model, trainer, script.shard_degree)
+        if script.shard_offload:
+            found = {one.device.type for one in model.parameters()}
+            yield "shares", "cpu", ", ".join(found), found == {"cpu"}
     else:
         yield "engine", engine, wrapped, wrapped == engine
     parts = (args.train_batch_size, args.gradient_accumulation_steps, args.world_size)

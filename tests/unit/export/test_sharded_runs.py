@@ -99,12 +99,12 @@ def test_copies_on_two_computers_are_the_same_step(tmp_path: Path, alone: Path) 
     agree(folder / "out", alone / "whole")
 
 
-@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize(("copies", "aside"), [(1, False), (2, False), (1, True)])
 def test_accelerate_shares_weights_in_the_same_step(
-    tmp_path: Path, alone: Path, copies: int
+    tmp_path: Path, alone: Path, copies: int, aside: bool
 ) -> None:
     pytest.importorskip("accelerate")
-    folder = exported(tmp_path, "accelerate", "fsdp2")
+    folder = exported(tmp_path, "accelerate", "fsdp2", shard_offload=aside)
     if copies > 1:
         chosen = settings(strategy="fsdp2", shard_degree=2, accumulation=1, **STEP)
         folder = put(tmp_path / "four", "accelerate", on_two_computers(llama(tmp_path)), chosen)
@@ -119,7 +119,7 @@ def test_accelerate_shares_weights_in_the_same_step(
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = [line for line in done.stdout.splitlines() if line.startswith("accelerate ")]
-    assert "active: FSDP2, reshard_after_forward True" in found[0]
+    assert f"active: FSDP2, reshard_after_forward True, offload {aside}" in found[0]
     assert copies == 1 or "active: mesh of [2, 2]" in found[1]
     agree(folder / "out", alone / "whole")
 
@@ -159,6 +159,7 @@ def test_shares_learn_save_and_resume_with_every_setting(tmp_path: Path) -> None
     changes: dict[str, dict[str, Any]] = {
         "base": {},
         "kept": {"reshard_after_forward": False},
+        "aside": {"shard_offload": True},
         "recomputed": {"checkpointing": "full"},
         "chunked": {"cross_entropy": "chunked"},
         "muon": {"optimizer": "muon"},
@@ -176,7 +177,7 @@ def test_shares_learn_save_and_resume_with_every_setting(tmp_path: Path) -> None
     muon = ["--plan", variant(folder, "muon", settings=changes["muon"]), "--output", "half-muon"]
     runs += [[*RUN, "--stop-at", "1", *muon], [*RUN, "--resume", *muon]]
     assert set(drive_two(folder, runs)) == {0}
-    for name in ("kept", "recomputed", "chunked"):
+    for name in ("kept", "aside", "recomputed", "chunked"):
         agree(folder / name, folder / "base")
     agree(folder / "half", folder / "base")
     agree(folder / "half-muon", folder / "muon")
