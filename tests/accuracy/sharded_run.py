@@ -1,7 +1,7 @@
 """Train a tiny Llama with torch's ``fully_shard`` on CPUs, and print each case's live bytes.
 
 ``torchrun --nproc_per_node 2 sharded_run.py CASES.json``; rank 0 prints one JSON line a case: the
-most bytes that live at once in the second step.
+most bytes that live at once in the second step. Two processes share each copy: four have two.
 """
 
 import gc
@@ -15,7 +15,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import Replicate, Shard
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -87,9 +89,14 @@ def measured(config: Path, case: dict[str, Any]) -> int:
     if case["precision"] == "bf16-mixed":
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     kept = {"reshard_after_forward": False} if not case["reshard"] else {}
+    copies = dist.get_world_size() // 2
+    shape = (copies, 2) if copies > 1 else (2,)
+    mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard")[-len(shape) :])
     for block in model.model.layers:
-        fully_shard(block, mp_policy=policy, **kept)
-    fully_shard(model, mp_policy=policy, **kept)
+        fully_shard(block, mesh=mesh, mp_policy=policy, **kept)
+    fully_shard(model, mesh=mesh, mp_policy=policy, **kept)
+    placed = (*[Replicate()] * (len(shape) - 1), Shard(0))
+    assert all(parameter.placements == placed for parameter in model.parameters())
     optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
     live = LiveBytes()
     with live, Resized(live):
@@ -98,7 +105,8 @@ def measured(config: Path, case: dict[str, Any]) -> int:
         for _ in range(2):
             gc.collect()
             live.peak = live.now
-            for _ in range(case["accumulation"]):
+            for number in range(case["accumulation"]):
+                model.set_requires_all_reduce(number + 1 == case["accumulation"])
                 step(model, case, live)
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()

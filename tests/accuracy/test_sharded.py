@@ -36,6 +36,8 @@ CASES: dict[str, dict[str, Any]] = {
     "bf16, kept after forward": {"reshard": False},
     "bf16, checkpointing": {"checkpointing": "full", "batch": 16},
     "bf16, two micro-batches": {"accumulation": 2},
+    "two copies, fp32": {"precision": "fp32", "copies": 2},
+    "two copies, bf16, two micro-batches": {"accumulation": 2, "copies": 2},
 }
 USUAL = {
     "precision": "bf16-mixed",
@@ -44,6 +46,7 @@ USUAL = {
     "accumulation": 1,
     "batch": 4,
     "sequence": 256,
+    "copies": 1,
 }
 SAME = 1e-4
 """By which a run on two processes may differ from what is said."""
@@ -61,12 +64,18 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def measured(config: Path) -> dict[str, int]:
-    """Return the peak of each case in a run of torch on two processes."""
-    asked = config / "cases.json"
-    cases = [USUAL | case for case in CASES.values()]
-    asked.write_text(json.dumps({"config": str(config), "cases": cases}), encoding="utf-8")
+    """Return the peak of each case in a run of torch, on two processes for each copy."""
+    return peaks(config, 1) | peaks(config, 2)
+
+
+def peaks(config: Path, copies: int) -> dict[str, int]:
+    """Return the peak of each case with so many copies."""
+    asked, every = config / "cases.json", {name: USUAL | case for name, case in CASES.items()}
+    cases = {name: case for name, case in every.items() if case["copies"] == copies}
+    content = {"config": str(config), "cases": [*cases.values()]}
+    asked.write_text(json.dumps(content), encoding="utf-8")
     program = str(Path(__file__).parent / "sharded_run.py")
-    run = ["torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    run = ["torch.distributed.run", "--standalone", "--nproc_per_node", str(2 * copies)]
     done = subprocess.run(
         [sys.executable, "-m", *run, program, str(asked)],
         capture_output=True,
@@ -74,9 +83,9 @@ def measured(config: Path) -> dict[str, int]:
         timeout=400,
         check=False,
     )
-    peaks = [int(line) for line in done.stdout.splitlines() if line.strip().isdigit()]
-    assert len(peaks) == len(CASES), done.stderr[-2000:]
-    return dict(zip(CASES, peaks, strict=True))
+    found = [int(line) for line in done.stdout.splitlines() if line.strip().isdigit()]
+    assert len(found) == len(cases), done.stderr[-2000:]
+    return dict(zip(cases, found, strict=True))
 
 
 def facts(model: dict[str, str], count: int, case: dict[str, Any], gpu: str = "rtx-3090") -> Facts:
@@ -85,6 +94,7 @@ def facts(model: dict[str, str], count: int, case: dict[str, Any], gpu: str = "r
         "precision": case["precision"],
         "strategy": "fsdp2",
         "reshard_after_forward": case["reshard"],
+        "shard_degree": count // case["copies"],
         "micro_batch": case["batch"],
         "accumulation": case["accumulation"],
         "checkpointing": case["checkpointing"],
@@ -116,12 +126,13 @@ def peak(found: Facts, case: dict[str, Any], count: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_the_peak_is_that_of_torch_on_two_processes(
+def test_the_peak_is_that_of_torch_on_real_processes(
     name: str, config: Path, measured: dict[str, int]
 ) -> None:
     case = USUAL | CASES[name]
-    said = peak(facts({"hf": str(config / "config.json")}, 2, case), case, 2)
-    print(f"{name:28} {measured[name]:>12,} measured {said:>12,} {said / measured[name] - 1:+.2%}")
+    count = 2 * case["copies"]
+    said = peak(facts({"hf": str(config / "config.json")}, count, case), case, count)
+    print(f"{name:36} {measured[name]:>12,} measured {said:>12,} {said / measured[name] - 1:+.2%}")
     assert said == pytest.approx(measured[name], rel=SAME)
 
 

@@ -102,6 +102,21 @@ def _strategy(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     yield _reason("strategy", value, id, _ESTIMATE, flips, gpus=count, factor=gain)
 
 
+def _shard_degree(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
+    own, known = best.candidate.shard_degree, search.obedient.space.open["shard_degree"]
+    other = next((one for one in known if one != own), None)
+    if len(known) < 2 or (rival := search.alike(best.candidate, shard_degree=other)) is None:
+        return
+    gpus = search.facts.machine.gpu_count
+    values = {"gpus": gpus, "each": own or other, "cost": slower(rival, best)}
+    id = "all" if own is None else "copies"
+    if own is None and not search.may_fit(rival.candidate):
+        id = "fits"
+        values |= {"need": search.peak(rival.candidate), "room": search.room(rival.candidate)}
+    source = "torch: docs, torch.distributed.fsdp.fully_shard"
+    yield _reason("shard_degree", own or gpus, f"advise.shard-degree.{id}", source, None, **values)
+
+
 def _batch(search: Search, best: Timed, _report: Report) -> Iterator[Reason]:
     chosen = best.candidate
     if not search.plan.workload.trains:
@@ -311,6 +326,7 @@ def _allocator(search: Search, best: Timed, _report: Report) -> Iterator[Reason]
 _SEARCHED = {
     "precision": _precision,
     "strategy": _strategy,
+    "shard_degree": _shard_degree,
     "batch": _batch,
     "checkpointing": _checkpointing,
     "optimizer": _optimizer,

@@ -184,6 +184,8 @@ def _without_a_key(search: Search) -> Iterator[Relaxation]:
         key = timed.candidate.freed
         names = ("micro_batch", "accumulation") if key == "batch" else (key,)
         better = {name: getattr(timed.candidate, name) for name in names}
+        if better.get(key, 0) is None:  # shard_degree: all GPUs
+            better[key] = search.facts.machine.gpu_count
         settings = search.plan.settings.model_copy(update=better)
         change = Message.of(
             "advise.relax.setting",

@@ -167,6 +167,7 @@ class Search:
             facts.profile,
             facts.machine.gpu_count,
             facts.machine.memory_bytes,
+            facts.machine.nodes,
         )
         self.obedient = Walk(self, self._space(self.held))
         """Candidates that keep to what the plan fixes and may fit, best first."""
@@ -311,9 +312,10 @@ class Search:
             served = self._served(candidate, profile)
             packed = served.weights if served is not None else None
             nbytes = model_bytes(profile) if packed is None else packed.nbytes
-            shared = self.gpus(candidate) if candidate.strategy in WEIGHTS_SHARED else 1
-            self._peaks[key] = {0: nbytes // shared}
-        return _least(self._peaks[key][0])
+            self._peaks[key] = {0: int(nbytes)}
+        shared = candidate.strategy in WEIGHTS_SHARED
+        shards = self.settings(candidate).shards_of(self.gpus(candidate)) if shared else 1
+        return _least(self._peaks[key][0] // shards)
 
     def room(self, candidate: Candidate) -> float:
         """Return the bytes that the allocator may take on the device."""
@@ -454,7 +456,8 @@ def _layout(candidate: Candidate) -> tuple[object, ...]:
     return (
         *_structure(candidate),
         *(candidate.checkpointing, candidate.activation_offload),
-        *(candidate.optimizer, candidate.optimizer_offload, candidate.strategy),
+        *(candidate.optimizer, candidate.optimizer_offload),
+        *(candidate.strategy, candidate.shard_degree),
         min(candidate.accumulation, 2),
     )
 
@@ -464,7 +467,8 @@ def _work(candidate: Candidate) -> tuple[object, ...]:
     return (
         *(candidate.micro_batch, candidate.accumulation),
         *(candidate.checkpointing, candidate.activation_offload),
-        *(candidate.optimizer, candidate.optimizer_offload, candidate.strategy),
+        *(candidate.optimizer, candidate.optimizer_offload),
+        *(candidate.strategy, candidate.shard_degree),
     )
 
 

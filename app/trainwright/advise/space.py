@@ -23,7 +23,7 @@ from trainwright.workload.settings import (
 )
 
 ROOTS = (
-    *("precision", "strategy", "attention", "channels_last"),
+    *("precision", "strategy", "shard_degree", "attention", "channels_last"),
     *("optimizer", "optimizer_in_backward", "optimizer_offload"),
 )
 """Keys whose values may be faster or slower than one another."""
@@ -48,6 +48,7 @@ class Candidate:
 
     precision: str
     strategy: str
+    shard_degree: int | None
     micro_batch: int
     accumulation: int
     checkpointing: str
@@ -94,6 +95,7 @@ def values(
     profile: Profile,
     gpu_count: int,
     memory_bytes: int | None,
+    nodes: int = 1,
 ) -> Values:
     """Return the values worth comparing for each key, whether the plan fixes it or not.
 
@@ -109,6 +111,7 @@ def values(
     found: dict[str, tuple[Any, ...]] = {
         "precision": _precisions(workload, record),
         "strategy": (base.strategy if base.shards else "ddp",) if shares else ("single",),
+        "shard_degree": _degrees(base, gpu_count, nodes),
         "batch": tuple(batches(base, workload, 1)),
         "attention": ("sdpa", "eager") if profile.kernels else ("sdpa",),
         "channels_last": (False, True) if _convolutional(profile) else (False,),
@@ -121,6 +124,13 @@ def values(
         "allocator": ("native", "expandable") if nvidia else ("native",),
     }
     return {key: _with_own(key, known, settings, base) for key, known in found.items()}
+
+
+def _degrees(base: FullSettings, gpu_count: int, nodes: int) -> tuple[int | None, ...]:
+    """Return the copies worth comparing: one over all GPUs, and one in each computer."""
+    each = gpu_count // nodes
+    copies = base.strategy == "fsdp2" and not base.shard_offload and 1 < each < gpu_count
+    return (None, each) if copies else (None,)
 
 
 def _generates(profile: Profile, trains: bool) -> bool:

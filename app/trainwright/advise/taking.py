@@ -18,6 +18,8 @@ _UNUSUAL = {
     "activation_offload": False,
     "optimizer_in_backward": False,
     "optimizer_offload": "none",
+    "shard_degree": None,
+    "shard_offload": False,
 }
 """Keys of training that are marked as chosen only where they are not what they usually are."""
 _BEST = Message.of("advise.chosen.best")

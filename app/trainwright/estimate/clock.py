@@ -11,6 +11,7 @@ from trainwright.estimate.communication import (
     NOTHING,
     Exchange,
     Link,
+    between_copies,
     exchange,
     gradient_bytes,
     host_link,
@@ -29,7 +30,7 @@ from trainwright.estimate.roofline import CLASSES, OpTimes, Rates, classify, op_
 from trainwright.estimate.serving import Served
 from trainwright.estimate.serving_clock import round_of
 from trainwright.estimate.serving_time import Round
-from trainwright.estimate.sharing import Passes, sharing, volume_of
+from trainwright.estimate.sharing import Mesh, Passes, sharing, volume_of
 from trainwright.estimate.spread import Factor, factor
 from trainwright.estimate.stepterms import StepTerms
 from trainwright.estimate.traffic import served_table
@@ -160,7 +161,7 @@ class Clock:
             *(settings.update, settings.channels_last, settings.compile),
             *(settings.num_workers, settings.pin_memory, settings.optimizer_offload),
             *(settings.prefetch_factor, settings.framework, settings.strategy),
-            *(settings.reshard_after_forward, settings.shard_offload),
+            *(settings.reshard_after_forward, settings.shard_offload, settings.shard_degree),
         )
         if key not in self._terms:
             self._terms[key] = self._step(profile, settings, batch)
@@ -236,7 +237,8 @@ class Clock:
             counts = first + (settings.accumulation - 1) * again
             if settings.shards:  # each GPU updates its share alone
                 updates = np.array([name == "optimizer" for name in names])
-                counts = np.where(updates[:, None], counts / self.situation.gpu_count, counts)
+                shards = settings.shards_of(self.situation.gpu_count)
+                counts = np.where(updates[:, None], counts / shards, counts)
             return [(names, times, counts)]
         tokens = self.new_tokens
         context = length + tokens // 2
@@ -298,11 +300,11 @@ class Clock:
         self._times = other._times
 
     @cached_property
-    def link(self) -> Link:
-        """What joins the machine's GPUs."""
+    def inside(self) -> Link:
+        """What joins the GPUs of one computer."""
         situation = self.situation
         gpu = situation.gpu
-        inside = link_between(
+        return link_between(
             gpu.record,
             situation.here,
             bridged=gpu.bridged,
@@ -310,9 +312,25 @@ class Clock:
             read=gpu.link_read,
             slots=gpu.slots,
         )
-        if situation.cluster is None:
-            return inside
-        return over_network(inside, situation.gpu_count, situation.cluster)
+
+    @cached_property
+    def link(self) -> Link:
+        """What joins the machine's GPUs."""
+        return self._joining(self.situation.gpu_count)
+
+    def _joining(self, gpus: int) -> Link:
+        cluster = self.situation.cluster
+        return self.inside if cluster is None else over_network(self.inside, gpus, cluster)
+
+    def mesh(self, settings: FullSettings) -> Mesh:
+        """Return which GPUs share one copy of what is shared out, and what joins them."""
+        count = self.situation.gpu_count
+        shards = settings.shards_of(count)
+        copies, link = count // shards, self._joining(shards)
+        if copies < 2:
+            return Mesh(shards, link)
+        between = between_copies(self.inside, shards, copies, self.situation.cluster)
+        return Mesh(shards, link, copies, between)
 
     @cached_property
     def slot(self) -> Link:
@@ -340,7 +358,7 @@ class Clock:
         # kernels more slowly than they run, that pass is longer by the same factor.
         backward = terms.gpu.get("backward", 0.0) + terms.gpu.get("recompute", 0.0)
         stretch = terms.computing / kernels if kernels else 1.0
-        adapts, link = situation.workload.adapts, link or self.link
+        adapts = situation.workload.adapts
         share_of = stretch / settings.accumulation
         bandwidth = record.bandwidth_bytes_per_s.value
         if settings.shards:
@@ -348,13 +366,11 @@ class Clock:
                 terms.computing, share_of * terms.gpu.get("forward", 0.0), share_of * backward
             )
             volume = volume_of(profile, settings, adapts=adapts)
-            return sharing(
-                volume, situation.gpu_count, link, settings, seconds, bandwidth, self.bus
-            )
+            return sharing(volume, self.mesh(settings), settings, seconds, bandwidth, self.bus)
         return exchange(
             share * gradient_bytes(profile, settings, adapts=adapts),
             situation.gpu_count,
-            link,
+            link or self.link,
             step=terms.computing,
             backward=share_of * backward,
             bandwidth=bandwidth,

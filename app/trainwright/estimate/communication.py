@@ -163,6 +163,22 @@ def over_network(inside: Link, count: int, cluster: Cluster) -> Link:
     return replace(inside, computers=computers) if slower else outside
 
 
+def between_copies(inside: Link, shards: int, copies: int, cluster: Cluster | None) -> Link:
+    """Return the slowest hop of the rings in which ``copies`` add up the gradients of their shares.
+
+    The GPUs of a copy lie side by side, ``shards`` of them. Each adds up its own share with its
+    peers: all rings at once, so that the ports of a computer are shared by those that cross it.
+    """
+    if cluster is None or (nodes := cluster.used(shards * copies)) < 2:
+        return inside
+    rate = cluster.network.bytes_per_s / min(shards, cluster.each)
+    outside = Link("network", rate, assumed=False, computers=min(nodes, copies))
+    alone = copies // nodes  # peers in one computer
+    if alone > 1 and bus_bandwidth(alone, inside) < bus_bandwidth(copies, outside):
+        return replace(inside, computers=outside.computers)
+    return outside
+
+
 def gradient_bytes(profile: Profile, settings: FullSettings, *, adapts: bool) -> float:
     """Return the bytes of gradients that one GPU sends round.
 
@@ -189,6 +205,8 @@ class Exchange:
     """Statistics of normalisation, which the first GPU sends to the others."""
     straggling: float
     """All GPUs wait for the slowest."""
+    between: float = 0.0
+    """Of ``wire``: among the copies of shared weights."""
 
     @property
     def works(self) -> float:

@@ -166,9 +166,11 @@ def notes(
         return
     last, planned = points[-1], clock.situation.gpu_count
     clock = clock.of(last.gpus)
-    link, record = clock.link, clock.situation.gpu.record
+    record = clock.situation.gpu.record
     settings = settings.model_copy(update={"accumulation": last.accumulation})
     terms = clock.terms(profile, settings, batch)
+    wires = _wires(profile, clock, settings, clock.exchange_of(profile, settings, terms))
+    wire = max(wires, key=lambda one: one.seconds)
     low, high = last.gains
     values = {
         "gpus": last.gpus,
@@ -178,11 +180,11 @@ def notes(
         "high": high,
         "compared": _compared(last.gain, last.gpus),
         "efficiency": last.efficiency.value,
-        "bytes": (last.gpus - 1) / last.gpus * _sent(profile, clock, settings),
-        "what": Message.of("time.sent.shared" if settings.shards else "time.sent.gradients"),
-        "link": Message.of(f"time.path.{link.path}"),
-        "rate": bus_bandwidth(last.gpus, link) / 1e9,
-        "seconds": clock.exchange_of(profile, settings, terms).wire,
+        "bytes": (wire.gpus - 1) / wire.gpus * wire.passes * wire.nbytes,
+        "what": Message.of(f"time.sent.{wire.what}"),
+        "link": Message.of(f"time.path.{wire.link.path}"),
+        "rate": bus_bandwidth(wire.gpus, wire.link) / 1e9,
+        "seconds": wire.seconds,
         "computing": terms.computing,
         "effective": last.effective_batch,
     }
@@ -195,7 +197,7 @@ def notes(
     yield Message.of(f"time.note.scaling-{offered}{kind}", **values)
     if offered and kind in ("gain", "too-many"):
         return
-    yield from _assumed(record, link)
+    yield from _assumed(record, clock.link)
     if last.efficiency.value < POOR and not settings.shards:
         changes = list(_changes(profile, clock, settings, batch))
         if changes:
@@ -207,12 +209,34 @@ def _gradients(profile: Profile, clock: Clock, settings: FullSettings) -> float:
     return gradient_bytes(profile, settings, adapts=clock.situation.workload.adapts)
 
 
-def _sent(profile: Profile, clock: Clock, settings: FullSettings) -> float:
-    """Return the bytes of a step that pass round: an all-reduce passes all gradients twice."""
-    if settings.shards:
-        volume = volume_of(profile, settings, adapts=clock.situation.workload.adapts)
-        return volume.bytes_of(settings.accumulation)
-    return 2 * _gradients(profile, clock, settings)
+@dataclass(frozen=True, slots=True)
+class _Wire:
+    """What passes round a ring of GPUs in a step."""
+
+    what: Literal["gradients", "shared"]
+    nbytes: float
+    passes: int
+    """Times that the bytes go round: an all-reduce passes all gradients twice."""
+    gpus: int
+    link: Link
+    seconds: float
+
+
+def _wires(
+    profile: Profile, clock: Clock, settings: FullSettings, cost: Exchange
+) -> tuple[_Wire, ...]:
+    """Return what each GPU sends: to those it shares a copy with, and to its peers of others."""
+    if not settings.shards:
+        gradients = _gradients(profile, clock, settings)
+        return (_Wire("gradients", gradients, 2, clock.situation.gpu_count, clock.link, cost.wire),)
+    mesh = clock.mesh(settings)
+    volume = volume_of(profile, settings, adapts=clock.situation.workload.adapts)
+    nbytes = volume.bytes_of(settings.accumulation)
+    within = _Wire("shared", nbytes, 1, mesh.shards, mesh.link, cost.wire - cost.between)
+    if mesh.between is None:
+        return (within,)
+    share = volume.reduced / mesh.shards
+    return within, _Wire("gradients", share, 2, mesh.copies, mesh.between, cost.between)
 
 
 def _assumed(record: GpuRecord, link: Link) -> Iterator[Message]:
@@ -285,7 +309,8 @@ def exchange_quantity(
         ("buffers", cost.buffers),
         ("straggling", cost.straggling),
     )
-    waited = _all_reduce(profile, clock, settings, cost)
+    each = [_on_wire(wire) for wire in _wires(profile, clock, settings, cost)]
+    waited = each[0] if len(each) == 1 else _seconds("time.wires", cost.wire, "Σ", *each)
     if cost.hidden:
         hidden = _seconds("time.exchange.hidden", cost.hidden)
         left = "all-reduce - beside the backward pass"
@@ -299,13 +324,12 @@ def exchange_quantity(
     )
 
 
-def _all_reduce(profile: Profile, clock: Clock, settings: FullSettings, cost: Exchange) -> Quantity:
-    """Return the seconds on the wire: bytes over what of the link an all-reduce reaches."""
-    situation, link = clock.situation, clock.link
-    gathers = settings.shards
+def _on_wire(wire: _Wire) -> Quantity:
+    """Return the seconds on a link: bytes over what of it a collective reaches."""
+    gathers, link = wire.what == "shared", wire.link
     sent = Quantity(
         Message.of("time.shared" if gathers else "time.gradients"),
-        _sent(profile, clock, settings) if gathers else _gradients(profile, clock, settings),
+        wire.nbytes,
         Unit.BYTES,
         Kind.ESTIMATED,
         formula="all-gather + reduce-scatter" if gathers else "parameters · bytes",
@@ -318,16 +342,16 @@ def _all_reduce(profile: Profile, clock: Clock, settings: FullSettings, cost: Ex
     )
     share = Quantity(
         Message.of("time.link-share"),
-        bus_bandwidth(situation.gpu_count, link) / link.bytes_per_s,
+        bus_bandwidth(wire.gpus, link) / link.bytes_per_s,
         Unit.RATIO,
         Kind.ESTIMATED,
         source=SOURCE,
     )
     if gathers:
         formula = "Σ groups: latency + (n - 1) / n · bytes / (link · share)"
-        return _seconds("time.sharing", cost.wire, formula, sent, rate, share)
+        return _seconds("time.sharing", wire.seconds, formula, sent, rate, share)
     formula = "Σ buckets: latency + 2 · (n - 1) / n · bytes / (link · share)"
-    return _seconds("time.all-reduce", cost.wire, formula, sent, rate, share)
+    return _seconds("time.all-reduce", wire.seconds, formula, sent, rate, share)
 
 
 def _seconds(id: str, value: float, formula: str = "", *parts: Quantity) -> Quantity:

@@ -42,6 +42,8 @@ class Sharding:
     kind: Strategy
     """Of ``SHARDED``."""
     ranks: int
+    """That share one copy. HSDP's other copies change nothing here: torch's all-reduce works in
+    the very bytes that become the gradient's share."""
     reshard: bool = True
     """Of fsdp2: whether a block's weights are dropped after its forward pass."""
     master: bool = False
@@ -60,7 +62,7 @@ def sharding_of(settings: FullSettings, gpu_count: int) -> Sharding | None:
         return None
     return Sharding(
         settings.strategy,
-        gpu_count,
+        settings.shards_of(gpu_count),
         settings.reshard_after_forward,
         master=settings.precision in ("bf16-mixed", "fp16-mixed"),
         offload=settings.shard_offload,

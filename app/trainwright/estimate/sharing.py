@@ -34,6 +34,17 @@ class Volume:
 
 
 @dataclass(frozen=True, slots=True)
+class Mesh:
+    """How many GPUs share one copy, how many copies there are, and what joins each."""
+
+    shards: int
+    link: Link
+    copies: int = 1
+    between: Link | None = None
+    """What joins the copies; None where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Passes:
     """Seconds that a step's passes take on one GPU alone."""
 
@@ -73,8 +84,7 @@ def volume_of(profile: Profile, settings: FullSettings, *, adapts: bool) -> Volu
 
 def sharing(
     volume: Volume,
-    count: int,
-    link: Link,
+    mesh: Mesh,
     settings: FullSettings,
     passes: Passes,
     bandwidth: float,
@@ -87,10 +97,12 @@ def sharing(
     what the update sends. ``bandwidth`` is the GPU's DRAM in bytes/s, ``bus`` its way to system
     memory. A share in system memory is fetched before it is gathered, by the same stream;
     gradients go back behind their reduction, but the CPU waits for each copy once it adds to
-    earlier ones. Sources:
+    earlier ones. Copies add up their shares of gradients once a step, each group's behind its
+    reduction and by a stream of its own. Sources:
     ``torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py`` (torch 2.13), and
     ``deepspeed/runtime/zero/stage_1_and_2.py`` (0.19.8).
     """
+    count, link = mesh.shards, mesh.link
     if count < 2:
         return NOTHING
     constants, passed = load(), ring(count, link)
@@ -118,9 +130,27 @@ def sharing(
         hidden += min(max(groups * reduce - reduce, 0.0), passes.backward)
     moved = volume.gathered * (volume.gathers_forward + volume.gathers_backward)
     copies = 2 * (moved + volume.reduced) * micro_batches / (bandwidth * constants.copy_share.value)
-    wire = every * micro_batches + once
+    between, beside = _among_copies(volume, mesh, passes.backward, behind)
+    wire = every * micro_batches + once + between
     fetches = fetched * (volume.gathers_forward + volume.gathers_backward) + returned
     ours = 1 - fetches / every if every else 1.0  # copy engines take nothing from kernels
     slowed = constants.contention[link.path].value * hidden * ours
-    waits = straggling(count) * passes.step
-    return Exchange(wire, min(hidden, wire), slowed, copies, 0.0, waits)
+    if mesh.between is not None:
+        slowed += constants.contention[mesh.between.path].value * beside
+    waits = straggling(count * mesh.copies) * passes.step
+    return Exchange(wire, min(hidden + beside, wire), slowed, copies, 0.0, waits, between)
+
+
+def _among_copies(
+    volume: Volume, mesh: Mesh, backward: float, behind: float
+) -> tuple[float, float]:
+    """Return the seconds in which copies add up their gradients, and how many backward hides.
+
+    ``behind`` is what the last backward pass has to hide already, on the same link.
+    """
+    if mesh.between is None:
+        return 0.0, 0.0
+    groups = max(volume.groups, 1)
+    one = ring(mesh.copies, mesh.between).seconds(volume.reduced / mesh.shards / groups)
+    room = backward if mesh.between.path != mesh.link.path else max(backward - behind, 0.0)
+    return groups * one, min((groups - 1) * one, room)

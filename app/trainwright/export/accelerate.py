@@ -13,7 +13,7 @@ from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
 from trainwright.yamltext import dump
 
-OWN: Mapping[str, str] = {"accelerate": ">=1.10"}
+OWN: Mapping[str, str] = {"accelerate": ">=1.12"}
 made_for: Mapping[str, str] = {**programs.LIBRARIES, **OWN}
 REPLACED: Replacements = {**programs.REPLACED, **AFTER_BACKWARD, **OUTPUT_CONVERTED}
 REMARK = "export.remark.accelerate"
@@ -84,8 +84,14 @@ def configuration(plan: Plan, settings: FullSettings) -> dict[str, Any]:
             "fsdp_config": {
                 "fsdp_version": 2,
                 "fsdp_reshard_after_forward": settings.reshard_after_forward,
+                "fsdp_offload_params": settings.shard_offload,
                 "fsdp_state_dict_type": "SHARDED_STATE_DICT",
             },
+        }
+    if settings.shard_degree is not None:
+        found["parallelism_config"] = {
+            "parallelism_config_dp_replicate_size": parts.gpus // settings.shard_degree,
+            "parallelism_config_dp_shard_size": settings.shard_degree,
         }
     if settings.compile:
         found["dynamo_config"] = {"dynamo_backend": "INDUCTOR"}

@@ -18,7 +18,7 @@ made_for: Mapping[str, str] = {
     "python": ">=3.10",
     "torch": ">=2.10,<2.14",
     "transformers": ">=5.23,<6",
-    "accelerate": ">=1.10",
+    "accelerate": ">=1.12",
     "peft": ">=0.17",
     "bitsandbytes": ">=0.48",
     "torchao": ">=0.15",
@@ -148,6 +148,12 @@ def training_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         arguments["liger_kernel_config"] = LIGER
     if settings.strategy == "fsdp2":
         arguments |= {"fsdp": True, "fsdp_config": _fsdp(settings, images=definition(plan).images)}
+    if settings.shard_offload:  # gradients are clipped where the shares are
+        arguments["ddp_backend"] = "cuda:nccl,cpu:gloo"
+    if settings.shard_degree is not None:
+        copies = parts.gpus // settings.shard_degree
+        sizes = {"dp_replicate_size": copies, "dp_shard_size": settings.shard_degree}
+        arguments["parallelism_config"] = sizes
     if settings.strategy == "ddp":
         arguments["ddp_find_unused_parameters"] = False
     if plan.workload.inputs.padding:
@@ -166,6 +172,7 @@ def _fsdp(settings: FullSettings, *, images: bool) -> dict[str, Any]:
     return {
         "version": 2,
         "reshard_after_forward": settings.reshard_after_forward,
+        "cpu_offload": settings.shard_offload,
         "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
         "state_dict_type": "FULL_STATE_DICT",
         # accelerate 1.15 cannot send buffers that way, which image networks have.
@@ -201,6 +208,8 @@ def _script_arguments(plan: Plan, settings: FullSettings) -> dict[str, Any]:
         "gpus": parts.gpus,
         "effective": parts.effective,
         "strategy": settings.strategy,
+        "shard_degree": settings.shard_degree,
+        "shard_offload": settings.shard_offload,
         "task": workload.task,
         "config": FOLDER,
         "weights": None,

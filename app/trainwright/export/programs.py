@@ -193,6 +193,7 @@ _CARRIED = (
     *("adapter_dtype", "input_gradients", "optimizer", "optimizer_implementation", "momentum"),
     *("activation_offload", "cross_entropy", "optimizer_in_backward", "optimizer_offload"),
     *("attention", "compile", "channels_last", "allocator", "strategy", "reshard_after_forward"),
+    *("shard_degree", "shard_offload"),
 )
 """Settings that the exported programs read."""
 

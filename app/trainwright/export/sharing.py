@@ -56,8 +56,6 @@ def require_runnable(name: str, plan: Plan, settings: FullSettings) -> None:
             optimizer=settings.optimizer,
             able=list(OPTIMIZERS[strategy]),
         )
-    if settings.shard_offload:
-        raise UserError.of("export.sharding-offload")
     if (
         settings.quantization != "none"
         or plan.workload.prompted

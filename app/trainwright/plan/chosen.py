@@ -99,12 +99,12 @@ def completed(
     for kept in (values, rest) if values else ():
         try:
             settings = _with(plan.settings, kept)
-            full = filled(settings, plan.workload, record, gpu_count, cores)
+            full = filled(settings, plan.workload, record, gpu_count, cores, plan.machine.nodes)
         except UserError:
             continue
         dropped = Message.of("plan.note.choices-dropped")
         return full, () if kept is values else (dropped,)
-    full = filled(plan.settings, plan.workload, record, gpu_count, cores)
+    full = filled(plan.settings, plan.workload, record, gpu_count, cores, plan.machine.nodes)
     return full, (Message.of("plan.note.choices-dropped"),) if values else ()
 
 

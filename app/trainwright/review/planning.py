@@ -331,19 +331,30 @@ def _settings(facts: Facts, kind: str) -> dict[str, Any]:
         for name in ("double_quantization", "kbit_preparation"):
             found[name] = facts.value(name)
     word = strategy(facts)
-    word = {"fsdp2-no-reshard": "fsdp2"}.get(word or "", word)
+    word = {"fsdp2-no-reshard": "fsdp2", "hybrid": "fsdp2"}.get(word or "", word)
     if word in get_args(StrategyWord) and (word != "ddp" or processes(facts) > 1):
         found["strategy"] = word
     if word == "fsdp2":
         kept = strategy(facts) == "fsdp2-no-reshard" or facts.value("reshard") is False
         found["reshard_after_forward"] = False if kept else None
         found["shard_offload"] = True if _shares_aside(facts) else None
+        found["shard_degree"] = _shard_degree(facts)
     loader = {name: facts.value(name) for name in _LOADER}
     if not loader["num_workers"]:
         loader.pop("prefetch_factor")
         loader.pop("persistent_workers")
     found["loader"] = {key: value for key, value in loader.items() if value is not None}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _shard_degree(facts: Facts) -> int | None:
+    """Return how many GPUs share one copy; None where all do."""
+    whole = processes(facts)
+    if strategy(facts) == "hybrid":  # a copy in each computer
+        degree = whole // int(facts.value("nodes", 1))
+    else:
+        degree = int(facts.value("shard", whole) or whole)
+    return degree if 1 < degree < whole and whole % degree == 0 else None
 
 
 def _shares_aside(facts: Facts) -> bool:

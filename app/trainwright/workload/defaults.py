@@ -33,7 +33,7 @@ NOT_YET: dict[tuple[str, str], str] = {
     ("precision", "fp8"): "bf16-mixed",
     ("strategy", "pp"): "fsdp2, zero3, ddp, single",
     ("strategy", "tp"): "fsdp2, zero3, ddp, single",
-    ("strategy", "hybrid"): "fsdp2, zero3, ddp, single",
+    ("strategy", "hybrid"): "fsdp2, with settings.shard_degree",
 }
 """(key, value) that plans may name and this release does not plan -> what to use instead."""
 
@@ -58,6 +58,7 @@ ONLY_TRAINING = (
     "settings.optimizer_in_backward",
     "settings.optimizer_offload",
     "settings.reshard_after_forward",
+    "settings.shard_degree",
     "settings.shard_offload",
     "settings.cross_entropy",
     "settings.learning_rate",
@@ -89,10 +90,11 @@ def filled(
     record: GpuRecord,
     gpu_count: int = 1,
     cores: int | None = None,
+    nodes: int = 1,
 ) -> FullSettings:
     """Return the settings that an estimate is made for.
 
-    ``gpu_count`` is GPUs in the machine, ``cores`` the CPU cores that a loader may use.
+    ``gpu_count`` is GPUs of all ``nodes``, ``cores`` the CPU cores that a loader may use.
 
     Raises:
         UserError: the settings contradict each other, the workload or the GPU, or name
@@ -106,6 +108,7 @@ def filled(
     strategy = _strategy(settings, gpu_count)
     _check_update(settings, precision, strategy)
     _check_sharding(settings, strategy)
+    shard_degree = _shard_degree(settings, strategy, gpu_count, nodes)
     micro_batch, accumulation = _batches(
         settings, workload, gpu_count if strategy != "single" else 1
     )
@@ -123,6 +126,7 @@ def filled(
         "accumulation": accumulation,
         "checkpointing": _checkpointing(settings, workload),
         "strategy": strategy,
+        "shard_degree": shard_degree,
         "num_workers": workers,
         "prefetch_factor": settings.loader.prefetch_factor or 2,
         "pin_memory": settings.loader.pin_memory is not False,
@@ -431,6 +435,31 @@ def _check_sharding(settings: Settings, strategy: Strategy) -> None:
             strategy=strategy,
             instead=list(SHARDED_OPTIMIZERS),
         )
+
+
+def _shard_degree(settings: Settings, strategy: Strategy, gpus: int, nodes: int) -> int | None:
+    """Return how many GPUs share one copy; None where all do."""
+    key, degree = "settings.shard_degree", settings.shard_degree
+    if degree is None:
+        return None
+    if strategy != "fsdp2":
+        raise UserError.of("workload.degree-of-shards", key=key)
+    each = gpus // nodes
+    if gpus % degree or (each % degree and degree % each):
+        possible = [n for n in _divisors(gpus) if n > 1 and not (each % n and n % each)]
+        raise UserError.of(
+            "workload.shard-degree",
+            key=key,
+            value=degree,
+            gpus=gpus,
+            nodes=nodes,
+            possible=possible,
+        )
+    if degree == gpus:
+        return None
+    if settings.shard_offload:
+        raise UserError.of("workload.copies-offloaded", key=key)
+    return degree
 
 
 def _check_attention(settings: Settings, precision: Precision, record: GpuRecord) -> None:

@@ -239,6 +239,9 @@ class Settings(Frozen):
     reshard_after_forward: bool | None = None
     """fsdp2: whether a block drops the weights that it gathered after its forward pass, and
     gathers them again for backward. Default: true."""
+    shard_degree: Annotated[int, Field(ge=2, le=4096)] | None = None
+    """fsdp2: how many GPUs share one copy of the weights. More GPUs than that hold further copies,
+    and add up their gradients (HSDP). Default: all GPUs share one."""
     shard_offload: bool | None = None
     """fsdp2: whether each GPU's shares of weights, gradients and optimizer state lie in pinned
     system memory, where the CPU updates them (torch's ``CPUOffloadPolicy``). Default: false."""
@@ -265,6 +268,8 @@ class FullSettings(Frozen):
     allocator: Allocator = "native"
     strategy: Strategy
     reshard_after_forward: bool = True
+    shard_degree: int | None = None
+    """None where all GPUs share one copy."""
     shard_offload: bool = False
     learning_rate: float | None = None
     warmup: int | None = None
@@ -317,6 +322,11 @@ class FullSettings(Frozen):
     def shards(self) -> bool:
         """Whether a GPU holds only its share of something that one GPU would hold whole."""
         return self.strategy in SHARDED
+
+    def shards_of(self, gpu_count: int) -> int:
+        """Return how many of so many GPUs share one copy of what is shared out."""
+        degree = self.shard_degree or gpu_count
+        return degree if gpu_count % degree == 0 else gpu_count
 
     @property
     def recomputing(self) -> str:

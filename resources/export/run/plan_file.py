@@ -97,6 +97,10 @@ class Settings:
     """What several processes share: nothing, or weights, gradients and optimizer state."""
     reshard_after_forward: bool
     """Of fsdp2: whether a block's weights are gathered again for its backward pass."""
+    shard_degree: int | None
+    """Of fsdp2: processes that share one copy of the weights; null: all of them."""
+    shard_offload: bool
+    """Of fsdp2: whether shares lie in pinned host memory, where the CPU moves them."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +214,7 @@ def _check_numbers(plan: Plan) -> None:
         )
     _check_checkpointing(plan.settings.checkpointing)
     _check_update(plan)
+    _check_shares(plan)
     if plan.frozen and plan.task not in ("pretrain", "full"):
         raise InputError(f"frozen: task {plan.task} freezes the whole model; remove the names")
     if (plan.task in ("prompt", "prefix")) != (plan.virtual_tokens > 0):
@@ -220,6 +225,12 @@ def _check_numbers(plan: Plan) -> None:
         raise InputError("settings.checkpointing: a prefix does not go with it; set none")
     if (plan.task in ("lora", "qlora")) != (plan.lora is not None):
         raise InputError(f"lora: must be given for lora and qlora alone, but task is {plan.task}")
+
+
+def _check_shares(plan: Plan) -> None:
+    degree, gpus = plan.settings.shard_degree, plan.batch.gpus
+    if degree is not None and (degree < 2 or gpus % degree):
+        raise InputError(f"settings.shard_degree: {degree} is no share of {gpus} GPUs")
 
 
 def _check_update(plan: Plan) -> None:

@@ -1,11 +1,13 @@
 """What runs the steps: torch's fully_shard, each process with its share of the weights.
 
 Before a block computes, its weights are gathered from all processes; its gradients are added up
-over all as soon as it has them, and each process keeps its share of the sum.
+over all as soon as it has them, and each process keeps its share of the sum. Where some processes
+share a copy and others share another (HSDP), the copies add up their shares once a step.
 """
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -31,9 +33,14 @@ from torch.distributed.checkpoint.state_dict import (
     get_model_state_dict,
     set_model_state_dict,
 )
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    fully_shard,
+)
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from world import World
 
 COMPUTED = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
@@ -47,19 +54,27 @@ class Shares:
         precision = COMPUTED.get(settings.precision, settings.precision)
         self.plan, self.world = plan, world
         self.settings = dataclasses.replace(settings, precision=precision)
-        self.model = shard(placed(network.model, plan, settings, "meta"), plan, world)
-        fill(self.model, network, world)
+        self.mesh = mesh_of(plan, world)
+        self.model = shard(placed(network.model, plan, settings, "meta"), plan, self.mesh)
+        fill(self.model, network, world, self._home)
         # Only now are the parameters those that the optimizer moves.
         self.optimizer = build_optimizer(self.model, plan)
         self.scaler = make_scaler(settings, world.device.type)
         self.runner = torch.compile(self.model) if plan.settings.compile else self.model
+
+    @property
+    def _home(self) -> torch.device:
+        """Where shares lie while no block computes."""
+        return torch.device("cpu") if self.plan.settings.shard_offload else self.world.device
 
     def micro_step(self, batch: Batch, count: float, loss: Loss, *, last: bool) -> torch.Tensor:
         """Run one micro-batch forward and backward.
 
         Each micro-batch adds up its gradients over the processes, not only the last one: waiting
         would keep whole gradients in fp32 in every process, which the plan has no memory for.
+        Between copies only the last one does, since shares are what waits there.
         """
+        self.model.set_requires_all_reduce(last)
         # The sum is divided by the number of processes: hence count / size.
         share = count / self.world.size
         return micro_step(self.runner, batch, share, loss, self.settings, self.scaler)
@@ -76,7 +91,8 @@ class Shares:
     def facts(self) -> Iterator[Fact]:
         """Yield what the engine has made of the plan."""
         parameters = [*self.model.parameters()]
-        shared = sum(isinstance(one, DTensor) for one in parameters)
+        placed = (*[Replicate()] * (self.mesh.ndim - 1), Shard(0))
+        shared = sum(isinstance(one, DTensor) and one.placements == placed for one in parameters)
         groups = [part for part in self.model.modules() if isinstance(part, FSDPModule)]
         wanted = len(blocks(self.model)) + 1
         yield (
@@ -85,34 +101,53 @@ class Shares:
             f"{shared} of {len(parameters)} weights shared, {len(groups)} groups",
             shared == len(parameters) and len(groups) == wanted,
         )
+        degree = self.plan.settings.shard_degree or self.plan.batch.gpus
+        where = {one.device for one in parameters}
+        yield "shares", self._home, ", ".join(map(str, where)), where == {self._home}
+        found = " x ".join(map(str, self.mesh.shape))
+        yield "shard_degree", degree, f"mesh of {found}", self.mesh.shape[-1] == degree
         precision, found = self.plan.settings.precision, computed(groups[-1])
         goal = (AUTOCAST | PURE).get(precision, torch.float32)
         yield "precision", precision, f"blocks compute in {found}", found == goal
 
 
-def shard(model: nn.Module, plan: Plan, world: World) -> nn.Module:
+def shard(model: nn.Module, plan: Plan, mesh: DeviceMesh) -> nn.Module:
     """Return the model with each block a group that is gathered at once, and the rest another."""
     policy = MixedPrecisionPolicy()
     if (computed := AUTOCAST.get(plan.settings.precision)) is not None:
         # Masters and sums of gradients stay fp32.
         policy = MixedPrecisionPolicy(param_dtype=computed, reduce_dtype=torch.float32)
-    mesh = init_device_mesh(world.device.type, (world.size,))
     # None drops a block's weights after its forward pass, and keeps those outside of blocks.
     kept = None if plan.settings.reshard_after_forward else False
+    options: dict[str, Any] = {"mesh": mesh, "mp_policy": policy, "reshard_after_forward": kept}
+    if plan.settings.shard_offload:
+        options["offload_policy"] = CPUOffloadPolicy(pin_memory=mesh.device_type != "cpu")
     for part in (*blocks(model), model):
-        fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=kept)
+        fully_shard(part, **options)
     return model
 
 
-def fill(model: nn.Module, network: Outline, world: World) -> None:
-    """Give each process its share of the weights that the first one holds."""
-    model.to_empty(device=world.device)
+def mesh_of(plan: Plan, world: World) -> DeviceMesh:
+    """Return the processes: in a row that shares one copy, or in rows that share one each."""
+    degree = plan.settings.shard_degree or world.size
+    if degree == world.size:
+        return init_device_mesh(world.device.type, (degree,))
+    shape = (world.size // degree, degree)
+    return init_device_mesh(world.device.type, shape, mesh_dim_names=("replicate", "shard"))
+
+
+def fill(model: nn.Module, network: Outline, world: World, home: torch.device) -> None:
+    """Give each process its share of the weights that the first one holds; buffers are whole."""
+    model.to_empty(device=home)
     options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     set_model_state_dict(model, dict(network.weights), options=options)
     for name, buffer in model.named_buffers():
         if world.rank == 0:
             buffer.copy_(network.buffers[name])
         dist.broadcast(buffer, src=0)
+    for part in model.modules():
+        for name, buffer in part.named_buffers(recurse=False):
+            setattr(part, name, buffer.to(world.device))
 
 
 def computed(group: FSDPModule) -> torch.dtype:

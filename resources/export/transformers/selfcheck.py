@@ -43,16 +43,26 @@ class Selfcheck(TrainerCallback):
             raise InputError(f"selfcheck: not in force on this machine: {', '.join(broken)}")
 
 
-def engine_of_shares(model: Any, trainer: Any) -> Fact:
-    """Return whether each weight is shared, and how many groups are gathered at once."""
+def engine_of_shares(model: Any, trainer: Any, degree: int | None) -> Fact:
+    """Return whether each weight is shared, and how many groups are gathered at once.
+
+    ``degree`` processes share one copy; None: all of them.
+    """
     from torch.distributed.fsdp import FSDPModule
-    from torch.distributed.tensor import DTensor
+    from torch.distributed.tensor import DTensor, Replicate, Shard
 
     parameters = [*model.parameters()]
-    shared = sum(isinstance(one, DTensor) for one in parameters)
+    degree = degree or trainer.args.world_size
+    copies = [Replicate()] * (degree < trainer.args.world_size)
+    shared = sum(
+        isinstance(one, DTensor)
+        and [*one.placements] == [*copies, Shard(0)]
+        and one.device_mesh.shape[-1] == degree
+        for one in parameters
+    )
     groups = sum(isinstance(part, FSDPModule) for part in model.modules())
     found = type(trainer.model_wrapped).__name__
-    found = f"{found}: {shared} of {len(parameters)} weights shared, {groups} groups"
+    found = f"{found}: {shared} of {len(parameters)} weights shared by {degree}, {groups} groups"
     return "engine", FSDP, found, shared == len(parameters) and groups > 1
 
 
@@ -64,7 +74,10 @@ def facts(script: Any, asked: dict[str, Any], trainer: Any) -> Iterator[Fact]:
     # at each step and raises the batch.
     engine = ENGINES.get(script.strategy, type(model).__name__)
     if engine == FSDP:
-        yield engine_of_shares(model, trainer)
+        yield engine_of_shares(model, trainer, script.shard_degree)
+        if script.shard_offload:
+            found = {one.device.type for one in model.parameters()}
+            yield "shares", "cpu", ", ".join(found), found == {"cpu"}
     else:
         yield "engine", engine, wrapped, wrapped == engine
     parts = (args.train_batch_size, args.gradient_accumulation_steps, args.world_size)

@@ -25,6 +25,10 @@ class ScriptArgs:
     effective: int
     """Samples an optimizer step."""
     strategy: Literal["single", "ddp", "fsdp2"]
+    shard_degree: int | None
+    """Of fsdp2: processes that share one copy of the weights; null: all of them."""
+    shard_offload: bool
+    """Of fsdp2: whether shares lie in pinned host memory, where the CPU moves them."""
     """fsdp2 shares weights, gradients and optimizer state between the processes."""
     task: Literal["pretrain", "full", "lora", "qlora", "prompt", "prefix"]
     config: str
@@ -143,9 +147,14 @@ def training_arguments(options: argparse.Namespace) -> Any:
         # No tf32 and no pinned memory without a GPU, and no fp16 gradient scaling.
         values |= {"use_cpu": True, "dataloader_pin_memory": False, "fp16": False}
         values.pop("tf32", None)
+        values.pop("ddp_backend", None)
     try:
+        if (sizes := values.get("parallelism_config")) is not None:
+            from accelerate.parallelism_config import ParallelismConfig
+
+            values["parallelism_config"] = ParallelismConfig(**sizes)
         (arguments,) = HfArgumentParser(TrainingArguments).parse_dict(values)
-    except (ValueError, ImportError) as error:
+    except (ValueError, TypeError, ImportError) as error:
         raise InputError(f"{path}: {' '.join(str(error).split())}") from error
     return arguments
 

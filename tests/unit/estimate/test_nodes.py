@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from trainwright.advise import advise, make_it_fit
 from trainwright.estimate.scaling import ScalingPoint
 from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, evaluate, resolve
@@ -75,6 +76,41 @@ def test_shares_are_those_of_all_gpus_and_system_memory_that_of_one_computer() -
     assert aside[0] is not None
     assert aside[1] is not None
     assert aside[1].value == pytest.approx(aside[0].value / 2, rel=0.3)
+
+
+def test_a_copy_in_each_computer_sends_gradients_alone_over_the_network() -> None:
+    slow = {"kind": "ethernet-100g"}
+    one, two = report(plan(2, network=slow)), report(plan(2, network=slow, shard_degree=8))
+    (note,) = [note for note in two.notes if note.id.startswith("time.note.scaling")]
+    values = dict(note.values)
+    # 32 GB of gradients once a step, each of 8 GPUs an eighth; each port sends all of it.
+    assert values["bytes"] == pytest.approx(32.12e9 / 8, rel=1e-3)
+    assert 32.12e9 / 12.5e9 < values["seconds"] < 2 * 32.12e9 / 12.5e9
+    assert last(two).samples_per_second.value > 2 * last(one).samples_per_second.value
+    terms = [
+        {term.role: term.value for term in each.memory.terms}["optimizer"] for each in (one, two)
+    ]
+    assert terms[1] == pytest.approx(2 * terms[0], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("network", "degree"), [({"kind": "ethernet-100g"}, 8), (NDR, 16)], ids=["slow", "fast"]
+)
+def test_advice_weighs_the_network_against_memory(network: Any, degree: int) -> None:
+    asked = plan(2, network=network, checkpointing=None, micro_batch=None)
+    found = resolve(asked)
+    assert isinstance(found, Facts)
+    best = advise(asked, found, top=1).choices[0]
+    (reason,) = [one for one in best.reasons if one.setting == "shard_degree"]
+    assert reason.value == degree
+    assert resolve(make_it_fit(asked, advise(asked, found, top=1))).settings == best.settings
+
+
+@pytest.mark.parametrize(("each", "degree"), [(8, 12), (6, 4)])
+def test_a_copy_that_would_straddle_computers_is_refused(each: int, degree: int) -> None:
+    with pytest.raises(UserError) as caught:
+        resolve(plan(2, each, network=NDR, shard_degree=degree, micro_batch=None))
+    assert caught.value.message.id == "workload.shard-degree"
 
 
 def test_more_modules_than_one_computer_holds_are_asked_about() -> None:

@@ -61,6 +61,8 @@ def test_shares_in_system_memory_leave_the_gpu_and_cost_time() -> None:
         ({"strategy": "fsdp2", "optimizer": "adamw-8bit"}, "workload.sharded-optimizer"),
         ({"strategy": "zero2", "optimizer": "muon"}, "workload.sharded-optimizer"),
         ({"strategy": "ddp", "shard_offload": True}, "workload.offload-of-shards"),
+        ({"strategy": "zero3", "shard_degree": 2}, "workload.degree-of-shards"),
+        ({"strategy": "fsdp2", "shard_degree": 4}, "workload.shard-degree"),
     ],
 )
 def test_what_shares_cannot_go_with_is_refused(settings: dict[str, Any], id: str) -> None:

@@ -20,6 +20,9 @@ def device(state: Any) -> None:
     state.device = torch.device("cpu")
 
 
+# Memory is pinned for a GPU alone.
+torch.Tensor.pin_memory = lambda tensor, *_: tensor  # type: ignore[method-assign]
+torch.Tensor.is_pinned = lambda *_: True  # type: ignore[method-assign]
 PartialState._prepare_backend = backend
 PartialState.set_device = device  # type: ignore[method-assign]
 sys.argv = sys.argv[1:]

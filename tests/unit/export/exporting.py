@@ -76,6 +76,13 @@ def on_two_gpus(plan: Plan) -> Plan:
     return Plan.model_validate(document)
 
 
+def on_two_computers(plan: Plan) -> Plan:
+    """Return the plan on two computers of two GPUs."""
+    document = on_two_gpus(plan).model_dump(mode="json", exclude_none=True)
+    document["machine"] |= {"nodes": 2, "network": {"kind": "ethernet-100g"}}
+    return Plan.model_validate(document)
+
+
 def put(folder: Path, target: str, plan: Plan, settings: FullSettings = SETTINGS) -> Path:
     export.write(export.files(target, plan, settings, {}, "ko"), folder)
     return folder
@@ -131,7 +138,11 @@ def start(command: list[str], folder: Path) -> "subprocess.CompletedProcess[str]
     )
 
 
-TORCHRUN = ["torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+def torchrun(processes: int) -> list[str]:
+    return ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+
+
+TORCHRUN = torchrun(2)
 
 
 _DRIVER_OF_TWO = """

@@ -17,10 +17,12 @@ from exporting import (
     edit,
     llama,
     losses,
+    on_two_computers,
     on_two_gpus,
     put,
     settings,
     start,
+    torchrun,
 )
 
 pytestmark = pytest.mark.slow
@@ -82,9 +84,33 @@ def test_two_processes_of_plain_are_the_same_step(
     agree(folder / "out", alone / "whole")
 
 
-def test_accelerate_shares_weights_in_the_same_step(tmp_path: Path, alone: Path) -> None:
+def test_copies_on_two_computers_are_the_same_step(tmp_path: Path, alone: Path) -> None:
+    """HSDP: two processes share each copy, and copies add up their shares once a step."""
+    plan = on_two_computers(llama(tmp_path / "m"))
+    chosen = settings(strategy="fsdp2", shard_degree=2, micro_batch=1, accumulation=2, **STEP)
+    folder = put(tmp_path / "run", "plain", plan, chosen)
+    for options in (["--stop-at", "1"], ["--resume"]):
+        launch = [sys.executable, "-m", *torchrun(4), "train.py", *RUN, "--output", "out"]
+        done = start([*launch, *options], folder)
+        assert done.returncode == 0, done.stderr[-2000:]
+    found = [line.split("active:")[1] for line in done.stdout.splitlines() if "shar" in line]
+    assert "21 of 21 weights shared, 3 groups" in found[0]
+    assert "mesh of 2 x 2" in found[1]
+    agree(folder / "out", alone / "whole")
+
+
+@pytest.mark.parametrize(("copies", "aside"), [(1, False), (2, False), (1, True)])
+def test_accelerate_shares_weights_in_the_same_step(
+    tmp_path: Path, alone: Path, copies: int, aside: bool
+) -> None:
     pytest.importorskip("accelerate")
-    folder = exported(tmp_path, "accelerate", "fsdp2")
+    folder = exported(tmp_path, "accelerate", "fsdp2", shard_offload=aside)
+    if copies > 1:
+        chosen = settings(strategy="fsdp2", shard_degree=2, accumulation=1, **STEP)
+        folder = put(tmp_path / "four", "accelerate", on_two_computers(llama(tmp_path)), chosen)
+        path = folder / "accelerate.yaml"  # both computers are this one
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("num_machines: 2", "num_machines: 1"), encoding="utf-8")
     launch = ["accelerate.commands.launch", "--config_file", "accelerate.yaml"]
     shim = str(Path(__file__).with_name("cpus_as_gpus.py"))
     options = [option for option in RUN if option != "--cpu"]
@@ -92,8 +118,9 @@ def test_accelerate_shares_weights_in_the_same_step(tmp_path: Path, alone: Path)
         [sys.executable, "-m", *launch, shim, "train.py", *options, "--output", "out"], folder
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("accelerate ")]
-    assert "active: FSDP2, reshard_after_forward True" in line
+    found = [line for line in done.stdout.splitlines() if line.startswith("accelerate ")]
+    assert f"active: FSDP2, reshard_after_forward True, offload {aside}" in found[0]
+    assert copies == 1 or "active: mesh of [2, 2]" in found[1]
     agree(folder / "out", alone / "whole")
 
 
@@ -132,6 +159,7 @@ def test_shares_learn_save_and_resume_with_every_setting(tmp_path: Path) -> None
     changes: dict[str, dict[str, Any]] = {
         "base": {},
         "kept": {"reshard_after_forward": False},
+        "aside": {"shard_offload": True},
         "recomputed": {"checkpointing": "full"},
         "chunked": {"cross_entropy": "chunked"},
         "muon": {"optimizer": "muon"},
@@ -149,7 +177,7 @@ def test_shares_learn_save_and_resume_with_every_setting(tmp_path: Path) -> None
     muon = ["--plan", variant(folder, "muon", settings=changes["muon"]), "--output", "half-muon"]
     runs += [[*RUN, "--stop-at", "1", *muon], [*RUN, "--resume", *muon]]
     assert set(drive_two(folder, runs)) == {0}
-    for name in ("kept", "recomputed", "chunked"):
+    for name in ("kept", "aside", "recomputed", "chunked"):
         agree(folder / name, folder / "base")
     agree(folder / "half", folder / "base")
     agree(folder / "half-muon", folder / "muon")

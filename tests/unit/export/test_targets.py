@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exporting import SETTINGS, llama, plan, put, settings
+from exporting import SETTINGS, llama, on_two_computers, plan, put, settings
 
 from trainwright import export
 from trainwright.export.comments import columns
@@ -57,8 +57,9 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "channels_last": (True,),
     "allocator": ("expandable",),
     "strategy": ("ddp",),
-    "reshard_after_forward": (),  # of fsdp2: test_resharding_reaches_the_files
-    "shard_offload": (),  # of fsdp2: test_what_shares_cannot_do_is_refused_in_one_line
+    "reshard_after_forward": (),  # of fsdp2: test_resharding_and_offload_reach_the_files
+    "shard_degree": (),  # of fsdp2: test_a_copy_in_each_computer_reaches_the_files
+    "shard_offload": (),  # of fsdp2: test_resharding_and_offload_reach_the_files
     "learning_rate": (1e-4, None),
     "warmup": (7, None),
     "num_workers": (4, 0),
@@ -106,7 +107,6 @@ def test_a_strategy_is_refused_where_the_files_cannot_run_it(tiny: Plan) -> None
     [
         ({"optimizer": "adafactor"}, "full", "adafactor cannot move weights that are shared"),
         ({"quantization": "nf4"}, "qlora", "task qlora with settings.strategy fsdp2"),
-        ({"shard_offload": True}, "full", "shares in system memory (settings.shard_offload)"),
     ],
 )
 def test_what_shares_cannot_do_is_refused_in_one_line(
@@ -118,11 +118,23 @@ def test_what_shares_cannot_do_is_refused_in_one_line(
     assert says in render(refused.value.message, "en")
 
 
+@pytest.mark.parametrize("changed", [{"reshard_after_forward": False}, {"shard_offload": True}])
 @pytest.mark.parametrize("target", [name for name, runs in RUNS.items() if "fsdp2" in runs])
-def test_resharding_reaches_the_files(tiny: Plan, target: str) -> None:
-    kept = settings(strategy="fsdp2", reshard_after_forward=False)
+def test_resharding_and_offload_reach_the_files(
+    tiny: Plan, target: str, changed: dict[str, Any]
+) -> None:
+    chosen = settings(strategy="fsdp2")
     two = asking_for(tiny, "strategy", "fsdp2")
-    assert values(target, two, settings(strategy="fsdp2")) != values(target, two, kept)
+    usual = values(target, two, chosen)
+    assert usual != values(target, two, chosen.model_copy(update=changed))
+
+
+@pytest.mark.parametrize("target", [name for name, runs in RUNS.items() if "fsdp2" in runs])
+def test_a_copy_in_each_computer_reaches_the_files(tiny: Plan, target: str) -> None:
+    plan, one = on_two_computers(tiny), settings(strategy="fsdp2")
+    assert values(target, plan, one) != values(
+        target, plan, one.model_copy(update={"shard_degree": 2})
+    )
 
 
 def test_every_setting_is_listed_here() -> None:

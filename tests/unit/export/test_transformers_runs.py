@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exporting import TORCHRUN, llama, on_two_gpus, put, settings, start
+from exporting import (
+    TORCHRUN,
+    llama,
+    on_two_computers,
+    on_two_gpus,
+    put,
+    settings,
+    start,
+    torchrun,
+)
 
 from trainwright import export
 from trainwright.workload import FullSettings
@@ -134,21 +143,29 @@ def steps(folder: Path) -> list[tuple[float, float]]:
     return [(entry["loss"], entry["grad_norm"]) for entry in log if "loss" in entry]
 
 
-def test_shares_are_the_same_step(tmp_path: Path) -> None:
-    """Both draw the same samples for each optimizer step, whatever process has them."""
+@pytest.mark.parametrize(("copies", "aside"), [(1, False), (2, False), (1, True)])
+def test_shares_are_the_same_step(tmp_path: Path, copies: int, aside: bool) -> None:
+    """All draw the same samples for each optimizer step, whatever process has them."""
     alone = put(tmp_path / "alone", "transformers", llama(tmp_path / "m"))
-    shared = two_gpus(tmp_path, strategy="fsdp2")
+    shared = two_gpus(tmp_path, strategy="fsdp2", shard_offload=aside)
+    if copies > 1:
+        plan = on_two_computers(llama(tmp_path / "m"))
+        chosen = settings(strategy="fsdp2", shard_degree=2, accumulation=1)
+        shared = put(tmp_path / "four", "transformers", plan, chosen)
     for folder in (alone, shared):
         path = folder / "training_args.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"logging_steps": 1}))
+        values = json.loads(path.read_text()) | {"logging_steps": 1}
+        asked = values.pop("ddp_backend", None)  # CPUs know gloo alone
+        path.write_text(json.dumps(values))
+    assert asked == ("cuda:nccl,cpu:gloo" if aside else None)
     shim = str(Path(__file__).with_name("cpus_as_gpus.py"))
     options = ["train_hf.py", "--synthetic", "--steps", "3", "--selfcheck"]
     one = start([sys.executable, *options, "--cpu"], alone)
     assert one.returncode == 0, one.stderr[-2000:]
-    two = start([sys.executable, "-m", *TORCHRUN, shim, *options], shared)
+    two = start([sys.executable, "-m", *torchrun(2 * copies), shim, *options], shared)
     assert two.returncode == 0, two.stderr[-2000:]
     (engine,) = [line for line in two.stdout.splitlines() if line.startswith("engine")]
-    assert "21 of 21 weights shared" in engine
+    assert "21 of 21 weights shared by 2" in engine
     for mine, whole in zip(steps(shared), steps(alone), strict=True):
         assert mine == pytest.approx(whole, rel=1e-5)
 

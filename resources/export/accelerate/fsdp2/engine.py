@@ -9,6 +9,7 @@ from selfcheck import Fact
 from shares import Shares
 from step import StepSettings
 from strict import InputError
+from torch.distributed.fsdp import CPUOffloadPolicy
 from world import World
 
 
@@ -21,7 +22,7 @@ class Engine(Shares):
     def __init__(self, plan: Plan, settings: StepSettings, network: Outline, world: World) -> None:
         self.accelerator = Accelerator(gradient_accumulation_steps=1)
         # On a CPU, or without its file, accelerate trains whole models in silence.
-        name, _ = self._active()
+        name, *_ = self._active()
         if name != "FSDP2":
             raise InputError(
                 f"accelerate runs {name}, the plan says fsdp2: start it on GPUs with accelerate "
@@ -32,15 +33,22 @@ class Engine(Shares):
 
     def facts(self) -> Iterator[Fact]:
         """Yield what accelerate has made of its file, and what the engine has of the plan."""
-        wanted = self.plan.settings.reshard_after_forward
-        name, found = self._active()
-        active = f"{name}, reshard_after_forward {found}"
-        yield "accelerate", f"FSDP2, reshard {wanted}", active, (name, found) == ("FSDP2", wanted)
+        settings = self.plan.settings
+        wanted = ("FSDP2", settings.reshard_after_forward, settings.shard_offload)
+        name, reshards, offloads = found = self._active()
+        active = f"{name}, reshard_after_forward {reshards}, offload {offloads}"
+        asked = f"FSDP2, reshard {wanted[1]}, offload {wanted[2]}"
+        yield "accelerate", asked, active, found == wanted
+        if self.mesh.ndim > 1:
+            shape, mesh = [*self.mesh.shape], self.accelerator.state.device_mesh
+            made = [*mesh.shape] if mesh is not None else None
+            yield "accelerate", f"mesh of {shape}", f"mesh of {made}", made == shape
         yield from super().facts()
 
-    def _active(self) -> tuple[str, bool]:
-        """Return how accelerate divides a model, and whether it would gather blocks again."""
-        state = self.accelerator.state
+    def _active(self) -> tuple[str, bool, bool]:
+        """Return how accelerate divides a model, and if it gathers blocks again and offloads."""
         if not self.accelerator.is_fsdp2:
-            return self.accelerator.distributed_type.value, False
-        return "FSDP2", bool(state.fsdp_plugin.reshard_after_forward)
+            return self.accelerator.distributed_type.value, False, False
+        plugin = self.accelerator.state.fsdp_plugin
+        offloads = isinstance(plugin.cpu_offload, CPUOffloadPolicy)
+        return "FSDP2", bool(plugin.reshard_after_forward), offloads

@@ -29,5 +29,8 @@ def join(plan: Plan, *, cpu: bool) -> World:
     if device.type != "cpu":
         torch.accelerator.set_device_index(local)
     if size > 1:
-        dist.init_process_group({"cuda": "nccl", "xpu": "xccl"}.get(device.type, "gloo"))
+        backend = {"cuda": "nccl", "xpu": "xccl"}.get(device.type, "gloo")
+        if plan.settings.shard_offload and device.type != "cpu":
+            backend = f"{device.type}:{backend},cpu:gloo"  # norms are added up where the shares are
+        dist.init_process_group(backend)
     return World(rank, size, device)
