@@ -1,4 +1,4 @@
-"""What an expert says of the first choice for 24 plans and budgets; the table is printed."""
+"""What an expert says of the first choice for plans and budgets; the table is printed."""
 
 from typing import Any
 

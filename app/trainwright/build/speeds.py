@@ -14,7 +14,7 @@ from trainwright.advise.search import Search, Sources, Timed
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock
 from trainwright.estimate.pipeline import Feeding
-from trainwright.estimate.support import support
+from trainwright.estimate.support import measured, support
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import System
 from trainwright.machine.placement import CARD_GENERATION
@@ -66,6 +66,9 @@ class Speed:
     profile: Profile
     effect: Effect
     """Of the settings on the training."""
+    margin: float = 1.0
+    """Factor on the seconds that ranks them: the upper end of their interval where no training
+    was measured on GPUs of the maker."""
 
 
 SHARED_FROM = 24e9
@@ -260,6 +263,7 @@ def _speed(search: Search, timed: Timed) -> Speed:
     settings, clock = search.settings(candidate), search.clock(candidate)
     profile = search.profile(candidate)
     assert profile is not None, "only candidates with a profile are timed"
+    record = clock.situation.gpu.record
     micro = candidate.micro_batch
     return Speed(
         settings=settings,
@@ -269,4 +273,5 @@ def _speed(search: Search, timed: Timed) -> Speed:
         clock=clock,
         profile=profile,
         effect=candidate.effect,
+        margin=1.0 if measured(record) else clock.margin(profile, settings, micro),
     )
