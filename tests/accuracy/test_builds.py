@@ -7,7 +7,6 @@ import pytest
 
 MISSED = {
     "the same, used": "10 GB are enough in 95 of 100 cases, on a card that is twice as fast",
-    "70 B served, used": "layers of one model over several cards are not planned yet",
 }
 """Rows whose first choice an expert sends back, with the cause."""
 

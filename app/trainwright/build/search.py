@@ -230,14 +230,16 @@ class _Search:
         """Yield cards that do the work, those with the most memory first, and several of them."""
         wishes = self.request.wishes
         first, *others = (wishes.gpus,) if wishes.gpus else COUNTS
-        if not self.request.plan.workload.trains:
-            others = []  # one card serves; more of them wait
+        trains = self.request.plan.workload.trains
+        if not self.speeds.several:
+            others = []
         for number, record in enumerate(sorted(self.market.cards(), key=_memory, reverse=True)):
             choice = self._choice(record, first, number)
             if choice is not None:
                 yield choice
             if choice is not None and (self._whole(choice) or not shares(record)):
-                yield from self._several(choice, others)
+                # One card serves where the model fits on it: more of them work in turn.
+                yield from self._several(choice, others if trains else ())
             elif shares(record):
                 several = (self._choice(record, count, number) for count in others)
                 yield from (one for one in several if one is not None)

@@ -13,6 +13,7 @@ from trainwright.advise.relax import sharding
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock
+from trainwright.estimate.engines import ENGINES
 from trainwright.estimate.pipeline import Feeding
 from trainwright.estimate.support import measured, support
 from trainwright.machine.choice import GpuChoice, MachineChoice
@@ -23,6 +24,7 @@ from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.question import kernel
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving import gpus_of
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 from trainwright.workload.settings import Effect
@@ -103,6 +105,12 @@ class Speeds:
         self._shared: set[tuple[str, int]] = set()
         """Cards over which the weights are shared out."""
 
+    @property
+    def several(self) -> bool:
+        """Whether several cards are any use: an engine that does not split serves on one."""
+        engine = self.plan.settings.engine
+        return self.plan.workload.trains or (engine is not None and ENGINES[engine].splits)
+
     def linked(self, link: Link | None, count: int) -> bool:
         """Return whether the cards' link plays a part at all."""
         settings, workload = self.plan.settings, self.plan.workload
@@ -171,7 +179,8 @@ class Speeds:
         if facts is None:
             return None
         gpu = facts.machine.gpu
-        shared = cards.count if facts.settings.shards else 0
+        split = gpus_of(facts.settings, facts.machine)
+        shared = cards.count if facts.settings.shards or split > 1 else 0
         alike = gpu.record.vendor, gpu.record.compute_capability, min(cards.count, 2), shared
         room = gpu.total.value - gpu.held.value
         if room <= self._too_small.get(alike, 0.0):
