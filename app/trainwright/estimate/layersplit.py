@@ -36,10 +36,14 @@ class Split:
 def split_over(
     gpus: int, model: Inventory, shape: CacheShape, format: str, scheme: Scheme | None
 ) -> Split:
-    """Return what the fullest of so many equal GPUs holds of a packed model."""
+    """Return what the fullest of so many equal GPUs holds of a packed model at most.
+
+    The GPU with the output may have the most weights, and another one the most layers: each counts.
+    """
     used = {_home(layer, gpus, model) for layer in range(model.layers + 1)}
     every = [held(gpu, gpus, model, shape, format, scheme) for gpu in used]
-    return max(every, key=lambda one: one.weights.nbytes)
+    largest = max((one.weights for one in every), key=lambda one: one.nbytes)
+    return replace(max(every, key=lambda one: one.layers), weights=largest)
 
 
 def held(
