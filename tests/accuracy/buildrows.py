@@ -201,6 +201,8 @@ _LLAMA = "llama-3.1-8b"
 ROWS = (
     Row("QLoRA of 8 B", _LLAMA, _QLORA, "1000 USD", ("an NVIDIA card", "cards of 12 GB")),
     Row("the same, used", _LLAMA, _QLORA, "1000 USD", ("cards of 12 GB",), {"used": True}),
+    Row("QLoRA of 8 B, more money", _LLAMA, _QLORA, "3000 USD",
+        ("an NVIDIA card", "cards of 16 GB", "half of the money spent")),
     Row("LoRA of 8 B, used", _LLAMA, _LORA, "3000 USD",
         ("an NVIDIA card", "cards of 24 GB", "64 GiB of memory"), {"used": True}),
     Row("LoRA of 8 B, new", _LLAMA, _LORA, "5000 USD",

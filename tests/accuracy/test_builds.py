@@ -1,4 +1,4 @@
-"""What an expert says of the first choice for 24 plans and budgets; the table is printed."""
+"""What an expert says of the first choice for plans and budgets; the table is printed."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import pytest
 
 MISSED = {
     "the same, used": "10 GB are enough in 95 of 100 cases, on a card that is twice as fast",
-    "70 B served, used": "layers of one model over several cards are not planned yet",
 }
 """Rows whose first choice an expert sends back, with the cause."""
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import fakes
 import pytest
+import walk
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QRadioButton
@@ -154,6 +155,9 @@ def test_two_builds_stand_side_by_side_with_what_differs_in_bold(opened, qtbot):
     assert "520 W" in text
     cards(screen)[2].compare.click()
     assert [card.compare.isChecked() for card in cards(screen)] == [False, True, True]
+    QApplication.processEvents()
+    assert not list(walk.overlapping(screen.pair)), "the comparison before is gone"
+    assert "900 W" not in said(screen.pair)
 
 
 def test_a_budget_that_reaches_nothing_shows_the_cheapest_that_does_the_work(opened, qtbot):
@@ -174,6 +178,37 @@ def test_the_slider_sets_the_plans_budget_and_a_drag_is_one_step(opened, qtbot):
     assert window.session.plan.limits.budget == f"{STEPS['USD'][12]} USD"
     window.undo()
     assert window.session.plan.limits == before.limits
+
+
+@pytest.mark.parametrize(
+    ("typed", "budget"),
+    [("2,750", "2750 USD"), ("$2750", "2750 USD"), ("300만원", "3000000 KRW")],
+)
+def test_a_budget_is_typed_as_people_write_it(opened, qtbot, typed, budget):
+    window = opened()
+    field = answered(qtbot, window).question.amount
+    field.selectAll()
+    field.insert(typed)  # QTest.keyClicks ends the process at a letter that is not ASCII
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert window.session.plan.limits.budget == budget
+    assert field.text() == amount(float(budget[:-3]), budget[-3:])
+    window.undo()
+    assert window.session.plan.limits.budget != budget
+
+
+def test_a_budget_that_is_none_stays_to_be_corrected_and_changes_nothing(opened, qtbot):
+    window = opened()
+    screen = answered(qtbot, window)
+    before, field = window.session.plan, screen.question.amount
+    field.selectAll()
+    QTest.keyClicks(field, "much")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert window.session.plan == before
+    assert field.text() == "much"
+    assert "much" in said(screen.question)
+    screen.question.presets[0].click()
+    assert field.text() == amount(1500, "USD")
+    assert not screen.question.problem.isVisible()
 
 
 def test_the_search_can_be_stopped_and_says_what_goes_wrong(opened, qtbot):

@@ -17,7 +17,7 @@ from PySide6.QtCore import QEventLoop, QRectF, Qt, QTimer
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
 from trainwright.ui import doors, i18n, paint
-from trainwright.ui.widgets.base import Scroll, widgets_of
+from trainwright.ui.widgets.base import Scroll
 
 SCREENS = (
     "start",
@@ -97,8 +97,13 @@ def clipped(label: QLabel) -> Iterator[str]:
 
 
 def overlapping(parent: QWidget) -> Iterator[str]:
-    """Yield pairs of a layout's widgets that lie over each other, or leave their parent."""
-    shown = [widget for widget in widgets_of(parent.layout()) if widget.isVisible()]
+    """Yield pairs of siblings that lie over each other, and widgets that leave their parent.
+
+    Siblings that no layout holds any longer count too: they are painted all the same.
+    """
+    direct = Qt.FindChildOption.FindDirectChildrenOnly
+    children = parent.findChildren(QWidget, options=direct)
+    shown = [widget for widget in children if widget.isVisible() and not widget.isWindow()]
     for one, other in combinations(shown, 2):
         if one.geometry().intersects(other.geometry()):
             yield f"{type(one).__name__} over {type(other).__name__} in {type(parent).__name__}"

@@ -310,7 +310,7 @@ class Search:
             profile = self.profile(candidate)
             assert profile is not None, "only candidates with a profile are timed"
             served = self._served(candidate, profile)
-            packed = served.weights if served is not None else None
+            packed = served.held_weights if served is not None else None
             nbytes = model_bytes(profile) if packed is None else packed.nbytes
             self._peaks[key] = {0: int(nbytes)}
         shared = candidate.strategy in WEIGHTS_SHARED

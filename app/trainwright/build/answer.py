@@ -61,7 +61,7 @@ class Candidate:
     """What limits, in one sentence."""
     next_step: Step | None = None
     doubt: Message | None = None
-    """That another of the answer is as fast as this one within what is known, and surer."""
+    """That another of the answer is expected to be faster, and why it does not lead."""
 
     @property
     def rate(self) -> Quantity | None:
@@ -115,8 +115,8 @@ class Builds:
     """The answer to a request."""
 
     builds: tuple[Candidate, ...]
-    """Within the budget at the expected price, fastest first, but the surest before all
-    (``doubt``); one for each choice of cards; empty where there is none."""
+    """Within the budget at the expected price, fastest first as far as that is sure (``doubt``);
+    one for each choice of cards; empty where there is none."""
     front: tuple[Point, ...]
     """Cheapest first, beyond the budget too."""
     cheapest: Candidate | None

@@ -127,9 +127,9 @@ class Changes:
 
     def _cards(self) -> Iterator[Option]:
         own = self._now.gpus[0]
-        trains, board = self._speeds.plan.workload.trains, self._now.board
+        board = self._now.board
         most = COUNTS[-1] if board is not None else max(UNNAMED_SLOTS, own.count + 1)
-        counts = tuple(count for count in COUNTS if count <= most) if trains else (1,)
+        counts = tuple(count for count in COUNTS if count <= most) if self._speeds.several else (1,)
         if wished := self._around.wishes.gpus:
             counts = (wished,)
         for record in self._market.cards():

@@ -53,6 +53,13 @@ class Outcome:
     """Of a step."""
     watts: float
     """At the wall."""
+    margin: float = 1.0
+    """As ``Speed.margin``."""
+
+    @property
+    def counted(self) -> float:
+        """Seconds by which it is ranked."""
+        return self.seconds * self.margin
 
     @property
     def unknown(self) -> int:
@@ -379,4 +386,4 @@ class Choosing:
         watts = budget.wall_w or budget.sustained.value
         link = slowest_link(facts.placement) if core.link is not None else None
         seconds = self._seconds(task, core, link)
-        return Outcome(task.cards, build, said, task.use, cost, seconds, watts)
+        return Outcome(task.cards, build, said, task.use, cost, seconds, watts, task.speed.margin)

@@ -5,16 +5,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainwright.build.answer import Candidate
+from trainwright.estimate.support import measured
 from trainwright.messages import Message
 
 WORTH = 1.1
 """Factor by which another's upper end must be lower to be worth a sentence; assumed."""
 
 
-def doubted(ranked: Sequence[Candidate]) -> list[Candidate]:
-    """Return the same, fastest first, but the surest before all where it may be as fast.
+def counted(one: Candidate) -> float:
+    """Return the seconds that rank a computer.
 
-    It says which one is expected to be faster.
+    They are the expected ones, and the upper end of their interval where times of the maker's
+    GPUs rest on data sheets alone: a guess leads only where even a bad one would.
+    """
+    known = measured(one.build.gpus[0].record)
+    return (one.seconds or math.inf) if known else _latest(one)
+
+
+def doubted(ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Return the same in the order of ``counted``, but the surest first where it may be as fast.
+
+    The first one says which other is expected to be faster.
 
     As fast: the times differ by less than their 90 % intervals together, whose errors are taken
     as independent and normal in the logarithm, as those of steps are. Surer: its upper end is
@@ -26,7 +37,7 @@ def doubted(ranked: Sequence[Candidate]) -> list[Candidate]:
     rivals = [one for one in others if _as_fast(first, one)]
     surest = min(rivals, key=_latest, default=first)
     if _latest(surest) * WORTH > _latest(first):
-        return list(ranked)
+        return [_guessed(first, others), *others]
     said = Message.of(
         "planner.surer",
         **_named("first", first),
@@ -35,6 +46,21 @@ def doubted(ranked: Sequence[Candidate]) -> list[Candidate]:
         other_seconds=_latest(surest),
     )
     return [replace(surest, doubt=said), *(one for one in ranked if one is not surest)]
+
+
+def _guessed(first: Candidate, others: Sequence[Candidate]) -> Candidate:
+    """Return the first, which says what would be before it if its time were sure."""
+    faster = min(others, key=lambda one: one.seconds or math.inf, default=first)
+    if (faster.seconds or math.inf) >= (first.seconds or math.inf):
+        return first
+    said = Message.of(
+        "planner.guessed",
+        **_named("other", faster),
+        maker=faster.build.gpus[0].record.vendor,
+        seconds=faster.seconds,
+        latest=_latest(faster),
+    )
+    return replace(first, doubt=said)
 
 
 def _as_fast(first: Candidate, other: Candidate) -> bool:

@@ -1,8 +1,8 @@
 """The search for the best computers: cards decide time and memory, then all around them is chosen.
 
 For each kind and number of cards the answer is exact over the catalog: the cheapest of the fastest
-computers within the budget. They are ranked by time; of those that another one beats in time,
-price and watts nothing is shown.
+computers within the budget. They are ranked by time, a time that no measurement confirms by its
+upper end; of those that another one beats in time, price and watts nothing is shown.
 
 Exact is meant of what is weighed: one to four cards of one kind, two or more of them on boards
 whose lanes are all known; parts with a price; memory that fills its channels at full rate, drives
@@ -22,7 +22,7 @@ from trainwright.build.answer import Builds, Candidate, Point, Step
 from trainwright.build.around import Around
 from trainwright.build.assemble import assembled
 from trainwright.build.choosing import Choosing, Least, Outcome, level
-from trainwright.build.doubt import doubted
+from trainwright.build.doubt import counted, doubted
 from trainwright.build.offers import Market
 from trainwright.build.request import Request
 from trainwright.build.run import run_of
@@ -116,7 +116,7 @@ class _Search:
         punctual = [one for one in builds if self.run.ends(one.seconds)]
         late = self._late(builds, ladder) if builds and not punctual else ()
         builds = punctual or builds
-        builds = doubted(sorted(builds, key=lambda one: one.seconds or math.inf))
+        builds = doubted(sorted(builds, key=counted))
         cheapest = None if builds else self._cheapest(choices, [*within, *far], ladder)
         return Builds(
             builds=tuple(builds[: self.request.top]),
@@ -171,7 +171,7 @@ class _Search:
             return False
         if one.cards.record.id in unproven and choice.cards.record.id not in unproven:
             return False
-        return one.seconds < least.seconds and one.cost <= least.cost and one.watts <= least.watts
+        return one.counted < least.seconds and one.cost <= least.cost and one.watts <= least.watts
 
     def _proven(
         self, far: list[Outcome], within: list[Outcome]
@@ -230,14 +230,16 @@ class _Search:
         """Yield cards that do the work, those with the most memory first, and several of them."""
         wishes = self.request.wishes
         first, *others = (wishes.gpus,) if wishes.gpus else COUNTS
-        if not self.request.plan.workload.trains:
-            others = []  # one card serves; more of them wait
+        trains = self.request.plan.workload.trains
+        if not self.speeds.several:
+            others = []
         for number, record in enumerate(sorted(self.market.cards(), key=_memory, reverse=True)):
             choice = self._choice(record, first, number)
             if choice is not None:
                 yield choice
             if choice is not None and (self._whole(choice) or not shares(record)):
-                yield from self._several(choice, others)
+                # One card serves where the model fits on it: more of them work in turn.
+                yield from self._several(choice, others if trains else ())
             elif shares(record):
                 several = (self._choice(record, count, number) for count in others)
                 yield from (one for one in several if one is not None)
@@ -317,10 +319,10 @@ class _Search:
         """Yield what a tenth more of money would bring."""
         if not builds or math.isinf(self.limit):
             return
-        now = min(one.seconds or math.inf for one in builds)
+        now = min(map(counted, builds))
         near = [one for one in ladder if self.limit < one.cost <= TENTH * self.limit]
-        best = min(near, key=lambda one: one.seconds, default=None)
-        gain = now / self.run.seconds(best.seconds) - 1 if best is not None else 0.0
+        best = min(near, key=lambda one: one.counted, default=None)
+        gain = now / self.run.seconds(best.counted) - 1 if best is not None else 0.0
         if best is None or gain < STEP:
             yield Message.of("planner.note.tenth-nothing")
             return
@@ -330,15 +332,15 @@ class _Search:
 
     def _next(self, outcome: Outcome, ladder: list[Outcome]) -> Step | None:
         """Return the cheapest computer that is faster by something that one notices."""
-        goal = outcome.seconds / (1 + STEP)
-        better = [one for one in ladder if one.seconds <= goal and one.cost > outcome.cost]
+        goal = outcome.counted / (1 + STEP)
+        better = [one for one in ladder if one.counted <= goal and one.cost > outcome.cost]
         if not better:
             return None
         next_one = min(better, key=lambda one: one.cost)
         return Step(
             _change(outcome, next_one),
             next_one.cost - outcome.cost,
-            outcome.seconds / next_one.seconds - 1,
+            outcome.counted / next_one.counted - 1,
         )
 
     def _points(self, ladder: list[Outcome], builds: list[Candidate]) -> Iterator[Point]:
@@ -392,8 +394,8 @@ def _memory(record: GpuRecord) -> float:
 
 
 def _undominated(outcomes: list[Outcome]) -> list[Outcome]:
-    """Return those that none beats in time, price and watts together, fastest first."""
-    ordered = sorted(outcomes, key=lambda one: (one.seconds, one.cost, one.unknown, one.watts))
+    """Return those that none beats in time, price and watts together, in their rank."""
+    ordered = sorted(outcomes, key=lambda one: (one.counted, one.cost, one.unknown, one.watts))
     kept: list[Outcome] = []
     for one in ordered:
         if not any(_beats(other, one) for other in kept):
@@ -402,7 +404,7 @@ def _undominated(outcomes: list[Outcome]) -> list[Outcome]:
 
 
 def _beats(one: Outcome, other: Outcome) -> bool:
-    return one.cost <= other.cost and one.watts <= other.watts
+    return one.seconds <= other.seconds and one.cost <= other.cost and one.watts <= other.watts
 
 
 def _change(before: Outcome, after: Outcome) -> Message:

@@ -13,8 +13,9 @@ from trainwright.advise.relax import sharding
 from trainwright.advise.search import Search, Sources, Timed
 from trainwright.catalog import GpuRecord
 from trainwright.estimate.clock import Clock
+from trainwright.estimate.engines import ENGINES
 from trainwright.estimate.pipeline import Feeding
-from trainwright.estimate.support import support
+from trainwright.estimate.support import measured, support
 from trainwright.machine.choice import GpuChoice, MachineChoice
 from trainwright.machine.machine import System
 from trainwright.machine.placement import CARD_GENERATION
@@ -23,6 +24,7 @@ from trainwright.messages import UserError
 from trainwright.plan.evaluate import Facts, Pending, resolve
 from trainwright.plan.question import kernel
 from trainwright.plan.schema import Plan
+from trainwright.plan.serving import gpus_of
 from trainwright.profile.profile import Profile
 from trainwright.workload import FullSettings
 from trainwright.workload.settings import Effect
@@ -66,6 +68,9 @@ class Speed:
     profile: Profile
     effect: Effect
     """Of the settings on the training."""
+    margin: float = 1.0
+    """Factor on the seconds that ranks them: the upper end of their interval where no training
+    was measured on GPUs of the maker."""
 
 
 SHARED_FROM = 24e9
@@ -99,6 +104,12 @@ class Speeds:
         self._facts: dict[tuple[object, ...], Facts | None] = {}
         self._shared: set[tuple[str, int]] = set()
         """Cards over which the weights are shared out."""
+
+    @property
+    def several(self) -> bool:
+        """Whether several cards are any use: an engine that does not split serves on one."""
+        engine = self.plan.settings.engine
+        return self.plan.workload.trains or (engine is not None and ENGINES[engine].splits)
 
     def linked(self, link: Link | None, count: int) -> bool:
         """Return whether the cards' link plays a part at all."""
@@ -168,7 +179,8 @@ class Speeds:
         if facts is None:
             return None
         gpu = facts.machine.gpu
-        shared = cards.count if facts.settings.shards else 0
+        split = gpus_of(facts.settings, facts.machine)
+        shared = cards.count if facts.settings.shards or split > 1 else 0
         alike = gpu.record.vendor, gpu.record.compute_capability, min(cards.count, 2), shared
         room = gpu.total.value - gpu.held.value
         if room <= self._too_small.get(alike, 0.0):
@@ -260,6 +272,7 @@ def _speed(search: Search, timed: Timed) -> Speed:
     settings, clock = search.settings(candidate), search.clock(candidate)
     profile = search.profile(candidate)
     assert profile is not None, "only candidates with a profile are timed"
+    record = clock.situation.gpu.record
     micro = candidate.micro_batch
     return Speed(
         settings=settings,
@@ -269,4 +282,5 @@ def _speed(search: Search, timed: Timed) -> Speed:
         clock=clock,
         profile=profile,
         effect=candidate.effect,
+        margin=1.0 if measured(record) else clock.margin(profile, settings, micro),
     )

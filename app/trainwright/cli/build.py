@@ -137,11 +137,12 @@ _HEADINGS = (
 def _row(screen: "Screen", rank: int, one: Candidate) -> tuple[Any, ...]:
     gpu = one.build.gpus[0]
     time = one.report.time.run_seconds or one.rate or Message.of("time.not-predicted")
-    span = f"\n{screen.interval(time)}" if isinstance(time, Quantity) else ""
+    span = (screen.interval(time),) if isinstance(time, Quantity) else ()
     watts, unknown = number(one.wall_watts), str(len(one.unknown))
-    price = screen.text(amount_of(one.total)).replace(" (", "\n(", 1)
+    price, bracket, interval = screen.text(amount_of(one.total)).partition(" (")
     cards = f"{gpu.count} × {gpu.record.name}"
-    return str(rank), cards, screen.text(time) + span, price, watts, unknown
+    prices = (price, f"({interval}") if bracket else price
+    return str(rank), cards, (time, *span), prices, watts, unknown
 
 
 def amount_of(total: Total) -> Message:

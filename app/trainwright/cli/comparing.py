@@ -12,7 +12,7 @@ from trainwright.plan.report import Report, as_json
 from trainwright.plan.schema import Plan
 
 if TYPE_CHECKING:
-    from trainwright.cli.screen import Screen
+    from trainwright.cli.screen import Cell, Lines, Screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def compared(plans: tuple[Answered, ...], verdict: Callable[[Report], Message]) 
     """Return the answer to several plans: their reports, or their key figures in columns."""
 
     def show(screen: "Screen") -> None:
-        headings = ("", *(f"{one.plan.name}\n{one.gpus}" for one in plans))
+        headings: list[Cell | Lines] = ["", *((one.plan.name, one.gpus) for one in plans)]
         screen.table(_rows(plans, screen, verdict), headings=headings)
         for sentence in _order(plans):
             screen.line(sentence)

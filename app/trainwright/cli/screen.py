@@ -22,6 +22,8 @@ _WIDTH_WITHOUT_TERMINAL = 110
 """Characters; wide enough for every table, so that files hold whole rows."""
 
 Cell = str | Message | Quantity
+Lines = tuple[Cell, ...]
+"""A cell of a table that has several lines."""
 
 
 class _Console(Console):
@@ -99,8 +101,8 @@ class Screen:
 
     def table(
         self,
-        rows: Iterable[Sequence[Cell]],
-        headings: Sequence[Cell] = (),
+        rows: Iterable[Sequence[Cell | Lines]],
+        headings: Sequence[Cell | Lines] = (),
         title: Cell = "",
         numbers: Sequence[int] = (),
     ) -> None:
@@ -112,20 +114,23 @@ class Screen:
 
     def made_table(
         self,
-        rows: Iterable[Sequence[Cell]],
-        headings: Sequence[Cell] = (),
+        rows: Iterable[Sequence[Cell | Lines]],
+        headings: Sequence[Cell | Lines] = (),
         numbers: Sequence[int] = (),
     ) -> Table:
         """Return a table that is not printed yet."""
         rows = [tuple(row) for row in rows]
         table = Table(box=SIMPLE_HEAD, show_header=bool(headings), pad_edge=False)
         for column in range(max((len(row) for row in rows), default=len(headings))):
-            heading = self.text(headings[column]) if headings else ""
+            heading = self._lines(headings[column]) if headings else ""
             justify = "right" if column in numbers else "left"
             table.add_column(Text(heading), justify=justify, overflow="fold")  # type: ignore[arg-type]
         for row in rows:
-            table.add_row(*(Text(self.text(cell)) for cell in row))
+            table.add_row(*(Text(self._lines(cell)) for cell in row))
         return table
+
+    def _lines(self, cell: Cell | Lines) -> str:
+        return "\n".join(map(self.text, cell if isinstance(cell, tuple) else (cell,)))
 
     def derivation(self, quantity: Quantity) -> None:
         """Print a quantity and everything it was made from, as a tree."""

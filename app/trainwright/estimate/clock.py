@@ -211,6 +211,12 @@ class Clock:
             by_class += np.bincount(times.group, weights=seconds, minlength=len(CLASSES))
         return factor(by_class, self.situation.gpu.record, self.efficiency.spread)
 
+    def margin(self, profile: Profile, settings: FullSettings, batch: int) -> float:
+        """Return the factor of the 90 % interval of a step, or of a round of requests."""
+        served = self.situation.served is not None
+        known = self.round(profile, settings, batch).factor if served else None
+        return known or self.factor(profile, settings, batch).value
+
     def stages(
         self, profile: Profile, settings: FullSettings, batch: int
     ) -> list[tuple[str, OpTimes, Floats]]:

@@ -79,6 +79,8 @@ class Engine:
     page sizes that it logs for hybrid models."""
     cells: int = 1
     """The whole cache is rounded up to a multiple of so many tokens."""
+    splits: bool = False
+    """Whether it spreads the layers over all GPUs of a computer, unless it is told not to."""
 
 
 _LLAMA_CPP = Engine(
@@ -90,6 +92,7 @@ _LLAMA_CPP = Engine(
     state_bytes=(4, 4),
     source="llama.cpp: src/llama-kv-cache-iswa.cpp; n_ubatch = 512, as bindings document it",
     cells=256,
+    splits=True,
 )
 
 ENGINES = {
@@ -151,6 +154,7 @@ ENGINES = {
             state_bytes=(4, 4),
             source="ollama: docs/faq.md; assumed: stores what llama.cpp stores",
             cells=256,
+            splits=True,
         ),
     )
 }

@@ -8,6 +8,7 @@ from trainwright.estimate import engines
 from trainwright.estimate.cuda import ITEMSIZE, Hidden
 from trainwright.estimate.engines import ENGINES, Engine
 from trainwright.estimate.kv import CacheShape
+from trainwright.estimate.layersplit import Split
 from trainwright.estimate.weights import Inventory, Weights
 from trainwright.profile.profile import SCALE, Profile, monomials
 from trainwright.profile.trace import ALLOC
@@ -30,6 +31,8 @@ class Served:
     """The matrices; None where the configuration does not say."""
     format: str = "none"
     """Of the weights: ``int4``, ``q4_k_m``; ``none`` where they are not quantised."""
+    split: Split | None = None
+    """Of the layers over several GPUs; None where one GPU holds all of them."""
 
     @property
     def traced(self) -> bool:
@@ -37,9 +40,20 @@ class Served:
         return self.engine is TRANSFORMERS and self.weights is None
 
     def pool_bytes(self, requests: int, tokens: int) -> int:
-        """Return the bytes of the cache of so many requests of so many tokens."""
-        assert self.shape is not None, "only transformers serve a cache that is not known"
-        return engines.served_bytes(self.shape, self.engine, self.dtype, requests, tokens)
+        """Return the bytes of a GPU's cache of so many requests of so many tokens."""
+        shape = self.held_shape
+        assert shape is not None, "only transformers serve a cache that is not known"
+        return engines.served_bytes(shape, self.engine, self.dtype, requests, tokens)
+
+    @property
+    def held_shape(self) -> CacheShape | None:
+        """Layers of one GPU, of the fullest where there are several."""
+        return self.split.shape if self.split is not None else self.shape
+
+    @property
+    def held_weights(self) -> Weights | None:
+        """Weights of the same GPU."""
+        return self.split.weights if self.split is not None else self.weights
 
     def computed(self, requests: int, prompt: int) -> tuple[int, int]:
         """Return the (batch, tokens) that are computed at once at most.
@@ -53,7 +67,7 @@ class Served:
 
     @property
     def token_bytes(self) -> float | None:
-        """Bytes that a token adds to the cache of one request, within every window."""
+        """Bytes that a token adds to a GPU's cache of one request, within every window."""
         return self._token_bytes(lasting=False)
 
     @property
@@ -62,19 +76,20 @@ class Served:
         return self._token_bytes(lasting=True)
 
     def _token_bytes(self, *, lasting: bool) -> float | None:
-        if self.shape is None:
+        if self.held_shape is None:
             return None
         form = self.engine.forms[self.dtype]
-        return engines.token_bytes(self.shape, form, lasting=lasting)
+        return engines.token_bytes(self.held_shape, form, lasting=lasting)
 
     @property
     def hidden_weights(self) -> tuple[Hidden, ...]:
-        """Packed weights as storages, one for each type."""
-        if self.weights is None:
+        """Packed weights of a GPU as storages, one for each type."""
+        held = self.held_weights
+        if held is None:
             return ()
         return tuple(
-            Hidden("weights", self.weights.source, nbytes=part.nbytes, formula=part.formula)
-            for part in self.weights.parts
+            Hidden("weights", held.source, nbytes=part.nbytes, formula=part.formula)
+            for part in held.parts
             if part.nbytes
         )
 

@@ -107,6 +107,8 @@ def engine_round(
     whole = prefill_s(model, engine, requests, max(prompt, 1))
     alone = prefill_s(model, engine, 1, max(prompt, 1))
     run = model.run(decode_load(requests, prompt, new))
+    if served.split is not None:
+        run = replace(run, overhead=run.overhead + served.split.hops)
     return Round(
         prefill=Phase(whole),
         decode=Phase((new - 1) * run.seconds),

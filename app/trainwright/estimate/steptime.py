@@ -224,7 +224,7 @@ def _served_time(
             *_kernel_stages(profile, clock, settings, batch),
             *_other_stages(profile, clock, settings, terms),
         )
-    factor = found.factor or clock.factor(profile, settings, batch).value
+    factor = clock.margin(profile, settings, batch)
     step = Quantity(
         Message.of("time.round"),
         terms.step,

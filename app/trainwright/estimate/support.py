@@ -150,6 +150,11 @@ WIDER = 1.5
 assumed; NeuSight's fp32 rows of MI100, MI210 and MI250 are the only ones at hand."""
 
 
+def measured(record: GpuRecord) -> bool:
+    """Return whether training times of the maker's GPUs were in a fit."""
+    return record.vendor == "NVIDIA"
+
+
 def widening(record: GpuRecord) -> float:
-    """Return the factor by which a time's interval is wider than on NVIDIA's GPUs."""
-    return 1.0 if record.vendor == "NVIDIA" else WIDER
+    """Return the factor by which a time's interval is wider than on GPUs that were measured."""
+    return 1.0 if measured(record) else WIDER

@@ -41,6 +41,7 @@ from trainwright.plan.serving import (
     MOST_TOKENS,
     Limits,
     Serving,
+    gpus_of,
     largest,
     policy_notes,
     served_of,
@@ -98,7 +99,8 @@ class Pending:
             UserError: the engine's view needs what the model does not say.
         """
         infers = self.spec.task == "infer"
-        served = served_of(self.settings, profile, self.config) if infers else None
+        gpus = gpus_of(self.settings, self.machine)
+        served = served_of(self.settings, profile, self.config, gpus) if infers else None
         mixed = mixture.notes(profile, self.spec, self.machine.gpu.record, served)
         update = update_notes(self.settings, profile)
         stored = crosscheck.notes(self.weights, profile, self.spec, self.config)
@@ -196,7 +198,8 @@ def _plan_notes(plan: Plan, machine: Machine, settings: FullSettings) -> Iterato
     yield from recipe.notes(plan, settings)
     if len(machine.gpus) > 1:
         yield Message.of("plan.note.mixed-gpus", gpu=machine.gpu.record.name)
-    if settings.strategy == "single" and machine.gpu_count > 1:
+    idle = settings.strategy == "single" and gpus_of(settings, machine) == 1
+    if idle and machine.gpu_count > 1:
         yield Message.of("plan.note.idle-gpus", count=machine.gpu_count - 1)
     if settings.several and machine.system == "windows":
         # pytorch.org/docs, distributed: NCCL is built for Linux.
@@ -328,7 +331,7 @@ def loader_bytes(clock: TimeEstimate) -> float:
 
 
 def _serving(facts: Facts, memory: MemoryEstimate) -> Serving:
-    served = served_of(facts.settings, facts.profile, facts.config)
+    served = _served(facts)
     prompt, new = _length(facts.inputs), facts.inputs.new_tokens or 1
     return serving_side(served, memory, facts.settings.micro_batch, prompt + new)
 
@@ -420,7 +423,12 @@ def served_in(plan: Plan, facts: Facts) -> Served | None:
     """Return the model as its engine holds it; None for training."""
     if plan.workload.trains:
         return None
-    return served_of(facts.settings, facts.profile, facts.config)
+    return _served(facts)
+
+
+def _served(facts: Facts) -> Served:
+    gpus = gpus_of(facts.settings, facts.machine)
+    return served_of(facts.settings, facts.profile, facts.config, gpus)
 
 
 def time_of(plan: Plan, facts: Facts) -> TimeEstimate:
@@ -467,7 +475,9 @@ def operators_of(plan: Plan, facts: Facts) -> Roofs | None:
 
 
 def _training_gpus(facts: Facts) -> int:
-    return facts.machine.gpu_count if facts.settings.several else 1
+    """Return the GPUs that exchange what they compute; layers on several GPUs work in turn."""
+    together = facts.settings.several and gpus_of(facts.settings, facts.machine) == 1
+    return facts.machine.gpu_count if together else 1
 
 
 def _length(inputs: Inputs) -> int:

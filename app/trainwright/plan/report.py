@@ -167,6 +167,7 @@ def _serving(serving: Serving) -> dict[str, Any]:
     shape, weights = served.shape, served.weights
     return {
         "engine": served.engine.id,
+        "gpus": served.split.gpus if served.split is not None else 1,
         "kv_cache": served.dtype,
         "context": serving.context,
         "concurrent": serving.concurrent,

@@ -7,9 +7,11 @@ from functools import lru_cache
 
 from trainwright.estimate import weights
 from trainwright.estimate.engines import ENGINES, page_tokens, served_bytes
+from trainwright.estimate.layersplit import split_over
 from trainwright.estimate.memory import MemoryEstimate
 from trainwright.estimate.serving import Served, agrees
-from trainwright.estimate.weights import Inventory, Weights
+from trainwright.estimate.weights import Inventory, Scheme, Weights
+from trainwright.machine.machine import Machine
 from trainwright.messages import Message, UserError
 from trainwright.plan.packing import packing
 from trainwright.plan.question import cache_shape
@@ -57,7 +59,7 @@ class Serving:
     @property
     def views(self) -> dict[str, int]:
         """Keys and values of the same requests in other engines, in the dtype of this one."""
-        shape, dtype = self.served.shape, self.served.dtype
+        shape, dtype = self.served.held_shape, self.served.dtype
         if shape is None:
             return {}
         return {
@@ -67,9 +69,20 @@ class Serving:
         }
 
 
+def gpus_of(settings: FullSettings, machine: Machine) -> int:
+    """Return the GPUs that hold the layers of a served model between them.
+
+    Weights that are not packed are as they were traced, on one GPU; so are all where the GPUs or
+    the computers are several kinds.
+    """
+    alike = len(machine.gpus) == 1 and machine.nodes == 1
+    spread = ENGINES[settings.engine].splits and settings.quantization != "none"
+    return machine.gpu_count if alike and spread else 1
+
+
 @lru_cache(maxsize=256)
-def served_of(settings: FullSettings, profile: Profile, config: str) -> Served:
-    """Return the model as the engine of the settings holds it.
+def served_of(settings: FullSettings, profile: Profile, config: str, gpus: int) -> Served:
+    """Return the model as the engine of the settings holds it, on so many GPUs.
 
     Raises:
         UserError: the engine's view needs an architecture that is not known.
@@ -83,7 +96,10 @@ def served_of(settings: FullSettings, profile: Profile, config: str) -> Served:
     packed = _packed(settings, profile, config)
     model = None if settings.engine == "transformers" else _inventory(config, _parameters(profile))
     format = "none" if packed is None else settings.quantization
-    served = Served(engine, settings.kv_cache, shape, packed, model, format)
+    split = None
+    if gpus > 1 and model is not None and shape is not None:
+        split = split_over(gpus, model, shape, format, _scheme(config))
+    served = Served(engine, settings.kv_cache, shape, packed, model, format, split)
     if shape is None and not served.traced:
         key = "engine" if settings.engine != "transformers" else "quantization"
         raise UserError.of("plan.engine-unknown-model", key=f"settings.{key}")
@@ -114,13 +130,22 @@ def _quantized(config: str, parameters: int, format: str) -> Weights | None:
     model = _inventory(config, parameters)
     if model is None or (format == "mxfp4" and not model.experts):
         return None
+    return weights.quantized(model, format, _scheme(config))
+
+
+def _scheme(config: str) -> Scheme | None:
     packed = packing(json.loads(config))
-    return weights.quantized(model, format, packed.scheme if packed is not None else None)
+    return packed.scheme if packed is not None else None
 
 
 def serving_notes(served: Served, *, beyond: bool) -> Iterator[Message]:
     """Yield what the report must say about the engine; ``beyond``: prompts exceed the window."""
-    engine = served.engine
+    engine, split = served.engine, served.split
+    if split is not None and served.shape is not None:
+        count, layers = len(served.shape.layers), split.layers
+        yield Message.of(
+            "plan.note.layers-split", engine=engine.id, gpus=split.gpus, layers=layers, of=count
+        )
     if not served.traced:
         chunk = engine.chunk or 0
         yield Message.of("plan.note.engine-activations", engine=engine.id, tokens=chunk)

@@ -4,11 +4,12 @@ from bisect import bisect_left
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from trainwright.messages import UserError
 from trainwright.plan.schema import Plan
 from trainwright.prices import Currency
 
 if TYPE_CHECKING:
-    from trainwright.build import Request
+    from trainwright.build import Money, Request
 
 PRESETS: dict[Currency, tuple[int, ...]] = {
     "KRW": (1_500_000, 3_000_000, 5_000_000, 10_000_000),
@@ -35,6 +36,22 @@ def budget_of(plan: Plan) -> tuple[int, Currency] | None:
         return None
     currency: Currency = "KRW" if text.endswith("KRW") else "USD"
     return round(float(text[:-3])), currency
+
+
+def amount_in(text: str, usual: Currency) -> "Money":
+    """Return the amount that a text means; one without a currency is in the usual one.
+
+    Raises:
+        UserError: it is not an amount of money.
+    """
+    from trainwright.build import money
+
+    try:
+        return money(text)
+    except UserError as error:
+        if error.message.id != "planner.budget-no-currency":
+            raise
+    return money(f"{text} {usual}")
 
 
 def nearest_step(amount: float, currency: Currency) -> int:

@@ -10,6 +10,7 @@ from trainwright.data import resources
 from trainwright.explain import Interval
 from trainwright.messages import render
 from trainwright.plan import file
+from trainwright.plan.schema import Plan
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,26 @@ def test_the_surer_computer_leads_where_the_lead_is_within_what_is_known(
         assert "5 d 5 h in 95 of 100 cases" in said, "104 h times 1.2"
         assert f"{names[0]} is expected to be faster" in said
         assert "up to 8 d 8 h" in said, "100 h times 2"
+
+
+def test_a_guess_leads_only_where_even_a_bad_one_would() -> None:
+    """Two RX 9070 XT look faster, but no time of AMD's GPUs was measured."""
+    workload = {
+        "task": "qlora", "inputs": {"sequence_length": 2048}, "effective_batch": 16,
+        "samples": 52_000,
+    }  # fmt: skip
+    document = {
+        "trainwright": 1, "model": {"preset": "llama-3.1-8b"}, "workload": workload,
+        "machine": {"gpus": [{"id": "rtx-4090"}]},
+    }  # fmt: skip
+    found = search(Request(Plan.model_validate(document), money("3000USD"))).builds
+    vendors = [one.build.gpus[0].record.vendor for one in found]
+    assert vendors[0] == "NVIDIA"
+    assert "AMD" in vendors, "it is still shown, behind what is sure"
+    amd = found[vendors.index("AMD")]
+    assert amd.seconds < found[0].seconds < amd.time.interval.high
+    assert all(one.seconds <= amd.time.interval.high for one in found[: vendors.index("AMD")])
+    assert "no measured time of AMD GPUs confirms it" in render(found[0].doubt, "en")
 
 
 def test_the_first_is_the_same_however_many_are_asked_for(pair: list[Candidate]) -> None:

@@ -28,6 +28,7 @@ def test_machines_of_two_makers_stand_in_columns(inside, plan_file):
     for words in ("GeForce RTX 4090", "Radeon RX 7900 XTX", "ROCm", "Samples per second"):
         assert words in shown.out
     assert "times as fast" in shown.out
+    assert "\\n" not in shown.out, "name and GPU are two lines of a heading"
 
 
 def test_scripts_get_one_object_with_both_reports(inside, plan_file):

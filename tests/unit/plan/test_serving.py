@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from trainwright.estimate.engines import ENGINES
+from trainwright.estimate.layersplit import held, split_over
 from trainwright.messages import LANGUAGES, UserError, render
 from trainwright.plan import serving
 from trainwright.plan.evaluate import Facts, evaluate, resolve, with_limits
@@ -153,6 +154,47 @@ def test_the_context_ends_at_the_model_s_positions() -> None:
     assert found.limits is not None
     assert found.limits.largest_context == 1024
     assert found.limits.bounded_by_model
+
+
+@pytest.mark.parametrize(
+    ("gpu", "count", "each_second"),
+    [("rtx-3090", 2, 16.57), ("rtx-3090", 4, 17.07), ("rtx-4090", 2, 19.22), ("rtx-4090", 4, 19.8)],
+)
+def test_llama_cpp_serves_70b_on_several_cards_as_published(
+    gpu: str, count: int, each_second: float
+) -> None:
+    """XiongjieDai, GPU-Benchmarks-on-LLM-Inference: one card runs out of memory, two do not."""
+    packed = {"engine": "llama.cpp", "quantization": "q4_k_m"}
+    asked = plan(packed, "llama-3.1-70b", prompt_tokens=1, new_tokens=512, concurrent=1)
+
+    def on(cards: int) -> Report:
+        machine = {"gpus": [{"id": gpu, "count": cards}]}
+        return report_of(Plan.model_validate(asked.model_dump() | {"machine": machine}))
+
+    assert not on(1).fits
+    report = on(count)
+    assert report.fits
+    rate = report.time.tokens_per_second
+    assert rate is not None
+    assert rate.interval is not None
+    assert rate.interval.low < each_second < rate.interval.high
+    said = next(note for note in report.notes if note.id == "plan.note.layers-split")
+    assert f"spreads the layers over {count} GPUs" in render(said, "en")
+    assert not any(note.id == "plan.note.idle-gpus" for note in report.notes)
+
+
+def test_layers_of_several_gpus_are_those_of_the_model() -> None:
+    packed = {"engine": "llama.cpp", "quantization": "q4_k_m"}
+    facts = facts_of(plan(packed, "llama-3.1-70b", concurrent=1))
+    served = serving.served_of(facts.settings, facts.profile, facts.config, 2)
+    assert served.split is not None
+    assert served.split.layers == 41, "80 layers and the output are halved: 40.5"
+    assert served.model is not None
+    each = [held(n, 2, served.model, served.shape, "q4_k_m", None) for n in range(2)]
+    embedding = next(m for m in served.model.matrices if m.role == "embedding")
+    elements = sum(one.weights.elements for one in each) + embedding.elements
+    assert elements == pytest.approx(served.model.elements, abs=2)
+    assert split_over(100, served.model, served.shape, "q4_k_m", None).layers == 1
 
 
 def test_largest_is_found_by_few_looks() -> None:

@@ -3,12 +3,12 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout
 
-from trainwright.messages import Message
+from trainwright.messages import Message, UserError
 from trainwright.plan.edit import with_keys
 from trainwright.plan.schema import Plan
 from trainwright.prices import Currency
 from trainwright.ui import plans, tokens
-from trainwright.ui.buying import PRESETS, STEPS, budget_of, nearest_step
+from trainwright.ui.buying import PRESETS, STEPS, amount_in, budget_of, nearest_step
 from trainwright.ui.money import amount, currency_of, in_short
 from trainwright.ui.names import model_name, search_models
 from trainwright.ui.screens.buildwishes import WishRow
@@ -17,8 +17,12 @@ from trainwright.ui.session import Session
 from trainwright.ui.widgets.base import Heading, Label, Surface, clear
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo, Segmented
+from trainwright.ui.widgets.entry import Entry
 from trainwright.ui.widgets.picker import Picker
 from trainwright.ui.widgets.slider import Slider
+
+_AMOUNT_WIDTH = 150
+"""Pixels: ₩10 000 000 000, the largest that is taken."""
 
 
 class Question(Surface):
@@ -63,9 +67,12 @@ class Question(Surface):
         grid.addLayout(self._money(), 1, 1, 1, 3)
         wishes = Label(Message.of("pc.build.wishes"), px=tokens.LABEL, colour="text2")
         wishes.setFixedHeight(tokens.CONTROL_HEIGHT)
-        grid.addWidget(wishes, 2, 0, Qt.AlignmentFlag.AlignTop)
+        self.problem = Label("", px=tokens.LABEL, colour="no", wrap=True)
+        self.problem.hide()
+        grid.addWidget(self.problem, 2, 1, 1, 3)
+        grid.addWidget(wishes, 3, 0, Qt.AlignmentFlag.AlignTop)
         self.wishes = WishRow(self._session)
-        grid.addWidget(self.wishes, 2, 1, 1, 3)
+        grid.addWidget(self.wishes, 3, 1, 1, 3)
         return grid
 
     def _label(self, grid: QGridLayout, row: int, column: int, text: Message) -> None:
@@ -81,8 +88,10 @@ class Question(Surface):
         self.slider = Slider(0, len(STEPS["KRW"]) - 1, 0, name=Message.of("pc.build.budget"))
         self.slider.valueChanged.connect(self._slid)
         line.addWidget(self.slider, 1)
-        self._amount = Label(px=tokens.TITLE, weight=600)
-        line.addWidget(self._amount)
+        self.amount = Entry(name=Message.of("pc.build.budget"), least=_AMOUNT_WIDTH)
+        self.amount.setFixedWidth(_AMOUNT_WIDTH)
+        self.amount.editingFinished.connect(self._typed)
+        line.addWidget(self.amount)
         self._presets = QHBoxLayout()
         self._presets.setSpacing(tokens.XS)
         line.addLayout(self._presets)
@@ -105,7 +114,9 @@ class Question(Surface):
         self.currency.show_value(currency)
         self.slider.setRange(0, len(STEPS[currency]) - 1)
         self.slider.show_value(nearest_step(budget, currency))
-        self._amount.tell(amount(budget, currency))
+        if not self.amount.isModified():  # what is being typed stays
+            self.amount.setText(amount(budget, currency))
+            self.problem.hide()
         self._offer_presets(budget, currency)
         self.wishes.show_plan(plan)
 
@@ -126,7 +137,22 @@ class Question(Surface):
         self.turned.emit()
 
     def _set_budget(self, value: int, currency: Currency, *, merge: bool = False) -> None:
+        self.amount.setModified(False)
         self._session.set_key("limits.budget", f"{value} {currency}", merge=merge)
+
+    def _typed(self) -> None:
+        """Take what was typed as the budget, or say what is wrong with it."""
+        if not self.amount.isModified():
+            return
+        try:
+            found = amount_in(self.amount.text(), self.money[1])
+        except UserError as error:
+            self.problem.tell(error.message)
+            self.problem.show()
+            return
+        self._set_budget(round(found.amount), found.currency)
+        if (plan := self._session.plan) is not None:
+            self.show_plan(plan)  # where it is the amount that was there already
 
     def _preset(self) -> None:
         self._set_budget(int(self.sender().property("amount")), self.money[1])

@@ -276,11 +276,13 @@ def widgets_of(layout: QLayout) -> list[QWidget]:
 
 
 def clear(layout: QLayout) -> None:
-    """Take everything out of a layout and delete it."""
+    """Take everything out of a layout and delete it, what its inner layouts hold too."""
     taken: QLayoutItem | None = layout.takeAt(0)
     while taken is not None:
-        widget = taken.widget()
+        widget, inner = taken.widget(), taken.layout()
         if widget is not None:
             widget.hide()
             widget.deleteLater()
+        if inner is not None:
+            clear(inner)
         taken = layout.takeAt(0)
