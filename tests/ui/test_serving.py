@@ -29,7 +29,7 @@ def test_the_card_says_what_fits_at_most(window: Any) -> None:
     card = window.screen_named("plan").serving
     assert card.isVisibleTo(window)
     limits = window.session.report.serving.limits
-    assert f"{limits.largest_context:,}".replace(",", "\u202f") in said(window)
+    assert f"{limits.largest_context:,}" in said(window)
     assert "Largest context, requests 8" in said(window)
 
 

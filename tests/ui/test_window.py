@@ -14,7 +14,7 @@ from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 from shiboken6 import isValid
-from walk import settled, spin
+from walk import SCREENS, settled, spin
 
 from trainwright.messages import LANGUAGES, Message, UserError, render
 from trainwright.plan.chosen import Chosen
@@ -22,6 +22,7 @@ from trainwright.plan.file import read
 from trainwright.plan.report import Verdict
 from trainwright.ui import i18n, places, tokens
 from trainwright.ui.actions import ACTIONS
+from trainwright.ui.app import prepared
 from trainwright.ui.i18n import say
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.widgets.buttons import Button
@@ -123,6 +124,28 @@ def test_undo_and_redo_go_through_every_edit(opened, qtbot):
     window.actions_by_id["redo"].trigger()
     window.actions_by_id["redo"].trigger()
     assert session.plan == edited
+
+
+@pytest.mark.parametrize("key", ["workload.effective_batch", "learning_rate"])
+def test_the_keys_of_undo_work_while_a_number_has_the_focus(opened, key):
+    window = opened()
+    rows = [row for group in window.screen_named("plan").form._groups for row in group.rows]
+    field = next(row.control for row in rows if row.key == key)
+    before = window.session.plan
+    field.setFocus()
+    QTest.keyClick(field, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClicks(field, "2")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    edited = window.session.plan
+    assert edited != before
+    QTest.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert window.session.plan == before
+    both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    QTest.keyClick(field, Qt.Key.Key_Z, both)
+    assert window.session.plan == edited
+    QTest.keyClicks(field, "3")  # not taken yet: the field's own
+    QTest.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert window.session.plan == edited
 
 
 def test_steps_of_one_stepper_undo_together(opened):
@@ -287,6 +310,28 @@ def test_saving_and_opening_gives_the_same_plan(opened, tmp_path, qtbot):
     window.open_path(path)
     assert window.session.plan == saved
     assert window.preferences.recent[0] == path
+
+
+def test_a_plan_that_nobody_named_takes_its_files_name(opened, tmp_path):
+    window = opened(plan=None)
+    window.start_with("new", None)
+    assert window.windowTitle().startswith("Untitled plan")
+    window.filing._save_plan_to(tmp_path / "four.plan.yaml")
+    assert window.windowTitle().startswith("four[*]")
+    assert read(tmp_path / "four.plan.yaml").name == "four"
+    window.filing._save_plan_to(tmp_path / "five.plan.yaml")
+    assert window.session.plan.name == "five"
+    window.session.set_key("name", "mine")
+    window.filing._save_plan_to(tmp_path / "six.plan.yaml")
+    assert window.session.plan.name == "mine"
+
+
+def test_the_plan_that_a_newcomer_starts_from_fits():
+    from trainwright.ui.core import Core
+    from trainwright.ui.plans import starting_plan
+
+    core, plan = Core(), starting_plan()
+    assert core.evaluate(plan, core.resolve(plan)).verdict is Verdict.FITS
 
 
 def test_a_problem_is_shown_in_place_of_figures(opened, qtbot):
@@ -749,6 +794,28 @@ def test_a_what_if_of_an_earlier_plan_does_nothing_and_the_next_keeps_the_edit(o
     session.apply_whatif([one.subject for one in session.whatifs].index("second-gpu"))
     assert session.plan.machine.gpus[0].count == 2
     assert session.plan.workload.samples == 1234
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_window_of_any_size_keeps_it_on_every_place(opened, preferences, language):
+    preferences.language = language
+    window = opened()
+    for size in ((900, 540), (880, 480), (1024, 640)):
+        window.resize(*size)
+        spin(50)
+        for place in SCREENS:
+            window.go(place)
+            spin(20)
+            assert (place, window.width(), window.height()) == (place, *size)
+            assert window.status.geometry().bottom() < window.height()
+
+
+def test_the_first_window_is_no_larger_than_its_screen(qapp, preferences):
+    window = prepared(qapp, fakes.core(), preferences)
+    room = window.screen().availableSize()
+    assert window.width() <= room.width()
+    assert window.height() <= room.height()
+    window.deleteLater()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -267,7 +267,7 @@ def _row(record: GpuRecord) -> tuple[str, ...]:
         record.id,
         record.name,
         f"{record.memory_bytes.value / GIB:g} GiB",
-        f"{_spaced(record.bandwidth_bytes_per_s.value / 1e9, 0)} GB/s",
+        f"{_grouped(record.bandwidth_bytes_per_s.value / 1e9, 0)} GB/s",
         f"{tdp.value:g} W" if tdp else "–",
         record.launch or "–",
     )
@@ -299,12 +299,11 @@ def _shown(value: Plain | None) -> str:
         case tuple():
             return "; ".join(_shown(each) for each in value)
         case int() | float():
-            return _spaced(value)
+            return _grouped(value)
         case _:
             return value
 
 
-def _spaced(value: float, digits: int | None = None) -> str:
+def _grouped(value: float, digits: int | None = None) -> str:
     """Return a number with thousands apart as in every other figure."""
-    text = f"{value:,.{digits}f}" if digits is not None else f"{value:,.10g}"
-    return text.replace(",", "\u202f")
+    return f"{value:,.{digits}f}" if digits is not None else f"{value:,.10g}"

@@ -238,7 +238,7 @@ def money(amount: float, currency: Asked) -> str:
     """Return an amount with its currency: won and yen without decimals, others with any cents."""
     if currency in ("KRW", "JPY") or float(amount).is_integer():
         return f"{FORMATS['num'](round(amount), 'en')}\u00a0{currency}"
-    return f"{amount:,.2f}".replace(",", "\u202f") + f"\u00a0{currency}"
+    return f"{amount:,.2f}\u00a0{currency}"
 
 
 def rate_line(rate: Rate | None) -> Message:

@@ -58,8 +58,8 @@ def _times(*factors: str) -> str:
 
 
 def _grouped(value: int) -> str:
-    """Return the number with thin spaces between thousands."""
-    return f"{value:,}".replace(",", "\u202f")
+    """Return the number with commas between thousands."""
+    return f"{value:,}"
 
 
 def _widths(model: Mapping[str, Any]) -> dict[int, str]:

@@ -15,9 +15,12 @@ def gib(value: float, _language: str = "en") -> str:
 
 
 def number(value: float, _language: str = "en") -> str:
-    """Return a number with spaces between thousands, three figures when fractional."""
+    """Return a number with commas between thousands, three figures when fractional.
+
+    Source: Unicode CLDR 48, which has commas for English and for Korean.
+    """
     if float(value).is_integer() or abs(value) >= 1000:
-        return f"{value:,.0f}".replace(",", "\u202f")
+        return f"{value:,.0f}"
     return f"{value:.3g}"
 
 

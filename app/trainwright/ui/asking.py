@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
+from PySide6.QtWidgets import QInputDialog, QWidget
 
 from trainwright.messages import Message
+from trainwright.ui import filedialogs
 from trainwright.ui.i18n import tr
 
 if TYPE_CHECKING:
@@ -21,23 +22,20 @@ def file_to_open(parent: QWidget) -> Path | None:
         tr("ui.open.filter") + " (*.plan.yaml *.mig.yaml *.yaml *.yml *.json *.toml *.sh"
         " *.safetensors *.py *.pt2 Modelfile)"
     )
-    path, _ = QFileDialog.getOpenFileName(parent, tr("ui.action.open"), "", kinds)
-    return Path(path) if path else None
+    return filedialogs.file_to_read(parent, tr("ui.action.open"), kinds)
 
 
 def file_to_save(parent: QWidget, plan_name: str) -> Path | None:
     """Ask where to save a plan; None where nobody chose."""
     name = f"{plan_name}.plan.yaml".replace("/", "-")
     kinds = tr("ui.open.filter") + " (*.plan.yaml)"
-    path, _ = QFileDialog.getSaveFileName(parent, tr("ui.action.save-as"), name, kinds)
-    return Path(path) if path else None
+    return filedialogs.file_to_write(parent, tr("ui.action.save-as"), name, kinds, "plan.yaml")
 
 
 def board_to_save(parent: QWidget) -> Path | None:
     """Ask where to save a MIG board; None where nobody chose."""
     kinds = tr("ui.open.filter.mig") + " (*.mig.yaml)"
-    path, _ = QFileDialog.getSaveFileName(parent, tr("ui.mig.save"), "gpu.mig.yaml", kinds)
-    return Path(path) if path else None
+    return filedialogs.file_to_write(parent, tr("ui.mig.save"), "gpu.mig.yaml", kinds, "mig.yaml")
 
 
 def about_edits(parent: QWidget, what: Message) -> str:
@@ -103,36 +101,27 @@ def code_to_run(parent: QWidget, file: Path) -> "Code | None":
 
 def interpreter_to_use(parent: QWidget) -> Path | None:
     """Ask for a Python; None where nobody chose."""
-    path, _ = QFileDialog.getOpenFileName(parent, tr("ui.settings.python.choose"))
-    return Path(path) if path else None
+    return filedialogs.file_to_read(parent, tr("ui.settings.python.choose"))
 
 
 def folder_to_measure(parent: QWidget, before: Path | None) -> Path | None:
     """Ask for a folder on the drive to measure; None where nobody chose."""
-    title = tr("bench.screen.folder")
-    path = QFileDialog.getExistingDirectory(parent, title, str(before or ""))
-    return Path(path) if path else None
+    return filedialogs.folder(parent, tr("bench.screen.folder"), before)
 
 
 def price_list(parent: QWidget) -> Path | None:
     """Ask for a list of prices; None where nobody chose."""
     kinds = tr("prices.screen.file.kinds") + " (*.csv *.tsv *.txt *.md);;* (*)"
-    path, _ = QFileDialog.getOpenFileName(parent, tr("prices.screen.file"), "", kinds)
-    return Path(path) if path else None
+    return filedialogs.file_to_read(parent, tr("prices.screen.file"), kinds)
 
 
 def jobs_file(parent: QWidget) -> Path | None:
     """Ask for a file of jobs that want instances; None where nobody chose."""
-    path, _ = QFileDialog.getOpenFileName(parent, tr("ui.mig.job.file"), "", "(*.yaml *.yml)")
-    return Path(path) if path else None
+    return filedialogs.file_to_read(parent, tr("ui.mig.job.file"), "(*.yaml *.yml)")
 
 
 def list_to_save(parent: QWidget, name: str, kind: str, suffix: str) -> Path | None:
     """Ask where to save a list of parts; None where nobody chose."""
     title = tr("pc.list.save", format=tr(f"pc.list.{kind}"))
     usual = f"{name}{suffix}".replace("/", "-")
-    path, _ = QFileDialog.getSaveFileName(parent, title, usual, f"(*{suffix})")
-    if not path:
-        return None
-    found = Path(path)
-    return found if found.suffix else found.with_name(found.name + suffix)
+    return filedialogs.file_to_write(parent, title, usual, f"(*{suffix})", suffix.removeprefix("."))

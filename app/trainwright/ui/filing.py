@@ -13,6 +13,7 @@ from trainwright.plan.schema import Plan
 from trainwright.review import Review
 from trainwright.ui import asking, foreign, opening
 from trainwright.ui.draft import Draft
+from trainwright.ui.names import plan_name
 from trainwright.ui.plans import local_plan, starting_plan
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.session import Session
@@ -128,7 +129,7 @@ class Filing:
     def may_replace_plan(self) -> bool:
         """Ask about the plan's unsaved edits; False where it stays open."""
         plan = self._session.plan
-        name = Message.of("ui.ask.plan", name=plan.name) if plan is not None else None
+        name = Message.of("ui.ask.plan", name=plan_name(plan)) if plan is not None else None
         return self._may_go(self._session.draft, name, self.save_plan)
 
     def may_replace_board(self) -> bool:

@@ -3,10 +3,14 @@
 from functools import lru_cache
 from typing import Any, Literal
 
+from PySide6.QtCore import QCoreApplication, QLibraryInfo, QLocale, QTranslator
+
 from trainwright.messages import Language, Message, render
 
 _language: Language = "en"
 _pseudo = False
+_words_of_qt: QTranslator | None = None
+"""Qt's own words, in file dialogs and menus of fields; None in English, which Qt is written in."""
 
 Text = Message | str
 """A message, or text that is the same in every language: a name, a number, a path."""
@@ -16,6 +20,22 @@ def use(language: Language) -> None:
     """Make a language the one that ``tr`` answers in; views are then built anew."""
     global _language
     _language = language
+    QLocale.setDefault(QLocale(language))
+    _translate_qt(language)
+
+
+def _translate_qt(language: Language) -> None:
+    global _words_of_qt
+    app = QCoreApplication.instance()
+    if app is None:
+        return
+    if _words_of_qt is not None:
+        app.removeTranslator(_words_of_qt)
+    _words_of_qt = None if language == "en" else QTranslator()
+    if _words_of_qt is not None:
+        folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
+        _words_of_qt.load(f"qtbase_{language}", folder)
+        app.installTranslator(_words_of_qt)
 
 
 def language() -> Language:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from trainwright.messages import Message
 from trainwright.messages.units import number
 from trainwright.plan.schema import Plan
-from trainwright.prices import Currency, Item, Price, Total
+from trainwright.prices import Asked, Currency, Item, Price, Total
 from trainwright.ui.i18n import Text, language, tr
 
 
@@ -17,10 +17,25 @@ def currency_of(plan: Plan | None) -> Currency:
     return "KRW" if language() == "ko" else "USD"
 
 
-def amount(value: float, currency: Currency) -> str:
-    """Return an amount with its sign: ₩3 000 000, $1 599."""
-    sign = "₩" if currency == "KRW" else "$"
-    return f"{sign}{number(round(value))}"
+_SIGNS: dict[Asked, str] = {"USD": "$", "KRW": "₩", "EUR": "€", "GBP": "£", "JPY": "¥"}
+
+
+def amount(value: float, currency: Asked) -> str:
+    """Return an amount in whole units: $1,599, ₩3,000,000, in Korean 3,000,000원."""
+    return _signed(number(round(value)), currency)
+
+
+def exact(value: float, currency: Asked) -> str:
+    """Return an amount with the cents that it has: $129.99."""
+    if currency in ("KRW", "JPY") or float(value).is_integer():
+        return amount(value, currency)
+    return _signed(f"{value:,.2f}", currency)
+
+
+def _signed(digits: str, currency: Asked) -> str:
+    if currency == "KRW" and language() == "ko":
+        return f"{digits}원"
+    return f"{_SIGNS[currency]}{digits}"
 
 
 def in_short(value: float, currency: Currency) -> str:

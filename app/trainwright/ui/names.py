@@ -8,6 +8,7 @@ from trainwright.messages import Message, UserError
 from trainwright.messages.units import GIB, count, number
 from trainwright.plan.schema import Plan
 from trainwright.ui.i18n import language, tr
+from trainwright.ui.plans import UNNAMED
 from trainwright.ui.widgets.picker import Option, plain
 
 
@@ -42,6 +43,11 @@ def search_gpus(text: str) -> list[Option]:
     ]
     # "3090" means the RTX 3090 before its Ti.
     return sorted(found, key=lambda option: not plain(option.title).endswith(plain(text)))
+
+
+def plan_name(plan: Plan) -> str:
+    """Return what the plan is called; in the reader's language where nobody named it."""
+    return tr("ui.plan.unnamed") if plan.name == UNNAMED else plan.name
 
 
 def model_name(plan: Plan) -> str:

@@ -8,16 +8,18 @@ from trainwright.plan.edit import with_keys
 from trainwright.plan.schema import Plan
 from trainwright.workload import Inputs, ModelSource, Workload
 
+UNNAMED = "untitled"
+
 
 def starting_plan() -> Plan:
-    """Return the plan that a new document starts from."""
+    """Return the plan that a new document starts from; it fits."""
     return Plan.model_validate(
         {
-            "name": "untitled",
+            "name": UNNAMED,
             "model": {"preset": "llama-3.2-1b"},
             "workload": {
                 "task": "lora",
-                "inputs": {"sequence_length": 2048},
+                "inputs": {"sequence_length": 512},
                 "effective_batch": 16,
             },
             "machine": {"gpus": [{"id": "rtx-4090"}]},
@@ -29,6 +31,17 @@ def local_plan() -> Plan:
     """Return the plan that a new document for this computer starts from."""
     plan = starting_plan()
     return plan.model_copy(update={"machine": type(plan.machine)(local=True)})
+
+
+def named_after(plan: Plan, before: Path | None, path: Path) -> Plan:
+    """Return the plan with its new file's name, unless a person gave it a name of its own."""
+    if plan.name not in (UNNAMED, _name_of(before) if before is not None else UNNAMED):
+        return plan
+    return plan.model_copy(update={"name": _name_of(path)})
+
+
+def _name_of(path: Path) -> str:
+    return path.name.removesuffix(".yaml").removesuffix(".yml").removesuffix(".plan")
 
 
 def hf_model(config: Path) -> ModelSource:

@@ -181,7 +181,7 @@ class Session(QObject):
         if self.plan is None:
             return False
         try:
-            written = file.write(self.plan, path)
+            written = file.write(plans.named_after(self.plan, self.path, path), path)
         except UserError as error:
             self.noticed.emit(error.message)
             return False

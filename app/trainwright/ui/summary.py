@@ -6,6 +6,7 @@ from trainwright.quoting import markdown
 from trainwright.ui import doors
 from trainwright.ui.figures import figure
 from trainwright.ui.i18n import say, tr
+from trainwright.ui.names import plan_name
 from trainwright.ui.session import Session
 
 
@@ -18,7 +19,7 @@ def _lines(session: Session) -> Iterator[str]:
     plan, report = session.plan, session.report
     if plan is None or report is None:
         return
-    yield f"**{markdown(plan.name)}**: {tr(f'ui.verdict.{report.verdict.value}')}"
+    yield f"**{markdown(plan_name(plan))}**: {tr(f'ui.verdict.{report.verdict.value}')}"
     yield ""
     memory, time = report.memory, report.time
     for quantity in (memory.device_used, memory.device_used_p95, memory.device_total, memory.free):

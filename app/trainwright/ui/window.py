@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import (
     QAction,
     QCloseEvent,
@@ -40,7 +40,7 @@ from trainwright.ui.preferences import Preferences
 from trainwright.ui.screens.start import StartScreen
 from trainwright.ui.tasks import end_below
 from trainwright.ui.tips import plain_tip
-from trainwright.ui.widgets.base import Door
+from trainwright.ui.widgets.base import Door, Pane
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.notice import Notice
 from trainwright.ui.widgets.rail import Rail
@@ -73,7 +73,7 @@ class Window(QMainWindow):
         self._woken = False
         self.setWindowTitle("Trainwright")
         self.setAcceptDrops(True)
-        self.resize(1440, 900)
+        self.resize(QSize(1440, 900).boundedTo(self.screen().availableSize()))
         if self.preferences.geometry is not None:
             self.restoreGeometry(self.preferences.geometry)
         self.actions_by_id: dict[str, QAction] = actions.bind(self._callbacks(), self)
@@ -116,7 +116,7 @@ class Window(QMainWindow):
         line = QHBoxLayout(root)
         line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(0)
-        line.addWidget(self.rail)
+        line.addWidget(self._rail_pane())
         self._column = QVBoxLayout()
         self._column.setSpacing(0)
         line.addLayout(self._column, 1)
@@ -124,12 +124,18 @@ class Window(QMainWindow):
         self._body = QWidget()
         self._stack = QVBoxLayout(self._body)
         self._stack.setContentsMargins(0, 0, 0, 0)
-        self._column.addWidget(self._body, 1)
+        self._column.addWidget(Pane(self._body), 1)
         self._column.addWidget(self.status)
         self.setCentralWidget(root)
         self.notice = Notice(self)
         self.go(self.place)
         self._show_document()
+
+    def _rail_pane(self) -> Pane:
+        pane = Pane(self.rail)
+        pane.setFixedWidth(self.rail.width())
+        pane.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        return pane
 
     def _top_bar(self) -> TopBar:
         self._tools: dict[str, Button] = {}
@@ -291,11 +297,12 @@ class Window(QMainWindow):
         else:
             kept = session.path is not None and not session.unsaved
             state = tr("ui.state.saved" if kept else "ui.state.unsaved")
-            from trainwright.ui.names import machine_line
+            from trainwright.ui.names import machine_line, plan_name
 
             below = machine_line(plan)
-            self.top.title.show_document(plan.name, state, below, saved=kept)
-            named = visible(plan.name).replace("[*]", "[*][*]")  # Qt's mark of a change
+            name = plan_name(plan)
+            self.top.title.show_document(name, state, below, saved=kept)
+            named = visible(name).replace("[*]", "[*][*]")  # Qt's mark of a change
             self.setWindowTitle(f"{named}[*] – Trainwright")
             self.setWindowModified(session.unsaved)
         self._show_answer()

@@ -314,7 +314,9 @@ def test_the_tour_of_the_readme_works(inside, tmp_path, monkeypatch):
 
 def test_thousands_look_alike_in_every_command(inside, small):
     for words in (("catalog", "list", "4090"), ("catalog", "show", "4090"), ("estimate", small)):
-        assert not re.search(r"\d,\d{3}", inside(*words).out)
+        printed = inside(*words).out
+        assert re.search(r"\d,\d{3}", printed)
+        assert not re.search(r"\d\u202f\d{3}", printed)
 
 
 def test_estimate_lists_operators_and_what_ifs_where_that_is_asked_for(trainwright, small):

@@ -41,4 +41,4 @@ def tick_text(value: float) -> str:
     if value == 0:
         return "0"
     text = f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) < 1000 else f"{value:,.0f}"
-    return text.replace(",", "\u202f").replace("-", "−")
+    return text.replace("-", "−")

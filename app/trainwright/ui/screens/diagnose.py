@@ -7,7 +7,6 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QPlainTextEdit,
@@ -31,7 +30,7 @@ from trainwright.diagnose.readers.files import FileRead, Gathered, gather
 from trainwright.diagnose.verdict import Fix
 from trainwright.messages import Message, UserError
 from trainwright.plan.schema import Plan
-from trainwright.ui import dropping, tokens
+from trainwright.ui import dropping, filedialogs, tokens
 from trainwright.ui.core import Core
 from trainwright.ui.i18n import Text, say, tr
 from trainwright.ui.session import Session
@@ -186,9 +185,9 @@ class DiagnoseScreen(Scroll):
     def ask_files(self) -> None:
         """Let a person choose records, traces, logs and what tools printed."""
         title, kinds = tr("ui.diagnose.open"), f"*;;*{record.SUFFIX};;*.json *.json.gz;;*.log *.txt"
-        chosen, _ = QFileDialog.getOpenFileNames(self, title, "", kinds)
+        chosen = filedialogs.files_to_read(self, title, kinds)
         if chosen:
-            self.open_files([Path(each) for each in chosen])
+            self.open_files(chosen)
 
     def open_files(self, paths: Sequence[Path]) -> None:
         """Judge what files say together; what cannot be read is refused in a line."""

@@ -5,7 +5,6 @@ from pathlib import Path
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtGui import QGuiApplication, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import (
-    QFileDialog,
     QFrame,
     QHBoxLayout,
     QListView,
@@ -17,7 +16,7 @@ from PySide6.QtWidgets import (
 from trainwright.export import TARGETS, Reasons, files, target, write
 from trainwright.messages import Message, UserError
 from trainwright.plan.report import Verdict
-from trainwright.ui import tokens
+from trainwright.ui import filedialogs, tokens
 from trainwright.ui.i18n import language, tr
 from trainwright.ui.preferences import Preferences
 from trainwright.ui.session import Session
@@ -230,10 +229,10 @@ class ExportScreen(QWidget):
 
     def ask_folder(self) -> None:
         """Ask where to, and write all files there."""
-        start = str(self._preferences.export_folder or Path.home())
-        folder = QFileDialog.getExistingDirectory(self, tr("ui.export.save"), start)
-        if folder:
-            self.save_to(Path(folder))
+        start = self._preferences.export_folder or Path.home()
+        folder = filedialogs.folder(self, tr("ui.export.save"), start)
+        if folder is not None:
+            self.save_to(folder)
 
     def save_to(self, folder: Path) -> bool:
         """Write all files into a folder of the plan's name; returns whether they were written."""

@@ -36,8 +36,8 @@ class Words(Decimal):
     """Names in a line, parted by commas; emptied, there are none."""
 
     def __init__(self, *, name: Text, absent: Text) -> None:
+        self._words: tuple[str, ...] = ()  # before: Qt sends events while it is made
         super().__init__(name=name, absent=absent)
-        self._words: tuple[str, ...] = ()
 
     def show_value(self, value: Any, *, free: bool = False) -> None:
         """Show names without telling anybody."""
@@ -45,8 +45,8 @@ class Words(Decimal):
             self._words = tuple(value)
             self._write()
 
-    def _write(self) -> None:
-        self.setText(", ".join(self._words))
+    def _written(self) -> str:
+        return ", ".join(self._words)
 
     def _tell(self) -> None:
         words = tuple(word for word in self.text().replace(",", " ").split() if word)
@@ -54,6 +54,7 @@ class Words(Decimal):
             self._write()
             return
         self._words = words
+        self._write()
         self.chosen.emit(list(words))
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QGridLayout,
     QHBoxLayout,
     QVBoxLayout,
@@ -23,7 +22,7 @@ from trainwright.probe.monitor.readings import GPU, HOST, Reading, Series
 from trainwright.probe.monitor.sampler import awake_s, elapsed_s
 from trainwright.probe.reading import Missing
 from trainwright.probe.sample import GpuSample, Sample
-from trainwright.ui import tokens
+from trainwright.ui import filedialogs, tokens
 from trainwright.ui.charts.timeline import Line, Timeline
 from trainwright.ui.i18n import tr
 from trainwright.ui.live import Live
@@ -324,13 +323,10 @@ class MonitorScreen(QWidget):
 
     def _ask_log(self) -> None:
         name = time.strftime("readings-%Y%m%d-%H%M.csv")
-        kinds = "CSV (*.csv)"
-        path, _ = QFileDialog.getSaveFileName(
-            self, tr("ui.monitor.log"), str(Path.home() / name), kinds,
-            options=QFileDialog.Option.DontConfirmOverwrite,  # nothing is: readings are appended
-        )  # fmt: skip
-        if path:
-            self.log_to(Path(path))
+        path = filedialogs.file_to_write(self, tr("ui.monitor.log"), str(Path.home() / name),
+                                         "CSV (*.csv)", "csv", appends=True)  # fmt: skip
+        if path is not None:
+            self.log_to(path)
 
     def log_to(self, path: Path) -> None:
         """Write further readings to a file."""
@@ -346,11 +342,11 @@ class MonitorScreen(QWidget):
 
     def _ask_picture(self) -> None:
         name = time.strftime("readings-%Y%m%d-%H%M.png")
-        path, _ = QFileDialog.getSaveFileName(
-            self, tr("ui.monitor.picture"), str(Path.home() / name), "PNG (*.png)"
+        path = filedialogs.file_to_write(
+            self, tr("ui.monitor.picture"), str(Path.home() / name), "PNG (*.png)", "png"
         )
-        if path:
-            self.save_picture(Path(path))
+        if path is not None:
+            self.save_picture(path)
 
     def save_picture(self, path: Path) -> bool:
         """Save cards and charts as a picture; return whether it was written."""

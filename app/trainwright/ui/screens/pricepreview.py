@@ -9,12 +9,13 @@ from PySide6.QtWidgets import QHBoxLayout
 
 from trainwright.messages import Message, UserError
 from trainwright.messages.units import number
-from trainwright.prices import Asked, kept
+from trainwright.prices import kept
 from trainwright.prices.imports import Refused, Row, waiting
 from trainwright.prices.imports.matching import matcher
 from trainwright.prices.imports.preview import Preview, Previewed
 from trainwright.ui import tokens
 from trainwright.ui.i18n import say, tr
+from trainwright.ui.money import exact
 from trainwright.ui.widgets.base import Heading, Label, Surface
 from trainwright.ui.widgets.buttons import Button
 from trainwright.ui.widgets.controls import Combo
@@ -236,7 +237,7 @@ def _cells(row: Previewed) -> tuple[Cell, ...]:
     return (
         line,
         Cell(row.read.name),
-        Cell(money(row.read.amount, row.read.currency), weight=500),
+        Cell(exact(row.read.amount, row.read.currency), weight=500),
         shown,
         Cell(part.id, weight=500) if part else Cell(several or "–", "text3"),
     )
@@ -246,16 +247,3 @@ def title(id: str) -> str:
     """Return the heading of a column as the window writes it."""
     text = tr(id)
     return text[:1].upper() + text[1:]
-
-
-_SIGNS: dict[Asked, str] = {"USD": "$", "KRW": "₩", "EUR": "€", "GBP": "£", "JPY": "¥"}
-
-
-def money(amount: float, currency: Asked) -> str:
-    """Return an amount with its sign: ₩3 000 000, $1 599, €129.99."""
-    sign = _SIGNS[currency]
-    if currency in ("KRW", "JPY"):
-        return f"{sign}{number(round(amount))}"
-    if float(amount).is_integer():
-        return f"{sign}{number(amount)}"
-    return f"{sign}{amount:,.2f}".replace(",", "\u202f")

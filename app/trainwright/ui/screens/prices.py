@@ -19,8 +19,9 @@ from trainwright.prices.observation import SECOND_HAND
 from trainwright.prices.shipped import Part, part_kind
 from trainwright.ui import asking, tokens
 from trainwright.ui.i18n import Text, language, say, tr
+from trainwright.ui.money import exact
 from trainwright.ui.screens.form import row_label
-from trainwright.ui.screens.pricepreview import PreviewCard, money, title
+from trainwright.ui.screens.pricepreview import PreviewCard, title
 from trainwright.ui.screens.pricewaiting import WaitingCard
 from trainwright.ui.tasks import Latest
 from trainwright.ui.widgets.base import Heading, Label, Scroll, Surface
@@ -249,7 +250,7 @@ class OnePrice(_Card):
         except UserError as error:
             self.refuse(error.message)
             return
-        price = money(seen.amount, seen.currency)
+        price = exact(seen.amount, seen.currency)
         self.part.clear()
         self.amount.clear()
         self.tell(Message.of("prices.screen.added", part=seen.name, price=price))
@@ -455,7 +456,7 @@ def _kept_cells(one: Observation, state: str) -> tuple[Cell, ...]:
     icon, ink = _AGE_ICON[state]
     return (
         Cell(one.part, weight=500),
-        Cell(money(one.amount, one.currency), weight=500),
+        Cell(exact(one.amount, one.currency), weight=500),
         Cell(tr(f"prices.condition.{one.condition}"), "text2"),
         Cell(one.observed.isoformat(), "text2"),
         Cell(tr(f"prices.screen.age.{state}"), "text2", icon, ink),

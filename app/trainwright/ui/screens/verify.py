@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFileDialog, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from trainwright.advise.advice import Relaxation
 from trainwright.explain import Quantity
@@ -17,7 +17,7 @@ from trainwright.messages.units import percent, signed
 from trainwright.plan import verifying
 from trainwright.plan.trial import SECONDS, STEPS, Limits, Wanted
 from trainwright.plan.verified import Outcome, Row, counted, loader_notes, memory_notes, verdict
-from trainwright.ui import tokens
+from trainwright.ui import filedialogs, tokens
 from trainwright.ui.figures import figure, span
 from trainwright.ui.i18n import say, tr
 from trainwright.ui.paint import Drawing
@@ -195,10 +195,10 @@ class VerifyScreen(QWidget):
         self.refresh()
 
     def _ask_folder(self) -> bool:
-        start = str(self._folder or self._preferences.export_folder or Path.home())
-        folder = QFileDialog.getExistingDirectory(self, tr("verify.record"), start)
-        self._folder = Path(folder) if folder else self._folder
-        return bool(folder)
+        start = self._folder or self._preferences.export_folder or Path.home()
+        folder = filedialogs.folder(self, tr("verify.record"), start)
+        self._folder = folder or self._folder
+        return folder is not None
 
     def _told(self, stage: tuple[float, str]) -> None:
         self._stage = stage

@@ -248,6 +248,24 @@ class Scroll(QScrollArea):
             self.fitted.emit()
 
 
+class Pane(QScrollArea):
+    """One screen at a time; where the window is smaller than it, it scrolls.
+
+    So no screen makes the window grow, and a person may make it as small as they like.
+    """
+
+    def __init__(self, body: QWidget) -> None:
+        super().__init__()
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.viewport().setAutoFillBackground(False)
+        self.setWidget(body)
+        body.setAutoFillBackground(False)
+        slim(self.verticalScrollBar())
+        slim(self.horizontalScrollBar())
+
+
 def slim(bar: QScrollBar) -> None:
     """Make a scroll bar as quiet as the rest."""
     handle, over = tokens.colour("line2").name(), tokens.colour("text3").name()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QMouseEvent, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -20,6 +20,7 @@ from trainwright.messages.units import number
 from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say
 from trainwright.ui.paint import Drawing
+from trainwright.ui.widgets.undokeys import left_to_window
 
 Choice = tuple[str, Text]
 """(value in the plan, what people read)."""
@@ -122,6 +123,13 @@ class Stepper(QSpinBox):
         self._told = self.value()
         self.updateGeometry()
         self.update()
+
+    def event(self, event: QEvent) -> bool:
+        typing = self.lineEdit().text() != self.textFromValue(self.value())
+        if left_to_window(event, typing=typing):
+            event.ignore()
+            return False
+        return super().event(event)
 
     def stepBy(self, steps: int) -> None:
         if not self._doubling:
@@ -351,9 +359,9 @@ class Decimal(QLineEdit):
     """The number, or None where the field was emptied."""
 
     def __init__(self, *, name: Text, absent: Text) -> None:
+        self._value = 0.0  # before: Qt sends events while it is made
         super().__init__()
         self.free = False
-        self._value = 0.0
         self.setFrame(False)
         self.setFont(tokens.font(tokens.BODY, 500))
         self.setStyleSheet("background:transparent;border:0")
@@ -371,7 +379,16 @@ class Decimal(QLineEdit):
             self._write()
 
     def _write(self) -> None:
-        self.setText(f"{self._value:g}" if self._value else "")
+        self.setText(self._written())
+
+    def _written(self) -> str:
+        return f"{self._value:g}" if self._value else ""
+
+    def event(self, event: QEvent) -> bool:
+        if left_to_window(event, typing=self.text() != self._written()):
+            event.ignore()
+            return False
+        return super().event(event)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(int(tokens.width(self.placeholderText())) + 26, tokens.CONTROL_HEIGHT)
@@ -395,6 +412,7 @@ class Decimal(QLineEdit):
             self._write()
             return
         self._value = value
+        self._write()
         self.chosen.emit(value or None)
 
 

@@ -1,6 +1,6 @@
 """Fields to type into: one line, and several."""
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QEvent, QSize
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QPlainTextEdit, QSizePolicy
 
@@ -8,6 +8,7 @@ from trainwright.ui import tokens
 from trainwright.ui.i18n import Text, say
 from trainwright.ui.paint import Drawing
 from trainwright.ui.widgets.base import slim
+from trainwright.ui.widgets.undokeys import left_to_window
 
 
 class Entry(QLineEdit):
@@ -27,6 +28,12 @@ class Entry(QLineEdit):
 
     def minimumSizeHint(self) -> QSize:
         return QSize(self._least, tokens.CONTROL_HEIGHT)
+
+    def event(self, event: QEvent) -> bool:
+        if left_to_window(event, typing=self.isUndoAvailable() or self.isRedoAvailable()):
+            event.ignore()
+            return False
+        return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with Drawing(self) as d:
