@@ -31,8 +31,8 @@ _ENDINGS = dict.fromkeys("adfhijoqrsuvwxyz", "") | {"l": "ㄹ", "m": "ㅁ", "n":
 """Ends of words that Korean writes in one way alone (외래어 표기법, chapter 3.1): 드, 프, 시, 스
 follow a consonant that is no final one. Of the others a reader has to know the word."""
 _VOWEL_WORDS = (
-    "accelerate arc base bert bit cache concurrent core degree deit disk framework geforce gpt gre image "
-    "kept large last link lite loop nanogpt native next nvme pcie prompt rate recipe reentrant "
+    "accelerate arc base bert bit cache concurrent core degree deit disk framework geforce gpt gre "
+    "image kept large last link lite loop nanogpt native next nvme pcie prompt rate recipe reentrant "
     "script sequence share size super task tensorrt trace upcast value vit worst"
 )
 _RIEUL_WORDS = "compile expandable file profile single table"

@@ -81,7 +81,7 @@ def gpus_of(settings: FullSettings, machine: Machine) -> int:
 
 
 def served_on(machine: Machine, settings: FullSettings, profile: Profile, config: str) -> Served:
-    """Return the model as a machine's engine holds it, on one GPU or over several (``served_of``)."""
+    """Return the model as the engine of the settings holds it on a machine."""
     return served_of(settings, profile, config, gpus_of(settings, machine))
 
 
