@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from trainwright.yamltext import scalar
@@ -21,6 +22,10 @@ SUBCOMMANDS = {
     ("trl", "grpo"): "trl-grpo",
     ("llamafactory-cli", "train"): "llamafactory",
     ("axolotl", "train"): "axolotl",
+    ("swift", "sft"): "script",
+    ("swift", "pt"): "script",
+    **{("litgpt", task): "litgpt" for task in ("finetune", "finetune_full", "pretrain")},
+    ("litgpt", "finetune_lora"): "litgpt",
 }
 MODULES = {
     "vllm.entrypoints.openai.api_server": "vllm",
@@ -56,7 +61,8 @@ _PYTHON = re.compile(r"(.*/)?python[0-9.]*(\.exe)?")
 _PREFIXES = ("nohup", "time", "env", "sudo", "exec", "srun", "uv", "run", "poetry", "CMD", "-")
 _STARTS = re.compile(
     r"(?m)(^|[\s;&|/])(torchrun|accelerate\s+launch|deepspeed|vllm\s+serve|sglang\s+serve"
-    r"|trl\s+(sft|dpo|grpo)|llamafactory-cli\s+train|axolotl\s+train|python[0-9.]*\s+\S+)"
+    r"|trl\s+(sft|dpo|grpo)|llamafactory-cli\s+train|axolotl\s+train|swift\s+(sft|pt)|tune\s+run"
+    r"|litgpt\s+\w+|(docker|podman)\s+run|python[0-9.]*\s+\S+)"
 )
 
 
@@ -94,8 +100,10 @@ def _commands(text: str) -> Iterator[tuple[list[str], int]]:
         if line.lstrip().startswith("#"):
             continue
         try:
-            words = shlex.split(line, comments=True)
+            words = [*takewhile(lambda word: not word.startswith("#"), shlex.split(line))]
         except ValueError:  # an open quotation mark
+            continue
+        if not words:
             continue
         if (assigned := _assigned(line, words, variables)) is not None:
             name, value = assigned
@@ -187,6 +195,12 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
         if found:
             yield Command("launch", found, line)
         return
+    if head in ("docker", "podman") and rest[:1] == ["run"]:
+        yield from _in_container(rest[1:], line)
+        return
+    if head == "tune" and rest[:1] == ["run"]:
+        yield from _of_torchtune(rest[1:], line)
+        return
     if _PYTHON.fullmatch(words[0]):
         if rest[:1] == ["-m"] and len(rest) > 1:
             head, rest = MODULES.get(rest[1], ""), rest[2:]
@@ -196,6 +210,8 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
         elif rest and rest[0].endswith(".py"):
             yield from _script(rest, line)
             return
+    if rest[:1] == ["finetune_lora"]:
+        rest = [*rest, *(() if "--lora_r" in rest else ("--lora_r", "8"))]  # litgpt's default
     if rest and (kind := SUBCOMMANDS.get((head, rest[0]))) is not None:
         yield _of_kind(kind, rest[1:], line)
     elif head in LAUNCHERS:
@@ -205,8 +221,33 @@ def _command(words: list[str], line: int) -> Iterator[Command]:
         yield from _script(script, line)
 
 
+def _in_container(words: list[str], line: int) -> Iterator[Command]:
+    """Yield what a container starts: vLLM's image takes its options, others a whole command."""
+    programs = {*LAUNCHERS, *(head for head, _ in SUBCOMMANDS)}
+    for number, word in enumerate(words):
+        if "vllm-openai" in word:
+            yield _of_kind("vllm", words[number + 1 :], line)
+            return
+        if word.rpartition("/")[2] in programs or _PYTHON.fullmatch(word):
+            yield from _command(words[number:], line)
+            return
+
+
+def _of_torchtune(words: list[str], line: int) -> Iterator[Command]:
+    """Yield torchrun's options, the config, and what ``key=value`` changes of it, which holds."""
+    own, recipe = _launched(words)
+    changes = dict(word.split("=", 1) for word in recipe if "=" in word and word[0] != "-")
+    if changes:
+        found = {key: _value(value) for key, value in changes.items()}
+        yield Command("torchtune", found, line)
+    yield Command("launch", options(own) | options(recipe[1:3]), line)
+
+
 def _of_kind(kind: str, rest: list[str], line: int) -> Command:
     found = options(rest)
+    if kind == "litgpt":
+        found["checkpoint_dir"] = rest[0] if rest and not rest[0].startswith("-") else None
+        return Command(kind, found, line)
     if rest and not rest[0].startswith("-"):
         found.setdefault(
             "config" if rest[0].endswith((".yaml", ".yml", ".json")) else "model", rest[0]

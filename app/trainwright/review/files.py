@@ -190,7 +190,8 @@ def kind_of(data: Mapping[str, Any], name: str) -> Kind:
         # Of two kinds that know equally many, the one that has fewer others is meant.
         score = len(keys & known) - len(known) / 10_000
         top = {key.partition(".")[0] for key in known}
-        if score > most and (marks > 1 or len(data.keys() & top) > _LEAST * len(data)):
+        sure = marks > 1 or (kind.tool == "config.json" and Path(name).name == kind.tool)
+        if score > most and (sure or len(data.keys() & top) > _LEAST * len(data)):
             best, most = kind, score
     if best is None:
         raise UserError.of("review.unknown-kind", file=name)

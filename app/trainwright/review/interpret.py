@@ -114,7 +114,7 @@ def _why(source: Source, name: str) -> tuple[Why | None, str | None]:
         return ("gone", None) if instead is None else ("moved", instead)
     parts = name.split(".")
     above = {".".join(parts[:length]) for length in range(len(parts) + 1)}
-    if name in kind.keys:
+    if name in kind.keys or kind.traced:
         return None, None
     if kind.extended and "" in kind.open and name not in listed:
         return "own", None

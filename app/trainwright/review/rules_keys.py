@@ -116,6 +116,8 @@ def _conflicts(case: Case) -> Iterator[Finding]:
         given = [fact for fact in case.facts.given(name) if fact.value != AUTO]
         for other in given[1:]:
             first = given[0]
+            if _overrides(case, first, other):
+                continue
             if other.file != first.file and other.value != first.value:
                 yield found(
                     "conflict",
@@ -128,6 +130,13 @@ def _conflicts(case: Case) -> Iterator[Finding]:
                     file=first.file,
                     first=str(first.value),
                 )
+
+
+def _overrides(case: Case, first: Fact, other: Fact) -> bool:
+    """Return whether a command line changes what its own tool's file says, as it is there to do."""
+    words = {one.source.name for one in case.read if one.source.format == "words"}
+    pair = (first.kind, other.kind)
+    return first.file in words and (pair[0] == pair[1] or pair == ("launch", "accelerate"))
 
 
 def _auto(case: Case) -> Iterator[Finding]:

@@ -426,6 +426,17 @@ READ: list[tuple[Files | str, dict[str, object]]] = [
     ({"f.yaml": FACTORY}, {"settings.recipe": "llama-factory", "settings.reentrant": False}),
     ({"s.yaml": TRL}, {"workload.lora.targets": ("q_proj", "v_proj")}),
     ({"g.yaml": GRPO}, {"workload.inputs.sequence_length": 712}),
+    ({"tune.sh": "tune run lora_finetune --config t.yaml batch_size=4\n", "t.yaml": TUNE},
+     {"settings.micro_batch": 4}),
+    ({"run.sh": "swift sft --model Qwen/Qwen2.5-7B-Instruct --train_type lora --dataset a/b#500 "
+                "--per_device_train_batch_size 1 --max_length 512\n"},
+     {"workload.task": "lora", "workload.inputs.sequence_length": 512,
+      "workload.lora.targets": ("q_proj", "v_proj")}),
+    ({"run.sh": "litgpt finetune_lora meta-llama/Llama-3.2-1B --train.max_seq_length 512\n"},
+     {"workload.task": "lora", "workload.lora.rank": 8}),
+    ({"run.sh": "docker run --gpus all -p 1:1 vllm/vllm-openai:v0.11 --model gpt2 "
+                "--max-model-len 512\n"},
+     {"workload.task": "infer", "settings.engine": "vllm"}),
     ({"t.toml": TITAN.replace('"full"', '"selective"\nselective_ac_option = "op"')},
      {"settings.checkpointing": "selective"}),
 ]  # fmt: skip
@@ -439,6 +450,23 @@ def test_what_files_say_is_planned(
     assert plan is not None
     for key, value in expected.items():
         assert operator.attrgetter(key)(plan) == value, key
+
+
+def test_a_saved_config_is_a_model_and_each_key_counts(tmp_path: Path) -> None:
+    saved = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100,
+             "intermediate_size": 128, "rms_norm_eps": 1e-6, "rope_parameters": {"rope_theta": 1e4},
+             "pad_token_id": None, "tie_word_embeddings": False, "mlp_bias": False}  # fmt: skip
+    found = reviewed(tmp_path, {"config.json": json.dumps(saved)}, "rtx-4090")
+    assert found.no_part == ()
+    assert found.planned.plan is not None
+
+
+def test_a_command_line_may_change_what_its_file_says(tmp_path: Path) -> None:
+    (tmp_path / "t.yaml").write_text(TUNE, encoding="utf-8")
+    found = reviewed(
+        tmp_path, {"r.sh": "tune run lora_finetune --config t.yaml batch_size=4\n"}, "rtx-4090"
+    )
+    assert "conflict" not in [finding.rule for finding in found.findings]
 
 
 def test_options_of_a_script_are_not_said_to_have_no_part(tmp_path: Path) -> None:

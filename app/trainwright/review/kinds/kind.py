@@ -44,6 +44,8 @@ class Kind:
     """Whether the tool refuses a key that it does not know; else it ignores it."""
     extended: bool = False
     """Whether scripts of its users declare keys of their own beside the tool's."""
+    traced: bool = False
+    """Whether the model is built from the whole file, so that each of its keys counts."""
     recipe: str | None = None
     """Of ``workload/recipes.py``: the loop that runs the step."""
 

@@ -44,9 +44,10 @@ MODEL_CONFIG = Kind(
         "quantization_config.quant_method": Key("packed", _quantization),
         "quantization_config.bnb_4bit_use_double_quant": Key("double_quantization", truth),
     },
-    marks=frozenset({"model_type", "architectures"}),
+    marks=frozenset({"model_type", "architectures", "transformers_version"}),
     open=("",),
     strict=False,
+    traced=True,
 )
 GENERATION_CONFIG = Kind(
     name="generation-config",

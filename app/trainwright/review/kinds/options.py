@@ -1,7 +1,18 @@
 """Kinds: what follows a script's name on a command line."""
 
 from trainwright.review.kinds.huggingface import MOVED, OPTIMIZERS, TRL
-from trainwright.review.kinds.kind import Key, Kind, among, count, key, positive, where, whole, word
+from trainwright.review.kinds.kind import (
+    Key,
+    Kind,
+    among,
+    count,
+    key,
+    names,
+    positive,
+    where,
+    whole,
+    word,
+)
 
 _COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
     "block_size": key("length", whole),
@@ -21,6 +32,10 @@ _COMMON: dict[str, Key | tuple[Key, ...]] = TRL | {
     "workers": key("num_workers", count),
     "lora_rank": key("rank", whole),
     "use_lora": Key("adapter", where("lora")),
+    # ms-swift's names
+    "train_type": Key("adapter", among({"lora": "lora", "full": "none"})),
+    "tuner_type": Key("adapter", among({"lora": "lora", "full": "none"})),
+    "target_modules": Key("targets", names),
 }
 _IMAGES = {
     "resolution": key("image_size", whole),
