@@ -8,7 +8,7 @@ TESTS ?= tests/unit tests/ui tests/accuracy
 # Models of each installed library that `make coverage` looks at; 0: all, which takes hours.
 SAMPLE ?= 60
 
-.PHONY: run test lint unit bench accuracy coverage profiles messages clean
+.PHONY: run test lint unit bench accuracy recipes coverage profiles messages clean
 
 run: $(VENV)/run.stamp
 	@$(BIN)/python scripts/run.py
@@ -33,6 +33,11 @@ bench: $(VENV)/test.stamp
 
 accuracy: $(VENV)/test.stamp
 	$(PYTEST) -q -s tests/accuracy
+
+# Loops of older libraries on the CPU beside their recipes; installs the libraries (1 GB).
+recipes: $(VENV)/test.stamp
+	scripts/old_libraries.sh $(BIN)/python build/old-libraries
+	OLD_LIBRARIES=build/old-libraries $(PYTEST) -q -s tests/unit/worker/test_recipes.py
 
 # Which models of transformers, diffusers and timm are answered, and why the others are not.
 coverage: $(VENV)/test.stamp

@@ -35,6 +35,7 @@ LOOP: Mapping[str, Any] = {
     "loss_in_model": False,
     "expanded_heads": False,
     "separate_experts": False,
+    "position_tables": False,
     "reentrant": False,
     "softmax_inputs": False,
     "output_kept": "no",

@@ -43,6 +43,7 @@ def method(workload: Workload, settings: FullSettings, config: str, sequence: in
         # Flash attention's own kernel groups heads, and what is written out repeats them anyway.
         expanded_heads=settings.expanded_heads and settings.attention == "sdpa",
         softmax_inputs=settings.softmax_inputs,
+        position_tables=settings.position_tables,
         separate_experts=settings.separate_experts,
         outputs=settings.output_kept != "no",
     )

@@ -56,6 +56,8 @@ class Method:
     """Whether keys and values are repeated for each query head."""
     softmax_inputs: bool = False
     """Whether softmax saves its input for backward too."""
+    position_tables: bool = False
+    """Whether each block holds the cosines and sines of all positions."""
     separate_experts: bool = False
     """Whether each expert of a mixture is layers of its own."""
     outputs: bool = False

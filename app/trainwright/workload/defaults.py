@@ -51,6 +51,7 @@ ONLY_TRAINING = (
     "settings.loss_in_model",
     "settings.expanded_heads",
     "settings.separate_experts",
+    "settings.position_tables",
     "settings.reentrant",
     "settings.softmax_inputs",
     "settings.output_kept",
@@ -145,6 +146,8 @@ def by_recipe(settings: Settings, workload: Workload) -> Settings:
     checkpointed = policy != "none" or bool(settings.activation_offload)
     defaults = recipe.defaults(workload.task, checkpointed=checkpointed)
     free = {key: value for key, value in defaults.items() if getattr(settings, key) is None}
+    if not checkpointed:
+        free.pop("reentrant", None)
     if not _implements(settings.optimizer):
         free.pop("optimizer_implementation", None)
     return settings.model_copy(update=free)

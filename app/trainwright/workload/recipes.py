@@ -39,6 +39,16 @@ class Recipe:
         return found
 
 
+_TRANSFORMERS_4: dict[str, Any] = {
+    "optimizer_implementation": "foreach",
+    "scores_upcast": "returned",
+    "loss_in_model": True,
+    "expanded_heads": True,
+    "separate_experts": True,
+    "reentrant": True,
+}
+"""What the Trainer of transformers 4 and its models do, until the loss was made elsewhere."""
+
 RECIPES: Mapping[RecipeName, Recipe] = {
     "plain": Recipe("torch 2.13", "the step that the plain export runs"),
     "hf-trainer": Recipe(
@@ -52,26 +62,25 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         "transformers 4.45 to 4.47",
         "training_args.py: optim is adamw_torch, and torch takes foreach; loss/loss_utils.py, "
         "ForCausalLMLoss: logits.float(), then shift_logits.contiguous(); repeat_kv before SDPA",
-        {
-            "optimizer_implementation": "foreach",
-            "scores_upcast": "shifted",
-            "loss_in_model": True,
-            "expanded_heads": True,
-            "separate_experts": True,
-        },
+        _TRANSFORMERS_4 | {"scores_upcast": "shifted"},
+        checkpointed={"input_gradients": True},
+        quantized={"double_quantization": False},
+    ),
+    "hf-trainer-4.41": Recipe(
+        "transformers 4.41 to 4.44",
+        "as 4.30 to 4.40, but modeling_llama.py, LlamaRotaryEmbedding: no tables",
+        _TRANSFORMERS_4,
+        checkpointed={"input_gradients": True},
         quantized={"double_quantization": False},
     ),
     "hf-trainer-4.30": Recipe(
-        "transformers 4.30 to 4.44",
+        "transformers 4.30 to 4.40",
         "training_args.py: optim is adamw_torch, and torch takes foreach; modeling_llama.py, "
-        "forward: logits = logits.float(), then shift_logits.contiguous(); repeat_kv before SDPA",
-        {
-            "optimizer_implementation": "foreach",
-            "scores_upcast": "returned",
-            "loss_in_model": True,
-            "expanded_heads": True,
-            "separate_experts": True,
-        },
+        "forward: logits = logits.float(), then shift_logits.contiguous(); repeat_kv before SDPA; "
+        "LlamaRotaryEmbedding: cosines and sines of all positions in each layer; "
+        "modeling_utils.py, gradient_checkpointing_enable: re-entrant",
+        _TRANSFORMERS_4 | {"position_tables": True},
+        checkpointed={"input_gradients": True},
         quantized={"double_quantization": False},
     ),
     "hf-trainer-4.3": Recipe(
@@ -105,13 +114,7 @@ RECIPES: Mapping[RecipeName, Recipe] = {
         "trl 0.9 to 0.15 with transformers 4.45 to 4.47",
         "trainer/sft_trainer.py: prepare_model_for_kbit_training, then "
         "peft_module_casting_to_bf16 (trainer/utils.py); the rest as of its Trainer",
-        {
-            "optimizer_implementation": "foreach",
-            "scores_upcast": "shifted",
-            "loss_in_model": True,
-            "expanded_heads": True,
-            "separate_experts": True,
-        },
+        _TRANSFORMERS_4 | {"scores_upcast": "shifted"},
         checkpointed={"input_gradients": True},
         quantized={"kbit_preparation": "norms", "double_quantization": False},
     ),

@@ -122,9 +122,9 @@ class Loader(Frozen):
 
 
 RecipeName = Literal[
-    "plain", "hf-trainer", "hf-trainer-4.45", "hf-trainer-4.30", "hf-trainer-4.3", "trl-sft",
-    "trl-sft-0.9", "llama-factory", "axolotl", "peft-script", "accelerate", "lightning", "nanogpt",
-    "torchvision", "diffusers-script",
+    "plain", "hf-trainer", "hf-trainer-4.45", "hf-trainer-4.41", "hf-trainer-4.30",
+    "hf-trainer-4.3", "trl-sft", "trl-sft-0.9", "llama-factory", "axolotl", "peft-script",
+    "accelerate", "lightning", "nanogpt", "torchvision", "diffusers-script",
 ]  # fmt: skip
 
 
@@ -214,6 +214,9 @@ class Settings(Frozen):
     softmax_inputs: bool | None = None
     """Whether softmax keeps its input for backward too, as torch before 1.11 did. Default: the
     recipe's, else false."""
+    position_tables: bool | None = None
+    """Whether each block holds the cosines and sines of all ``max_position_embeddings`` of its
+    rotary embedding (transformers before 4.41). Default: the recipe's, else false."""
     separate_experts: bool | None = None
     """Whether each expert of a mixture is linear layers of its own, which are quantised and
     adapted (transformers 4), and not part of one parameter (5). Default: the recipe's, else
@@ -297,6 +300,7 @@ class FullSettings(Frozen):
     expanded_heads: bool = False
     reentrant: bool = False
     softmax_inputs: bool = False
+    position_tables: bool = False
     separate_experts: bool = False
     output_kept: OutputKept = "no"
     gradients_cleared: GradientsCleared = "after-step"

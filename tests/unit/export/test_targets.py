@@ -33,6 +33,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {
     "loss_in_model": (True,),
     "expanded_heads": (True,),
     "separate_experts": (True,),
+    "position_tables": (True,),
     "reentrant": (True,),
     "softmax_inputs": (True,),
     "output_kept": ("step", "next"),

@@ -28,6 +28,9 @@ from torch.nn import functional as F  # noqa: E402, N812
 STEPS = 3
 
 
+VERSION = tuple(map(int, transformers.__version__.split(".")[:2]))
+
+
 def config_of(case):
     fields = dict(case["config"])
     known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
@@ -36,9 +39,17 @@ def config_of(case):
 
 def model_of(case, dtype=torch.float32):
     auto = transformers.AutoModelForCausalLM
-    model = auto.from_config(config_of(case), dtype=dtype, attn_implementation="eager")
+    model = auto.from_config(config_of(case), **loading(case, dtype))
     model.config.use_cache = False
     return model
+
+
+def loading(case, dtype):
+    """Return how a model's type and attention are asked for, which early versions do not know."""
+    if VERSION < (4, 36):
+        return {}
+    name = "dtype" if VERSION >= (5, 0) else "torch_dtype"
+    return {name: dtype, "attn_implementation": case["attention"]}
 
 
 def tokens_of(case):
@@ -48,18 +59,30 @@ def tokens_of(case):
 def hf_trainer(case, model=None):
     """The Trainer of transformers, with labels in its inputs."""
     model = model_of(case) if model is None else model
+    if case["input_gradients"]:
+        model.enable_input_require_grads()
     if case["task"] != "full":
         model = adapted(model)
     row = torch.zeros(case["sequence"], dtype=torch.int64)
     samples = [{"input_ids": row, "labels": row}] * (case["batch"] * STEPS)
     with tempfile.TemporaryDirectory() as folder:
-        arguments = transformers.TrainingArguments(
-            folder, per_device_train_batch_size=case["batch"], max_steps=STEPS, use_cpu=True,
-            report_to="none", save_strategy="no", logging_strategy="no", disable_tqdm=True,
-            gradient_checkpointing=case["checkpointing"] == "full",
-            gradient_checkpointing_kwargs={"use_reentrant": case["reentrant"]},
-        )  # fmt: skip
+        arguments = transformers.TrainingArguments(folder, **arguments_of(case))
         transformers.Trainer(model=model, args=arguments, train_dataset=samples).train()
+
+
+def arguments_of(case):
+    """Return the arguments of a Trainer, as far as its version knows them."""
+    found = {
+        "per_device_train_batch_size": case["batch"], "max_steps": STEPS, "disable_tqdm": True,
+        "report_to": "none", "save_strategy": "no", "logging_strategy": "no",
+    }  # fmt: skip
+    if VERSION < (4, 36):
+        return found | {"no_cuda": True, "report_to": []}
+    return found | {
+        "use_cpu": True,
+        "gradient_checkpointing": case["checkpointing"] == "full",
+        "gradient_checkpointing_kwargs": {"use_reentrant": case["reentrant"]},
+    }
 
 
 def adapted(model):
@@ -71,7 +94,6 @@ def adapted(model):
 def llama_factory(case):
     """What LLaMA-Factory makes of a model, and its Trainer."""
     model = quantized(case, nested=True) if case["task"] == "qlora" else model_of(case)
-    model.enable_input_require_grads()
     hf_trainer(case, model)
 
 
@@ -86,7 +108,6 @@ def axolotl(case):
             ends = any(end in name for end in ("embed_tokens", "lm_head"))
             if "norm" in name or (ends and hasattr(module, "weight")):
                 module.to(torch.bfloat16)
-    model.enable_input_require_grads()
     hf_trainer(case, model)
 
 
@@ -114,15 +135,49 @@ def trl_sft(case):
     adapters = peft.LoraConfig(r=8, target_modules="all-linear", task_type="CAUSAL_LM")
     with tempfile.TemporaryDirectory() as folder:
         arguments = trl.SFTConfig(
-            folder, per_device_train_batch_size=case["batch"], max_steps=STEPS, use_cpu=True,
-            report_to="none", save_strategy="no", logging_strategy="no", disable_tqdm=True,
-            bf16=False, optim="adamw_torch_fused",
-            gradient_checkpointing=case["checkpointing"] == "full",
-        )  # fmt: skip
+            folder, **arguments_of(case), bf16=False, optim="adamw_torch_fused"
+        )
         trl.SFTTrainer(
             model, arguments, train_dataset=rows, processing_class=tokenizer(),
             peft_config=None if case["task"] == "full" else adapters,
         ).train()  # fmt: skip
+
+
+def trl_sft_09(case):
+    """TRL's SFTTrainer before it had losses of its own."""
+    import datasets
+    import peft
+    import trl
+
+    qlora = case["task"] == "qlora"
+    model = as_on_a_gpu(quantized(case, nested=False)) if qlora else model_of(case)
+    # PEFT casts no output of adapters where autocast does, and asks for that of CUDA.
+    enabled = torch.is_autocast_enabled
+    torch.is_autocast_enabled = lambda device="cpu": enabled(device)
+    rows = datasets.Dataset.from_dict(
+        {"input_ids": [[3] * case["sequence"]] * (case["batch"] * STEPS)}
+    )
+    adapters = peft.LoraConfig(r=8, target_modules="all-linear", task_type="CAUSAL_LM")
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = trl.SFTConfig(
+            folder, **arguments_of(case), bf16=qlora, max_seq_length=case["sequence"],
+            dataset_kwargs={"skip_prepare_dataset": True},
+        )  # fmt: skip
+        trl.SFTTrainer(
+            model, arguments, train_dataset=rows, tokenizer=tokenizer(),
+            peft_config=None if case["task"] == "full" else adapters,
+        ).train()  # fmt: skip
+
+
+def as_on_a_gpu(model):
+    """Rename the class of 4-bit weights: TRL takes those on the CPU for FSDP's, and casts none."""
+    from bitsandbytes.nn import Params4bit
+
+    kind = type("Weights", (Params4bit,), {})
+    for parameter in model.parameters():
+        if isinstance(parameter, Params4bit):
+            parameter.__class__ = kind
+    return model
 
 
 class NoKernel:
@@ -168,10 +223,14 @@ def accelerate_loop(case):
 
 def quantized(case, *, nested):
     """Return the model with weights in 4 bits, as transformers loads it."""
+    if VERSION < (5, 0):  # it knows no bitsandbytes that runs on any CPU
+        from transformers.quantizers.quantizer_bnb_4bit import Bnb4BitHfQuantizer
+
+        Bnb4BitHfQuantizer.validate_environment = lambda *given, **options: None
     with tempfile.TemporaryDirectory() as folder:
         model_of(case, torch.bfloat16).save_pretrained(folder)
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.bfloat16, attn_implementation="eager", device_map="cpu",
+            folder, **loading(case, torch.bfloat16), device_map="cpu",
             quantization_config=transformers.BitsAndBytesConfig(
                 load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=nested,
                 bnb_4bit_compute_dtype=torch.bfloat16,
@@ -312,6 +371,11 @@ def loss_of(model, tokens):
 
 LOOPS = {
     "hf-trainer": hf_trainer,
+    "hf-trainer-4.45": hf_trainer,
+    "hf-trainer-4.41": hf_trainer,
+    "hf-trainer-4.30": hf_trainer,
+    "hf-trainer-4.3": hf_trainer,
+    "trl-sft-0.9": trl_sft_09,
     "llama-factory": llama_factory,
     "axolotl": axolotl,
     "trl-sft": trl_sft,
@@ -329,6 +393,9 @@ LOOPS = {
 def peaks(case):
     """Return the most bytes that lived, at all and in each phase of the steps after the first."""
     torch.manual_seed(0)
+    # On a GPU torch takes foreach by itself, and on the CPU a loop.
+    foreach = case["optimizer_implementation"] == "foreach"
+    torch.optim.AdamW.__init__.__kwdefaults__["foreach"] = foreach
     gc.collect()
     with HostLog() as log:
         LOOPS[case["loop"]](case)

@@ -1,13 +1,17 @@
 """Each recipe's step has the traced peak that the library's own loop has.
 
 The truth is torch's log of its CPU allocator in runs of the libraries themselves
-(``recipe_runs.py``): nothing of the step that is traced runs there.
+(``recipe_runs.py``): nothing of the step that is traced runs there. Recipes of older libraries
+run where ``OLD_LIBRARIES`` names the folder that ``scripts/old_libraries.sh`` fills, which
+``make recipes`` does.
 """
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import asdict
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -64,6 +68,16 @@ CASES = {
     "diffusers-script": ("diffusers-script", "full", {}),
     "plain": ("plain", "full", {}),
     "zeroing": ("plain", "full", {"gradients_cleared": "zeroed"}),
+    **{
+        f"{recipe}{suffix}": (recipe, task, given)
+        for recipe in ("hf-trainer-4.45", "hf-trainer-4.41", "hf-trainer-4.30", "trl-sft-0.9")
+        for suffix, task, given in (
+            ("", "full", {"attention": "sdpa"}),
+            ("-checkpointed", "full", {"attention": "sdpa", "checkpointing": "full"}),
+            ("-lora", "lora", {"attention": "sdpa"}),
+            ("-lora-checkpointed", "lora", {"attention": "sdpa", "checkpointing": "full"}),
+        )
+    },
 }
 """Case -> recipe, task, settings of the plan."""
 TILES = {"trl-sft-tiles": 100}
@@ -75,20 +89,38 @@ NEEDS = {
     "diffusers-script": "diffusers",
 }
 """Recipe or task -> what it cannot run without."""
+OLD = {
+    "hf-trainer-4.45": "transformers-4.45",
+    "hf-trainer-4.41": "transformers-4.44",
+    "hf-trainer-4.30": "transformers-4.40",
+    "trl-sft-0.9": "trl-0.9",
+}
+"""Recipe -> the set of ``scripts/old_libraries.sh`` that runs it."""
 CASES = {
     name: (recipe, task, given)
     for name, (recipe, task, given) in CASES.items()
-    if all(find_spec(NEEDS.get(word, "torch")) for word in (recipe, task))
+    if recipe in OLD or all(find_spec(NEEDS.get(word, "torch")) for word in (recipe, task))
 }
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Return {case: (real peaks, traced peaks)} in bytes, at all and by phase."""
+def run(tmp_path_factory):
+    """Return a function of a case: real peaks, traced peaks, in bytes, at all and by phase."""
     folder = tmp_path_factory.mktemp("models")
     for kind, config in CONFIGS.items():
         (folder / f"{kind}.json").write_text(json.dumps(config))
-    settings = {name: settings_of(*case) for name, case in CASES.items()}
+
+    @cache
+    def of_set(libraries):
+        return compared(folder, libraries)
+
+    return lambda case: of_set(OLD.get(CASES[case][0], ""))[case]
+
+
+def compared(folder, libraries):
+    """Return {case: (real peaks, traced peaks)} of the cases that a set of libraries runs."""
+    cases = {name: case for name, case in CASES.items() if OLD.get(case[0], "") == libraries}
+    settings = {name: settings_of(*case) for name, case in cases.items()}
     asked = {
         name: {
             "loop": name if name == "zeroing" else recipe,
@@ -98,18 +130,19 @@ def runs(tmp_path_factory):
             "sequence": LENGTH,
             "checkpointing": settings[name].checkpointing,
             "optimizer_implementation": settings[name].optimizer_implementation,
-            "reentrant": CASES[name][2].get("reentrant", recipe == "llama-factory"),
+            "reentrant": settings[name].reentrant,
+            "input_gradients": settings[name].input_gradients,
+            "attention": settings[name].attention,
             "tile": TILES.get(name, 0),
         }
-        for name, (recipe, task, _) in CASES.items()
+        for name, (recipe, task, _) in cases.items()
     }
-    real = ran("recipe_runs.py", asked)
-    specs = {name: spec(folder, *CASES[name][:2], one) for name, one in settings.items()}
-    for name, tokens in TILES.items():
-        if name in specs:
-            specs[name]["method"]["tile"] = tokens
+    real = ran("recipe_runs.py", asked, libraries=libraries)
+    specs = {name: spec(folder, *cases[name][:2], one) for name, one in settings.items()}
+    for name in TILES.keys() & cases.keys():
+        specs[name]["method"]["tile"] = TILES[name]
     traced = ran("truth_runs.py", specs, "traced")
-    return {name: (real[name], expanded(traced[name], settings[name])) for name in CASES}
+    return {name: (real[name], expanded(traced[name], settings[name])) for name in cases}
 
 
 def kind_of(recipe):
@@ -139,7 +172,8 @@ def spec(folder, recipe, task, settings):
     kind = kind_of(recipe)
     length = LENGTH if kind == "hf" else None
     return {
-        "model": {kind: str(folder / f"{kind}.json")}, "task": task, "kernel": "eager",
+        "model": {kind: str(folder / f"{kind}.json")}, "task": task,
+        "kernel": "cpu" if settings.attention == "sdpa" else "eager",
         "precision": settings.precision, "channels_last": False, "checkpointing": "none",
         "quantization": "none", "lora": [8, []], "image_size": 0, "sequence": length is not None,
         "points": [[BATCH, length or 0]], "optimizers": [settings.update],
@@ -147,13 +181,19 @@ def spec(folder, recipe, task, settings):
     }  # fmt: skip
 
 
-def ran(program, cases, *options):
+def ran(program, cases, *options, libraries=""):
     command = [sys.executable, str(HERE / program), *options, str(client.PROGRAMS)]
+    old = {"PYTHONPATH": str(old_libraries(libraries))} if libraries else {}
     done = subprocess.run(
-        command, input=json.dumps(cases), capture_output=True, text=True, timeout=600, check=False
-    )
+        command, input=json.dumps(cases), env=os.environ | old,
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
+
+
+def old_libraries(name):
+    return Path(os.environ.get("OLD_LIBRARIES", "")).absolute() / name
 
 
 def expanded(result, settings):
@@ -181,8 +221,11 @@ def columns(part):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.slow
-def test_the_librarys_own_loop_has_the_traced_peak(runs, case):
-    real, traced = runs[case]
+def test_the_librarys_own_loop_has_the_traced_peak(run, case):
+    libraries = OLD.get(CASES[case][0])
+    if libraries and not ("OLD_LIBRARIES" in os.environ and old_libraries(libraries).is_dir()):
+        pytest.skip(f"needs {libraries}: make recipes installs it")
+    real, traced = run(case)
     for phase in real:
         error = traced[phase] / real[phase] - 1
         print(f"{case}, {phase}: real {real[phase]:,} B, traced {traced[phase]:,} B, {error:+.3%}")

@@ -82,7 +82,7 @@ class PlanForm(Surface):
                 "kbit_preparation", "double_quantization", "adapter_dtype", "scores_upcast",
                 "loss_in_model", "expanded_heads", "separate_experts", "softmax_inputs",
                 "memory_share", "input_gradients", "output_kept", "gradients_cleared",
-                "recipe", "framework", "reentrant")  # fmt: skip
+                "recipe", "framework", "reentrant", "position_tables")  # fmt: skip
         return max(int(tokens.width(tr(f"ui.key.{key}"))) + 2 for key in keys)
 
     def refresh(self) -> None:
@@ -303,7 +303,10 @@ class PlanForm(Surface):
         self._switch(group, "settings.double_quantization", applies=applies.quantizes)
         self._switch(group, "settings.input_gradients", applies=applies.adapts)
         self._switch(group, "settings.reentrant", applies=applies.trains)
-        for name in ("loss_in_model", "expanded_heads", "separate_experts", "softmax_inputs"):
+        for name in (
+            *("loss_in_model", "expanded_heads", "separate_experts"),
+            *("position_tables", "softmax_inputs"),
+        ):
             self._switch(group, f"settings.{name}", applies=applies.trains_text)
         return group
 

@@ -46,6 +46,8 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
         channels_last=spec["channels_last"],
     )
     with torch.device("meta"):
+        if method.get("position_tables"):
+            _keep_positions(model)
         if method.get("separate_experts"):
             experts.separate(model)
             subject.facts |= {"experts_implementation": "separate"}
@@ -82,6 +84,28 @@ def shape(subject: Subject, spec: dict[str, Any]) -> step.StepSettings:
     if task == "infer":
         model.eval()
     return settings
+
+
+_KEEP_POSITIONS = (
+    *("llama", "mistral", "mixtral", "olmo", "persimmon", "phi", "qwen2", "qwen2_moe", "stablelm"),
+    *("starcoder2", "gpt_neox", "gpt_neox_japanese", "falcon"),
+)
+"""Types of models with ``cos_cached`` and ``sin_cached`` in transformers 4.40."""
+
+
+def _keep_positions(model: nn.Module) -> None:
+    """Give each block a cosine and a sine of every position and rotated channel.
+
+    Source: transformers 4.40, modeling_llama.py, ``LlamaRotaryEmbedding.__init__``.
+    """
+    config: Any = getattr(model, "config", None)
+    angles = [b for name, b in model.named_buffers() if name.endswith("inv_freq")]
+    if not angles or config.model_type not in _KEEP_POSITIONS:
+        return
+    for block in step.blocks(model):
+        for name in ("cos_cached", "sin_cached"):
+            table = torch.empty(config.max_position_embeddings, 2 * angles[0].numel())
+            block.register_buffer(name, table, persistent=False)
 
 
 def _ask_for_gradients(model: nn.Module) -> None:
