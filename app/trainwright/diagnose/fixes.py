@@ -1,9 +1,11 @@
 """What to do about a cause: a sentence, and the plan's settings where it has some for it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import ceil
 from typing import Any, get_args
 
+from trainwright.catalog.query import find_gpu
 from trainwright.diagnose.evidence import Evidence, Setup
 from trainwright.diagnose.measures.cost import memory_share
 from trainwright.diagnose.measures.figures import lowest_capability, number, on_cpu, on_gpu
@@ -16,7 +18,7 @@ from trainwright.diagnose.measures.work import (
 from trainwright.diagnose.refuted import WORTH, refuted
 from trainwright.diagnose.verdict import Cause, Fix
 from trainwright.diagnose.wording import wording
-from trainwright.messages import Message
+from trainwright.messages import Message, UserError
 from trainwright.workload.settings import Attention, Precision
 
 PLAN_PRECISIONS = get_args(Precision)
@@ -59,13 +61,22 @@ def _more_workers(evidence: Evidence) -> Fix | None:
     """
     if workers_starve_computing(evidence):
         return None
-    setup, host = _setup(evidence), evidence.host
+    host, enough = evidence.host, _enough_workers(evidence)
     usable = int(host.usable_cores) if host is not None and host.usable_cores else None
-    now = setup.num_workers or 0
-    wanted = _enough_workers(evidence) or min(MOST_WORKERS, max(2, 2 * now))
-    goal = min(max(1, (usable or 5) - 1), wanted)
-    if goal <= now:
+    return _workers(evidence, least=2, most=max(1, (usable or 5) - 1), wanted=enough)
+
+
+def _workers(evidence: Evidence, least: int, most: int, wanted: int | None = None) -> Fix | None:
+    """Return the advice to use so many workers; only "more" where nobody knows how many it has."""
+    setup = _setup(evidence)
+    now = setup.num_workers
+    if now is None and wanted is None:
+        return _say("workers-more")
+    goal = min(most, wanted or min(MOST_WORKERS, max(least, 2 * (now or 0))))
+    if goal <= (now or 0):
         return None
+    if setup.persistent_workers:
+        return _say("workers-kept", {"settings.loader.num_workers": goal}, count=goal)
     patch = {"settings.loader.num_workers": goal, "settings.loader.persistent_workers": True}
     return _say("workers", patch, count=goal)
 
@@ -80,21 +91,17 @@ def _enough_workers(evidence: Evidence) -> int | None:
 
 
 def _fewer_workers(evidence: Evidence) -> Fix | None:
-    """One worker less than cores; the libraries in them with a thread each."""
-    host = evidence.host
-    usable = int(host.usable_cores) if host is not None and host.usable_cores else 2
-    goal = max(1, usable - 1)
+    """One worker less than cores, where there are more; libraries in them with a thread each."""
+    host, now = evidence.host, _setup(evidence).num_workers
+    goal = max(1, int(host.usable_cores if host is not None and host.usable_cores else 2) - 1)
+    if now is not None and goal >= now:
+        return None
     return _say("fewer-workers", {"settings.loader.num_workers": goal}, count=goal)
 
 
 def _waiting_workers(evidence: Evidence) -> Fix | None:
     """Workers that wait need no core each: four, or twice those of now, unless that is many."""
-    now = _setup(evidence).num_workers or 0
-    goal = min(MOST_WORKERS, max(4, 2 * now))
-    if goal <= now:
-        return None
-    patch = {"settings.loader.num_workers": goal, "settings.loader.persistent_workers": True}
-    return _say("workers", patch, count=goal)
+    return _workers(evidence, least=4, most=MOST_WORKERS)
 
 
 def _prefetch(evidence: Evidence) -> Fix | None:
@@ -122,10 +129,11 @@ def _larger_batch(evidence: Evidence) -> Fix | None:
 def _best_batch(evidence: Evidence) -> int:
     """Return how many times the batch gave most samples a second of those tried; 2: none was."""
     tried = [
-        (trial.rate_times, int(factor))
+        (factor / times, int(factor))
         for trial in evidence.trials
-        if trial.changed == "batch" and trial.rate_times is not None
+        if trial.changed == "batch"
         if (factor := factor_of(trial, evidence) or 0.0) >= 2 and factor == int(factor)
+        if (times := step_times(trial, evidence)) is not None
     ]
     return max(tried)[1] if tried else 2
 
@@ -173,9 +181,19 @@ def _lower_precision(evidence: Evidence) -> Fix | None:
         return None if setup.precision in (None, "fp32") else _precision("fp32")
     if (tried := _faster_precision(evidence)) is not None:
         return _precision(tried)
-    capability = lowest_capability(evidence)
-    word = "fp16-mixed" if capability is not None and capability < 8.0 else "bf16-mixed"
-    return _precision(word)
+    return _precision("bf16-mixed" if _have_bf16(evidence) else "fp16-mixed")
+
+
+def _have_bf16(evidence: Evidence) -> bool:
+    """Return False where a GPU's compute capability, reported or by its name, is below 8.0."""
+    reported = lowest_capability(evidence)
+    if reported is not None:
+        return reported >= 8.0
+    known = []
+    for gpu in evidence.gpus or ():
+        with suppress(UserError):
+            known.append(find_gpu(gpu.name or "").record.compute_capability)
+    return min(filter(None, known), default=(8, 0)) >= (8, 0)
 
 
 def _precision(word: str) -> Fix:
@@ -286,13 +304,10 @@ def _threads(evidence: Evidence) -> Fix | None:
 
 
 def _workers_of_quota(evidence: Evidence) -> Fix | None:
+    """Fewer workers, where both they and the cores that the run may use are known."""
     host = evidence.host
-    if host is None or not host.usable_cores or not _setup(evidence).num_workers:
-        return None
-    goal = max(1, int(host.usable_cores) - 1)
-    if goal >= (_setup(evidence).num_workers or 0):
-        return None
-    return _say("fewer-workers", {"settings.loader.num_workers": goal}, count=goal)
+    known = host is not None and host.usable_cores and _setup(evidence).num_workers
+    return _fewer_workers(evidence) if known else None
 
 
 def _measure(evidence: Evidence) -> Fix:

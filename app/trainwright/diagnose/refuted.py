@@ -78,7 +78,9 @@ def _by_precision(word: str, evidence: Evidence) -> float | None:
 
 
 _SAVED: dict[str, Callable[[Evidence], float | None]] = {
-    **dict.fromkeys(("workers", "prefetch"), saved_by("more_workers")),
+    **dict.fromkeys(
+        ("workers", "workers-kept", "workers-more", "prefetch"), saved_by("more_workers")
+    ),
     **dict.fromkeys(("threads", "threads-of"), saved_by("all_threads")),
     **dict.fromkeys(("other-programs-gpu", "other-programs-cpu"), saved_by("alone")),
     **dict.fromkeys(

@@ -84,6 +84,21 @@ def advised(cause: Cause, variant: str, **parts: Any) -> dict[str, dict[str, Any
             "threads-of",
         ),
         (Cause.INPUT, "transfer", {"setup": {"device": "cuda"}}, "pin", "prefetch"),
+        (Cause.INPUT, "", {"setup": {"device": "cuda"}}, "workers-more", "workers"),
+        (
+            Cause.INPUT,
+            "",
+            {"setup": {"num_workers": 2, "persistent_workers": True}},
+            "workers-kept",
+            "workers",
+        ),
+        (
+            Cause.SCHEDULING,
+            "quota",
+            {"setup": {"num_workers": 2}, "host": {"usable_cores": 8}},
+            "quota",
+            "fewer-workers",
+        ),
     ],
 )
 def test_what_is_there_or_was_tried_is_not_proposed(
@@ -101,6 +116,11 @@ def test_the_batch_that_was_fastest_when_tried_is_proposed_and_not_twice_the_bat
     ]
     found = advised(Cause.PARALLELISM, "small-batch", setup={"batch": 2}, trials=tried)
     assert found["larger-batch-of"]["settings.micro_batch"] == 8
+
+
+def test_a_gpu_that_is_known_by_its_name_alone_gets_a_precision_that_it_has() -> None:
+    found = advised(Cause.TUNING, "precision", gpus=[{"name": "Tesla T4"}])
+    assert found["precision"] == {"settings.precision": "fp16-mixed"}
 
 
 def test_a_run_without_a_gpu_is_not_told_to_pin_memory() -> None:

@@ -15,29 +15,15 @@ _scheduling = rules_of(Cause.SCHEDULING)
 LANES = "PCI-SIG: transfer rates of a lane by generation, less encoding"
 
 PARALLELISM = (
-    _parallelism(
-        "host.main_process",
-        given(only_launches, thread_is_the_limit),
-        "number",
-        above(0.9, 2, "assumed: the one thread that launches kernels is never idle"),
-        variant="host-bound",
-    ),
-    _parallelism(
-        "profile.kernels_a_step",
-        given(on_gpu, filling_launches),
-        "number",
-        above(3000, 2, "assumed: 20 ms and more of launches at 5 to 10 µs each"),
-        variant="host-bound",
-    ),
-)
+    _parallelism("host.main_process", given(only_launches, thread_is_the_limit), "number",
+          above(0.9, 2, "assumed: the one thread that launches kernels is never idle"),
+          variant="host-bound"),
+    _parallelism("profile.kernels_a_step", given(on_gpu, filling_launches), "number",
+          above(3000, 2, "assumed: 20 ms and more of launches at 5 to 10 µs each"),
+          variant="host-bound"),
+)  # fmt: skip
 SCHEDULING = (
-    _scheduling(
-        "gpus.link_used",
-        narrow_link_used,
-        "share",
-        above(0.2, 3, LANES),
-        above(0.5, 4, LANES),
-        below(0.1, -3, "assumed: a link that carries little slows nothing"),
-        variant="link",
-    ),
-)
+    _scheduling("gpus.link_used", narrow_link_used, "share", above(0.2, 3, LANES),
+          above(0.5, 4, LANES), below(0.1, -3, "assumed: a link that carries little slows nothing"),
+          variant="link"),
+)  # fmt: skip

@@ -33,25 +33,10 @@ def _waits_for_itself(evidence: Evidence) -> bool:
 
 
 RULES = (
-    _rule(
-        "host.starved_threads",
-        given(_waits_for_itself, number("host.starved_share")),
-        "share",
-        above(0.25, 3, ITSELF),
-        variant="threads",
-    ),
-    _rule(
-        "host.foreign_cores",
-        given(_waits_for_itself, foreign_share),
-        "share",
-        below(0.15, 1, ITSELF),
-        variant="threads",
-    ),
-    _rule(
-        "setup.torch_threads",
-        given(_waits_for_itself, threads_of_cores),
-        "share",
-        above(1.1, 1, THREADS),
-        variant="threads",
-    ),
-)
+    _rule("host.starved_threads", given(_waits_for_itself, number("host.starved_share")), "share",
+          above(0.25, 3, ITSELF), variant="threads"),
+    _rule("host.foreign_cores", given(_waits_for_itself, foreign_share), "share",
+          below(0.15, 1, ITSELF), variant="threads"),
+    _rule("setup.torch_threads", given(_waits_for_itself, threads_of_cores), "share",
+          above(1.1, 1, THREADS), variant="threads"),
+)  # fmt: skip

@@ -128,6 +128,8 @@ def _processes(text: str) -> Found:
     several = sum(len(each) for each in pids.values())
     took = (Message.of("diagnose.file.gpu-processes", count=several), *sample_count(alone))
     missed = [Message.of("diagnose.file.no-step-times")]
-    if len(alone) < len(samples):
+    if all(each.utilisation is None for each in samples):  # -s m: memory only
+        missed.append(Message.of("diagnose.file.no-utilisation"))
+    elif len(alone) < len(samples):
         missed.append(Message.of("diagnose.file.which-process"))
     return Found(took, tuple(missed), gpus=alone)

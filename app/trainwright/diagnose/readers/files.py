@@ -12,7 +12,7 @@ from trainwright import ranges, reading
 from trainwright.diagnose import budget, record
 from trainwright.diagnose.evidence import RECORD, Evidence
 from trainwright.diagnose.outofmemory import explain, snapshot
-from trainwright.diagnose.readers import chrome_trace, texts, trace_stream
+from trainwright.diagnose.readers import chrome_trace, texts, trace_stream, training_log
 from trainwright.diagnose.readers.formats import FORMATS
 from trainwright.diagnose.readers.found import Found, gpu_readings
 from trainwright.messages import Message, UserError
@@ -171,6 +171,8 @@ def _unknown(text: str, name: str) -> UserError:
         return UserError.of("diagnose.file-empty", file=name)
     if explain(text[-HEAD:]).kind != "none":
         return UserError.of("diagnose.file-is-error", file=name)
+    if training_log.without_times(text):
+        return UserError.of("diagnose.file-no-times", file=name)
     formats = [Message.of(f"diagnose.format.{each.id}") for each in FORMATS]
     known = [Message.of("diagnose.format.chrome-trace"), *formats]
     return UserError.of("diagnose.file-unknown", file=name, known=known)

@@ -7,12 +7,15 @@ from trainwright.diagnose.readers import (
     columns,
     gpu_monitors,
     host_tools,
+    lightning_report,
     nvidia_query,
     nvidia_report,
     nvidia_smi,
+    nvidia_topology,
     operator_table,
     stacks,
     training_log,
+    wandb_events,
 )
 from trainwright.diagnose.readers.found import Found
 
@@ -35,11 +38,15 @@ FORMATS = (
     Format("nvitop", gpu_monitors.is_nvitop, gpu_monitors.read_nvitop),
     Format("gpustat", gpu_monitors.is_gpustat, gpu_monitors.read_gpustat),
     Format("nvidia-query", nvidia_query.recognised, nvidia_query.read),
+    Format("nvidia-topology", nvidia_topology.recognised, nvidia_topology.read),
     Format("columns", columns.recognised, columns.read),
     Format("py-spy", stacks.is_dump, stacks.read_dump),
+    Format("py-spy-raw", stacks.is_raw, stacks.read_raw),
     Format("iostat", host_tools.is_iostat, host_tools.read_iostat),
     Format("vmstat", host_tools.is_vmstat, host_tools.read_vmstat),
     Format("free", host_tools.is_free, host_tools.read_free),
+    Format("wandb", wandb_events.recognised, wandb_events.read),
+    Format("lightning", lightning_report.recognised, lightning_report.read),
     Format("training-log", training_log.recognised, training_log.read),
 )
 """Every format that a text has is read: a file may hold several tools' output."""

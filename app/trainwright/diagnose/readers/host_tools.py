@@ -5,6 +5,7 @@ Columns as their manuals (sysstat, procps-ng) name them.
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from trainwright.diagnose.readers import texts
@@ -34,11 +35,13 @@ def read_vmstat(text: str) -> Found:
     """
     heading = _VMSTAT.search(text)
     names = heading[0].split() if heading is not None else []
+    names = list(takewhile(str.islower, names))  # -t adds a time, under the name of its zone
     rows = []
     for line in text.splitlines():
-        words = line.split()[: len(names)]  # -t adds a time
+        words = line.split()[: len(names)]
         if len(words) == len(names) and all(word.isdigit() for word in words):
             rows.append({name: float(word) for name, word in zip(names, words, strict=True)})
+    took = _took("vmstat", len(rows))
     rows = list(_after_boot(rows))
     if not rows:
         raise UserError.of("diagnose.file.no-rows")
@@ -49,7 +52,7 @@ def read_vmstat(text: str) -> Found:
         "read_bytes_s": _mean(row["bi"] for row in rows) * KIB,
     }
     missed = (Message.of("diagnose.file.no-step-times"), Message.of("diagnose.file.not-by-process"))
-    return Found(_took("vmstat", len(rows)), missed, {"host": without_absent(host)})
+    return Found(took, missed, {"host": without_absent(host)})
 
 
 def _after_boot(reports: list[Any]) -> Iterator[Any]:
@@ -58,7 +61,8 @@ def _after_boot(reports: list[Any]) -> Iterator[Any]:
 
 
 def _took(tool: str, count: int) -> tuple[Message, ...]:
-    reports = Message.of("diagnose.file.reports", tool=tool, count=count)
+    """Return what was taken of so many reports, the first of which is left out if it can be."""
+    reports = Message.of("diagnose.file.reports", tool=tool, count=max(1, count - 1))
     return (reports, Message.of("diagnose.file.since-boot")) if count == 1 else (reports,)
 
 
@@ -73,8 +77,8 @@ def read_iostat(text: str) -> Found:
     Raises:
         UserError: there is a heading and no line of numbers.
     """
-    processors = list(_after_boot(list(_iostat_processors(text))))
-    drives = list(_after_boot(list(_iostat_drives(text))))
+    every, each_drives = list(_iostat_processors(text)), list(_iostat_drives(text))
+    processors, drives = list(_after_boot(every)), list(_after_boot(each_drives))
     if not processors and not drives:
         raise UserError.of("diagnose.file.no-rows")
     busy = [max((each["%util"] for each in report if "%util" in each), default=None)
@@ -92,8 +96,8 @@ def read_iostat(text: str) -> Found:
     missed = [Message.of("diagnose.file.no-step-times"), Message.of("diagnose.file.not-by-process")]
     if all(each is None for each in busy):
         missed.append(Message.of("diagnose.file.no-busy"))
-    count = max(len(processors), len(drives))
-    return Found(_took("iostat", count), tuple(missed), {"host": without_absent(host)})
+    took = _took("iostat", max(len(every), len(each_drives)))
+    return Found(took, tuple(missed), {"host": without_absent(host)})
 
 
 def _iostat_processors(text: str) -> Iterator[dict[str, float]]:

@@ -1,6 +1,6 @@
 """``nvidia-smi --query-gpu=... --format=csv``: one line a GPU and moment.
 
-Names of the columns: ``nvidia-smi --help-query-gpu``.
+Names of the columns: ``nvidia-smi --help-query-gpu``. ``--query-compute-apps`` lists processes.
 """
 
 import csv
@@ -79,7 +79,13 @@ _UNNAMED = re.compile(r"^[^\n|]{0,200}\b\d{1,3} %, [^\n|]{0,200}\b\d{1,7} MiB\b"
 
 def recognised(text: str) -> bool:
     """Return whether a line near the start names columns of this query, or could be of it."""
-    return _heading(text.splitlines()[:50]) is not None or _UNNAMED.search(text[:4096]) is not None
+    head = text.splitlines()[:50]
+    named = _heading(head) is not None or any(map(_names_processes, head))
+    return named or _UNNAMED.search(text[:4096]) is not None
+
+
+def _names_processes(line: str) -> bool:
+    return "pid" in (keys := _keys(line)) and bool({"process_name", "used_gpu_memory"} & set(keys))
 
 
 def _keys(line: str) -> list[str]:
@@ -105,7 +111,7 @@ def read(text: str) -> Found:
     lines = text.splitlines()
     at = _heading(lines[:50])
     if at is None:
-        raise UserError.of("diagnose.file.no-heading")
+        return _processes(lines)
     keys = _keys(lines[at])
     samples = tuple(_samples(keys, lines[at + 1 :]))
     if not samples:
@@ -115,6 +121,23 @@ def read(text: str) -> Found:
     if unread:
         missed.append(Message.of("diagnose.file.columns-left", names=unread[:20]))
     return Found(tuple(sample_count(samples)), tuple(missed), gpus=samples)
+
+
+def _processes(lines: list[str]) -> Found:
+    """Return how many processes ``--query-compute-apps`` lists.
+
+    Raises:
+        UserError: there is no heading.
+    """
+    at = next((at for at, line in enumerate(lines[:50]) if _names_processes(line)), None)
+    if at is None:
+        raise UserError.of("diagnose.file.no-heading")
+    column = _keys(lines[at]).index("pid")
+    cells = (line.split(",") for line in lines[at + 1 :])
+    pids = {row[column].strip() for row in cells if len(row) > column} - {"pid"}
+    took = Message.of("diagnose.file.gpu-processes", count=len(pids))
+    missed = ("diagnose.file.no-step-times", "diagnose.file.no-utilisation")
+    return Found((took,), tuple(map(Message.of, missed)))
 
 
 def _samples(keys: list[str], lines: list[str]) -> Iterator[GpuSample]:

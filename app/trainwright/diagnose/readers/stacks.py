@@ -92,6 +92,43 @@ def _rows(stacks: Iterable[tuple[Sequence[str], float]]) -> list[dict[str, Any]]
     return sorted(rows[:MOST_ROWS], key=lambda row: -float(str(row["share"])))
 
 
+_CALL = re.compile(r" \([^()]{1,500}\.py(?::(?P<line>\d{1,7}))?\)$")
+
+
+def is_raw(text: str) -> bool:
+    """Return whether these are the stacks that ``py-spy record --format raw`` writes.
+
+    A line holds calls from the outside in, and how often they were seen.
+    """
+    calls, _, count = text[:100_000].lstrip().partition("\n")[0].rpartition(" ")
+    return count.isdigit() and ";" in calls and any(map(_CALL.search, calls.split(";")))
+
+
+def read_raw(text: str) -> Found:
+    """Return the shares of the time.
+
+    Raises:
+        UserError: no line is a stack.
+    """
+    stacks = []
+    for line in text.splitlines():
+        calls, _, count = line.rpartition(" ")
+        if calls and count.isdigit() and len(count) < 10:
+            names = [_CALL.sub(_without_line, each)[:MOST_NAME] for each in calls.split(";")]
+            stacks.append((names, float(count)))
+    return _of_samples(_rows(stacks), int(sum(weight for _, weight in stacks)))
+
+
+def _without_line(call: re.Match[str]) -> str:
+    return call[0].replace(f":{call['line']})", ")") if call["line"] else call[0]
+
+
+def _of_samples(rows: list[dict[str, Any]], count: int) -> Found:
+    facts = {"profile": {"host_top": rows}} if count >= FEW_STACKS else {}
+    took = Message.of("diagnose.file.samples", count=count)
+    return Found((took,), (Message.of("diagnose.file.no-step-times"),), facts)
+
+
 def is_speedscope(text: str) -> bool:
     """Return whether this is a file of speedscope."""
     start = text[:4096]
@@ -114,10 +151,7 @@ def read_speedscope(text: str) -> Found:
         rows = _rows(_weighted(profile, frames))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         raise UserError.of("diagnose.file.broken-json", format="speedscope") from None
-    count = len(profile["samples"])
-    took = Message.of("diagnose.file.samples", count=count)
-    return Found((took,), (Message.of("diagnose.file.no-step-times"),),
-                 {"profile": {"host_top": rows}} if count >= FEW_STACKS else {})  # fmt: skip
+    return _of_samples(rows, len(profile["samples"]))
 
 
 def _main_profile(profiles: list[Any]) -> Any:

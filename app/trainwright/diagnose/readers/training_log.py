@@ -33,7 +33,7 @@ _NAMES: dict[Quantity, str] = {
     "communication": rf"(?:comm|communication|(?:bwd_)?allreduce){_TIME}",
     "forward": rf"(?:forward|fwd){_TIME}",
     "backward": rf"(?:backward|bwd)(?:_inner)?{_TIME}",
-    "optimizer": rf"optim(?:izer)?{_TIME}|step_microstep",
+    "optimizer": rf"optim(?:izer)?{_TIME}|step_microstep|(?<=\| )step(?=: \d{{1,9}}\.\d\d$)",
     "step": r"elapsed time per iteration|(?:(?:batch|step|iter|iteration|last)[ _-]?)?time"
             r"|time(?:[ _]per[ _]|[/_])(?:step|iter|iteration|batch)"
             r"|(?:s|ms|sec|seconds)/(?:it|iter|step|batch)",
@@ -42,8 +42,8 @@ _NAMES: dict[Quantity, str] = {
 _PAIR = re.compile(
     r"(?<![\w/-])(?P<name>(?:train[/_])?(?:"
     + "|".join(f"(?P<{quantity}>{names})" for quantity, names in _NAMES.items())
-    + r"))(?P<in> ?\((?:ms|s|sec|us)\))?[\"']?[ \t]{0,9}(?:\.{3,200}[ \t]{0,9})?[:=]?[ \t]{0,9}"
-    r"[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)(?![\d:]|e[-+]?\d)"
+    + r"))(?P<in> ?\((?:ms|s|sec|us)\))?[\"']?[ \t]{0,9}(?P<dots>\.{3,200}[ \t]{0,9})?[:=]?"
+    r"[ \t]{0,9}[\"'(]?(?P<value>\d[\d,]{0,20}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)(?![\d:]|e[-+]?\d)"
     r"(?P<unit>[ ]?(?:ms|us|µs|sec|s|%)(?![\w/]))?"
 )
 """A name, and behind it a number that is not a clock's."""
@@ -65,7 +65,16 @@ _OF_MORE = re.compile(
     re.IGNORECASE,
 )
 """Words before ``time`` that make it that of more than a step."""
-_NOT_TRAINING = re.compile(r"\s*\W?(test|val|valid|validation|eval|evaluat\w*)\b", re.IGNORECASE)
+_NOT_TRAINING = re.compile(
+    r"\s*\W?(test|val|valid|validation|eval|evaluat\w*)\b"
+    r"|[^|\n]{0,300}\b(?:adding|applying|caching|casting|converting|creating|download\w*|extracting"
+    r"|fetching|filter|flattening|generating|loading|map|packing|predict\w*|(?:pre)?processing"
+    r"|resolving|sanity|saving|scanning|tokeniz\w*|truncating|upload\w*)\b"
+    r"[^|\n]{0,300}(?:\d%\||examples \[)"
+    r"|[^|\n]{0,100}\bepochs? ?: +\d{1,3}%\|",
+    re.IGNORECASE,
+)
+"""Evaluation, progress bars of work before training, and bars that count epochs."""
 
 _UNITS = {quantity: re.compile(names) for quantity, names in _NAMES.items()}
 _ERROR = re.compile(r"out of memory|OutOfMemoryError|Traceback \(most recent call last\)")
@@ -83,11 +92,24 @@ class Line:
 
 
 def recognised(text: str) -> bool:
-    """Return whether a line gives the time of a step, its data, or a rate."""
-    return any(_TIMED & set(line.values) for line in _lines(text))
+    """Return whether a line gives the time of a step, its parts, or a rate."""
+    return any(map(_timed, _lines(text)))
 
 
 _TIMED: set[Quantity] = {"step", "data", "steps_s", "samples_s", "tokens_s"}
+_PASSES: set[Quantity] = {"forward", "backward"}
+
+
+def _timed(line: Line) -> bool:
+    return bool(_TIMED & set(line.values)) or set(line.values) >= _PASSES
+
+
+_LOSS = re.compile(r"\bloss[\"']?[ :=]{1,5}[\"']?\d", re.IGNORECASE)
+
+
+def without_times(text: str) -> bool:
+    """Return whether this is the log of a training that prints its loss, and no time or rate."""
+    return sum(1 for _ in _LOSS.finditer(text[: 1 << 20])) >= FEW_LOSSES
 
 
 def read(text: str) -> Found:
@@ -96,18 +118,24 @@ def read(text: str) -> Found:
     Raises:
         UserError: no line has a time or rate.
     """
-    lines = [line for line in _lines(text) if _TIMED & set(line.values)]
+    every = list(_lines(text))
+    lines = [line for line in every if _timed(line)]
     if not lines:
         raise UserError.of("diagnose.file.no-rows")
-    if len(lines) > FEW_LINES:
-        lines = lines[1:]  # the first waits for workers to start and kernels to be chosen
+    if len(lines) > FEW_LINES:  # the first waits for workers to start and kernels to be chosen
+        every = every[every.index(lines[0]) + 1 :]
+        lines = lines[1:]
     step, steps = _step_seconds(lines), _steps(lines)
-    parts = _parts(lines, step)
+    summed = step is None and _TIMED.isdisjoint(*(line.values for line in lines))
+    if summed:
+        step = _sum_of_passes(every)
+    parts = _parts(every, step)
     facts: dict[str, Any] = {"throughput": _throughput(lines)}
     if step is not None:
         facts["steps"] = {"steps": steps, "seconds": step} | parts
     took = [Message.of("diagnose.file.log", count=len(lines))]
-    missed = list(_missed(lines, step, parts, text))
+    missed = [Message.of("diagnose.file.log-summed")] if summed else []
+    missed += _missed(lines, step, parts, text)
     loads = [value for line in lines if (value := line.values.get("load")) is not None]
     samples = [GpuSample(0, utilisation=load) for load in loads]
     if samples:
@@ -117,6 +145,8 @@ def read(text: str) -> Found:
                  budget=_budget(step, parts))  # fmt: skip
 
 
+FEW_LOSSES = 2
+"""One may stand in a text about training; assumed."""
 FEW_LINES = 3
 """With more, the first is left out as warm-up; assumed."""
 
@@ -134,11 +164,13 @@ def _missed(
 
 
 def _lines(text: str) -> Iterator[Line]:
+    whole_steps = "| fwd: " in text  # DeepSpeed, which prints them and each micro-step
     for count, line in enumerate(text.splitlines()):
         if count >= MOST_LINES:
             return
         if (
             len(line) > 5000
+            or (whole_steps and "fwd_microstep" in line)
             or _NOT_TRAINING.match(line)
             or not any(each.isdigit() for each in line)
         ):
@@ -148,7 +180,8 @@ def _lines(text: str) -> Iterator[Line]:
             if _OF_MORE.search(line, max(0, found.start() - 20), found.start()):
                 continue
             quantity = next(each for each in _NAMES if found[each] is not None)
-            unit = (found["unit"] or found["in"] or "") + found["name"]
+            megatron = "ms" if found["dots"] else ""
+            unit = (found["unit"] or found["in"] or megatron) + found["name"]
             _take(values, quantity, found["value"], unit)
         for found in _RATE.finditer(line):
             unit = found["unit"].lower()
@@ -169,6 +202,8 @@ def _take(values: dict[Quantity, float], quantity: Quantity, word: str, unit: st
         value = value / 100 if value > 1 or "%" in unit else value
         believed = value <= 1
     elif quantity in _SECONDS:
+        if "_inner" in unit:  # the whole of backward, read before, holds the exchange as well
+            values.pop(quantity, None)
         value *= _factor(unit)
         believed = "%" not in unit and value <= MOST_SECONDS and (value > 0 or quantity != "step")
     else:
@@ -179,7 +214,7 @@ def _take(values: dict[Quantity, float], quantity: Quantity, word: str, unit: st
 
 def _factor(unit: str) -> float:
     """Return the seconds of a unit; Megatron's and DeepSpeed's timers count milliseconds."""
-    if re.search(r"ms(?!g)|_microstep|-compute|-generator", unit):
+    if re.search(r"ms(?!g)|_microstep|^(?:fwd|bwd)|^step$", unit):
         return 1e-3
     return 1e-6 if re.search(r"us|µs", unit) else 1.0
 
@@ -199,6 +234,15 @@ def _step_seconds(lines: list[Line]) -> float | None:
     if timed is None and rates:
         return len(rates) / sum(rates)
     return timed
+
+
+def _sum_of_passes(lines: list[Line]) -> float | None:
+    """Return the mean of forward, backward and optimizer together, where all are known."""
+    passes: tuple[Quantity, ...] = ("forward", "backward", "optimizer")
+    means = [_mean(lines, each) for each in passes]
+    if None in means:
+        return None
+    return sum(filter(None, means)) + (_mean(lines, "communication") or 0.0)
 
 
 def _steps(lines: list[Line]) -> int:

@@ -1,0 +1,62 @@
+"""The report of Lightning's ``Trainer(profiler="simple")``: mean times and calls of its actions.
+
+Actions by the names of lightning.pytorch from 1.6 to 2.6, where the report is a table with one
+row an action; those of optimizer_step hold the forward and backward passes of its closure.
+"""
+
+import re
+
+from trainwright.diagnose import budget
+from trainwright.diagnose.readers import texts
+from trainwright.diagnose.readers.found import Found, without_absent
+from trainwright.messages import Message, UserError
+
+_HEADING = re.compile(r"\|[ \t]{0,80}Action[ \t]{1,500}\|[ \t]{0,80}Mean duration \(s\)")
+_ACTIONS = {
+    "batches": re.compile(r"run_training_batch$"),
+    "data_wait": re.compile(r"train_dataloader_next$"),
+    "transfer": re.compile(r"\[Strategy\]\w{1,99}\.batch_to_device$"),
+    "forward": re.compile(r"\[Strategy\]\w{1,99}\.training_step$"),
+    "backward": re.compile(r"\[Strategy\]\w{1,99}\.backward$"),
+    "update": re.compile(r"\[LightningModule\]\w{1,99}\.optimizer_step$"),
+}
+
+
+def recognised(text: str) -> bool:
+    """Return whether there is the heading of such a report."""
+    return _HEADING.search(text) is not None
+
+
+def read(text: str) -> Found:
+    """Return the parts of a step.
+
+    Raises:
+        UserError: no row has the time of a training batch.
+    """
+    rows: dict[str, tuple[float, float]] = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        action = next((a for a, name in _ACTIONS.items() if cells and name.search(cells[0])), None)
+        if action is None or len(cells) < 4:
+            continue
+        number, total = texts.number(cells[2]), texts.number(cells[3])
+        if number and total is not None and min(number, total) >= 0:
+            rows[action] = number, total
+    calls, inside = rows.get("batches", (0.0, 0.0))
+    if not calls or not inside:
+        raise UserError.of("diagnose.file.no-rows")
+    # Validation copies batches too, and an optimizer may step once in several batches.
+    spent = {action: total / max(number, calls) for action, (number, total) in rows.items()}
+    step = spent["batches"] + spent.get("data_wait", 0.0) + spent.get("transfer", 0.0)
+    passes = spent.get("forward", 0.0) + spent.get("backward", 0.0)
+    update = max(0.0, spent["update"] - passes) if "update" in spent else None
+    parts = {name: spent.get(name) for name in ("data_wait", "transfer", "forward", "backward")}
+    steps = without_absent({"steps": int(calls), "seconds": step, "optimizer": update} | parts)
+    divided = budget.divided(
+        step,
+        {"input": spent.get("data_wait", 0.0), "transfer": spent.get("transfer", 0.0),
+         "compute": passes, "optimizer": update or 0.0},
+        Message.of("diagnose.budget.log"),
+    )  # fmt: skip
+    took = Message.of("diagnose.file.lightning-steps", count=int(calls))
+    return Found((took,), (), {"steps": steps}, budget=divided)
