@@ -22,7 +22,7 @@ class Weights:
     preparation: str
     """none, all or norms: what of the other weights is cast to fp32."""
     shared: bool = False
-    """Whether ``fully_shard`` divides them: quantised on the CPU, and in a type that it gathers."""
+    """Whether several GPUs divide them: quantised on the CPU, and in a type that is gathered."""
 
 
 @dataclass(frozen=True)
