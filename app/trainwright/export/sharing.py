@@ -12,15 +12,15 @@ from trainwright.workload.settings import Optimizer, Quantization, Strategy
 ZERO: tuple[Strategy, ...] = ("zero1", "zero2", "zero3")
 RUNS: Mapping[str, tuple[Strategy, ...]] = {
     "plain": ("fsdp2",),
-    "slurm": ("fsdp2",),
+    **dict.fromkeys(("slurm", "skypilot", "dstack", "kubeflow"), ("fsdp2",)),
     "accelerate": ("fsdp2",),
     "transformers": ("fsdp2",),
     "deepspeed": ZERO,
 }
 """Target -> strategies that its files run, beside single and ddp."""
-ON_NODES = ("plain", "slurm", "accelerate", "transformers", "deepspeed")
+ON_NODES = tuple(RUNS)
 """Targets that write what starts the run on several computers."""
-PACKED = ("plain", "slurm", "accelerate")
+PACKED = ("plain", "slurm", "skypilot", "dstack", "kubeflow", "accelerate")
 """Targets whose files share weights in 4 bits, packed in the type that computes."""
 FOUR_BITS: tuple[Quantization, ...] = ("nf4", "fp4")
 OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {
