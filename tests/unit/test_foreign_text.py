@@ -42,7 +42,7 @@ from trainwright.probe.reading import Missing
 from trainwright.probe.sample import GpuSample, HostSample, Sample
 from trainwright.yamltext import dump
 
-TARGETS = tuple(export.TARGETS)
+TARGETS = (*export.TARGETS, *export.CLUSTERS)
 CONTROL = re.compile(r"[\0-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 """What a terminal obeys; a line end is ours."""
 METADATA = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")

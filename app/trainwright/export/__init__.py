@@ -1,7 +1,18 @@
 """Files that run a plan: one module a target."""
 
 from trainwright.export.header import Reasons
-from trainwright.export.targets import ALL, CONFIGS, TARGETS, Target, files, target
+from trainwright.export.targets import ALL, CLUSTERS, CONFIGS, TARGETS, Target, files, target
 from trainwright.export.write import Files, write
 
-__all__ = ["ALL", "CONFIGS", "TARGETS", "Files", "Reasons", "Target", "files", "target", "write"]
+__all__ = [
+    "ALL",
+    "CLUSTERS",
+    "CONFIGS",
+    "TARGETS",
+    "Files",
+    "Reasons",
+    "Target",
+    "files",
+    "target",
+    "write",
+]

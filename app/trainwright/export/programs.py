@@ -75,7 +75,7 @@ class Launch:
     folders: tuple[str, ...]
     """Below ``resources/export``: where its own programs lie, before those that all share."""
     start: str
-    """Command before its arguments."""
+    """Command before its arguments, or with ``{}`` where they stand."""
     made_for: Mapping[str, str]
     """Version ranges of the libraries that it needs beside the model's."""
     head: Message
@@ -222,8 +222,9 @@ def commands(plan: Plan, model: Definition, start: str) -> tuple[str, ...]:
     weights = " --weights FOLDER-OR-HUB-ID" if tuned else ""
     # Quantized weights can only be made from trained ones.
     tried = weights if plan.workload.task == "qlora" else ""
-    real = f"{start} --data DATA{weights}"
-    return (f"{start} --synthetic --steps 20 --selfcheck{tried}", real, f"{real} --resume")
+    real = f"--data DATA{weights}"
+    options = (f"--synthetic --steps 20 --selfcheck{tried}", real, f"{real} --resume")
+    return tuple(start.format(one) if "{}" in start else f"{start} {one}" for one in options)
 
 
 def torchrun(parts: Batch, program: str = "train.py") -> str:

@@ -7,19 +7,22 @@ from trainwright.export.model import definition
 from trainwright.messages import UserError
 from trainwright.plan.schema import Plan
 from trainwright.workload import FullSettings
-from trainwright.workload.settings import Optimizer, Strategy
+from trainwright.workload.settings import Optimizer, Quantization, Strategy
 
 ZERO: tuple[Strategy, ...] = ("zero1", "zero2", "zero3")
 RUNS: Mapping[str, tuple[Strategy, ...]] = {
     "plain": ("fsdp2",),
-    "slurm": ("fsdp2",),
+    **dict.fromkeys(("slurm", "skypilot", "dstack", "kubeflow"), ("fsdp2",)),
     "accelerate": ("fsdp2",),
     "transformers": ("fsdp2",),
     "deepspeed": ZERO,
 }
 """Target -> strategies that its files run, beside single and ddp."""
-ON_NODES = ("plain", "slurm", "accelerate", "transformers", "deepspeed")
+ON_NODES = tuple(RUNS)
 """Targets that write what starts the run on several computers."""
+PACKED = ("plain", "slurm", "skypilot", "dstack", "kubeflow", "accelerate")
+"""Targets whose files share weights in 4 bits, packed in the type that computes."""
+FOUR_BITS: tuple[Quantization, ...] = ("nf4", "fp4")
 OPTIMIZERS: Mapping[Strategy, tuple[Optimizer, ...]] = {
     "fsdp2": ("adamw", "sgd", "muon"),
     **dict.fromkeys(ZERO, ("adamw", "sgd")),
@@ -56,11 +59,15 @@ def require_runnable(name: str, plan: Plan, settings: FullSettings) -> None:
             optimizer=settings.optimizer,
             able=list(OPTIMIZERS[strategy]),
         )
-    if (
-        settings.quantization != "none"
-        or plan.workload.prompted
-        or (strategy in ZERO and plan.workload.adapts)
-    ):
-        raise UserError.of("export.sharding-task", strategy=strategy, task=plan.workload.task)
+    packed = settings.quantization
+    quantized = packed != "none" and not (packed in FOUR_BITS and name in PACKED)
+    if quantized or plan.workload.prompted or (strategy in ZERO and plan.workload.adapts):
+        raise UserError.of(
+            "export.sharding-task",
+            name=name,
+            strategy=strategy,
+            task=plan.workload.task,
+            able=list(PACKED),
+        )
     if (model := definition(plan)).kind == "diffusers":
         raise UserError.of("export.sharding-model", strategy=strategy, model=model.title)

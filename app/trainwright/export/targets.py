@@ -6,6 +6,7 @@ from typing import Protocol
 from trainwright.export import (
     accelerate,
     axolotl,
+    clusters,
     deepspeed,
     hf_trainer,
     llamafactory,
@@ -47,6 +48,12 @@ TARGETS: Mapping[str, Target] = {
     "slurm": slurm,
 }
 """Programs of ours that run a plan."""
+CLUSTERS: Mapping[str, Target] = {
+    "skypilot": clusters.SKYPILOT,
+    "dstack": clusters.DSTACK,
+    "kubeflow": clusters.KUBEFLOW,
+}
+"""The programs of plain, with a file that starts them on computers of others."""
 CONFIGS: Mapping[str, Target] = {
     "trl": trl,
     "axolotl": axolotl,
@@ -56,7 +63,7 @@ CONFIGS: Mapping[str, Target] = {
     "ollama": serving.OLLAMA,
 }
 """Tools whose own file is all that they need."""
-ALL: Mapping[str, Target] = {**TARGETS, **CONFIGS}
+ALL: Mapping[str, Target] = {**TARGETS, **CLUSTERS, **CONFIGS}
 
 
 def target(name: str) -> Target:

@@ -37,5 +37,6 @@ def transformer(plan: Plan, options: argparse.Namespace, config: Any) -> Any:
         plan.settings.quantization,
         plan.settings.double_quantization,
         plan.settings.kbit_preparation,
+        plan.settings.strategy == "fsdp2",
     )
     return tuned(build_transformer(config, weights), plan)

@@ -17,14 +17,19 @@ from world import World
 class Outline(Network):
     """A network whose model has shapes and no memory, and the values that belong there."""
 
-    weights: Mapping[str, torch.Tensor]
-    """The state of the model; empty in all processes but the first."""
+    weights: Mapping[str, torch.Tensor] | None
+    """The state of the model; empty in all processes but the first. None where each has its own."""
     buffers: Mapping[str, torch.Tensor]
     """Those that a state leaves out too; empty in all processes but the first."""
 
 
 def make(plan: Plan, options: argparse.Namespace, world: World) -> Outline:
-    """Return the network; the first process makes or loads its weights, on the CPU."""
+    """Return the network; the first process makes or loads its weights, on the CPU.
+
+    Weights in 4 bits have scales beside them, which nothing sends: each process loads them.
+    """
+    if plan.settings.quantization != "none":
+        return Outline(**vars(build(plan, options, MAKERS)), weights=None, buffers={})
     weights, buffers = {}, {}
     if world.rank == 0:
         whole = build(plan, options, MAKERS).model

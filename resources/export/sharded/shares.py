@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from making import Outline, tied
-from networks import placed
+from networks import State, placed
 from optimizers import build_optimizer
 from plan_file import Plan
 from selfcheck import Fact
@@ -55,8 +55,12 @@ class Shares:
         self.plan, self.world = plan, world
         self.settings = dataclasses.replace(settings, precision=precision)
         self.mesh = mesh_of(plan, world)
-        self.model = shard(placed(network.model, plan, settings, "meta"), plan, self.mesh)
-        fill(self.model, network, world, self._home)
+        made = placed(
+            network.model, plan, settings, "meta" if network.weights is not None else "cpu"
+        )
+        self.model = shard(made, plan, self.mesh)
+        if network.weights is not None:
+            fill(self.model, network.weights, network.buffers, world, self._home)
         # Only now are the parameters those that the optimizer moves.
         self.optimizer = build_optimizer(self.model, plan)
         self.scaler = make_scaler(settings, world.device.type)
@@ -84,8 +88,14 @@ class Shares:
         update(self.model, self.optimizer, self.settings, self.scaler)
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """Return the trained weights, whole, in the first process; nothing in the others."""
-        options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+        """Return the trained weights, whole, in the first process; nothing in the others.
+
+        Beside adapters the others are left out: they are as they came.
+        """
+        adapts = self.plan.lora is not None
+        options = StateDictOptions(
+            full_state_dict=True, cpu_offload=True, ignore_frozen_params=adapts
+        )
         return tied(self.model, get_model_state_dict(self.model, options=options))
 
     def facts(self) -> Iterator[Fact]:
@@ -136,14 +146,17 @@ def mesh_of(plan: Plan, world: World) -> DeviceMesh:
     return init_device_mesh(world.device.type, shape, mesh_dim_names=("replicate", "shard"))
 
 
-def fill(model: nn.Module, network: Outline, world: World, home: torch.device) -> None:
-    """Give each process its share of the weights that the first one holds; buffers are whole."""
+def fill(model: nn.Module, weights: State, buffers: State, world: World, home: Any) -> None:
+    """Give each process its share of the weights that the first one holds; buffers are whole.
+
+    ``home`` is where shares lie.
+    """
     model.to_empty(device=home)
     options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-    set_model_state_dict(model, dict(network.weights), options=options)
+    set_model_state_dict(model, dict(weights), options=options)
     for name, buffer in model.named_buffers():
         if world.rank == 0:
-            buffer.copy_(network.buffers[name])
+            buffer.copy_(buffers[name])
         dist.broadcast(buffer, src=0)
     for part in model.modules():
         for name, buffer in part.named_buffers(recurse=False):

@@ -21,6 +21,8 @@ class Weights:
     """Whether the scales of 4-bit weights are quantised too."""
     preparation: str
     """none, all or norms: what of the other weights is cast to fp32."""
+    shared: bool = False
+    """Whether several GPUs divide them: quantised on the CPU, and in a type that is gathered."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ def build_transformer(config: Any, weights: Weights) -> Any:
     method = packed.get("quant_method") if isinstance(packed, dict) else None
     if weights.quantization != "none":
         options["quantization_config"] = _quantized(weights)
+        if weights.shared:
+            options["device_map"] = {"": "cpu"}
     elif method in UNPACKED_BY:  # nothing trains such weights as they are
         options["quantization_config"] = _unpacking(UNPACKED_BY[method])
     model = kind.from_pretrained(weights.where, **options)
@@ -196,4 +200,6 @@ def _quantized(weights: Weights) -> Any:
         bnb_4bit_quant_type=weights.quantization,
         bnb_4bit_use_double_quant=weights.nested,
         bnb_4bit_compute_dtype=weights.dtype,
+        # Another type than that of the computing would be cast when it is gathered.
+        bnb_4bit_quant_storage=weights.dtype if weights.shared else torch.uint8,
     )

@@ -360,4 +360,4 @@ def test_a_search_without_a_find_says_so_and_names_the_kinds(inside):
 
 def test_help_names_the_targets(inside):
     shown = " ".join(inside("export", "--help").out.split())
-    assert "plain (PyTorch alone), transformers, accelerate, deepspeed or slurm" in shown
+    assert "plain (PyTorch alone), transformers, accelerate, deepspeed, slurm, skypilot" in shown

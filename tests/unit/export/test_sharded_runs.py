@@ -32,10 +32,10 @@ STEP: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.5, "warmup": 0}
 SAME = 1e-5
 
 
-def trained(folder: Path) -> dict[str, Any]:
+def trained(folder: Path, name: str = "model") -> dict[str, Any]:
     from safetensors.torch import load_file
 
-    return load_file(folder / "model" / "model.safetensors")
+    return load_file(folder / "model" / f"{name}.safetensors")
 
 
 def agree(one: Path, other: Path) -> None:
@@ -200,6 +200,38 @@ def test_adapters_beside_shared_weights_train_and_resume(tmp_path: Path) -> None
     assert drive_two(folder, [*runs, [*RUN, "--output", "whole"]]) == [0, 0, 0]
     assert losses(folder / "half") == losses(folder / "whole")
     assert (folder / "half" / "model" / "adapter_config.json").is_file()
+
+
+@pytest.mark.parametrize("target", ["plain", "accelerate"])
+def test_weights_in_four_bits_are_shared_in_the_same_step(tmp_path: Path, target: str) -> None:
+    """QLoRA: each process has a part of the packed weights, and all scales."""
+    pytest.importorskip("bitsandbytes")
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    model = tmp_path / "m"
+    plan = llama(model, "qlora")
+    LlamaForCausalLM(LlamaConfig.from_pretrained(model)).save_pretrained(tmp_path / "weights")
+    chosen = settings(quantization="nf4", micro_batch=4, accumulation=2, **STEP)
+    alone = put(tmp_path / "alone", "plain", plan, chosen)
+    options = [*RUN, "--weights", str(tmp_path / "weights"), "--output", "out"]
+    one = start([sys.executable, "train.py", *options], alone)
+    assert one.returncode == 0, one.stderr[-2000:]
+    shared = chosen.model_copy(update={"strategy": "fsdp2", "micro_batch": 2})
+    folder = put(tmp_path / "run", target, on_two_gpus(plan), shared)
+    launch = [*TORCHRUN, "train.py", *options]
+    if target == "accelerate":
+        shim = str(Path(__file__).with_name("cpus_as_gpus.py"))
+        given = [option for option in options if option != "--cpu"]
+        launch = ["accelerate.commands.launch", "--config_file", "accelerate.yaml", shim]
+        launch += ["train.py", *given]
+    two = start([sys.executable, "-m", *launch], folder)
+    assert two.returncode == 0, two.stderr[-2000:]
+    (line,) = [line for line in two.stdout.splitlines() if line.startswith("strategy")]
+    assert "49 of 49 weights shared, 3 groups" in line
+    assert losses(folder / "out") == pytest.approx(losses(alone / "out"), rel=SAME)
+    mine, others = (trained(one / "out", "adapter_model") for one in (folder, alone))
+    assert mine.keys() == others.keys()
+    assert max(float((mine[name] - others[name]).abs().max()) for name in mine) <= SAME
 
 
 def variant(folder: Path, name: str, **sections: Any) -> str:

@@ -107,7 +107,7 @@ def test_a_strategy_is_refused_where_the_files_cannot_run_it(tiny: Plan) -> None
     ("changed", "task", "says"),
     [
         ({"optimizer": "adafactor"}, "full", "adafactor cannot move weights that are shared"),
-        ({"quantization": "nf4"}, "qlora", "task qlora with settings.strategy fsdp2"),
+        ({"quantization": "int8"}, "qlora", "or with qlora in nf4 or fp4 for plain, slurm"),
     ],
 )
 def test_what_shares_cannot_do_is_refused_in_one_line(
