@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-OF_IMAGES = ("ForImageClassification", "ForSemanticSegmentation")
+OF_IMAGES = (
+    "ForImageClassification", "ForSemanticSegmentation", "ForMaskedImageModeling",
+    "ForVideoClassification", "ForDepthEstimation",
+)  # fmt: skip
 """Ends of the names of transformers' classes whose samples are images alone."""
 
 

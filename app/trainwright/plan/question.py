@@ -65,6 +65,8 @@ class Model:
     """Whether its positions have no end, whatever it was trained for."""
     mixed: bool = False
     """Whether it may be a mixture of experts."""
+    reads_images: bool = False
+    """Whether images may be a part of its text."""
     image_least: int = 0
     image_step: int = 1
     """Of presets: the fewest pixels a side, and what the pixels are multiples of."""
@@ -125,6 +127,7 @@ def question(plan: Plan, settings: FullSettings, record: GpuRecord) -> Question:
         lora=(adapters.rank, adapters.targets if model.mixed else adapters.named),
         image_size=inputs.image_size or 0,
         frames=inputs.frames or 0,
+        images=inputs.images or 0,
         sequence=model.has_sequence,
         routing=workload.routing or "balanced",
         single=settings.micro_batch == 1,
@@ -280,6 +283,7 @@ def _hf(path: Path) -> Model:
         rotates=windows.rotates(config),
         assumed=not images,
         mixed=speaks_of_experts(config),
+        reads_images=not images and isinstance(config.get("vision_config"), dict),
         config=json.dumps(config),
         notes=taken_for_granted(config) + ((CODE_NOT_RUN,) if b'"auto_map"' in text else ()),
     )
@@ -389,8 +393,14 @@ def _of_code(pairs: tuple[tuple[str, str], ...], definition: bytes, given: Input
 def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     """Return the inputs with the model's usual ones filled in, and what was assumed."""
     given = plan.workload.inputs
-    if given.image_size is not None and not model.has_image:
-        raise UserError.of("plan.no-images", key="workload.inputs.image_size")
+    if given.images is not None and not model.reads_images:
+        raise UserError.of("plan.no-images", key="workload.inputs.images")
+    if given.images is not None and not plan.workload.trains:
+        raise UserError.of("plan.images-served", key="workload.inputs.images")
+    sees = model.has_image or given.images is not None
+    if given.image_size is not None and not sees:
+        id = "plan.images-of-text" if model.reads_images else "plan.no-images"
+        raise UserError.of(id, key="workload.inputs.image_size")
     lengths = ("sequence_length", "mean_tokens", "batching", "prompt_tokens", "new_tokens")
     if given.frames is not None and not model.has_frames:
         raise UserError.of("plan.no-frames", key="workload.inputs.frames")
@@ -402,6 +412,8 @@ def _inputs(plan: Plan, model: Model) -> tuple[Inputs, tuple[Message, ...]]:
     filled: dict[str, Any] = {}
     if model.has_image:
         filled["image_size"] = given.image_size or model.usual.image_size
+    if given.images is not None:
+        filled |= {"images": given.images, "image_size": given.image_size}
     if model.has_frames:
         filled["frames"] = given.frames or model.usual.frames
     if model.has_sequence:

@@ -87,6 +87,8 @@ class TraceSpec:
     """Pixels a side; 0 where the model has no image."""
     frames: int = 0
     """Frames of a video; 0 where the model has none."""
+    images: int = 0
+    """Images within the text of a sample."""
     sequence: bool = True
     """Whether the model has a sequence whose length may change."""
     routing: Literal["balanced", "worst"] = "balanced"
@@ -113,7 +115,7 @@ class TraceSpec:
         del fields["points"], fields["optimizers"], fields["asked"]
         if fields["routing"] == "balanced":  # what was traced before there was a choice
             del fields["routing"]
-        for name in ("in_backward", "beyond"):
+        for name in ("in_backward", "beyond", "images"):
             if not fields[name]:
                 del fields[name]
         if self.method == Method():

@@ -84,7 +84,8 @@ def trace(
     """
     spec = replace(spec, optimizers=_with_known(spec))
     tracer = _Tracer(spec, on_progress, cancelled, run or client.run)
-    if at is not None and not (spec.channels_last or (spec.task == "infer" and spec.sequence)):
+    everywhere = spec.channels_last or (spec.task == "infer" and spec.sequence)
+    if at is not None and (spec.images or not everywhere):
         return tracer.alone(at)
     source = _source(spec)
     choices = kernel_points(spec, depth.positions(source), depth.window(source))

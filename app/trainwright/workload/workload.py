@@ -65,6 +65,9 @@ class Inputs(Frozen):
     counts rows. Default: padded."""
     image_size: Annotated[int, Field(ge=8, le=16_384)] | None = None
     """Pixels a side; of videos, pixels of their height."""
+    images: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Images within the text of a sample, whose tokens are part of ``sequence_length``. Default:
+    text alone."""
     frames: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """Frames of a video."""
     prompt_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None

@@ -307,6 +307,18 @@ def test_inputs_of_another_kind_of_model_are_refused_by_key(
     assert says in refusal(media(preset, **inputs))
 
 
+def test_images_within_text_are_asked_for_by_their_number(tmp_path: Path) -> None:
+    vlm = config(tmp_path, {"model_type": "gemma3", "text_config": {}, "vision_config": {}})
+    assert ask(vlm).spec.images == 0
+    sees = with_keys(vlm, {"workload.inputs": {"images": 2, "image_size": 600}})
+    assert (ask(sees).spec.images, ask(sees).spec.image_size) == (2, 600)
+    assert ask(sees).spec.key(()) != ask(vlm).spec.key(())
+    size_alone = with_keys(vlm, {"workload.inputs.image_size": 600})
+    assert "workload.inputs.images" in refusal(size_alone)
+    assert "workload.inputs.images" in refusal(plan(workload__inputs={"images": 1}))
+    assert "text alone" in refusal(with_keys(sees, {"workload.task": "infer"}))
+
+
 def test_what_an_estimate_takes_for_granted_is_said() -> None:
     said = {note.id for note in ask(media("flux-dit")).notes}
     assert said == {"preset.note.cached-latents"}

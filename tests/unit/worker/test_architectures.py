@@ -21,6 +21,17 @@ NAMED = {
     "BertModel": TEXT | {"model_type": "bert"},
     "BertForTokenClassification": TEXT | {"model_type": "bert"},
     "BertForQuestionAnswering": TEXT | {"model_type": "bert"},
+    "BertForMultipleChoice": TEXT | {"model_type": "bert"},
+    "BertForNextSentencePrediction": TEXT | {"model_type": "bert"},
+    "BertForPreTraining": TEXT | {"model_type": "bert"},
+    "ViTForMaskedImageModeling": TOWER | {"model_type": "vit"},
+    "ViTMAEForPreTraining": TOWER | {"model_type": "vit_mae", "decoder_num_hidden_layers": 1},
+    "GLPNForDepthEstimation": {"model_type": "glpn", "image_size": 64},
+    "TimesformerForVideoClassification": TOWER | {"model_type": "timesformer", "num_frames": 2},
+    "ASTForAudioClassification": {"model_type": "audio-spectrogram-transformer", "max_length": 64,
+                                  "num_hidden_layers": 1, "num_labels": 5},
+    "WavLMForXVector": {"model_type": "wavlm", "num_hidden_layers": 1},
+    "Wav2Vec2ForAudioFrameClassification": {"model_type": "wav2vec2", "num_hidden_layers": 1},
     "LlamaForSequenceClassification": TEXT | {"model_type": "llama"},
     "MptForTokenClassification": {"model_type": "mpt", "n_layers": 2, "d_model": 64, "n_heads": 4},
     "UniSpeechForCTC": {"model_type": "unispeech", "num_hidden_layers": 2},
@@ -43,10 +54,8 @@ NAMED = {
                             "hidden_size": 64, "vocab_size": 128, "n_routed_experts": 4},
 }  # fmt: skip
 REFUSED = {
-    "BertForMultipleChoice": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
+    "SplinterForPreTraining": (TEXT | {"model_type": "splinter"}, "worker.class-wants"),
     "SiglipModel": ({"model_type": "siglip"}, "worker.class-wants"),
-    "BertForNextSentencePrediction": (TEXT | {"model_type": "bert"}, "worker.class-untrained"),
-    "TimesformerModel": ({"model_type": "timesformer"}, "worker.class-wants"),
     "SamModel": ({"model_type": "sam"}, "worker.class-wants"),
     "BeitForSemanticSegmentation": (
         BEIT | {"num_hidden_layers": 4, "out_indices": [0, 1, 2, 3], "use_auxiliary_head": True},
@@ -98,10 +107,11 @@ def test_a_class_that_cannot_be_trained_here_says_its_name_and_the_way_out(built
 
 
 def test_a_class_traced_in_place_of_another_is_named(built):
-    facts = built("BertForPreTraining", NAMED["BertModel"]).facts
+    fields = {"model_type": "bart", "d_model": 64, "encoder_layers": 1, "decoder_layers": 1}
+    facts = built("BartModel", fields).facts
     assert (facts["named_class"], facts["traced_class"]) == (
-        "BertForPreTraining",
-        "BertForMaskedLM",
+        "BartModel",
+        "BartForConditionalGeneration",
     )
 
 

@@ -220,6 +220,47 @@ GEMMA_3_IMAGES = {
     "mm_tokens_per_image": 16, "image_token_index": 900,
 }  # fmt: skip
 
+SWIN_MASKED = {
+    "model_type": "swin", "architectures": ["SwinForMaskedImageModeling"], "image_size": 64,
+    "patch_size": 4, "embed_dim": 32, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4,
+    "encoder_stride": 8, "drop_path_rate": 0.0,
+}  # fmt: skip
+VISION = {
+    "hidden_size": 64, "intermediate_size": 128, "depth": 2, "num_heads": 4, "patch_size": 8,
+    "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 128,
+}  # fmt: skip
+ROTARY = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 6, 6]}
+MARKS = {
+    "image_token_id": 900, "video_token_id": 901, "vision_start_token_id": 902,
+    "vision_end_token_id": 903,
+}  # fmt: skip
+QWEN_2_5_VL = MARKS | {
+    "model_type": "qwen2_5_vl", "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+    "text_config": SMALL | {"num_key_value_heads": 2, "rope_parameters": ROTARY},
+    "vision_config": VISION | {"window_size": 32, "fullatt_block_indexes": [1]},
+}  # fmt: skip
+QWEN_3_VL = MARKS | {
+    "model_type": "qwen3_vl", "architectures": ["Qwen3VLForConditionalGeneration"],
+    "text_config": SMALL | {
+        "model_type": "qwen3_vl_text", "num_key_value_heads": 2, "head_dim": 32,
+        "rope_parameters": ROTARY | {"mrope_interleaved": True},
+    },
+    "vision_config": VISION | {"num_position_embeddings": 64, "deepstack_visual_indexes": [0, 1]},
+}  # fmt: skip
+LLAMA_4 = {
+    "model_type": "llama4", "architectures": ["Llama4ForConditionalGeneration"],
+    "image_token_index": 900, "image_token_id": 900,
+    "text_config": SMALL | {
+        "num_key_value_heads": 2, "head_dim": 32, "intermediate_size_mlp": 320,
+        "num_local_experts": 4, "interleave_moe_layer_step": 2,
+    },
+    "vision_config": {
+        "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 256, "vision_output_dim": 128, "image_size": 64, "patch_size": 16,
+        "projector_input_dim": 128, "projector_output_dim": 128,
+    },
+}  # fmt: skip
+
 DORA = {
     "task": "lora",
     "method": {"dora": True},
@@ -321,6 +362,15 @@ CASES = {
     "llama-4": (LLAMA_4, {}, TOKENS),
     "gemma-4": (GEMMA_4, {}, TOKENS),
     "gemma-3-text-alone": (GEMMA_3_IMAGES, {}, TOKENS),
+    "gemma-3-images": (GEMMA_3_IMAGES, {"images": 2}, TOKENS),
+    "qwen-2.5-vl": (QWEN_2_5_VL, {"images": 2, "image_size": 80}, TOKENS),
+    "qwen-3-vl": (QWEN_3_VL, {"images": 1, "image_size": 96}, TOKENS),
+    "qwen-3-vl-lora": (QWEN_3_VL, {"images": 1, "image_size": 96, "task": "lora"}, TOKENS),
+    "llama-4-images": (LLAMA_4, {"images": 2, "image_size": 100}, TOKENS),
+    "bert-choices": (BERT | {"architectures": ["BertForMultipleChoice"]}, {}, TOKENS),
+    "bert-pretraining": (BERT | {"architectures": ["BertForPreTraining"]}, {}, TOKENS),
+    "wav2vec2-xvector": (WAV2VEC2 | {"architectures": ["Wav2Vec2ForXVector"]}, {}, TOKENS),
+    "swin-masked": (SWIN_MASKED, {"image_size": 64}, IMAGES),
     "unet": ({"builtin": "unet"}, {"image_size": 64}, (16, 0)),
     "own-net": ({"own": {"width": 160, "depth": 4}}, {}, TOKENS),
     "whisper": (WHISPER, {}, TOKENS),
@@ -344,6 +394,7 @@ if find_spec("diffusers") is None:
     CASES = {name: case for name, case in CASES.items() if "_class_name" not in case[0]}
 SCRATCH = {
     "resnet18": "convolutions unfold their input (im2col) on the CPU",
+    "swin-masked": "so does the one that makes the patches",
 }
 """Cases where a CPU kernel takes memory of its own: 2 % there, 0.5 % elsewhere."""
 

@@ -1,5 +1,7 @@
 """Which plans the rows of the plan form apply to."""
 
+from collections.abc import Callable
+
 from trainwright.plan.chosen import in_force
 from trainwright.plan.schema import Plan
 
@@ -12,6 +14,11 @@ def trains(plan: Plan) -> bool:
 def trains_text(plan: Plan) -> bool:
     """Return whether tokens are trained on."""
     return plan.workload.trains and plan.workload.inputs.sequence_length is not None
+
+
+def has_input(name: str) -> Callable[[Plan], bool]:
+    """Return what tells whether a plan gives an input."""
+    return lambda plan: getattr(plan.workload.inputs, name) is not None
 
 
 def checkpoints(plan: Plan) -> bool:

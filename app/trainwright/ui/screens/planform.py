@@ -192,8 +192,9 @@ class PlanForm(Surface):
                     applies=applies.trains_text)  # fmt: skip
         self._number(group, "workload.inputs.image_size", "pixels",
                      applies=lambda p: p.workload.inputs.image_size is not None)  # fmt: skip
-        self._number(group, "workload.inputs.frames", "",
-                     applies=lambda p: p.workload.inputs.frames is not None)  # fmt: skip
+        for name in ("frames", "images"):
+            self._number(group, f"workload.inputs.{name}", "",
+                         applies=applies.has_input(name))  # fmt: skip
         for name, unit in (("prompt_tokens", "tokens"), ("new_tokens", "tokens"),
                            ("concurrent", "requests")):  # fmt: skip
             self._number(group, f"workload.inputs.{name}", unit, absent=True,

@@ -6,8 +6,20 @@ from typing import Any
 import speech
 from refusal import Refusal
 
-OF_IMAGES = ("ForImageClassification", "ForSemanticSegmentation")
-"""Ends of the names of classes that are fed images alone."""
+OF_IMAGES = (
+    "ForImageClassification", "ForSemanticSegmentation", "ForMaskedImageModeling",
+    "ForVideoClassification", "ForDepthEstimation",
+)  # fmt: skip
+"""Ends of the names of classes that are fed images or videos alone."""
+OF_SOUNDS = (
+    "ForCTC", "ForSequenceClassification", "ForAudioClassification", "ForXVector",
+    "ForAudioFrameClassification",
+)  # fmt: skip
+"""Ends of the names of classes that are fed waveforms or their spectra alone."""
+OF_TEXT = ("ForMultipleChoice", "ForNextSentencePrediction", "ForQuestionAnsweringSimple")
+"""Ends of the names of classes that are fed tokens, and that no ``AutoModel`` is asked for."""
+OWN = "ForPreTraining"
+"""End of the names of classes whose loss is the sum of several, which they compute themselves."""
 _AUTO = {
     "ForCausalLM": "AutoModelForCausalLM",
     "LMHeadModel": "AutoModelForCausalLM",
@@ -22,9 +34,12 @@ _AUTO = {
     "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
 }
 """End of a class's name -> where the library keeps its kin, for names that it does not have."""
+PIXELS = ("pixel_values", "pixel_values_videos")
+SOUNDS = ("input_values", "input_features")
+"""Main inputs of classes that see, and of those that hear."""
 _EMBEDS = "Model"
 """End of the names of classes without a head, which are trained to embed text."""
-_GIVEN = {"input_ids", "pixel_values", "decoder_input_ids", "self"}
+_GIVEN = {"input_ids", *PIXELS, *SOUNDS, "decoder_input_ids", "bool_masked_pos", "self"}
 """Parameters of forward that a batch has."""
 _SEEN = ("pixel_values", "input_features", "input_values")
 """Inputs of a class that embeds texts and what belongs to them: CLIP's, CLAP's."""
@@ -40,24 +55,35 @@ def find(transformers: Any, config: Any) -> Any:
         Refusal: how the class is trained is not known here, or it takes more than it would get.
     """
     name = next(iter(getattr(config, "architectures", None) or ()), "")
+    exact = getattr(transformers, name, None) if name else None
+    if getattr(exact, "config_class", None) is not type(config):
+        exact = None
+    ending = ending_of(name)
+    both = bool(getattr(config, "is_encoder_decoder", False))
+    embeds = not ending and name.endswith(_EMBEDS)
+    if exact is not None and (ending or (embeds and not both)) and not _as_speech(config, ending):
+        _check_inputs(exact, ending)
+        return exact
     if config.model_type in speech.AUTO:
         return _of_speech(transformers, config, name)
     if not name:
         return _usual(transformers, config)
-    ending = max((end for end in _AUTO if name.endswith(end)), key=len, default="")
-    exact = getattr(transformers, name, None)
-    if getattr(exact, "config_class", None) is not type(config):
-        exact = None
-    both = bool(getattr(config, "is_encoder_decoder", False))
-    bare = not ending and name.endswith(_EMBEDS)
-    if exact is not None and ending != "ForPreTraining" and (ending or (bare and not both)):
-        _check_inputs(exact, ending)
-        return exact
-    kin = _AUTO.get(ending) or ("AutoModelForSeq2SeqLM" if bare and both else "")
+    kin = _AUTO.get(ending) or ("AutoModelForSeq2SeqLM" if embeds and both else "")
     found = _mapped(transformers, kin, config) if kin else None
     if found is None:
         raise Refusal("worker.class-untrained", name=name)
     return found
+
+
+def ending_of(name: str) -> str:
+    """Return the end of a class's name that tells how it is trained; empty where none is known."""
+    known = (*_AUTO, *OF_IMAGES, *OF_SOUNDS, *OF_TEXT)
+    return max((end for end in known if name.endswith(end)), key=len, default="")
+
+
+def _as_speech(config: Any, ending: str) -> bool:
+    """Return whether a class of a speech model stands for the usual training of its type."""
+    return config.model_type in speech.AUTO and ending not in OF_SOUNDS
 
 
 def _encodes_images(found: Any) -> bool:
@@ -70,7 +96,7 @@ def _encodes_images(found: Any) -> bool:
 def bare(model: Any) -> bool:
     """Return whether a model has no head."""
     name = type(model).__name__
-    return name.endswith(_EMBEDS) and not name.endswith("LMHeadModel")
+    return name.endswith(_EMBEDS) and not ending_of(name)
 
 
 def _check_inputs(found: Any, ending: str) -> None:
@@ -80,8 +106,7 @@ def _check_inputs(found: Any, ending: str) -> None:
         Refusal: it takes something else.
     """
     main = getattr(found, "main_input_name", "input_ids")
-    sees = ending in OF_IMAGES or (not ending and _encodes_images(found))
-    if main != ("pixel_values" if sees else "input_ids"):
+    if not _fed(found, main, ending):
         raise Refusal("worker.class-wants", name=found.__name__, inputs=main)
     parameters = inspect.signature(found.forward).parameters.values()
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -90,8 +115,20 @@ def _check_inputs(found: Any, ending: str) -> None:
     if not ending:
         also = (each.name for each in parameters if each.name in _SEEN)
         missing += [name for name in also if name != main and name not in missing]
+    elif ending == OWN and main == "input_ids":
+        names = [each.name for each in parameters if each.name.endswith(("labels", "_positions"))]
+        missing += names if "labels" not in names else []
     if missing:
         raise Refusal("worker.class-wants", name=found.__name__, inputs=", ".join(missing))
+
+
+def _fed(found: Any, main: str, ending: str) -> bool:
+    """Return whether a class of an ending is trained on its main input alone."""
+    if main in PIXELS:
+        return ending in (*OF_IMAGES, OWN) or (not ending and _encodes_images(found))
+    if main in SOUNDS:
+        return ending in OF_SOUNDS
+    return main == "input_ids" and ending not in OF_IMAGES
 
 
 def _of_speech(transformers: Any, config: Any, name: str) -> Any:

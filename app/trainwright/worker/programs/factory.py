@@ -51,7 +51,7 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     model.to("meta")
     library = sys.modules.get("transformers")
     if library is not None and isinstance(model, library.PreTrainedModel) and len(parts) == 1:
-        return huggingface.known(model, spec, path)
+        return huggingface.of_code(model, spec, path)
     return _subject(model, parts, spec, path)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import inspect
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +11,21 @@ from typing import Any
 import architectures
 import blame
 import experts
+import imagetext
+import imaging
+import known
 import speech
 import step
 import torch
 from config import check_config, read_config, without_code
 from refusal import Refusal
-from subject import Subject, first_line, images, package
+from subject import Subject, first_line, package
 from torch import nn
 
+CHOICES = 4
+"""Assumed: of SWAG, on which the library's own script trains classes of multiple choice."""
+_OF_A_SAMPLE = ("ForSequenceClassification", "ForMultipleChoice", "ForNextSentencePrediction")
+"""Ends of the names of classes whose samples have one label."""
 _SHORT = 32
 """Tokens of a sample that is only to show whether a model runs; assumed."""
 
@@ -32,9 +40,9 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     fields = without_code(given)
     transformers = package("transformers", "hf")
     check_config(fields, path)
-    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    kinds = transformers.models.auto.configuration_auto.CONFIG_MAPPING
     model_type = fields.get("model_type")
-    if not isinstance(model_type, str) or model_type not in known:
+    if not isinstance(model_type, str) or model_type not in kinds:
         if fields != given:
             raise Refusal("worker.remote-code", file=path)
         name = model_type if isinstance(model_type, str) else blame.shown(model_type)
@@ -49,7 +57,7 @@ def build(path: str, spec: dict[str, Any]) -> Subject:
     except (Refusal, MemoryError):
         raise
     except Exception as error:
-        found = blame.of_key(error, fields, path, known[model_type], attempt)
+        found = blame.of_key(error, fields, path, kinds[model_type], attempt)
         raise found or blame.of_values(error, path) from error
 
 
@@ -71,16 +79,16 @@ def blaming(spec: dict[str, Any]) -> Iterator[None]:
         fields = without_code(read_config(Path(path)))
         fields.pop("quantization_config", None)
         transformers = package("transformers", "hf")
-        known = transformers.models.auto.configuration_auto.CONFIG_MAPPING[fields["model_type"]]
+        kind = transformers.models.auto.configuration_auto.CONFIG_MAPPING[fields["model_type"]]
 
         def attempt(some: dict[str, Any]) -> None:
             with torch.device("meta"):
-                _run_once(_subject(transformers, some, spec | {"image_size": 0}, path))
+                _run_once(_subject(transformers, some, spec | {"image_size": 0, "images": 0}, path))
 
         try:
             attempt(copy.deepcopy(fields))
         except Exception as same:
-            found = blame.of_key(same, fields, path, known, attempt)
+            found = blame.of_key(same, fields, path, kind, attempt)
             raise (
                 found or Refusal("worker.class-fails", file=path, reason=first_line(same))
             ) from error
@@ -107,8 +115,8 @@ def _run_once(subject: Subject) -> None:
 
 
 def _subject(transformers: Any, fields: dict[str, Any], spec: dict[str, Any], path: str) -> Subject:
-    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING
-    config = known[fields["model_type"]].from_dict(fields)
+    kinds = transformers.models.auto.configuration_auto.CONFIG_MAPPING
+    config = kinds[fields["model_type"]].from_dict(fields)
     experts.check(_text(config), path)
     kind = architectures.find(transformers, config)
     eager = spec["kernel"] == "eager"
@@ -121,6 +129,8 @@ def _subject(transformers: Any, fields: dict[str, Any], spec: dict[str, Any], pa
         model = kind._from_config(config, dtype=torch.float32, attn_implementation="eager")
     _be_real(transformers)
     subject = _fed(model, config, spec)
+    if spec.get("images"):
+        subject = imagetext.added(subject, spec, path)
     named = next(iter(config.architectures or ()), kind.__name__)
     if named != kind.__name__:
         subject.facts |= {"named_class": named, "traced_class": kind.__name__}
@@ -129,23 +139,23 @@ def _subject(transformers: Any, fields: dict[str, Any], spec: dict[str, Any], pa
 
 def _fed(model: Any, config: Any, spec: dict[str, Any]) -> Subject:
     """Return a model with the inputs and the loss of its class."""
-    if config.model_type in speech.AUTO:
+    main = getattr(model, "main_input_name", "input_ids")
+    if main in architectures.SOUNDS:
         return speech.subject(model, config, _facts(config, "transformers"))
-    images = type(model).__name__.endswith(architectures.OF_IMAGES) or (
-        architectures.bare(model) and model.main_input_name == "pixel_values"
-    )
-    return _vision(model, config, spec) if images else _language(model, config)
+    if main in architectures.PIXELS:
+        return imaging.subject(model, config, spec, _facts(config, "transformers"))
+    return _language(model, config)
 
 
-def known(model: Any, spec: dict[str, Any], path: str) -> Subject:
+def of_code(model: Any, spec: dict[str, Any], path: str) -> Subject:
     """Return what belongs to a model of the library that a user's own code built.
 
     Raises:
         Refusal: it takes tokens, and the plan says not how many.
     """
     _be_real(package("transformers", "python"))
-    if getattr(model, "main_input_name", "") == "pixel_values":
-        return _vision(model, model.config, spec)
+    if getattr(model, "main_input_name", "") in architectures.PIXELS:
+        return imaging.subject(model, model.config, spec, _facts(model.config, "transformers"))
     if not spec["sequence"]:
         raise Refusal("worker.needs-length", file=path)
     return _language(model, model.config)
@@ -155,6 +165,11 @@ def _be_real(transformers: Any) -> None:
     """Masks must be built as for real inputs: the library treats fakes as a trace of its own."""
     from transformers import masking_utils
     from transformers.integrations import sdpa_attention
+    from transformers.modeling_outputs import MoeCausalLMOutputWithPast
+
+    if not hasattr(MoeCausalLMOutputWithPast, "image_outputs"):
+        # Llama 4 of transformers 5.24 asks its text part for it, and fails.
+        MoeCausalLMOutputWithPast.image_outputs = None
 
     for module in (masking_utils, sdpa_attention):
         for name in ("is_tracing", "is_fake_tensor"):
@@ -174,15 +189,24 @@ def _language(model: nn.Module, config: Any) -> Subject:
         name.endswith("ForConditionalGeneration") and not encodes
     )
     embeds = architectures.bare(model)
-    finds = name.endswith("ForQuestionAnswering")
-    samples = embeds or finds or name.endswith("ForSequenceClassification")
+    finds = name.endswith(("ForQuestionAnswering", "ForQuestionAnsweringSimple"))
+    own = name.endswith(architectures.OWN)
+    samples = embeds or finds or own or name.endswith(_OF_A_SAMPLE)
     both = encodes and not samples
+    choices = (CHOICES,) if name.endswith("ForMultipleChoice") else ()
+    own_labels = _own_labels(model) if own else {}
+    ends = int(text.eos_token_id) if encodes and name.endswith(_OF_A_SAMPLE) else None
 
     def batch(size: int, length: int) -> step.Batch:
-        tokens = torch.zeros((size, length), dtype=torch.int64)
+        tokens = torch.zeros((size, *choices, length), dtype=torch.int64)
+        if ends is not None:  # each sample is judged at its last such token
+            tokens = known.whole([[int(ends == 0)] * (length - 1) + [ends]] * size)
         inputs = {"input_ids": tokens}
         if both:
             inputs["decoder_input_ids"] = torch.zeros((size, length), dtype=torch.int64)
+        for label, each_token in own_labels.items():
+            of = (size, length) if each_token else (size,)
+            inputs[label] = torch.zeros(of, dtype=torch.int64)
         shape = (size, 2) if finds else (size,) if samples else (size, length)
         return step.Batch(inputs, torch.zeros(shape, dtype=torch.int64))
 
@@ -193,13 +217,14 @@ def _language(model: nn.Module, config: Any) -> Subject:
     return Subject(
         model,
         batch,
-        step.span_loss if finds else _loss(generates, embeds),
+        step.own_loss if own else step.span_loss if finds else _loss(generates, embeds),
         facts=_facts(text, "transformers") | experts.facts(model, text),
         head=model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None,
         config=config,
         decodes=generates,
+        counts=ends is not None,
         longest=_longest(model),
-        assumed=_assumed(text is not config and generates, embeds),
+        assumed=_assumed(text is not config and generates, embeds, bool(choices)),
     )
 
 
@@ -209,34 +234,21 @@ def _loss(generates: bool, embeds: bool) -> step.Loss:
     return step.embedding_loss if embeds else step.token_loss
 
 
-def _assumed(text_alone: bool, embeds: bool) -> dict[str, int]:
-    """Return what is said of a model of text and images, and of one that embeds."""
-    said = {"profile.assumed.text-alone": text_alone, "profile.assumed.embeds": embeds}
-    return {id: 1 for id, holds in said.items() if holds}
+def _own_labels(model: nn.Module) -> dict[str, bool]:
+    """Return the labels of a class that computes its own loss, and whether each token has one."""
+    known = {"labels": True, "next_sentence_label": False, "sentence_order_label": False}
+    taken = inspect.signature(model.forward).parameters
+    return {label: each_token for label, each_token in known.items() if label in taken}
 
 
-def _vision(model: nn.Module, config: Any, spec: dict[str, Any]) -> Subject:
-    size = spec["image_size"] or getattr(config, "image_size", 0) or 224
-    pixels = int(size if isinstance(size, int) else size[0])
-    channels = getattr(config, "num_channels", 3)
-    make = images("pixel_values", channels, pixels)
-    facts = _facts(config, "transformers") | {"image_size": pixels}
-    head = getattr(model, "classifier", None)
-    if getattr(config, "num_frames", 0):  # a video has a dimension more
-        raise Refusal("worker.class-wants", name=type(model).__name__, inputs="frames")
-    if architectures.bare(model):
-        assumed = {"profile.assumed.embeds-images": 1}
-        return Subject(model, make, step.embedding_loss, facts, assumed=assumed)
-    if not type(model).__name__.endswith("ForSemanticSegmentation"):
-        return Subject(model, make, step.token_loss, facts, head=head)
-    if getattr(model, "auxiliary_head", None) is not None:
-        raise Refusal("worker.class-untrained", name=f"{type(model).__name__} (auxiliary_head)")
-
-    def marked(size: int, length: int) -> step.Batch:
-        labels = torch.zeros((size, pixels, pixels), dtype=torch.int64)
-        return step.Batch(make(size, length).inputs, labels)
-
-    return Subject(model, marked, step.segmentation_loss, facts)
+def _assumed(text_alone: bool, embeds: bool, chooses: bool) -> dict[str, int]:
+    """Return what is said of a model of text and images, of one that embeds or chooses."""
+    said = {
+        "profile.assumed.text-alone": int(text_alone),
+        "profile.assumed.embeds": int(embeds),
+        "profile.assumed.choices": CHOICES * chooses,
+    }
+    return {id: number for id, number in said.items() if number}
 
 
 def _longest(model: nn.Module) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import costs
+import known
 import torch
 from autocast import tensors
 from questions import Answers
@@ -59,7 +60,7 @@ class Segment:
 class Holder:
     """What autograd keeps in place of a tensor that it saves."""
 
-    __slots__ = ("block", "meta", "number", "recorder", "region", "storage", "tensor")
+    __slots__ = ("block", "known", "meta", "number", "recorder", "region", "storage", "tensor")
 
     recorder: "Recorder"
     number: int
@@ -68,6 +69,7 @@ class Holder:
     block: int
     tensor: torch.Tensor | None
     meta: Any
+    known: torch.Tensor | None
 
     def __del__(self) -> None:
         self.recorder.log(RELEASE, self.number)
@@ -88,6 +90,8 @@ class Recorder(TorchDispatchMode):
         self.block = -1
         self.blocks = 0
         self.calls = 0
+        self.follows = False
+        """Whether numbers of the batch are known and followed."""
         self.updating = False
         """Whether an optimizer runs within backward."""
         self._lasting: set[int] = set()
@@ -226,6 +230,7 @@ class Recorder(TorchDispatchMode):
         holder.recorder, holder.number = self, self._holders
         holder.block, holder.region = self.block, self.region
         holder.storage = self.storage_of(tensor)
+        holder.known = known.value(tensor)
         lasting = self.category.get(holder.storage) in ("parameter", "buffer")
         if lasting or not holder.storage or (tensor.is_leaf and tensor.requires_grad):
             holder.tensor, holder.storage = tensor, 0
@@ -252,6 +257,8 @@ class Recorder(TorchDispatchMode):
             if offset or copy.untyped_storage().nbytes() != length:
                 base = torch.empty(length, dtype=torch.uint8, device=self.device)
                 copy = torch.as_strided(base.view(dtype), size, stride, offset)
+        if holder.known is not None:
+            known.note(copy, holder.known)
         self._watch(copy.untyped_storage(), holder.storage, COPY_DEAD, holder.number)
         return copy
 
@@ -315,19 +322,28 @@ class Recorder(TorchDispatchMode):
         facts = self._ops.get(func)
         if facts is None:
             facts = self._ops[func] = costs.describe(func)
+        real = known.follow(func, args, kwargs) if self.follows else None
         if facts.passes:
-            return func(*args, **kwargs)
-        if facts.asks:
+            out = func(*args, **kwargs)
+            if real is not None:
+                known.note(out, real)
+            return out
+        answered, out = known.made(func, args, real)
+        if answered:
+            pass
+        elif facts.asks:
             args = self.answers.indices(func, args, self)
-            known, out = self.answers.result(func, args, kwargs, self.stage)
-            if not known:
+            answered, out = self.answers.result(func, args, kwargs, self.stage)
+            if not answered:
                 out = func(*args, **kwargs)
         elif func is aten._to_copy.default:
-            out = _copied(args[0], kwargs)
+            out = known.copied(args[0], kwargs)
         else:
             out = func(*args, **kwargs)
         if isinstance(out, FakeTensor) and not out.ndim:
             self.answers.remember(func, out)
+        if real is not None:
+            known.note(out, real)
         given, made = list(tensors((args, kwargs))), list(tensors(out))
         number = -1
         lasts = self._result_lasts(facts, given, made)
@@ -419,21 +435,6 @@ def _is_of_weight(gradient: torch.Tensor) -> bool:
         if weight is not None and gradient.numel() <= weight.numel():
             return True
     return False
-
-
-def _copied(source: torch.Tensor, kwargs: dict[str, Any]) -> Any:
-    """Return the fake copy; fake tensors would make a real one of a number that they know.
-
-    So of the window that transformers' sliding cache moves to the device.
-    """
-    known = getattr(source, "constant", None)
-    if known is None or kwargs.get("device") is None:
-        return aten._to_copy.default(source, **kwargs)
-    source.constant = None  # type: ignore[attr-defined]
-    try:
-        return aten._to_copy.default(source, **kwargs)
-    finally:
-        source.constant = known  # type: ignore[attr-defined]
 
 
 def merge_accumulation(segment: Segment, aliases: dict[int, int], rows: list[Any]) -> None:

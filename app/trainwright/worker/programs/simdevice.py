@@ -10,6 +10,7 @@ from typing import Any
 
 import attention
 import autocast
+import known
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
@@ -77,6 +78,8 @@ class _HostData(TorchFunctionMode):
             return args[0]
         if function not in self._makers or (args and isinstance(args[0], torch.Tensor)):
             return function(*args, **kwargs)
+        if args and isinstance(args[0], list):
+            args = (_numbers(args[0]), *args[1:])
         device = torch.device(kwargs.get("device") or "cpu")
         host = {} if function is torch.from_numpy else {**kwargs, "device": "cpu"}
         result = function(*args, **host)
@@ -84,7 +87,16 @@ class _HostData(TorchFunctionMode):
             return result
         if hasattr(result, "constant"):
             result.constant = None
+            if args and isinstance(args[0], list):
+                known.remember(result, args[0])
         return result.to(device)
+
+
+def _numbers(given: Any) -> Any:
+    """Return nested lists with the numbers that tensors among them hold."""
+    if isinstance(given, list):
+        return [_numbers(each) for each in given]
+    return given.item() if isinstance(given, torch.Tensor) and not given.ndim else given
 
 
 @contextlib.contextmanager
@@ -121,6 +133,7 @@ def install() -> None:
     _register_own_kernels()
     _register_fakes()
     _patch_scaler()
+    known.install()
     nn.Module._apply = _apply  # type: ignore[method-assign,assignment]
     attention.install(DEVICE)
     autocast.install(DEVICE)

@@ -4,6 +4,7 @@ A sequence is what the model's own length is counted in: tokens of Whisper's dec
 encoder always hears thirty seconds; steps of wav2vec 2.0's encoder, one for each 20 ms.
 """
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -31,9 +32,66 @@ STEPS_A_CHARACTER = 4
 
 def subject(model: nn.Module, config: Any, facts: dict[str, Any]) -> Subject:
     """Return a speech model with what it is fed."""
-    return (
-        _whisper(model, config, facts) if config.is_encoder_decoder else _ctc(model, config, facts)
-    )
+    name = type(model).__name__
+    if name.endswith("ForConditionalGeneration"):
+        return _whisper(model, config, facts)
+    if name.endswith("ForCTC") and hasattr(config, "conv_stride"):
+        return _ctc(model, config, facts)
+    return _labelled(model, config, facts)
+
+
+def _labelled(model: Any, config: Any, facts: dict[str, Any]) -> Subject:
+    """A class that labels recordings, or each step of one; the convolutions stay as they are."""
+    name, taken = type(model).__name__, str(model.main_input_name)
+    own = name.endswith(("ForXVector", "ForAudioFrameClassification"))
+    frames = name.endswith("ForAudioFrameClassification")
+    recording = _recording(config, taken)
+    fixed: tuple[nn.Parameter, ...] = ()
+    if hasattr(model, "freeze_feature_encoder"):
+        model.freeze_feature_encoder()
+        fixed = tuple(p for p in model.parameters() if not p.requires_grad)
+
+    def batch(size: int, length: int) -> step.Batch:
+        inputs = {taken: torch.zeros((size, *recording(length)))}
+        if own:
+            shape = (size, length, config.num_labels) if frames else (size,)
+            inputs["labels"] = torch.zeros(shape, dtype=torch.int64)
+        return step.Batch(inputs, torch.zeros((size,), dtype=torch.int64))
+
+    loss = step.own_loss if own else step.token_loss
+    return Subject(model, batch, loss, facts, config=config, fixed=fixed)
+
+
+def _recording(config: Any, taken: str) -> Callable[[int], tuple[int, ...]]:
+    """Return the shape of what a model hears by its steps.
+
+    Raises:
+        Refusal: its configuration does not say.
+    """
+    if hasattr(config, "conv_stride"):
+        return lambda length: (samples(config, length),)
+    if config.model_type == "whisper":
+        return lambda length: (config.num_mel_bins, 2 * config.max_source_positions)
+    if hasattr(config, "max_length") and hasattr(config, "num_mel_bins"):  # the spectrogram's
+        return lambda length: (config.max_length, config.num_mel_bins)
+    if (width := getattr(config, "feature_projection_input_dim", None)) is not None:
+        return lambda length: (length, width)
+    raise Refusal("worker.class-wants", name=config.model_type, inputs=taken)
+
+
+def samples(config: Any, length: int) -> int:
+    """Return the samples of a waveform from which the convolutions make so many steps.
+
+    Raises:
+        Refusal: the steps do not suffice for a span of the training's mask.
+    """
+    least = config.mask_time_length + 1 if getattr(config, "mask_time_prob", 0) > 0 else 1
+    if length < least:
+        raise Refusal("worker.audio-too-short", asked=length, least=least)
+    field = 1
+    for kernel, stride in zip(config.conv_kernel[::-1], config.conv_stride[::-1], strict=True):
+        field = (field - 1) * stride + kernel
+    return int(field + prod(config.conv_stride) * (length - 1))
 
 
 def _whisper(model: nn.Module, config: Any, facts: dict[str, Any]) -> Subject:
@@ -61,18 +119,10 @@ def _whisper(model: nn.Module, config: Any, facts: dict[str, Any]) -> Subject:
 def _ctc(model: Any, config: Any, facts: dict[str, Any]) -> Subject:
     """The convolutions stay as they are, as in the paper and in transformers' own script."""
     model.freeze_feature_encoder()
-    stride = prod(config.conv_stride)
-    field = 1
-    for kernel, step_size in zip(config.conv_kernel[::-1], config.conv_stride[::-1], strict=True):
-        field = (field - 1) * step_size + kernel
-    least = config.mask_time_length + 1 if config.mask_time_prob > 0 else 1
 
     def batch(size: int, length: int) -> step.Batch:
-        if length < least:
-            raise Refusal("worker.audio-too-short", asked=length, least=least)
-        samples = field + stride * (length - 1)
         characters = max(1, length // STEPS_A_CHARACTER)
-        inputs = {"input_values": torch.zeros((size, samples))}
+        inputs = {"input_values": torch.zeros((size, samples(config, length)))}
         return step.Batch(inputs, torch.ones((size, characters), dtype=torch.int64))
 
     fixed = tuple(model.base_model.feature_extractor.parameters())

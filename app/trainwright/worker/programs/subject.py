@@ -25,6 +25,8 @@ class Subject:
     config: Any = None
     decodes: bool = False
     """Whether it generates with a cache of keys and values."""
+    counts: bool = False
+    """Whether what it makes depends on whole numbers of its batch."""
     longest: int = 0
     """Largest sequence that its position table has, 0 where there is none."""
     fixed: tuple[nn.Parameter, ...] = ()

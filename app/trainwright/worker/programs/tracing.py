@@ -69,6 +69,7 @@ class Run:
         self.answers = Answers()
         experts.watch(self.subject.model, self.answers, spec.get("routing", "balanced"))
         self.recorder = Recorder(DEVICE, self.answers)
+        self.recorder.follows = self.subject.counts
         self.on_graph: list[int] = []
         if spec.get("method", {}).get("input_gradients"):
             self._note_leaf()
