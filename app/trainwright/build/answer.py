@@ -117,13 +117,15 @@ class Candidate:
         return self.works[0].rate
 
     @property
-    def time(self) -> Quantity | None:
-        """Seconds to train, all runs of several workloads; of one step where nobody says more."""
-        time = self.report.time
+    def run(self) -> Quantity | None:
+        """Seconds of all runs of all workloads; None where nobody says how long one is."""
         runs = [run for one in self.works if (run := one.run) is not None]
-        if not self.others or not runs:
-            return time.run_seconds or time.step_seconds
-        return _all(runs)
+        return _all(runs) if len(runs) > 1 else next(iter(runs), None)
+
+    @property
+    def time(self) -> Quantity | None:
+        """The same; seconds of one step where nobody says more."""
+        return self.run or self.report.time.step_seconds
 
     @property
     def seconds(self) -> float | None:

@@ -84,7 +84,7 @@ def _done(done: Done) -> dict[str, Any]:
 
 def cost_of(one: Candidate, **rates: float) -> RunCost | None:
     """Return what all runs cost; None where nobody says how long they are."""
-    run = one.time if one.report.time.run_seconds or any(done.run for done in one.others) else None
+    run = one.run
     currency: Currency = one.total.currency
     return None if run is None else run_cost(one.wall_watts, run.value / 3600, currency, **rates)
 

@@ -143,8 +143,7 @@ _HEADINGS = (
 
 def _row(screen: "Screen", rank: int, one: Candidate) -> tuple[Any, ...]:
     gpu = one.build.gpus[0]
-    whole = one.time if one.others or one.report.time.run_seconds else one.rate
-    time = whole or Message.of("time.not-predicted")
+    time = one.run or one.rate or Message.of("time.not-predicted")
     span = (screen.interval(time),) if isinstance(time, Quantity) else ()
     watts, unknown = number(one.wall_watts), str(len(one.unknown))
     price, bracket, interval = screen.text(amount_of(one.total)).partition(" (")
